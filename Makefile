@@ -1,0 +1,63 @@
+# Each target sets up what it needs in .venv, once, from a bare python3.
+
+PYTHON ?= python3
+VENV   := .venv
+RUN    := $(VENV)/bin/python -m
+ARGS   ?=
+
+# Nothing of another environment may leak in.
+unexport VIRTUAL_ENV PYTHONPATH PYTHONHOME PYTHONSTARTUP
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help demo test check docs format dev clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
+
+demo: $(VENV)/ready-run ## install the library alone and run `remora demo`
+	@$(VENV)/bin/remora demo $(ARGS)
+
+test: $(VENV)/ready-test ## run the tests (ARGS="-k quaternion -n 0" for a part)
+	@$(RUN) pytest -n auto $(ARGS)
+
+check: $(VENV)/ready-check ## lint, format, types, import directions
+	@$(RUN) ruff check .
+	@$(RUN) ruff format --check .
+	@$(RUN) pyright
+	@$(VENV)/bin/lint-imports --no-logo
+
+docs: $(VENV)/ready-docs ## build the pages into docs/_build/html, warnings are errors
+	@$(RUN) sphinx -q -W --keep-going docs docs/_build/html
+	@echo "docs/_build/html/index.html"
+
+format: $(VENV)/ready-check ## format the code and apply the safe fixes
+	@$(RUN) ruff check --fix-only -q .
+	@$(RUN) ruff format .
+
+dev: $(VENV)/ready-dev ## install everything, for an editor
+
+clean: ## remove the environment, caches and built files
+	rm -rf $(VENV) dist docs/_build .hypothesis .pytest_cache .ruff_cache .import_linter_cache
+	find . -name __pycache__ -prune -exec rm -rf {} +
+
+# The set-up: one stamp for the environment and one for each set of packages in it.
+
+INSTALL = $(RUN) pip install -qq --disable-pip-version-check -c constraints.txt
+
+$(VENV)/created:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+	  echo "Remora needs Python 3.11 or later as '$(PYTHON)'; name another: make PYTHON=python3.12 ..." >&2; exit 1; }
+	@echo "setting up $(VENV) (first run only)"
+	@$(PYTHON) -m venv --clear $(VENV)
+	@touch $@
+
+$(VENV)/ready-run: $(VENV)/created pyproject.toml constraints.txt
+	@echo "installing remora"
+	@$(INSTALL) -e .
+	@touch $@
+
+$(VENV)/ready-%: $(VENV)/created pyproject.toml constraints.txt
+	@echo "installing remora[$*]"
+	@$(INSTALL) -e '.[$*]'
+	@touch $@

@@ -1,0 +1,87 @@
+"""Small linear algebra on any scalar: LDLᵀ of symmetric matrices, and congruence.
+
+Unrolled over the rows, so that zeros known while tracing fold away and nothing branches on a
+value. For float matrices a pivot that is zero or not finite is an error, never a silent NaN.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from remora.algebra.namespace import Array, is_symbolic, stack
+from remora.errors import ValueRefused
+
+
+def ldl(A: Array) -> tuple[Array, Array]:
+    """Return L (unit lower triangular) and d with A = L diag(d) Lᵀ, for symmetric A.
+
+    Args:
+        A: `(..., n, n)`, symmetric; only its lower triangle is read.
+
+    Returns:
+        L `(..., n, n)` and d `(..., n)`.
+    """
+    n = A.shape[-1]
+    L: list[list[Array]] = [[] for _ in range(n)]
+    d: list[Array] = []
+    for i in range(n):
+        scaled: list[Array] = []  # L[i][j] d[j]
+        for j in range(i):
+            s = A[..., i, j]
+            for k in range(j):
+                s = s - scaled[k] * L[j][k]
+            scaled.append(s)
+            L[i].append(s / d[j])
+        pivot = A[..., i, i]
+        for k in range(i):
+            pivot = pivot - scaled[k] * L[i][k]
+        d.append(_checked_pivot(pivot, A))
+    one, zero = np.ones(()), np.zeros(())
+    rows = [stack([*L[i], one, *[zero] * (n - 1 - i)]) for i in range(n)]
+    return stack(rows, axis=-2), stack(d)
+
+
+def ldl_solve(factors: tuple[Array, Array], B: Array) -> Array:
+    """Return A⁻¹B from the factors of A; B is `(..., n, m)`."""
+    L, d = factors
+    n = d.shape[-1]
+    y: list[Array] = []
+    for i in range(n):
+        row = B[..., i, :]
+        for k in range(i):
+            row = row - L[..., i, k, None] * y[k]
+        y.append(row)
+    x: list[Array] = [row / d[..., i, None] for i, row in enumerate(y)]
+    for i in reversed(range(n)):
+        for k in range(i + 1, n):
+            x[i] = x[i] - L[..., k, i, None] * x[k]
+    return stack(x, axis=-2)
+
+
+def solve(A: Array, B: Array) -> Array:
+    """Return A⁻¹B for symmetric A `(..., n, n)` and B `(..., n, m)`."""
+    return ldl_solve(ldl(A), B)
+
+
+def inverse(A: Array) -> Array:
+    """Return A⁻¹ for symmetric A `(..., n, n)`."""
+    return solve(A, np.eye(A.shape[-1]))
+
+
+def congruence(X: Array, A: Array) -> Array:
+    """Return Xᵀ A X for symmetric A `(..., n, n)` and X `(..., n, m)`, computing half of it."""
+    AX = A @ X
+    m = X.shape[-1]
+    entries: dict[tuple[int, int], Array] = {}
+    for i in range(m):
+        for j in range(i + 1):
+            entry = np.sum(X[..., :, i] * AX[..., :, j], axis=-1)
+            entries[i, j] = entries[j, i] = entry
+    rows = [stack([entries[i, j] for j in range(m)]) for i in range(m)]
+    return stack(rows, axis=-2)
+
+
+def _checked_pivot(pivot: Array, A: Array) -> Array:
+    if not is_symbolic(A) and not np.all(np.isfinite(pivot) & (pivot != 0.0)):
+        raise ValueRefused("the matrix is singular (a zero or non-finite pivot in LDLᵀ)")
+    return pivot

@@ -1,0 +1,150 @@
+"""The few array operations that must know what kind of scalar they work on.
+
+Every algorithm of Remora is written on arrays whose last axes hold the object (a quaternion, a
+twist, ...) and whose leading axes are any batch. An array holds either floats or, with
+`dtype=object`, CasADi `SX` scalars; the functions here are the only place where that matters.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias, TypeGuard
+
+import numpy as np
+from numpy.typing import NDArray
+
+# CasADi ships no type stubs; as `Any` it does not blur the types of everything that touches it.
+casadi: Any = importlib.import_module("casadi")
+
+Array: TypeAlias = NDArray[Any]
+ArrayLike: TypeAlias = Any
+"""What a user may pass: numbers, nested sequences, arrays, CasADi `SX`."""
+
+
+def is_array(x: object) -> TypeGuard[Array]:
+    """Tell whether `x` is a NumPy array (of any scalar)."""
+    return isinstance(x, np.ndarray)
+
+
+def asarray(x: ArrayLike) -> Array:
+    """Return `x` as an array of floats, or of symbols where it holds any.
+
+    A CasADi column `SX(n, 1)` becomes an object array `(n,)`, a scalar `SX` one of shape `()`.
+    """
+    if is_array(x) and (x.dtype == object or x.dtype.kind == "f"):
+        return x
+    if isinstance(x, casadi.SX):
+        return _from_casadi(x)
+    if _holds_symbols(x):
+        return stack([asarray(e) for e in x], axis=0)
+    return np.asarray(x, dtype=float)
+
+
+def is_symbolic(x: Array) -> bool:
+    """Tell whether `x` holds symbols (and so has no values yet)."""
+    return x.dtype == object
+
+
+def stack(parts: Sequence[ArrayLike], axis: int = -1) -> Array:
+    """Stack along a new axis after broadcasting the parts' batch shapes."""
+    return np.stack(np.broadcast_arrays(*(asarray(p) for p in parts)), axis=axis)
+
+
+def concatenate(parts: Sequence[Array], trailing: int = 1) -> Array:
+    """Join along axis `-trailing` after broadcasting the batch axes in front of it."""
+    batch = np.broadcast_shapes(*(p.shape[:-trailing] for p in parts))
+    wide = [np.broadcast_to(p, batch + p.shape[-trailing:]) for p in parts]
+    return np.concatenate(wide, axis=-trailing)
+
+
+def constant(x: Array, like: Array) -> Array:
+    """Return the float array `x`, as symbols where `like` is symbolic."""
+    return x.astype(object) if is_symbolic(like) else x
+
+
+def select(condition: ArrayLike, yes: ArrayLike, no: ArrayLike) -> Array:
+    """Return `yes` where `condition` holds and `no` elsewhere, element by element.
+
+    Both are evaluated: an argument that would divide by zero in the branch not taken must be
+    made harmless before, not after.
+    """
+    parts = [p if is_array(p) else asarray(p) for p in (condition, yes, no)]
+    if any(is_symbolic(p) for p in parts):
+        return _wrapped(np.frompyfunc(casadi.if_else, 3, 1)(*parts))
+    return np.where(*parts)
+
+
+def less(a: ArrayLike, b: ArrayLike) -> Array:
+    """Return `a < b` element by element, as symbols where either is symbolic."""
+    a, b = asarray(a), asarray(b)
+    if is_symbolic(a) or is_symbolic(b):
+        return _wrapped(np.less(a, b, dtype=object))
+    return np.less(a, b)
+
+
+def sin(x: Array) -> Array:
+    """Sine, in radians."""
+    return _elementwise(x, np.sin, casadi.sin)
+
+
+def cos(x: Array) -> Array:
+    """Cosine, in radians."""
+    return _elementwise(x, np.cos, casadi.cos)
+
+
+def sqrt(x: Array) -> Array:
+    """Square root."""
+    return _elementwise(x, np.sqrt, casadi.sqrt)
+
+
+def arctan2(y: Array, x: Array) -> Array:
+    """Angle of the point (x, y), in (-π, π]."""
+    if is_symbolic(y) or is_symbolic(x):
+        return _wrapped(np.frompyfunc(casadi.atan2, 2, 1)(y, x))
+    return np.arctan2(y, x)
+
+
+def polynomial(x: Array, coefficients: Sequence[float]) -> Array:
+    """Evaluate `c0 + c1 x + c2 x² + ...` by Horner's rule."""
+    result = np.full_like(x, coefficients[-1])
+    for c in reversed(coefficients[:-1]):
+        result = result * x + c
+    return result
+
+
+def _elementwise(x: Array, of_floats: Callable[[Array], Array], of_symbol: Any) -> Array:
+    return _wrapped(np.frompyfunc(of_symbol, 1, 1)(x)) if is_symbolic(x) else of_floats(x)
+
+
+def _wrapped(x: Any) -> Array:
+    """NumPy returns the bare element of a 0-d object array: put it back into an array."""
+    if is_array(x):
+        return x
+    out = np.empty((), dtype=object)
+    out[()] = x
+    return out
+
+
+def _from_casadi(x: Any) -> Array:
+    if x.is_scalar():
+        return _wrapped(x)
+    rows, columns = x.shape
+    out = np.empty((rows, columns), dtype=object)
+    for i in range(rows):
+        for j in range(columns):
+            out[i, j] = x[i, j]
+    return out[:, 0] if columns == 1 else out
+
+
+def _holds_symbols(x: Any) -> bool:
+    """Tell whether a nested list or tuple has a symbol somewhere."""
+    return _is_sequence(x) and any(_is_symbol(e) or _holds_symbols(e) for e in x)
+
+
+def _is_sequence(x: object) -> TypeGuard[Sequence[Any]]:
+    return isinstance(x, (list, tuple))
+
+
+def _is_symbol(x: object) -> bool:
+    return isinstance(x, casadi.SX) or (is_array(x) and x.dtype == object)

@@ -1,0 +1,159 @@
+"""Twists, wrenches and inertia: what dual quaternions say about a rigid body [VT18, 2.2].
+
+Twist `[ω, v]` and wrench `[f, τ]` are vector dual quaternions written as `(..., 6)`: real part,
+then dual part. Both change frames by the same adjoint. A twist and a wrench pair to power as
+ω·τ + v·f, the circle product of one with the swap of the other.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from remora.algebra import dual_quaternion, linear, pose, quaternion, vector
+from remora.algebra.namespace import Array, asarray, concatenate, constant
+
+
+def adjoint(x: Array, s: Array) -> Array:
+    """Return s in A's frame, given in B's: x_ab s x_ab* [VT18, eqs. 14, 18-21].
+
+    With s = (a, b): (R a, R b + p × R a), the shifting law, for twists and wrenches alike.
+    """
+    a = quaternion.rotate(x[..., :4], s[..., :3])
+    b = quaternion.rotate(x[..., :4], s[..., 3:])
+    return concatenate([a, b + vector.cross(pose.translation(x), a)])
+
+
+def adjoint_inverse(x: Array, s: Array) -> Array:
+    """Return s in B's frame, given in A's: x_ab* s x_ab [VT18, eqs. 14, 18-21]."""
+    r = quaternion.conjugate(x[..., :4])
+    b = s[..., 3:] - vector.cross(pose.translation(x), s[..., :3])
+    return concatenate([quaternion.rotate(r, s[..., :3]), quaternion.rotate(r, b)])
+
+
+def adjoint_matrix(x: Array) -> Array:
+    """Return Ad(x) with adjoint(x, s) = Ad(x) s, `(..., 8) -> (..., 6, 6)`."""
+    R = pose.to_rotation_matrix(x)
+    below = vector.skew(pose.translation(x)) @ R
+    top = concatenate([R, np.zeros_like(R)])
+    return concatenate([top, concatenate([below, R])], trailing=2)
+
+
+def cross(a: Array, b: Array) -> Array:
+    """Return the dual cross product (a₁×b₁, a₂×b₁ + a₁×b₂), `(..., 6)` [VT18, Table 2].
+
+    It is the rate of change of b, fixed in a frame that moves with the twist a; b may be a twist
+    or a wrench.
+    """
+    a1, a2, b1, b2 = a[..., :3], a[..., 3:], b[..., :3], b[..., 3:]
+    return concatenate([vector.cross(a1, b1), vector.cross(a2, b1) + vector.cross(a1, b2)])
+
+
+def shift(wrench: Array, r: Array) -> Array:
+    """Return a wrench about the point Oq, given about Op, with r = r_{p/q} [VT18, eq. 17]."""
+    f, tau = wrench[..., :3], wrench[..., 3:]
+    return concatenate([f, tau + vector.cross(r, f)])
+
+
+def power(twist: Array, wrench: Array) -> Array:
+    """Return ω·τ + v·f, `(...)`: the power of a wrench on a body with that twist."""
+    return dual_quaternion.circle(twist, dual_quaternion.swap(wrench))
+
+
+class Inertia(NamedTuple):
+    """The inertia of a rigid body, or of several moving as one, about its frame's origin.
+
+    Attributes:
+        mass: m, `(...)`, kg.
+        moment: the first moment m c, c the centre of mass, `(..., 3)`, kg m.
+        about_origin: the second moments I - m [c]×[c]×, `(..., 3, 3)`, kg m².
+    """
+
+    mass: Array
+    moment: Array
+    about_origin: Array
+
+
+def inertia(mass: Array, com: Array, about_com: Array) -> Inertia:
+    """Return the inertia about the frame's origin from the one about the centre of mass."""
+    m = asarray(mass)
+    c = vector.skew(com)
+    return Inertia(m, m[..., None] * com, about_com - m[..., None, None] * (c @ c))
+
+
+def transform_inertia(x: Array, M: Inertia) -> Inertia:
+    """Return an inertia given in B's frame as A's, for the pose x = x_ab.
+
+    With a = R m c: m c' = a + m p and I' = R I Rᵀ - [p]×[a]× - [a]×[p]× - m [p]×[p]×.
+    """
+    R, p = pose.to_rotation_matrix(x), pose.translation(x)
+    m = asarray(M.mass)[..., None]
+    a = vector.apply(R, M.moment)
+    P, A = vector.skew(p), vector.skew(a)
+    PA = P @ A
+    turned = R @ M.about_origin @ vector.transpose(R)
+    steiner = PA + vector.transpose(PA) + m[..., None] * (P @ P)
+    return Inertia(asarray(M.mass), a + m * p, turned - steiner)
+
+
+def add_inertia(A: Inertia, B: Inertia) -> Inertia:
+    """Return the inertia of two bodies that move as one, both in the same frame."""
+    return Inertia(*(asarray(a + b) for a, b in zip(A, B, strict=True)))
+
+
+def inertia_matrix(M: Inertia) -> Array:
+    """Return the 6x6 matrix with momentum [P, L] = M [ω, v] [VT18, eq. 28 about the origin].
+
+    M = [-[m c]×, m 1; I, [m c]×]; with its two rows swapped it is symmetric.
+    """
+    mc = vector.skew(M.moment)
+    m = asarray(M.mass)[..., None, None]
+    top = concatenate([-mc, m * constant(np.eye(3), like=mc)])
+    return concatenate([top, concatenate([M.about_origin, mc])], trailing=2)
+
+
+def momentum(M: Inertia, twist: Array) -> Array:
+    """Return the dual momentum [P, L] about the frame's origin, in its axes [VT18, eq. 23].
+
+    P = m v - m c × ω,    L = I ω + m c × v.
+    """
+    omega, v = twist[..., :3], twist[..., 3:]
+    P = asarray(M.mass)[..., None] * v - vector.cross(M.moment, omega)
+    return concatenate([P, vector.apply(M.about_origin, omega) + vector.cross(M.moment, v)])
+
+
+def kinetic_energy(M: Inertia, twist: Array) -> Array:
+    """Return ½ ωˢ ∘ (M ⋆ ωˢ), in J, `(...)` [VT18, eq. 24]."""
+    return (0.5 * vector.dot(twist, dual_quaternion.swap(momentum(M, twist))))[..., 0]
+
+
+def dual_inertia(mass: Array, about_com: Array) -> Array:
+    """Return the 8x8 dual inertia matrix M about the centre of mass [VT18, eq. 22]."""
+    m, one = asarray(mass)[..., None, None], np.ones((1, 1))
+    return _block_diagonal(one, m * np.eye(3), one, about_com)
+
+
+def H(M: Array) -> Array:
+    """Return H(M) = [M₂, M₁] with H(M) a = M aˢ, `(..., 8, 8)` [VT18, eqs. 25, 26]."""
+    return concatenate([M[..., 4:], M[..., :4]])
+
+
+def H_inverse(mass: Array, about_com: Array) -> Array:
+    """Return H(M)⁻¹ for the M of `dual_inertia`, `(..., 8, 8)` [VT18, Lemma 3]."""
+    m, one = asarray(mass)[..., None, None], np.ones((1, 1))
+    inverse = _block_diagonal(one, linear.inverse(about_com), one, np.eye(3) / m)
+    return concatenate([inverse[..., 4:], inverse[..., :4]])
+
+
+def _block_diagonal(*blocks: Array) -> Array:
+    """Return the square blocks `(..., n_i, n_i)` along the diagonal of one matrix."""
+    rows: list[Array] = []
+    for i, block in enumerate(blocks):
+        height = block.shape[-2]
+        row = [
+            block if i == j else np.zeros((*block.shape[:-2], height, other.shape[-1]))
+            for j, other in enumerate(blocks)
+        ]
+        rows.append(concatenate(row))
+    return concatenate(rows, trailing=2)

@@ -1,0 +1,50 @@
+"""The command line: `remora info`, `remora demo`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+from remora import __version__
+from remora.cli import demo, info
+from remora.errors import RemoraError
+
+app = typer.Typer(
+    name="remora",
+    help="Robots mounted on spacecraft: look at a model, see it move.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+app.command("info")(info.info)
+app.command("demo")(demo.demo)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"remora {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Robots mounted on spacecraft: look at a model, see it move."""
+
+
+def main() -> None:
+    """Run the command line; a refusal of bad input is a message and exit code 2."""
+    try:
+        app()
+    except RemoraError as error:
+        typer.echo(f"error: {error}", err=True)
+        sys.exit(2)
+    except BrokenPipeError:  # the reader, such as `head`, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)

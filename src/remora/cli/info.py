@@ -1,0 +1,163 @@
+"""`remora info`: what a robot file holds."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from remora.algebra.namespace import Array
+from remora.model.joints import kind
+from remora.model.load import load
+from remora.model.robot import Joint, Robot
+
+_ANGULAR = ("revolute", "helical", "universal")
+
+
+def info(
+    file: Annotated[
+        str, typer.Argument(help="A robot file (.urdf, .xml, .yaml) or a bundled robot's name.")
+    ],
+    base: Annotated[
+        str | None,
+        typer.Option(help="How the base is carried: free, fixed, planar, spherical, ..."),
+    ] = None,
+    keep_fixed: Annotated[
+        bool, typer.Option("--keep-fixed", help="Keep links on fixed joints as bodies.")
+    ] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print JSON instead, with all numbers.")
+    ] = False,
+) -> None:
+    """Print a robot's tree, joints, masses, limits, totals and warnings.
+
+    Example: remora info servicer
+    """
+    robot = load(file, base=base, merge_fixed=not keep_fixed)
+    if as_json:
+        typer.echo(json.dumps(as_dictionary(robot), indent=2))
+        return
+    console = Console(highlight=False)
+    console.print(tree_table(robot))
+    console.print(
+        f"[bold]{robot.name}[/]: {len(robot.bodies)} bodies, nq = {robot.nq}, nv = {robot.nv}, "
+        f"total mass {float(robot.mass):.6g} kg"
+    )
+    if np.any(robot.gravity):
+        console.print(f"gravity {_vector(robot.gravity)} m/s²")
+    if robot.frames:
+        carried = (f"{f.name} (on {_carrier(robot, f.body)})" for f in robot.frames)
+        console.print("frames: " + ", ".join(carried))
+    for warning in robot.warnings:
+        console.print(f"[yellow]warning:[/] {warning}")
+
+
+def tree_table(robot: Robot) -> Table:
+    """Return the robot's tree as a table, a row a body."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in ("", "body", "kg", "joint", "kind", "q", "v", "limits"):
+        number = name in ("", "kg", "q", "v")
+        table.add_column(name, justify="right" if number else "left", overflow="fold")
+    depth = {-1: -1}
+    for i, (body, joint) in enumerate(zip(robot.bodies, robot.joints, strict=True)):
+        depth[i] = depth[joint.parent] + 1
+        table.add_row(
+            str(i),
+            _branch(depth[i]) + body.name,
+            f"{float(body.mass):.4g}",
+            joint.name,
+            joint.kind,
+            _span(joint.q),
+            _span(joint.v),
+            _limits(robot, joint),
+        )
+    return table
+
+
+def as_dictionary(robot: Robot) -> dict[str, Any]:
+    """Return all numbers of a robot as plain lists; an infinite limit is null."""
+    return {
+        "name": robot.name,
+        "nq": robot.nq,
+        "nv": robot.nv,
+        "mass": float(robot.mass),
+        "gravity": robot.gravity.tolist(),
+        "bodies": [
+            {
+                "name": b.name,
+                "mass": float(b.mass),
+                "com": b.com.tolist(),
+                "inertia": b.inertia.tolist(),
+            }
+            for b in robot.bodies
+        ],
+        "joints": [
+            {
+                "name": j.name,
+                "kind": j.kind,
+                "parent": j.parent,
+                "q": [j.q.start, j.q.stop],
+                "v": [j.v.start, j.v.stop],
+                "placement": j.placement.tolist(),
+                "axes": j.axes.tolist(),
+                "lower": _finite(j.limits.lower),
+                "upper": _finite(j.limits.upper),
+                "velocity": _finite(j.limits.velocity),
+                "effort": _finite(j.limits.effort),
+                "mimic": None if j.mimic is None else robot.joints[j.mimic.joint].name,
+            }
+            for j in robot.joints
+        ],
+        "frames": [
+            {
+                "name": f.name,
+                "body": _carrier(robot, f.body),
+                "placement": f.placement.tolist(),
+            }
+            for f in robot.frames
+        ],
+        "warnings": list(robot.warnings),
+    }
+
+
+def _branch(depth: int) -> str:
+    return "" if depth == 0 else "  " * (depth - 1) + "└ "
+
+
+def _span(part: slice) -> str:
+    if part.stop == part.start:
+        return "-"
+    if part.stop == part.start + 1:
+        return str(part.start)
+    return f"{part.start}:{part.stop}"
+
+
+def _limits(robot: Robot, joint: Joint) -> str:
+    """Return the position limits in degrees or metres, or whom the joint follows."""
+    if joint.mimic is not None:
+        return f"{joint.mimic.ratio:g} x {robot.joints[joint.mimic.joint].name}"
+    if kind(joint).nv != 1 or not np.any(np.isfinite([joint.limits.lower, joint.limits.upper])):
+        return ""
+    angular = joint.kind in _ANGULAR
+    scale, unit = (180.0 / math.pi, "°") if angular else (1.0, " m")
+    low, high = (float(x[0]) * scale for x in (joint.limits.lower, joint.limits.upper))
+    if low == -high:
+        return f"±{high:.4g}{unit}"
+    return f"{low:.4g} to {high:.4g}{unit}"
+
+
+def _finite(values: Array) -> list[float | None]:
+    return [float(x) if math.isfinite(x) else None for x in values]
+
+
+def _vector(values: Array) -> str:
+    return "(" + ", ".join(f"{x:.6g}" for x in values) + ")"
+
+
+def _carrier(robot: Robot, body: int) -> str:
+    return "the inertial frame" if body < 0 else robot.bodies[body].name

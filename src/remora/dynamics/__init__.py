@@ -1,0 +1,1 @@
+"""Kinematics, momentum and dynamics: one formulation per file, the same signatures."""

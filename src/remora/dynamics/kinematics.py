@@ -1,0 +1,208 @@
+"""Where the bodies are and how they move: poses, twists, accelerations, Jacobians.
+
+Twists and their rates are in the body's own frame: `[ω, v]` with v the velocity of the frame's
+origin, and `[ω̇, v̇]` the time derivatives of those components (so the acceleration of the origin
+is v̇ + ω × v).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from remora.algebra import dual_quaternion, pose, screw, vector
+from remora.algebra.namespace import Array, ArrayLike, stack
+from remora.model import joints
+from remora.model.robot import Frame, Robot
+from remora.model.state import configuration, velocity
+from remora.model.topology import ancestors
+from remora.model.validate import finite
+
+Target = str | int | Frame
+"""A frame: the name of a body or frame, the index of a body, or a Frame."""
+
+
+def poses(robot: Robot, q: ArrayLike) -> Array:
+    """Return the pose of every body in the inertial frame, `(..., nb, 8)`.
+
+    x_i = x_parent · placement_i · x_joint(q_i), outward from the base [SPART17, eqs. 2, 3].
+
+    Args:
+        robot: the robot.
+        q: configuration, `(..., nq)`.
+    """
+    q = configuration(robot, q)
+    x: list[Array] = []
+    for joint in robot.joints:
+        relative = joints.relative_pose(joint, q)
+        x.append(relative if joint.parent < 0 else dual_quaternion.mul(x[joint.parent], relative))
+    return with_batch(stack(x, axis=-2), q)
+
+
+def twists(robot: Robot, q: ArrayLike, v: ArrayLike) -> Array:
+    """Return the twist [ω, v] of every body in its own frame, `(..., nb, 6)`.
+
+    ω_i = x* ω_parent x + S_i v_i, outward from the base [VT18, eq. 46; SPART17, eq. 11].
+
+    Args:
+        robot: the robot.
+        q: configuration, `(..., nq)`.
+        v: velocity, `(..., nv)`.
+    """
+    q, v = configuration(robot, q), velocity(robot, v)
+    xi: list[Array] = []
+    for joint in robot.joints:
+        own = vector.apply(joints.motion_screws(joint, q), v[..., joint.v])
+        if joint.parent >= 0:
+            own = own + screw.adjoint_inverse(joints.relative_pose(joint, q), xi[joint.parent])
+        xi.append(own)
+    return with_batch(stack(xi, axis=-2), q, v)
+
+
+def accelerations(robot: Robot, q: ArrayLike, v: ArrayLike, vdot: ArrayLike) -> Array:
+    """Return the rate of every body's twist, the time derivative of its components `(..., nb, 6)`.
+
+    ω̇_i = x* ω̇_parent x + S_i v̇_i + Ṡ_i v_i + (x* ω_parent x) × S_i v_i [VT18, eqs. 48, 64].
+
+    Args:
+        robot: the robot.
+        q: configuration, `(..., nq)`.
+        v: velocity, `(..., nv)`.
+        vdot: rate of the components of v, `(..., nv)`.
+    """
+    q, v, vdot = configuration(robot, q), velocity(robot, v), velocity(robot, vdot, "vdot")
+    xi: list[Array] = []
+    a: list[Array] = []
+    for joint in robot.joints:
+        S, dS = joints.motion_screws(joint, q), joints.motion_screws_rate(joint, q, v)
+        own = vector.apply(S, v[..., joint.v])
+        own_rate = vector.apply(S, vdot[..., joint.v])
+        if dS is not None:
+            own_rate = own_rate + vector.apply(dS, v[..., joint.v])
+        if joint.parent >= 0:
+            x = joints.relative_pose(joint, q)
+            carried = screw.adjoint_inverse(x, xi[joint.parent])
+            own_rate = own_rate + screw.cross(carried, own)
+            own_rate = own_rate + screw.adjoint_inverse(x, a[joint.parent])
+            own = own + carried
+        xi.append(own)
+        a.append(own_rate)
+    return with_batch(stack(a, axis=-2), q, v, vdot)
+
+
+def frame_pose(robot: Robot, q: ArrayLike, target: Target) -> Array:
+    """Return the pose of a body or frame in the inertial frame, `(..., 8)`."""
+    q = configuration(robot, q)
+    frame = robot.frame(target)
+    x = frame.placement
+    for i in ancestors(robot, frame.body):
+        x = dual_quaternion.mul(joints.relative_pose(robot.joints[i], q), x)
+    return with_batch(x, q, trailing=1)
+
+
+def jacobian(
+    robot: Robot, q: ArrayLike, target: Target, point: ArrayLike = (0.0, 0.0, 0.0)
+) -> Array:
+    """Return J `(..., 6, nv)` with twist = J v, in the target's own axes, about its origin.
+
+    The block of joint j is x_jf* S_j x_jf, f the target: J of [SPART17, eq. 25; FPG11, eq. B.1].
+
+    Args:
+        robot: the robot.
+        q: configuration, `(..., nq)`.
+        target: the name of a body or frame, the index of a body, or a Frame.
+        point: where in the target's frame, `(3,)`, m; the axes stay the target's.
+    """
+    q = configuration(robot, q)
+    frame = _at_point(robot, target, point)
+    blocks: dict[int, Array] = {}
+    x = frame.placement
+    for j in ancestors(robot, frame.body):
+        blocks[j] = _screws_seen_from(x, joints.motion_screws(robot.joints[j], q))
+        x = dual_quaternion.mul(joints.relative_pose(robot.joints[j], q), x)
+    return with_batch(assemble_columns(robot, blocks), q)
+
+
+def jacobian_rate(
+    robot: Robot,
+    q: ArrayLike,
+    v: ArrayLike,
+    target: Target,
+    point: ArrayLike = (0.0, 0.0, 0.0),
+) -> Array:
+    """Return J̇ `(..., 6, nv)` with d(twist)/dt = J v̇ + J̇ v, in the target's own axes.
+
+    The block of joint j is x_jf* Ṡ_j x_jf - ω_{f/j} × (x_jf* S_j x_jf).
+
+    Args:
+        robot: the robot.
+        q: configuration, `(..., nq)`.
+        v: velocity, `(..., nv)`.
+        target: the name of a body or frame, the index of a body, or a Frame.
+        point: where in the target's frame, `(3,)`, m; the axes stay the target's.
+    """
+    q, v = configuration(robot, q), velocity(robot, v)
+    frame = _at_point(robot, target, point)
+    blocks: dict[int, Array] = {}
+    x = frame.placement
+    relative = np.zeros(6)  # twist of the target relative to body j, in the target's frame
+    for j in ancestors(robot, frame.body):
+        joint = robot.joints[j]
+        seen = _screws_seen_from(x, joints.motion_screws(joint, q))
+        block = -screw.cross(relative[..., None, :], vector.transpose(seen))
+        dS = joints.motion_screws_rate(joint, q, v)
+        rate = vector.transpose(block)
+        blocks[j] = rate if dS is None else rate + _screws_seen_from(x, dS)
+        relative = relative + vector.apply(seen, v[..., joint.v])
+        x = dual_quaternion.mul(joints.relative_pose(joint, q), x)
+    return with_batch(assemble_columns(robot, blocks), q, v)
+
+
+def frame_twist(
+    robot: Robot, q: ArrayLike, v: ArrayLike, target: Target, point: ArrayLike = (0.0, 0.0, 0.0)
+) -> Array:
+    """Return the twist [ω, v] of a body, frame or point in the target's own axes, `(..., 6)`."""
+    return vector.apply(jacobian(robot, q, target, point), velocity(robot, v))
+
+
+def frame_acceleration(
+    robot: Robot,
+    q: ArrayLike,
+    v: ArrayLike,
+    vdot: ArrayLike,
+    target: Target,
+    point: ArrayLike = (0.0, 0.0, 0.0),
+) -> Array:
+    """Return the rate of `frame_twist`'s components, J v̇ + J̇ v, `(..., 6)`."""
+    vdot = velocity(robot, vdot, "vdot")
+    moved = vector.apply(jacobian(robot, q, target, point), vdot)
+    rate = jacobian_rate(robot, q, v, target, point)
+    return moved + vector.apply(rate, velocity(robot, v))
+
+
+def _at_point(robot: Robot, target: Target, point: ArrayLike) -> Frame:
+    frame = robot.frame(target)
+    shifted = pose.from_translation(finite("point", point, 3))
+    return Frame(frame.name, frame.body, dual_quaternion.mul(frame.placement, shifted))
+
+
+def _screws_seen_from(x: Array, S: Array) -> Array:
+    """Return the columns of S in the frame whose pose is x, `(..., 6, k)`."""
+    return vector.transpose(screw.adjoint_inverse(x[..., None, :], vector.transpose(S)))
+
+
+def assemble_columns(robot: Robot, blocks: dict[int, Array]) -> Array:
+    """Place each joint's columns where its speeds are; what a follower adds, adds up."""
+    columns: list[Array] = [np.zeros(6)] * robot.nv
+    for j, block in blocks.items():
+        for k, column in enumerate(range(robot.nv)[robot.joints[j].v]):
+            columns[column] = columns[column] + block[..., :, k]
+    return stack(columns, axis=-1) if columns else np.zeros((6, 0))
+
+
+def with_batch(result: Array, *arguments: Array, trailing: int = 2) -> Array:
+    """Give a result that happens not to depend on the arguments their batch shape."""
+    batch = np.broadcast_shapes(
+        result.shape[: result.ndim - trailing], *(a.shape[:-1] for a in arguments)
+    )
+    shape = batch + result.shape[result.ndim - trailing :]
+    return result if shape == result.shape else np.broadcast_to(result, shape).copy()

@@ -1,0 +1,169 @@
+"""Centre of mass, momentum and energy of the whole robot."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from remora.algebra import dual_quaternion, linear, pose, screw, vector
+from remora.algebra.namespace import Array, ArrayLike, asarray, concatenate
+from remora.dynamics.composite import body_inertias, composite_inertias
+from remora.dynamics.kinematics import Target, assemble_columns, jacobian, poses, twists, with_batch
+from remora.errors import ValueRefused
+from remora.model import joints
+from remora.model.robot import Robot
+from remora.model.state import configuration
+
+
+def center_of_mass(robot: Robot, q: ArrayLike) -> Array:
+    """Return the centre of mass in the inertial frame, `(..., 3)`, m [SPART17, eq. 7].
+
+    r_c = Σ m_i r_i / Σ m_i.
+
+    Args:
+        robot: the robot.
+        q: configuration, `(..., nq)`.
+    """
+    x = poses(robot, q)
+    moment = sum(
+        asarray(b.mass)[..., None] * pose.transform_point(x[..., i, :], b.com)
+        for i, b in enumerate(robot.bodies)
+    )
+    return asarray(moment) / _total_mass(robot)[..., None]
+
+
+def center_of_mass_jacobian(robot: Robot, q: ArrayLike) -> Array:
+    """Return J `(..., 3, nv)` with the centre of mass's velocity J v, inertial axes.
+
+    The total momentum is the total mass times that velocity.
+
+    Args:
+        robot: the robot.
+        q: configuration, `(..., nq)`.
+    """
+    return momentum_matrix(robot, q)[..., :3, :] / _total_mass(robot)[..., None, None]
+
+
+def momentum(robot: Robot, q: ArrayLike, v: ArrayLike) -> Array:
+    """Return [linear, angular about the inertial origin], inertial axes, `(..., 6)` [VT18, eq. 30].
+
+    H = Σ x_i (M_i ⋆ ω_iˢ) x_i*.
+
+    Args:
+        robot: the robot.
+        q: configuration, `(..., nq)`.
+        v: velocity, `(..., nv)`.
+
+    Returns:
+        Linear momentum in N s, angular momentum in N m s.
+    """
+    x, xi = poses(robot, q), twists(robot, q, v)
+    parts = [
+        screw.adjoint(x[..., i, :], screw.momentum(M, xi[..., i, :]))
+        for i, M in enumerate(body_inertias(robot))
+    ]
+    return asarray(sum(parts[1:], parts[0]))
+
+
+def momentum_matrix(robot: Robot, q: ArrayLike) -> Array:
+    """Return A `(..., 6, nv)` with momentum(robot, q, v) = A v.
+
+    The block of joint j is x_j (M̃_j S_j) x_j*, M̃_j the inertia of all that joint j carries.
+
+    Args:
+        robot: the robot.
+        q: configuration, `(..., nq)`.
+    """
+    q = configuration(robot, q)
+    x = poses(robot, q)
+    h = _momentum_per_speed(robot, q)
+    blocks = {j: _columns_in(x[..., j, :], block) for j, block in enumerate(h)}
+    return with_batch(assemble_columns(robot, blocks), q)
+
+
+def generalized_jacobian(
+    robot: Robot, q: ArrayLike, target: Target, point: ArrayLike = (0.0, 0.0, 0.0)
+) -> Array:
+    """Return J* `(..., 6, nv - 6)`: the target's twist per joint speed while the base floats.
+
+    With no momentum the base answers joint speeds with v_0 = -H_0⁻¹ H_0m v_m, so
+    J* = J_m - J_0 H_0⁻¹ H_0m [SPART17, eq. 46]. In the target's own axes.
+
+    Args:
+        robot: a robot with a free base.
+        q: configuration, `(..., nq)`.
+        target: the name of a body or frame, the index of a body, or a Frame.
+        point: where in the target's frame, `(3,)`, m.
+    """
+    J = jacobian(robot, q, target, point)
+    return J[..., :, 6:] + J[..., :, :6] @ base_response(robot, q)
+
+
+def base_response(robot: Robot, q: ArrayLike) -> Array:
+    """Return -H_0⁻¹ H_0m `(..., 6, nv - 6)`: the base's twist per joint speed at no momentum.
+
+    Args:
+        robot: a robot with a free base.
+        q: configuration, `(..., nq)`.
+    """
+    if robot.joints[0].kind != "free" or sum(j.parent < 0 for j in robot.joints) > 1:
+        raise ValueRefused(
+            f"robot {robot.name!r} must have one base, on a free joint, not on a "
+            f"{robot.joints[0].kind} one"
+        )
+    q = configuration(robot, q)
+    x = poses(robot, q)
+    x_base = dual_quaternion.conjugate(x[..., 0, :])
+    blocks = {
+        j: _columns_in(dual_quaternion.mul(x_base, x[..., j, :]), block)
+        for j, block in enumerate(_momentum_per_speed(robot, q))
+    }
+    A = with_batch(assemble_columns(robot, blocks), q)
+    H = concatenate([A[..., 3:, :], A[..., :3, :]], trailing=2)  # [L, P], as the base's forces
+    return -linear.solve(H[..., :, :6], H[..., :, 6:])
+
+
+def kinetic_energy(robot: Robot, q: ArrayLike, v: ArrayLike) -> Array:
+    """Return ½ Σ ω_iˢ ∘ (M_i ⋆ ω_iˢ), `(...)`, J [VT18, eq. 31].
+
+    Args:
+        robot: the robot.
+        q: configuration, `(..., nq)`.
+        v: velocity, `(..., nv)`.
+    """
+    xi = twists(robot, q, v)
+    inertias = body_inertias(robot)
+    return asarray(
+        sum(screw.kinetic_energy(M, xi[..., i, :])[..., None] for i, M in enumerate(inertias))
+    )[..., 0]
+
+
+def potential_energy(robot: Robot, q: ArrayLike) -> Array:
+    """Return -m g·r_c, `(...)`, J: zero where the centre of mass is at the inertial origin.
+
+    Args:
+        robot: the robot.
+        q: configuration, `(..., nq)`.
+    """
+    weight = _total_mass(robot)[..., None] * asarray(robot.gravity)
+    return vector.dot(-weight, center_of_mass(robot, q))[..., 0]
+
+
+def _momentum_per_speed(robot: Robot, q: Array) -> list[Array]:
+    """Return M̃_j S_j `(..., 6, nv_j)` for every joint, in its body's frame."""
+    screws = [joints.motion_screws(joint, q) for joint in robot.joints]
+    return [
+        screw.inertia_matrix(M) @ S
+        for M, S in zip(composite_inertias(robot, q), screws, strict=True)
+    ]
+
+
+def _columns_in(x: Array, block: Array) -> Array:
+    """Return the columns of a block given in B's frame as A's, for x = x_ab."""
+    return vector.transpose(screw.adjoint(x[..., None, :], vector.transpose(block)))
+
+
+def _total_mass(robot: Robot) -> Array:
+    mass = asarray(robot.mass)
+    if mass.dtype != object and np.any(mass == 0.0):
+        raise ValueRefused(f"robot {robot.name!r} has no mass")
+    return mass

@@ -1,0 +1,1 @@
+"""What a robot is, and how one is described, read and checked."""

@@ -1,0 +1,93 @@
+"""Load a robot from a file, or one of Remora's own by name."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from remora.algebra.namespace import ArrayLike
+from remora.errors import Fault, ModelError, UnknownName, ValueRefused
+from remora.model.build import Builder
+from remora.model.mjcf import read_mjcf
+from remora.model.robot import Robot
+from remora.model.urdf import read_urdf
+from remora.model.yaml import read_yaml
+
+#: One reader per file format.
+READERS: dict[str, Callable[[Path], Builder]] = {
+    ".urdf": read_urdf,
+    ".xml": read_mjcf,
+    ".yaml": read_yaml,
+    ".yml": read_yaml,
+}
+
+_BUNDLED = Path(__file__).parents[1] / "robots"
+
+
+def load(
+    path: str | os.PathLike[str],
+    base: str | None = None,
+    merge_fixed: bool = True,
+    gravity: ArrayLike | None = None,
+    mesh_root: str | os.PathLike[str] | None = None,
+) -> Robot:
+    """Load a robot from a `.urdf`, `.xml` (MJCF) or `.yaml` file, or a bundled one by name.
+
+    Nothing in the file is trusted: every fault found is reported with its line in one error.
+
+    Args:
+        path: the file; or, without suffix and folder, the name of a bundled robot.
+        base: kind of the joint between the inertial frame and the robot, such as `free` or
+            `fixed`; default: as the file says, and `free` where it says nothing (URDF).
+        merge_fixed: make each body on a fixed joint part of its parent; it stays a frame.
+        gravity: acceleration in the inertial frame, `(3,)`, m/s²; default: as the file says, and
+            zero where it says nothing.
+        mesh_root: the folder that the meshes of a URDF file must lie in; default: that of the
+            file. Meshes are only named, never opened.
+
+    Returns:
+        The robot; what was odd but acceptable is in its `warnings`.
+
+    Raises:
+        ModelError: if the file or the robot in it is refused.
+        UnknownName: if there is no bundled robot of that name.
+
+    Example:
+        >>> load("servicer").joints[0].kind
+        'free'
+    """
+    file = _located(path)
+    suffix = file.suffix.lower()
+    if suffix not in READERS:
+        reason = f"the suffix {file.suffix!r} is no known format; known: {', '.join(READERS)}"
+        raise ModelError(str(file), [Fault("file", reason)])
+    if mesh_root is None:
+        builder = READERS[suffix](file)
+    elif suffix == ".urdf":
+        builder = read_urdf(file, Path(mesh_root))
+    else:
+        raise ValueRefused(f"{file}: mesh_root is for URDF files only")
+    if gravity is not None:
+        builder.gravity(gravity)
+    if base is not None:
+        builder.base(base)
+    return builder.build(base="free" if base is None else base, merge_fixed=merge_fixed)
+
+
+def bundled() -> dict[str, Path]:
+    """Return the files of the robots that come with Remora, by name."""
+    files = (path for path in sorted(_BUNDLED.glob("*")) if path.suffix in READERS)
+    return {path.stem: path for path in files}
+
+
+def _located(path: str | os.PathLike[str]) -> Path:
+    if isinstance(path, str) and not Path(path).suffix and Path(path).name == path:
+        robots = bundled()
+        if path not in robots:
+            raise UnknownName("bundled robot", path, robots)
+        return robots[path]
+    try:
+        return Path(path)
+    except TypeError:
+        raise ValueRefused(f"a path is needed, not {path!r}") from None

@@ -1,0 +1,298 @@
+"""What a robot is: bodies on joints, immutable data.
+
+Body i hangs on joint i; a joint's parent is a body with a smaller index, or -1 for the inertial
+frame. The base is joint 0 like any other. Every number (mass, centre of mass, inertia, placement,
+gravity) is an array that may be symbolic and may carry a leading batch shape; the tree is static.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, Generic, SupportsIndex, TypeVar, overload
+
+import numpy as np
+
+from remora.algebra.namespace import Array, is_symbolic
+from remora.errors import UnknownName
+
+
+@dataclass(frozen=True, eq=False)
+class Geometry:
+    """A visible shape of a body; dynamics never look at it.
+
+    Attributes:
+        kind: `box`, `cylinder`, `sphere`, `capsule`, `ellipsoid` or `mesh`.
+        size: box: full lengths x, y, z; cylinder and capsule: radius, length along z; sphere:
+            radius; ellipsoid: three radii; mesh: scale along x, y, z. Metres (scale: none).
+        placement: pose in the body's frame, `(8,)`.
+        color: red, green, blue, alpha in [0, 1], or None.
+        mesh: the file of a mesh as an absolute path, or None. It is not opened by loading.
+    """
+
+    kind: str
+    size: tuple[float, ...]
+    placement: Array
+    color: tuple[float, float, float, float] | None = None
+    mesh: str | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Body:
+    """A rigid body; its frame is the frame its joint moves (the URDF link frame).
+
+    Attributes:
+        name: unique among bodies and frames.
+        mass: `()`, kg.
+        com: centre of mass in the body frame, `(3,)`, m.
+        inertia: about the centre of mass in body axes, `(3, 3)`, kg m².
+        geometry: visible shapes.
+    """
+
+    name: str
+    mass: Array
+    com: Array
+    inertia: Array
+    geometry: tuple[Geometry, ...] = ()
+
+    def __repr__(self) -> str:
+        """Return name and mass."""
+        return f"Body({self.name!r}, mass={_number(self.mass)} kg)"
+
+
+@dataclass(frozen=True)
+class Mimic:
+    """A one-degree-of-freedom joint that follows another: q = ratio · q_joint + offset.
+
+    Attributes:
+        joint: index of the joint that leads; never itself a follower.
+        ratio: factor on its coordinate.
+        offset: rad or m.
+    """
+
+    joint: int
+    ratio: float
+    offset: float
+
+
+@dataclass(frozen=True, eq=False)
+class Limits:
+    """What a joint may do; each `(nv,)`, infinite where nothing is said.
+
+    Attributes:
+        lower: smallest coordinate, rad or m.
+        upper: largest coordinate, rad or m.
+        velocity: largest speed, rad/s or m/s.
+        effort: largest torque or force, N m or N.
+    """
+
+    lower: Array
+    upper: Array
+    velocity: Array
+    effort: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Joint:
+    """The joint that carries a body.
+
+    Attributes:
+        name: unique among joints.
+        kind: a key of `remora.model.joints.JOINTS`.
+        parent: index of the body it is mounted on, -1 for the inertial frame.
+        q: slice of its coordinates in `q (..., nq)`; a follower has its leader's.
+        v: slice of its speeds in `v (..., nv)`; a follower has its leader's.
+        placement: pose of the joint frame in the parent's frame, `(8,)`.
+        axes: the unit axes of its motion in the joint frame, `(k, 3)`.
+        pitch: of a helical joint, m per rad.
+        limits: position, speed and effort limits.
+        damping: viscous, `(nv,)`, N m s/rad or N s/m.
+        friction: dry, `(nv,)`, N m or N.
+        rotor_inertia: reflected inertia of the drive, `(nv,)`, kg m² or kg.
+        mimic: what it follows, or None.
+    """
+
+    name: str
+    kind: str
+    parent: int
+    q: slice
+    v: slice
+    placement: Array
+    axes: Array
+    pitch: Array
+    limits: Limits
+    damping: Array
+    friction: Array
+    rotor_inertia: Array
+    mimic: Mimic | None = None
+
+    def __repr__(self) -> str:
+        """Return name, kind, parent and the places in q and v."""
+        return (
+            f"Joint({self.name!r}, {self.kind}, parent={self.parent}, "
+            f"q={self.q.start}:{self.q.stop}, v={self.v.start}:{self.v.stop})"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """A named frame fixed to a body: a tool, a sensor, a link that was merged.
+
+    Attributes:
+        name: unique among bodies and frames.
+        body: index of the body that carries it; -1: fixed in the inertial frame.
+        placement: pose in that body's frame, `(8,)`.
+    """
+
+    name: str
+    body: int
+    placement: Array
+
+    def __repr__(self) -> str:
+        """Return name and carrying body."""
+        return f"Frame({self.name!r}, body={self.body})"
+
+
+T = TypeVar("T", Body, Joint, Frame)
+
+
+class Named(tuple[T, ...], Generic[T]):
+    """A tuple of named things that can also be asked by name: `robot.bodies["arm"]`."""
+
+    __slots__ = ()
+
+    @property
+    def names(self) -> list[str]:
+        """The names in order."""
+        return [item.name for item in self]
+
+    @overload
+    def __getitem__(self, key: SupportsIndex | str) -> T: ...
+    @overload
+    def __getitem__(self, key: slice) -> tuple[T, ...]: ...
+    def __getitem__(self, key: SupportsIndex | slice | str) -> T | tuple[T, ...]:
+        """Return by index, slice or name."""
+        if not isinstance(key, str):
+            return super().__getitem__(key)
+        for item in self:
+            if item.name == key:
+                return item
+        raise UnknownName("element", key, self.names)
+
+    def __contains__(self, key: object) -> bool:
+        """Tell whether a thing, or a thing of that name, is here."""
+        return key in self.names if isinstance(key, str) else super().__contains__(key)
+
+
+@dataclass(frozen=True, eq=False)
+class Robot:
+    """A tree of bodies on joints, with named frames and gravity.
+
+    Made by `rm.load`, `rm.Builder`, `rm.from_dh` or `rm.random_robot`, which validate.
+
+    Attributes:
+        name: what it is called.
+        bodies: body i is carried by joint i.
+        joints: ordered so that a parent comes before its children.
+        frames: frames besides the bodies' own.
+        gravity: acceleration in the inertial frame, `(3,)`, m/s².
+        warnings: what the loader noticed and accepted.
+    """
+
+    name: str
+    bodies: Named[Body]
+    joints: Named[Joint]
+    frames: Named[Frame]
+    gravity: Array
+    warnings: tuple[str, ...] = ()
+    nq: int = field(init=False)
+    nv: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Count the coordinates."""
+        object.__setattr__(self, "nq", max((j.q.stop for j in self.joints), default=0))
+        object.__setattr__(self, "nv", max((j.v.stop for j in self.joints), default=0))
+
+    @property
+    def mass(self) -> Array:
+        """Total mass, `()`, kg."""
+        total = self.bodies[0].mass
+        for body in self.bodies[1:]:
+            total = total + body.mass
+        return total
+
+    def body_index(self, name: str) -> int:
+        """Return the index of the body with that name."""
+        return _index(self.bodies, "body", name)
+
+    def joint_index(self, name: str) -> int:
+        """Return the index of the joint with that name."""
+        return _index(self.joints, "joint", name)
+
+    def frame(self, target: str | int | Frame) -> Frame:
+        """Return the frame meant by a frame's or body's name, a body's index, or a Frame."""
+        if isinstance(target, Frame):
+            return target
+        if isinstance(target, str):
+            if target in self.frames:
+                return self.frames[target]
+            if target not in self.bodies:
+                known = [*self.bodies.names, *self.frames.names]
+                raise UnknownName("body or frame", target, known)
+            target = self.body_index(target)
+        if not 0 <= target < len(self.bodies):
+            raise UnknownName("body", target, [f"0 to {len(self.bodies) - 1}"])
+        return Frame(self.bodies[target].name, target, _identity_pose())
+
+    def replace(self, **changes: Any) -> Robot:
+        """Return a copy with another `name`, `bodies`, `joints`, `frames` or `gravity`."""
+        for key, kind in (("bodies", Named), ("joints", Named), ("frames", Named)):
+            if key in changes:
+                changes[key] = kind(changes[key])
+        return dataclasses.replace(self, **changes)
+
+    def replace_body(self, name: str, **changes: Any) -> Robot:
+        """Return a copy in which one body has another `mass`, `com`, `inertia` or `geometry`.
+
+        The numbers may be symbolic or carry a batch shape; they are not validated.
+        """
+        return self.replace(bodies=_replaced(self.bodies, self.body_index(name), changes))
+
+    def replace_joint(self, name: str, **changes: Any) -> Robot:
+        """Return a copy in which one joint has another `placement`, `pitch`, `damping`, ..."""
+        return self.replace(joints=_replaced(self.joints, self.joint_index(name), changes))
+
+    def __repr__(self) -> str:
+        """Return the tree, a line a joint."""
+        depth = {-1: 0}
+        head = f"Robot {self.name!r}: {len(self.bodies)} bodies, nq={self.nq}, nv={self.nv}"
+        lines = [f"{head}, {_number(self.mass)} kg"]
+        for i, (body, joint) in enumerate(zip(self.bodies, self.joints, strict=True)):
+            depth[i] = depth[joint.parent] + 1
+            indent = "  " * depth[i]
+            lines.append(f"{indent}{i} {body.name}  <- {joint.name} ({joint.kind})")
+        if self.frames:
+            lines.append("  frames: " + ", ".join(self.frames.names))
+        return "\n".join(lines)
+
+
+def _index(items: Named[T], what: str, name: str) -> int:
+    try:
+        return items.names.index(name)
+    except ValueError:
+        raise UnknownName(what, name, items.names) from None
+
+
+def _replaced(items: Iterable[T], index: int, changes: dict[str, Any]) -> list[T]:
+    return [
+        dataclasses.replace(item, **changes) if i == index else item for i, item in enumerate(items)
+    ]
+
+
+def _number(x: Array) -> str:
+    return "symbolic" if is_symbolic(np.asarray(x)) else np.array2string(np.asarray(x), precision=6)
+
+
+def _identity_pose() -> Array:
+    return np.array([1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0])

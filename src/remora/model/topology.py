@@ -1,0 +1,70 @@
+"""The tree of a robot as VT18 reads it: incidence matrix, branch ends, ancestors, subtrees."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from remora.model.robot import Robot
+
+
+def incidence_matrix(robot: Robot) -> NDArray[np.int64]:
+    """Return C `(nj, nb)`: +1 where joint i carries body j, -1 where it is mounted on body j.
+
+    A joint mounted on the inertial frame (the base, joint 0) has no -1: that frame is no body.
+    VT18 count no such joint, so that for one spacecraft their C is `incidence_matrix(robot)[1:]`
+    [VT18, eq. 34].
+    """
+    C = np.zeros((len(robot.joints), len(robot.bodies)), dtype=np.int64)
+    for i, joint in enumerate(robot.joints):
+        C[i, i] = 1
+        if joint.parent >= 0:
+            C[i, joint.parent] = -1
+    return C
+
+
+def branch_terminations(robot: Robot) -> NDArray[np.int64]:
+    """Return T `(nb,)`: 1 for each body that ends a branch [VT18, eq. 35]."""
+    T = np.ones(len(robot.bodies), dtype=np.int64)
+    for joint in robot.joints:
+        if joint.parent >= 0:
+            T[joint.parent] = 0
+    return T
+
+
+def negatives(row: NDArray[np.int64]) -> list[int]:
+    """Return N(row): the indices of the -1 entries of a row or column of C [VT18, eq. 38]."""
+    return [int(i) for i in np.flatnonzero(row == -1)]
+
+
+def positives(row: NDArray[np.int64]) -> list[int]:
+    """Return P(row): the indices of the +1 entries of a row or column of C, or of T [VT18, 39]."""
+    return [int(i) for i in np.flatnonzero(row == 1)]
+
+
+def children(robot: Robot, body: int) -> list[int]:
+    """Return the bodies mounted on a body; on the inertial frame for -1."""
+    return [i for i, joint in enumerate(robot.joints) if joint.parent == body]
+
+
+def ancestors(robot: Robot, body: int) -> list[int]:
+    """Return the bodies from `body` itself up to its root."""
+    chain: list[int] = []
+    while body >= 0:
+        chain.append(body)
+        body = robot.joints[body].parent
+    return chain
+
+
+def subtree(robot: Robot, body: int) -> list[int]:
+    """Return `body` and every body that it carries, in order."""
+    inside = {body}
+    for i in range(body + 1, len(robot.joints)):
+        if robot.joints[i].parent in inside:
+            inside.add(i)
+    return sorted(inside)
+
+
+def leaves(robot: Robot) -> list[int]:
+    """Return the bodies that end a branch: P(T) [VT18, eq. 40]."""
+    return positives(branch_terminations(robot))

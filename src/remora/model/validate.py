@@ -1,0 +1,190 @@
+"""Checks of single numbers of a robot: each returns a clean array or notes a fault.
+
+Symbols have no value yet and pass; floats must be finite and physically possible.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from remora.algebra import dual_quaternion
+from remora.algebra.namespace import Array, ArrayLike, asarray, is_array, is_symbolic
+from remora.errors import Fault, ShapeError
+
+#: How far an inertia may be from possible, relative to its largest moment: rounding in a file.
+INERTIA_TOLERANCE = 1e-6
+#: The largest number of a robot: products of several (m d², say) must stay finite.
+LARGEST = 1e50
+#: The most faults kept; a hostile description may hold a million.
+MAX_FAULTS = 1000
+#: How far a given unit quaternion may be from unit length.
+UNIT_TOLERANCE = 1e-6
+#: What is unit to rounding (of a product of poses, say) is kept bit for bit: saving and loading
+#: a robot must not change it.
+UNIT_ROUNDING = 1e-13
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a part of a description stands: the element, and the line in its file."""
+
+    element: str
+    line: int | None = None
+
+
+@dataclass
+class Checker:
+    """Collects faults, so that one report names them all."""
+
+    faults: list[Fault] = field(default_factory=list[Fault])
+
+    def fault(self, place: Place, reason: str) -> None:
+        """Note a fault."""
+        if len(self.faults) < MAX_FAULTS:
+            self.faults.append(Fault(place.element, reason, place.line))
+
+    def numbers(self, place: Place, what: str, value: ArrayLike, *shape: int) -> Array:
+        """Return `value` as an array of that shape and finite numbers, else zeros and a fault."""
+        try:
+            array = asarray(value)
+        except (TypeError, ValueError):
+            self.fault(place, f"{what} is not numeric: {_shown(value)}")
+            return np.zeros(shape)
+        if array.shape != shape:
+            wanted = "one number" if shape == () else f"{' x '.join(map(str, shape))} numbers"
+            self.fault(place, f"{what} must be {wanted}, not of shape {array.shape}")
+            return np.zeros(shape)
+        if not is_symbolic(array) and not np.all(np.isfinite(array)):
+            self.fault(place, f"{what} is not finite: {_shown(value)}")
+            return np.zeros(shape)
+        if not is_symbolic(array) and np.any(np.abs(array) > LARGEST):
+            self.fault(place, f"{what} is larger than {LARGEST:g}: {_shown(value)}")
+            return np.zeros(shape)
+        return frozen(array)
+
+    def mass(self, place: Place, value: ArrayLike) -> Array:
+        """Return a mass; negative is a fault (zero is judged once fixed links are merged)."""
+        mass = self.numbers(place, "mass", value)
+        if not is_symbolic(mass) and mass < 0.0:
+            self.fault(place, f"mass is negative: {float(mass):g} kg; it must be positive")
+        return mass
+
+    def inertia(self, place: Place, value: ArrayLike | None) -> Array:
+        """Return a 3x3 inertia given as matrix, as diagonal, or as xx, xy, xz, yy, yz, zz."""
+        matrix = self._inertia_matrix(place, value)
+        if is_symbolic(matrix):
+            return matrix
+        size = float(np.max(np.abs(matrix)))
+        if np.max(np.abs(matrix - matrix.T)) > INERTIA_TOLERANCE * size:
+            self.fault(place, f"inertia is not symmetric: {_shown(matrix)}")
+            return matrix
+        a, b, c = np.linalg.eigvalsh(matrix)
+        moments = f"principal moments {a:g}, {b:g}, {c:g} kg m²"
+        if a < -INERTIA_TOLERANCE * size:
+            self.fault(place, f"inertia is not positive semi-definite: {moments}")
+        elif a + b < c - INERTIA_TOLERANCE * size:
+            reason = "no mass distribution has it: the two smaller must add up to the largest"
+            self.fault(place, f"inertia violates the triangle inequality: {moments}; {reason}")
+        return matrix
+
+    def _inertia_matrix(self, place: Place, value: ArrayLike | None) -> Array:
+        if value is None:
+            return frozen(np.zeros((3, 3)))
+        try:
+            shape = asarray(value).shape
+        except (TypeError, ValueError):
+            shape = (3, 3)
+        if shape == (3,):
+            xx, yy, zz = self.numbers(place, "inertia", value, 3)
+            return frozen(asarray([[xx, 0.0, 0.0], [0.0, yy, 0.0], [0.0, 0.0, zz]]))
+        if shape == (6,):
+            xx, xy, xz, yy, yz, zz = self.numbers(place, "inertia", value, 6)
+            return frozen(asarray([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]))
+        return self.numbers(place, "inertia", value, 3, 3)
+
+    def placement(self, place: Place, value: ArrayLike) -> Array:
+        """Return a pose; it must be a unit dual quaternion."""
+        x = self.numbers(place, "placement", value, 8)
+        if is_symbolic(x):
+            return x
+        length, mixed = float(np.linalg.norm(x[:4])), float(x[:4] @ x[4:])
+        error = max(abs(length - 1.0), abs(mixed) / (1.0 + float(np.linalg.norm(x[4:]))))
+        if not error <= UNIT_TOLERANCE:
+            self.fault(place, f"placement is not a unit dual quaternion: {_shown(x)}")
+            return frozen(dual_quaternion.identity())
+        return x if error <= UNIT_ROUNDING else frozen(dual_quaternion.normalize(x))
+
+    def unit_axis(self, place: Place, what: str, value: ArrayLike) -> Array:
+        """Return an axis scaled to unit length; a zero axis is a fault."""
+        axis = self.numbers(place, what, value, 3)
+        if is_symbolic(axis):
+            self.fault(place, f"{what} is symbolic; put the symbol into the placement instead")
+            return np.array([0.0, 0.0, 1.0])
+        largest = float(np.max(np.abs(axis)))
+        if largest == 0.0:
+            self.fault(place, f"{what} is zero; it must point somewhere")
+            return np.array([0.0, 0.0, 1.0])
+        if largest <= 2.0 and abs(float(np.linalg.norm(axis)) - 1.0) <= UNIT_ROUNDING:
+            return axis
+        axis = axis / largest  # so that the squares neither overflow nor vanish
+        return axis / np.linalg.norm(axis)
+
+    def per_speed(self, place: Place, what: str, value: ArrayLike, nv: int) -> Array:
+        """Return one number per speed that is not negative; a single number serves for all."""
+        array = self._spread(place, what, value, nv)
+        if not is_symbolic(array) and np.any(array < 0.0):
+            self.fault(place, f"{what} is negative: {_shown(value)}")
+        return array
+
+    def bound(self, place: Place, what: str, value: ArrayLike, nv: int) -> Array:
+        """Return one bound per speed; infinite is allowed, NaN is not."""
+        try:
+            array = np.asarray(value, dtype=float)
+        except (TypeError, ValueError):
+            self.fault(place, f"{what} is not numeric: {_shown(value)}")
+            return np.zeros(nv)
+        if array.shape not in ((), (nv,)):
+            self.fault(place, f"{what} must be one number or {nv}, not of shape {array.shape}")
+            return np.zeros(nv)
+        if np.any(np.isnan(array)):
+            self.fault(place, f"{what} is not a number: {_shown(value)}")
+        return frozen(np.broadcast_to(array, (nv,)).copy())
+
+    def _spread(self, place: Place, what: str, value: ArrayLike, nv: int) -> Array:
+        try:
+            single = asarray(value).shape == ()
+        except (TypeError, ValueError):
+            single = True
+        if not single:
+            return self.numbers(place, what, value, nv)
+        return frozen(np.broadcast_to(self.numbers(place, what, value), (nv,)).copy())
+
+
+def frozen(array: Array) -> Array:
+    """Return the array made read-only (a copy where it could be written by others)."""
+    if array.flags.writeable:
+        array = array.copy()
+        array.flags.writeable = False
+    return array
+
+
+def finite(what: str, x: ArrayLike, *trailing: int) -> Array:
+    """Return an argument as an array `(..., *trailing)` of finite numbers, or raise."""
+    try:
+        array = asarray(x)
+    except (TypeError, ValueError):
+        raise ShapeError(f"{what} is not numeric: {_shown(x)}") from None
+    if array.shape[array.ndim - len(trailing) :] != trailing:
+        wanted = ", ".join(["...", *map(str, trailing)])
+        raise ShapeError(f"{what} must have shape ({wanted}), not {array.shape}")
+    if not is_symbolic(array) and not np.all(np.isfinite(array)):
+        raise ShapeError(f"{what} holds values that are not finite")
+    return array
+
+
+def _shown(value: object) -> str:
+    text = str(value) if is_array(value) else repr(value)
+    text = " ".join(text.split())
+    return text if len(text) <= 80 else text[:77] + "..."

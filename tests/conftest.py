@@ -1,0 +1,26 @@
+"""Shared by all tests: hypothesis profile, evaluation of traced functions, tolerances."""
+
+from pathlib import Path
+
+import hypothesis
+import numpy as np
+import pytest
+
+hypothesis.settings.register_profile(
+    "remora", deadline=None, max_examples=100, derandomize=True, print_blob=True
+)
+hypothesis.settings.load_profile("remora")
+
+ORACLE = Path(__file__).resolve().parents[2] / "shared" / "oracle"
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    return np.random.default_rng(20180911)
+
+
+@pytest.fixture(scope="session")
+def oracle_folder() -> Path:
+    if not ORACLE.is_dir():
+        pytest.skip("the SPART reference numbers are not beside this checkout")
+    return ORACLE

@@ -1,0 +1,187 @@
+"""Kinematics and momentum on random trees with every joint kind: identities, differentiation."""
+
+import casadi
+import numpy as np
+import pytest
+
+import remora as rm
+from numeric import assert_close
+from remora.algebra import dual_quaternion as dq
+from remora.algebra import pose, screw
+from remora.algebra.namespace import asarray
+from remora.model.joints import kind
+
+SEEDS = range(12)
+BASES = ["free", "fixed", "planar", "spherical", "prismatic", "cartesian"]
+
+
+def tree(seed):
+    return rm.random_robot(seed, bodies=3 + 2 * seed, base=BASES[seed % len(BASES)], gravity=True)
+
+
+def configuration_rate(robot, q, v):
+    """dq/dt for a velocity v, on any scalar: v itself, or half a product [VT18, eqs. 5, 15]."""
+    parts = []
+    for joint in robot.joints:
+        own, speed = q[..., joint.q], v[..., joint.v]
+        if joint.kind == "free":
+            parts.append(0.5 * dq.mul(own, dq.pure(speed)))
+        elif joint.kind == "spherical":
+            parts.append(0.5 * rm.algebra.quaternion.mul(own, rm.algebra.quaternion.pure(speed)))
+        elif kind(joint).nq:
+            parts.append(speed)
+    return np.concatenate(parts)
+
+
+def rate_along_motion(robot, function, q, v, vdot):
+    """Exact time derivative of function(q, v) along q̇(q, v) and vdot, by CasADi."""
+    Q, V = casadi.SX.sym("q", robot.nq), casadi.SX.sym("v", robot.nv)
+    qs, vs = asarray(Q).reshape(-1), asarray(V).reshape(-1)
+    result = np.asarray(function(qs, vs))
+    flat = casadi.vertcat(*result.reshape(-1).tolist())
+    direction = casadi.vertcat(*configuration_rate(robot, qs, vs).tolist(), casadi.DM(vdot))
+    derivative = casadi.jtimes(flat, casadi.vertcat(Q, V), direction)
+    value = casadi.Function("d", [Q, V], [derivative])(q, v)
+    return np.array(value).reshape(result.shape)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_rates_by_exact_differentiation(seed, rng):
+    robot = tree(seed)
+    q, v = rm.random_state(robot, rng)
+    vdot = rng.normal(size=robot.nv)
+    target, point = len(robot.bodies) - 1, (0.1, -0.2, 0.3)
+
+    x, xi = rm.poses(robot, q), rm.twists(robot, q, v)
+    rate = rate_along_motion(robot, lambda q, v: rm.poses(robot, q), q, v, vdot)
+    assert_close(rate, 0.5 * dq.mul(x, dq.pure(xi)))
+    rate = rate_along_motion(robot, lambda q, v: rm.twists(robot, q, v), q, v, vdot)
+    assert_close(rm.accelerations(robot, q, v, vdot), rate)
+    rate = rate_along_motion(robot, lambda q, v: rm.jacobian(robot, q, target, point), q, v, vdot)
+    assert_close(rm.jacobian_rate(robot, q, v, target, point), rate)
+    rate = rate_along_motion(robot, lambda q, v: rm.center_of_mass(robot, q), q, v, vdot)
+    assert_close(rm.center_of_mass_jacobian(robot, q) @ v, rate)
+    # the power of gravity on the moving centre of mass
+    rate = rate_along_motion(robot, lambda q, v: rm.potential_energy(robot, q), q, v, vdot)
+    power = -robot.mass * robot.gravity @ (rm.center_of_mass_jacobian(robot, q) @ v)
+    assert_close(rate, power)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_jacobians_give_twists_and_accelerations(seed, rng):
+    robot = tree(seed)
+    q, v = rm.random_state(robot, rng, batch=(3,))
+    vdot = rng.normal(size=v.shape)
+    xi, a = rm.twists(robot, q, v), rm.accelerations(robot, q, v, vdot)
+    for i in range(len(robot.bodies)):
+        assert_close(rm.frame_twist(robot, q, v, i), xi[:, i])
+        assert_close(rm.frame_acceleration(robot, q, v, vdot, i), a[:, i])
+        assert_close(rm.frame_pose(robot, q, i), rm.poses(robot, q)[:, i])
+
+
+def test_jacobian_of_a_point_is_the_shifted_one(rng):
+    robot = tree(6)
+    q, v = rm.random_state(robot, rng)
+    point = np.array([0.3, -0.5, 0.7])
+    at_origin, at_point = (rm.frame_twist(robot, q, v, 4, p) for p in (np.zeros(3), point))
+    assert_close(at_point[:3], at_origin[:3])
+    assert_close(at_point[3:], at_origin[3:] + np.cross(at_origin[:3], point))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_momentum_and_energy_body_by_body(seed, rng):
+    """[VT18, eqs. 23, 24, 30, 31] in the paper's own form, about each centre of mass."""
+    robot = tree(seed)
+    q, v = rm.random_state(robot, rng)
+    x, xi = rm.poses(robot, q), rm.twists(robot, q, v)
+    total, energy = np.zeros(8), 0.0
+    for i, body in enumerate(robot.bodies):
+        to_com = pose.from_translation(body.com)
+        twist = dq.pure(screw.adjoint_inverse(to_com, xi[i]))
+        M = screw.dual_inertia(body.mass, body.inertia)
+        at_com = dq.mul(x[i], to_com)
+        total += dq.mul(dq.mul(at_com, M @ dq.swap(twist)), dq.conjugate(at_com))
+        energy += 0.5 * dq.circle(dq.swap(twist), M @ dq.swap(twist))
+    assert_close(rm.momentum(robot, q, v), dq.vec6(total))
+    assert_close(rm.momentum_matrix(robot, q) @ v, dq.vec6(total))
+    assert_close(rm.kinetic_energy(robot, q, v), energy, scale=energy)
+    v_com = rm.center_of_mass_jacobian(robot, q) @ v
+    assert_close(robot.mass * v_com, dq.vec6(total)[:3])
+
+
+@pytest.mark.parametrize("seed", [0, 6])
+def test_generalized_jacobian_is_motion_without_momentum(seed, rng):
+    robot = tree(seed)
+    q, _ = rm.random_state(robot, rng)
+    joint_speeds = rng.normal(size=robot.nv - 6)
+    v = np.concatenate([rm.base_response(robot, q) @ joint_speeds, joint_speeds])
+    assert_close(rm.momentum(robot, q, v), np.zeros(6), scale=robot.mass)
+    target = len(robot.bodies) - 1
+    assert_close(
+        rm.generalized_jacobian(robot, q, target) @ joint_speeds,
+        rm.frame_twist(robot, q, v, target),
+    )
+
+
+def test_generalized_jacobian_needs_a_free_base():
+    robot = tree(1)
+    with pytest.raises(rm.RemoraError, match="free joint, not on a fixed one"):
+        rm.generalized_jacobian(robot, rm.neutral(robot), 0)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_relations_across_the_joints(seed, rng):
+    """[VT18, eqs. 46-49]."""
+    robot = tree(seed)
+    q, v = rm.random_state(robot, rng)
+    vdot = rng.normal(size=robot.nv)
+    xi, a = rm.twists(robot, q, v), rm.accelerations(robot, q, v, vdot)
+    assert_close(rm.joint_speeds(robot, q, xi), v)
+    relative = rm.joint_twists(robot, q, xi)
+    for i, joint in enumerate(robot.joints):
+        assert_close(relative[i], kind(joint).screws(joint, q[joint.q]) @ v[joint.v])
+    assert_close(
+        rm.constraint_violation(robot, q, v, xi, a),
+        np.zeros((len(robot.joints), 6)),
+        scale=np.abs(a).max(),
+    )
+    spoilt = a + rng.normal(size=a.shape)
+    if any(kind(j).nv < 6 for j in robot.joints):
+        assert np.abs(rm.constraint_violation(robot, q, v, xi, spoilt)).max() > 1e-3
+
+
+def test_nothing_moves_nothing():
+    robot = tree(6)
+    q = rm.neutral(robot)
+    zero = np.zeros(robot.nv)
+    assert not np.any(rm.twists(robot, q, zero))
+    assert not np.any(rm.accelerations(robot, q, zero, zero))
+    assert not np.any(rm.momentum(robot, q, zero))
+    assert rm.kinetic_energy(robot, q, zero) == 0.0
+
+
+@pytest.mark.parametrize("scale", [1e-9, 1e9])
+def test_tiny_and_huge_masses(scale, rng):
+    """Kinematics and momentum are linear in the masses, from a microgram to a million tons."""
+    robot = tree(6)
+    scaled = robot.replace(
+        bodies=[rm.Body(b.name, b.mass * scale, b.com, b.inertia * scale) for b in robot.bodies]
+    )
+    q, v = rm.random_state(robot, rng)
+    h = rm.momentum(robot, q, v)
+    assert_close(rm.momentum(scaled, q, v) / scale, h)
+    assert_close(rm.center_of_mass(scaled, q), rm.center_of_mass(robot, q))
+    assert_close(rm.base_response(scaled, q), rm.base_response(robot, q))
+
+
+def test_frames_fixed_in_the_inertial_frame():
+    robot = (
+        rm.Builder()
+        .body("a", mass=1, inertia=(1, 1, 1))
+        .frame("station", None, xyz=(1, 2, 3))
+        .build()
+    )
+    q, _v = rm.random_state(robot, 0, batch=(4,))
+    assert_close(pose.translation(rm.frame_pose(robot, q, "station")), np.tile([1.0, 2, 3], (4, 1)))
+    assert not np.any(rm.jacobian(robot, q, "station"))
+    assert rm.jacobian(robot, q, "station").shape == (4, 6, 6)

@@ -1,0 +1,208 @@
+"""All quantities under `kinematics`, and the Jacobians under `end_links`, of SPART's numbers.
+
+SPART's link frame is the URDF `<inertial>` frame; here it is rebuilt from the file as a Remora
+frame on the body that carries the link, so that even merged links are compared.
+"""
+
+import json
+import xml.etree.ElementTree as ET
+
+import numpy as np
+import pytest
+
+import remora as rm
+from numeric import assert_close
+from remora.algebra import dual_quaternion as dq
+from remora.algebra import pose, screw, vector
+
+ROBOTS = ["sc_3dof", "sc_kuka_lwr", "dual_iiwa"]
+
+
+def inertial_placements(path):
+    """Pose of each link's `<inertial>` frame in the link's frame."""
+    placements = {}
+    for link in ET.parse(path).getroot().findall("link"):
+        origin = link.find("inertial/origin")
+        given = {} if origin is None else origin.attrib
+        xyz, rpy = ([float(t) for t in given.get(key, "0 0 0").split()] for key in ("xyz", "rpy"))
+        placements[link.get("name")] = pose.from_xyz_rpy(xyz, rpy)
+    return placements
+
+
+class Reference:
+    def __init__(self, folder, name):
+        path = folder / f"{name}.urdf"
+        self.data = json.loads((folder / f"{name}.json").read_text())
+        self.robot = rm.load(path)
+        placements = inertial_placements(path)
+        ids = self.data["robot"]["link_id"]
+        names = sorted((n for n in ids if ids[n] > 0), key=ids.get)
+        base = min(ids, key=ids.get)
+        self.base = self.com_frame(base, placements)
+        self.links = [self.com_frame(n, placements) for n in names]
+        self.layout = rm.spart_layout(self.robot, placements[base])
+
+    def com_frame(self, link, placements):
+        frame = self.robot.frame(link)
+        return rm.Frame(link, frame.body, dq.mul(frame.placement, placements[link]))
+
+    def state(self, k):
+        given = {
+            key: np.array(value, dtype=float)
+            for key, value in self.data["states"][k]["inputs"].items()
+        }
+        there = np.concatenate([given["r0"], given["base_quat_xyzw"], given["qm"]])
+        q = self.layout.q_from(there)
+        v = self.layout.v_from(q, np.concatenate([given["u0"], given["um"]]))
+        vdot = self.layout.vdot_from(q, v, np.concatenate([given["u0dot"], given["umdot"]]))
+        return q, v, vdot
+
+
+@pytest.fixture(scope="module", params=ROBOTS)
+def reference(request, oracle_folder):
+    return Reference(oracle_folder, request.param)
+
+
+def in_inertial_axes(x, s):
+    """Turn a screw in the frame x into inertial axes, about the same origin."""
+    return screw.adjoint(pose.from_quaternion(x[..., :4]), s)
+
+
+def twist_rate_in_inertial_axes(x, xi, a):
+    """SPART's ṫ = [ω̇, r̈] from the rate of body components: v̇ + ω × v, turned."""
+    acceleration = np.concatenate([a[:3], a[3:] + np.cross(xi[:3], xi[3:])])
+    return in_inertial_axes(x, acceleration)
+
+
+def as_inertial_jacobian(x, J):
+    return vector.transpose(in_inertial_axes(x, vector.transpose(J)))
+
+
+@pytest.mark.parametrize("k", range(8))
+def test_kinematics(reference, k):
+    ref = reference
+    q, v, vdot = ref.state(k)
+    want = {key: np.array(value) for key, value in ref.data["states"][k]["kinematics"].items()}
+    robot = ref.robot
+
+    def everything(frame):
+        return (
+            rm.frame_pose(robot, q, frame),
+            rm.frame_twist(robot, q, v, frame),
+            rm.frame_acceleration(robot, q, v, vdot, frame),
+        )
+
+    x0, xi0, a0 = everything(ref.base)
+    assert_close(in_inertial_axes(x0, xi0), want["t0"])
+    assert_close(twist_rate_in_inertial_axes(x0, xi0, a0), want["t0dot"])
+
+    rows = [jacobian_in_spart_speeds(ref, q, ref.base)]
+    rates = [jacobian_rate_in_spart_speeds(ref, q, v, ref.base)]
+    for i, link in enumerate(ref.links):
+        x, xi, a = everything(link)
+        assert_close(pose.to_rotation_matrix(x), want["RL"][i])
+        assert_close(pose.translation(x), want["rL"][i])
+        assert_close(in_inertial_axes(x, xi), want["tL"][i])
+        assert_close(twist_rate_in_inertial_axes(x, xi, a), want["tLdot"][i])
+        # the joint frame: the link's own frame, as URDF has it, turned with the joint
+        joint_frame = robot.frame(link.name)
+        x_link = rm.frame_pose(robot, q, joint_frame)
+        assert_close(pose.translation(x_link), want["rJ"][i])
+        assert_close(pose.translation(x) - pose.translation(x_link), want["g"][i])
+        check_joint_orientation(ref, i, q, x_link, want)
+        rows.append(jacobian_in_spart_speeds(ref, q, link))
+        rates.append(jacobian_rate_in_spart_speeds(ref, q, v, link))
+    assert_close(np.concatenate(rows), want["N"])
+    assert_close(np.concatenate(rates), want["Ndot"])
+
+    assert_close(rm.center_of_mass(robot, q), want["r_com"])
+    J = rm.center_of_mass_jacobian(robot, q)
+    assert_close(J @ v, want["v_com"])
+    assert_close(center_of_mass_acceleration(robot, q, v, vdot), want["a_com"])
+
+
+def check_joint_orientation(ref, i, q, x_link, want):
+    """SPART's RJ is the joint frame before it turns, and e the joint's axis in inertial axes."""
+    spart = ref.data["robot"]["joints"][i]
+    axis = np.array(spart["axis"], dtype=float).reshape(-1)
+    turned = quaternion_of_joint(spart, axis, q, ref)
+    R = pose.to_rotation_matrix(x_link) @ turned.T
+    assert_close(R, want["RJ"][i])
+    assert_close(R @ axis, want["e"][i])
+
+
+def quaternion_of_joint(spart, axis, q, ref):
+    if spart["type"] != 1:  # only a revolute joint turns the frame behind it
+        return np.eye(3)
+    angle = ref.layout.q_to(q)[7 + spart["q_id"] - 1]
+    return pose.to_rotation_matrix(pose.from_axis_angle(axis, np.asarray(angle)))
+
+
+def center_of_mass_acceleration(robot, q, v, vdot):
+    x, xi, a = rm.poses(robot, q), rm.twists(robot, q, v), rm.accelerations(robot, q, v, vdot)
+    total = np.zeros(3)
+    for i, body in enumerate(robot.bodies):
+        at = pose.from_translation(body.com)
+        twist, rate = screw.adjoint_inverse(at, xi[i]), screw.adjoint_inverse(at, a[i])
+        R = pose.to_rotation_matrix(x[i])
+        total += body.mass * (R @ (rate[3:] + np.cross(twist[:3], twist[3:])))
+    return total / robot.mass
+
+
+def speeds_from_spart(ref, q):
+    """The matrix with v = B u, column by column."""
+    return np.stack([ref.layout.v_from(q, e) for e in np.eye(ref.robot.nv)], axis=-1)
+
+
+def jacobian_in_spart_speeds(ref, q, frame, point=(0, 0, 0)):
+    x = rm.frame_pose(ref.robot, q, frame)
+    J = rm.jacobian(ref.robot, q, frame, point)
+    return as_inertial_jacobian(x, J) @ speeds_from_spart(ref, q)
+
+
+def jacobian_rate_in_spart_speeds(ref, q, v, frame, point=(0, 0, 0)):
+    """d/dt of the Jacobian above, by exact rules: turning axes, J̇, and the rate of B."""
+    robot = ref.robot
+    x = rm.frame_pose(robot, q, frame)
+    J, J_rate = rm.jacobian(robot, q, frame, point), rm.jacobian_rate(robot, q, v, frame, point)
+    omega = (J @ v)[:3]
+    turning = np.kron(np.eye(2), vector.skew(omega))
+    rate_in_axes = as_inertial_jacobian(x, J_rate + turning @ J)
+    B = speeds_from_spart(ref, q)
+    # the base's v = Rᵀ ṙ - ω × c is the only part of B that changes, by Ṙᵀ = -[ω]× Rᵀ
+    B_rate = np.zeros_like(B)
+    R = pose.to_rotation_matrix(q[:8])
+    B_rate[3:6, 3:6] = -vector.skew(v[:3]) @ R.T
+    return rate_in_axes @ B + as_inertial_jacobian(x, J) @ B_rate
+
+
+@pytest.mark.parametrize("k", range(8))
+def test_jacobians_of_the_end_links(reference, k):
+    ref = reference
+    q, v, vdot = ref.state(k)
+    for end in ref.data["states"][k]["end_links"]:
+        link = ref.links[end["link_id"] - 1]
+        point = np.array(end["point_in_link"], dtype=float).reshape(-1)
+        for suffix, at in (("", np.zeros(3)), ("p", point)):
+            J = jacobian_in_spart_speeds(ref, q, link, at)
+            assert_close(J[:, :6], end[f"J0{suffix}"])
+            assert_close(J[:, 6:], np.array(end[f"Jm{suffix}"]).reshape(6, -1))
+            rate = jacobian_rate_in_spart_speeds(ref, q, v, link, at)
+            wanted = np.hstack(
+                [end[f"J0{suffix}dot"], np.array(end[f"Jm{suffix}dot"]).reshape(6, -1)]
+            )
+            assert_close(rate, wanted)
+            x = rm.frame_pose(ref.robot, q, link)
+            floating = as_inertial_jacobian(x, rm.generalized_jacobian(ref.robot, q, link, at))
+            assert_close(floating, np.array(end[f"Jstar{suffix}"]).reshape(6, -1))
+        x = rm.frame_pose(ref.robot, q, link)
+        assert_close(pose.transform_point(x, point), end["rp"])
+        assert_close(in_inertial_axes(x, rm.frame_twist(ref.robot, q, v, link, point)), end["tp"])
+        a = rm.frame_acceleration(ref.robot, q, v, vdot, link, point)
+        xi = rm.frame_twist(ref.robot, q, v, link, point)
+        assert_close(twist_rate_in_inertial_axes(x, xi, a), end["tpdot"])
+
+
+def test_names_are_spelled_as_in_the_contract():
+    for name in ("load", "poses", "twists", "jacobian", "generalized_jacobian", "center_of_mass"):
+        assert hasattr(rm, name)

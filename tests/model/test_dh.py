@@ -1,0 +1,93 @@
+"""Denavit-Hartenberg tables in both conventions, against the matrices of their definitions."""
+
+import numpy as np
+import pytest
+
+import remora as rm
+from numeric import assert_close
+from remora.algebra import pose
+from remora.errors import RemoraError
+
+
+def Rx(t):
+    return pose.to_matrix(pose.from_axis_angle(np.array([1.0, 0, 0]), np.asarray(t)))
+
+
+def Rz(t):
+    return pose.to_matrix(pose.from_axis_angle(np.array([0.0, 0, 1]), np.asarray(t)))
+
+
+def T(*p):
+    return pose.to_matrix(pose.from_translation(np.array(p, dtype=float)))
+
+
+ROWS = [
+    (0.3, 0.2, 0.5, 1.2, "revolute"),
+    (-0.4, 0.1, 0.3, -0.7, "prismatic"),
+    (1.0, 0.0, 0.2, 0.4, "revolute"),
+]
+
+
+def table():
+    return [
+        rm.DHLink(
+            f"l{i}", theta, d, a, alpha, joint, mass=1 + i, com=(0.1, 0.2, 0.3), inertia=(1, 2, 2)
+        )
+        for i, (theta, d, a, alpha, joint) in enumerate(ROWS)
+    ]
+
+
+def expected(convention, q, rows=ROWS):
+    result, chain = np.eye(4), []
+    for (theta, d, a, alpha, joint), x in zip(rows, q, strict=True):
+        theta, d = (theta + x, d) if joint == "revolute" else (theta, d + x)
+        if convention == "classic":
+            result = result @ Rz(theta) @ T(0, 0, d) @ T(a, 0, 0) @ Rx(alpha)
+        else:
+            result = result @ Rx(alpha) @ T(a, 0, 0) @ Rz(theta) @ T(0, 0, d)
+        chain.append(result)
+    return chain
+
+
+@pytest.mark.parametrize("convention", ["classic", "modified"])
+def test_frames_follow_the_definition(convention, rng):
+    robot = rm.from_dh(table(), convention, base="fixed", base_mass=1, base_inertia=(1, 1, 1))
+    for q in rng.normal(size=(5, 3)):
+        for i, wanted in enumerate(expected(convention, q)):
+            assert_close(pose.to_matrix(rm.frame_pose(robot, q, f"l{i}_dh")), wanted, rtol=1e-14)
+        centres = [(w @ [0.1, 0.2, 0.3, 1])[:3] for w in expected(convention, q)]
+        com = (sum((1 + i) * c for i, c in enumerate(centres))) / 7  # the base adds 1 kg at 0
+        assert_close(rm.center_of_mass(robot, q), com, rtol=1e-14)
+
+
+@pytest.mark.parametrize("convention", ["classic", "modified"])
+def test_inertia_is_turned_into_body_axes(convention):
+    robot = rm.from_dh(table(), convention, base="fixed", base_mass=1, base_inertia=(1, 1, 1))
+    for i in range(3):
+        R = pose.to_rotation_matrix(robot.frames[f"l{i}_dh"].placement)
+        assert_close(robot.bodies[f"l{i}"].inertia, R @ np.diag([1, 2, 2]) @ R.T, rtol=1e-14)
+
+
+def test_branches():
+    mount = pose.from_xyz_rpy((0, 1, 0), (0, 0, np.pi))
+    right = [
+        rm.DHLink("r0", a=1.0, mass=1, inertia=(1, 1, 1), parent="base", mount=mount),
+        rm.DHLink("r1", a=0.5, mass=1, inertia=(1, 1, 1)),
+    ]
+    robot = rm.from_dh([*table(), *right], "classic", base_mass=5, base_inertia=(1, 1, 1))
+    assert rm.children(robot, 0) == [1, 4]
+    x = rm.frame_pose(robot, rm.neutral(robot), "r1_dh")
+    assert_close(pose.translation(x), [-1.5, 1.0, 0.0], rtol=1e-14)
+
+
+def test_refusals():
+    with pytest.raises(RemoraError, match="known: classic, modified"):
+        rm.from_dh(table(), "dh")
+    with pytest.raises(RemoraError, match="revolute, prismatic"):
+        rm.from_dh([rm.DHLink("a", joint="free")], "classic")
+    with pytest.raises(RemoraError, match="parent of link 'a'"):
+        rm.from_dh([rm.DHLink("a", parent="nobody")], "classic")
+    with pytest.raises(RemoraError, match="link 'a' are not numbers"):
+        rm.from_dh([rm.DHLink("a", theta="x")], "classic")
+    with pytest.raises(RemoraError, match="centre of mass"):
+        rm.from_dh([rm.DHLink("a", mass=1, com="x")], "classic", base_mass=1)

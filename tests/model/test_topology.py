@@ -1,0 +1,53 @@
+"""VT18's incidence matrix, branch ends and index functions, with the paper's own example."""
+
+import numpy as np
+
+import remora as rm
+
+
+def chain(n):
+    builder = rm.Builder("Figure 3")
+    for i in range(1, n + 1):
+        builder.body(f"{i}", mass=1.0, inertia=(1, 1, 1))
+        if i > 1:
+            builder.joint(f"J{i - 1}", "revolute", f"{i - 1}", f"{i}")
+    return builder.build()
+
+
+def test_example_1():
+    """[VT18, eqs. 36-40]; the paper counts bodies and joints from 1, and no base joint."""
+    robot = chain(5)
+    C = rm.incidence_matrix(robot)[1:]
+    expected = [[-1, 1, 0, 0, 0], [0, -1, 1, 0, 0], [0, 0, -1, 1, 0], [0, 0, 0, -1, 1]]
+    assert C.tolist() == expected
+    T = rm.branch_terminations(robot)
+    assert T.tolist() == [0, 0, 0, 0, 1]
+    assert [i + 1 for i in rm.negatives(C[0])] == [1]
+    assert [i + 1 for i in rm.positives(C[0])] == [2]
+    assert [i + 1 for i in rm.positives(T)] == [5]
+
+
+def test_rows_and_columns_of_a_branched_tree():
+    robot = rm.random_robot(4, bodies=20, branching=0.6)
+    C = rm.incidence_matrix(robot)
+    assert C[0].tolist() == [1] + [0] * 19  # the base is mounted on no body
+    for i in range(1, 20):
+        assert rm.negatives(C[i]) == [robot.joints[i].parent]
+        assert rm.positives(C[i]) == [i]
+    for j in range(20):
+        assert rm.positives(C[:, j]) == [j]
+        assert rm.negatives(C[:, j]) == rm.children(robot, j)
+    ends = rm.branch_terminations(robot)
+    assert rm.leaves(robot) == [i for i in range(20) if not rm.children(robot, i)]
+    assert ends.sum() == len(rm.leaves(robot))
+
+
+def test_ancestors_and_subtrees_mirror_each_other():
+    robot = rm.random_robot(11, bodies=25, branching=0.5)
+    for i in range(25):
+        assert rm.ancestors(robot, i)[0] == i
+        assert rm.ancestors(robot, i)[-1] == 0
+        for j in range(25):
+            assert (i in rm.ancestors(robot, j)) == (j in rm.subtree(robot, i))
+    assert rm.subtree(robot, 0) == list(range(25))
+    assert np.array_equal(rm.children(robot, -1), [0])

@@ -1,0 +1,227 @@
+"""Every public function of algebra, kinematics and momentum, three ways: one, many, symbols.
+
+The reference is the function on one set of float arrays. On a batch it must give, entry by entry,
+the same; traced with CasADi symbols and evaluated, too.
+"""
+
+import inspect
+
+import numpy as np
+import pytest
+
+import remora as rm
+from numeric import assert_close, traced
+from remora.algebra import dual_quaternion as dq
+from remora.algebra import linear, pose, quaternion, screw, vector
+from remora.dynamics import kinematics, momentum, relative
+
+ROBOT = rm.random_robot(5, bodies=12)
+NB = len(ROBOT.bodies)
+
+
+def unit_quaternion(rng):
+    return quaternion.normalize(rng.normal(size=4))
+
+
+def unit_pose(rng):
+    return pose.from_parts(unit_quaternion(rng), rng.normal(size=3))
+
+
+def array(*shape):
+    return lambda rng: rng.normal(size=shape)
+
+
+def rotation_matrix(rng):
+    return quaternion.to_matrix(unit_quaternion(rng))
+
+
+def homogeneous(rng):
+    return pose.to_matrix(unit_pose(rng))
+
+
+def positive_definite(n):
+    def make(rng):
+        A = rng.normal(size=(n, n))
+        return A @ A.T + np.eye(n)
+
+    return make
+
+
+def unit_axis(rng):
+    a = rng.normal(size=3)
+    return a / np.linalg.norm(a)
+
+
+def mass(rng):
+    return np.asarray(rng.uniform(0.5, 2.0))
+
+
+def state_q(rng):
+    return rm.random_state(ROBOT, rng)[0]
+
+
+I3 = positive_definite(3)
+q4, x8, s6, v3, a8, a4 = unit_quaternion, unit_pose, array(6), array(3), array(8), array(4)
+v_, a_ = array(ROBOT.nv), array(ROBOT.nv)
+bodies6 = array(NB, 6)
+TARGET = "body_9"
+
+
+def on_robot(function, *more):
+    return lambda *arguments: function(ROBOT, *arguments, *more)
+
+
+def inertia_of(function):
+    return lambda m, moment, about, *rest: function(screw.Inertia(m, moment, about), *rest)
+
+
+def transform_inertia(x, m, moment, about):
+    return tuple(screw.transform_inertia(x, screw.Inertia(m, moment, about)))
+
+
+def add_inertia(*a):
+    return tuple(screw.add_inertia(screw.Inertia(*a[:3]), screw.Inertia(*a[3:])))
+
+
+TABLE = {
+    vector: {
+        "dot": (vector.dot, v3, v3), "cross": (vector.cross, v3, v3), "skew": (vector.skew, v3),
+        "apply": (vector.apply, array(3, 4), a4), "transpose": (vector.transpose, array(3, 4)),
+    },
+    quaternion: {
+        "pure": (quaternion.pure, v3), "vec": (quaternion.vec, a4),
+        "mul": (quaternion.mul, a4, a4), "conjugate": (quaternion.conjugate, a4),
+        "dot": (quaternion.dot, a4, a4), "cross": (quaternion.cross, a4, a4),
+        "norm": (quaternion.norm, a4), "normalize": (quaternion.normalize, a4),
+        "left": (quaternion.left, a4), "right": (quaternion.right, a4),
+        "skew": (quaternion.skew, a4), "exp": (quaternion.exp, v3),
+        "cos_sinc": (quaternion.cos_sinc, lambda g: g.uniform(0.0, 2.0, size=1)),
+        "log": (quaternion.log, q4), "shortest": (quaternion.shortest, q4),
+        "half_angle_over_sine": (
+            lambda r: quaternion.half_angle_over_sine(quaternion.shortest(r)), q4,
+        ),
+        "power": (lambda r: quaternion.power(r, 0.3), q4), "rotate": (quaternion.rotate, q4, v3),
+        "from_axis_angle": (quaternion.from_axis_angle, unit_axis, array()),
+        "to_axis_angle": (quaternion.to_axis_angle, q4), "to_matrix": (quaternion.to_matrix, q4),
+        "from_matrix": (quaternion.from_matrix, rotation_matrix),
+        "from_rpy": (quaternion.from_rpy, v3), "to_rpy": (quaternion.to_rpy, q4),
+    },
+    dq: {
+        "real": (dq.real, a8), "dual": (dq.dual, a8), "pure": (dq.pure, s6), "vec6": (dq.vec6, a8),
+        "vec": (dq.vec, a8), "mul": (dq.mul, a8, a8), "conjugate": (dq.conjugate, a8),
+        "dot": (dq.dot, a8, a8), "cross": (dq.cross, a8, a8), "circle": (dq.circle, a8, a8),
+        "swap": (dq.swap, a8), "norm": (dq.norm, a8), "normalize": (dq.normalize, a8),
+        "left": (dq.left, a8), "right": (dq.right, a8), "skew": (dq.skew, a8),
+        "exp": (dq.exp, s6), "log": (dq.log, x8), "power": (lambda x: dq.power(x, 0.7), x8),
+        "sclerp": (lambda a, b: dq.sclerp(a, b, 0.4), x8, x8),
+    },
+    pose: {
+        "from_parts": (pose.from_parts, q4, v3), "from_quaternion": (pose.from_quaternion, q4),
+        "from_translation": (pose.from_translation, v3), "rotation": (pose.rotation, x8),
+        "translation": (pose.translation, x8),
+        "to_rotation_matrix": (pose.to_rotation_matrix, x8),
+        "from_rotation_matrix": (pose.from_rotation_matrix, rotation_matrix, v3),
+        "to_matrix": (pose.to_matrix, x8), "from_matrix": (pose.from_matrix, homogeneous),
+        "from_xyz_rpy": (pose.from_xyz_rpy, v3, v3), "to_rpy": (pose.to_rpy, x8),
+        "from_axis_angle": (pose.from_axis_angle, unit_axis, array()),
+        "to_axis_angle": (pose.to_axis_angle, x8), "compose": (pose.compose, x8, x8, x8),
+        "transform_point": (pose.transform_point, x8, v3),
+    },
+    screw: {
+        "adjoint": (screw.adjoint, x8, s6), "adjoint_inverse": (screw.adjoint_inverse, x8, s6),
+        "adjoint_matrix": (screw.adjoint_matrix, x8), "cross": (screw.cross, s6, s6),
+        "shift": (screw.shift, s6, v3), "power": (screw.power, s6, s6),
+        "inertia": (lambda *a: tuple(screw.inertia(*a)), mass, v3, I3),
+        "transform_inertia": (transform_inertia, x8, mass, v3, I3),
+        "add_inertia": (add_inertia, mass, v3, I3, mass, v3, I3),
+        "inertia_matrix": (inertia_of(screw.inertia_matrix), mass, v3, I3),
+        "momentum": (inertia_of(screw.momentum), mass, v3, I3, s6),
+        "kinetic_energy": (inertia_of(screw.kinetic_energy), mass, v3, I3, s6),
+        "dual_inertia": (screw.dual_inertia, mass, I3), "H": (screw.H, array(8, 8)),
+        "H_inverse": (screw.H_inverse, mass, I3),
+    },
+    linear: {
+        "ldl": (linear.ldl, positive_definite(4)),
+        "ldl_solve": (
+            lambda A, B: linear.ldl_solve(linear.ldl(A), B), positive_definite(4), array(4, 2),
+        ),
+        "solve": (linear.solve, positive_definite(4), array(4, 3)),
+        "inverse": (linear.inverse, positive_definite(4)),
+        "congruence": (linear.congruence, array(4, 3), positive_definite(4)),
+    },
+    kinematics: {
+        "poses": (on_robot(rm.poses), state_q), "twists": (on_robot(rm.twists), state_q, v_),
+        "accelerations": (on_robot(rm.accelerations), state_q, v_, a_),
+        "frame_pose": (on_robot(rm.frame_pose, TARGET), state_q),
+        "frame_twist": (on_robot(rm.frame_twist, TARGET), state_q, v_),
+        "frame_acceleration": (on_robot(rm.frame_acceleration, TARGET), state_q, v_, a_),
+        "jacobian": (on_robot(rm.jacobian, TARGET, (0.1, 0.2, 0.3)), state_q),
+        "jacobian_rate": (on_robot(rm.jacobian_rate, TARGET, (0.1, 0.2, 0.3)), state_q, v_),
+    },
+    momentum: {
+        "center_of_mass": (on_robot(rm.center_of_mass), state_q),
+        "center_of_mass_jacobian": (on_robot(rm.center_of_mass_jacobian), state_q),
+        "momentum": (on_robot(rm.momentum), state_q, v_),
+        "momentum_matrix": (on_robot(rm.momentum_matrix), state_q),
+        "generalized_jacobian": (on_robot(rm.generalized_jacobian, TARGET), state_q),
+        "base_response": (on_robot(rm.base_response), state_q),
+        "kinetic_energy": (on_robot(rm.kinetic_energy), state_q, v_),
+        "potential_energy": (
+            lambda q: rm.potential_energy(ROBOT.replace(gravity=np.array([1.0, 2.0, 3.0])), q),
+            state_q,
+        ),
+    },
+    relative: {
+        "joint_twists": (on_robot(rm.joint_twists), state_q, bodies6),
+        "joint_speeds": (on_robot(rm.joint_speeds), state_q, bodies6),
+        "joint_accelerations": (on_robot(rm.joint_accelerations), state_q, bodies6, bodies6),
+        "constraint_violation": (
+            on_robot(rm.constraint_violation), state_q, v_, bodies6, bodies6,
+        ),
+    },
+    rm: {
+        "integrate": (on_robot(rm.integrate), state_q, v_),
+        "difference": (on_robot(rm.difference), state_q, state_q),
+        "normalize": (on_robot(rm.normalize), state_q),
+    },
+}  # fmt: skip
+
+CASES = {
+    f"{room.__name__.split('.')[-1]}.{name}": row
+    for room, rows in TABLE.items()
+    for name, row in rows.items()
+}
+
+# Constants and things that take no arrays.
+LEFT_OUT = {"identity", "assemble_columns", "with_batch", "Inertia"}
+
+
+@pytest.mark.parametrize("row", CASES.values(), ids=CASES.keys())
+def test_three_ways(row, rng):
+    function, *makers = row
+    batch = [[make(rng) for make in makers] for _ in range(6)]
+    single = [_outputs(function(*arguments)) for arguments in batch]
+
+    stacked = [
+        np.stack(column).reshape(2, 3, *np.shape(column[0])) for column in zip(*batch, strict=True)
+    ]
+    for k, many in enumerate(_outputs(function(*stacked))):
+        expected = np.stack([outputs[k] for outputs in single])
+        assert_close(many, expected.reshape(2, 3, *expected.shape[1:]), rtol=1e-14)
+
+    for one, symbolic in zip(single[0], traced(function, batch[0]), strict=True):
+        assert_close(symbolic, one, rtol=1e-13)
+
+
+@pytest.mark.parametrize("room", [r for r in TABLE if r is not rm], ids=lambda r: r.__name__)
+def test_the_table_is_complete(room):
+    public = {
+        name
+        for name, member in inspect.getmembers(room, inspect.isfunction)
+        if member.__module__ == room.__name__ and not name.startswith("_")
+    }
+    assert public - LEFT_OUT == set(TABLE[room])
+
+
+def _outputs(result):
+    return [np.asarray(r) for r in (result if isinstance(result, tuple) else (result,))]
