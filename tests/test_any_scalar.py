@@ -76,7 +76,7 @@ def inertia_of(function):
 
 
 def transform_inertia(x, m, moment, about):
-    return tuple(screw.transform_inertia(x, screw.Inertia(m, moment, about)))
+    return tuple(screw.transform_inertia(screw.transform(x), screw.Inertia(m, moment, about)))
 
 
 def add_inertia(*a):
@@ -129,6 +129,16 @@ TABLE = {
     },
     screw: {
         "adjoint": (screw.adjoint, x8, s6), "adjoint_inverse": (screw.adjoint_inverse, x8, s6),
+        "transform": (lambda x: tuple(screw.transform(x)), x8),
+        "to_outer": (lambda x, s: screw.to_outer(screw.transform(x), s), x8, s6),
+        "to_inner": (lambda x, s: screw.to_inner(screw.transform(x), s), x8, s6),
+        "columns_to_outer": (
+            lambda x, S: screw.columns_to_outer(screw.transform(x), S), x8, array(6, 2),
+        ),
+        "columns_to_inner": (
+            lambda x, S: screw.columns_to_inner(screw.transform(x), S), x8, array(6, 2),
+        ),
+        "transform_matrix": (lambda x: screw.transform_matrix(screw.transform(x)), x8),
         "adjoint_matrix": (screw.adjoint_matrix, x8), "cross": (screw.cross, s6, s6),
         "shift": (screw.shift, s6, v3), "power": (screw.power, s6, s6),
         "inertia": (lambda *a: tuple(screw.inertia(*a)), mass, v3, I3),
@@ -193,7 +203,7 @@ CASES = {
 }
 
 # Constants and things that take no arrays.
-LEFT_OUT = {"identity", "assemble_columns", "with_batch", "Inertia"}
+LEFT_OUT = {"identity"}
 
 
 @pytest.mark.parametrize("row", CASES.values(), ids=CASES.keys())

@@ -95,8 +95,9 @@ def test_chain_of_fixed_bodies_of_no_mass_merges():
     builder.joint("f2", "fixed", "flange", "marker", rpy=(0, 0, 1))
     robot = builder.build(merge_fixed=True)
     assert {"flange", "marker"} <= set(robot.frames.names)
-    with pytest.raises(ModelError, match="mass is zero"):
-        builder.build(merge_fixed=False)
+    kept = builder.build(merge_fixed=False)  # what has mass stays a body, what has none cannot
+    assert kept.bodies.names == ["bus", "link", "hand"]
+    assert kept.frames.names == ["flange", "marker", "tool"]
 
 
 def test_mimic_shares_the_leaders_coordinate():
@@ -189,6 +190,22 @@ FAULTS = {
     "limits crossed": (
         lambda b: b.body("x", mass=1).joint("x", "revolute", "bus", "x", lower=1, upper=-1),
         "above the upper limit",
+    ),
+    "no room between limits": (
+        lambda b: b.body("x", mass=1).joint("x", "revolute", "bus", "x", lower=np.inf),
+        "no room to move",
+    ),
+    "negative effort": (
+        lambda b: b.body("x", mass=1).joint("x", "revolute", "bus", "x", effort=-1),
+        "effort limit is negative",
+    ),
+    "geometry of no kind": (
+        lambda b: b.body("x", mass=1, geometry=[rm.Geometry("cone", (1.0,), np.eye(8)[0])]),
+        "unknown kind 'cone'",
+    ),
+    "negative sphere": (
+        lambda b: b.body("x", mass=1, geometry=[rm.Geometry("sphere", (-1.0,), np.eye(8)[0])]),
+        "size of the sphere is negative",
     ),
     "damping negative": (
         lambda b: b.body("x", mass=1).joint("x", "revolute", "bus", "x", damping=-1),

@@ -26,7 +26,7 @@ def one_joint(kind, axis=None):
     if count:
         axes["axis"] = AXES[3] if axis is None else axis
     if count == 2:
-        axes["axis2"] = [*np.roll(axes["axis"], 1), 0.1, 0.2, 0.3]
+        axes["axis2"] = np.roll(axes["axis"], 1) + np.array([0.1, 0.2, 0.3])
     robot = (
         rm.Builder()
         .body("a", mass=1.0, inertia=(1, 1, 1))

@@ -448,6 +448,8 @@ def test_more_links_than_allowed(tmp_path: Path) -> None:
     assert "20000 links; 10000 are allowed" in str(error)
     file.write_text(robot(A, *(hinge(str(i), "a", "b") for i in range(10_001))))
     assert "10001 joints" in str(refusal(file))
+    file.write_text(robot('<link name="a">', "<visual/>" * 10_001, "</link>"))
+    assert "10001 visuals" in str(refusal(file))
 
 
 def test_fault_everywhere(tmp_path: Path) -> None:

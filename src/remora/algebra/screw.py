@@ -11,8 +11,52 @@ from typing import NamedTuple
 
 import numpy as np
 
-from remora.algebra import dual_quaternion, linear, pose, quaternion, vector
+from remora.algebra import dual_quaternion, linear, pose, vector
 from remora.algebra.namespace import Array, asarray, concatenate, constant
+
+
+class Transform(NamedTuple):
+    """Frame B seen from A as rotation matrix and position: a pose made ready for many screws.
+
+    Attributes:
+        R: R_ab, `(..., 3, 3)`.
+        p: position of B's origin in A, `(..., 3)`.
+    """
+
+    R: Array
+    p: Array
+
+
+def transform(x: Array) -> Transform:
+    """Return the pose x_ab as rotation matrix and position."""
+    return Transform(pose.to_rotation_matrix(x), pose.translation(x))
+
+
+def to_outer(X: Transform, s: Array) -> Array:
+    """Return s in A's frame, given in B's: (R a, R b + p × R a) for s = (a, b)."""
+    a = vector.apply(X.R, s[..., :3])
+    return concatenate([a, vector.apply(X.R, s[..., 3:]) + vector.cross(X.p, a)])
+
+
+def to_inner(X: Transform, s: Array) -> Array:
+    """Return s in B's frame, given in A's: (Rᵀ a, Rᵀ(b - p × a)) for s = (a, b)."""
+    Rt = vector.transpose(X.R)
+    b = s[..., 3:] - vector.cross(X.p, s[..., :3])
+    return concatenate([vector.apply(Rt, s[..., :3]), vector.apply(Rt, b)])
+
+
+def columns_to_outer(X: Transform, S: Array) -> Array:
+    """Return screws that are the columns of S `(..., 6, k)` in A's frame, given in B's."""
+    return vector.transpose(to_outer(_for_rows(X), vector.transpose(S)))
+
+
+def columns_to_inner(X: Transform, S: Array) -> Array:
+    """Return screws that are the columns of S `(..., 6, k)` in B's frame, given in A's."""
+    return vector.transpose(to_inner(_for_rows(X), vector.transpose(S)))
+
+
+def _for_rows(X: Transform) -> Transform:
+    return Transform(X.R[..., None, :, :], X.p[..., None, :])
 
 
 def adjoint(x: Array, s: Array) -> Array:
@@ -20,22 +64,23 @@ def adjoint(x: Array, s: Array) -> Array:
 
     With s = (a, b): (R a, R b + p × R a), the shifting law, for twists and wrenches alike.
     """
-    a = quaternion.rotate(x[..., :4], s[..., :3])
-    b = quaternion.rotate(x[..., :4], s[..., 3:])
-    return concatenate([a, b + vector.cross(pose.translation(x), a)])
+    return to_outer(transform(x), s)
 
 
 def adjoint_inverse(x: Array, s: Array) -> Array:
     """Return s in B's frame, given in A's: x_ab* s x_ab [VT18, eqs. 14, 18-21]."""
-    r = quaternion.conjugate(x[..., :4])
-    b = s[..., 3:] - vector.cross(pose.translation(x), s[..., :3])
-    return concatenate([quaternion.rotate(r, s[..., :3]), quaternion.rotate(r, b)])
+    return to_inner(transform(x), s)
 
 
 def adjoint_matrix(x: Array) -> Array:
     """Return Ad(x) with adjoint(x, s) = Ad(x) s, `(..., 8) -> (..., 6, 6)`."""
-    R = pose.to_rotation_matrix(x)
-    below = vector.skew(pose.translation(x)) @ R
+    return transform_matrix(transform(x))
+
+
+def transform_matrix(X: Transform) -> Array:
+    """Return the 6x6 matrix [R 0; [p]×R R] of `to_outer`; it serves twists and wrenches."""
+    R = X.R
+    below = vector.skew(X.p) @ R
     top = concatenate([R, np.zeros_like(R)])
     return concatenate([top, concatenate([below, R])], trailing=2)
 
@@ -82,17 +127,17 @@ def inertia(mass: Array, com: Array, about_com: Array) -> Inertia:
     return Inertia(m, m[..., None] * com, about_com - m[..., None, None] * (c @ c))
 
 
-def transform_inertia(x: Array, M: Inertia) -> Inertia:
-    """Return an inertia given in B's frame as A's, for the pose x = x_ab.
+def transform_inertia(X: Transform, M: Inertia) -> Inertia:
+    """Return an inertia given in B's frame as A's, for X = X_ab.
 
     With a = R m c: m c' = a + m p and I' = R I Rᵀ - [p]×[a]× - [a]×[p]× - m [p]×[p]×.
     """
-    R, p = pose.to_rotation_matrix(x), pose.translation(x)
+    R, p = X
     m = asarray(M.mass)[..., None]
     a = vector.apply(R, M.moment)
     P, A = vector.skew(p), vector.skew(a)
     PA = P @ A
-    turned = R @ M.about_origin @ vector.transpose(R)
+    turned = linear.congruence(vector.transpose(R), M.about_origin)
     steiner = PA + vector.transpose(PA) + m[..., None] * (P @ P)
     return Inertia(asarray(M.mass), a + m * p, turned - steiner)
 

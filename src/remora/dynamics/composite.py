@@ -20,7 +20,7 @@ def composite_inertias(robot: Robot, q: Array) -> list[Inertia]:
     for i in reversed(range(len(robot.joints))):
         joint = robot.joints[i]
         if joint.parent >= 0:
-            x = joints.relative_pose(joint, q)
-            carried = screw.transform_inertia(x, composite[i])
+            X = joints.relative_transform(joint, q)
+            carried = screw.transform_inertia(X, composite[i])
             composite[joint.parent] = screw.add_inertia(composite[joint.parent], carried)
     return composite

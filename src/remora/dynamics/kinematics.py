@@ -11,6 +11,7 @@ import numpy as np
 
 from remora.algebra import dual_quaternion, pose, screw, vector
 from remora.algebra.namespace import Array, ArrayLike, stack
+from remora.dynamics.motion import accelerations_of, batch_shape, columns, moving_links, with_batch
 from remora.model import joints
 from remora.model.robot import Frame, Robot
 from remora.model.state import configuration, velocity
@@ -35,7 +36,7 @@ def poses(robot: Robot, q: ArrayLike) -> Array:
     for joint in robot.joints:
         relative = joints.relative_pose(joint, q)
         x.append(relative if joint.parent < 0 else dual_quaternion.mul(x[joint.parent], relative))
-    return with_batch(stack(x, axis=-2), q)
+    return with_batch(stack(x, axis=-2), batch_shape(q), trailing=2)
 
 
 def twists(robot: Robot, q: ArrayLike, v: ArrayLike) -> Array:
@@ -49,13 +50,8 @@ def twists(robot: Robot, q: ArrayLike, v: ArrayLike) -> Array:
         v: velocity, `(..., nv)`.
     """
     q, v = configuration(robot, q), velocity(robot, v)
-    xi: list[Array] = []
-    for joint in robot.joints:
-        own = vector.apply(joints.motion_screws(joint, q), v[..., joint.v])
-        if joint.parent >= 0:
-            own = own + screw.adjoint_inverse(joints.relative_pose(joint, q), xi[joint.parent])
-        xi.append(own)
-    return with_batch(stack(xi, axis=-2), q, v)
+    xi = [link.twist for link in moving_links(robot, q, v)]
+    return with_batch(stack(xi, axis=-2), batch_shape(q, v), trailing=2)
 
 
 def accelerations(robot: Robot, q: ArrayLike, v: ArrayLike, vdot: ArrayLike) -> Array:
@@ -70,23 +66,13 @@ def accelerations(robot: Robot, q: ArrayLike, v: ArrayLike, vdot: ArrayLike) -> 
         vdot: rate of the components of v, `(..., nv)`.
     """
     q, v, vdot = configuration(robot, q), velocity(robot, v), velocity(robot, vdot, "vdot")
-    xi: list[Array] = []
-    a: list[Array] = []
-    for joint in robot.joints:
-        S, dS = joints.motion_screws(joint, q), joints.motion_screws_rate(joint, q, v)
-        own = vector.apply(S, v[..., joint.v])
-        own_rate = vector.apply(S, vdot[..., joint.v])
-        if dS is not None:
-            own_rate = own_rate + vector.apply(dS, v[..., joint.v])
-        if joint.parent >= 0:
-            x = joints.relative_pose(joint, q)
-            carried = screw.adjoint_inverse(x, xi[joint.parent])
-            own_rate = own_rate + screw.cross(carried, own)
-            own_rate = own_rate + screw.adjoint_inverse(x, a[joint.parent])
-            own = own + carried
-        xi.append(own)
-        a.append(own_rate)
-    return with_batch(stack(a, axis=-2), q, v, vdot)
+    links = moving_links(robot, q, v)
+    own = [
+        vector.apply(link.S, vdot[..., joint.v])
+        for link, joint in zip(links, robot.joints, strict=True)
+    ]
+    a = accelerations_of(links, own, root=np.zeros(6))
+    return with_batch(stack(a, axis=-2), batch_shape(q, v, vdot), trailing=2)
 
 
 def frame_pose(robot: Robot, q: ArrayLike, target: Target) -> Array:
@@ -96,7 +82,7 @@ def frame_pose(robot: Robot, q: ArrayLike, target: Target) -> Array:
     x = frame.placement
     for i in ancestors(robot, frame.body):
         x = dual_quaternion.mul(joints.relative_pose(robot.joints[i], q), x)
-    return with_batch(x, q, trailing=1)
+    return with_batch(x, batch_shape(q), trailing=1)
 
 
 def jacobian(
@@ -117,9 +103,11 @@ def jacobian(
     blocks: dict[int, Array] = {}
     x = frame.placement
     for j in ancestors(robot, frame.body):
-        blocks[j] = _screws_seen_from(x, joints.motion_screws(robot.joints[j], q))
+        blocks[j] = screw.columns_to_inner(
+            screw.transform(x), joints.motion_screws(robot.joints[j], q)
+        )
         x = dual_quaternion.mul(joints.relative_pose(robot.joints[j], q), x)
-    return with_batch(assemble_columns(robot, blocks), q)
+    return columns(robot, blocks, batch_shape(q))
 
 
 def jacobian_rate(
@@ -147,14 +135,14 @@ def jacobian_rate(
     relative = np.zeros(6)  # twist of the target relative to body j, in the target's frame
     for j in ancestors(robot, frame.body):
         joint = robot.joints[j]
-        seen = _screws_seen_from(x, joints.motion_screws(joint, q))
+        seen = screw.columns_to_inner(screw.transform(x), joints.motion_screws(joint, q))
         block = -screw.cross(relative[..., None, :], vector.transpose(seen))
         dS = joints.motion_screws_rate(joint, q, v)
         rate = vector.transpose(block)
-        blocks[j] = rate if dS is None else rate + _screws_seen_from(x, dS)
+        blocks[j] = rate if dS is None else rate + screw.columns_to_inner(screw.transform(x), dS)
         relative = relative + vector.apply(seen, v[..., joint.v])
         x = dual_quaternion.mul(joints.relative_pose(joint, q), x)
-    return with_batch(assemble_columns(robot, blocks), q, v)
+    return columns(robot, blocks, batch_shape(q, v))
 
 
 def frame_twist(
@@ -183,26 +171,3 @@ def _at_point(robot: Robot, target: Target, point: ArrayLike) -> Frame:
     frame = robot.frame(target)
     shifted = pose.from_translation(finite("point", point, 3))
     return Frame(frame.name, frame.body, dual_quaternion.mul(frame.placement, shifted))
-
-
-def _screws_seen_from(x: Array, S: Array) -> Array:
-    """Return the columns of S in the frame whose pose is x, `(..., 6, k)`."""
-    return vector.transpose(screw.adjoint_inverse(x[..., None, :], vector.transpose(S)))
-
-
-def assemble_columns(robot: Robot, blocks: dict[int, Array]) -> Array:
-    """Place each joint's columns where its speeds are; what a follower adds, adds up."""
-    columns: list[Array] = [np.zeros(6)] * robot.nv
-    for j, block in blocks.items():
-        for k, column in enumerate(range(robot.nv)[robot.joints[j].v]):
-            columns[column] = columns[column] + block[..., :, k]
-    return stack(columns, axis=-1) if columns else np.zeros((6, 0))
-
-
-def with_batch(result: Array, *arguments: Array, trailing: int = 2) -> Array:
-    """Give a result that happens not to depend on the arguments their batch shape."""
-    batch = np.broadcast_shapes(
-        result.shape[: result.ndim - trailing], *(a.shape[:-1] for a in arguments)
-    )
-    shape = batch + result.shape[result.ndim - trailing :]
-    return result if shape == result.shape else np.broadcast_to(result, shape).copy()

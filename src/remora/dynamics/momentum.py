@@ -7,7 +7,8 @@ import numpy as np
 from remora.algebra import dual_quaternion, linear, pose, screw, vector
 from remora.algebra.namespace import Array, ArrayLike, asarray, concatenate
 from remora.dynamics.composite import body_inertias, composite_inertias
-from remora.dynamics.kinematics import Target, assemble_columns, jacobian, poses, twists, with_batch
+from remora.dynamics.kinematics import Target, jacobian, poses, twists
+from remora.dynamics.motion import batch_shape, columns
 from remora.errors import ValueRefused
 from remora.model import joints
 from remora.model.robot import Robot
@@ -76,8 +77,10 @@ def momentum_matrix(robot: Robot, q: ArrayLike) -> Array:
     q = configuration(robot, q)
     x = poses(robot, q)
     h = _momentum_per_speed(robot, q)
-    blocks = {j: _columns_in(x[..., j, :], block) for j, block in enumerate(h)}
-    return with_batch(assemble_columns(robot, blocks), q)
+    blocks = {
+        j: screw.columns_to_outer(screw.transform(x[..., j, :]), block) for j, block in enumerate(h)
+    }
+    return columns(robot, blocks, batch_shape(q))
 
 
 def generalized_jacobian(
@@ -114,10 +117,10 @@ def base_response(robot: Robot, q: ArrayLike) -> Array:
     x = poses(robot, q)
     x_base = dual_quaternion.conjugate(x[..., 0, :])
     blocks = {
-        j: _columns_in(dual_quaternion.mul(x_base, x[..., j, :]), block)
+        j: screw.columns_to_outer(screw.transform(dual_quaternion.mul(x_base, x[..., j, :])), block)
         for j, block in enumerate(_momentum_per_speed(robot, q))
     }
-    A = with_batch(assemble_columns(robot, blocks), q)
+    A = columns(robot, blocks, batch_shape(q))
     H = concatenate([A[..., 3:, :], A[..., :3, :]], trailing=2)  # [L, P], as the base's forces
     return -linear.solve(H[..., :, :6], H[..., :, 6:])
 
@@ -155,11 +158,6 @@ def _momentum_per_speed(robot: Robot, q: Array) -> list[Array]:
         screw.inertia_matrix(M) @ S
         for M, S in zip(composite_inertias(robot, q), screws, strict=True)
     ]
-
-
-def _columns_in(x: Array, block: Array) -> Array:
-    """Return the columns of a block given in B's frame as A's, for x = x_ab."""
-    return vector.transpose(screw.adjoint(x[..., None, :], vector.transpose(block)))
 
 
 def _total_mass(robot: Robot) -> Array:

@@ -3,48 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import islice
 
 import numpy as np
 
-from remora.algebra import dual_quaternion, pose
-from remora.algebra.namespace import Array, ArrayLike, asarray, is_symbolic
+from remora.algebra import pose
+from remora.algebra.namespace import Array, ArrayLike, asarray
 from remora.errors import ModelError
+from remora.model import tree
 from remora.model.joints import JOINTS
-from remora.model.merge import merged_body
-from remora.model.robot import Body, Frame, Geometry, Joint, Limits, Mimic, Named, Robot
+from remora.model.robot import Body, Geometry, Joint, Limits, Named, Robot
+from remora.model.tree import BodyDraft, FrameDraft, JointDraft
 from remora.model.validate import Checker, Place, frozen
 
 #: More bodies than any machine has; a description with more is refused.
 MAX_BODIES = 10_000
 
-#: The longest chain of joints that follow one another.
-MAX_MIMIC_CHAIN = 100
-
 #: Other words for a kind of joint, as URDF and the papers have them.
 ALIASES = {"continuous": "revolute", "floating": "free"}
-
-
-@dataclass(frozen=True)
-class _Joint:
-    """A joint as described: names instead of indices."""
-
-    name: str
-    kind: str
-    parent: str | None
-    child: str
-    place: Place
-    joint: Joint
-    mimic: tuple[str, float, float] | None
-
-
-@dataclass(frozen=True)
-class _Frame:
-    name: str
-    body: str | None
-    place: Place
-    placement: Array
 
 
 class Builder:
@@ -79,9 +54,9 @@ class Builder:
         self.check = Checker()
         self.warnings: list[str] = []
         self._gravity = self.check.numbers(Place("gravity"), "gravity", gravity, 3)
-        self._bodies: dict[str, tuple[Body, Place]] = {}
-        self._joints: dict[str, _Joint] = {}
-        self._frames: dict[str, _Frame] = {}
+        self._bodies: dict[str, BodyDraft] = {}
+        self._joints: dict[str, JointDraft] = {}
+        self._frames: dict[str, FrameDraft] = {}
 
     def body(
         self,
@@ -111,8 +86,10 @@ class Builder:
             self.check.inertia(place, inertia),
             tuple(geometry),
         )
+        for shape in geometry:
+            self.check.geometry(place, shape)
         if self._new_name(place, name, self._bodies, self._frames):
-            self._bodies[name] = (body, place)
+            self._bodies[name] = BodyDraft(body, place)
         return self
 
     def joint(
@@ -169,7 +146,9 @@ class Builder:
         row = JOINTS[kind]
         low = check.bound(place, "lower limit", lower, row.nv)
         high = check.bound(place, "upper limit", upper, row.nv)
-        if np.any(low > high):
+        if np.any(low == np.inf) or np.any(high == -np.inf):
+            check.fault(place, f"limits {low} and {high} leave no room to move")
+        elif np.any(low > high):
             check.fault(place, f"lower limit {low} is above the upper limit {high}")
         joint = Joint(
             name=name,
@@ -183,8 +162,8 @@ class Builder:
             limits=Limits(
                 low,
                 high,
-                np.abs(check.bound(place, "velocity limit", velocity, row.nv)),
-                np.abs(check.bound(place, "effort limit", effort, row.nv)),
+                check.largest(place, "velocity limit", velocity, row.nv),
+                check.largest(place, "effort limit", effort, row.nv),
             ),
             damping=check.per_speed(place, "damping", damping, row.nv),
             friction=check.per_speed(place, "friction", friction, row.nv),
@@ -194,7 +173,7 @@ class Builder:
             numbers = check.numbers(place, "mimic ratio and offset", mimic[1:], 2)
             mimic = (mimic[0], float(numbers[0]), float(numbers[1]))
         if self._new_name(place, name, self._joints):
-            self._joints[name] = _Joint(name, kind, parent, child, place, joint, mimic)
+            self._joints[name] = JointDraft(name, kind, parent, child, place, joint, mimic)
         return self
 
     def frame(
@@ -219,7 +198,7 @@ class Builder:
         place = place or Place(f"frame {name!r}")
         x = self._placement(place, placement, xyz, rpy)
         if self._new_name(place, name, self._bodies, self._frames):
-            self._frames[name] = _Frame(name, body, place, x)
+            self._frames[name] = FrameDraft(name, body, place, x)
         return self
 
     def gravity(self, value: ArrayLike) -> Builder:
@@ -257,12 +236,23 @@ class Builder:
             ModelError: with every fault found.
         """
         joints = self._with_base(base)
-        order = self._order(joints)
+        order = tree.order(self._bodies, joints, self.check)
+        for frame in self._frames.values():
+            tree.check_known(self._bodies, frame.body, "body", frame.place, self.check)
+        tree.check_mimics(joints, self.check)
         self._raise()
-        kept, carriers = self._merge(order, merge_fixed)
-        self._check_masses(kept)
+        kept, carriers = tree.merge(self._bodies, order, merge_fixed)
+        tree.check_masses(kept, self.check)
+        indexed = tree.indexed_joints(kept, carriers, self.check)
         self._raise()
-        return self._assemble(kept, carriers)
+        return Robot(
+            name=self.name,
+            bodies=Named(draft.body for draft, _ in kept),
+            joints=Named(indexed),
+            frames=Named(tree.indexed_frames(kept, carriers, self._frames.values())),
+            gravity=self._gravity,
+            warnings=tuple(self.warnings),
+        )
 
     # Parts of a description ------------------------------------------------------------------
 
@@ -306,9 +296,7 @@ class Builder:
             self.check.fault(place, "axis and axis2 are parallel")
         return frozen(np.stack([first, second]))
 
-    # The tree --------------------------------------------------------------------------------
-
-    def _with_base(self, base: str | None) -> list[_Joint]:
+    def _with_base(self, base: str | None) -> list[JointDraft]:
         """Return the joints, with one from the inertial frame for a root that has none."""
         joints = list(self._joints.values())
         carried = {j.child for j in joints}
@@ -318,10 +306,10 @@ class Builder:
         elif len(roots) > 1:
             if carried <= self._bodies.keys():  # else the unknown child is at fault
                 names = ", ".join(map(repr, roots[:10]))
-                place = self._bodies[roots[1]][1]
+                place = self._bodies[roots[1]].place
                 self.check.fault(place, f"there are several roots (carried by no joint): {names}")
         elif roots and base is None:
-            place = self._bodies[roots[0]][1]
+            place = self._bodies[roots[0]].place
             self.check.fault(place, f"no joint carries the body {roots[0]!r} and base is None")
         elif roots and base is not None:
             name = "base"
@@ -334,173 +322,9 @@ class Builder:
             self.check.fault(Place("robot"), reason)
         return joints
 
-    def _order(self, joints: list[_Joint]) -> list[_Joint]:
-        """Return the joints depth-first in the order given, a parent before its children."""
-        children: dict[str | None, list[_Joint]] = {}
-        carrier: dict[str, _Joint] = {}
-        for j in joints:
-            for role, body in (("parent", j.parent), ("child", j.child)):
-                if body is not None and body not in self._bodies:
-                    self.check.fault(j.place, f"unknown {role} {body!r}; known: {self._known()}")
-            if j.child in carrier:
-                other = carrier[j.child].name
-                self.check.fault(j.place, f"body {j.child!r} already hangs on joint {other!r}")
-                continue
-            carrier[j.child] = j
-            children.setdefault(j.parent, []).append(j)
-        order: list[_Joint] = []
-        waiting = children.get(None, [])[::-1]
-        while waiting:
-            j = waiting.pop()
-            order.append(j)
-            waiting.extend(children.get(j.child, [])[::-1])
-        reached = {j.child for j in order}
-        lost = [j for j in carrier.values() if j.child not in reached]
-        lost = [j for j in lost if j.child in self._bodies and j.parent in self._bodies]
-        if lost and not self.check.faults:
-            names = ", ".join(repr(j.name) for j in lost[:10])
-            self.check.fault(lost[0].place, f"the joints form a cycle: {names}")
-        for frame in self._frames.values():
-            if frame.body is not None and frame.body not in self._bodies:
-                reason = f"unknown body {frame.body!r}; known: {self._known()}"
-                self.check.fault(frame.place, reason)
-        self._check_mimics(joints)
-        return order
-
-    def _known(self) -> str:
-        names = ", ".join(map(repr, islice(self._bodies, 20)))
-        return f"{names}, ..." if len(self._bodies) > 20 else names
-
-    def _check_mimics(self, joints: list[_Joint]) -> None:
-        known = {j.name: j for j in joints}
-        for j in joints:
-            if j.mimic is None:
-                continue
-            leader = known.get(j.mimic[0])
-            if leader is None:
-                self.check.fault(j.place, f"mimics the unknown joint {j.mimic[0]!r}")
-            elif JOINTS[j.kind].nv != 1 or JOINTS[leader.kind].nv != 1:
-                self.check.fault(
-                    j.place,
-                    f"{j.kind} joint mimics {leader.kind} joint {leader.name!r}; "
-                    "both must have one degree of freedom",
-                )
-            else:
-                seen = {j.name}
-                while leader is not None and leader.mimic is not None and leader.name not in seen:
-                    seen.add(leader.name)
-                    leader = known.get(leader.mimic[0])
-                    if len(seen) > MAX_MIMIC_CHAIN:
-                        reason = f"follows a chain of more than {MAX_MIMIC_CHAIN} joints"
-                        self.check.fault(j.place, reason)
-                        break
-                if leader is not None and leader.name in seen:
-                    self.check.fault(j.place, "mimic joints follow each other in a cycle")
-
-    # From the tree to the robot --------------------------------------------------------------
-
-    def _merge(
-        self, order: list[_Joint], merge_fixed: bool
-    ) -> tuple[list[tuple[Body, Place, _Joint]], dict[str | None, tuple[str | None, Array]]]:
-        """Return the bodies that stay, and for each name the body that carries it and where."""
-        carriers: dict[str | None, tuple[str | None, Array]] = {
-            None: (None, dual_quaternion.identity())
-        }
-        parts: dict[str, list[tuple[Body, Array]]] = {}
-        stay: list[_Joint] = []
-        for j in order:
-            body = self._bodies[j.child][0]
-            carrier, x = carriers[j.parent]
-            placement = dual_quaternion.mul(x, j.joint.placement)
-            if merge_fixed and j.kind == "fixed" and carrier is not None:
-                carriers[j.child] = (carrier, frozen(placement))
-                parts[carrier].append((body, placement))
-                continue
-            carriers[j.child] = (j.child, dual_quaternion.identity())
-            parts[j.child] = [(body, dual_quaternion.identity())]
-            direct = carrier == j.parent
-            moved = j.joint if direct else replace(j.joint, placement=frozen(placement))
-            stay.append(replace(j, joint=moved))
-        kept = [(merged_body(parts[j.child]), self._bodies[j.child][1], j) for j in stay]
-        return kept, carriers
-
-    def _check_masses(self, kept: list[tuple[Body, Place, _Joint]]) -> None:
-        for body, place, j in kept:
-            immobile = j.kind == "fixed" and j.parent is None
-            if immobile or is_symbolic(body.mass) or body.mass > 0.0:
-                continue
-            hint = (
-                "; load it with merge_fixed=True, or with base='fixed' if it is the ground"
-                if j.kind == "fixed" or j.parent is None
-                else ""
-            )
-            self.check.fault(
-                place,
-                f"mass is zero on a body that moves (joint {j.name!r}, {j.kind}); "
-                f"it must be positive{hint}",
-            )
-
-    def _assemble(
-        self,
-        kept: list[tuple[Body, Place, _Joint]],
-        carriers: dict[str | None, tuple[str | None, Array]],
-    ) -> Robot:
-        index: dict[str | None, int] = {None: -1}
-        for i, (body, _, _) in enumerate(kept):
-            index[body.name] = i
-        numbers = {j.name: i for i, (_, _, j) in enumerate(kept)}
-        leaders = {j.name: j for _, _, j in kept if j.mimic is not None}
-        joints: list[Joint] = []
-        nq = nv = 0
-        for _, _, j in kept:
-            row = JOINTS[j.kind]
-            q, v = slice(nq, nq + row.nq), slice(nv, nv + row.nv)
-            if j.mimic is None:
-                nq, nv = q.stop, v.stop
-            parent = index[carriers[j.parent][0]]
-            joints.append(replace(j.joint, parent=parent, q=q, v=v))
-        for i, (_, _, j) in enumerate(kept):
-            if j.mimic is not None:
-                mimic = _resolved(j, leaders, numbers)
-                self.check.numbers(j.place, "mimic along its chain", (mimic.ratio, mimic.offset), 2)
-                lead = joints[mimic.joint]
-                joints[i] = replace(joints[i], mimic=mimic, q=lead.q, v=lead.v)
-        self._raise()
-        frames = [
-            Frame(name, index[carrier], x)
-            for name, (carrier, x) in carriers.items()
-            if name is not None and name != carrier
-        ]
-        for frame in self._frames.values():
-            carrier, x = carriers[frame.body]
-            placement = frozen(dual_quaternion.mul(x, frame.placement))
-            direct = carrier == frame.body
-            frames.append(
-                Frame(frame.name, index[carrier], frame.placement if direct else placement)
-            )
-        return Robot(
-            name=self.name,
-            bodies=Named(body for body, _, _ in kept),
-            joints=Named(joints),
-            frames=Named(frames),
-            gravity=self._gravity,
-            warnings=tuple(self.warnings),
-        )
-
     def _raise(self) -> None:
         if self.check.faults:
             raise ModelError(self.source, self.check.faults)
-
-
-def _resolved(j: _Joint, followers: dict[str, _Joint], numbers: dict[str, int]) -> Mimic:
-    """Return what a follower follows in the end, where its leader follows another."""
-    assert j.mimic is not None
-    leader, ratio, offset = j.mimic
-    while leader in followers:
-        further = followers[leader].mimic
-        assert further is not None
-        leader, offset, ratio = further[0], ratio * further[2] + offset, ratio * further[1]
-    return Mimic(numbers[leader], ratio, offset)
 
 
 def _plane(normal: Array) -> Array:

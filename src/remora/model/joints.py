@@ -16,8 +16,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from remora.algebra import dual_quaternion, pose, quaternion, vector
+from remora.algebra import dual_quaternion, pose, quaternion, screw, vector
 from remora.algebra.namespace import Array, concatenate, constant, stack
+from remora.algebra.screw import Transform
 from remora.errors import UnknownName
 from remora.model.robot import Joint
 
@@ -92,6 +93,16 @@ def speeds(joint: Joint, v: Array) -> Array:
 def relative_pose(joint: Joint, q: Array) -> Array:
     """Return the body's pose in its parent's frame for the robot's q: placement · pose(q)."""
     return dual_quaternion.mul(joint.placement, kind(joint).pose(joint, coordinates(joint, q)))
+
+
+def relative_transform(joint: Joint, q: Array) -> Transform:
+    """Return `relative_pose` as rotation matrix and position.
+
+    The placement's matrix, of constants, is kept apart from the motion's, which is sparse.
+    """
+    fixed = screw.transform(joint.placement)
+    moved = screw.transform(kind(joint).pose(joint, coordinates(joint, q)))
+    return Transform(fixed.R @ moved.R, fixed.p + vector.apply(fixed.R, moved.p))
 
 
 def motion_screws(joint: Joint, q: Array) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TypeAlias
@@ -66,8 +67,10 @@ def _not_urdf(root: Element) -> str | None:
 
 
 def _too_many(root: Element) -> str | None:
-    for tag in ("link", "joint"):
-        count = sum(child.tag == tag for child in root.children)
+    tags = Counter(child.tag for child in root.children)
+    tags["visual"] = sum(part.tag == "visual" for link in root.children for part in link.children)
+    for tag in ("link", "joint", "visual"):
+        count = tags[tag]
         if count > MAX_BODIES:
             return f"has {count} {tag}s; {MAX_BODIES} are allowed"
     return None
@@ -164,6 +167,7 @@ class _Reader:
         size = tuple(x for key, count in keys for x in text.numbers(shape, key, place, count))
         if min(size) < 0.0:
             text.fault(inside(place, shape), f"has a negative size: {size}")
+            return None
         return Geometry(kind, size, placement, color)
 
     def _mesh(self, shape: Element, place: Place) -> str | None:

@@ -12,6 +12,7 @@ import numpy as np
 from remora.algebra import dual_quaternion
 from remora.algebra.namespace import Array, ArrayLike, asarray, is_array, is_symbolic
 from remora.errors import Fault, ShapeError
+from remora.model.robot import Geometry
 
 #: How far an inertia may be from possible, relative to its largest moment: rounding in a file.
 INERTIA_TOLERANCE = 1e-6
@@ -19,6 +20,8 @@ INERTIA_TOLERANCE = 1e-6
 LARGEST = 1e50
 #: The most faults kept; a hostile description may hold a million.
 MAX_FAULTS = 1000
+#: Visible shapes, and how many numbers the size of each has.
+SHAPES = {"box": 3, "cylinder": 2, "sphere": 1, "capsule": 2, "ellipsoid": 3, "mesh": 3}
 #: How far a given unit quaternion may be from unit length.
 UNIT_TOLERANCE = 1e-6
 #: What is unit to rounding (of a product of poses, say) is kept bit for bit: saving and loading
@@ -151,6 +154,25 @@ class Checker:
         if np.any(np.isnan(array)):
             self.fault(place, f"{what} is not a number: {_shown(value)}")
         return frozen(np.broadcast_to(array, (nv,)).copy())
+
+    def largest(self, place: Place, what: str, value: ArrayLike, nv: int) -> Array:
+        """Return one largest magnitude per speed: a bound that is not negative."""
+        array = self.bound(place, what, value, nv)
+        if np.any(array < 0.0):
+            self.fault(place, f"{what} is negative: {_shown(value)}")
+        return array
+
+    def geometry(self, place: Place, shape: Geometry) -> None:
+        """Note a fault where a visible shape is of no known kind or has no size."""
+        count = SHAPES.get(shape.kind)
+        if count is None:
+            known = ", ".join(SHAPES)
+            self.fault(place, f"geometry of unknown kind {shape.kind!r}; known: {known}")
+            return
+        size = self.numbers(place, f"size of the {shape.kind}", shape.size, count)
+        if shape.kind != "mesh" and np.any(size < 0.0):  # a mesh may be mirrored
+            self.fault(place, f"size of the {shape.kind} is negative: {_shown(shape.size)}")
+        self.placement(place, shape.placement)
 
     def _spread(self, place: Place, what: str, value: ArrayLike, nv: int) -> Array:
         try:

@@ -1,0 +1,33 @@
+"""Every example runs on its own, quietly, from any folder, and prints what it is about."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
+#: What each example must say.
+SAYS = {
+    "01_first_robot.py": ["Robot 'servicer': 8 bodies", "[0.6111 0.     3.2553] m"],
+    "02_base_recoil.py": ["base turned by 2.902° all the same", "momentum below 1e-1"],
+    "03_build_and_compare.py": ["spherical      4   3", "robot 'bad': 4 faults"],
+    "04_dh_two_arms.py": ["ends of the branches:     ['left_lower', 'right_lower']"],
+}  # fmt: skip
+
+
+def test_every_example_is_here():
+    assert sorted(path.name for path in EXAMPLES.glob("*.py")) == sorted(SAYS)
+
+
+@pytest.mark.parametrize("name", SAYS)
+def test_example(name, tmp_path):
+    command = [sys.executable, "-W", "error", str(EXAMPLES / name)]
+    run = subprocess.run(
+        command, cwd=tmp_path, capture_output=True, text=True, encoding="utf-8", timeout=60
+    )
+    assert (run.returncode, run.stderr) == (0, "")
+    for text in SAYS[name]:
+        assert text in run.stdout
+    assert list(tmp_path.iterdir()) == []  # it leaves nothing behind
+    assert len((EXAMPLES / name).read_text(encoding="utf-8").splitlines()) < 100
