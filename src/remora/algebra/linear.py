@@ -24,6 +24,7 @@ def ldl(A: Array) -> tuple[Array, Array]:
     n = A.shape[-1]
     L: list[list[Array]] = [[] for _ in range(n)]
     d: list[Array] = []
+    reciprocal: list[Array] = []  # one division a row, multiplications for the rest
     for i in range(n):
         scaled: list[Array] = []  # L[i][j] d[j]
         for j in range(i):
@@ -31,11 +32,12 @@ def ldl(A: Array) -> tuple[Array, Array]:
             for k in range(j):
                 s = s - scaled[k] * L[j][k]
             scaled.append(s)
-            L[i].append(s / d[j])
+            L[i].append(s * reciprocal[j])
         pivot = A[..., i, i]
         for k in range(i):
             pivot = pivot - scaled[k] * L[i][k]
         d.append(_checked_pivot(pivot, A))
+        reciprocal.append(1.0 / d[i])
     one, zero = np.ones(()), np.zeros(())
     rows = [stack([*L[i], one, *[zero] * (n - 1 - i)]) for i in range(n)]
     return stack(rows, axis=-2), stack(d)
@@ -51,7 +53,8 @@ def ldl_solve(factors: tuple[Array, Array], B: Array) -> Array:
         for k in range(i):
             row = row - L[..., i, k, None] * y[k]
         y.append(row)
-    x: list[Array] = [row / d[..., i, None] for i, row in enumerate(y)]
+    reciprocal = 1.0 / d
+    x: list[Array] = [row * reciprocal[..., i, None] for i, row in enumerate(y)]
     for i in reversed(range(n)):
         for k in range(i + 1, n):
             x[i] = x[i] - L[..., k, i, None] * x[k]
@@ -69,15 +72,18 @@ def inverse(A: Array) -> Array:
 
 
 def congruence(X: Array, A: Array) -> Array:
-    """Return Xᵀ A X for symmetric A `(..., n, n)` and X `(..., n, m)`, computing half of it."""
-    AX = A @ X
-    m = X.shape[-1]
-    entries: dict[tuple[int, int], Array] = {}
-    for i in range(m):
-        for j in range(i + 1):
-            entry = np.sum(X[..., :, i] * AX[..., :, j], axis=-1)
-            entries[i, j] = entries[j, i] = entry
-    rows = [stack([entries[i, j] for j in range(m)]) for i in range(m)]
+    """Return Xᵀ A X for symmetric A `(..., n, n)` and X `(..., n, m)`, exactly symmetric."""
+    return mirror(np.swapaxes(X, -1, -2) @ (A @ X))
+
+
+def mirror(A: Array) -> Array:
+    """Return the lower triangle of A `(..., n, n)` with its mirror image as the upper.
+
+    For a matrix that is symmetric but for rounding. What a traced graph would have computed for
+    the upper triangle is then used by nothing and drops out.
+    """
+    n = A.shape[-1]
+    rows = [stack([A[..., max(i, j), min(i, j)] for j in range(n)]) for i in range(n)]
     return stack(rows, axis=-2)
 
 

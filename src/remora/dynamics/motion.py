@@ -21,7 +21,8 @@ class Link:
         parent: index of the body it is mounted on, -1 for the inertial frame.
         X: its frame seen from its parent's.
         S: the joint's screws, `(..., 6, nv_i)`, body frame.
-        dS: their rate, or None where they are constant (or no velocity was given).
+        dS: their rate, or None where they are constant.
+        rate: Ṡ v, `(..., 6)`, or None where the screws are constant.
         twist: the body's own twist, `(..., 6)`, body frame.
         c: the part of its acceleration that v alone makes: Ṡ v + (x* ω_parent x) × S v.
     """
@@ -30,6 +31,7 @@ class Link:
     X: Transform
     S: Array
     dS: Array | None
+    rate: Array | None
     twist: Array
     c: Array
 
@@ -41,13 +43,14 @@ def moving_links(robot: Robot, q: Array, v: Array) -> list[Link]:
         X = joints.relative_transform(joint, q)
         S, dS = joints.motion_screws(joint, q), joints.motion_screws_rate(joint, q, v)
         own = vector.apply(S, v[..., joint.v])
-        c = np.zeros(6) if dS is None else vector.apply(dS, v[..., joint.v])
+        rate = None if dS is None else vector.apply(dS, v[..., joint.v])
+        c = np.zeros(6) if rate is None else rate
         twist = own
         if joint.parent >= 0:
             carried = screw.to_inner(X, links[joint.parent].twist)
             c = c + screw.cross(carried, own)
             twist = carried + own
-        links.append(Link(joint.parent, X, S, dS, twist, c))
+        links.append(Link(joint.parent, X, S, dS, rate, twist, c))
     return links
 
 

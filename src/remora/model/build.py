@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from remora.algebra import pose
-from remora.algebra.namespace import Array, ArrayLike, asarray
+from remora.algebra.namespace import Array, ArrayLike
 from remora.errors import ModelError
 from remora.model import tree
-from remora.model.joints import JOINTS
+from remora.model.joints import JOINTS, plane
 from remora.model.robot import Body, Geometry, Joint, Limits, Named, Robot
 from remora.model.tree import BodyDraft, FrameDraft, JointDraft
 from remora.model.validate import Checker, Place, frozen
@@ -285,7 +285,7 @@ class Builder:
             return np.zeros((0, 3))
         first = self.check.unit_axis(place, "axis", (0.0, 0.0, 1.0) if axis is None else axis)
         if kind == "planar":
-            return frozen(_plane(first))
+            return frozen(plane(first))
         if count == 1:
             return frozen(first[None])
         if axis is None or axis2 is None:
@@ -325,11 +325,3 @@ class Builder:
     def _raise(self) -> None:
         if self.check.faults:
             raise ModelError(self.source, self.check.faults)
-
-
-def _plane(normal: Array) -> Array:
-    """Return e1, e2, n: for a normal along z these are x, y, z, and so on around."""
-    k = (int(np.argmax(np.abs(normal))) + 1) % 3
-    e1 = np.eye(3)[k] - normal[k] * normal
-    e1 = e1 / np.linalg.norm(e1)
-    return asarray(np.stack([e1, np.cross(normal, e1), normal]))

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from remora.algebra import dual_quaternion, pose, quaternion, screw, vector
+from remora.algebra import dual_quaternion, linear, pose, quaternion, screw, vector
 from remora.algebra.namespace import Array, concatenate, constant, stack
 from remora.algebra.screw import Transform
 from remora.errors import UnknownName
@@ -41,6 +41,8 @@ class Kind:
         axes: how many axes its description needs.
         pose: (joint, q `(..., nq)`) -> pose in the joint frame `(..., 8)`.
         screws: (joint, q) -> S `(..., 6, nv)`, body frame.
+        reactions: (joint, q) -> V `(..., 6, 6 - nv)`: the wrenches [f, τ] that the joint can pass
+            on without any motion of its own doing work, SᵀVˢ = 0 [VT18, Table 4].
         rate: (joint, q, v) -> dS/dt `(..., 6, nv)`; None where S is constant.
         neutral: the coordinates of no motion, `(nq,)`.
         integrate: (q, dq `(..., nv)`) -> q moved by a tangent vector.
@@ -54,6 +56,7 @@ class Kind:
     axes: int
     pose: Callable[[Joint, Array], Array]
     screws: Callable[[Joint, Array], Array]
+    reactions: Callable[[Joint, Array], Array]
     rate: Callable[[Joint, Array, Array], Array] | None
     random: Callable[[np.random.Generator], Array]
     neutral: tuple[float, ...]
@@ -73,6 +76,14 @@ def lookup(name: str) -> Kind:
         return JOINTS[name]
     except KeyError:
         raise UnknownName("kind of joint", name, JOINTS) from None
+
+
+def plane(normal: Array) -> Array:
+    """Return unit vectors e1, e2, n `(3, 3)`: for a normal along z these are x, y, z, and so on."""
+    k = (int(np.argmax(np.abs(normal))) + 1) % 3
+    e1 = np.eye(3)[k] - normal[k] * normal
+    e1 = e1 / np.linalg.norm(e1)
+    return np.stack([e1, np.cross(normal, e1), normal])
 
 
 # The joint within a robot: from the robot's q and v, followers included ----------------------
@@ -111,6 +122,24 @@ def motion_screws(joint: Joint, q: Array) -> Array:
     return S if joint.mimic is None else joint.mimic.ratio * S
 
 
+def reaction_basis(joint: Joint, q: Array) -> Array:
+    """Return V `(..., 6, 6 - nv_i)`, the wrenches of the constraint, body frame [VT18, Table 4]."""
+    return kind(joint).reactions(joint, coordinates(joint, q))
+
+
+def actuation_basis(S: Array) -> Array:
+    """Return V_act `(..., 6, nv_i)` with SᵀV_actˢ = 1: the wrench of unit generalized forces.
+
+    V_act = (S (SᵀS)⁻¹)ˢ, for a joint about or along z VT18's own [VT18, Table 5].
+    """
+    nv = S.shape[-1]
+    if nv == 0:
+        return S
+    St = vector.transpose(S)
+    dual = vector.transpose(linear.solve(St @ S, St))
+    return concatenate([dual[..., 3:, :], dual[..., :3, :]], trailing=2)
+
+
 def motion_screws_rate(joint: Joint, q: Array, v: Array) -> Array | None:
     """Return dS/dt for the robot's q and v, or None where S is constant."""
     rate = kind(joint).rate
@@ -136,6 +165,15 @@ def _columns(*columns: tuple[Array, Array]) -> Array:
 
 
 _0 = np.zeros(3)
+_E = np.eye(3)
+
+
+def _forces(*directions: Array) -> list[tuple[Array, Array]]:
+    return [(e, _0) for e in directions]
+
+
+def _torques(*directions: Array) -> list[tuple[Array, Array]]:
+    return [(_0, e) for e in directions]
 
 
 def _no_pose(joint: Joint, q: Array) -> Array:
@@ -143,6 +181,14 @@ def _no_pose(joint: Joint, q: Array) -> Array:
 
 
 def _no_screws(joint: Joint, q: Array) -> Array:
+    return np.zeros((6, 0))
+
+
+def _all_wrenches(joint: Joint, q: Array) -> Array:
+    return np.eye(6)
+
+
+def _no_wrenches(joint: Joint, q: Array) -> Array:
     return np.zeros((6, 0))
 
 
@@ -154,12 +200,20 @@ def _revolute_screws(joint: Joint, q: Array) -> Array:
     return _columns((joint.axes[0], _0))
 
 
+def _revolute_reactions(joint: Joint, q: Array) -> Array:
+    return _columns(*_forces(*_E), *_torques(*plane(joint.axes[0])[:2]))
+
+
 def _prismatic_pose(joint: Joint, q: Array) -> Array:
     return _shift(joint.axes[0], q[..., 0])
 
 
 def _prismatic_screws(joint: Joint, q: Array) -> Array:
     return _columns((_0, joint.axes[0]))
+
+
+def _prismatic_reactions(joint: Joint, q: Array) -> Array:
+    return _columns(*_forces(*plane(joint.axes[0])[:2]), *_torques(*_E))
 
 
 def _helical_pose(joint: Joint, q: Array) -> Array:
@@ -172,6 +226,13 @@ def _helical_screws(joint: Joint, q: Array) -> Array:
     return _columns((a, a * joint.pitch[..., None]))
 
 
+def _helical_reactions(joint: Joint, q: Array) -> Array:
+    """Return what is normal to the axis, and a thrust with the torque its thread makes of it."""
+    e1, e2, a = plane(joint.axes[0])
+    along = [(a, -a * joint.pitch[..., None])]
+    return _columns(*_forces(e1, e2), *_torques(e1, e2), *along)
+
+
 def _cylindrical_pose(joint: Joint, q: Array) -> Array:
     a = joint.axes[0]
     return pose.from_parts(_turn(a, q[..., 0]), a * q[..., 1:2])
@@ -180,6 +241,11 @@ def _cylindrical_pose(joint: Joint, q: Array) -> Array:
 def _cylindrical_screws(joint: Joint, q: Array) -> Array:
     a = joint.axes[0]
     return _columns((a, _0), (_0, a))
+
+
+def _cylindrical_reactions(joint: Joint, q: Array) -> Array:
+    e1, e2, _ = plane(joint.axes[0])
+    return _columns(*_forces(e1, e2), *_torques(e1, e2))
 
 
 def _universal_pose(joint: Joint, q: Array) -> Array:
@@ -197,6 +263,14 @@ def _universal_rate(joint: Joint, q: Array, v: Array) -> Array:
     a, b = joint.axes
     seen = quaternion.rotate(_turn(b, -q[..., 1]), a)
     return _columns((vector.cross(seen, b * v[..., 1:2]), _0), (_0, _0))
+
+
+def _universal_reactions(joint: Joint, q: Array) -> Array:
+    """Return all forces, and the torque about the normal of the two axes as the body sees them."""
+    a, b = joint.axes
+    normal = np.cross(a, b) / np.linalg.norm(np.cross(a, b))
+    seen = quaternion.rotate(_turn(b, -q[..., 1]), normal)
+    return _columns(*_forces(*_E), *_torques(seen))
 
 
 def _planar_pose(joint: Joint, q: Array) -> Array:
@@ -219,6 +293,11 @@ def _planar_rate(joint: Joint, q: Array, v: Array) -> Array:
     return _columns((_0, d1), (_0, d2), (_0, _0))
 
 
+def _planar_reactions(joint: Joint, q: Array) -> Array:
+    e1, e2, n = joint.axes
+    return _columns(*_forces(n), *_torques(e1, e2))
+
+
 def _cartesian_pose(joint: Joint, q: Array) -> Array:
     return pose.from_translation(q)
 
@@ -227,11 +306,19 @@ def _cartesian_screws(joint: Joint, q: Array) -> Array:
     return np.eye(6)[:, 3:]
 
 
+def _cartesian_reactions(joint: Joint, q: Array) -> Array:
+    return np.eye(6)[:, 3:]
+
+
 def _spherical_pose(joint: Joint, q: Array) -> Array:
     return pose.from_quaternion(q)
 
 
 def _spherical_screws(joint: Joint, q: Array) -> Array:
+    return np.eye(6)[:, :3]
+
+
+def _spherical_reactions(joint: Joint, q: Array) -> Array:
     return np.eye(6)[:, :3]
 
 
@@ -276,28 +363,39 @@ _ONE = (1.0, 0.0, 0.0, 0.0)
 
 #: Every kind of joint, by name.
 JOINTS: dict[str, Kind] = {
-    "fixed": Kind(0, 0, 0, _no_pose, _no_screws, None, _uniform(), ()),
-    "revolute": Kind(1, 1, 1, _revolute_pose, _revolute_screws, None, _uniform(_PI), (0.0,)),
-    "prismatic": Kind(1, 1, 1, _prismatic_pose, _prismatic_screws, None, _uniform(1.0), (0.0,)),
-    "helical": Kind(1, 1, 1, _helical_pose, _helical_screws, None, _uniform(_PI), (0.0,)),
+    "fixed": Kind(0, 0, 0, _no_pose, _no_screws, _all_wrenches, None, _uniform(), ()),
+    "revolute": Kind(
+        1, 1, 1, _revolute_pose, _revolute_screws, _revolute_reactions, None, _uniform(_PI), (0.0,)
+    ),
+    "prismatic": Kind(
+        1, 1, 1, _prismatic_pose, _prismatic_screws, _prismatic_reactions, None, _uniform(1.0),
+        (0.0,),
+    ),
+    "helical": Kind(
+        1, 1, 1, _helical_pose, _helical_screws, _helical_reactions, None, _uniform(_PI), (0.0,)
+    ),
     "cylindrical": Kind(
-        2, 2, 1, _cylindrical_pose, _cylindrical_screws, None, _uniform(_PI, 1.0), (0.0, 0.0)
+        2, 2, 1, _cylindrical_pose, _cylindrical_screws, _cylindrical_reactions, None,
+        _uniform(_PI, 1.0), (0.0, 0.0),
     ),
     "universal": Kind(
-        2, 2, 2, _universal_pose, _universal_screws, _universal_rate, _uniform(_PI, _PI), (0.0, 0.0)
+        2, 2, 2, _universal_pose, _universal_screws, _universal_reactions, _universal_rate,
+        _uniform(_PI, _PI), (0.0, 0.0),
     ),
     "planar": Kind(
-        3, 3, 1, _planar_pose, _planar_screws, _planar_rate, _uniform(1.0, 1.0, _PI), (0.0,) * 3
+        3, 3, 1, _planar_pose, _planar_screws, _planar_reactions, _planar_rate,
+        _uniform(1.0, 1.0, _PI), (0.0,) * 3,
     ),
     "cartesian": Kind(
-        3, 3, 0, _cartesian_pose, _cartesian_screws, None, _uniform(1.0, 1.0, 1.0), (0.0,) * 3
+        3, 3, 0, _cartesian_pose, _cartesian_screws, _cartesian_reactions, None,
+        _uniform(1.0, 1.0, 1.0), (0.0,) * 3,
     ),
     "spherical": Kind(
-        4, 3, 0, _spherical_pose, _spherical_screws, None, _random_quaternion, _ONE,
-        _spherical_integrate, _spherical_difference, slice(0, 4),
+        4, 3, 0, _spherical_pose, _spherical_screws, _spherical_reactions, None,
+        _random_quaternion, _ONE, _spherical_integrate, _spherical_difference, slice(0, 4),
     ),
     "free": Kind(
-        8, 6, 0, _free_pose, _free_screws, None, _random_pose, (*_ONE, 0.0, 0.0, 0.0, 0.0),
-        _free_integrate, _free_difference, slice(0, 4),
+        8, 6, 0, _free_pose, _free_screws, _no_wrenches, None, _random_pose,
+        (*_ONE, 0.0, 0.0, 0.0, 0.0), _free_integrate, _free_difference, slice(0, 4),
     ),
 }  # fmt: skip

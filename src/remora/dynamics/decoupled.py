@@ -1,0 +1,184 @@
+"""The decoupled Newton-Euler formulation that VT18 compare themselves with (after Stoneking).
+
+Rotation and translation apart, in three-vectors: the unknowns are each centre of mass's
+acceleration r̈ in inertial axes, each body's angular acceleration ω̇ in its own axes, and each
+joint's reaction force and torque. Newton and Euler for every body,
+
+    m r̈ = Σ F + m g,    I ω̇ + ω × I ω = Σ (τ + r × F),
+
+and for every joint the accelerations of its two sides along what it constrains. Same numbers as
+the dual-quaternion form, other arithmetic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from remora.algebra import dual_quaternion as dq
+from remora.algebra import linear, pose, vector
+from remora.algebra.namespace import Array, asarray, concatenate, stack
+from remora.dynamics import saddle
+from remora.dynamics.motion import Link, batch_shape, gather, moving_links, with_batch
+from remora.dynamics.newton_euler import Solution, joint_maps, refuse_unfit
+from remora.model import joints
+from remora.model.robot import Robot
+
+_cross, _apply, _T = vector.cross, vector.apply, vector.transpose
+
+
+def solve_decoupled(
+    robot: Robot,
+    q: Array,
+    v: Array,
+    tau: Array,
+    wrenches: Array | None,
+    prescribed: Mapping[int, Array],
+) -> Solution:
+    """Return accelerations, reactions and the forces of prescribed joints."""
+    refuse_unfit(robot, "decoupled")
+    links = moving_links(robot, q, v)
+    maps = joint_maps(robot, q, links, prescribed)
+    R = [pose.to_rotation_matrix(x) for x in _poses(robot, q)]
+    rates = [_relative_rates(links, i) for i in range(len(links))]
+    S12: dict[tuple[int, int], Array] = {}
+    B1 = [_known(robot, links, R, i, wrenches) for i in range(len(links))]
+    for j, (joint, link) in enumerate(zip(robot.joints, links, strict=True)):
+        drive = maps[j].V_act @ tau[..., joint.v, None]
+        sides = [(j, 1.0)] if link.parent < 0 else [(j, 1.0), (link.parent, -1.0)]
+        for i, sign in sides:
+            if j not in prescribed:
+                B1[i] = B1[i] + sign * _on_body(robot, links, R, j, i, drive)[..., 0]
+            if maps[j].V.shape[-1] > 0:
+                S12[i, j] = -sign * _on_body(robot, links, R, j, i, maps[j].V)
+    B2: list[Array] = []
+    for j, link in enumerate(links):
+        known = rates[j] - _centripetal(robot, links, R, j)
+        if j in prescribed:
+            known = known + _apply(link.S, prescribed[j])
+        B2.append(_apply(dq.swap(_T(maps[j].V)), known))
+    system = saddle.Saddle(
+        S11=[_inertia(b.mass, b.inertia) for b in robot.bodies],
+        S11_inverse=[
+            _inertia(1.0 / asarray(b.mass), linear.inverse(b.inertia)) for b in robot.bodies
+        ],
+        S12=S12,
+        S21={(j, i): -_T(block) for (i, j), block in S12.items()},
+        B1=B1,
+        B2=B2,
+    )
+    y, T = saddle.solve(system)
+
+    vdots: list[Array] = []
+    taus: list[Array] = []
+    reactions: list[Array] = []
+    accelerations: list[Array] = []
+    for j, (joint, link) in enumerate(zip(robot.joints, links, strict=True)):
+        across = _side(robot, links, R, j, j, y[j])
+        if link.parent >= 0:
+            across = across - _side(robot, links, R, j, link.parent, y[link.parent])
+        across = across + _centripetal(robot, links, R, j) - rates[j]
+        vdots.append(_apply(maps[j].L, across))
+        count = maps[j].V.shape[-1] - (link.S.shape[-1] if j in prescribed else 0)
+        reactions.append(_apply(maps[j].V[..., :, :count], T[j][..., :count]))
+        taus.append(T[j][..., count:] if j in prescribed else tau[..., joint.v])
+        accelerations.append(_twist_rate(robot, links, R, j, y[j]))
+    batch = batch_shape(q, v, tau)
+    return Solution(
+        gather(robot, vdots, batch),
+        gather(robot, taus, batch),
+        with_batch(stack(accelerations, axis=-2), batch, trailing=2),
+        with_batch(stack(reactions, axis=-2), batch, trailing=2),
+    )
+
+
+def _poses(robot: Robot, q: Array) -> list[Array]:
+    x: list[Array] = []
+    for joint in robot.joints:
+        relative = joints.relative_pose(joint, q)
+        x.append(relative if joint.parent < 0 else dq.mul(x[joint.parent], relative))
+    return x
+
+
+def _inertia(mass: Array, inertia: Array) -> Array:
+    """Return diag(m 1, I) `(..., 6, 6)`, for [r̈, ω̇]."""
+    m = asarray(mass)[..., None, None] * np.eye(3)
+    zero = np.zeros((3, 3))
+    return concatenate([concatenate([m, zero]), concatenate([zero, inertia])], trailing=2)
+
+
+def _known(
+    robot: Robot, links: list[Link], R: list[Array], i: int, wrenches: Array | None
+) -> Array:
+    """Return the known force, inertial axes, and torque about the centre of mass, body axes."""
+    body, omega = robot.bodies[i], links[i].twist[..., :3]
+    force = asarray(body.mass)[..., None] * asarray(robot.gravity)
+    torque = -_cross(omega, _apply(body.inertia, omega))
+    if wrenches is not None:
+        f, t = wrenches[..., i, :3], wrenches[..., i, 3:]
+        force, torque = force + _apply(R[i], f), torque + t - _cross(body.com, f)
+    return concatenate([force, torque])
+
+
+def _lever(robot: Robot, links: list[Link], j: int, i: int) -> tuple[Array, Array]:
+    """Return joint j's point seen from body i's centre of mass, and j's axes in i's."""
+    com = robot.bodies[i].com
+    if i == j:
+        return -com, np.eye(3)
+    return links[j].X.p - com, links[j].X.R
+
+
+def _on_body(robot: Robot, links: list[Link], R: list[Array], j: int, i: int, W: Array) -> Array:
+    """Return wrenches at joint j, in its axes, as force (inertial) and torque on body i."""
+    r, turn = _lever(robot, links, j, i)
+    f, t = turn @ W[..., :3, :], turn @ W[..., 3:, :]
+    return concatenate([R[i] @ f, t + vector.skew(r) @ f], trailing=2)
+
+
+def _side(robot: Robot, links: list[Link], R: list[Array], j: int, i: int, y: Array) -> Array:
+    """Return [ω̇, r̈ of joint j's point] of body i, but for ω × (ω × r), in j's axes."""
+    r, turn = _lever(robot, links, j, i)
+    back, rate = _T(turn), y[..., 3:]
+    linear_part = _apply(_T(R[i]), y[..., :3]) + _cross(rate, r)
+    return concatenate([_apply(back, rate), _apply(back, linear_part)])
+
+
+def _centripetal(robot: Robot, links: list[Link], R: list[Array], j: int) -> Array:
+    """Return the difference across joint j of ω × (ω × r) at its point, as [0, ·], j's axes."""
+    link = links[j]
+    sides = [(j, 1.0)] if link.parent < 0 else [(j, 1.0), (link.parent, -1.0)]
+    total = np.zeros(3)
+    for i, sign in sides:
+        r, turn = _lever(robot, links, j, i)
+        omega = links[i].twist[..., :3]
+        total = total + sign * _apply(_T(turn), _cross(omega, _cross(omega, r)))
+    return concatenate([np.zeros_like(total), total])
+
+
+def _relative_rates(links: list[Link], j: int) -> Array:
+    """Return what v alone adds across joint j: [ω_k × ω_rel, ω_rel × u + 2 ω_k × u] + Ṡ v.
+
+    u is the velocity of the joint's point relative to the body it is mounted on.
+    """
+    link = links[j]
+    if link.parent < 0:
+        carried, own = np.zeros(3), link.twist
+    else:
+        carried = _apply(_T(link.X.R), links[link.parent].twist[..., :3])
+        moved = links[link.parent].twist
+        at_joint = moved[..., 3:] + _cross(moved[..., :3], link.X.p)
+        own = link.twist - concatenate([carried, _apply(_T(link.X.R), at_joint)])
+    turn, u = own[..., :3], own[..., 3:]
+    rate = concatenate([_cross(carried, turn), _cross(turn, u) + 2.0 * _cross(carried, u)])
+    if link.rate is not None:
+        rate = rate + link.rate
+    return rate
+
+
+def _twist_rate(robot: Robot, links: list[Link], R: list[Array], i: int, y: Array) -> Array:
+    """Return the rate of body i's twist in its own frame: v̇ = r̈ at the origin - ω × v."""
+    omega, v = links[i].twist[..., :3], links[i].twist[..., 3:]
+    at_origin = _side(robot, links, R, i, i, y)
+    spin = _cross(omega, _cross(omega, -robot.bodies[i].com))
+    return at_origin + concatenate([np.zeros_like(spin), spin - _cross(omega, v)])

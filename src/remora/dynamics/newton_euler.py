@@ -1,0 +1,231 @@
+"""VT18's framework: every body's dual acceleration and every joint's reaction as unknowns.
+
+    [S11 S12; S21 0] [ẏ; T] = [B1; B2]    [VT18, eqs. 50-60]
+
+Written as in the paper, in the eight components of dual quaternions and about the centres of
+mass. VT18's joint frame i is our body frame i, in which the joint's maps V, Λ = Vᵀ(·)ˢ, V_act and
+L are given for all ten kinds; the base is a joint like any other. A prescribed joint is one whose
+constraint also holds its own freedoms: its map is [V, V_act], and what it passes on along V_act
+is the actuation that VT18 solve for in eqs. 61-76.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from remora.algebra import dual_quaternion as dq
+from remora.algebra import pose, screw, vector
+from remora.algebra.namespace import Array, asarray, concatenate, is_symbolic, stack
+from remora.dynamics import saddle
+from remora.dynamics.articulated import refuse_followers
+from remora.dynamics.motion import Link, batch_shape, gather, moving_links, with_batch
+from remora.errors import ValueRefused
+from remora.model import joints
+from remora.model.robot import Robot
+from remora.model.topology import incidence_matrix, negatives, positives
+
+
+class Solution(NamedTuple):
+    """All that the maximal formulation finds.
+
+    Attributes:
+        vdot: rate of v, `(..., nv)`.
+        tau: generalized forces, `(..., nv)`: as given, and found where prescribed.
+        accelerations: rate of every body's twist, `(..., nb, 6)`, its own frame and origin.
+        reactions: the constraint's wrench on body i through joint i, `(..., nj, 6)`, body i's
+            frame, about its origin.
+    """
+
+    vdot: Array
+    tau: Array
+    accelerations: Array
+    reactions: Array
+
+
+def solve_maximal(
+    robot: Robot,
+    q: Array,
+    v: Array,
+    tau: Array,
+    wrenches: Array | None,
+    prescribed: Mapping[int, Array],
+) -> Solution:
+    """Return accelerations, reactions and the forces of prescribed joints [VT18, eqs. 57-76]."""
+    links = moving_links(robot, q, v)
+    maps = joint_maps(robot, q, links, prescribed)
+    ydot, T = saddle.solve(system(robot, q, v, tau, wrenches, prescribed))
+
+    # from the centre of mass, in eight components, to the body frame's origin, in six
+    a = [
+        screw.adjoint(pose.from_translation(body.com), dq.vec6(y))
+        for body, y in zip(robot.bodies, ydot, strict=True)
+    ]
+    vdots: list[Array] = []
+    taus: list[Array] = []
+    reactions: list[Array] = []
+    for i, (joint, link) in enumerate(zip(robot.joints, links, strict=True)):
+        before = np.zeros(6) if link.parent < 0 else a[link.parent]
+        across = a[i] - screw.to_inner(link.X, before) - link.c  # S v̇ [VT18, eq. 48]
+        vdots.append(vector.apply(maps[i].L, across))
+        held = prescribed.get(i)
+        count = maps[i].V.shape[-1] - (0 if held is None else link.S.shape[-1])
+        reactions.append(vector.apply(maps[i].V[..., :, :count], T[i][..., :count]))
+        taus.append(tau[..., joint.v] if held is None else T[i][..., count:])
+    batch = batch_shape(q, v, tau)
+    return Solution(
+        gather(robot, vdots, batch),
+        gather(robot, taus, batch),
+        with_batch(stack(a, axis=-2), batch, trailing=2),
+        with_batch(stack(reactions, axis=-2), batch, trailing=2),
+    )
+
+
+class Maps(NamedTuple):
+    """A joint's mapping matrices in its own frame, in six components.
+
+    Attributes:
+        V: from the reduced reaction wrench, `(..., 6, r)` [VT18, Table 4].
+        V_act: from the generalized forces, `(..., 6, d)` [VT18, Table 5].
+        L: to the generalized speeds, `(..., d, 6)` [VT18, Table 6].
+    """
+
+    V: Array
+    V_act: Array
+    L: Array
+
+
+def joint_maps(
+    robot: Robot, q: Array, links: list[Link], prescribed: Mapping[int, Array]
+) -> list[Maps]:
+    """Return V, V_act and L of every joint; a prescribed joint's V holds its freedoms too."""
+    result: list[Maps] = []
+    for i, (joint, link) in enumerate(zip(robot.joints, links, strict=True)):
+        V, V_act = joints.reaction_basis(joint, q), joints.actuation_basis(link.S)
+        L = _swapped(V_act)
+        if i in prescribed:
+            V = concatenate([V, V_act])
+        result.append(Maps(V, V_act, L))
+    return result
+
+
+def system(
+    robot: Robot,
+    q: Array,
+    v: Array,
+    tau: Array,
+    wrenches: Array | None,
+    prescribed: Mapping[int, Array],
+) -> saddle.Saddle:
+    """Assemble S11, S12, S21, B1 and B2 from the incidence matrix [VT18, eqs. 51-56]."""
+    refuse_unfit(robot, "newton_euler")
+    C = incidence_matrix(robot)
+    links = moving_links(robot, q, v)
+    maps = joint_maps(robot, q, links, prescribed)
+    to_com = [pose.from_translation(body.com) for body in robot.bodies]
+    # q_{joint/body}: the joint's frame seen from a body's centre of mass
+    seen: dict[tuple[int, int], Array] = {}
+    for j, joint in enumerate(robot.joints):
+        for i in positives(C[j]):
+            seen[j, i] = dq.conjugate(to_com[i])
+        for k in negatives(C[j]):
+            seen[j, k] = dq.mul(dq.conjugate(to_com[k]), joints.relative_pose(joint, q))
+
+    omega = [
+        dq.pure(screw.adjoint_inverse(x, link.twist)) for x, link in zip(to_com, links, strict=True)
+    ]
+    M = [screw.dual_inertia(body.mass, body.inertia) for body in robot.bodies]
+    drive = [
+        dq.pure(vector.apply(maps[j].V_act, tau[..., joint.v]))
+        for j, joint in enumerate(robot.joints)
+    ]
+    S12: dict[tuple[int, int], Array] = {}
+    S21: dict[tuple[int, int], Array] = {}
+    B1: list[Array] = []
+    for i in range(len(robot.bodies)):
+        b = -dq.cross(omega[i], vector.apply(M[i], dq.swap(omega[i])))
+        b = b + _body_wrench(robot, q, links, i, to_com[i], wrenches)
+        for j in negatives(C[:, i]) + positives(C[:, i]):
+            sign = 1.0 if C[j, i] == 1 else -1.0
+            x = seen[j, i]
+            sandwich = dq.left(x) @ dq.right(dq.conjugate(x))  # ⟦q⟧L⟦q*⟧R
+            if j not in prescribed:
+                b = b + sign * vector.apply(sandwich, drive[j])  # eq. 55
+            if maps[j].V.shape[-1] == 0:
+                continue
+            back = dq.left(dq.conjugate(x)) @ dq.right(x)
+            S12[i, j] = -sign * (sandwich @ _eight(maps[j].V))  # eq. 53
+            S21[j, i] = sign * (_constraint(maps[j].V) @ back)  # eq. 54
+        B1.append(b)
+    B2 = [
+        vector.apply(_swapped(maps[j].V), _joint_rate(link, prescribed.get(j)))
+        for j, link in enumerate(links)
+    ]
+    return saddle.Saddle(
+        S11=[screw.H(Mi) for Mi in M],
+        S11_inverse=[screw.H_inverse(b.mass, b.inertia) for b in robot.bodies],
+        S12=S12,
+        S21=S21,
+        B1=B1,
+        B2=B2,
+    )
+
+
+def _joint_rate(link: Link, held: Array | None) -> Array:
+    """Return what eq. 56 puts through Λ: the cross term, Ṡ v, and the prescribed S q̈."""
+    return link.c if held is None else link.c + vector.apply(link.S, held)
+
+
+def _body_wrench(
+    robot: Robot, q: Array, links: list[Link], i: int, to_com: Array, wrenches: Array | None
+) -> Array:
+    """Return gravity and the external wrench about the centre of mass, `(..., 8)`."""
+    g = asarray(robot.gravity)
+    for j in reversed(_path(links, i)):
+        g = vector.apply(vector.transpose(links[j].X.R), g)
+    weight = asarray(robot.bodies[i].mass)[..., None] * g
+    total = concatenate([weight, np.zeros_like(weight)])
+    if wrenches is not None:
+        total = total + screw.adjoint_inverse(to_com, wrenches[..., i, :])
+    return dq.pure(total)
+
+
+def _path(links: list[Link], i: int) -> list[int]:
+    path = [i]
+    while links[path[-1]].parent >= 0:
+        path.append(links[path[-1]].parent)
+    return path
+
+
+def _eight(V: Array) -> Array:
+    """Return V with the empty rows of the two scalar parts, `(..., 8, r)`."""
+    return vector.transpose(dq.pure(vector.transpose(V)))
+
+
+def _swapped(V: Array) -> Array:
+    """Return Λ = Vᵀ(·)ˢ `(..., r, 6)`: the part of a motion that V would do work on."""
+    return dq.swap(vector.transpose(V))
+
+
+def _constraint(V: Array) -> Array:
+    """Return Λ in eight components, `(..., r, 8)` [VT18, Table 4]."""
+    return dq.pure(_swapped(V))
+
+
+def refuse_unfit(robot: Robot, formulation: str) -> None:
+    """Raise where a robot has what the maximal formulations cannot say."""
+    refuse_followers(robot, formulation)
+    for body in robot.bodies:
+        if not is_symbolic(asarray(body.mass)) and np.any(body.mass <= 0.0):
+            raise ValueRefused(
+                f"body {body.name!r} has no mass; the formulation {formulation!r} inverts every "
+                "body's inertia: use formulation='articulated'"
+            )
+    for joint in robot.joints:
+        if is_symbolic(joint.rotor_inertia) or np.any(joint.rotor_inertia != 0.0):
+            raise ValueRefused(
+                f"joint {joint.name!r} has a rotor inertia, which the formulation "
+                f"{formulation!r} does not know: use formulation='articulated'"
+            )
