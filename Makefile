@@ -19,7 +19,7 @@ demo: $(VENV)/ready-run ## install the library alone and run `remora demo`
 	@$(VENV)/bin/remora demo $(ARGS)
 
 test: $(VENV)/ready-test ## run the tests (ARGS="-k quaternion -n 0" for a part)
-	@$(RUN) pytest -n auto $(ARGS)
+	@$(RUN) pytest -n auto --dist loadfile $(ARGS)
 
 check: $(VENV)/ready-check ## lint, format, types, import directions
 	@$(RUN) ruff check .

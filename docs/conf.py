@@ -1,5 +1,6 @@
 """Sphinx settings."""
 
+import re
 from importlib.metadata import version as installed_version
 
 project = "Remora"
@@ -22,8 +23,20 @@ myst_heading_anchors = 3
 
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
+# Shown by their names, not as what they stand for.
+autodoc_type_aliases = {"Array": "Array", "ArrayLike": "ArrayLike"}
 napoleon_numpy_docstring = False
 
 html_theme = "furo"
 html_title = f"Remora {release}"
 html_copy_source = False
+
+
+def setup(app):
+    """Show aliases inside another type, and functions that are defaults, by their names, too."""
+    wrapped = re.compile(r"TypeAliasForwardRef\('(\w+)'\)|<function (\w+)>")
+
+    def plain(app, what, name, obj, options, arguments, result):
+        return tuple(text and wrapped.sub(r"\1\2", text) for text in (arguments, result))
+
+    app.connect("autodoc-process-signature", plain)

@@ -6,6 +6,8 @@ import hypothesis
 import numpy as np
 import pytest
 
+import spart
+
 hypothesis.settings.register_profile(
     "remora", deadline=None, max_examples=100, derandomize=True, print_blob=True
 )
@@ -19,8 +21,9 @@ def rng() -> np.random.Generator:
     return np.random.default_rng(20180911)
 
 
-@pytest.fixture(scope="session")
-def oracle_folder() -> Path:
+@pytest.fixture(scope="session", params=spart.ROBOTS)
+def reference(request) -> spart.Reference:
+    """One of SPART's robots with its numbers; skipped where they are not beside the checkout."""
     if not ORACLE.is_dir():
         pytest.skip("the SPART reference numbers are not beside this checkout")
-    return ORACLE
+    return spart.Reference(ORACLE, request.param)

@@ -7,6 +7,11 @@ from collections.abc import Callable, Sequence
 import casadi
 import numpy as np
 
+from remora.algebra import dual_quaternion as dq
+from remora.algebra import quaternion
+from remora.algebra.namespace import asarray
+from remora.model.joints import kind
+
 
 def assert_close(actual, expected, rtol=1e-12, scale=None):
     """Compare relative to the largest entry of the expected array (at least 1 by default)."""
@@ -31,3 +36,29 @@ def traced(function: Callable, arguments: Sequence[np.ndarray]) -> list[np.ndarr
     compiled = casadi.Function("f", symbols, flat_outputs)
     values = compiled.call([casadi.DM(np.reshape(a, -1)) for a in arguments])
     return [np.array(v).reshape(np.shape(o)) for v, o in zip(values, outputs, strict=True)]
+
+
+def configuration_rate(robot, q, v):
+    """dq/dt for a velocity v, on any scalar: v itself, or half a product [VT18, eqs. 5, 15]."""
+    parts = []
+    for joint in robot.joints:
+        own, speed = q[..., joint.q], v[..., joint.v]
+        if joint.kind == "free":
+            parts.append(0.5 * dq.mul(own, dq.pure(speed)))
+        elif joint.kind == "spherical":
+            parts.append(0.5 * quaternion.mul(own, quaternion.pure(speed)))
+        elif kind(joint).nq:
+            parts.append(speed)
+    return np.concatenate(parts)
+
+
+def rate_along_motion(robot, function, q, v, vdot):
+    """Exact time derivative of function(q, v) along q̇(q, v) and vdot, by CasADi."""
+    Q, V = casadi.SX.sym("q", robot.nq), casadi.SX.sym("v", robot.nv)
+    qs, vs = asarray(Q).reshape(-1), asarray(V).reshape(-1)
+    result = np.asarray(function(qs, vs))
+    flat = casadi.vertcat(*result.reshape(-1).tolist())
+    direction = casadi.vertcat(*configuration_rate(robot, qs, vs).tolist(), casadi.DM(vdot))
+    derivative = casadi.jtimes(flat, casadi.vertcat(Q, V), direction)
+    value = casadi.Function("d", [Q, V], [derivative])(q, v)
+    return np.array(value).reshape(result.shape)

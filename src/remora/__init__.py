@@ -1,6 +1,25 @@
 """Remora: robots mounted on spacecraft, in dual quaternions."""
 
 from remora import algebra
+from remora.dynamics.floating import (
+    base_response,
+    base_response_rate,
+    floating_inverse_dynamics,
+    generalized_jacobian,
+    generalized_jacobian_rate,
+)
+from remora.dynamics.formulations import (
+    FORMULATIONS,
+    bias_force,
+    coriolis_matrix,
+    forward_dynamics,
+    hybrid_dynamics,
+    inverse_dynamics,
+    mass_matrix,
+    newton_euler_solution,
+    reaction_wrenches,
+)
+from remora.dynamics.friction import passive_forces
 from remora.dynamics.kinematics import (
     accelerations,
     frame_acceleration,
@@ -12,11 +31,12 @@ from remora.dynamics.kinematics import (
     twists,
 )
 from remora.dynamics.momentum import (
-    base_response,
     center_of_mass,
     center_of_mass_jacobian,
-    generalized_jacobian,
+    centroidal_momentum,
+    centroidal_momentum_matrix,
     kinetic_energy,
+    locked_inertia,
     momentum,
     momentum_matrix,
     potential_energy,
@@ -32,7 +52,7 @@ from remora.model.build import Builder
 from remora.model.dh import DHLink, from_dh
 from remora.model.joints import JOINTS
 from remora.model.layouts import Layout, mujoco_layout, pinocchio_layout, spart_layout
-from remora.model.load import load
+from remora.model.load import bundled, load
 from remora.model.random import random_robot
 from remora.model.robot import Body, Frame, Geometry, Joint, Robot
 from remora.model.state import difference, integrate, neutral, normalize, random_state
@@ -46,10 +66,12 @@ from remora.model.topology import (
     positives,
     subtree,
 )
+from remora.model.yaml import dumps, save
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "FORMULATIONS",
     "JOINTS",
     "Body",
     "Builder",
@@ -69,19 +91,31 @@ __all__ = [
     "algebra",
     "ancestors",
     "base_response",
+    "base_response_rate",
+    "bias_force",
     "branch_terminations",
+    "bundled",
     "center_of_mass",
     "center_of_mass_jacobian",
+    "centroidal_momentum",
+    "centroidal_momentum_matrix",
     "children",
     "constraint_violation",
+    "coriolis_matrix",
     "difference",
+    "dumps",
+    "floating_inverse_dynamics",
+    "forward_dynamics",
     "frame_acceleration",
     "frame_pose",
     "frame_twist",
     "from_dh",
     "generalized_jacobian",
+    "generalized_jacobian_rate",
+    "hybrid_dynamics",
     "incidence_matrix",
     "integrate",
+    "inverse_dynamics",
     "jacobian",
     "jacobian_rate",
     "joint_accelerations",
@@ -90,18 +124,24 @@ __all__ = [
     "kinetic_energy",
     "leaves",
     "load",
+    "locked_inertia",
+    "mass_matrix",
     "momentum",
     "momentum_matrix",
     "mujoco_layout",
     "negatives",
     "neutral",
+    "newton_euler_solution",
     "normalize",
+    "passive_forces",
     "pinocchio_layout",
     "poses",
     "positives",
     "potential_energy",
     "random_robot",
     "random_state",
+    "reaction_wrenches",
+    "save",
     "spart_layout",
     "subtree",
     "twists",

@@ -22,9 +22,10 @@ class UnknownName(RemoraError, LookupError):
     """A name that is not in a table; the text lists the names that are."""
 
     def __init__(self, what: str, name: object, known: Iterable[str]) -> None:
-        """State which `what` was asked for by `name` and which names are `known`."""
+        """State which `what` was asked for by `name` (or index) and which are `known`."""
         names = ", ".join(known) or "(none)"
-        super().__init__(f"no {what} named {name!r}; known: {names}")
+        called = f"named {name!r}" if isinstance(name, str) else repr(name)
+        super().__init__(f"no {what} {called}; known: {names}")
 
 
 @dataclass(frozen=True)

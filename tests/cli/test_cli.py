@@ -1,17 +1,22 @@
 """The command line as a user meets it: in a process of its own."""
 
 import json
+import os
 import subprocess
 import sys
 
 import pytest
 
 import remora as rm
+from remora.model.yaml import save
 
 
-def remora(*arguments):
+def remora(*arguments, columns=80):
     command = [sys.executable, "-c", "from remora.cli import main; main()", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    environment = {**os.environ, "COLUMNS": str(columns)}
+    return subprocess.run(
+        command, capture_output=True, text=True, timeout=60, check=False, env=environment
+    )
 
 
 @pytest.mark.parametrize("name", ["servicer", "vt18_satellite", "vt18_two_arm"])
@@ -33,6 +38,45 @@ def test_info_json_holds_every_number():
     for joint, there in zip(robot.joints, data["joints"], strict=True):
         assert there["placement"] == joint.placement.tolist()
         assert (there["kind"], there["parent"]) == (joint.kind, joint.parent)
+
+
+def test_info_json_holds_the_drive_and_what_is_followed(tmp_path):
+    builder = rm.Builder("r").body("a", mass=1).body("b", mass=1).body("c", mass=1)
+    drive = {"damping": 0.1, "friction": 0.2, "rotor_inertia": 0.3}
+    builder.joint("lead", "helical", "a", "b", pitch=0.5, **drive)
+    builder.joint("follow", "revolute", "a", "c", mimic=("lead", -2.0, 0.25))
+    save(builder.build(), tmp_path / "robot.yaml")
+    done = remora("info", str(tmp_path / "robot.yaml"), "--json")
+    _, lead, follow = json.loads(done.stdout)["joints"]
+    assert (lead["pitch"], lead["mimic"], follow["pitch"]) == (0.5, None, 0.0)
+    assert {key: lead[key] for key in drive} == {key: [value] for key, value in drive.items()}
+    assert follow["mimic"] == {"joint": "lead", "ratio": -2.0, "offset": 0.25}
+
+
+@pytest.mark.parametrize("columns", [120, 80, 50])
+def test_no_row_of_the_tree_is_folded_or_cut(columns):
+    robot = rm.load("servicer", merge_fixed=False)
+    rows = remora("info", "servicer", "--keep-fixed", columns=columns).stdout.splitlines()[1:]
+    for row, body, joint in zip(rows, robot.bodies, robot.joints, strict=False):
+        assert {body.name, joint.name, joint.kind} <= set(row.split())
+    if columns >= 80:
+        assert max(map(len, rows)) <= columns
+
+
+def test_names_are_printed_as_they_are(tmp_path):
+    name = "arm[bold]:smile:"
+    save(rm.Builder("[red]").body(name, mass=1).build(), tmp_path / "robot.yaml")
+    done = remora("info", str(tmp_path / "robot.yaml"))
+    assert name in done.stdout
+    assert "[red]: 1 body, nq = 8" in done.stdout
+    save(rm.Builder("r").body("a\x1b[2J", mass=1).build(), tmp_path / "robot.yaml")
+    assert "a\\x1b[2J" in remora("info", str(tmp_path / "robot.yaml")).stdout
+
+
+def test_a_wrong_option_is_not_blamed_on_the_file():
+    done = remora("info", "servicer", "--base", "wheels")
+    assert done.stderr.startswith("error: base='wheels' is no kind of joint; known: fixed")
+    assert "servicer" not in done.stderr
 
 
 def test_info_options():

@@ -1,14 +1,12 @@
 """Kinematics and momentum on random trees with every joint kind: identities, differentiation."""
 
-import casadi
 import numpy as np
 import pytest
 
 import remora as rm
-from numeric import assert_close
+from numeric import assert_close, rate_along_motion
 from remora.algebra import dual_quaternion as dq
 from remora.algebra import pose, screw
-from remora.algebra.namespace import asarray
 from remora.model.joints import kind
 
 SEEDS = range(12)
@@ -17,32 +15,6 @@ BASES = ["free", "fixed", "planar", "spherical", "prismatic", "cartesian"]
 
 def tree(seed):
     return rm.random_robot(seed, bodies=3 + 2 * seed, base=BASES[seed % len(BASES)], gravity=True)
-
-
-def configuration_rate(robot, q, v):
-    """dq/dt for a velocity v, on any scalar: v itself, or half a product [VT18, eqs. 5, 15]."""
-    parts = []
-    for joint in robot.joints:
-        own, speed = q[..., joint.q], v[..., joint.v]
-        if joint.kind == "free":
-            parts.append(0.5 * dq.mul(own, dq.pure(speed)))
-        elif joint.kind == "spherical":
-            parts.append(0.5 * rm.algebra.quaternion.mul(own, rm.algebra.quaternion.pure(speed)))
-        elif kind(joint).nq:
-            parts.append(speed)
-    return np.concatenate(parts)
-
-
-def rate_along_motion(robot, function, q, v, vdot):
-    """Exact time derivative of function(q, v) along q̇(q, v) and vdot, by CasADi."""
-    Q, V = casadi.SX.sym("q", robot.nq), casadi.SX.sym("v", robot.nv)
-    qs, vs = asarray(Q).reshape(-1), asarray(V).reshape(-1)
-    result = np.asarray(function(qs, vs))
-    flat = casadi.vertcat(*result.reshape(-1).tolist())
-    direction = casadi.vertcat(*configuration_rate(robot, qs, vs).tolist(), casadi.DM(vdot))
-    derivative = casadi.jtimes(flat, casadi.vertcat(Q, V), direction)
-    value = casadi.Function("d", [Q, V], [derivative])(q, v)
-    return np.array(value).reshape(result.shape)
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -1,5 +1,8 @@
 """The builder: what it makes, what it merges, what it refuses."""
 
+import copy
+import pickle
+
 import casadi
 import numpy as np
 import pytest
@@ -8,7 +11,7 @@ import remora as rm
 from numeric import assert_close
 from remora.algebra import pose
 from remora.algebra.namespace import asarray
-from remora.errors import ModelError, RemoraError
+from remora.errors import ModelError, RemoraError, UnknownName, ValueRefused
 
 CUBE = (1.0, 1.0, 1.0)
 
@@ -165,7 +168,10 @@ FAULTS = {
         lambda b: b.body("x", mass=1, inertia=[[1, 0.5, 0], [0, 1, 0], [0, 0, 1]]), "not symmetric",
     ),
     "indefinite": (lambda b: b.body("x", mass=1, inertia=(1, 1, -1)), "positive semi-definite"),
-    "triangle": (lambda b: b.body("x", mass=1, inertia=(1, 1, 3)), "triangle inequality"),
+    "triangle": (
+        lambda b: b.body("x", mass=1, inertia=(1, 1, 3)),
+        "triangle inequality.*smaller must add up to at least the largest",
+    ),
     "name twice": (lambda b: b.body("bus", mass=1), "'bus' is used twice"),
     "frame named as body": (lambda b: b.frame("bus", "link"), "'bus' is used twice"),
     "no name": (lambda b: b.body("", mass=1), "has no name"),
@@ -290,3 +296,78 @@ def test_unknown_names_list_the_known_ones():
         robot.joint_index("x")
     with pytest.raises(RemoraError, match="known: bus, link, hand, tool"):
         rm.jacobian(robot, rm.neutral(robot), "x")
+    for items, what in ((robot.bodies, "body"), (robot.joints, "joint"), (robot.frames, "frame")):
+        with pytest.raises(UnknownName, match=f"no {what} named 'x'; known: {items[0].name}"):
+            items["x"]
+    bare = robot.replace(frames=[])
+    with pytest.raises(UnknownName, match=r"no frame named 'tool'; known: \(none\)"):
+        bare.frames["tool"]
+
+
+def test_indices_are_checked():
+    robot = arm().build()
+    assert robot.body_index(2) == robot.joint_index(np.int64(2)) == 2
+    for index in (3, -1):
+        with pytest.raises(UnknownName, match=f"no body {index}; known: 0 to 2"):
+            robot.frame(index)
+        with pytest.raises(UnknownName, match=f"no joint {index}; known: 0 to 2"):
+            robot.joint_index(index)
+    with pytest.raises(UnknownName, match="no body None; known: bus"):
+        robot.body_index(None)
+
+
+def test_copies_keep_what_they_hold():
+    robot = arm().build()
+    for copied in (pickle.loads(pickle.dumps(robot)), copy.deepcopy(robot)):
+        assert copied.bodies.names == robot.bodies.names
+        with pytest.raises(UnknownName, match="no joint named 'x'"):
+            copied.joints["x"]
+
+
+def test_only_fields_can_be_replaced():
+    robot = arm().build()
+    assert robot.replace_body("bus", name="hull").bodies.names == ["hull", "link", "hand"]
+    assert robot.replace_joint(1, damping=np.ones(1)).joints["shoulder"].damping == 1.0
+    for spoil, reason in (
+        (lambda: robot.replace_body("bus", masss=3), "no field of a body named 'masss'.*mass, com"),
+        (lambda: robot.replace_joint("wrist", axis=3), "no field of a joint named 'axis'.*axes"),
+        (lambda: robot.replace(nq=3), "no field of a robot named 'nq'.*bodies, joints"),
+    ):
+        with pytest.raises(UnknownName, match=reason):
+            spoil()
+
+
+def test_a_joint_of_unknown_kind_draws_no_other_faults():
+    builder = arm().body("x", mass=1).body("y", mass=1)
+    builder.joint("jx", "hinge", "bus", "x", axis=(0, 0, 0), lower=(1, 2), mimic=("jy", 1, 0))
+    builder.joint("jy", "revolute", "x", "y", mimic=("jx", 1.0, 0.0))
+    with pytest.raises(ModelError) as caught:
+        builder.build()
+    assert [f.reason.partition(";")[0] for f in caught.value.faults] == ["unknown kind 'hinge'"]
+    builder.joint("jz", "hinge", "nobody", "x")  # the tree is still judged
+    with pytest.raises(
+        ModelError, match=r"(?s)unknown parent 'nobody'.*already hangs on joint 'jx'"
+    ):
+        builder.build()
+
+
+@pytest.mark.parametrize("make", [
+    lambda base: rm.load("servicer", base=base),
+    lambda base: rm.load("missing.urdf", base=base),
+    lambda base: arm().build(base=base),
+    lambda base: arm().base(base),
+    lambda base: rm.from_dh([], "classic", base=base, base_mass=1),
+    lambda base: rm.random_robot(0, base=base),
+])  # fmt: skip
+def test_a_base_of_no_kind_is_refused_by_name(make):
+    with pytest.raises(ValueRefused, match=r"^base='wheels' is no kind of joint; known: fixed"):
+        make("wheels")
+
+
+def test_robots_and_bodies_print_well():
+    robot = rm.Builder("puck").body("disc", mass=10, inertia=CUBE).build()
+    assert repr(robot.bodies[0]) == "Body('disc', mass=10 kg)"
+    assert repr(robot).startswith("Robot 'puck': 1 body, nq=8, nv=6, 10 kg\n")
+    assert "3 bodies, nq=9, nv=7, 11.5 kg" in repr(arm().build())
+    many = robot.replace_body("disc", mass=np.array([1.0, 2.5]))
+    assert repr(many.bodies[0]) == "Body('disc', mass=[1.  2.5] kg)"

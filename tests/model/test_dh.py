@@ -91,3 +91,5 @@ def test_refusals():
         rm.from_dh([rm.DHLink("a", theta="x")], "classic")
     with pytest.raises(RemoraError, match="centre of mass"):
         rm.from_dh([rm.DHLink("a", mass=1, com="x")], "classic", base_mass=1)
+    with pytest.raises(RemoraError, match=r"base_mass.*mass is zero.*base='fixed'"):
+        rm.from_dh(table(), "classic")

@@ -1,6 +1,7 @@
 """VT18's incidence matrix, branch ends and index functions, with the paper's own example."""
 
 import numpy as np
+import pytest
 
 import remora as rm
 
@@ -51,3 +52,26 @@ def test_ancestors_and_subtrees_mirror_each_other():
             assert (i in rm.ancestors(robot, j)) == (j in rm.subtree(robot, i))
     assert rm.subtree(robot, 0) == list(range(25))
     assert np.array_equal(rm.children(robot, -1), [0])
+
+
+def test_bodies_may_be_named():
+    robot = rm.load("servicer")
+    for function in (rm.children, rm.ancestors, rm.subtree):
+        assert function(robot, "elbow") == function(robot, robot.body_index("elbow"))
+    assert rm.ancestors(robot, -1) == []  # a frame fixed in the inertial frame hangs on no body
+
+
+@pytest.mark.parametrize("function", [rm.children, rm.ancestors, rm.subtree])
+def test_bodies_that_are_not_there_are_refused(function):
+    robot = chain(3)
+    for body, reason in (
+        ("4", "no body named '4'; known: 1, 2, 3"),
+        (3, "no body 3; known: 0 to 2"),
+    ):
+        with pytest.raises(rm.UnknownName, match=reason):
+            function(robot, body)
+    for body in (-2, 1.5, None):
+        with pytest.raises(rm.UnknownName):
+            function(robot, body)
+    with pytest.raises(rm.UnknownName):
+        rm.subtree(robot, -1)

@@ -273,8 +273,18 @@ def test_base_may_be_any_kind(read, base: str) -> None:
 
 
 def test_base_of_unknown_kind(read) -> None:
-    with pytest.raises(ModelError, match=r"(?s)robot.urdf.*unknown kind 'floppy'; known: fixed"):
+    with pytest.raises(ValueRefused, match=r"^base='floppy' is no kind of joint; known: fixed"):
         read(link("a"), base="floppy")
+
+
+def test_a_joint_of_unknown_type_draws_no_other_faults(read) -> None:
+    with pytest.raises(ModelError) as caught:
+        read(
+            link("a"), link("b"), link("c"),
+            joint("j", "hinge", "a", "b", '<limit lower="2" upper="1"/><mimic joint="k"/>'),
+            joint("k", "revolute", "b", "c", '<mimic joint="j"/>'),
+        )  # fmt: skip
+    assert [f.reason.partition(";")[0] for f in caught.value.faults] == ["unknown type 'hinge'"]
 
 
 def test_joint_named_like_the_base(read) -> None:
@@ -346,6 +356,19 @@ def test_unknown_suffix_lists_the_known(tmp_path: Path) -> None:
         assert all(suffix in str(caught.value) for suffix in READERS)
 
 
+@pytest.mark.parametrize("path", ["./servicer", "servicer.sdf", Path("servicer")])
+def test_a_bundled_name_with_more_to_it_gets_a_hint(path) -> None:
+    with pytest.raises(ModelError, match="for the bundled robot say 'servicer' alone") as caught:
+        load(path)
+    assert caught.value.source == str(path)
+
+
+def test_bundled_robots_are_called_by_name_in_refusals() -> None:
+    with pytest.raises(ModelError) as caught:
+        load("servicer", base="universal")
+    assert caught.value.source == "bundled robot 'servicer'"
+
+
 def test_not_a_path() -> None:
     with pytest.raises(ValueRefused):
         load(5)  # pyright: ignore[reportArgumentType]
@@ -353,9 +376,11 @@ def test_not_a_path() -> None:
         load("a\0b.urdf")
 
 
-def test_mesh_root_is_for_urdf(tmp_path: Path) -> None:
-    with pytest.raises(ValueRefused, match="mesh_root"):
-        load(tmp_path / "robot.yaml", mesh_root=tmp_path)
+def test_mesh_root_is_not_for_mjcf(tmp_path: Path) -> None:
+    with pytest.raises(ValueRefused, match="mesh_root is for URDF and YAML"):
+        load(tmp_path / "robot.xml", mesh_root=tmp_path)
+    with pytest.raises(ValueRefused, match="a path is needed"):
+        load("servicer", mesh_root=5)  # pyright: ignore[reportArgumentType]
 
 
 def test_upper_case_suffix(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from remora.errors import ModelError, RemoraError
 from remora.model import yaml, yaml_tree
 from remora.model.build import Builder
 from remora.model.joints import JOINTS
+from remora.model.load import load
 from remora.model.random import random_robot
 from remora.model.robot import Geometry, Robot
 from remora.model.yaml import dumps, read_yaml, save
@@ -126,6 +127,29 @@ def test_meshes_are_saved_relative_to_the_file(tmp_path):
     assert_same(robot, read_yaml(tmp_path / "robot.yaml").build())
     with pytest.raises(RemoraError, match="save the robot in a folder above"):
         save(robot, tmp_path / "elsewhere" / "robot.yaml")
+
+
+def test_meshes_are_found_as_in_urdf(tmp_path):
+    (tmp_path / "robots").mkdir()
+    (tmp_path / "meshes").mkdir()
+    (tmp_path / "meshes" / "a.stl").touch()
+    names = (
+        "../meshes/a.stl",
+        "package://arm/meshes/a.stl",
+        "gone.stl",
+        "http://example.org/a.stl",
+    )
+    shapes = "".join(f"      - {{kind: mesh, mesh: '{name}'}}\n" for name in names)
+    path = tmp_path / "robots" / "robot.yaml"
+    path.write_text(f"{HEAD}  - name: bus\n    mass: 1\n    geometry:\n{shapes}")
+    robot = load(path, mesh_root=tmp_path)
+    mesh = str((tmp_path / "meshes" / "a.stl").resolve())
+    gone = str((tmp_path / "robots").resolve() / "gone.stl")
+    assert [g.mesh for g in robot.bodies["bus"].geometry] == [mesh, mesh, gone]
+    assert "line 8, body 'bus', geometry[2]: mesh 'gone.stl': there is no such" in robot.warnings[0]
+    assert "mesh 'http://example.org/a.stl' is neither path" in robot.warnings[1]
+    with pytest.raises(ModelError, match=r"leads out of .*; allow another mesh_root"):
+        load(path)
 
 
 def test_the_example_of_the_documentation_is_a_robot(tmp_path):
@@ -280,9 +304,10 @@ MALFORMED = {
     "shape of negative size": (shape("kind: sphere, size: -1"), 6, "negative"),
     "colour out of range": (shape("kind: sphere, size: 1, color: [1, 1, 1, 255]"), 6, "0 to 1"),
     "mesh without file": (shape("kind: mesh"), 6, "mesh is missing"),
-    "mesh that climbs out": (shape("kind: mesh, mesh: ../../etc/passwd"), 6, "outside"),
-    "absolute mesh": (shape("kind: mesh, mesh: /etc/passwd"), 6, "outside"),
-    "mesh with a null": (shape('kind: mesh, mesh: "a\\0b"'), 6, "not a path"),
+    "mesh that climbs out": (shape("kind: mesh, mesh: ../../etc/passwd"), 6, "leads out"),
+    "absolute mesh": (shape("kind: mesh, mesh: /etc/passwd"), 6, "leads out"),
+    "mesh address": (shape("kind: mesh, mesh: 'file:///etc/passwd'"), 6, "leads out"),
+    "mesh with a null": (shape('kind: mesh, mesh: "a\\0b"'), 6, "cannot be followed"),
     "mesh of a box": (shape("kind: box, size: [1, 1, 1], mesh: a.stl"), 6, "for the kind mesh"),
     "alias bomb": (BOMB, 1, "aliases"),
     "alias": ("remora: 1\nbodies: *b\n", 2, "aliases"),

@@ -89,7 +89,7 @@ def norm(a: Array) -> Array:
 
 
 def normalize(a: Array) -> Array:
-    """Return the unit dual quaternion nearest to `a`: |r| = 1 and r·d = 0.
+    """Return the unit dual quaternion nearest to `a`: ‖r‖ = 1 and r·d = 0.
 
     The real part is scaled to unit length and the dual part, scaled by the same factor, loses its
     component along it; the position p = 2 d r* keeps its value.
@@ -118,7 +118,7 @@ def exp(s: Array) -> Array:
     """Return the pose exp of the vector dual quaternion s, `(..., 6) -> (..., 8)`.
 
     A constant twist ξ held for the time t moves a frame by `exp(½ t ξ)`. With v + ε v' = s and
-    h = |v|, the real part is (cos h, v sin h/h), the dual part its derivative along v':
+    h = ‖v‖, the real part is (cos h, v sin h/h), the dual part its derivative along v':
 
         (-(v·v') sin h/h,  v' sin h/h - v (v·v') (sin h/h - cos h)/h²).
     """

@@ -48,14 +48,19 @@ def is_symbolic(x: Array) -> bool:
 
 def stack(parts: Sequence[ArrayLike], axis: int = -1) -> Array:
     """Stack along a new axis after broadcasting the parts' batch shapes."""
-    return np.stack(np.broadcast_arrays(*(asarray(p) for p in parts)), axis=axis)
+    arrays = [asarray(p) for p in parts]
+    if any(a.shape != arrays[0].shape for a in arrays):
+        arrays = np.broadcast_arrays(*arrays)
+    return np.stack(arrays, axis=axis)
 
 
 def concatenate(parts: Sequence[Array], trailing: int = 1) -> Array:
     """Join along axis `-trailing` after broadcasting the batch axes in front of it."""
-    batch = np.broadcast_shapes(*(p.shape[:-trailing] for p in parts))
-    wide = [np.broadcast_to(p, batch + p.shape[-trailing:]) for p in parts]
-    return np.concatenate(wide, axis=-trailing)
+    batch = parts[0].shape[:-trailing]
+    if any(p.shape[:-trailing] != batch for p in parts):
+        batch = np.broadcast_shapes(*(p.shape[:-trailing] for p in parts))
+        parts = [np.broadcast_to(p, batch + p.shape[-trailing:]) for p in parts]
+    return np.concatenate(parts, axis=-trailing)
 
 
 def constant(x: Array, like: Array) -> Array:
@@ -96,6 +101,11 @@ def cos(x: Array) -> Array:
 def sqrt(x: Array) -> Array:
     """Square root."""
     return _elementwise(x, np.sqrt, casadi.sqrt)
+
+
+def absolute(x: Array) -> Array:
+    """Absolute value."""
+    return _elementwise(x, np.abs, casadi.fabs)
 
 
 def arctan2(y: Array, x: Array) -> Array:

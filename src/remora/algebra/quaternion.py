@@ -107,7 +107,7 @@ def skew(s: Array) -> Array:
 
 
 def exp(v: Array) -> Array:
-    """Return the unit quaternion exp((0, v)) = (cos|v|, v sin|v|/|v|), `(..., 3) -> (..., 4)`.
+    """Return the unit quaternion exp((0, v)) = (cos ‖v‖, v sin ‖v‖/‖v‖), `(..., 3) -> (..., 4)`.
 
     The rotation by the vector φ (axis times angle) is `exp(φ/2)`.
     """
@@ -126,7 +126,7 @@ def cos_sinc(s: Array) -> tuple[Array, Array]:
 
 
 def log(r: Array) -> Array:
-    """Return the vector v with exp(v) = ±r and |v| ≤ π/2, `(..., 4) -> (..., 3)`.
+    """Return the vector v with exp(v) = ±r and ‖v‖ ≤ π/2, `(..., 4) -> (..., 3)`.
 
     Of the two quaternions of one orientation the one with the shorter turn is taken, so that
     2 log(r) is the rotation vector of at most half a turn.

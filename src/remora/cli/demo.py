@@ -8,14 +8,10 @@ from rich.table import Table
 
 from remora.algebra import pose
 from remora.algebra.namespace import Array
-from remora.cli.info import tree_table
+from remora.cli.info import print_tree
+from remora.dynamics.floating import base_response, generalized_jacobian
 from remora.dynamics.kinematics import frame_pose, frame_twist, jacobian
-from remora.dynamics.momentum import (
-    base_response,
-    center_of_mass,
-    generalized_jacobian,
-    momentum,
-)
+from remora.dynamics.momentum import center_of_mass, momentum
 from remora.model.load import load
 from remora.model.state import neutral
 
@@ -29,7 +25,7 @@ def demo() -> None:
     joint_speeds = np.radians([0.0, 5.0, 0.0, -5.0, 0.0, 5.0, 0.0])
 
     console.rule("a servicer: a bus with a seven-joint arm")
-    console.print(tree_table(robot))
+    print_tree(robot, console)
     console.print(f"total mass {float(robot.mass):.6g} kg, nq = {robot.nq}, nv = {robot.nv}\n")
 
     x = frame_pose(robot, q, "tool")

@@ -9,12 +9,14 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from remora.algebra.namespace import Array
 from remora.model.joints import kind
 from remora.model.load import load
 from remora.model.robot import Joint, Robot
+from remora.model.xml import shown
 
 _ANGULAR = ("revolute", "helical", "universal")
 
@@ -31,7 +33,7 @@ def info(
         bool, typer.Option("--keep-fixed", help="Keep links on fixed joints as bodies.")
     ] = False,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print JSON instead, with all numbers.")
+        bool, typer.Option("--json", help="Print JSON instead, with all numbers but the shapes'.")
     ] = False,
 ) -> None:
     """Print a robot's tree, joints, masses, limits, totals and warnings.
@@ -42,45 +44,58 @@ def info(
     if as_json:
         typer.echo(json.dumps(as_dictionary(robot), indent=2))
         return
-    console = Console(highlight=False)
-    console.print(tree_table(robot))
+    console = Console(highlight=False, emoji=False)
+    print_tree(robot, console)
+    count = "1 body" if len(robot.bodies) == 1 else f"{len(robot.bodies)} bodies"
     console.print(
-        f"[bold]{robot.name}[/]: {len(robot.bodies)} bodies, nq = {robot.nq}, nv = {robot.nv}, "
+        f"[bold]{_text(robot.name)}[/]: {count}, nq = {robot.nq}, nv = {robot.nv}, "
         f"total mass {float(robot.mass):.6g} kg"
     )
     if np.any(robot.gravity):
         console.print(f"gravity {_vector(robot.gravity)} m/s²")
     if robot.frames:
         carried = (f"{f.name} (on {_carrier(robot, f.body)})" for f in robot.frames)
-        console.print("frames: " + ", ".join(carried))
+        console.print("frames: " + ", ".join(map(_text, carried)))
     for warning in robot.warnings:
-        console.print(f"[yellow]warning:[/] {warning}")
+        console.print(f"[yellow]warning:[/] {_text(warning)}")
 
 
-def tree_table(robot: Robot) -> Table:
-    """Return the robot's tree as a table, a row a body."""
+def print_tree(robot: Robot, console: Console) -> None:
+    """Print the robot's tree as a table, a row a body, indented less on a narrow console.
+
+    What is still too wide is left to the terminal to wrap: nothing is cut or folded.
+    """
+    unbounded = console.options.update(width=10_000)
+    table, width = _tree_table(robot, indent=2), console.width
+    if console.measure(table, options=unbounded).maximum > width:
+        table = _tree_table(robot, indent=1)
+        table.width = console.measure(table, options=unbounded).maximum
+    console.print(table, crop=False)
+
+
+def _tree_table(robot: Robot, indent: int) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
     for name in ("", "body", "kg", "joint", "kind", "q", "v", "limits"):
         number = name in ("", "kg", "q", "v")
-        table.add_column(name, justify="right" if number else "left", overflow="fold")
+        table.add_column(name, justify="right" if number else "left", no_wrap=True)
     depth = {-1: -1}
     for i, (body, joint) in enumerate(zip(robot.bodies, robot.joints, strict=True)):
         depth[i] = depth[joint.parent] + 1
         table.add_row(
             str(i),
-            _branch(depth[i]) + body.name,
+            _branch(indent, depth[i]) + _text(body.name),
             f"{float(body.mass):.4g}",
-            joint.name,
+            _text(joint.name),
             joint.kind,
             _span(joint.q),
             _span(joint.v),
-            _limits(robot, joint),
+            _text(_limits(robot, joint)),
         )
     return table
 
 
 def as_dictionary(robot: Robot) -> dict[str, Any]:
-    """Return all numbers of a robot as plain lists; an infinite limit is null."""
+    """Return all numbers of a robot (but its shapes') as plain lists; an infinite limit is null."""
     return {
         "name": robot.name,
         "nq": robot.nq,
@@ -105,11 +120,15 @@ def as_dictionary(robot: Robot) -> dict[str, Any]:
                 "v": [j.v.start, j.v.stop],
                 "placement": j.placement.tolist(),
                 "axes": j.axes.tolist(),
+                "pitch": float(j.pitch),
                 "lower": _finite(j.limits.lower),
                 "upper": _finite(j.limits.upper),
                 "velocity": _finite(j.limits.velocity),
                 "effort": _finite(j.limits.effort),
-                "mimic": None if j.mimic is None else robot.joints[j.mimic.joint].name,
+                "damping": j.damping.tolist(),
+                "friction": j.friction.tolist(),
+                "rotor_inertia": j.rotor_inertia.tolist(),
+                "mimic": _mimic(robot, j),
             }
             for j in robot.joints
         ],
@@ -125,8 +144,13 @@ def as_dictionary(robot: Robot) -> dict[str, Any]:
     }
 
 
-def _branch(depth: int) -> str:
-    return "" if depth == 0 else "  " * (depth - 1) + "└ "
+def _text(text: str) -> str:
+    """Return text from a file so that neither rich nor the terminal takes it for commands."""
+    return escape(shown(text, 1000))
+
+
+def _branch(indent: int, depth: int) -> str:
+    return "" if depth == 0 else " " * indent * (depth - 1) + "└ "
 
 
 def _span(part: slice) -> str:
@@ -149,6 +173,13 @@ def _limits(robot: Robot, joint: Joint) -> str:
     if low == -high:
         return f"±{high:.4g}{unit}"
     return f"{low:.4g} to {high:.4g}{unit}"
+
+
+def _mimic(robot: Robot, joint: Joint) -> dict[str, str | float] | None:
+    if joint.mimic is None:
+        return None
+    leader = robot.joints[joint.mimic.joint].name
+    return {"joint": leader, "ratio": joint.mimic.ratio, "offset": joint.mimic.offset}
 
 
 def _finite(values: Array) -> list[float | None]:

@@ -17,10 +17,17 @@ from collections.abc import Mapping
 import numpy as np
 
 from remora.algebra import dual_quaternion as dq
-from remora.algebra import linear, pose, vector
+from remora.algebra import linear, vector
 from remora.algebra.namespace import Array, asarray, concatenate, stack
 from remora.dynamics import saddle
-from remora.dynamics.motion import Link, batch_shape, gather, moving_links, with_batch
+from remora.dynamics.motion import (
+    Link,
+    accelerations_of,
+    batch_shape,
+    gather,
+    moving_links,
+    with_batch,
+)
 from remora.dynamics.newton_euler import Solution, joint_maps, refuse_unfit
 from remora.model import joints
 from remora.model.robot import Robot
@@ -37,38 +44,10 @@ def solve_decoupled(
     prescribed: Mapping[int, Array],
 ) -> Solution:
     """Return accelerations, reactions and the forces of prescribed joints."""
-    refuse_unfit(robot, "decoupled")
     links = moving_links(robot, q, v)
     maps = joint_maps(robot, q, links, prescribed)
-    R = [pose.to_rotation_matrix(x) for x in _poses(robot, q)]
-    rates = [_relative_rates(links, i) for i in range(len(links))]
-    S12: dict[tuple[int, int], Array] = {}
-    B1 = [_known(robot, links, R, i, wrenches) for i in range(len(links))]
-    for j, (joint, link) in enumerate(zip(robot.joints, links, strict=True)):
-        drive = maps[j].V_act @ tau[..., joint.v, None]
-        sides = [(j, 1.0)] if link.parent < 0 else [(j, 1.0), (link.parent, -1.0)]
-        for i, sign in sides:
-            if j not in prescribed:
-                B1[i] = B1[i] + sign * _on_body(robot, links, R, j, i, drive)[..., 0]
-            if maps[j].V.shape[-1] > 0:
-                S12[i, j] = -sign * _on_body(robot, links, R, j, i, maps[j].V)
-    B2: list[Array] = []
-    for j, link in enumerate(links):
-        known = rates[j] - _centripetal(robot, links, R, j)
-        if j in prescribed:
-            known = known + _apply(link.S, prescribed[j])
-        B2.append(_apply(dq.swap(_T(maps[j].V)), known))
-    system = saddle.Saddle(
-        S11=[_inertia(b.mass, b.inertia) for b in robot.bodies],
-        S11_inverse=[
-            _inertia(1.0 / asarray(b.mass), linear.inverse(b.inertia)) for b in robot.bodies
-        ],
-        S12=S12,
-        S21={(j, i): -_T(block) for (i, j), block in S12.items()},
-        B1=B1,
-        B2=B2,
-    )
-    y, T = saddle.solve(system)
+    R = _rotations(robot, q)
+    y, T = saddle.solve(system(robot, q, v, tau, wrenches, prescribed))
 
     vdots: list[Array] = []
     taus: list[Array] = []
@@ -78,7 +57,7 @@ def solve_decoupled(
         across = _side(robot, links, R, j, j, y[j])
         if link.parent >= 0:
             across = across - _side(robot, links, R, j, link.parent, y[link.parent])
-        across = across + _centripetal(robot, links, R, j) - rates[j]
+        across = across + _centripetal(robot, links, j) - _relative_rates(links, j)
         vdots.append(_apply(maps[j].L, across))
         count = maps[j].V.shape[-1] - (link.S.shape[-1] if j in prescribed else 0)
         reactions.append(_apply(maps[j].V[..., :, :count], T[j][..., :count]))
@@ -93,12 +72,73 @@ def solve_decoupled(
     )
 
 
-def _poses(robot: Robot, q: Array) -> list[Array]:
-    x: list[Array] = []
+def inverse_decoupled(
+    robot: Robot, q: Array, v: Array, vdot: Array, wrenches: Array | None
+) -> Array:
+    """Return tau with every joint prescribed: accelerations outward, then forces inward."""
+    links = moving_links(robot, q, v)
+    held = {i: vdot[..., joint.v] for i, joint in enumerate(robot.joints)}
+    own = [_apply(link.S, held[i]) for i, link in enumerate(links)]
+    a = accelerations_of(links, own, root=np.zeros(6))
+    y: list[Array] = []
+    for body, link, turn, rate in zip(robot.bodies, links, _rotations(robot, q), a, strict=True):
+        omega, velocity, omega_rate = link.twist[..., :3], link.twist[..., 3:], rate[..., :3]
+        origin = rate[..., 3:] + _cross(omega, velocity)
+        spin = _cross(omega_rate, body.com) + _cross(omega, _cross(omega, body.com))
+        y.append(concatenate([_apply(turn, origin + spin), omega_rate]))
+    T = saddle.solve_known(system(robot, q, v, 0.0 * v, wrenches, held), y)
+    taus = [t[..., 6 - link.S.shape[-1] :] for t, link in zip(T, links, strict=True)]
+    return gather(robot, taus, batch_shape(q, v, vdot))
+
+
+def system(
+    robot: Robot,
+    q: Array,
+    v: Array,
+    tau: Array,
+    wrenches: Array | None,
+    prescribed: Mapping[int, Array],
+) -> saddle.Saddle:
+    """Assemble Newton's and Euler's equations and the joints' constraints."""
+    refuse_unfit(robot, "decoupled")
+    links = moving_links(robot, q, v)
+    maps = joint_maps(robot, q, links, prescribed)
+    R = _rotations(robot, q)
+    S12: dict[tuple[int, int], Array] = {}
+    B1 = [_known(robot, links, R, i, wrenches) for i in range(len(links))]
+    for j, (joint, link) in enumerate(zip(robot.joints, links, strict=True)):
+        drive = maps[j].V_act @ tau[..., joint.v, None]
+        sides = [(j, 1.0)] if link.parent < 0 else [(j, 1.0), (link.parent, -1.0)]
+        for i, sign in sides:
+            if j not in prescribed:
+                B1[i] = B1[i] + sign * _on_body(robot, links, R, j, i, drive)[..., 0]
+            if maps[j].V.shape[-1] > 0:
+                S12[i, j] = -sign * _on_body(robot, links, R, j, i, maps[j].V)
+    B2: list[Array] = []
+    for j, link in enumerate(links):
+        known = _relative_rates(links, j) - _centripetal(robot, links, j)
+        if j in prescribed:
+            known = known + _apply(link.S, prescribed[j])
+        B2.append(_apply(dq.swap(_T(maps[j].V)), known))
+    return saddle.Saddle(
+        S11=[_inertia(b.mass, b.inertia) for b in robot.bodies],
+        S11_inverse=[
+            _inertia(1.0 / asarray(b.mass), linear.inverse(b.inertia)) for b in robot.bodies
+        ],
+        S12=S12,
+        S21={(j, i): -_T(block) for (i, j), block in S12.items()},
+        B1=B1,
+        B2=B2,
+    )
+
+
+def _rotations(robot: Robot, q: Array) -> list[Array]:
+    """Return every body's rotation matrix in the inertial frame."""
+    R: list[Array] = []
     for joint in robot.joints:
-        relative = joints.relative_pose(joint, q)
-        x.append(relative if joint.parent < 0 else dq.mul(x[joint.parent], relative))
-    return x
+        turn = joints.relative_transform(joint, q).R
+        R.append(turn if joint.parent < 0 else R[joint.parent] @ turn)
+    return R
 
 
 def _inertia(mass: Array, inertia: Array) -> Array:
@@ -144,7 +184,7 @@ def _side(robot: Robot, links: list[Link], R: list[Array], j: int, i: int, y: Ar
     return concatenate([_apply(back, rate), _apply(back, linear_part)])
 
 
-def _centripetal(robot: Robot, links: list[Link], R: list[Array], j: int) -> Array:
+def _centripetal(robot: Robot, links: list[Link], j: int) -> Array:
     """Return the difference across joint j of ω × (ω × r) at its point, as [0, ·], j's axes."""
     link = links[j]
     sides = [(j, 1.0)] if link.parent < 0 else [(j, 1.0), (link.parent, -1.0)]

@@ -91,7 +91,7 @@ def _inverse_by_mass_matrix(
     return moved + turned + recursive.inverse(robot, q, 0.0 * v, 0.0 * vdot, wrenches)
 
 
-def _maximal(solve: Callable[..., Solution]) -> tuple[Hybrid, Inverse]:
+def _maximal(solve: Callable[..., Solution]) -> Hybrid:
     def hybrid(
         robot: Robot,
         q: Array,
@@ -103,19 +103,19 @@ def _maximal(solve: Callable[..., Solution]) -> tuple[Hybrid, Inverse]:
         solution = solve(robot, q, v, tau, wrenches, prescribed)
         return solution.vdot, solution.tau
 
-    def inverse(robot: Robot, q: Array, v: Array, vdot: Array, wrenches: Array | None) -> Array:
-        every = {i: vdot[..., j.v] for i, j in enumerate(robot.joints) if kind(j).nv > 0}
-        return solve(robot, q, v, 0.0 * vdot, wrenches, every).tau
-
-    return hybrid, inverse
+    return hybrid
 
 
 FORMULATIONS: dict[str, Formulation] = {
     "articulated": Formulation(articulated.hybrid, None, "n"),
     "recursive": Formulation(None, recursive.inverse, "n"),
     "composite": Formulation(_by_mass_matrix, _inverse_by_mass_matrix, "n³"),
-    "newton_euler": Formulation(*_maximal(newton_euler.solve_maximal), "n, every reaction"),
-    "decoupled": Formulation(*_maximal(decoupled.solve_decoupled), "n, every reaction"),
+    "newton_euler": Formulation(
+        _maximal(newton_euler.solve_maximal), newton_euler.inverse_maximal, "n, every reaction"
+    ),
+    "decoupled": Formulation(
+        _maximal(decoupled.solve_decoupled), decoupled.inverse_decoupled, "n, every reaction"
+    ),
 }
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from remora.algebra import dual_quaternion, linear, pose, screw, vector
-from remora.algebra.namespace import Array, ArrayLike, asarray, concatenate
+from remora.algebra import dual_quaternion, pose, screw, vector
+from remora.algebra.namespace import Array, ArrayLike, asarray
 from remora.dynamics.composite import body_inertias, composite_inertias
-from remora.dynamics.kinematics import Target, jacobian, poses, twists
+from remora.dynamics.kinematics import poses, twists
 from remora.dynamics.motion import batch_shape, columns
 from remora.errors import ValueRefused
 from remora.model import joints
@@ -65,6 +65,50 @@ def momentum(robot: Robot, q: ArrayLike, v: ArrayLike) -> Array:
     return asarray(sum(parts[1:], parts[0]))
 
 
+def centroidal_momentum(robot: Robot, q: ArrayLike, v: ArrayLike) -> Array:
+    """Return [linear, angular about the centre of mass], inertial axes, `(..., 6)`.
+
+    Args:
+        robot: the robot.
+        q: configuration, `(..., nq)`.
+        v: velocity, `(..., nv)`.
+    """
+    return screw.shift(momentum(robot, q, v), -center_of_mass(robot, q))
+
+
+def centroidal_momentum_matrix(robot: Robot, q: ArrayLike) -> Array:
+    """Return A_G `(..., 6, nv)` with centroidal_momentum(robot, q, v) = A_G v.
+
+    Args:
+        robot: the robot.
+        q: configuration, `(..., nq)`.
+    """
+    A = vector.transpose(momentum_matrix(robot, q))
+    return vector.transpose(screw.shift(A, -center_of_mass(robot, q)[..., None, :]))
+
+
+def locked_inertia(robot: Robot, q: ArrayLike) -> Array:
+    """Return the inertia of the whole robot, its joints locked, about its centre of mass.
+
+    Inertial axes, `(..., 3, 3)`, kg m². The angular momentum about the centre of mass is this
+    times the mean angular velocity.
+
+    Args:
+        robot: the robot.
+        q: configuration, `(..., nq)`.
+    """
+    q = configuration(robot, q)
+    x = poses(robot, q)
+    to_center = pose.from_translation(-center_of_mass(robot, q))
+    parts = [
+        screw.transform_inertia(
+            screw.transform(dual_quaternion.mul(to_center, x[..., i, :])), M
+        ).about_origin
+        for i, M in enumerate(body_inertias(robot))
+    ]
+    return asarray(sum(parts[1:], parts[0]))
+
+
 def momentum_matrix(robot: Robot, q: ArrayLike) -> Array:
     """Return A `(..., 6, nv)` with momentum(robot, q, v) = A v.
 
@@ -76,53 +120,11 @@ def momentum_matrix(robot: Robot, q: ArrayLike) -> Array:
     """
     q = configuration(robot, q)
     x = poses(robot, q)
-    h = _momentum_per_speed(robot, q)
+    h = momentum_per_speed(robot, q)
     blocks = {
         j: screw.columns_to_outer(screw.transform(x[..., j, :]), block) for j, block in enumerate(h)
     }
     return columns(robot, blocks, batch_shape(q))
-
-
-def generalized_jacobian(
-    robot: Robot, q: ArrayLike, target: Target, point: ArrayLike = (0.0, 0.0, 0.0)
-) -> Array:
-    """Return J* `(..., 6, nv - 6)`: the target's twist per joint speed while the base floats.
-
-    With no momentum the base answers joint speeds with v_0 = -H_0⁻¹ H_0m v_m, so
-    J* = J_m - J_0 H_0⁻¹ H_0m [SPART17, eq. 46]. In the target's own axes.
-
-    Args:
-        robot: a robot with a free base.
-        q: configuration, `(..., nq)`.
-        target: the name of a body or frame, the index of a body, or a Frame.
-        point: where in the target's frame, `(3,)`, m.
-    """
-    J = jacobian(robot, q, target, point)
-    return J[..., :, 6:] + J[..., :, :6] @ base_response(robot, q)
-
-
-def base_response(robot: Robot, q: ArrayLike) -> Array:
-    """Return -H_0⁻¹ H_0m `(..., 6, nv - 6)`: the base's twist per joint speed at no momentum.
-
-    Args:
-        robot: a robot with a free base.
-        q: configuration, `(..., nq)`.
-    """
-    if robot.joints[0].kind != "free" or sum(j.parent < 0 for j in robot.joints) > 1:
-        raise ValueRefused(
-            f"robot {robot.name!r} must have one base, on a free joint, not on a "
-            f"{robot.joints[0].kind} one"
-        )
-    q = configuration(robot, q)
-    x = poses(robot, q)
-    x_base = dual_quaternion.conjugate(x[..., 0, :])
-    blocks = {
-        j: screw.columns_to_outer(screw.transform(dual_quaternion.mul(x_base, x[..., j, :])), block)
-        for j, block in enumerate(_momentum_per_speed(robot, q))
-    }
-    A = columns(robot, blocks, batch_shape(q))
-    H = concatenate([A[..., 3:, :], A[..., :3, :]], trailing=2)  # [L, P], as the base's forces
-    return -linear.solve(H[..., :, :6], H[..., :, 6:])
 
 
 def kinetic_energy(robot: Robot, q: ArrayLike, v: ArrayLike) -> Array:
@@ -151,7 +153,7 @@ def potential_energy(robot: Robot, q: ArrayLike) -> Array:
     return vector.dot(-weight, center_of_mass(robot, q))[..., 0]
 
 
-def _momentum_per_speed(robot: Robot, q: Array) -> list[Array]:
+def momentum_per_speed(robot: Robot, q: Array) -> list[Array]:
     """Return M̃_j S_j `(..., 6, nv_j)` for every joint, in its body's frame."""
     screws = [joints.motion_screws(joint, q) for joint in robot.joints]
     return [

@@ -21,7 +21,14 @@ from remora.algebra import pose, screw, vector
 from remora.algebra.namespace import Array, asarray, concatenate, is_symbolic, stack
 from remora.dynamics import saddle
 from remora.dynamics.articulated import refuse_followers
-from remora.dynamics.motion import Link, batch_shape, gather, moving_links, with_batch
+from remora.dynamics.motion import (
+    Link,
+    accelerations_of,
+    batch_shape,
+    gather,
+    moving_links,
+    with_batch,
+)
 from remora.errors import ValueRefused
 from remora.model import joints
 from remora.model.robot import Robot
@@ -81,6 +88,21 @@ def solve_maximal(
         with_batch(stack(a, axis=-2), batch, trailing=2),
         with_batch(stack(reactions, axis=-2), batch, trailing=2),
     )
+
+
+def inverse_maximal(robot: Robot, q: Array, v: Array, vdot: Array, wrenches: Array | None) -> Array:
+    """Return tau with every joint prescribed: accelerations by eq. 64, wrenches by eq. 68."""
+    links = moving_links(robot, q, v)
+    held = {i: vdot[..., joint.v] for i, joint in enumerate(robot.joints)}
+    own = [vector.apply(link.S, held[i]) for i, link in enumerate(links)]
+    a = accelerations_of(links, own, root=np.zeros(6))
+    ydot = [
+        dq.pure(screw.adjoint_inverse(pose.from_translation(body.com), ai))
+        for body, ai in zip(robot.bodies, a, strict=True)
+    ]
+    T = saddle.solve_known(system(robot, q, v, 0.0 * v, wrenches, held), ydot)
+    taus = [t[..., 6 - link.S.shape[-1] :] for t, link in zip(T, links, strict=True)]
+    return gather(robot, taus, batch_shape(q, v, vdot))
 
 
 class Maps(NamedTuple):

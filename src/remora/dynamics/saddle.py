@@ -81,6 +81,28 @@ def solve(system: Saddle) -> tuple[list[Array], list[Array]]:
     return y, T
 
 
+def solve_known(system: Saddle, y: list[Array]) -> list[Array]:
+    """Return T per joint where every y is known, from the tips inward: S12 T = B1 - S11 y.
+
+    Body i's own joint is the only one with a larger share than those it carries, so its wrench
+    follows from the others' [VT18, eqs. 65, 68]. Every joint must be prescribed, so that its map
+    is square.
+    """
+    rest = [
+        b - vector.apply(block, known)
+        for b, block, known in zip(system.B1, system.S11, y, strict=True)
+    ]
+    T: dict[int, Array] = {}
+    for i in reversed(range(len(rest))):
+        own = system.S12[i, i]
+        back = vector.transpose(own)
+        T[i] = linear.solve(back @ own, vector.apply(back, rest[i])[..., None])[..., 0]
+        for (k, j), block in system.S12.items():
+            if j == i and k != i:
+                rest[k] = rest[k] - vector.apply(block, T[i])
+    return [T[i] for i in range(len(rest))]
+
+
 def _block_solve(G: dict[tuple[int, int], Array], h: list[Array]) -> list[Array]:
     """Solve G T = h for symmetric block-sparse G, eliminating the last joint first."""
     near: dict[int, set[int]] = {}

@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from remora.algebra import pose
 from remora.algebra.namespace import Array, ArrayLike
-from remora.errors import ModelError
+from remora.errors import Fault, ModelError, ValueRefused
 from remora.model import tree
 from remora.model.joints import JOINTS, plane
 from remora.model.robot import Body, Geometry, Joint, Limits, Named, Robot
@@ -20,6 +19,21 @@ MAX_BODIES = 10_000
 
 #: Other words for a kind of joint, as URDF and the papers have them.
 ALIASES = {"continuous": "revolute", "floating": "free"}
+
+#: The most warnings kept: a file may hold a hundred thousand unknown elements.
+MAX_WARNINGS = 100
+
+
+def base_kind(base: str) -> str:
+    """Return the kind of joint that the option `base` asks for.
+
+    Raises:
+        ValueRefused: if there is no such kind; the text lists those there are.
+    """
+    kind = ALIASES.get(base, base)
+    if kind not in JOINTS:
+        raise ValueRefused(f"base={base!r} is no kind of joint; known: {', '.join(JOINTS)}")
+    return kind
 
 
 class Builder:
@@ -57,6 +71,7 @@ class Builder:
         self._bodies: dict[str, BodyDraft] = {}
         self._joints: dict[str, JointDraft] = {}
         self._frames: dict[str, FrameDraft] = {}
+        self._kindless: set[str] = set()
 
     def body(
         self,
@@ -142,7 +157,7 @@ class Builder:
         check = self.check
         if kind not in JOINTS:
             check.fault(place, f"unknown kind {kind!r}; known: {', '.join(JOINTS)}")
-            kind, axis, axis2 = "fixed", None, None
+            return self.kindless_joint(name, parent, child, place)
         row = JOINTS[kind]
         low = check.bound(place, "lower limit", lower, row.nv)
         high = check.bound(place, "upper limit", upper, row.nv)
@@ -156,7 +171,7 @@ class Builder:
             parent=-1,
             q=slice(0, 0),
             v=slice(0, 0),
-            placement=self._placement(place, placement, xyz, rpy),
+            placement=check.pose(place, placement, xyz, rpy),
             axes=self._axes(place, kind, axis, axis2),
             pitch=check.numbers(place, "pitch", pitch),
             limits=Limits(
@@ -175,6 +190,15 @@ class Builder:
         if self._new_name(place, name, self._joints):
             self._joints[name] = JointDraft(name, kind, parent, child, place, joint, mimic)
         return self
+
+    def kindless_joint(self, name: str, parent: str | None, child: str, place: Place) -> Builder:
+        """Add a joint whose kind is at fault, so that the tree can be judged all the same.
+
+        Nothing else is said of it: with its kind, all it could be held to is unknown.
+        """
+        if name not in self._joints:
+            self._kindless.add(name)
+        return self.joint(name, "fixed", parent, child, place=place)
 
     def frame(
         self,
@@ -196,7 +220,7 @@ class Builder:
             place: where the description stands in its file.
         """
         place = place or Place(f"frame {name!r}")
-        x = self._placement(place, placement, xyz, rpy)
+        x = self.check.pose(place, placement, xyz, rpy)
         if self._new_name(place, name, self._bodies, self._frames):
             self._frames[name] = FrameDraft(name, body, place, x)
         return self
@@ -211,14 +235,18 @@ class Builder:
 
         It keeps its name and placement and loses its axes, limits and friction. Where no joint
         hangs there `build` adds one.
+
+        Raises:
+            ValueRefused: if there is no such kind.
         """
+        kind = base_kind(kind)
         bases = [j for j in self._joints.values() if j.parent is None]
         if len(bases) > 1:
             names = ", ".join(repr(j.name) for j in bases[:10])
             self.check.fault(
                 Place("base"), f"which joint should be {kind}? On the inertial frame hang {names}"
             )
-        elif bases and bases[0].kind != ALIASES.get(kind, kind):
+        elif bases and bases[0].kind != kind:
             (old,) = bases
             del self._joints[old.name]
             x = old.joint.placement
@@ -234,12 +262,14 @@ class Builder:
 
         Raises:
             ModelError: with every fault found.
+            ValueRefused: if `base` is no kind of joint.
         """
+        base = None if base is None else base_kind(base)
         joints = self._with_base(base)
         order = tree.order(self._bodies, joints, self.check)
         for frame in self._frames.values():
             tree.check_known(self._bodies, frame.body, "body", frame.place, self.check)
-        tree.check_mimics(joints, self.check)
+        tree.check_mimics(joints, self._kindless, self.check)
         self._raise()
         kept, carriers = tree.merge(self._bodies, order, merge_fixed)
         tree.check_masses(kept, self.check)
@@ -247,12 +277,19 @@ class Builder:
         self._raise()
         return Robot(
             name=self.name,
-            bodies=Named(draft.body for draft, _ in kept),
-            joints=Named(indexed),
-            frames=Named(tree.indexed_frames(kept, carriers, self._frames.values())),
+            bodies=Named((draft.body for draft, _ in kept), "body"),
+            joints=Named(indexed, "joint"),
+            frames=Named(tree.indexed_frames(kept, carriers, self._frames.values()), "frame"),
             gravity=self._gravity,
             warnings=tuple(self.warnings),
         )
+
+    def warn(self, place: Place, reason: str) -> None:
+        """Note what is odd but acceptable; the robot keeps it in its `warnings`."""
+        if len(self.warnings) < MAX_WARNINGS:
+            self.warnings.append(str(Fault(place.element, reason, place.line)))
+        elif len(self.warnings) == MAX_WARNINGS:
+            self.warnings.append(f"... more than {MAX_WARNINGS} warnings")
 
     # Parts of a description ------------------------------------------------------------------
 
@@ -264,15 +301,6 @@ class Builder:
         else:
             return True
         return False
-
-    def _placement(
-        self, place: Place, placement: ArrayLike | None, xyz: ArrayLike, rpy: ArrayLike
-    ) -> Array:
-        if placement is not None:
-            return self.check.placement(place, placement)
-        position = self.check.numbers(place, "xyz", xyz, 3)
-        angles = self.check.numbers(place, "rpy", rpy, 3)
-        return frozen(pose.from_xyz_rpy(position, angles))
 
     def _axes(
         self, place: Place, kind: str, axis: ArrayLike | None, axis2: ArrayLike | None

@@ -24,6 +24,7 @@ from remora.algebra.namespace import Array, ArrayLike, asarray
 from remora.errors import RemoraError, UnknownName
 from remora.model.build import Builder
 from remora.model.robot import Robot
+from remora.model.validate import Place
 
 CONVENTIONS = ("classic", "modified")
 
@@ -93,7 +94,8 @@ def from_dh(
     if convention not in CONVENTIONS:
         raise UnknownName("Denavit-Hartenberg convention", convention, CONVENTIONS)
     builder = Builder(name, gravity)
-    builder.body(base_name, base_mass, base_com, base_inertia)
+    place = Place(f"base {base_name!r} (base_mass, base_com, base_inertia)")
+    builder.body(base_name, base_mass, base_com, base_inertia, place=place)
     distal: dict[str, Array] = {base_name: dual_quaternion.identity()}
     previous = base_name
     for link in links:

@@ -8,16 +8,24 @@ from pathlib import Path
 
 from remora.algebra.namespace import ArrayLike
 from remora.errors import Fault, ModelError, UnknownName, ValueRefused
-from remora.model.build import Builder
+from remora.model.build import Builder, base_kind
 from remora.model.mjcf import read_mjcf
 from remora.model.robot import Robot
 from remora.model.urdf import read_urdf
 from remora.model.yaml import read_yaml
 
-#: One reader per file format.
-READERS: dict[str, Callable[[Path], Builder]] = {
+
+def _read_mjcf(file: Path, mesh_root: Path | None) -> Builder:
+    if mesh_root is not None:
+        reason = "mesh_root is for URDF and YAML; MuJoCo's meshes lie below the folder of the file"
+        raise ValueRefused(f"{file}: {reason}")
+    return read_mjcf(file)
+
+
+#: One reader per file format: (file, mesh_root) -> builder.
+READERS: dict[str, Callable[[Path, Path | None], Builder]] = {
     ".urdf": read_urdf,
-    ".xml": read_mjcf,
+    ".xml": _read_mjcf,
     ".yaml": read_yaml,
     ".yml": read_yaml,
 }
@@ -43,8 +51,8 @@ def load(
         merge_fixed: make each body on a fixed joint part of its parent; it stays a frame.
         gravity: acceleration in the inertial frame, `(3,)`, m/s²; default: as the file says, and
             zero where it says nothing.
-        mesh_root: the folder that the meshes of a URDF file must lie in; default: that of the
-            file. Meshes are only named, never opened.
+        mesh_root: the folder that the meshes of a URDF or YAML file must lie in; default: that of
+            the file. Meshes are only named, never opened.
 
     Returns:
         The robot; what was odd but acceptable is in its `warnings`.
@@ -52,27 +60,26 @@ def load(
     Raises:
         ModelError: if the file or the robot in it is refused.
         UnknownName: if there is no bundled robot of that name.
+        ValueRefused: if an option is out of its domain, such as a `base` that is no kind of joint.
 
     Example:
         >>> load("servicer").joints[0].kind
         'free'
     """
+    if base is not None:
+        base = base_kind(base)
     file = _located(path)
     suffix = file.suffix.lower()
     if suffix not in READERS:
-        reason = f"the suffix {file.suffix!r} is no known format; known: {', '.join(READERS)}"
-        raise ModelError(str(file), [Fault("file", reason)])
-    if mesh_root is None:
-        builder = READERS[suffix](file)
-    elif suffix == ".urdf":
-        builder = read_urdf(file, Path(mesh_root))
-    else:
-        raise ValueRefused(f"{file}: mesh_root is for URDF files only")
+        raise ModelError(os.fspath(path), [Fault("file", _no_format(file))])
+    builder = READERS[suffix](file, None if mesh_root is None else _path(mesh_root))
+    if file.parent == _BUNDLED:
+        builder.source = f"bundled robot {file.stem!r}"
     if gravity is not None:
         builder.gravity(gravity)
     if base is not None:
         builder.base(base)
-    return builder.build(base="free" if base is None else base, merge_fixed=merge_fixed)
+    return builder.build(base=base or "free", merge_fixed=merge_fixed)
 
 
 def bundled() -> dict[str, Path]:
@@ -87,6 +94,16 @@ def _located(path: str | os.PathLike[str]) -> Path:
         if path not in robots:
             raise UnknownName("bundled robot", path, robots)
         return robots[path]
+    return _path(path)
+
+
+def _no_format(file: Path) -> str:
+    what = f"the suffix {file.suffix!r} is no known format" if file.suffix else "has no suffix"
+    hint = f"; for the bundled robot say {file.stem!r} alone" if file.stem in bundled() else ""
+    return f"{what}; known: {', '.join(READERS)}{hint}"
+
+
+def _path(path: str | os.PathLike[str]) -> Path:
     try:
         return Path(path)
     except TypeError:

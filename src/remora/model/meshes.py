@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -12,10 +13,10 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://(.*)", re.DOTALL)
 class Meshes:
     """Finds the meshes of one robot file; none is ever opened."""
 
-    def __init__(self, file: Path, root: Path | None = None) -> None:
+    def __init__(self, file: Path, root: str | Path | None = None) -> None:
         """Look for the meshes of `file` below `root`, by default the folder of the file."""
         self._folder = file.parent.resolve()
-        self._root = self._folder if root is None else root.resolve()
+        self._root = self._folder if root is None else Path(root).resolve()
 
     def find(self, name: str) -> Path | None:
         """Return the absolute path of a mesh, None for an address that is no path.
@@ -29,12 +30,36 @@ class Meshes:
         """
         try:
             tried = [path.resolve() for path in self._candidates(name)]
-            for path in tried:
-                if not path.is_relative_to(self._root):
-                    raise ValueError(f"leads out of {self._root}; allow another mesh_root for it")
-            return next((path for path in tried if path.exists()), tried[0] if tried else None)
-        except (OSError, RuntimeError):  # too long a name, a loop of links
+            inside = all(path.is_relative_to(self._root) for path in tried)
+            there = [path for path in tried if inside and path.exists()]
+        except (OSError, RuntimeError, ValueError):  # too long a name, a loop of links, a null
             raise ValueError("is a path that cannot be followed") from None
+        if not inside:
+            raise ValueError(f"leads out of {self._root}; allow another mesh_root for it")
+        return next(iter([*there, *tried]), None)
+
+    def named(
+        self, name: str, quoted: str, fault: Callable[[str], None], warn: Callable[[str], None]
+    ) -> str | None:
+        """Return the absolute path of a mesh as text, None where it is refused or left out.
+
+        Args:
+            name: as `find` takes it.
+            quoted: the name as the reports should quote it.
+            fault: takes what is wrong.
+            warn: takes what is odd: an address, a file that is not there.
+        """
+        try:
+            path = self.find(name)
+        except ValueError as error:
+            fault(f"{quoted} {error}")
+            return None
+        if path is None:
+            warn(f"{quoted} is neither path, file:// nor package://; left out")
+            return None
+        if not path.exists():
+            warn(f"{quoted}: there is no such file; kept all the same")
+        return str(path)
 
     def _candidates(self, name: str) -> list[Path]:
         match = _SCHEME.fullmatch(name)

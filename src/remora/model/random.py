@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from remora.algebra import pose, quaternion
+from remora.algebra import pose
 from remora.algebra.namespace import Array
-from remora.model.build import Builder
-from remora.model.joints import JOINTS
+from remora.errors import ValueRefused
+from remora.model.build import ALIASES, Builder, base_kind
+from remora.model.joints import JOINTS, lookup
 from remora.model.robot import Robot
 
 
@@ -30,12 +31,23 @@ def random_robot(
         base: kind of the base joint.
         branching: probability that a body does not go on from the last one.
         gravity: whether to draw a gravity vector of about 10 m/s² or have none.
+
+    Raises:
+        ValueRefused: if `bodies` is less than one, `kinds` is empty or `base` is no kind.
+        UnknownName: if one of `kinds` is no kind of joint.
     """
+    names = [ALIASES.get(name, name) for name in (JOINTS if kinds is None else kinds)]
+    for name in names:
+        lookup(name)
+    if not names:
+        raise ValueRefused(f"kinds is empty; name some of {', '.join(JOINTS)}")
+    if bodies < 1:
+        raise ValueRefused(f"bodies={bodies!r}; a robot has at least one, its base")
+    base = base_kind(base)
     rng = np.random.default_rng(seed)
     builder = Builder(
         f"random {bodies}", gravity=rng.normal(size=3) * 6.0 if gravity else (0.0, 0.0, 0.0)
     )
-    names = list(JOINTS) if kinds is None else list(kinds)
     for i in range(bodies):
         mass = float(np.exp(rng.normal()))
         com = rng.normal(size=3) * 0.3
@@ -47,7 +59,7 @@ def random_robot(
             kind,
             None if i == 0 else f"body_{_random_parent(rng, i, branching)}",
             f"body_{i}",
-            placement=pose.from_parts(_random_turn(rng), rng.normal(size=3) * 0.5),
+            placement=pose.from_parts(JOINTS["spherical"].random(rng), rng.normal(size=3) * 0.5),
             pitch=rng.normal() * 0.2 if kind == "helical" else 0.0,
             axis=axes[0],
             axis2=axes[1],
@@ -57,10 +69,6 @@ def random_robot(
 
 def _random_parent(rng: np.random.Generator, i: int, branching: float) -> int:
     return int(rng.integers(i)) if rng.random() < branching else i - 1
-
-
-def _random_turn(rng: np.random.Generator) -> Array:
-    return quaternion.normalize(rng.normal(size=4))
 
 
 def _random_inertia(rng: np.random.Generator, mass: float) -> Array:

@@ -8,13 +8,15 @@ gravity) is an array that may be symbolic and may carry a leading batch shape; t
 from __future__ import annotations
 
 import dataclasses
+import operator
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Generic, SupportsIndex, TypeVar, overload
 
 import numpy as np
 
-from remora.algebra.namespace import Array, is_symbolic
+from remora.algebra import dual_quaternion
+from remora.algebra.namespace import Array, asarray, is_symbolic
 from remora.errors import UnknownName
 
 
@@ -158,14 +160,48 @@ T = TypeVar("T", Body, Joint, Frame)
 
 
 class Named(tuple[T, ...], Generic[T]):
-    """A tuple of named things that can also be asked by name: `robot.bodies["arm"]`."""
+    """A tuple of named things that can also be asked by name: `robot.bodies["arm"]`.
 
-    __slots__ = ()
+    Attributes:
+        what: what one of them is, for error messages.
+    """
+
+    what: str
+
+    def __new__(cls, items: Iterable[T], what: str) -> Named[T]:
+        """Gather `items`, each of them a `what`."""
+        named = super().__new__(cls, items)
+        named.what = what
+        return named
+
+    def __getnewargs__(self) -> tuple[tuple[T, ...], str]:
+        """Return what `__new__` takes, for copies and pickles."""
+        return tuple(self), self.what
 
     @property
     def names(self) -> list[str]:
         """The names in order."""
         return [item.name for item in self]
+
+    def position(self, key: SupportsIndex | str) -> int:
+        """Return the index of the thing of that name, or an index after checking it.
+
+        Raises:
+            UnknownName: if there is no such thing; negative indices count as none.
+        """
+        if isinstance(key, str):
+            for i, item in enumerate(self):
+                if item.name == key:
+                    return i
+            raise UnknownName(self.what, key, self.names)
+        try:
+            index = operator.index(key)
+        except TypeError:
+            raise UnknownName(self.what, key, self.names) from None
+        if not 0 <= index < len(self):
+            known = [f"0 to {len(self) - 1}"] if self else []
+            raise UnknownName(self.what, index, known)
+        return index
 
     @overload
     def __getitem__(self, key: SupportsIndex | str) -> T: ...
@@ -173,12 +209,7 @@ class Named(tuple[T, ...], Generic[T]):
     def __getitem__(self, key: slice) -> tuple[T, ...]: ...
     def __getitem__(self, key: SupportsIndex | slice | str) -> T | tuple[T, ...]:
         """Return by index, slice or name."""
-        if not isinstance(key, str):
-            return super().__getitem__(key)
-        for item in self:
-            if item.name == key:
-                return item
-        raise UnknownName("element", key, self.names)
+        return super().__getitem__(self.position(key) if isinstance(key, str) else key)
 
     def __contains__(self, key: object) -> bool:
         """Tell whether a thing, or a thing of that name, is here."""
@@ -222,13 +253,13 @@ class Robot:
             total = total + body.mass
         return total
 
-    def body_index(self, name: str) -> int:
-        """Return the index of the body with that name."""
-        return _index(self.bodies, "body", name)
+    def body_index(self, body: str | int) -> int:
+        """Return the index of the body with that name; an index is checked and returned."""
+        return self.bodies.position(body)
 
-    def joint_index(self, name: str) -> int:
-        """Return the index of the joint with that name."""
-        return _index(self.joints, "joint", name)
+    def joint_index(self, joint: str | int) -> int:
+        """Return the index of the joint with that name; an index is checked and returned."""
+        return self.joints.position(joint)
 
     def frame(self, target: str | int | Frame) -> Frame:
         """Return the frame meant by a frame's or body's name, a body's index, or a Frame."""
@@ -240,33 +271,38 @@ class Robot:
             if target not in self.bodies:
                 known = [*self.bodies.names, *self.frames.names]
                 raise UnknownName("body or frame", target, known)
-            target = self.body_index(target)
-        if not 0 <= target < len(self.bodies):
-            raise UnknownName("body", target, [f"0 to {len(self.bodies) - 1}"])
-        return Frame(self.bodies[target].name, target, _identity_pose())
+        index = self.body_index(target)
+        return Frame(self.bodies[index].name, index, dual_quaternion.identity())
 
     def replace(self, **changes: Any) -> Robot:
-        """Return a copy with another `name`, `bodies`, `joints`, `frames` or `gravity`."""
-        for key, kind in (("bodies", Named), ("joints", Named), ("frames", Named)):
+        """Return a copy with another `name`, `bodies`, `joints`, `frames` or `gravity`.
+
+        Raises:
+            UnknownName: for a field that a robot does not have; here and in `replace_body` and
+                `replace_joint`, the text lists those it has.
+        """
+        _check_fields(self, "robot", changes)
+        for key, what in (("bodies", "body"), ("joints", "joint"), ("frames", "frame")):
             if key in changes:
-                changes[key] = kind(changes[key])
+                changes[key] = Named(changes[key], what)
         return dataclasses.replace(self, **changes)
 
-    def replace_body(self, name: str, **changes: Any) -> Robot:
+    def replace_body(self, body: str | int, /, **changes: Any) -> Robot:
         """Return a copy in which one body has another `mass`, `com`, `inertia` or `geometry`.
 
         The numbers may be symbolic or carry a batch shape; they are not validated.
         """
-        return self.replace(bodies=_replaced(self.bodies, self.body_index(name), changes))
+        return self.replace(bodies=_replaced(self.bodies, self.body_index(body), changes))
 
-    def replace_joint(self, name: str, **changes: Any) -> Robot:
+    def replace_joint(self, joint: str | int, /, **changes: Any) -> Robot:
         """Return a copy in which one joint has another `placement`, `pitch`, `damping`, ..."""
-        return self.replace(joints=_replaced(self.joints, self.joint_index(name), changes))
+        return self.replace(joints=_replaced(self.joints, self.joint_index(joint), changes))
 
     def __repr__(self) -> str:
         """Return the tree, a line a joint."""
         depth = {-1: 0}
-        head = f"Robot {self.name!r}: {len(self.bodies)} bodies, nq={self.nq}, nv={self.nv}"
+        count = "1 body" if len(self.bodies) == 1 else f"{len(self.bodies)} bodies"
+        head = f"Robot {self.name!r}: {count}, nq={self.nq}, nv={self.nv}"
         lines = [f"{head}, {_number(self.mass)} kg"]
         for i, (body, joint) in enumerate(zip(self.bodies, self.joints, strict=True)):
             depth[i] = depth[joint.parent] + 1
@@ -277,22 +313,22 @@ class Robot:
         return "\n".join(lines)
 
 
-def _index(items: Named[T], what: str, name: str) -> int:
-    try:
-        return items.names.index(name)
-    except ValueError:
-        raise UnknownName(what, name, items.names) from None
+def _check_fields(item: Robot | Body | Joint | Frame, what: str, changes: Iterable[str]) -> None:
+    known = [f.name for f in dataclasses.fields(item) if f.init]
+    for key in changes:
+        if key not in known:
+            raise UnknownName(f"field of a {what}", key, known)
 
 
-def _replaced(items: Iterable[T], index: int, changes: dict[str, Any]) -> list[T]:
+def _replaced(items: Named[T], index: int, changes: dict[str, Any]) -> list[T]:
+    _check_fields(items[index], items.what, changes)
     return [
         dataclasses.replace(item, **changes) if i == index else item for i, item in enumerate(items)
     ]
 
 
 def _number(x: Array) -> str:
-    return "symbolic" if is_symbolic(np.asarray(x)) else np.array2string(np.asarray(x), precision=6)
-
-
-def _identity_pose() -> Array:
-    return np.array([1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0])
+    x = asarray(x)
+    if is_symbolic(x):
+        return "symbolic"
+    return f"{float(x):.6g}" if x.shape == () else np.array2string(x, precision=6)

@@ -42,24 +42,27 @@ def positives(row: NDArray[np.int64]) -> list[int]:
     return [int(i) for i in np.flatnonzero(row == 1)]
 
 
-def children(robot: Robot, body: int) -> list[int]:
-    """Return the bodies mounted on a body; on the inertial frame for -1."""
-    return [i for i, joint in enumerate(robot.joints) if joint.parent == body]
+def children(robot: Robot, body: str | int) -> list[int]:
+    """Return the bodies mounted on a body (name or index); on the inertial frame for -1."""
+    parent = _body_or_ground(robot, body)
+    return [i for i, joint in enumerate(robot.joints) if joint.parent == parent]
 
 
-def ancestors(robot: Robot, body: int) -> list[int]:
-    """Return the bodies from `body` itself up to its root."""
+def ancestors(robot: Robot, body: str | int) -> list[int]:
+    """Return the bodies from a body (name or index) itself up to its root; none for -1."""
+    i = _body_or_ground(robot, body)
     chain: list[int] = []
-    while body >= 0:
-        chain.append(body)
-        body = robot.joints[body].parent
+    while i >= 0:
+        chain.append(i)
+        i = robot.joints[i].parent
     return chain
 
 
-def subtree(robot: Robot, body: int) -> list[int]:
-    """Return `body` and every body that it carries, in order."""
-    inside = {body}
-    for i in range(body + 1, len(robot.joints)):
+def subtree(robot: Robot, body: str | int) -> list[int]:
+    """Return a body (name or index) and every body that it carries, in order."""
+    root = robot.body_index(body)
+    inside = {root}
+    for i in range(root + 1, len(robot.joints)):
         if robot.joints[i].parent in inside:
             inside.add(i)
     return sorted(inside)
@@ -68,3 +71,8 @@ def subtree(robot: Robot, body: int) -> list[int]:
 def leaves(robot: Robot) -> list[int]:
     """Return the bodies that end a branch: P(T) [VT18, eq. 40]."""
     return positives(branch_terminations(robot))
+
+
+def _body_or_ground(robot: Robot, body: str | int) -> int:
+    """Return the index of a body; -1, the inertial frame, is one here."""
+    return -1 if body == -1 else robot.body_index(body)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, replace
 from itertools import islice
 
@@ -95,8 +95,11 @@ def check_known(
         check.fault(place, f"unknown {role} {name!r}; known: {known}")
 
 
-def check_mimics(joints: Iterable[JointDraft], check: Checker) -> None:
-    """Note a fault where a joint follows nobody, itself, or one it cannot follow."""
+def check_mimics(joints: Iterable[JointDraft], kindless: Set[str], check: Checker) -> None:
+    """Note a fault where a joint follows nobody, itself, or one it cannot follow.
+
+    Whether one of the `kindless`, whose kinds are at fault, can be followed is not known.
+    """
     known = {j.name: j for j in joints}
     for j in known.values():
         if j.mimic is None:
@@ -104,6 +107,8 @@ def check_mimics(joints: Iterable[JointDraft], check: Checker) -> None:
         leader = known.get(j.mimic[0])
         if leader is None:
             check.fault(j.place, f"mimics the unknown joint {j.mimic[0]!r}")
+        elif leader.name in kindless:
+            continue
         elif JOINTS[j.kind].nv != 1 or JOINTS[leader.kind].nv != 1:
             check.fault(
                 j.place,
@@ -164,7 +169,7 @@ def check_masses(kept: Iterable[tuple[BodyDraft, JointDraft]], check: Checker) -
     for draft, j in kept:
         if (j.kind == "fixed" and j.parent is None) or not _massless(draft.body):
             continue
-        hint = "; load it with base='fixed' if it is the ground" if j.parent is None else ""
+        hint = "; say base='fixed' if it is the ground" if j.parent is None else ""
         reason = f"mass is zero on a body that moves (joint {j.name!r}, {j.kind})"
         check.fault(draft.place, f"{reason}; it must be positive{hint}")
 

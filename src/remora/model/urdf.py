@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 
@@ -54,8 +55,7 @@ def read_urdf(path: str | Path, mesh_root: str | Path | None = None) -> Builder:
         reason = f"is a xacro template; expand it first: xacro {path.name} > robot.urdf"
         raise ModelError(str(path), [Fault(template.label, reason, template.line)])
     builder = Builder(root.attributes.get("name") or path.stem, source=str(path))
-    meshes = Meshes(path, None if mesh_root is None else Path(mesh_root))
-    _Reader(builder, meshes).robot(root)
+    _Reader(builder, Meshes(path, mesh_root)).robot(root)
     return builder
 
 
@@ -175,18 +175,12 @@ class _Reader:
         if not filename:
             self._text.fault(place, "has no attribute filename")
             return None
-        quoted = f'filename="{shown(filename)}"'
-        try:
-            path = self._meshes.find(filename)
-        except ValueError as error:
-            self._text.fault(place, f"{quoted} {error}")
-            return None
-        if path is None:
-            self._text.warn(place, f"{quoted} is neither path, file:// nor package://; left out")
-            return None
-        if not path.exists():
-            self._text.warn(place, f"{quoted}: there is no such file; kept all the same")
-        return str(path)
+        return self._meshes.named(
+            filename,
+            f'filename="{shown(filename)}"',
+            partial(self._text.fault, place),
+            partial(self._text.warn, place),
+        )
 
     def _material(self, material: Element, place: Place) -> Color | None:
         """Return a material's colour; one that has a name and a colour is known from then on."""
@@ -215,7 +209,9 @@ class _Reader:
             element = text.needed(parts, role, place)
             ends.append(text.name(element, "link", place) if element else "")
         parent, child = ends
-        drive = self._limits(parts, kind, place) | self._dynamics(parts, kind, place)
+        drive: dict[str, float] = {}
+        if kind is not None:
+            drive = self._limits(parts, kind, place) | self._dynamics(parts, kind, place)
         mimic = None
         if element := parts.get("mimic"):
             leader = text.name(element, "joint", place)
@@ -226,8 +222,12 @@ class _Reader:
             return  # a fault is noted; the builder would only repeat it
         if parent == child:
             text.fault(place, f"parent and child are the same link {parent!r}")
+        name = text.name(joint, "name", place)
+        if kind is None:
+            self._builder.kindless_joint(name, parent, child, place)
+            return
         self._builder.joint(
-            text.name(joint, "name", place),
+            name,
             kind,
             parent,
             child,
@@ -239,13 +239,14 @@ class _Reader:
             **drive,
         )
 
-    def _kind(self, joint: Element, place: Place) -> str:
+    def _kind(self, joint: Element, place: Place) -> str | None:
+        """Return the kind of a joint, None where it is at fault."""
         kind = joint.attributes.get("type")
         if kind in _KINDS:
             return kind
         what = "has no type" if kind is None else f"unknown type {shown(kind)!r}"
         self._text.fault(place, f"{what}; allowed: {', '.join(_KINDS)}")
-        return "fixed"
+        return None
 
     def _limits(self, parts: dict[str, Element], kind: str, place: Place) -> dict[str, float]:
         """Return what `<limit>` says that applies to the kind of joint."""

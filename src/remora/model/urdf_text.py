@@ -6,15 +6,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from remora.errors import Fault
 from remora.model.build import Builder
 from remora.model.validate import LARGEST, Place
 from remora.model.xml import Element, shown
 
 #: The longest name of a link or joint.
 MAX_NAME = 200
-#: The most warnings kept: a file may hold a hundred thousand unknown elements.
-MAX_WARNINGS = 100
 
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _NOT_FINITE = re.compile(r"[+-]?(?:nan|inf|infinity)", re.IGNORECASE)
@@ -159,11 +156,7 @@ class Text:
 
     def warn(self, place: Place, reason: str) -> None:
         """Note what the user should know."""
-        warnings = self._builder.warnings
-        if len(warnings) < MAX_WARNINGS:
-            warnings.append(str(Fault(place.element, reason, place.line)))
-        elif len(warnings) == MAX_WARNINGS:
-            warnings.append(f"... more than {MAX_WARNINGS} warnings")
+        self._builder.warn(place, reason)
 
 
 def _why_not_numbers(words: Sequence[str], count: int) -> str | None:

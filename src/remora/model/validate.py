@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from remora.algebra import dual_quaternion
+from remora.algebra import dual_quaternion, pose
 from remora.algebra.namespace import Array, ArrayLike, asarray, is_array, is_symbolic
 from remora.errors import Fault, ShapeError
 from remora.model.robot import Geometry
@@ -88,8 +88,12 @@ class Checker:
         if a < -INERTIA_TOLERANCE * size:
             self.fault(place, f"inertia is not positive semi-definite: {moments}")
         elif a + b < c - INERTIA_TOLERANCE * size:
-            reason = "no mass distribution has it: the two smaller must add up to the largest"
-            self.fault(place, f"inertia violates the triangle inequality: {moments}; {reason}")
+            reason = "the two smaller must add up to at least the largest"
+            self.fault(
+                place,
+                f"inertia violates the triangle inequality: {moments}; "
+                f"no mass distribution has it: {reason}",
+            )
         return matrix
 
     def _inertia_matrix(self, place: Place, value: ArrayLike | None) -> Array:
@@ -118,6 +122,20 @@ class Checker:
             self.fault(place, f"placement is not a unit dual quaternion: {_shown(x)}")
             return frozen(dual_quaternion.identity())
         return x if error <= UNIT_ROUNDING else frozen(dual_quaternion.normalize(x))
+
+    def pose(
+        self,
+        place: Place,
+        placement: ArrayLike | None = None,
+        xyz: ArrayLike = (0.0, 0.0, 0.0),
+        rpy: ArrayLike = (0.0, 0.0, 0.0),
+    ) -> Array:
+        """Return a pose given as a unit dual quaternion, or else by position and angles."""
+        if placement is not None:
+            return self.placement(place, placement)
+        position = self.numbers(place, "xyz", xyz, 3)
+        angles = self.numbers(place, "rpy", rpy, 3)
+        return frozen(pose.from_xyz_rpy(position, angles))
 
     def unit_axis(self, place: Place, what: str, value: ArrayLike) -> Array:
         """Return an axis scaled to unit length; a zero axis is a fault."""
@@ -167,7 +185,7 @@ class Checker:
         count = SHAPES.get(shape.kind)
         if count is None:
             known = ", ".join(SHAPES)
-            self.fault(place, f"geometry of unknown kind {shape.kind!r}; known: {known}")
+            self.fault(place, f"geometry of unknown kind {_shown(shape.kind)}; known: {known}")
             return
         size = self.numbers(place, f"size of the {shape.kind}", shape.size, count)
         if shape.kind != "mesh" and np.any(size < 0.0):  # a mesh may be mirrored

@@ -6,7 +6,6 @@ document type (and with it every entity) is refused outright: no robot needs one
 
 from __future__ import annotations
 
-import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +19,7 @@ from defusedxml.common import DefusedXmlException
 from defusedxml.expatreader import DefusedExpatParser
 
 from remora.errors import Fault, ModelError
+from remora.model.files import CHUNK, chunks
 
 #: The largest file that is read, in bytes.
 MAX_BYTES = 32 * 2**20
@@ -29,9 +29,6 @@ MAX_DEPTH = 64
 MAX_ELEMENTS = 200_000
 #: The longest attribute, in characters.
 MAX_ATTRIBUTE = 10_000
-# What is read at a time. A full chunk without a "<" is a single endless token, which the parser
-# would hoard until it ends; no honest file has one.
-_CHUNK = 2**18
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,29 +134,19 @@ class _Tree(ContentHandler):
 
 
 def _chunks(path: str | Path, source: str) -> Iterator[bytes]:
-    """Yield the file in pieces; the size is checked before and, as it may lie, while reading."""
-    too_large = f"is larger than {MAX_BYTES // 2**20} MiB"
-    try:
-        status = Path(path).stat()
-        if not stat.S_ISREG(status.st_mode):  # a pipe or a device would never end
-            _refuse(source, "file", "is not a regular file")
-        if status.st_size > MAX_BYTES:
-            _refuse(source, "file", too_large)
-        size = 0
-        with Path(path).open("rb") as file:
-            while chunk := file.read(_CHUNK):
-                size += len(chunk)
-                if size > MAX_BYTES:
-                    _refuse(source, "file", too_large)
-                if len(chunk) == _CHUNK and b"<" not in chunk:
-                    _refuse(source, "XML", f"has no element in {_CHUNK} bytes on end")
-                yield chunk
-        if size == 0:
-            _refuse(source, "file", "is empty")
-    except OSError as error:
-        _refuse(source, "file", f"cannot be read: {error.strerror or error}")
-    except ValueError as error:  # a path with a null character
-        _refuse(source, "file", f"cannot be read: {error}")
+    """Yield the file in pieces, each with a tag in it.
+
+    A full chunk without a "<" is a single endless token, which the parser would hoard until it
+    ends; no honest file has one.
+    """
+    empty = True
+    for chunk in chunks(path, MAX_BYTES):
+        if len(chunk) == CHUNK and b"<" not in chunk:
+            _refuse(source, "XML", f"has no element in {CHUNK} bytes on end")
+        empty = False
+        yield chunk
+    if empty:
+        _refuse(source, "file", "is empty")
 
 
 def _refuse(source: str, element: str, reason: str, line: int | None = None) -> NoReturn:

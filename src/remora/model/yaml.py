@@ -28,24 +28,21 @@ again bit for bit.
 from __future__ import annotations
 
 import os
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from remora.algebra import pose
-from remora.algebra.namespace import Array
 from remora.model.build import Builder
 from remora.model.joints import JOINTS
+from remora.model.meshes import Meshes
 from remora.model.robot import Geometry
-from remora.model.validate import Checker, Place, frozen
+from remora.model.validate import SHAPES, Checker, Place
 from remora.model.yaml_tree import Node, read_tree, shown
 from remora.model.yaml_write import FORMAT, dumps, save
 
 __all__ = ["dumps", "read_yaml", "save"]
-
-#: The kinds of geometry and how many numbers their sizes have.
-SHAPES = {"box": 3, "cylinder": 2, "sphere": 1, "capsule": 2, "ellipsoid": 3, "mesh": 3}
 
 #: The longest name or path.
 MAX_TEXT = 1000
@@ -62,11 +59,15 @@ _GEOMETRY_KEYS = ("kind", "size", *_POSE, "color", "mesh")
 _FRAME_KEYS = ("name", "body", *_POSE)
 
 
-def read_yaml(path: str | os.PathLike[str]) -> Builder:
+def read_yaml(path: str | os.PathLike[str], mesh_root: str | Path | None = None) -> Builder:
     """Return the builder that a Remora YAML file describes.
 
     Faults are collected in the builder, whose `build` reports them all; a text that is no YAML
     at all is reported at once.
+
+    Args:
+        path: the file.
+        mesh_root: the folder that every mesh must lie in; default: the folder of the file.
 
     Raises:
         ModelError: where the file cannot be read or parsed.
@@ -84,9 +85,9 @@ def read_yaml(path: str | os.PathLike[str]) -> Builder:
     builder = Builder(name, (0.0, 0.0, 0.0) if gravity is None else gravity, source)
     builder.check.faults.extend(check.faults)
     robot.check = builder.check
-    folder = Path(source).parent
+    meshes = Meshes(Path(source), mesh_root)
     for i, node in enumerate(robot.items("bodies")):
-        _read_body(builder, _Map(builder.check, node, f"bodies[{i}]", _BODY_KEYS, "body"), folder)
+        _read_body(builder, _Map(builder.check, node, f"bodies[{i}]", _BODY_KEYS, "body"), meshes)
     for i, node in enumerate(robot.items("frames")):
         frame = _Map(builder.check, node, f"frames[{i}]", _FRAME_KEYS, "frame")
         body = frame.reference("body")
@@ -207,12 +208,13 @@ def _plain(node: Node, null: float | None) -> tuple[Any, Node | None]:
     return None, node
 
 
-def _read_body(builder: Builder, body: _Map, folder: Path) -> None:
+def _read_body(builder: Builder, body: _Map, meshes: Meshes) -> None:
     name = body.name()
     geometry: list[Geometry] = []
     for i, node in enumerate(body.items("geometry")):
         element = f"{body.element}, geometry[{i}]"
-        shape = _read_geometry(_Map(builder.check, node, element, _GEOMETRY_KEYS), folder)
+        entries = _Map(builder.check, node, element, _GEOMETRY_KEYS)
+        shape = _read_geometry(builder, entries, meshes)
         if shape is not None:
             geometry.append(shape)
     numbers = body.given("mass", "com", "inertia")
@@ -224,7 +226,11 @@ def _read_body(builder: Builder, body: _Map, folder: Path) -> None:
 
 
 def _read_joint(builder: Builder, joint: _Map, child: str) -> None:
-    kind = joint.text("kind") or "fixed"
+    kind = joint.text("kind")
+    if not kind:  # which is a fault; nothing else can be said of the joint
+        place = joint.place()
+        builder.kindless_joint(joint.name(), joint.reference("parent"), child, place)
+        return
     numbers = joint.given(*_JOINT_NUMBERS)
     for key, unlimited in _BOUNDS.items():
         bound = joint.numbers(key, null=unlimited)
@@ -251,39 +257,26 @@ def _read_joint(builder: Builder, joint: _Map, child: str) -> None:
     )
 
 
-def _read_geometry(shape: _Map, folder: Path) -> Geometry | None:
-    """Return the shape, or None where it is at fault."""
-    before = len(shape.check.faults)
-    kind = shape.text("kind")
-    if kind and kind not in SHAPES:
-        known = ", ".join(SHAPES)
-        shape.check.fault(shape.place("kind"), f"unknown kind {kind[:60]!r}; known: {known}")
-    size = _lengths(shape, kind)
-    color = _color(shape)
-    placement = _shape_pose(shape)
-    mesh = _mesh(shape, folder) if kind == "mesh" else None
+def _read_geometry(builder: Builder, shape: _Map, meshes: Meshes) -> Geometry | None:
+    """Return the shape, or None where it is at fault or left out."""
+    check, before = shape.check, len(shape.check.faults)
+    kind, size, color = shape.text("kind"), shape.numbers("size"), _color(shape)
+    placement = check.pose(shape.place(), **shape.pose())
+    mesh = None
+    if kind == "mesh":
+        size = (1.0, 1.0, 1.0) if shape.node("size") is None else size
+        mesh = _mesh(builder, shape, meshes)
+    elif shape.node("size") is None:
+        check.fault(shape.place(), "size is missing")
     if kind != "mesh" and shape.node("mesh") is not None:
-        shape.check.fault(shape.place("mesh"), f"is for the kind mesh, not for {kind[:60]!r}")
-    if len(shape.check.faults) > before:
+        check.fault(shape.place("mesh"), f"is for the kind mesh, not for {kind[:60]!r}")
+    size = (size,) if isinstance(size, float) else size
+    found = Geometry(kind, tuple(size or ()), placement, color, mesh)
+    if kind and (size is not None or kind not in SHAPES):  # what is missing is a fault already
+        check.geometry(shape.place("size" if kind in SHAPES else "kind"), found)
+    if len(check.faults) > before or (kind == "mesh" and mesh is None):
         return None
-    return Geometry(kind, size, placement, color, mesh)
-
-
-def _lengths(shape: _Map, kind: str) -> tuple[float, ...]:
-    """Return the sizes; a single number may stand without a list, a mesh's scale is 1 if absent."""
-    place, size = shape.place("size"), shape.numbers("size")
-    if shape.node("size") is None:
-        if kind != "mesh":
-            shape.check.fault(place, "size is missing")
-        return (1.0, 1.0, 1.0)
-    if size is None or kind not in SHAPES:
-        return ()
-    size = [size] if isinstance(size, float) else size
-    lengths = shape.check.numbers(place, f"size of a {kind}", size, SHAPES[kind])
-    # A mesh may be mirrored by a negative scale; a length may not be negative.
-    if kind != "mesh" and np.any(lengths < 0.0):
-        shape.check.fault(place, f"size is negative: {lengths}")
-    return tuple(float(length) for length in lengths)
+    return found
 
 
 def _color(shape: _Map) -> tuple[float, float, float, float] | None:
@@ -298,26 +291,9 @@ def _color(shape: _Map) -> tuple[float, float, float, float] | None:
     return r, g, b, a
 
 
-def _shape_pose(shape: _Map) -> Array:
-    place, given = shape.place(), shape.pose()
-    if "placement" in given:
-        return shape.check.placement(place, given["placement"])
-    xyz, rpy = (
-        shape.check.numbers(place, key, given.get(key, (0.0, 0.0, 0.0)), 3) for key in _POSE[1:]
-    )
-    return frozen(pose.from_xyz_rpy(xyz, rpy))
-
-
-def _mesh(shape: _Map, folder: Path) -> str | None:
-    """Return the mesh's absolute path; it must lie below the file's folder, links resolved."""
-    text = shape.text("mesh")
-    try:
-        root = folder.resolve()
-        target = (root / text).resolve()
-    except (OSError, ValueError, RuntimeError):
-        shape.check.fault(shape.place("mesh"), f"is not a path: {text[:60]!r}")
+def _mesh(builder: Builder, shape: _Map, meshes: Meshes) -> str | None:
+    name, place = shape.text("mesh"), shape.place("mesh")
+    if not name:
         return None
-    if not target.is_relative_to(root):
-        reason = f"the mesh {text[:60]!r} is outside the folder of the file"
-        shape.check.fault(shape.place("mesh"), reason)
-    return str(target)
+    fault, warn = partial(shape.check.fault, place), partial(builder.warn, place)
+    return meshes.named(name, f"mesh {name[:60]!r}", fault, warn)

@@ -8,15 +8,14 @@ Anchors and aliases (that can expand without bound) and tags (that can name type
 from __future__ import annotations
 
 import importlib
-import os
 import re
-import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 from io import StringIO
 from typing import Any, NoReturn, TypeAlias
 
 from remora.errors import Fault, ModelError
+from remora.model.files import chunks
 from remora.model.validate import Checker, Place
 
 # The types of ruamel.yaml are incomplete; as `Any` they do not blur the types of the tree.
@@ -115,18 +114,7 @@ def scalar(text: str) -> str | float | bool | None:
 
 
 def _read(path: str) -> str:
-    try:
-        # Asked first and opened without blocking: opening a named pipe could wait for ever.
-        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
-        with os.fdopen(descriptor, "rb") as file:
-            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                raise ModelError(path, [Fault("file", "is not a regular file")])
-            data = file.read(MAX_BYTES + 1)
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise ModelError(path, [Fault("file", f"cannot be read: {reason}")]) from None
-    if len(data) > MAX_BYTES:
-        raise ModelError(path, [Fault("file", f"is larger than {MAX_BYTES // 2**20} MiB")])
+    data = b"".join(chunks(path, MAX_BYTES))
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -1,0 +1,146 @@
+"""A free base that nothing holds: how it answers the arm, and what the arm can then reach.
+
+With no momentum the base answers joint speeds with v_0 = -H_0⁻¹ H_0m v_m [SPART17, eq. 46]. H_0
+and H_0m are the base's rows of the mass matrix; their rates are those of C + Cᵀ, since Ḣ - 2C is
+skew-symmetric.
+"""
+
+from __future__ import annotations
+
+from remora.algebra import dual_quaternion, linear, screw, vector
+from remora.algebra.namespace import Array, ArrayLike, concatenate
+from remora.dynamics import articulated
+from remora.dynamics.composite import mass_matrix_of
+from remora.dynamics.coriolis import coriolis_matrix_of
+from remora.dynamics.kinematics import Target, jacobian, jacobian_rate, poses
+from remora.dynamics.momentum import momentum_per_speed
+from remora.dynamics.motion import batch_shape, columns, with_batch
+from remora.errors import ShapeError, ValueRefused
+from remora.model.joints import kind
+from remora.model.robot import Robot
+from remora.model.state import configuration, velocity
+from remora.model.validate import finite
+
+
+def generalized_jacobian(
+    robot: Robot, q: ArrayLike, target: Target, point: ArrayLike = (0.0, 0.0, 0.0)
+) -> Array:
+    """Return J* `(..., 6, nv - 6)`: the target's twist per joint speed while the base floats.
+
+    With no momentum the base answers joint speeds with v_0 = -H_0⁻¹ H_0m v_m, so
+    J* = J_m - J_0 H_0⁻¹ H_0m [SPART17, eq. 46]. In the target's own axes.
+
+    Args:
+        robot: a robot with a free base.
+        q: configuration, `(..., nq)`.
+        target: the name of a body or frame, the index of a body, or a Frame.
+        point: where in the target's frame, `(3,)`, m.
+    """
+    J = jacobian(robot, q, target, point)
+    return J[..., :, 6:] + J[..., :, :6] @ base_response(robot, q)
+
+
+def base_response(robot: Robot, q: ArrayLike) -> Array:
+    """Return -H_0⁻¹ H_0m `(..., 6, nv - 6)`: the base's twist per joint speed at no momentum.
+
+    Args:
+        robot: a robot with a free base.
+        q: configuration, `(..., nq)`.
+    """
+    _refuse_other_bases(robot)
+    q = configuration(robot, q)
+    x = poses(robot, q)
+    x_base = dual_quaternion.conjugate(x[..., 0, :])
+    blocks = {
+        j: screw.columns_to_outer(screw.transform(dual_quaternion.mul(x_base, x[..., j, :])), block)
+        for j, block in enumerate(momentum_per_speed(robot, q))
+    }
+    A = columns(robot, blocks, batch_shape(q))
+    H = concatenate([A[..., 3:, :], A[..., :3, :]], trailing=2)  # [L, P], as the base's forces
+    return -linear.solve(H[..., :, :6], H[..., :, 6:])
+
+
+def base_response_rate(robot: Robot, q: ArrayLike, v: ArrayLike) -> Array:
+    """Return the time derivative of `base_response`, `(..., 6, nv - 6)`.
+
+    -H_0⁻¹ (Ḣ_0m + Ḣ_0 R) with R the response itself.
+
+    Args:
+        robot: a robot with a free base.
+        q: configuration, `(..., nq)`.
+        v: velocity, `(..., nv)`.
+    """
+    _refuse_other_bases(robot)
+    q, v = configuration(robot, q), velocity(robot, v)
+    H0 = mass_matrix_of(robot, q)[..., :6, :6]
+    C = coriolis_matrix_of(robot, q, v)
+    Hdot = (C + vector.transpose(C))[..., :6, :]
+    return -linear.solve(H0, Hdot[..., :, 6:] + Hdot[..., :, :6] @ base_response(robot, q))
+
+
+def generalized_jacobian_rate(
+    robot: Robot,
+    q: ArrayLike,
+    v: ArrayLike,
+    target: Target,
+    point: ArrayLike = (0.0, 0.0, 0.0),
+) -> Array:
+    """Return the time derivative of `generalized_jacobian`, `(..., 6, nv - 6)`.
+
+    Args:
+        robot: a robot with a free base.
+        q: configuration, `(..., nq)`.
+        v: velocity, `(..., nv)`.
+        target: the name of a body or frame, the index of a body, or a Frame.
+        point: where in the target's frame, `(3,)`, m.
+    """
+    J0 = jacobian(robot, q, target, point)[..., :, :6]
+    J_rate = jacobian_rate(robot, q, v, target, point)
+    response = J_rate[..., :, :6] @ base_response(robot, q)
+    return J_rate[..., :, 6:] + response + J0 @ base_response_rate(robot, q, v)
+
+
+def floating_inverse_dynamics(
+    robot: Robot,
+    q: ArrayLike,
+    v: ArrayLike,
+    vdot_joints: ArrayLike,
+    wrenches: ArrayLike | None = None,
+) -> tuple[Array, Array]:
+    """Return the joint forces, and the base's acceleration, for given joint accelerations.
+
+    Nothing drives the base: its forces are zero. Every joint but the base is prescribed.
+
+    Args:
+        robot: a robot whose joint 0 is its base.
+        q: configuration, `(..., nq)`.
+        v: velocity, `(..., nv)`.
+        vdot_joints: accelerations of all speeds after the base's, `(..., nv - nv_0)`.
+        wrenches: external, [f, τ] on each body in its own frame about its origin, `(..., nb, 6)`.
+
+    Returns:
+        Joint forces `(..., nv - nv_0)` and the base's acceleration `(..., nv_0)`.
+    """
+    q, v = configuration(robot, q), velocity(robot, v)
+    base = robot.joints[0].v.stop
+    if base == 0:
+        raise ShapeError(f"the base of robot {robot.name!r} is fixed: use inverse_dynamics")
+    given = finite("vdot_joints", vdot_joints, robot.nv - base)
+    w = None if wrenches is None else finite("wrenches", wrenches, len(robot.bodies), 6)
+    prescribed = {
+        i: given[..., j.v.start - base : j.v.stop - base]
+        for i, j in enumerate(robot.joints)
+        if i > 0 and kind(j).nv > 0
+    }
+    batch = batch_shape(q, v, given, *([] if w is None else [w[..., 0, :]]))
+    q, v = with_batch(q, batch, 1), with_batch(v, batch, 1)
+    vdot, tau = articulated.hybrid(robot, q, v, 0.0 * v, w, prescribed)
+    return tau[..., base:], vdot[..., :base]
+
+
+def _refuse_other_bases(robot: Robot) -> None:
+    if robot.joints[0].kind != "free" or sum(j.parent < 0 for j in robot.joints) > 1:
+        raise ValueRefused(
+            f"robot {robot.name!r} must have one base, on a free joint, not on a "
+            f"{robot.joints[0].kind} one"
+        )

@@ -1,0 +1,157 @@
+"""Joints that follow a given motion, or are locked [VT18, eqs. 61-76]."""
+
+import numpy as np
+import pytest
+
+import remora as rm
+from numeric import assert_close
+from remora.algebra import dual_quaternion as dq
+from remora.algebra import pose, screw
+from remora.dynamics.motion import moving_links
+from remora.dynamics.newton_euler import joint_maps, system
+from remora.model import joints
+from remora.model.joints import kind
+from trees import Case
+
+FORWARD = [name for name, row in rm.FORMULATIONS.items() if row.hybrid is not None]
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_every_formulation_agrees_for_any_set_of_joints(seed):
+    c = Case(seed, largest=14)
+    robot, q, v = c.state
+    names = [j.name for j in robot.joints if kind(j).nv > 0]
+    chosen = [n for n in names if c.rng.random() < 0.5]
+    given = {n: c.rng.normal(size=kind(robot.joints[n]).nv) for n in chosen}
+    results = {f: rm.hybrid_dynamics(robot, q, v, c.tau, given, c.wrenches, f) for f in FORWARD}
+    vdot, tau = results["articulated"]
+    for n in chosen:
+        assert np.array_equal(vdot[robot.joints[n].v], given[n])
+    for other, force in results.values():
+        assert_close(other, vdot, rtol=1e-11)
+        assert_close(force, tau, rtol=1e-11)
+    # what the prescribed joints need makes exactly that motion
+    size = np.abs(rm.mass_matrix(robot, q)).max(initial=1.0) * max(
+        1.0, np.abs(vdot).max(initial=0.0)
+    )
+    assert_close(rm.inverse_dynamics(robot, q, v, vdot, c.wrenches), tau, rtol=1e-11, scale=size)
+    assert_close(rm.forward_dynamics(robot, q, v, tau, c.wrenches), vdot, rtol=1e-11)
+
+
+def test_locked_joint_moves_with_its_parent():
+    c = Case(0, largest=10, base="free")
+    name = c.robot.joints[1].name
+    nv = kind(c.robot.joints[1]).nv
+    v = c.v.copy()
+    v[c.robot.joints[1].v] = 0.0
+    vdot, tau = rm.hybrid_dynamics(c.robot, c.q, v, c.tau, {name: np.zeros(nv)})
+    assert np.all(vdot[c.robot.joints[1].v] == 0.0)
+    assert np.any(tau[c.robot.joints[1].v] != c.tau[c.robot.joints[1].v])
+
+
+def test_vt18_equation_71_solved_as_printed():
+    """One revolute joint prescribed: the distal body's acceleration is struck from the system.
+
+    [VT18, eqs. 61-76] with dense matrices: the unknowns are the other accelerations, all
+    reactions, and the joint's actuation.
+    """
+
+    robot = rm.load("vt18_satellite")
+    q, v = rm.random_state(robot, 3)
+    tau, j, qdd = np.array([0.0] * 6 + [0.3, -0.2, 0.1]), 2, 0.7
+    nb = len(robot.bodies)
+    S, B = system(
+        robot, q, v, np.where(np.arange(9) == robot.joints[j].v.start, 0.0, tau), None, {}
+    ).dense()
+    links = moving_links(robot, q, v)
+    maps = joint_maps(robot, q, links, {})
+    n, R = 8 * nb, S.shape[0] - 8 * nb
+    k = robot.joints[j].parent
+    # the distal body's acceleration from its parent's [VT18, eq. 64], affine: ẏ_j = A ẏ_k + b
+    to_k, to_j = (pose.from_translation(robot.bodies[i].com) for i in (k, j))
+    x = dq.mul(dq.conjugate(to_k), dq.mul(joints.relative_pose(robot.joints[j], q), to_j))
+    A = dq.left(dq.conjugate(x)) @ dq.right(x)
+    own = links[j].c + links[j].S[:, 0] * qdd
+    b = dq.pure(screw.adjoint_inverse(to_j, own))
+    keep = [c for c in range(n) if not 8 * j <= c < 8 * j + 8]
+    distal = slice(8 * j, 8 * j + 8)
+    # actuation columns: on the distal and on the proximal body [VT18, eqs. 68, 69]
+    act = np.zeros((n + R, 1))
+    V = dq.pure(maps[j].V_act[:, 0])
+    for body, x_joint, sign in (
+        (j, dq.conjugate(to_j), -1.0),
+        (k, dq.mul(dq.conjugate(to_k), joints.relative_pose(robot.joints[j], q)), 1.0),
+    ):
+        act[8 * body : 8 * body + 8, 0] = (
+            sign * dq.left(x_joint) @ dq.right(dq.conjugate(x_joint)) @ V
+        )
+    columns = np.array(S)
+    columns[:, 8 * k : 8 * k + 8] += S[:, distal] @ A
+    right = B - S[:, distal] @ b
+    unknown = np.hstack([columns[:, keep], S[:, n:], act])
+    # the joint's own constraint now holds by itself: least squares drops the empty rows
+    found = np.linalg.lstsq(unknown, right, rcond=None)[0]
+    _, force = rm.hybrid_dynamics(robot, q, v, tau, {robot.joints[j].name: qdd})
+    assert_close(found[-1], force[robot.joints[j].v.start], rtol=1e-11)
+    solution = rm.newton_euler_solution(robot, q, v, tau, prescribed={robot.joints[j].name: qdd})
+    base = screw.adjoint_inverse(
+        pose.from_translation(robot.bodies[0].com), solution.accelerations[0]
+    )
+    assert_close(dq.vec6(found[:8]), base, rtol=1e-11)
+
+
+def test_the_actuation_replays_the_motion_as_a_torque():
+    """Integrate a prescribed motion, then apply the actuation it needed as a torque.
+
+    Fixed-step Runge-Kutta of order four on the manifold, the same steps for both: the second
+    run sees the recorded actuation at the stages, and must reproduce the first.
+    """
+    robot = rm.load("vt18_satellite")
+    name, j = robot.joints[2].name, robot.joints[2].v.start
+    q = rm.neutral(robot)
+    v = np.zeros(robot.nv)
+    amplitude, rate, h, steps = 0.4, 2.0, 0.02, 50
+    v[j] = 0.0
+
+    def motion(t):  # q(t) = A (1 - cos ωt): starts at rest
+        return amplitude * rate**2 * np.cos(rate * t)
+
+    recorded = {}
+
+    def prescribed(t, q, v):
+        vdot, tau = rm.hybrid_dynamics(robot, q, v, np.zeros(robot.nv), {name: motion(t)})
+        recorded.setdefault(round(t, 9), []).append(tau)
+        return vdot
+
+    taken = {}
+
+    def replayed(t, q, v):
+        key = round(t, 9)
+        tau = recorded[key][taken.get(key, 0)]
+        taken[key] = taken.get(key, 0) + 1
+        return rm.forward_dynamics(robot, q, v, tau)
+
+    first = integrate(robot, prescribed, q, v, h, steps)
+    second = integrate(robot, replayed, q, v, h, steps)
+    assert_close(second[0], first[0], rtol=1e-11)
+    assert_close(second[1], first[1], rtol=1e-11)
+    t = h * steps
+    assert_close(first[0][robot.joints[2].q.start], amplitude * (1 - np.cos(rate * t)), rtol=1e-7)
+    # this small integrator is of second order in the base's attitude: its error, not the law's
+    assert_close(rm.momentum(robot, *first), np.zeros(6), rtol=1e-5)
+
+
+def integrate(robot, acceleration, q, v, h, steps):
+    """Runge-Kutta-Munthe-Kaas of order four without the bracket corrections of higher order."""
+    for n in range(steps):
+        t = n * h
+        k1 = acceleration(t, q, v)
+        k2 = acceleration(t + h / 2, rm.integrate(robot, q, h / 2 * v), v + h / 2 * k1)
+        v2 = v + h / 2 * k1
+        k3 = acceleration(t + h / 2, rm.integrate(robot, q, h / 2 * v2), v + h / 2 * k2)
+        v3 = v + h / 2 * k2
+        k4 = acceleration(t + h, rm.integrate(robot, q, h * v3), v + h * k3)
+        v4 = v + h * k3
+        q = rm.integrate(robot, q, h / 6 * (v + 2 * v2 + 2 * v3 + v4))
+        v = v + h / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
+    return q, v
