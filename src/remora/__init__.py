@@ -1,6 +1,8 @@
 """Remora: robots mounted on spacecraft, in dual quaternions."""
 
 from remora import algebra
+from remora.compile.kernel import Kernel
+from remora.dynamics.compiled import CompiledRobot, compile
 from remora.dynamics.floating import (
     base_response,
     base_response_rate,
@@ -75,11 +77,13 @@ __all__ = [
     "JOINTS",
     "Body",
     "Builder",
+    "CompiledRobot",
     "DHLink",
     "Fault",
     "Frame",
     "Geometry",
     "Joint",
+    "Kernel",
     "Layout",
     "ModelError",
     "RemoraError",
@@ -100,6 +104,7 @@ __all__ = [
     "centroidal_momentum",
     "centroidal_momentum_matrix",
     "children",
+    "compile",
     "constraint_violation",
     "coriolis_matrix",
     "difference",

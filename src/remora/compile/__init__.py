@@ -1,0 +1,1 @@
+"""From a function on arrays to machine code; knows nothing of robots."""

@@ -1,0 +1,255 @@
+"""The expression graph: a straight line of operations, each on the results of earlier ones.
+
+A node is `(op, arguments)`; its number is its place in the list. Building is hash-consed: the same
+operation on the same arguments is the same node, constants fold, and what vanishes (times zero or
+one, plus zero) is not built. Conditions are nodes of their own type and occur only in `select`,
+`and`, `or` and `not`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from remora.algebra.namespace import Array
+
+Node: TypeAlias = tuple[str, tuple[Any, ...]]
+
+
+def fused_multiply_add(a: Array, b: Array, c: Array) -> Array:
+    """Return a b + c rounded once."""
+
+    def exact(a: float, b: float, c: float) -> float:
+        if not (math.isfinite(a) and math.isfinite(b) and math.isfinite(c)):
+            return a * b + c
+        return float(Fraction(a) * Fraction(b) + Fraction(c))
+
+    return np.vectorize(exact, otypes=[float])(a, b, c)
+
+
+#: What every operation means, on float arrays: the definition that each target is tested against.
+OPS: dict[str, Callable[..., Array]] = {
+    "neg": np.negative,
+    "add": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "div": np.divide,
+    "fma": fused_multiply_add,
+    "sqrt": np.sqrt,
+    "abs": np.abs,
+    "floor": np.floor,
+    "lt": np.less,
+    "le": np.less_equal,
+    "eq": np.equal,
+    "ne": np.not_equal,
+    "and": np.logical_and,
+    "or": np.logical_or,
+    "not": np.logical_not,
+    "select": np.where,
+    "sin": np.sin,
+    "cos": np.cos,
+    "atan2": np.arctan2,
+    "tan": np.tan,
+    "asin": np.arcsin,
+    "acos": np.arccos,
+    "atan": np.arctan,
+    "sinh": np.sinh,
+    "cosh": np.cosh,
+    "tanh": np.tanh,
+    "exp": np.exp,
+    "log": np.log,
+    "pow": np.power,
+    "min": np.minimum,
+    "max": np.maximum,
+}
+CONDITIONS = frozenset(("lt", "le", "eq", "ne", "and", "or", "not"))
+#: Operations that no processor has; `expand` or the C library makes them.
+ELEMENTARY = frozenset(
+    ("sin", "cos", "atan2", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "exp", "log")
+) | {"pow"}
+_FOLDED = frozenset(("neg", "add", "sub", "mul", "div", "sqrt", "abs", "floor"))
+
+
+@dataclass(frozen=True)
+class Signature:
+    """A named array of a kernel: its shape without the batch.
+
+    Attributes:
+        name: as in the function.
+        shape: `(n,)`, `(m, n)`, ... or `()`.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+
+    @property
+    def size(self) -> int:
+        """How many numbers it holds."""
+        return math.prod(self.shape)
+
+
+@dataclass
+class Graph:
+    """Inputs, nodes, outputs.
+
+    Attributes:
+        inputs: arrays that go in.
+        outputs: arrays that come out.
+        nodes: the operations in order; `("input", (array, element))`, `("const", (value,))`.
+        results: for each output the node of each of its numbers.
+    """
+
+    inputs: tuple[Signature, ...]
+    outputs: tuple[Signature, ...] = ()
+    nodes: list[Node] = field(default_factory=list[Node])
+    results: list[list[int]] = field(default_factory=list[list[int]])
+    _known: dict[Node, int] = field(default_factory=dict[Node, int], repr=False)
+
+    def const(self, value: float) -> int:
+        """Return the node of a number."""
+        return self._node("const", (float(value),))
+
+    def input(self, array: int, element: int) -> int:
+        """Return the node of a number of an input."""
+        return self._node("input", (array, element))
+
+    def op(self, name: str, *a: int) -> int:
+        """Return the node of an operation, simplified where that changes no bit of the result.
+
+        (But for the sign of zero, and infinities times zero.)
+        """
+        values = [self.nodes[i][1][0] if self.nodes[i][0] == "const" else None for i in a]
+        if name in _FOLDED and all(v is not None for v in values):
+            with np.errstate(all="ignore"):
+                return self.const(float(OPS[name](*values)))
+        match name:
+            case "add" | "mul" if a[1] < a[0]:
+                return self.op(name, a[1], a[0])  # so that a b and b a are one
+            case "add" | "sub" if values[-1] == 0.0:
+                return a[0]
+            case "add" if values[0] == 0.0:
+                return a[1]
+            case "sub" if values[0] == 0.0:
+                return self.op("neg", a[1])
+            case "sub" if a[0] == a[1]:
+                return self.const(0.0)
+            case "mul" if 0.0 in values:
+                return self.const(0.0)
+            case "mul" | "div" if values[1] == 1.0:
+                return a[0]
+            case "mul" if values[0] == 1.0:
+                return a[1]
+            case "mul" if -1.0 in values:
+                return self.op("neg", a[1] if values[0] == -1.0 else a[0])
+            case "neg" if self.nodes[a[0]][0] == "neg":
+                return self.nodes[a[0]][1][0]
+            case "not" if self.nodes[a[0]][0] == "not":
+                return self.nodes[a[0]][1][0]
+            case "add" if self.nodes[a[1]][0] == "neg":
+                return self.op("sub", a[0], self.nodes[a[1]][1][0])
+            case "add" if self.nodes[a[0]][0] == "neg":
+                return self.op("sub", a[1], self.nodes[a[0]][1][0])
+            case "sub" if self.nodes[a[1]][0] == "neg":
+                return self.op("add", a[0], self.nodes[a[1]][1][0])
+            case "select" if a[1] == a[2]:
+                return a[1]
+            case _:
+                return self._node(name, a)
+
+    def _node(self, op: str, arguments: tuple[Any, ...]) -> int:
+        key = (op, arguments if op != "const" else (repr(arguments[0]),))
+        if key not in self._known:
+            self._known[key] = len(self.nodes)
+            self.nodes.append((op, arguments))
+        return self._known[key]
+
+    def users(self) -> list[int]:
+        """Return how often each node is used, outputs included."""
+        count = [0] * len(self.nodes)
+        for op, arguments in self.nodes:
+            if op not in ("input", "const"):
+                for i in arguments:
+                    count[i] += 1
+        for result in self.results:
+            for i in result:
+                count[i] += 1
+        return count
+
+    def rebuilt(self, rewrite: Callable[[Graph, Graph, str, tuple[int, ...], int], int]) -> Graph:
+        """Return a graph in which each needed node was made anew by `rewrite`.
+
+        Args:
+            rewrite: (old graph, new graph, op, arguments in the new graph, number in the old) ->
+                the new node.
+        """
+        needed = self.needed()
+        new = Graph(self.inputs, self.outputs)
+        place: dict[int, int] = {}
+        for i, (op, arguments) in enumerate(self.nodes):
+            if not needed[i]:
+                continue
+            if op == "const":
+                place[i] = new.const(arguments[0])
+            elif op == "input":
+                place[i] = new.input(*arguments)
+            else:
+                place[i] = rewrite(self, new, op, tuple(place[k] for k in arguments), i)
+        new.results = [[place[i] for i in result] for result in self.results]
+        return new
+
+    def needed(self) -> list[bool]:
+        """Return for each node whether an output depends on it."""
+        needed = [False] * len(self.nodes)
+        for result in self.results:
+            for i in result:
+                needed[i] = True
+        for i in reversed(range(len(self.nodes))):
+            op, arguments = self.nodes[i]
+            if needed[i] and op not in ("input", "const"):
+                for k in arguments:
+                    needed[k] = True
+        return needed
+
+    def count(self) -> dict[str, int]:
+        """Return how many nodes of each operation there are."""
+        result: dict[str, int] = {}
+        for (op, _), needed in zip(self.nodes, self.needed(), strict=True):
+            if needed and op not in ("input", "const"):
+                result[op] = result.get(op, 0) + 1
+        return result
+
+
+def interpret(graph: Graph, arguments: Sequence[Array]) -> list[Array]:
+    """Evaluate a graph on float arrays, operation by operation: what a kernel must compute.
+
+    Args:
+        graph: the graph.
+        arguments: one array per input, batch shape in front.
+    """
+    values: list[Array] = []
+    batch = np.broadcast_shapes(
+        *(a.shape[: a.ndim - len(s.shape)] for a, s in zip(arguments, graph.inputs, strict=True))
+    )
+    flat = [
+        np.broadcast_to(a, batch + s.shape).reshape(*batch, s.size)
+        for a, s in zip(arguments, graph.inputs, strict=True)
+    ]
+    for op, a in graph.nodes:
+        if op == "const":
+            values.append(np.asarray(a[0]))
+        elif op == "input":
+            values.append(flat[a[0]][..., a[1]])
+        else:
+            with np.errstate(all="ignore"):
+                values.append(OPS[op](*(values[i] for i in a)))
+    results: list[Array] = []
+    for result, signature in zip(graph.results, graph.outputs, strict=True):
+        columns = [np.broadcast_to(values[i], batch) for i in result]
+        stacked = np.stack(columns, axis=-1) if columns else np.zeros((*batch, 0))
+        results.append(stacked.reshape(*batch, *signature.shape))
+    return results

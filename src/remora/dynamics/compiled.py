@@ -1,0 +1,327 @@
+"""The library's functions as machine code: `rm.compile`.
+
+    fd = rm.compile(rm.forward_dynamics, robot)      # one function
+    fast = rm.compile(robot)                         # all of them, each built on first use
+    fast.forward_dynamics(q, v, tau)
+
+What is an argument and what its shape is follows from the function's signature and the robot:
+`q` has nq numbers, `v`, `tau` and `vdot` nv, `wrenches` 6 for each body, and so on.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, overload
+
+import numpy as np
+
+from remora.algebra.namespace import Array, is_array, is_symbolic
+from remora.compile.graph import Signature
+from remora.compile.kernel import Kernel
+from remora.dynamics import floating, formulations, friction, kinematics, momentum, relative
+from remora.errors import RemoraError, UnknownName
+from remora.model import state
+from remora.model.robot import Robot
+
+#: Functions that `rm.compile(robot)` has as methods.
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    f.__name__: f
+    for f in (
+        kinematics.poses, kinematics.twists, kinematics.accelerations, kinematics.frame_pose,
+        kinematics.frame_twist, kinematics.frame_acceleration, kinematics.jacobian,
+        kinematics.jacobian_rate,
+        momentum.center_of_mass, momentum.center_of_mass_jacobian, momentum.momentum,
+        momentum.momentum_matrix, momentum.centroidal_momentum,
+        momentum.centroidal_momentum_matrix, momentum.locked_inertia, momentum.kinetic_energy,
+        momentum.potential_energy,
+        floating.base_response, floating.base_response_rate, floating.generalized_jacobian,
+        floating.generalized_jacobian_rate, floating.floating_inverse_dynamics,
+        formulations.forward_dynamics, formulations.inverse_dynamics,
+        formulations.reaction_wrenches, formulations.mass_matrix, formulations.coriolis_matrix,
+        formulations.bias_force, friction.passive_forces,
+        relative.joint_twists, relative.joint_speeds, relative.joint_accelerations,
+        relative.constraint_violation,
+        state.integrate, state.difference, state.normalize,
+    )
+}  # fmt: skip
+
+#: Parameters that hold no numbers of a state: they are compiled in.
+STATIC = frozenset(("target", "formulation", "prescribed", "slip_speed"))
+
+
+@overload
+def compile(function: Robot, robot: None = None, **options: Any) -> CompiledRobot: ...
+@overload
+def compile(function: Callable[..., Any], robot: Robot, **options: Any) -> Kernel: ...
+def compile(
+    function: Callable[..., Any] | Robot, robot: Robot | None = None, **options: Any
+) -> Kernel | CompiledRobot:
+    """Return a function as machine code, or all of them for a robot.
+
+    Args:
+        function: a function of the library, or your own `f(robot, q, ...)` written on arrays; or a
+            robot, for all functions of the library.
+        robot: the robot whose numbers are compiled in.
+        **options: `dtype`: "float64" or "float32". `arguments`: names of the arguments, where the
+            optional ones are wanted too: `("q", "v", "tau", "wrenches")`. `fixed`: values of
+            parameters to compile in: `{"target": "tool"}`. `shapes`: of arguments whose names say
+            nothing: `{"x": (3,)}`. `parameters`: numbers of the robot left as arguments, after
+            the others: `"mass"`, `"com"`, `"inertia"`, `"placement"` for all bodies or joints, or
+            of one: `"arm.mass"`, `"elbow.placement"`. `target`: "cpu".
+    """
+    if isinstance(function, Robot):
+        return CompiledRobot(function, **options)
+    if robot is None:
+        raise RemoraError("say for which robot: rm.compile(function, robot)")
+    return compile_function(function, robot, **options)
+
+
+def compile_function(
+    function: Callable[..., Any],
+    robot: Robot,
+    dtype: str = "float64",
+    arguments: Sequence[str] | None = None,
+    fixed: Mapping[str, Any] | None = None,
+    shapes: Mapping[str, tuple[int, ...]] | None = None,
+    parameters: Sequence[str] = (),
+    target: str = "cpu",
+) -> Kernel:
+    """Return one function as a kernel; see `compile`."""
+    if target != "cpu":
+        raise UnknownName("target", target, ("cpu",))
+    fixed = dict(fixed or {})
+    names = _argument_names(function, arguments, fixed)
+    sizes = _shapes(robot) | dict(shapes or {})
+    for name in names:
+        if name not in sizes:
+            raise RemoraError(
+                f"what shape has the argument {name!r} of {function.__name__}? Say it: "
+                f"shapes={{{name!r}: (3,)}}, or fix it: fixed={{{name!r}: ...}}"
+            )
+    inputs = [Signature(name, sizes[name]) for name in names]
+    extra = [_parameter(robot, name) for name in parameters]
+
+    def on_arrays(*arrays: Array) -> Any:
+        changed = robot
+        for (_, change), value in zip(extra, arrays[len(names) :], strict=True):
+            changed = change(changed, value)
+        return function(changed, **dict(zip(names, arrays, strict=False)), **fixed)
+
+    known = FUNCTIONS.get(getattr(function, "__name__", "")) is function
+    key = _key(function, robot, names, fixed, parameters) if known else None
+    name = getattr(function, "__name__", "kernel")
+    return Kernel(on_arrays, [*inputs, *(s for s, _ in extra)], name, dtype, key)
+
+
+class CompiledRobot:
+    """All functions of the library as machine code for one robot.
+
+    `fast.forward_dynamics(q, v, tau)` takes the same arguments as `rm.forward_dynamics(robot, ...)`
+    and is compiled when first used, or taken from the cache.
+    """
+
+    def __init__(self, robot: Robot, dtype: str = "float64", threads: int = 1) -> None:
+        """Prepare; nothing is compiled yet.
+
+        Args:
+            robot: the robot.
+            dtype: "float64" or "float32".
+            threads: how many threads share a batch; 0 for one per processor.
+        """
+        self.robot, self.dtype, self.threads = robot, dtype, threads
+
+    def __getattr__(self, name: str) -> _Method:
+        """Return a function of the library for this robot."""
+        if name.startswith("_"):
+            raise AttributeError(name)
+        if name not in FUNCTIONS:
+            raise UnknownName("function to compile", name, FUNCTIONS)
+        method = _Method(FUNCTIONS[name], self.robot, self.dtype, self.threads)
+        self.__dict__[name] = method  # found directly from now on
+        return method
+
+    def __dir__(self) -> list[str]:
+        """Return the functions too, for completion."""
+        return [*super().__dir__(), *FUNCTIONS]
+
+    def __repr__(self) -> str:
+        """Return what has been compiled."""
+        made = [n for n, m in self.__dict__.items() if isinstance(m, _Method) and m.kernels]
+        return f"CompiledRobot({self.robot.name!r}, {self.dtype}, compiled: {', '.join(made)})"
+
+
+class _Method:
+    """One function of a CompiledRobot: a kernel for each choice of its fixed parameters."""
+
+    def __init__(
+        self, function: Callable[..., Any], robot: Robot, dtype: str, threads: int
+    ) -> None:
+        self._function, self._robot, self._dtype, self._threads = function, robot, dtype, threads
+        self._signature = inspect.signature(function)
+        self._fast: Any = None
+        self.kernels: dict[Any, Kernel] = {}
+        functools.update_wrapper(self, function)
+
+    def __call__(self, *arguments: Any, out: Any = None, **named: Any) -> Any:
+        """Evaluate as the function would, without the robot as first argument."""
+        if self._fast is not None and out is None and not named:
+            result = self._fast(*arguments)
+            if result is not None:
+                return result
+        kernel, arrays = self.kernel(*arguments, **named)
+        return kernel(*arrays, out=out, threads=self._threads)
+
+    def kernel(self, *arguments: Any, **named: Any) -> tuple[Kernel, list[Any]]:
+        """Return the kernel that such a call uses, and the arrays that go into it."""
+        try:
+            bound = self._signature.bind(self._robot, *arguments, **named).arguments
+        except TypeError as error:
+            raise RemoraError(f"{self._function.__name__}: {error}") from None
+        given = {k: v for k, v in list(bound.items())[1:] if v is not None}
+        static = {k: v for k, v in given.items() if k in STATIC}
+        arrays = {k: v for k, v in given.items() if k not in STATIC}
+        key = (tuple(arrays), tuple((k, _static_key(v)) for k, v in sorted(static.items())))
+        if key not in self.kernels:
+            made = compile_function(self._function, self._robot, self._dtype, tuple(arrays), static)
+            self.kernels[key] = made
+            if not static and tuple(arrays) == _required(self._function):
+                self._fast = made.fast
+        return self.kernels[key], list(arrays.values())
+
+
+def _static_key(value: Any) -> Any:
+    if isinstance(value, (str, int, float)):
+        return value
+    return repr(value)
+
+
+def _required(function: Callable[..., Any]) -> tuple[str, ...]:
+    parameters = list(inspect.signature(function).parameters.values())[1:]
+    return tuple(p.name for p in parameters if p.default is p.empty and p.name not in STATIC)
+
+
+def _argument_names(
+    function: Callable[..., Any], arguments: Sequence[str] | None, fixed: Mapping[str, Any]
+) -> tuple[str, ...]:
+    """Return the arguments of the kernel in order, checked against the function's parameters."""
+    parameters = list(inspect.signature(function).parameters.values())[1:]
+    known = [p.name for p in parameters]
+    for name in (*(arguments or ()), *fixed):
+        if name not in known:
+            raise UnknownName(f"parameter of {function.__name__}", name, known)
+    if arguments is not None:
+        return tuple(arguments)
+    missing = [p.name for p in parameters if p.default is p.empty and p.name in STATIC]
+    missing = [name for name in missing if name not in fixed]
+    if missing:
+        raise RemoraError(
+            f"{function.__name__} needs {', '.join(missing)} when it is compiled: "
+            f"fixed={{{missing[0]!r}: ...}}"
+        )
+    return tuple(name for name in _required(function) if name not in fixed)
+
+
+def _shapes(robot: Robot) -> dict[str, tuple[int, ...]]:
+    """Return the shapes of arguments by the names they have throughout the library."""
+    nq, nv, bodies = robot.nq, robot.nv, (len(robot.bodies), 6)
+    rest = nv - robot.joints[0].v.stop
+    return {
+        "q": (nq,), "q0": (nq,), "q1": (nq,), "v": (nv,), "tau": (nv,), "vdot": (nv,), "dq": (nv,),
+        "vdot_joints": (rest,), "wrenches": bodies, "twists": bodies, "accelerations": bodies,
+        "point": (3,), "t": (),
+    }  # fmt: skip
+
+
+Change = Callable[[Robot, Array], Robot]
+_OF_BODY = {"mass": (), "com": (3,), "inertia": (3, 3)}
+_OF_JOINT = {"placement": (8,), "pitch": (), "damping": None, "rotor_inertia": None}
+
+
+def _parameter(robot: Robot, name: str) -> tuple[Signature, Change]:
+    """Return the shape of a number of the robot, and how to put another in its place."""
+    owner, _, number = name.rpartition(".")
+    if number in _OF_BODY and not owner:
+        shape = (len(robot.bodies), *_OF_BODY[number])
+
+        def all_bodies(robot: Robot, value: Array) -> Robot:
+            for i, body in enumerate(robot.bodies):
+                robot = robot.replace_body(body.name, **{number: _item(value, i)})
+            return robot
+
+        return Signature(name, shape), all_bodies
+    if number in _OF_BODY and owner in robot.bodies:
+        return Signature(name, _OF_BODY[number]), lambda r, x: r.replace_body(owner, **{number: x})
+    if number == "placement" and not owner:
+
+        def all_joints(robot: Robot, value: Array) -> Robot:
+            for i, joint in enumerate(robot.joints):
+                robot = robot.replace_joint(joint.name, placement=_item(value, i))
+            return robot
+
+        return Signature(name, (len(robot.joints), 8)), all_joints
+    if number in _OF_JOINT and owner in robot.joints:
+        shape = _OF_JOINT[number]
+        if shape is None:
+            shape = robot.joints[owner].damping.shape
+        return Signature(name, shape), lambda r, x: r.replace_joint(owner, **{number: x})
+    raise UnknownName(
+        "parameter", name,
+        (*_OF_BODY, "placement", *(f"BODY.{n}" for n in _OF_BODY), *(f"JOINT.{n}" for n in _OF_JOINT)),
+    )  # fmt: skip
+
+
+def _item(value: Array, i: int) -> Array:
+    return value[i : i + 1].reshape(value.shape[1:])  # stays an array where a row is one number
+
+
+# What decides a kernel of the library, so that it is found in the cache without tracing ---------
+
+
+def _key(
+    function: Callable[..., Any],
+    robot: Robot,
+    names: Sequence[str],
+    fixed: Mapping[str, Any],
+    parameters: Sequence[str],
+) -> str | None:
+    numbers = _robot_key(robot)
+    if numbers is None or any(is_array(v) for v in fixed.values()):
+        return None
+    return repr((function.__name__, names, sorted(fixed.items()), parameters, numbers, _sources()))
+
+
+def _robot_key(robot: Robot) -> str | None:
+    """Return all that a robot's equations depend on; None for symbolic numbers."""
+    arrays: list[Array] = [robot.gravity]
+    words: list[Any] = []
+    for body in robot.bodies:
+        arrays += [body.mass, body.com, body.inertia]
+        words.append(body.name)
+    for joint in robot.joints:
+        arrays += [joint.placement, joint.axes, joint.pitch]
+        arrays += [joint.damping, joint.friction, joint.rotor_inertia]
+        words.append((joint.name, joint.kind, joint.parent, joint.q, joint.v, joint.mimic))
+    for frame in robot.frames:
+        arrays.append(frame.placement)
+        words.append((frame.name, frame.body))
+    if any(is_symbolic(np.asarray(a)) for a in arrays):
+        return None
+    digest = hashlib.sha256(repr(words).encode())
+    for a in arrays:
+        digest.update(repr(np.shape(a)).encode() + np.asarray(a, dtype=float).tobytes())
+    return digest.hexdigest()
+
+
+@functools.cache
+def _sources() -> str:
+    """Return a digest of the library's own source: a changed equation is another kernel."""
+    digest = hashlib.sha256()
+    root = Path(__file__).resolve().parents[1]
+    for room in ("algebra", "model", "dynamics"):
+        for file in sorted((root / room).glob("*.py")):
+            digest.update(file.read_bytes())
+    return digest.hexdigest()
