@@ -91,8 +91,8 @@ def test_reactions_agree_do_no_work_and_balance(solved):
             / size
         )
         load = [
-            w + joints.actuation_basis(Si) @ c.tau[j.v]
-            for j, Si, w in zip(robot.joints, S, reactions, strict=True)
+            w + joints.actuation_basis(j, c.q) @ c.tau[j.v]
+            for j, w in zip(robot.joints, reactions, strict=True)
         ]
         for i, body in enumerate(robot.bodies):
             M = screw.inertia(body.mass, body.com, body.inertia)

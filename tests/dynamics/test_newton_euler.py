@@ -55,6 +55,6 @@ def test_maps_are_vt18s_tables_4_and_5(kind_name, V, V_act):
     ours = joints.reaction_basis(robot.joints[0], q)
     eight = np.insert(np.insert(ours, 3, 0.0, axis=0), 0, 0.0, axis=0)
     assert_close(eight, np.eye(8)[:, [i - 1 for i in V]])
-    act = joints.actuation_basis(joints.motion_screws(robot.joints[0], q))
+    act = joints.actuation_basis(robot.joints[0], q)
     eight = np.insert(np.insert(act, 3, 0.0, axis=0), 0, 0.0, axis=0)
     assert_close(eight, np.eye(8)[:, [i - 1 for i in V_act]])

@@ -1,4 +1,4 @@
-"""The command line: `remora info`, `remora demo`."""
+"""The command line: `remora demo`, `info`, `compile`, `bench`."""
 
 from __future__ import annotations
 
@@ -9,18 +9,20 @@ from typing import Annotated
 import typer
 
 from remora import __version__
-from remora.cli import demo, info
+from remora.cli import bench, compile, demo, info
 from remora.errors import RemoraError
 
 app = typer.Typer(
     name="remora",
-    help="Robots mounted on spacecraft: look at a model, see it move.",
+    help="Robots mounted on spacecraft: look at a model, see it move, make it fast.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
 )
 app.command("info")(info.info)
 app.command("demo")(demo.demo)
+app.command("compile")(compile.compile)
+app.command("bench")(bench.bench)
 
 
 def _version(wanted: bool) -> None:
@@ -35,7 +37,7 @@ def options(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
-    """Robots mounted on spacecraft: look at a model, see it move."""
+    """Robots mounted on spacecraft: look at a model, see it move, make it fast."""
 
 
 def main() -> None:

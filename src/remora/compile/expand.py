@@ -109,7 +109,7 @@ PRECISIONS = {
         atan=_even("atan", 13, _TAN_EIGHTH),
     ),
     "float32": Precision(
-        half_pi=tuple(_parts(_PI / 2, (7, 8, 8, 24), single=True)),
+        half_pi=tuple(_parts(_PI / 2, (7, 8, 8, 8, 24), single=True)),
         rounder=1.5 * 2.0**23,
         sin=_even("sin", 4, _QUARTER),
         cos=_even("cos", 4, _QUARTER),
@@ -148,7 +148,7 @@ def _sin_cos(g: Graph, x: int, p: Precision) -> tuple[int, int]:
     rounder = g.const(p.rounder)
     k = g.op("sub", g.op("add", scaled, rounder), rounder)
     minus_k = g.op("neg", k)
-    r = x
+    before = r = x
     for part in p.half_pi[:-1]:
         before = r
         r = g.op("fma", minus_k, g.const(part), r)

@@ -27,7 +27,11 @@ def fused_multiply_add(a: Array, b: Array, c: Array) -> Array:
     def exact(a: float, b: float, c: float) -> float:
         if not (math.isfinite(a) and math.isfinite(b) and math.isfinite(c)):
             return a * b + c
-        return float(Fraction(a) * Fraction(b) + Fraction(c))
+        value = Fraction(a) * Fraction(b) + Fraction(c)
+        try:
+            return float(value)
+        except OverflowError:
+            return math.inf if value > 0 else -math.inf
 
     return np.vectorize(exact, otypes=[float])(a, b, c)
 
@@ -235,7 +239,7 @@ def interpret(graph: Graph, arguments: Sequence[Array]) -> list[Array]:
     batch = np.broadcast_shapes(
         *(a.shape[: a.ndim - len(s.shape)] for a, s in zip(arguments, graph.inputs, strict=True))
     )
-    flat = [
+    flat: list[Array] = [
         np.broadcast_to(a, batch + s.shape).reshape(*batch, s.size)
         for a, s in zip(arguments, graph.inputs, strict=True)
     ]
@@ -243,13 +247,18 @@ def interpret(graph: Graph, arguments: Sequence[Array]) -> list[Array]:
         if op == "const":
             values.append(np.asarray(a[0]))
         elif op == "input":
-            values.append(flat[a[0]][..., a[1]])
+            values.append(_column(flat[a[0]], a[1]))
         else:
+            numbers: list[Array] = [values[i] for i in a]
             with np.errstate(all="ignore"):
-                values.append(OPS[op](*(values[i] for i in a)))
+                values.append(np.asarray(OPS[op](*numbers)))
     results: list[Array] = []
     for result, signature in zip(graph.results, graph.outputs, strict=True):
         columns = [np.broadcast_to(values[i], batch) for i in result]
         stacked = np.stack(columns, axis=-1) if columns else np.zeros((*batch, 0))
         results.append(stacked.reshape(*batch, *signature.shape))
     return results
+
+
+def _column(array: Array, j: int) -> Array:
+    return array[..., j]

@@ -71,6 +71,17 @@ class Kernel:
         image, self.outputs = self._image(key)
         self._start(image)
 
+    @classmethod
+    def from_graph(cls, graph: Graph, name: str, dtype: str = "float64") -> Kernel:
+        """Return the kernel of a graph that is there already."""
+        kernel = cls.__new__(cls)
+        kernel.name, kernel.dtype, kernel.inputs = name, dtype, graph.inputs
+        kernel.__dict__["graph"] = graph
+        kernel._host = cpu.host()
+        image, kernel.outputs = kernel._image(None)
+        kernel._start(image)
+        return kernel
+
     @functools.cached_property
     def graph(self) -> Graph:
         """The traced expression graph."""
@@ -115,9 +126,8 @@ class Kernel:
         shape = self.outputs[which].shape + self.inputs[place].shape
 
         def derivative(*arrays: Array) -> Array:
-            value = self._function(*arrays)
-            if isinstance(value, tuple):
-                value = value[which]
+            returned: Any = self._function(*arrays)
+            value: Array = returned[which] if len(self.outputs) > 1 else returned
             numerator = casadi.vertcat(*value.reshape(-1).tolist())
             denominator = casadi.vertcat(*arrays[place].reshape(-1).tolist())
             dense = casadi.densify(casadi.jacobian(numerator, denominator))
@@ -159,10 +169,13 @@ class Kernel:
         prepared = expand.prepared(self.graph, self.dtype, fma=self._host.fma)
         lanes = self._host.lanes(self.dtype)
         text = lower.lower(prepared, "kernel", self.dtype, lanes)
+        needed = lower.declared(prepared, self.dtype, lanes)
         if len(self.graph.outputs) == 1:
             # one state alone: the same operations in the same order, without the other lanes
             text += lower.lower(prepared, "alone", self.dtype, lanes=1)
             text += fastcall.ir(prepared, "alone", "fast", self.dtype)
+            needed += lower.declared(prepared, self.dtype, 1)
+        text += "\n".join(sorted(set(needed)))
         image = cpu.to_object(text, self._host)
         assert entry is not None
         cache.save(entry, _packed(image, self.graph.outputs))
@@ -268,7 +281,7 @@ class Kernel:
         shapes = [batch + s.shape for s in self.outputs]
         if out is None:
             return [np.empty(shape, self.dtype) for shape in shapes]
-        given: list[Any] = list(out) if isinstance(out, tuple) else [out]
+        given: list[Any] = list(out) if len(shapes) > 1 else [out]
         if len(given) != len(shapes):
             raise ShapeError(f"out must be {len(shapes)} arrays, not {len(given)}")
         for r, shape in zip(given, shapes, strict=True):

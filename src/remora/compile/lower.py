@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from remora.compile.graph import CONDITIONS, ELEMENTARY, Graph
+from remora.compile.graph import ELEMENTARY, Graph
 
 _BINARY = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
 _COMPARE = {"lt": "olt", "le": "ole", "eq": "oeq", "ne": "une"}
@@ -27,7 +27,7 @@ SUFFIX = {"float64": "f64", "float32": "f32"}
 
 
 @dataclass
-class _Writer:
+class Writer:
     """Lines of IR and numbered names."""
 
     lines: list[str] = field(default_factory=list[str])
@@ -45,7 +45,7 @@ class _Writer:
 
 
 def lower(graph: Graph, name: str, dtype: str, lanes: int) -> str:
-    """Return the LLVM IR of a kernel.
+    """Return the LLVM IR of a kernel, without what is `declared` of what it calls.
 
     Args:
         graph: prepared by `expand.prepared`.
@@ -59,7 +59,7 @@ def lower(graph: Graph, name: str, dtype: str, lanes: int) -> str:
         *(f"o{k}" for k in range(len(graph.outputs))),
     ]
     parameters = ", ".join(f"ptr noalias %{a}, i64 %s_{a}" for a in arrays)
-    w = _Writer()
+    w = Writer()
     for k in range(lanes):
         row = w.emit(f"add i64 %b, {k}")
         over = w.emit(f"icmp slt i64 {row}, %last")
@@ -73,13 +73,12 @@ def lower(graph: Graph, name: str, dtype: str, lanes: int) -> str:
                 values[graph.input(k, j)] = column
     for i, (op, a) in enumerate(graph.nodes):
         if op == "const":
-            values[i] = _constant(a[0], dtype, lanes)
+            values[i] = constant(a[0], dtype, lanes)
         elif op != "input":
-            values[i] = _operation(w, op, [values[k] for k in a], dtype, lanes)
+            values[i] = operation(w, op, [values[k] for k in a], dtype, lanes)
     for k, result in enumerate(graph.results):
         _store(w, f"o{k}", [values[i] for i in result], scalar, lanes)
     body = "\n".join(w.lines)
-    declarations = "\n".join(_declarations(graph, dtype, lanes))
     return f"""
 define void @{name}({parameters}, i64 %n) {{
 entry:
@@ -95,7 +94,6 @@ loop:
 done:
   ret void
 }}
-{declarations}
 """
 
 
@@ -112,7 +110,8 @@ def vector(scalar: str, lanes: int) -> str:
     return scalar if lanes == 1 else f"<{lanes} x {scalar}>"
 
 
-def _constant(value: float, dtype: str, lanes: int) -> str:
+def constant(value: float, dtype: str, lanes: int) -> str:
+    """Return a number as IR writes it."""
     if dtype == "float32":
         value = float(np.float32(value))
     text = "0x" + struct.pack(">d", value).hex().upper()
@@ -121,7 +120,8 @@ def _constant(value: float, dtype: str, lanes: int) -> str:
     return "<" + ", ".join([f"{SCALARS[dtype]} {text}"] * lanes) + ">"
 
 
-def _operation(w: _Writer, op: str, a: Sequence[str], dtype: str, lanes: int) -> str:
+def operation(w: Writer, op: str, a: Sequence[str], dtype: str, lanes: int) -> str:
+    """Write one operation of a graph and return the name of its result."""
     t = vector(SCALARS[dtype], lanes)
     bits = vector("i1", lanes)
     if op in _BINARY:
@@ -149,7 +149,7 @@ def _intrinsic(op: str, dtype: str, lanes: int) -> str:
     return f"{_INTRINSIC[op]}.{width}{SUFFIX[dtype]}"
 
 
-def _call_per_lane(w: _Writer, op: str, a: Sequence[str], dtype: str, lanes: int) -> str:
+def _call_per_lane(w: Writer, op: str, a: Sequence[str], dtype: str, lanes: int) -> str:
     """Call the C library's function lane by lane: for what the library itself never uses."""
     scalar, t = SCALARS[dtype], vector(SCALARS[dtype], lanes)
     name = op if dtype == "float64" else op + "f"
@@ -163,7 +163,8 @@ def _call_per_lane(w: _Writer, op: str, a: Sequence[str], dtype: str, lanes: int
     return result
 
 
-def _declarations(graph: Graph, dtype: str, lanes: int) -> list[str]:
+def declared(graph: Graph, dtype: str, lanes: int) -> list[str]:
+    """Return the declarations of the intrinsics and C functions that a graph needs."""
     scalar, t = SCALARS[dtype], vector(SCALARS[dtype], lanes)
     result: list[str] = []
     for op in sorted({op for op, _ in graph.nodes}):
@@ -174,14 +175,13 @@ def _declarations(graph: Graph, dtype: str, lanes: int) -> list[str]:
         elif op in ELEMENTARY:
             name = op if dtype == "float64" else op + "f"
             result.append(f"declare {scalar} @{name}({', '.join([scalar] * count)})")
-    assert not set(CONDITIONS) & set(_INTRINSIC)
     return result
 
 
 # Memory: rows of states to columns of lanes and back ------------------------------------------
 
 
-def _row_pointers(w: _Writer, array: str, scalar: str, lanes: int) -> list[str]:
+def _row_pointers(w: Writer, array: str, scalar: str, lanes: int) -> list[str]:
     pointers: list[str] = []
     for k in range(lanes):
         offset = w.emit(f"mul i64 %row{k}, %s_{array}")
@@ -189,7 +189,7 @@ def _row_pointers(w: _Writer, array: str, scalar: str, lanes: int) -> list[str]:
     return pointers
 
 
-def _load(w: _Writer, array: str, size: int, scalar: str, lanes: int) -> list[str]:
+def _load(w: Writer, array: str, size: int, scalar: str, lanes: int) -> list[str]:
     """Return the numbers of an argument, each a vector over the lanes."""
     rows = _row_pointers(w, array, scalar, lanes)
     t = vector(scalar, lanes)
@@ -215,7 +215,7 @@ def _load(w: _Writer, array: str, size: int, scalar: str, lanes: int) -> list[st
     return [columns[j] for j in range(size)]
 
 
-def _store(w: _Writer, array: str, columns: Sequence[str], scalar: str, lanes: int) -> None:
+def _store(w: Writer, array: str, columns: Sequence[str], scalar: str, lanes: int) -> None:
     """Write vectors over the lanes as rows of states."""
     rows = _row_pointers(w, array, scalar, lanes)
     t, size = vector(scalar, lanes), len(columns)
@@ -245,7 +245,7 @@ def _block_starts(size: int, lanes: int) -> list[int]:
     return starts
 
 
-def _transposed(w: _Writer, rows: list[str], scalar: str, lanes: int) -> list[str]:
+def _transposed(w: Writer, rows: list[str], scalar: str, lanes: int) -> list[str]:
     """Transpose a square block in log2(lanes) rounds of shuffles."""
     t = vector(scalar, lanes)
     step = 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -51,13 +51,18 @@ def trace(
 
 
 def _arrays(returned: Any) -> list[Array]:
-    parts: tuple[Any, ...] = returned if isinstance(returned, tuple) else (returned,)
-    if not parts or not all(is_array(p) or np.isscalar(p) or _is_symbol(p) for p in parts):
-        raise RemoraError(
-            "a function to compile must return an array or a tuple of arrays, "
-            f"not {type(returned).__name__}"
-        )
+    parts = list(returned) if _is_tuple(returned) else [returned]
+    if not parts or not all(
+        is_array(p) or isinstance(p, (int, float, np.number)) or _is_symbol(p) for p in parts
+    ):
+        kind = type(returned).__name__
+        reason = "a function to compile must return an array or a tuple of arrays"
+        raise RemoraError(f"{reason}, not {kind}")
     return [asarray(p) for p in parts]
+
+
+def _is_tuple(x: object) -> TypeGuard[tuple[Any, ...]]:
+    return isinstance(x, tuple)
 
 
 def _is_symbol(x: object) -> bool:

@@ -268,10 +268,8 @@ def _parameter(robot: Robot, name: str) -> tuple[Signature, Change]:
         if shape is None:
             shape = robot.joints[owner].damping.shape
         return Signature(name, shape), lambda r, x: r.replace_joint(owner, **{number: x})
-    raise UnknownName(
-        "parameter", name,
-        (*_OF_BODY, "placement", *(f"BODY.{n}" for n in _OF_BODY), *(f"JOINT.{n}" for n in _OF_JOINT)),
-    )  # fmt: skip
+    of_one = [f"BODY.{n}" for n in _OF_BODY] + [f"JOINT.{n}" for n in _OF_JOINT]
+    raise UnknownName("parameter", name, (*_OF_BODY, "placement", *of_one))
 
 
 def _item(value: Array, i: int) -> Array:

@@ -45,7 +45,7 @@ def solve_decoupled(
 ) -> Solution:
     """Return accelerations, reactions and the forces of prescribed joints."""
     links = moving_links(robot, q, v)
-    maps = joint_maps(robot, q, links, prescribed)
+    maps = joint_maps(robot, q, prescribed)
     R = _rotations(robot, q)
     y, T = saddle.solve(system(robot, q, v, tau, wrenches, prescribed))
 
@@ -102,7 +102,7 @@ def system(
     """Assemble Newton's and Euler's equations and the joints' constraints."""
     refuse_unfit(robot, "decoupled")
     links = moving_links(robot, q, v)
-    maps = joint_maps(robot, q, links, prescribed)
+    maps = joint_maps(robot, q, prescribed)
     R = _rotations(robot, q)
     S12: dict[tuple[int, int], Array] = {}
     B1 = [_known(robot, links, R, i, wrenches) for i in range(len(links))]

@@ -235,7 +235,8 @@ def reaction_wrenches(
     """Return the constraint's wrench [f, τ] on body i through joint i, `(..., nj, 6)`.
 
     In body i's frame, about its origin. It does no work on the joint's freedoms; with the
-    actuation wrench V_act τ_i added it is the whole load on the joint.
+    actuation wrench V_act τ_i added it is the whole load on the joint (of τ_i, a rotor keeps
+    what its own acceleration needs).
 
     Args:
         robot: the robot.
@@ -252,9 +253,10 @@ def reaction_wrenches(
     q, v, vdot, w = _arguments(robot, q, v, vdot, wrenches, "vdot")
     links = moving_links(robot, q, v)
     reactions: list[Array] = []
-    for link, load in zip(links, recursive.joint_loads(robot, links, vdot, w), strict=True):
+    loads = recursive.joint_loads(robot, links, vdot, w)
+    for joint, link, load in zip(robot.joints, links, loads, strict=True):
         force = vector.apply(vector.transpose(link.S), dual_quaternion.swap(load))
-        reactions.append(load - vector.apply(actuation_basis(link.S), force))
+        reactions.append(load - vector.apply(actuation_basis(joint, q), force))
     return with_batch(stack(reactions, axis=-2), batch_shape(q, v, vdot), trailing=2)
 
 

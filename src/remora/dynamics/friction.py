@@ -16,7 +16,7 @@ from remora.model.state import velocity
 
 
 def passive_forces(robot: Robot, v: ArrayLike, slip_speed: ArrayLike = 1e-3) -> Array:
-    """Return -d v - f v/(|v| + s) `(..., nv)`: damping d and dry friction f of every joint.
+    """Return `-d v - f v/(abs(v) + s)`, `(..., nv)`: damping d and dry friction f of each joint.
 
     Dry friction is smoothed: it has half its strength at the slip speed s and all of it well above.
 

@@ -12,7 +12,7 @@ from remora.dynamics.motion import batch_shape, columns
 from remora.errors import ValueRefused
 from remora.model import joints
 from remora.model.robot import Robot
-from remora.model.state import configuration
+from remora.model.state import configuration, velocity
 
 
 def center_of_mass(robot: Robot, q: ArrayLike) -> Array:
@@ -128,18 +128,22 @@ def momentum_matrix(robot: Robot, q: ArrayLike) -> Array:
 
 
 def kinetic_energy(robot: Robot, q: ArrayLike, v: ArrayLike) -> Array:
-    """Return ½ Σ ω_iˢ ∘ (M_i ⋆ ω_iˢ), `(...)`, J [VT18, eq. 31].
+    """Return ½ Σ ω_iˢ ∘ (M_i ⋆ ω_iˢ) and the rotors' share, ½ vᵀ H v, `(...)`, J [VT18, eq. 31].
 
     Args:
         robot: the robot.
         q: configuration, `(..., nq)`.
         v: velocity, `(..., nv)`.
     """
-    xi = twists(robot, q, v)
-    inertias = body_inertias(robot)
-    return asarray(
-        sum(screw.kinetic_energy(M, xi[..., i, :])[..., None] for i, M in enumerate(inertias))
-    )[..., 0]
+    xi, v = twists(robot, q, v), velocity(robot, v)
+    parts = [
+        screw.kinetic_energy(M, xi[..., i, :])[..., None]
+        for i, M in enumerate(body_inertias(robot))
+    ]
+    for joint in robot.joints:
+        own = v[..., joint.v]
+        parts.append(0.5 * vector.dot(joint.rotor_inertia * own, own))
+    return asarray(sum(parts[1:], parts[0]))[..., 0]
 
 
 def potential_energy(robot: Robot, q: ArrayLike) -> Array:

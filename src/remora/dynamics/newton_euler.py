@@ -62,7 +62,7 @@ def solve_maximal(
 ) -> Solution:
     """Return accelerations, reactions and the forces of prescribed joints [VT18, eqs. 57-76]."""
     links = moving_links(robot, q, v)
-    maps = joint_maps(robot, q, links, prescribed)
+    maps = joint_maps(robot, q, prescribed)
     ydot, T = saddle.solve(system(robot, q, v, tau, wrenches, prescribed))
 
     # from the centre of mass, in eight components, to the body frame's origin, in six
@@ -119,13 +119,11 @@ class Maps(NamedTuple):
     L: Array
 
 
-def joint_maps(
-    robot: Robot, q: Array, links: list[Link], prescribed: Mapping[int, Array]
-) -> list[Maps]:
+def joint_maps(robot: Robot, q: Array, prescribed: Mapping[int, Array]) -> list[Maps]:
     """Return V, V_act and L of every joint; a prescribed joint's V holds its freedoms too."""
     result: list[Maps] = []
-    for i, (joint, link) in enumerate(zip(robot.joints, links, strict=True)):
-        V, V_act = joints.reaction_basis(joint, q), joints.actuation_basis(link.S)
+    for i, joint in enumerate(robot.joints):
+        V, V_act = joints.reaction_basis(joint, q), joints.actuation_basis(joint, q)
         L = _swapped(V_act)
         if i in prescribed:
             V = concatenate([V, V_act])
@@ -145,7 +143,7 @@ def system(
     refuse_unfit(robot, "newton_euler")
     C = incidence_matrix(robot)
     links = moving_links(robot, q, v)
-    maps = joint_maps(robot, q, links, prescribed)
+    maps = joint_maps(robot, q, prescribed)
     to_com = [pose.from_translation(body.com) for body in robot.bodies]
     # q_{joint/body}: the joint's frame seen from a body's centre of mass
     seen: dict[tuple[int, int], Array] = {}
@@ -163,12 +161,16 @@ def system(
         dq.pure(vector.apply(maps[j].V_act, tau[..., joint.v]))
         for j, joint in enumerate(robot.joints)
     ]
+    gravity: list[Array] = []  # in each body's axes
+    for link in links:
+        before = asarray(robot.gravity) if link.parent < 0 else gravity[link.parent]
+        gravity.append(vector.apply(vector.transpose(link.X.R), before))
     S12: dict[tuple[int, int], Array] = {}
     S21: dict[tuple[int, int], Array] = {}
     B1: list[Array] = []
     for i in range(len(robot.bodies)):
         b = -dq.cross(omega[i], vector.apply(M[i], dq.swap(omega[i])))
-        b = b + _body_wrench(robot, q, links, i, to_com[i], wrenches)
+        b = b + _body_wrench(robot, gravity[i], i, to_com[i], wrenches)
         for j in negatives(C[:, i]) + positives(C[:, i]):
             sign = 1.0 if C[j, i] == 1 else -1.0
             x = seen[j, i]
@@ -201,24 +203,14 @@ def _joint_rate(link: Link, held: Array | None) -> Array:
 
 
 def _body_wrench(
-    robot: Robot, q: Array, links: list[Link], i: int, to_com: Array, wrenches: Array | None
+    robot: Robot, gravity: Array, i: int, to_com: Array, wrenches: Array | None
 ) -> Array:
     """Return gravity and the external wrench about the centre of mass, `(..., 8)`."""
-    g = asarray(robot.gravity)
-    for j in reversed(_path(links, i)):
-        g = vector.apply(vector.transpose(links[j].X.R), g)
-    weight = asarray(robot.bodies[i].mass)[..., None] * g
+    weight = asarray(robot.bodies[i].mass)[..., None] * gravity
     total = concatenate([weight, np.zeros_like(weight)])
     if wrenches is not None:
         total = total + screw.adjoint_inverse(to_com, wrenches[..., i, :])
     return dq.pure(total)
-
-
-def _path(links: list[Link], i: int) -> list[int]:
-    path = [i]
-    while links[path[-1]].parent >= 0:
-        path.append(links[path[-1]].parent)
-    return path
 
 
 def _eight(V: Array) -> Array:

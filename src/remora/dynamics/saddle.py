@@ -92,14 +92,15 @@ def solve_known(system: Saddle, y: list[Array]) -> list[Array]:
         b - vector.apply(block, known)
         for b, block, known in zip(system.B1, system.S11, y, strict=True)
     ]
+    proximal = {j: (i, block) for (i, j), block in system.S12.items() if i != j}
     T: dict[int, Array] = {}
     for i in reversed(range(len(rest))):
         own = system.S12[i, i]
         back = vector.transpose(own)
         T[i] = linear.solve(back @ own, vector.apply(back, rest[i])[..., None])[..., 0]
-        for (k, j), block in system.S12.items():
-            if j == i and k != i:
-                rest[k] = rest[k] - vector.apply(block, T[i])
+        if i in proximal:
+            k, block = proximal[i]
+            rest[k] = rest[k] - vector.apply(block, T[i])
     return [T[i] for i in range(len(rest))]
 
 

@@ -127,14 +127,17 @@ def reaction_basis(joint: Joint, q: Array) -> Array:
     return kind(joint).reactions(joint, coordinates(joint, q))
 
 
-def actuation_basis(S: Array) -> Array:
+def actuation_basis(joint: Joint, q: Array) -> Array:
     """Return V_act `(..., 6, nv_i)` with SᵀV_actˢ = 1: the wrench of unit generalized forces.
 
-    V_act = (S (SᵀS)⁻¹)ˢ, for a joint about or along z VT18's own [VT18, Table 5].
+    V_act = (S (SᵀS)⁻¹)ˢ, for a joint about or along z VT18's own [VT18, Table 5]. A helical
+    joint is driven by a torque; the thrust that its thread makes of it is a reaction.
     """
-    nv = S.shape[-1]
-    if nv == 0:
+    S = _helical_drive(joint) if joint.kind == "helical" else motion_screws(joint, q)
+    if S.shape[-1] == 0:
         return S
+    if joint.mimic is not None and joint.kind == "helical":
+        S = joint.mimic.ratio * S
     St = vector.transpose(S)
     dual = vector.transpose(linear.solve(St @ S, St))
     return concatenate([dual[..., 3:, :], dual[..., :3, :]], trailing=2)
@@ -231,6 +234,11 @@ def _helical_reactions(joint: Joint, q: Array) -> Array:
     e1, e2, a = plane(joint.axes[0])
     along = [(a, -a * joint.pitch[..., None])]
     return _columns(*_forces(e1, e2), *_torques(e1, e2), *along)
+
+
+def _helical_drive(joint: Joint) -> Array:
+    """Return the turn alone: what the motor of a screw works on."""
+    return _columns((joint.axes[0], _0))
 
 
 def _cylindrical_pose(joint: Joint, q: Array) -> Array:

@@ -1,0 +1,708 @@
+"""`remora bench`: compiled kernels against the libraries installed here, in one run.
+
+The peers, Pinocchio and MuJoCo, are built from the robot's own data, joint by joint, and must give
+the same numbers before they are timed. Timings are interleaved, and the shortest of all rounds
+counts: on a shared machine that is the one least disturbed.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import importlib.metadata
+import math
+import os
+import pickle
+import platform
+import subprocess
+import sys
+import tempfile
+import time
+import timeit
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, Progress, TextColumn
+from rich.table import Table
+
+from remora.algebra import pose, quaternion
+from remora.algebra.namespace import Array
+from remora.compile import cpu
+from remora.compile.kernel import Kernel
+from remora.dynamics.compiled import FUNCTIONS, compile_function
+from remora.errors import RemoraError, ValueRefused
+from remora.model.build import Builder
+from remora.model.layouts import Layout, mujoco_layout, pinocchio_layout
+from remora.model.load import load
+from remora.model.robot import Body, Joint, Robot
+from remora.model.state import random_state
+
+#: What is timed, and what its numbers are called in the tables.
+TIMED = {
+    "forward_dynamics": "forward dynamics",
+    "inverse_dynamics": "inverse dynamics",
+    "mass_matrix": "mass matrix",
+    "jacobian": "Jacobian",
+}
+SLOT = 0.01  # s, of one case in one round
+
+
+@dataclass(frozen=True)
+class Case:
+    """One thing to time.
+
+    Attributes:
+        function: key of TIMED.
+        library: whose.
+        call: what is called there.
+        states: how many evaluations one call makes.
+        threads: how many threads it uses.
+        dtype: its numbers.
+        run: the callable.
+        arguments: what it is called with.
+        deviation: from Remora's NumPy reference, relative; NaN where it was not compared.
+    """
+
+    function: str
+    library: str
+    call: str
+    states: int
+    threads: int
+    dtype: str
+    run: Callable[..., Any]
+    arguments: tuple[Any, ...]
+    deviation: float = math.nan
+
+    @property
+    def way(self) -> tuple[bool, int]:
+        """Cases of the same way are compared: one state or a batch, on how many threads."""
+        return self.states > 1, self.threads
+
+
+@dataclass(frozen=True)
+class Result:
+    """A case and the shortest time of one evaluation, in seconds."""
+
+    case: Case
+    seconds: float
+
+
+@dataclass(frozen=True)
+class States:
+    """A batch of states of a robot, and the first of them alone; x is tau or vdot."""
+
+    q: Array
+    v: Array
+    x: Array
+
+    def arguments(self, function: str, alone: bool = False) -> tuple[Array, ...]:
+        """Return what a function takes, as contiguous arrays."""
+        count = {"forward_dynamics": 3, "inverse_dynamics": 3}.get(function, 1)
+        chosen = (self.q, self.v, self.x)[:count]
+        return tuple(np.ascontiguousarray(a[0] if alone else a) for a in chosen)
+
+
+def random_states(robot: Robot, n: int) -> States:
+    """Return n random states with random forces (or accelerations)."""
+    q, v = random_state(robot, 0, (n,))
+    return States(q, v, np.random.default_rng(1).normal(size=(n, robot.nv)))
+
+
+# Remora ------------------------------------------------------------------------------------------
+
+
+def kernel_of(robot: Robot, function: str, dtype: str = "float64") -> Kernel:
+    """Return the kernel of a function of TIMED; the Jacobian's is that of the last body."""
+    fixed = {"target": robot.bodies[-1].name} if function == "jacobian" else None
+    return compile_function(FUNCTIONS[function], robot, dtype, fixed=fixed)
+
+
+def remora_cases(
+    robot: Robot, function: str, states: States, threads: Sequence[int], dtype: str = "float64"
+) -> Iterator[Case]:
+    """Yield the compiled function: one call, NumPy in and out, and the batch."""
+    kernel = kernel_of(robot, function, dtype)
+    n = len(states.q)
+    alone = tuple(a.astype(dtype) for a in states.arguments(function, alone=True))
+    many = tuple(a.astype(dtype) for a in states.arguments(function))
+    error = relative(kernel(*alone), reference(robot, function, states))
+    yield Case(function, "Remora", "kernel(...)", 1, 1, dtype, kernel, alone, error)
+    out = np.empty((n, *kernel.outputs[0].shape), dtype)
+    for count in threads:
+
+        def batch(*arrays: Array, count: int = count) -> Array:
+            return kernel(*arrays, out=out, threads=count)
+
+        yield Case(function, "Remora", "kernel(batch)", n, count, dtype, batch, many, error)
+
+
+def reference(robot: Robot, function: str, states: States) -> Array:
+    """Return what the uncompiled function gives for the first state."""
+    extra = {"target": robot.bodies[-1].name} if function == "jacobian" else {}
+    return FUNCTIONS[function](robot, *states.arguments(function, alone=True), **extra)
+
+
+def relative(value: Array, wanted: Array) -> float:
+    """Return the largest difference over the largest number."""
+    return float(np.max(np.abs(value - wanted)) / np.max(np.abs(wanted)))
+
+
+# Pinocchio ---------------------------------------------------------------------------------------
+
+
+class Pinocchio:
+    """The robot in Pinocchio, and its calls; ImportError where Pinocchio is missing."""
+
+    name = "Pinocchio"
+
+    def __init__(self, robot: Robot, threads: int) -> None:
+        """Build the model from the robot's data."""
+        self.pin: Any = importlib.import_module("pinocchio")
+        self.robot = robot
+        self.model, self.last = _pinocchio_model(self.pin, robot)
+        self.data = self.model.createData()
+        self.pool = self.pin.ModelPool(self.model, threads)
+        self.layout = pinocchio_layout(robot, self.model)
+
+    def cases(self, function: str, states: States, threads: Sequence[int]) -> Iterator[Case]:
+        """Yield the Python call and, where there is one, the C++ loop over a batch."""
+        pin, model, data = self.pin, self.model, self.data
+        single = {
+            "forward_dynamics": ("pin.aba", pin.aba, ()),
+            "inverse_dynamics": ("pin.rnea", pin.rnea, ()),
+            "mass_matrix": ("pin.crba", pin.crba, ()),
+            "jacobian": ("pin.computeJointJacobian", pin.computeJointJacobian, (self.last,)),
+        }
+        many = {
+            "forward_dynamics": ("pin.abaInParallel", pin.abaInParallel),
+            "inverse_dynamics": ("pin.rneaInParallel", pin.rneaInParallel),
+        }
+        there = converted(self.layout, function, states)
+        alone = tuple(np.ascontiguousarray(a[0]) for a in there)
+        call, run, extra = single[function]
+        arguments = (model, data, *alone, *extra)
+        error = self._deviation(function, states, run(*arguments))
+        yield Case(function, self.name, call, 1, 1, "float64", run, arguments, error)
+        if function in many:
+            call, run = many[function]
+            columns = [np.asfortranarray(a.T) for a in there]  # a state a column, as it wants them
+            out = np.zeros((model.nv, len(states.q)), order="F")
+            for count in threads:
+                arguments = (count, self.pool, *columns, out)
+                run(*arguments)
+                error = self._deviation(function, states, out[:, 0])
+                yield Case(
+                    function, self.name, call, len(states.q), count, "float64", run, arguments, error
+                )  # fmt: skip
+
+    def _deviation(self, function: str, states: States, value: Array) -> float:
+        if function == "mass_matrix":  # only the upper triangle is computed
+            value = np.triu(value) + np.triu(value, 1).T
+        if function == "jacobian":  # its twists have the velocity first
+            value = value[[3, 4, 5, 0, 1, 2]]
+        return deviation(self.robot, self.layout, function, states, value)
+
+
+def converted(layout: Layout, function: str, states: States) -> tuple[Array, ...]:
+    """Return the batch in another library's layout: q, v and tau or vdot."""
+    q, v, x = states.q, states.v, states.x
+    moved = (layout.q_to(q), layout.v_to(q, v))
+    if function == "forward_dynamics":
+        return (*moved, layout.tau_to(q, x))
+    if function == "inverse_dynamics":
+        return (*moved, layout.vdot_to(q, v, x))
+    return moved[:1]
+
+
+def deviation(robot: Robot, layout: Layout, function: str, states: States, value: Array) -> float:
+    """Return how far a peer's result for the first state is from Remora's reference.
+
+    Matrices are compared by what they do to the velocity: v·H v, J v.
+    """
+    q, v = states.q[0], states.v[0]
+    wanted = reference(robot, function, states)
+    there = layout.v_to(q, v)
+    if function == "forward_dynamics":
+        return relative(layout.vdot_from(q, v, value), wanted)
+    if function == "inverse_dynamics":
+        return relative(layout.tau_from(q, value), wanted)
+    if function == "mass_matrix":
+        return relative(there @ value @ there, v @ wanted @ v)
+    return relative(value @ there, wanted @ v)
+
+
+def _pinocchio_model(pin: Any, robot: Robot) -> tuple[Any, int]:
+    """Return the model and the number of the last body's joint.
+
+    Rotations about a coordinate axis get the joint made for that axis, as Pinocchio's own reader
+    of URDF does: they are faster.
+    """
+    model = pin.Model()
+    model.gravity = pin.Motion(np.array(robot.gravity), np.zeros(3))
+    ids: list[int] = []
+    for body, joint in zip(robot.bodies, robot.joints, strict=True):
+        if joint.kind not in _PINOCCHIO or joint.mimic is not None or np.any(joint.rotor_inertia):
+            raise RemoraError(f"this benchmark has no {joint.kind} joint ({joint.name}) for it")
+        parent = 0 if joint.parent < 0 else ids[joint.parent]
+        there = _PINOCCHIO[joint.kind](pin, joint)
+        i = model.addJoint(parent, there, _se3(pin, joint.placement), joint.name)
+        model.appendBodyToJoint(i, _inertia(pin, body), pin.SE3.Identity())
+        ids.append(i)
+    return model, ids[-1]
+
+
+def _turning(pin: Any, joint: Joint) -> Any:
+    axis = joint.axes[0].tolist()
+    aligned = {(1, 0, 0): "JointModelRX", (0, 1, 0): "JointModelRY", (0, 0, 1): "JointModelRZ"}
+    name = aligned.get(tuple(axis))
+    return getattr(pin, name)() if name else pin.JointModelRevoluteUnaligned(np.array(axis))
+
+
+_PINOCCHIO: dict[str, Callable[[Any, Joint], Any]] = {
+    "revolute": _turning,
+    "prismatic": lambda pin, j: pin.JointModelPrismaticUnaligned(np.array(j.axes[0])),
+    "helical": lambda pin, j: pin.JointModelHelicalUnaligned(np.array(j.axes[0]), float(j.pitch)),
+    "cartesian": lambda pin, j: pin.JointModelTranslation(),
+    "spherical": lambda pin, j: pin.JointModelSpherical(),
+    "free": lambda pin, j: pin.JointModelFreeFlyer(),
+}
+
+
+def _inertia(pin: Any, body: Body) -> Any:
+    return pin.Inertia(float(body.mass), np.array(body.com), np.array(body.inertia))
+
+
+def _se3(pin: Any, x: Array) -> Any:
+    return pin.SE3(pose.to_rotation_matrix(x), pose.translation(x))
+
+
+# MuJoCo ------------------------------------------------------------------------------------------
+
+
+class MuJoCo:
+    """The robot in MuJoCo, without shapes, contacts, limits or sensors, and its calls."""
+
+    name = "MuJoCo"
+
+    def __init__(self, robot: Robot, threads: int) -> None:
+        """Build the model from the robot's data."""
+        self.mujoco: Any = importlib.import_module("mujoco")
+        self.rollout: Any = importlib.import_module("mujoco.rollout")
+        self.robot = robot
+        self.model = self.mujoco.MjModel.from_xml_string(_mjcf(robot))
+        self.data = [self.mujoco.MjData(self.model) for _ in range(threads)]
+        self.layout = mujoco_layout(robot, self.model)
+
+    def cases(self, function: str, states: States, threads: Sequence[int]) -> Iterator[Case]:
+        """Yield the Python call (state set, result copied) and for motion the step of a batch."""
+        call, run = getattr(self, f"_{function}")()
+        there = converted(self.layout, function, states)
+        alone = tuple(np.ascontiguousarray(a[0]) for a in there)
+        value = run(*alone)
+        if function == "jacobian":  # world axes, as it gives them
+            q = states.q[:1]
+            R = pose.to_rotation_matrix(FUNCTIONS["poses"](self.robot, q)[0, -1])
+            value = np.concatenate([R.T @ value[:3], R.T @ value[3:]])
+        error = deviation(self.robot, self.layout, function, states, value)
+        yield Case(function, self.name, call, 1, 1, "float64", run, alone, error)
+        if function == "forward_dynamics":
+            for count in threads:
+                step, arguments = self._steps(there, count)
+                yield Case(
+                    function, self.name, "rollout, one mj_step", len(states.q), count, "float64",
+                    step, arguments,
+                )  # fmt: skip
+
+    def _forward_dynamics(self) -> tuple[str, Callable[..., Array]]:
+        model, data, forward = self.model, self.data[0], self.mujoco.mj_forward
+        qpos, qvel, applied, qacc = data.qpos, data.qvel, data.qfrc_applied, data.qacc
+
+        def run(q: Array, v: Array, tau: Array) -> Array:
+            qpos[:] = q
+            qvel[:] = v
+            applied[:] = tau
+            forward(model, data)
+            return qacc.copy()
+
+        return "mj_forward", run
+
+    def _inverse_dynamics(self) -> tuple[str, Callable[..., Array]]:
+        model, data, inverse = self.model, self.data[0], self.mujoco.mj_inverse
+        qpos, qvel, qacc, result = data.qpos, data.qvel, data.qacc, data.qfrc_inverse
+
+        def run(q: Array, v: Array, vdot: Array) -> Array:
+            qpos[:] = q
+            qvel[:] = v
+            qacc[:] = vdot
+            inverse(model, data)
+            return result.copy()
+
+        return "mj_inverse", run
+
+    def _mass_matrix(self) -> tuple[str, Callable[..., Array]]:
+        model, data, lib = self.model, self.data[0], self.mujoco
+        qpos, nv = data.qpos, int(self.model.nv)
+
+        def run(q: Array) -> Array:
+            qpos[:] = q
+            lib.mj_kinematics(model, data)
+            lib.mj_comPos(model, data)
+            lib.mj_crb(model, data)
+            M = np.empty((nv, nv))
+            lib.mj_fullM(model, data, M)
+            return M
+
+        return "mj_crb, mj_fullM", run
+
+    def _jacobian(self) -> tuple[str, Callable[..., Array]]:
+        model, data, lib = self.model, self.data[0], self.mujoco
+        qpos, nv = data.qpos, int(self.model.nv)
+        body = int(model.body(self.robot.bodies[-1].name).id)
+
+        def run(q: Array) -> Array:
+            qpos[:] = q
+            lib.mj_kinematics(model, data)
+            lib.mj_comPos(model, data)
+            J = np.empty((6, nv))
+            lib.mj_jacBody(model, data, J[3:], J[:3], body)
+            return J
+
+        return "mj_jacBody", run
+
+    def _steps(self, there: tuple[Array, ...], count: int) -> tuple[Callable[..., Any], Any]:
+        q, v, tau = there
+        n, size = len(q), 1 + q.shape[1] + v.shape[1]
+        start = np.concatenate([np.zeros((n, 1)), q, v], axis=1)
+        forces = np.ascontiguousarray(tau[:, None, :])
+        out, sensors = np.empty((n, 1, size)), np.empty((n, 1, 0))
+        spec = int(self.mujoco.mjtState.mjSTATE_QFRC_APPLIED)
+        pool = self.rollout.Rollout(nthread=count if count > 1 else 0)
+        data = self.data[: max(1, count)]
+
+        def run(start: Array, forces: Array) -> Any:
+            return pool.rollout(
+                self.model, data, start, forces, control_spec=spec, nstep=1, state=out,
+                sensordata=sensors,
+            )  # fmt: skip
+
+        return run, (start, forces)
+
+
+def _mjcf(robot: Robot) -> str:
+    """Return the robot as MJCF text, one joint per degree of freedom."""
+
+    def numbers(values: Any) -> str:
+        return " ".join(repr(float(x)) for x in np.ravel(values))
+
+    def element(i: int) -> str:
+        body, joint = robot.bodies[i], robot.joints[i]
+        if joint.kind not in _MUJOCO or joint.mimic is not None or np.any(joint.rotor_inertia):
+            raise RemoraError(f"this benchmark has no {joint.kind} joint ({joint.name}) for it")
+        kind, x, I = _MUJOCO[joint.kind], joint.placement, body.inertia
+        axis = f' axis="{numbers(joint.axes[0])}"' if len(joint.axes) else ""
+        full = numbers([I[0, 0], I[1, 1], I[2, 2], I[0, 1], I[0, 2], I[1, 2]])
+        inside = f'<joint type="{kind}"{axis}/><inertial pos="{numbers(body.com)}" '
+        inside += f'mass="{numbers(body.mass)}" fullinertia="{full}"/>'
+        inside += "".join(element(k) for k, j in enumerate(robot.joints) if j.parent == i)
+        at = f'pos="{numbers(pose.translation(x))}" quat="{numbers(quaternion.normalize(x[:4]))}"'
+        return f'<body name="{body.name}" {at}>{inside}</body>'
+
+    flags = ("constraint", "contact", "limit", "sensor", "actuation", "eulerdamp")
+    off = " ".join(f'{flag}="disable"' for flag in flags)
+    roots = "".join(element(k) for k, j in enumerate(robot.joints) if j.parent < 0)
+    return (
+        f'<mujoco><compiler angle="radian" autolimits="false"/>'
+        f'<option gravity="{numbers(robot.gravity)}"><flag {off}/></option>'
+        f"<worldbody>{roots}</worldbody></mujoco>"
+    )
+
+
+_MUJOCO = {"revolute": "hinge", "prismatic": "slide", "spherical": "ball", "free": "free"}
+
+PEERS = (Pinocchio, MuJoCo)
+
+
+# Timing ------------------------------------------------------------------------------------------
+
+
+def measure(
+    cases: Sequence[Case], seconds: float, tick: Callable[[], object] = lambda: None
+) -> list[Result]:
+    """Time all cases in turn, again and again, and keep the shortest time of each.
+
+    Args:
+        cases: what to time.
+        seconds: how long to spend on all of it, about; at least three rounds are made.
+        tick: called after each round.
+    """
+    timers: list[tuple[timeit.Timer, int]] = []
+    for case in cases:
+        names = [f"a{k}" for k in range(len(case.arguments))]
+        scope = dict(zip(names, case.arguments, strict=True)) | {"f": case.run}
+        timer = timeit.Timer(f"f({', '.join(names)})", globals=scope)
+        timer.timeit(1)  # wakes caches, thread pools and compilers
+        loops = max(1, min(100_000, int(SLOT / max(timer.timeit(1), 1e-7))))
+        timers.append((timer, loops))
+    best = [math.inf] * len(cases)
+    end, rounds = time.perf_counter() + seconds, 0
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        while rounds < 3 or time.perf_counter() < end:
+            for k, (timer, loops) in enumerate(timers):
+                best[k] = min(best[k], timer.timeit(loops) / loops / cases[k].states)
+            rounds += 1
+            tick()
+    finally:
+        if collecting:
+            gc.enable()
+    return [Result(case, t) for case, t in zip(cases, best, strict=True)]
+
+
+_FRESH = """
+import os, pickle, sys, time
+from remora.cli.bench import kernel_of
+robot = pickle.load(sys.stdin.buffer)
+start = time.perf_counter()
+kernel_of(robot, {function!r})
+print(time.perf_counter() - start)
+"""
+
+
+def compile_times(
+    robot: Robot, function: str = "forward_dynamics", repeats: int = 2
+) -> tuple[float, float]:
+    """Return the seconds from robot to kernel, first and from the cache, each in a new process."""
+    first: list[float] = []
+    again: list[float] = []
+    for _ in range(repeats):
+        with tempfile.TemporaryDirectory() as folder:
+            for times in (first, again, again):
+                done = subprocess.run(
+                    [sys.executable, "-c", _FRESH.format(function=function)],
+                    input=pickle.dumps(robot), capture_output=True, check=True,
+                    env={**os.environ, "REMORA_CACHE": folder},
+                )  # fmt: skip
+                times.append(float(done.stdout))
+    return min(first), min(again)
+
+
+# Robots ------------------------------------------------------------------------------------------
+
+
+def chain(joints: int) -> Robot:
+    """Return a free base with a chain of revolute joints in turn about y and z: a snake."""
+    builder = Builder(f"chain of {joints} joints")
+    builder.body("bus", 400.0, (0.05, 0.0, 0.02), (60.0, 70.0, 80.0))
+    for k in range(joints):
+        parent, here = ("bus" if k == 0 else f"link_{k}"), f"link_{k + 1}"
+        builder.body(here, 5.0, (0.2, 0.01, -0.02), (0.02, 0.08, 0.09))
+        builder.joint(
+            f"joint_{k + 1}", "revolute", parent, here,
+            xyz=(0.8 if k == 0 else 0.4, 0.0, 0.0), axis=(0, 1, 0) if k % 2 else (0, 0, 1),
+        )  # fmt: skip
+    return builder.build()
+
+
+# The machine -------------------------------------------------------------------------------------
+
+
+def machine() -> dict[str, Any]:
+    """Return what the numbers were measured on: processor, vector lanes, versions."""
+    host = cpu.host()
+    names = ("remora", "numpy", "llvmlite", "casadi", "pin", "mujoco-core", "mujoco")
+    versions = {name: v for name in names if (v := installed(name)) is not None}
+    return {
+        "processor": _processor(),
+        "llvm_name": host.cpu,
+        "cores": os.cpu_count(),
+        "lanes_float64": host.lanes("float64"),
+        "system": f"{platform.system()} {platform.machine()}",
+        "python": platform.python_version(),
+        "versions": versions,
+    }
+
+
+def installed(package: str) -> str | None:
+    """Return the version of a package, or None."""
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        lines = []
+    named = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return named[0] if named else platform.processor() or platform.machine()
+
+
+def described(about: dict[str, Any]) -> str:
+    """Return the machine in one line."""
+    versions = ", ".join(f"{name} {version}" for name, version in about["versions"].items())
+    return (
+        f"{about['processor']} ({about['llvm_name']}), {about['cores']} cores, "
+        f"{about['lanes_float64']} lanes of float64; Python {about['python']}, {versions}"
+    )
+
+
+# The table ---------------------------------------------------------------------------------------
+
+
+def print_results(title: str, results: Sequence[Result], console: Console) -> None:
+    """Print a table: a row a case, with the ratio to Remora's time in the same way."""
+    table = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
+    for name in ("", "threads", "library", "call", "µs", "Remora is"):
+        number = name in ("threads", "µs", "Remora is")
+        table.add_column(name, justify="right" if number else "left", no_wrap=True)
+    for label, rows in grouped(results):
+        for k, (result, ratio) in enumerate(rows):
+            case = result.case
+            library = case.library + ("" if case.dtype == "float64" else f", {case.dtype}")
+            table.add_row(
+                label if k == 0 else "", str(case.threads), library, case.call,
+                f"{1e6 * result.seconds:.3g}", "" if ratio is None else f"{ratio:.3g}x",
+            )  # fmt: skip
+        table.add_section()
+    console.print(table)
+
+
+def grouped(results: Sequence[Result]) -> Iterator[tuple[str, list[tuple[Result, float | None]]]]:
+    """Yield each function and way with its results and how many times faster Remora is.
+
+    A batch is compared with the peer's call for one state where the peer has no loop of its own.
+    """
+    for function, label in TIMED.items():
+        of = [r for r in results if r.case.function == function]
+        for way in sorted({r.case.way for r in of}):
+            own = [r for r in of if r.case.way == way]
+            ours = [r for r in own if r.case.library == "Remora" and r.case.dtype == "float64"]
+            if not ours:
+                continue
+            others = [r for r in own if r.case.library != "Remora"]
+            if way[0]:
+                with_loop = {r.case.library for r in others}
+                others += [
+                    r for r in of if r.case.states == 1 and r.case.library not in with_loop
+                    and r.case.library != "Remora"
+                ]  # fmt: skip
+            rows: list[tuple[Result, float | None]] = [
+                (r, None) for r in own if r.case.library == "Remora"
+            ]
+            rows += [(r, r.seconds / ours[0].seconds) for r in others]
+            yield f"{label}, {f'batch of {ours[0].case.states}' if way[0] else 'one call'}", rows
+
+
+# The command -------------------------------------------------------------------------------------
+
+
+def bench(
+    robot: Annotated[
+        str, typer.Argument(help="A robot file (.urdf, .xml, .yaml) or a bundled robot's name.")
+    ] = "servicer",
+    batch: Annotated[int, typer.Option(help="States in a batch.")] = 4096,
+    threads: Annotated[
+        int, typer.Option(help="Threads for the batch, beside one; 0: one per processor.")
+    ] = 0,
+    seconds: Annotated[float, typer.Option(help="How long to measure, about.")] = 10.0,
+    growth: Annotated[
+        bool, typer.Option(help="Also measure chains of 7 to 56 joints (compiles for a while).")
+    ] = True,
+) -> None:
+    """Measure the compiled functions on this machine, beside Pinocchio and MuJoCo if installed.
+
+    Times are per evaluation, in microseconds, 64-bit; the last column says how many times longer
+    the other library takes. Close other programs, and give it more seconds for steadier numbers.
+
+    Example: remora bench servicer --threads 2 --seconds 20
+    """
+    if batch < 2:
+        raise ValueRefused(f"--batch {batch}: a batch has at least 2 states")
+    if threads < 0 or seconds <= 0 or not math.isfinite(seconds):
+        raise ValueRefused("--threads must be 0 or more, --seconds more than 0")
+    loaded = load(robot)
+    console = Console(highlight=False, emoji=False)
+    console.print(escape(described(machine())))
+    counts = sorted({1, threads or os.cpu_count() or 1})
+    states = random_states(loaded, batch)
+    bar = Progress(TextColumn("{task.description}"), BarColumn(), console=Console(stderr=True))
+    with bar as progress:
+        results, missing = _measured(loaded, states, counts, seconds, progress)
+        first, again = _timed_compile(loaded, progress)
+        sizes = (7, 14, 28, 56) if growth else ()
+        steps = [_per_body(n, seconds / 10, progress) for n in sizes]
+    title = f"{loaded.name}: {len(loaded.bodies)} bodies, nv = {loaded.nv}, float64"
+    print_results(escape(title), results, console)
+    for line in missing:
+        console.print(f"[yellow]not compared:[/] {escape(line)}")
+    console.print(
+        f"\nfrom robot to machine code (forward dynamics): first {first:.2f} s, "
+        f"from the cache {1e3 * again:.1f} ms"
+    )
+    if steps:
+        console.print("growth with bodies (forward dynamics, batch of 4096, one thread):")
+        for n, t in zip(sizes, steps, strict=True):
+            console.print(
+                f"  {n:2} joints and a base  {1e6 * t:6.3f} µs, {1e9 * t / (n + 1):5.1f} ns per body"
+            )
+
+
+def _measured(
+    robot: Robot, states: States, threads: Sequence[int], seconds: float, progress: Progress
+) -> tuple[list[Result], list[str]]:
+    """Return the results of Remora and of every peer there is, and why others are missing."""
+    peers, missing = present(robot, max(threads))
+    results: list[Result] = []
+    for function, label in TIMED.items():
+        task = progress.add_task(f"{label}: compiling", total=None)
+        cases = list(remora_cases(robot, function, states, threads))
+        for peer in peers:
+            cases += peer.cases(function, states, threads)
+        progress.update(task, description=f"{label}: measuring")
+        results += measure(cases, seconds / len(TIMED))
+        progress.update(task, description=label, total=1, completed=1)
+    for r in results:
+        if r.case.deviation > 1e-8:
+            missing.append(
+                f"{r.case.library} {r.case.call} differs from Remora by {r.case.deviation:.1e}"
+            )
+    return results, missing
+
+
+def present(robot: Robot, threads: int) -> tuple[list[Pinocchio | MuJoCo], list[str]]:
+    """Return the peers that are installed and know the robot's joints, and why others are not."""
+    peers: list[Pinocchio | MuJoCo] = []
+    missing: list[str] = []
+    for kind, package in zip(PEERS, ("pin", "mujoco-core"), strict=True):
+        try:
+            peers.append(kind(robot, threads))
+        except ImportError:
+            missing.append(f"{kind.name} is not installed (pip install {package})")
+        except RemoraError as error:
+            missing.append(f"{kind.name}: {error}")
+    return peers, missing
+
+
+def _timed_compile(robot: Robot, progress: Progress) -> tuple[float, float]:
+    task = progress.add_task("from robot to machine code", total=None)
+    times = compile_times(robot, repeats=1)
+    progress.update(task, total=1, completed=1)
+    return times
+
+
+def _per_body(joints: int, seconds: float, progress: Progress) -> float:
+    task = progress.add_task(f"chain of {joints} joints", total=None)
+    robot = chain(joints)
+    cases = list(remora_cases(robot, "forward_dynamics", random_states(robot, 4096), (1,)))
+    (result,) = measure([case for case in cases if case.states > 1], seconds)
+    progress.update(task, total=1, completed=1)
+    return result.seconds

@@ -1,0 +1,138 @@
+"""`remora compile`: a function of a robot as machine code, as C or as an object file."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+
+from remora.compile import cache
+from remora.compile.kernel import DTYPES, Kernel
+from remora.dynamics.compiled import FUNCTIONS, compile_function
+from remora.errors import RemoraError, UnknownName, ValueRefused
+from remora.model.load import load
+from remora.model.robot import Robot
+
+TARGETS = ("cpu", "c", "object")
+#: How operations are counted in the output; others by their own names.
+_KINDS = {"add": "additions", "sub": "additions", "mul": "multiplications", "div": "divisions"}
+
+
+def compile(
+    robot: Annotated[
+        str, typer.Argument(help="A robot file (.urdf, .xml, .yaml) or a bundled robot's name.")
+    ],
+    function: Annotated[
+        str, typer.Option(help="A function of the library; a wrong name lists those there are.")
+    ] = "forward_dynamics",
+    target: Annotated[
+        str,
+        typer.Option(
+            help="cpu: machine code for this computer, kept in the cache. c: C99 source and a "
+            "header. object: an object file for another processor, see --triple."
+        ),
+    ] = "cpu",
+    triple: Annotated[
+        str | None,
+        typer.Option(help="The processor of an object file, as LLVM names it: riscv64-linux-gnu."),
+    ] = None,
+    dtype: Annotated[str, typer.Option(help="float64 or float32.")] = "float64",
+    frame: Annotated[
+        str | None,
+        typer.Option(help="The body or frame that functions such as jacobian are about."),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for the files of c and object; made if missing.")
+    ] = None,
+) -> None:
+    """Turn a function of a robot into machine code, C or an object file.
+
+    The robot's numbers are compiled in. No compiler is needed on this computer.
+
+    remora compile servicer                             for this computer: fills the cache
+
+    remora compile servicer --function jacobian --frame tool
+
+    remora compile servicer --target c --out build      C99, a header and a test program
+
+    remora compile servicer --target object --triple riscv64-linux-gnu --out build
+    """
+    _check(function, target, triple, dtype, out)
+    loaded = load(robot)
+    fixed = _fixed(loaded, function, frame)
+    start = time.perf_counter()
+    kernel = compile_function(FUNCTIONS[function], loaded, dtype, fixed=fixed)
+    elapsed = time.perf_counter() - start
+    console = Console(highlight=False, emoji=False, soft_wrap=True)
+    if target == "cpu":
+        console.print(escape(repr(kernel)))
+        console.print(f"operations: {_operations(kernel)}")
+        console.print(f"ready in {elapsed:.3f} s; kept in {escape(str(cache.folder()))}")
+        return
+    folder = out or Path.cwd()
+    try:
+        if target == "c":
+            written = kernel.save_c(folder)
+        else:
+            written = kernel.save_object(folder, triple)
+    except OSError as error:
+        raise RemoraError(f"cannot write to {str(folder)!r}: {error.strerror}") from None
+    console.print(f"operations: {_operations(kernel)}")
+    for path in _paths(written):
+        console.print(escape(str(path)))
+
+
+def _check(function: str, target: str, triple: str | None, dtype: str, out: Path | None) -> None:
+    """Refuse what cannot be, before anything is loaded or compiled."""
+    for what, name, known in (
+        ("function to compile", function, FUNCTIONS),
+        ("target", target, TARGETS),
+        ("dtype of a kernel", dtype, DTYPES),
+    ):
+        if name not in known:
+            raise UnknownName(what, name, known)
+    if target == "object" and triple is None:
+        raise ValueRefused(
+            "--target object needs --triple, the processor: riscv64-linux-gnu, armv7r-none-eabi, "
+            "sparc-none-elf, powerpc-none-eabi, ..."
+        )
+    if target != "object" and triple is not None:
+        raise ValueRefused(f"--triple {triple} goes with --target object, not {target}")
+    if target == "cpu" and out is not None:
+        raise ValueRefused("--out goes with --target c or object; cpu fills the cache")
+
+
+def _fixed(robot: Robot, function: str, frame: str | None) -> dict[str, Any]:
+    """Return the frame as the function's parameter, checked against the robot."""
+    import inspect
+
+    wants = "target" in inspect.signature(FUNCTIONS[function]).parameters
+    known = (*robot.bodies.names, *robot.frames.names)
+    if not wants and frame is not None:
+        raise ValueRefused(f"{function} is not about a frame: leave out --frame {frame}")
+    if not wants:
+        return {}
+    if frame is None:
+        raise ValueRefused(f"{function} needs --frame, one of {', '.join(known)}")
+    if frame not in known:
+        raise UnknownName(f"body or frame of {robot.name}", frame, known)
+    return {"target": frame}
+
+
+def _operations(kernel: Kernel) -> str:
+    """Return how many operations of each kind, most frequent first."""
+    counts: dict[str, int] = {}
+    for op, n in kernel.graph.count().items():
+        kind = _KINDS.get(op, op)
+        counts[kind] = counts.get(kind, 0) + n
+    ordered = sorted(counts.items(), key=lambda item: -item[1])
+    listed = ", ".join(f"{n:,} {kind}" for kind, n in ordered)
+    return f"{sum(counts.values()):,} ({listed})"
+
+
+def _paths(written: Any) -> list[Path]:
+    return [written] if isinstance(written, (str, Path)) else list(written)
