@@ -21,9 +21,10 @@ from rich.table import Table
 
 import remora as rm
 from remora.cli import bench
-from remora.cli.bench import TIMED
+from remora.cli.bench import TIMED, Case
 
 SIZES = (7, 14, 28, 56)
+BATCH = 4096
 
 
 def compile_rows(repeats: int, console: Console) -> list[dict[str, Any]]:
@@ -40,35 +41,33 @@ def compile_rows(repeats: int, console: Console) -> list[dict[str, Any]]:
 
 def growth_rows(seconds: float, repeats: int, console: Console) -> list[dict[str, Any]]:
     chains = [bench.chain(n) for n in SIZES]
-    cases = []
+    cases: list[Case] = []
+    places: list[tuple[int, str]] = []  # row and library of each case
     with console.status("compiling chains"):
-        for robot in chains:
-            states = bench.random_states(robot, 4096)
-            ours = bench.remora_cases(robot, "forward_dynamics", states, (1,))
-            cases += [case for case in ours if case.states > 1]
+        for k, robot in enumerate(chains):
+            states = bench.random_states(robot, BATCH)
+            both = list(bench.remora_cases(robot, "forward_dynamics", states, (1,)))
             for peer in bench.present(robot, 1)[0]:
                 if peer.name == "Pinocchio":
-                    theirs = peer.cases("forward_dynamics", states, (1,))
-                    cases += [case for case in theirs if case.states > 1]
+                    both += peer.cases("forward_dynamics", states, (1,))
+            both = [case for case in both if case.states > 1]
+            cases += both
+            places += [(k, case.library) for case in both]
         times = [bench.compile_times(robot, repeats=repeats) for robot in chains]
-    with console.status("measuring"):
-        results = bench.measure(cases, seconds)
     rows: list[dict[str, Any]] = []
     for n, robot, (first, again) in zip(SIZES, chains, times, strict=True):
-        nv = robot.nv
-        row: dict[str, Any] = {
-            "joints": n, "bodies": n + 1, "nv": nv, "first_s": round(first, 4),
-            "cached_ms": round(1e3 * again, 2),
-            "operations": sum(bench.kernel_of(robot, "forward_dynamics").graph.count().values()),
-        }  # fmt: skip
-        for r in results:
-            if len(r.case.arguments[-1].T) == nv or (
-                r.case.library == "Pinocchio" and len(r.case.arguments[-1]) == nv
-            ):
-                row[f"{r.case.library}_us"] = float(f"{1e6 * r.seconds:.4g}")
-        row["ns_per_body"] = float(f"{1e3 * row['Remora_us'] / (n + 1):.4g}")
-        row["operations_per_body"] = float(f"{row['operations'] / (n + 1):.4g}")
-        rows.append(row)
+        count = sum(bench.kernel_of(robot, "forward_dynamics").graph.count().values())
+        rows.append({
+            "joints": n, "bodies": n + 1, "nv": robot.nv, "first_s": round(first, 4),
+            "cached_ms": round(1e3 * again, 2), "operations": count,
+            "operations_per_body": float(f"{count / (n + 1):.4g}"),
+        })  # fmt: skip
+    with console.status("measuring"):
+        results = bench.measure(cases, seconds)
+    for (k, library), result in zip(places, results, strict=True):
+        rows[k][f"{library}_us"] = float(f"{1e6 * result.seconds:.4g}")
+    for row in rows:
+        row["ns_per_body"] = float(f"{1e3 * row['Remora_us'] / row['bodies']:.4g}")
     return rows
 
 
@@ -77,9 +76,7 @@ def print_tables(data: dict[str, Any], console: Console) -> None:
     for name in ("function", "first, s", "from the cache, ms"):
         table.add_column(name, justify="left" if name == "function" else "right")
     for row in data["compile"]:
-        table.add_row(
-            TIMED[row["function"]], f"{row['first_s']:.3f}", f"{row['cached_ms']:.1f}"
-        )
+        table.add_row(TIMED[row["function"]], f"{row['first_s']:.3f}", f"{row['cached_ms']:.1f}")
     console.print(table)
     table = Table(title="forward dynamics of chains, batch of 4096", title_justify="left")
     names = (

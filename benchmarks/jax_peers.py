@@ -165,7 +165,9 @@ class Frax(Jax):
         there, robot, q, v, x = self.there, self.robot, states.q, states.v, states.x
         turn, heavy = q[:, :4], dataclasses.replace(robot, gravity=np.array([0, 0, -9.81]))
         q_there = np.concatenate([pose.translation(q[:, :8]), turn, q[:, 8:]], axis=1)
-        moved = [np.concatenate([rotate(turn, a[:, 3:6]), a[:, :3], a[:, 6:]], axis=1) for a in (v, x)]
+        moved = [
+            np.concatenate([rotate(turn, a[:, 3:6]), a[:, :3], a[:, 6:]], axis=1) for a in (v, x)
+        ]
         if function == "forward_dynamics":  # its gravity cannot be switched off
 
             def run(q, v, tau):

@@ -198,7 +198,8 @@ class Pinocchio:
                 run(*arguments)
                 error = self._deviation(function, states, out[:, 0])
                 yield Case(
-                    function, self.name, call, len(states.q), count, "float64", run, arguments, error
+                    function, self.name, call, len(states.q), count, "float64", run, arguments,
+                    error,
                 )  # fmt: skip
 
     def _deviation(self, function: str, states: States, value: Array) -> float:
@@ -651,9 +652,8 @@ def bench(
     if steps:
         console.print("growth with bodies (forward dynamics, batch of 4096, one thread):")
         for n, t in zip(sizes, steps, strict=True):
-            console.print(
-                f"  {n:2} joints and a base  {1e6 * t:6.3f} µs, {1e9 * t / (n + 1):5.1f} ns per body"
-            )
+            each = f"{1e6 * t:6.3f} µs, {1e9 * t / (n + 1):5.1f} ns per body"
+            console.print(f"  {n:2} joints and a base  {each}")
 
 
 def _measured(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import time
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,6 +13,7 @@ from rich.markup import escape
 
 from remora.compile import cache
 from remora.compile.kernel import DTYPES, Kernel
+from remora.compile.objects import TARGETS as TRIPLES
 from remora.dynamics.compiled import FUNCTIONS, compile_function
 from remora.errors import RemoraError, UnknownName, ValueRefused
 from remora.model.load import load
@@ -38,7 +40,9 @@ def compile(
     ] = "cpu",
     triple: Annotated[
         str | None,
-        typer.Option(help="The processor of an object file, as LLVM names it: riscv64-linux-gnu."),
+        typer.Option(
+            help=f"The processor of an object file: {', '.join(TRIPLES)}, or LLVM's name of another."
+        ),
     ] = None,
     dtype: Annotated[str, typer.Option(help="float64 or float32.")] = "float64",
     frame: Annotated[
@@ -59,7 +63,7 @@ def compile(
 
     remora compile servicer --target c --out build      C99, a header and a test program
 
-    remora compile servicer --target object --triple riscv64-linux-gnu --out build
+    remora compile servicer --target object --triple riscv64 --out build
     """
     _check(function, target, triple, dtype, out)
     loaded = load(robot)
@@ -75,14 +79,11 @@ def compile(
         return
     folder = out or Path.cwd()
     try:
-        if target == "c":
-            written = kernel.save_c(folder)
-        else:
-            written = kernel.save_object(folder, triple)
+        written = kernel.save_object(folder, triple) if triple else kernel.save_c(folder)
     except OSError as error:
         raise RemoraError(f"cannot write to {str(folder)!r}: {error.strerror}") from None
     console.print(f"operations: {_operations(kernel)}")
-    for path in _paths(written):
+    for path in written:
         console.print(escape(str(path)))
 
 
@@ -97,8 +98,8 @@ def _check(function: str, target: str, triple: str | None, dtype: str, out: Path
             raise UnknownName(what, name, known)
     if target == "object" and triple is None:
         raise ValueRefused(
-            "--target object needs --triple, the processor: riscv64-linux-gnu, armv7r-none-eabi, "
-            "sparc-none-elf, powerpc-none-eabi, ..."
+            f"--target object needs --triple, the processor: {', '.join(TRIPLES)}, or LLVM's "
+            "name of another, such as riscv64-unknown-elf"
         )
     if target != "object" and triple is not None:
         raise ValueRefused(f"--triple {triple} goes with --target object, not {target}")
@@ -108,8 +109,6 @@ def _check(function: str, target: str, triple: str | None, dtype: str, out: Path
 
 def _fixed(robot: Robot, function: str, frame: str | None) -> dict[str, Any]:
     """Return the frame as the function's parameter, checked against the robot."""
-    import inspect
-
     wants = "target" in inspect.signature(FUNCTIONS[function]).parameters
     known = (*robot.bodies.names, *robot.frames.names)
     if not wants and frame is not None:
@@ -132,7 +131,3 @@ def _operations(kernel: Kernel) -> str:
     ordered = sorted(counts.items(), key=lambda item: -item[1])
     listed = ", ".join(f"{n:,} {kind}" for kind, n in ordered)
     return f"{sum(counts.values()):,} ({listed})"
-
-
-def _paths(written: Any) -> list[Path]:
-    return [written] if isinstance(written, (str, Path)) else list(written)

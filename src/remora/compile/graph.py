@@ -247,7 +247,7 @@ def interpret(graph: Graph, arguments: Sequence[Array]) -> list[Array]:
         if op == "const":
             values.append(np.asarray(a[0]))
         elif op == "input":
-            values.append(_column(flat[a[0]], a[1]))
+            values.append(flat[int(a[0])][..., int(a[1])])
         else:
             numbers: list[Array] = [values[i] for i in a]
             with np.errstate(all="ignore"):
@@ -258,7 +258,3 @@ def interpret(graph: Graph, arguments: Sequence[Array]) -> list[Array]:
         stacked = np.stack(columns, axis=-1) if columns else np.zeros((*batch, 0))
         results.append(stacked.reshape(*batch, *signature.shape))
     return results
-
-
-def _column(array: Array, j: int) -> Array:
-    return array[..., j]

@@ -44,18 +44,18 @@ class Target:
 
 #: Friendly names.
 TARGETS: dict[str, Target] = {
-    "riscv64": Target("riscv64-unknown-elf", "generic-rv64", "+m,+a,+f,+d,+c", True,
+    "riscv64": Target("riscv64-unknown-none-elf", "generic-rv64", "+m,+a,+f,+d,+c", True,
                       "RV64GC, lp64d: NOEL-V, PIC64-HPSC, PolarFire SoC"),
-    "riscv32": Target("riscv32-unknown-elf", "generic-rv32", "+m,+a,+f,+d,+c", True,
+    "riscv32": Target("riscv32-unknown-none-elf", "generic-rv32", "+m,+a,+f,+d,+c", True,
                       "RV32GC, ilp32d"),
-    "cortex-r5": Target("armv7r-none-eabihf", "cortex-r5", meant="ARM Cortex-R5F, little-endian"),
-    "cortex-r5-big": Target("armebv7r-none-eabihf", "cortex-r5", meant="the same, big-endian"),
-    "cortex-r52": Target("armv8r-none-eabihf", "cortex-r52", meant="ARM Cortex-R52"),
-    "cortex-m7": Target("thumbv7em-none-eabihf", "cortex-m7", meant="ARM Cortex-M7: SAMRH71"),
-    "aarch64": Target("aarch64-none-elf", "cortex-a53", "", True, "ARM Cortex-A53 and later"),
-    "leon": Target("sparc-unknown-elf", "leon3", meant="SPARC V8: LEON3, LEON4, GR712RC, GR740"),
-    "ppc": Target("powerpc-unknown-eabi", "750", meant="PowerPC 750: RAD750"),
-    "x86_64": Target("x86_64-unknown-elf", "x86-64", "", True, "any 64-bit PC"),
+    "cortex-r5": Target("armv7r-unknown-none-eabihf", "cortex-r5", meant="ARM Cortex-R5F, little-endian"),
+    "cortex-r5-big": Target("armebv7r-unknown-none-eabihf", "cortex-r5", meant="the same, big-endian"),
+    "cortex-r52": Target("armv8r-unknown-none-eabihf", "cortex-r52", meant="ARM Cortex-R52"),
+    "cortex-m7": Target("thumbv7em-unknown-none-eabihf", "cortex-m7", meant="ARM Cortex-M7: SAMRH71"),
+    "aarch64": Target("aarch64-unknown-none-elf", "cortex-a53", "", True, "ARM Cortex-A53 and later"),
+    "leon": Target("sparc-unknown-none-elf", "leon3", meant="SPARC V8: LEON3, LEON4, GR712RC, GR740"),
+    "ppc": Target("powerpc-unknown-none-eabi", "750", meant="PowerPC 750: RAD750"),
+    "x86_64": Target("x86_64-unknown-none-elf", "x86-64", "", True, "any 64-bit PC"),
 }  # fmt: skip
 
 
@@ -65,12 +65,21 @@ def target(triple: str, cpu: str = "", features: str = "") -> Target:
     Args:
         triple: one of `TARGETS`, or an LLVM triple.
         cpu: LLVM's name of the processor, instead of the one in the table.
-        features: instead of those in the table.
+        features: instead of those in the table. A triple alone has those of the first row with its
+            architecture: a bare RISC-V, for one, would have no floating point.
     """
     if triple in TARGETS:
         own = TARGETS[triple]
         return Target(own.triple, cpu or own.cpu, features or own.features, own.pic)
-    return Target(triple, cpu, features, triple.startswith(("riscv", "aarch64", "x86_64")))
+    parts = triple.split("-")
+    if len(parts) == 3 and parts[1] in ("none", "linux", "rtems"):
+        parts.insert(1, "unknown")  # LLVM would read the system as the vendor and miss the rest
+    if not cpu and not features:
+        for own in TARGETS.values():
+            if own.triple.split("-")[0] == parts[0]:
+                cpu, features = own.cpu, own.features
+                break
+    return Target("-".join(parts), cpu, features, parts[0] in ("riscv64", "aarch64", "x86_64"))
 
 
 def write_object(
