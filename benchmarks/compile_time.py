@@ -131,6 +131,8 @@ def plot(data: dict[str, Any], file: Path) -> None:
     axes[2].legend(frameon=False)
     axes[2].set_title("from robot to machine code, new process")
     axes[2].set_ylabel("s")
+    for ax in (axes[0], axes[2]):
+        ax.yaxis.set_major_formatter("{x:g}")
     for ax in axes:
         ax.set_xticks(n, [str(k) for k in n])
         ax.minorticks_off()

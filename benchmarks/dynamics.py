@@ -16,6 +16,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from jax_peers import Adam, Frax
 from rich.console import Console
 
@@ -51,7 +52,7 @@ def two_armed() -> rm.Robot:
             parent = one.bodies[joint.parent].name
             x = joint.placement
             if joint.parent == 0:
-                x = pose.compose(pose.from_translation([0.0, y, 0.0]), x)
+                x = pose.compose(pose.from_translation(np.array([0.0, y, 0.0])), x)
             builder.body(f"{side}_{body.name}", body.mass, body.com, body.inertia)
             builder.joint(
                 f"{side}_{joint.name}", joint.kind,
@@ -117,7 +118,8 @@ def plot(data: dict[str, Any], file: Path) -> None:
     batch = data["batch"]
     rows = {
         "one call from Python": [
-            ("Remora", 1, 1, "#0b6e99"), ("Pinocchio", 1, 1, "#d9822b"), ("MuJoCo", 1, 1, "#8a8a8a"),
+            ("Remora", 1, 1, "#0b6e99"), ("Pinocchio", 1, 1, "#d9822b"),
+            ("MuJoCo", 1, 1, "#8a8a8a"),
         ],
         f"batch of {batch}": [
             ("Remora", batch, 1, "#0b6e99"), ("Remora", batch, 2, "#7cc0de"),
@@ -141,7 +143,8 @@ def plot(data: dict[str, Any], file: Path) -> None:
                         va="bottom", rotation=90, fontsize=7.5, zorder=4,
                     )  # fmt: skip
             ax.set_yscale("log")
-            ax.set_ylim(*((0.2, 200) if row == 0 else (0.02, 100)))
+            ax.set_ylim(*((0.2, 50) if row == 0 else (0.02, 50)))
+            ax.yaxis.set_major_formatter("{x:g}")
             ax.grid(axis="y", which="major", color="0.82", zorder=0)
             ax.grid(axis="y", which="minor", color="0.93", zorder=0)
             ax.spines[["top", "right"]].set_visible(False)

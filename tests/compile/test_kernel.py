@@ -1,5 +1,9 @@
 """Kernels against the NumPy reference, and the promises they make."""
 
+import gc
+import inspect
+import os
+
 import numpy as np
 import pytest
 
@@ -21,8 +25,6 @@ def fd():
 
 def arguments_for(name, robot, rng, batch=()):
     """Random arguments of a function of the library, by the names of its parameters."""
-    import inspect
-
     q, v = rm.random_state(robot, rng, batch)
     made = {
         "q": q, "q0": q, "q1": rm.random_state(robot, rng, batch)[0], "v": v,
@@ -203,6 +205,27 @@ class TestCalls:
 
     def test_repr_shows_the_signature(self, fd):
         assert "forward_dynamics(q (..., 15), v (..., 13), tau (..., 13))" in repr(fd)
+
+
+def test_the_shortest_call_outlives_its_kernel():
+    alone = rm.compile(rm.center_of_mass, ROBOT).fast
+    gc.collect()
+    assert_close(alone(Q[0]), rm.center_of_mass(ROBOT, Q[0]))
+    assert alone(Q) is None
+    assert alone(Q[0].tolist()) is None
+    assert alone(Q[0], V[0]) is None
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")  # that there are threads is meant
+def test_threads_after_a_fork():
+    fd = rm.compile(rm.forward_dynamics, ROBOT)
+    q, v, tau = (np.tile(a, (30, 1)) for a in (Q, V, TAU))
+    expected = fd(q, v, tau, threads=2)
+    child = os.fork()
+    if child == 0:
+        same = np.array_equal(fd(q, v, tau, threads=2), expected)
+        os._exit(0 if same else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
 class TestCompile:

@@ -79,11 +79,6 @@ class Case:
     arguments: tuple[Any, ...]
     deviation: float = math.nan
 
-    @property
-    def way(self) -> tuple[bool, int]:
-        """Cases of the same way are compared: one state or a batch, on how many threads."""
-        return self.states > 1, self.threads
-
 
 @dataclass(frozen=True)
 class Result:
@@ -560,47 +555,60 @@ def described(about: dict[str, Any]) -> str:
 
 
 def print_results(title: str, results: Sequence[Result], console: Console) -> None:
-    """Print a table: a row a case, with the ratio to Remora's time in the same way."""
+    """Print a row for each function and way, with every library's time over Remora's."""
+    libraries = list(dict.fromkeys(r.case.library for r in results if r.case.library != "Remora"))
     table = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
-    for name in ("", "threads", "library", "call", "µs", "Remora is"):
-        number = name in ("threads", "µs", "Remora is")
-        table.add_column(name, justify="right" if number else "left", no_wrap=True)
-    for label, rows in grouped(results):
-        for k, (result, ratio) in enumerate(rows):
-            case = result.case
-            library = case.library + ("" if case.dtype == "float64" else f", {case.dtype}")
-            table.add_row(
-                label if k == 0 else "", str(case.threads), library, case.call,
-                f"{1e6 * result.seconds:.3g}", "" if ratio is None else f"{ratio:.3g}x",
-            )  # fmt: skip
-        table.add_section()
+    table.add_column("µs per evaluation", no_wrap=True)
+    for name in ("Remora", *(word for library in libraries for word in (library, "ratio"))):
+        table.add_column(name, justify="right", no_wrap=True)
+    without_loop = False
+    for label, ours, others in compared(results):
+        cells = [f"{1e6 * ours.seconds:.3f}"]
+        for library in libraries:
+            peer = others.get(library)
+            borrowed = peer is not None and peer.case.states != ours.case.states
+            without_loop |= borrowed
+            cells += ["-", ""] if peer is None else [
+                f"{1e6 * peer.seconds:.2f}{'*' if borrowed else ''}",
+                f"{peer.seconds / ours.seconds:.1f}x",
+            ]  # fmt: skip
+        table.add_row(label, *cells)
     console.print(table)
+    if without_loop:
+        console.print("* its call for one state: it has no loop over a batch for this")
+    for library in libraries:
+        calls = dict.fromkeys(r.case.call for r in results if r.case.library == library)
+        console.print(f"{library}: {', '.join(calls)}", soft_wrap=True)
 
 
-def grouped(results: Sequence[Result]) -> Iterator[tuple[str, list[tuple[Result, float | None]]]]:
-    """Yield each function and way with its results and how many times faster Remora is.
+def compared(results: Sequence[Result]) -> Iterator[tuple[str, Result, dict[str, Result]]]:
+    """Yield, function by function, Remora's results and those of the peers for the same work.
 
-    A batch is compared with the peer's call for one state where the peer has no loop of its own.
+    A batch is compared with the peer's call for one state where the peer has no loop of its own;
+    a peer that was timed on one thread only is compared on one thread.
     """
-    for function, label in TIMED.items():
-        of = [r for r in results if r.case.function == function]
-        for way in sorted({r.case.way for r in of}):
-            own = [r for r in of if r.case.way == way]
-            ours = [r for r in own if r.case.library == "Remora" and r.case.dtype == "float64"]
-            if not ours:
+    for ours in sorted(
+        (r for r in results if r.case.library == "Remora"),
+        key=lambda r: list(TIMED).index(r.case.function),
+    ):
+        own = ours.case
+        others: dict[str, Result] = {}
+        for r in results:
+            case = r.case
+            if case.library == "Remora" or case.function != own.function:
                 continue
-            others = [r for r in own if r.case.library != "Remora"]
-            if way[0]:
-                with_loop = {r.case.library for r in others}
-                others += [
-                    r for r in of if r.case.states == 1 and r.case.library not in with_loop
-                    and r.case.library != "Remora"
-                ]  # fmt: skip
-            rows: list[tuple[Result, float | None]] = [
-                (r, None) for r in own if r.case.library == "Remora"
-            ]
-            rows += [(r, r.seconds / ours[0].seconds) for r in others]
-            yield f"{label}, {f'batch of {ours[0].case.states}' if way[0] else 'one call'}", rows
+            same = (case.states, case.threads) == (own.states, own.threads)
+            alone = case.states == 1 and not any(
+                o.case.states > 1 and o.case.library == case.library for o in results
+                if o.case.function == own.function
+            )  # fmt: skip
+            if same or (own.states > 1 and alone):
+                others[case.library] = r
+        label = TIMED[own.function] + ", one call"
+        if own.states > 1:
+            label = f"  batch of {own.states}, {own.threads} thread{'s' * (own.threads > 1)}"
+        label += "" if own.dtype == "float64" else f", {own.dtype}"
+        yield label, ours, others
 
 
 # The command -------------------------------------------------------------------------------------
@@ -621,8 +629,8 @@ def bench(
 ) -> None:
     """Measure the compiled functions on this machine, beside Pinocchio and MuJoCo if installed.
 
-    Times are per evaluation, in microseconds, 64-bit; the last column says how many times longer
-    the other library takes. Close other programs, and give it more seconds for steadier numbers.
+    Times are in microseconds per evaluation, numbers 64-bit; a ratio says how many times longer the
+    other library takes. Close other programs, and give it more seconds for steadier numbers.
 
     Example: remora bench servicer --threads 2 --seconds 20
     """

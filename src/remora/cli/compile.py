@@ -41,7 +41,8 @@ def compile(
     triple: Annotated[
         str | None,
         typer.Option(
-            help=f"The processor of an object file: {', '.join(TRIPLES)}, or LLVM's name of another."
+            help=f"The processor of an object file: {', '.join(TRIPLES)}, or LLVM's name of "
+            "another."
         ),
     ] = None,
     dtype: Annotated[str, typer.Option(help="float64 or float32.")] = "float64",
@@ -57,13 +58,13 @@ def compile(
 
     The robot's numbers are compiled in. No compiler is needed on this computer.
 
-    remora compile servicer                             for this computer: fills the cache
+    For this computer, kept in the cache: remora compile servicer
 
-    remora compile servicer --function jacobian --frame tool
+    About a frame: remora compile servicer --function jacobian --frame tool
 
-    remora compile servicer --target c --out build      C99, a header and a test program
+    C99 with a test program: remora compile servicer --target c --out build
 
-    remora compile servicer --target object --triple riscv64 --out build
+    For LEON: remora compile servicer --target object --triple leon --out build
     """
     _check(function, target, triple, dtype, out)
     loaded = load(robot)

@@ -123,16 +123,27 @@ class _MethodDef(ctypes.Structure):
     )
 
 
-class FastCall:
-    """A Python builtin made of a generated function; keeps alive what that needs."""
+class _Table(np.ndarray[Any, np.dtype[np.int64]]):
+    """The addresses a calling function needs, and the objects that must live as long as it."""
 
-    def __init__(self, address: int, shape: tuple[int, ...], dtype: str) -> None:
-        """Make the builtin for a kernel whose output has that shape."""
-        empty = functools.partial(np.empty, dtype=dtype) if dtype != "float64" else np.empty
-        self._kept: tuple[Any, ...] = (np.ndarray, np.dtype(dtype), None, empty, shape)
-        table = np.array([id(x) for x in self._kept], dtype=np.int64)
-        self._definition = _MethodDef(b"kernel", address, _METH_FASTCALL, None)
-        make: Any = ctypes.pythonapi.PyCFunction_NewEx
-        make.restype = ctypes.py_object
-        make.argtypes = (ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
-        self.function: Any = make(ctypes.addressof(self._definition), table, None)
+    kept: tuple[Any, ...]
+
+
+def builtin(address: int, shape: tuple[int, ...], dtype: str, code: object) -> Any:
+    """Return the generated function at an address as a Python builtin.
+
+    Args:
+        address: of the function made by `ir`.
+        shape: of the kernel's output.
+        dtype: of the kernel.
+        code: what holds the machine code; it lives as long as the builtin.
+    """
+    empty = functools.partial(np.empty, dtype=dtype) if dtype != "float64" else np.empty
+    looked_at = (np.ndarray, np.dtype(dtype), None, empty, shape)
+    table = np.array([id(x) for x in looked_at], dtype=np.int64).view(_Table)
+    definition = _MethodDef(b"kernel", address, _METH_FASTCALL, None)
+    table.kept = (looked_at, definition, code)
+    make: Any = ctypes.pythonapi.PyCFunction_NewEx
+    make.restype = ctypes.py_object
+    make.argtypes = (ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
+    return make(ctypes.addressof(definition), table, None)

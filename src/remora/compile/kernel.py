@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from remora.algebra.namespace import Array, ArrayLike, casadi, is_array
-from remora.compile import cache, cpu, expand, fastcall, lower
+from remora.compile import c, cache, cpu, expand, fastcall, lower, objects
 from remora.compile.graph import Graph, Signature
 from remora.compile.trace import trace
 from remora.errors import ShapeError, UnknownName
@@ -140,6 +140,37 @@ class Kernel:
 
         return Kernel(derivative, self.inputs, f"d{self.name}_d{argument}", self.dtype)
 
+    def save_c(self, directory: str | Path, name: str | None = None) -> list[Path]:
+        """Write the function as C99: header, source and a test program.
+
+        Args:
+            directory: where to; made if there is none.
+            name: of the C function; the kernel's by default.
+        """
+        return c.write_c(self.graph, name or self.name, self.dtype, directory)
+
+    def save_object(
+        self,
+        directory: str | Path,
+        triple: str,
+        cpu: str = "",
+        features: str = "",
+        name: str | None = None,
+    ) -> list[Path]:
+        """Write the function as an object file for another processor, with header and test program.
+
+        Args:
+            directory: where to; made if there is none.
+            triple: a name of `remora.compile.objects.TARGETS`, or an LLVM triple.
+            cpu: LLVM's name of the processor.
+            features: what it has, as LLVM writes it.
+            name: of the C function; the kernel's by default.
+        """
+        called = name or self.name
+        return objects.write_object(
+            self.graph, called, self.dtype, triple, directory, cpu, features
+        )
+
     def __repr__(self) -> str:
         """Return the signature."""
 
@@ -191,10 +222,9 @@ class Kernel:
         self._kernel = prototype(self._loaded.address["kernel"])
         self.fast: Any = None
         if single and fastcall.available() and self.outputs[0].size:
-            self._keep = fastcall.FastCall(
-                self._loaded.address["fast"], self.outputs[0].shape, self.dtype
+            self.fast = fastcall.builtin(
+                self._loaded.address["fast"], self.outputs[0].shape, self.dtype, self._loaded
             )
-            self.fast = self._keep.function
 
     # Calling ---------------------------------------------------------------------------------
 
@@ -303,6 +333,10 @@ class Kernel:
 @functools.cache
 def _pool(count: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(count, thread_name_prefix="remora")
+
+
+if hasattr(os, "register_at_fork"):  # a forked process has the pool but not its threads
+    os.register_at_fork(after_in_child=_pool.cache_clear)
 
 
 @functools.cache

@@ -44,18 +44,32 @@ class Target:
 
 #: Friendly names.
 TARGETS: dict[str, Target] = {
-    "riscv64": Target("riscv64-unknown-none-elf", "generic-rv64", "+m,+a,+f,+d,+c", True,
-                      "RV64GC, lp64d: NOEL-V, PIC64-HPSC, PolarFire SoC"),
-    "riscv32": Target("riscv32-unknown-none-elf", "generic-rv32", "+m,+a,+f,+d,+c", True,
-                      "RV32GC, ilp32d"),
-    "cortex-r5": Target("armv7r-unknown-none-eabihf", "cortex-r5", meant="ARM Cortex-R5F, little-endian"),
-    "cortex-r5-big": Target("armebv7r-unknown-none-eabihf", "cortex-r5", meant="the same, big-endian"),
+    "riscv64": Target(
+        "riscv64-unknown-none-elf", "generic-rv64", "+m,+a,+f,+d,+c", pic=True,
+        meant="RV64GC, lp64d: NOEL-V, PolarFire SoC, HPSC",
+    ),
+    "riscv32": Target(
+        "riscv32-unknown-none-elf", "generic-rv32", "+m,+a,+f,+d,+c", pic=True,
+        meant="RV32GC, ilp32d",
+    ),
+    "cortex-r5": Target(
+        "armv7r-unknown-none-eabihf", "cortex-r5", meant="ARM Cortex-R5F, little-endian"
+    ),
+    "cortex-r5-big": Target(
+        "armebv7r-unknown-none-eabihf", "cortex-r5", meant="ARM Cortex-R5F, big-endian"
+    ),
     "cortex-r52": Target("armv8r-unknown-none-eabihf", "cortex-r52", meant="ARM Cortex-R52"),
-    "cortex-m7": Target("thumbv7em-unknown-none-eabihf", "cortex-m7", meant="ARM Cortex-M7: SAMRH71"),
-    "aarch64": Target("aarch64-unknown-none-elf", "cortex-a53", "", True, "ARM Cortex-A53 and later"),
-    "leon": Target("sparc-unknown-none-elf", "leon3", meant="SPARC V8: LEON3, LEON4, GR712RC, GR740"),
+    "cortex-m7": Target(
+        "thumbv7em-unknown-none-eabihf", "cortex-m7", meant="ARM Cortex-M7: SAMRH71"
+    ),
+    "aarch64": Target(
+        "aarch64-unknown-none-elf", "cortex-a53", pic=True, meant="ARM Cortex-A53 and later"
+    ),
+    "leon": Target(
+        "sparc-unknown-none-elf", "leon3", meant="SPARC V8: LEON3, LEON4, GR712RC, GR740"
+    ),
     "ppc": Target("powerpc-unknown-none-eabi", "750", meant="PowerPC 750: RAD750"),
-    "x86_64": Target("x86_64-unknown-none-elf", "x86-64", "", True, "any 64-bit PC"),
+    "x86_64": Target("x86_64-unknown-none-elf", "x86-64", pic=True, meant="any 64-bit PC"),
 }  # fmt: skip
 
 
@@ -92,7 +106,7 @@ def write_object(
     features: str = "",
     notes: Mapping[str, Sequence[str]] | None = None,
 ) -> list[Path]:
-    """Write `NAME.h` and `NAME.o` for a processor.
+    """Write `NAME.h`, `NAME.o` for a processor, and the test program `NAME_test.c`.
 
     Products are fused with sums where the processor has an instruction for it, and `floor` is made
     of sums where it has none, so that hardly anything is left for the C library to do.
@@ -124,9 +138,10 @@ def write_object(
     ]
     folder = Path(directory)
     folder.mkdir(parents=True, exist_ok=True)
-    files = [folder / f"{name}.h", folder / f"{name}.o"]
+    files = [folder / f"{name}{end}" for end in (".h", ".o", "_test.c")]
     files[0].write_text(c.header(graph, name, dtype, notes, remarks), encoding="ascii")
     files[1].write_bytes(image)
+    files[2].write_text(c.test_program(graph, name, dtype), encoding="ascii")
     return files
 
 
