@@ -37,7 +37,7 @@ NOTES = (
     "MuJoCo: no shapes, contacts, limits or sensors; its call sets the state and copies the result;"
     " mj_forward also factors the mass matrix; its batch is mujoco.rollout of one mj_step, which"
     " integrates, too",
-    "adam: zero wrench on the base; frax: gravity always on; both on the first robot only",
+    "adam: zero wrench on the base; frax: gravity always on; both on the servicer only",
 )
 
 
@@ -75,6 +75,12 @@ def measured(
     robot: rm.Robot, batch: int, seconds: float, with_jax: bool, console: Console
 ) -> list[Result]:
     states = bench.random_states(robot, batch)
+    cases: dict[str, list[Case]] = {}
+    for function, label in TIMED.items():
+        with console.status(f"{label}: compiling"):
+            cases[function] = list(bench.remora_cases(robot, function, states, (1, 2)))
+            more = bench.remora_cases(robot, function, states, (1,), "float32")
+            cases[function] += [case for case in more if case.states > 1]
     peers, missing = bench.present(robot, 2)
     for kind in (Adam, Frax) if with_jax else ():
         try:
@@ -85,17 +91,14 @@ def measured(
         console.print(f"[yellow]not compared:[/] {line}")
     results: list[Result] = []
     for function, label in TIMED.items():
-        with console.status(f"{label}: compiling"):
-            cases: list[Case] = list(bench.remora_cases(robot, function, states, (1, 2)))
-            more = bench.remora_cases(robot, function, states, (1,), "float32")
-            cases += [case for case in more if case.states > 1]
+        with console.status(f"{label}: preparing the peers"):
             for peer in peers:
-                cases += peer.cases(function, states, (1, 2))
-        for case in cases:
+                cases[function] += peer.cases(function, states, (1, 2))
+        for case in cases[function]:
             if case.deviation > (1e-5 if case.dtype == "float32" else 1e-9):
                 raise SystemExit(f"{case.library} {case.call} is off by {case.deviation:.1e}")
         with console.status(f"{label}: measuring"):
-            results += bench.measure(cases, seconds)
+            results += bench.measure(cases[function], seconds)
     return results
 
 
@@ -217,8 +220,10 @@ def main() -> None:
         "notes": list(NOTES),
         "robots": {},
     }
-    for k, (name, robot) in enumerate(robots().items()):
-        results = measured(robot, options.batch, options.seconds, k == 0, console)
+    made = robots()
+    data["robots"] = dict.fromkeys(made)
+    for name, robot in reversed(made.items()):  # JAX, with its threads, comes last
+        results = measured(robot, options.batch, options.seconds, name == next(iter(made)), console)
         bench.print_results(f"\n{name}: nv = {robot.nv}, µs per evaluation", results, console)
         data["robots"][name] = {
             "bodies": len(robot.bodies),

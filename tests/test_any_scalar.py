@@ -230,7 +230,7 @@ CASES = {
 }
 
 # Constants and things that take no arrays.
-LEFT_OUT = {"identity", "held", "momentum_per_speed"}
+LEFT_OUT = {"identity", "prescribed_by_index", "momentum_per_speed"}
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -1,7 +1,8 @@
 """Small linear algebra on any scalar: LDLᵀ of symmetric matrices, and congruence.
 
 Unrolled over the rows, so that zeros known while tracing fold away and nothing branches on a
-value. For float matrices a pivot that is zero or not finite is an error, never a silent NaN.
+value. For float matrices a pivot that is zero to rounding, or not finite, is an error, never a
+silent NaN.
 """
 
 from __future__ import annotations
@@ -12,11 +13,13 @@ from remora.algebra.namespace import Array, is_symbolic, stack
 from remora.errors import ValueRefused
 
 
-def ldl(A: Array) -> tuple[Array, Array]:
+def ldl(A: Array, size: Array | None = None) -> tuple[Array, Array]:
     """Return L (unit lower triangular) and d with A = L diag(d) Lᵀ, for symmetric A.
 
     Args:
         A: `(..., n, n)`, symmetric; only its lower triangle is read.
+        size: `(..., n, n)`, how large A's entries were before anything in them cancelled; A itself
+            by default. A pivot that is nothing but rounding of its diagonal is refused.
 
     Returns:
         L `(..., n, n)` and d `(..., n)`.
@@ -36,7 +39,7 @@ def ldl(A: Array) -> tuple[Array, Array]:
         pivot = A[..., i, i]
         for k in range(i):
             pivot = pivot - scaled[k] * L[i][k]
-        d.append(_checked_pivot(pivot, A))
+        d.append(_checked_pivot(pivot, A, A if size is None else size, i))
         reciprocal.append(1.0 / d[i])
     one, zero = np.ones(()), np.zeros(())
     rows = [stack([*L[i], one, *[zero] * (n - 1 - i)]) for i in range(n)]
@@ -87,7 +90,10 @@ def mirror(A: Array) -> Array:
     return stack(rows, axis=-2)
 
 
-def _checked_pivot(pivot: Array, A: Array) -> Array:
-    if not is_symbolic(A) and not np.all(np.isfinite(pivot) & (pivot != 0.0)):
-        raise ValueRefused("the matrix is singular (a zero or non-finite pivot in LDLᵀ)")
+def _checked_pivot(pivot: Array, A: Array, size: Array, i: int) -> Array:
+    if is_symbolic(A):
+        return pivot
+    rounding = 1e-14 * np.abs(size[..., i, i])
+    if not np.all(np.isfinite(pivot) & (np.abs(pivot) > rounding)):
+        raise ValueRefused("the matrix is singular (a pivot of LDLᵀ is zero to rounding)")
     return pivot

@@ -20,8 +20,8 @@ from remora.compile.graph import ELEMENTARY, Graph
 _BINARY = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
 _COMPARE = {"lt": "olt", "le": "ole", "eq": "oeq", "ne": "une"}
 _LOGIC = {"and": "and", "or": "or"}
-_INTRINSIC = {"sqrt": "sqrt", "abs": "fabs", "floor": "floor", "fma": "fma", "min": "minnum",
-              "max": "maxnum"}  # fmt: skip
+_INTRINSIC = {"sqrt": "sqrt", "abs": "fabs", "floor": "floor", "fma": "fma", "min": "minimum",
+              "max": "maximum"}  # fmt: skip
 SCALARS = {"float64": "double", "float32": "float"}
 SUFFIX = {"float64": "f64", "float32": "f32"}
 

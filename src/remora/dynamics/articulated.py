@@ -13,12 +13,14 @@ from typing import NamedTuple
 import numpy as np
 
 from remora.algebra import dual_quaternion, linear, screw, vector
-from remora.algebra.namespace import Array, concatenate
+from remora.algebra.namespace import Array, concatenate, is_symbolic
 from remora.algebra.screw import Inertia, Transform
 from remora.dynamics.composite import body_inertias
+from remora.dynamics.maximal import refuse_followers
 from remora.dynamics.motion import Link, batch_shape, gather, moving_links
 from remora.dynamics.recursive import minus_gravity
 from remora.errors import ValueRefused
+from remora.model import joints
 from remora.model.robot import Joint, Robot
 
 
@@ -50,17 +52,18 @@ def hybrid(
     """
     refuse_followers(robot, "articulated")
     links = moving_links(robot, q, v)
-    I = [_rigid(M) for M in body_inertias(robot)]
+    bodies = body_inertias(robot)
+    I = [_rigid(M) for M in bodies]
     p = [
         screw.cross(link.twist, screw.momentum(M, link.twist))
-        for link, M in zip(links, body_inertias(robot), strict=True)
+        for link, M in zip(links, bodies, strict=True)
     ]
     if wrenches is not None:
         p = [bias - wrenches[..., i, :] for i, bias in enumerate(p)]
     steps: dict[int, _Step] = {}
     for i in reversed(range(len(links))):
         link, joint = links[i], robot.joints[i]
-        given = _given(joint, link, prescribed.get(i))
+        given = _given(link, prescribed.get(i))
         if given is None:
             steps[i] = _free_step(joint, link, I[i], p[i], tau)
             carried = _carried(link, steps[i], I[i], p[i])
@@ -75,7 +78,7 @@ def hybrid(
     for i, (link, joint) in enumerate(zip(links, robot.joints, strict=True)):
         before = minus_gravity(robot) if link.parent < 0 else a[link.parent]
         moved = screw.to_inner(link.X, before) + link.c
-        given = _given(joint, link, prescribed.get(i))
+        given = _given(link, prescribed.get(i))
         vdot = steps[i].acceleration(moved) if given is None else given
         a.append(moved + vector.apply(link.S, vdot))
         vdots.append(vdot)
@@ -84,7 +87,7 @@ def hybrid(
         else:
             load = _apply(I[i], a[i]) + p[i]
             force = vector.apply(vector.transpose(link.S), dual_quaternion.swap(load))
-            taus.append(force + joint.rotor_inertia * vdot)
+            taus.append(force + joints.rotor_inertia(joint) * vdot)
     batch = batch_shape(q, v, tau)
     return gather(robot, vdots, batch), gather(robot, taus, batch)
 
@@ -118,15 +121,23 @@ def _free_step(joint: Joint, link: Link, I: Articulated, p: Array, tau: Array) -
         trailing=2,
     )
     nv = S.shape[-1]
-    D = linear.mirror(St @ U) + joint.rotor_inertia[..., None] * np.eye(nv)
+    rotor = joints.rotor_inertia(joint)[..., None] * np.eye(nv)
+    D = linear.mirror(St @ U) + rotor
     u = tau[..., joint.v] - vector.apply(St, dual_quaternion.swap(p))
     try:
-        return _Step(U, linear.ldl(D), u)
+        return _Step(U, linear.ldl(D, None if is_symbolic(D) else _size(I, S) + rotor), u)
     except ValueRefused:
         raise ValueRefused(
             f"joint {joint.name!r} ({joint.kind}) has nothing to move: what it carries has no "
             "inertia along its freedoms"
         ) from None
+
+
+def _size(I: Articulated, S: Array) -> Array:
+    """Return |S|ᵀ|I||S|: what D would be if nothing in it cancelled."""
+    A, B, C, a, b = (np.abs(x) for x in (*I, S[..., :3, :], S[..., 3:, :]))
+    upper = A @ a + B @ b
+    return vector.transpose(a) @ upper + vector.transpose(b) @ (vector.transpose(B) @ a + C @ b)
 
 
 def _carried(link: Link, step: _Step, I: Articulated, p: Array) -> tuple[Articulated, Array]:
@@ -139,7 +150,7 @@ def _carried(link: Link, step: _Step, I: Articulated, p: Array) -> tuple[Articul
     return left, p + _apply(left, link.c) + pushed
 
 
-def _given(joint: Joint, link: Link, prescribed: Array | None) -> Array | None:
+def _given(link: Link, prescribed: Array | None) -> Array | None:
     """Return the acceleration a joint is held to; a fixed joint is held to none at all."""
     if link.S.shape[-1] == 0:
         return np.zeros(0)
@@ -175,13 +186,3 @@ def _to_outer(X: Transform, I: Articulated) -> Articulated:
     B = X.R @ I.B @ Rt
     shifted = B + P @ C
     return Articulated(linear.mirror(A - shifted @ P + P @ vector.transpose(B)), shifted, C)
-
-
-def refuse_followers(robot: Robot, formulation: str) -> None:
-    """Raise where joints follow others: this formulation moves every joint by itself."""
-    names = [j.name for j in robot.joints if j.mimic is not None]
-    if names:
-        raise ValueRefused(
-            f"the formulation {formulation!r} has no joints that mimic others "
-            f"({', '.join(names)}); use formulation='composite'"
-        )

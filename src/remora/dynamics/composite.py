@@ -47,10 +47,24 @@ def mass_matrix_of(robot: Robot, q: Array) -> Array:
         blocks[i, i] = linear.mirror(blocks[i, i])
     for i, joint in enumerate(robot.joints):
         if (i, i) in blocks:
-            rotor = joint.rotor_inertia[..., None] * np.eye(S[i].shape[-1])
+            rotor = joints.rotor_inertia(joint)[..., None] * np.eye(S[i].shape[-1])
             blocks[i, i] = blocks[i, i] + rotor
     mirrored = {(i, j): vector.transpose(block) for (j, i), block in blocks.items() if i != j}
     return square(robot, blocks | mirrored, batch_shape(q))
+
+
+def mass_matrix_size(robot: Robot, q: Array) -> Array:
+    """Return what H's diagonal would be if nothing in it cancelled, `(..., nv, nv)` diagonal.
+
+    Only for judging whether H is singular to rounding.
+    """
+    blocks: dict[tuple[int, int], Array] = {}
+    for i, (joint, M) in enumerate(zip(robot.joints, composite_inertias(robot, q), strict=True)):
+        S = np.abs(joints.motion_screws(joint, q))
+        if S.shape[-1]:
+            rotor = joints.rotor_inertia(joint)[..., None] * np.eye(S.shape[-1])
+            blocks[i, i] = paired(S, np.abs(screw.inertia_matrix(M)) @ S) + rotor
+    return square(robot, blocks, batch_shape(q))
 
 
 def paired(S: Array, F: Array) -> Array:

@@ -2,12 +2,12 @@
 
 With J_i the Jacobian of body i, H = Σ J_iᵀ M_i J_i. In body axes M_i is constant, and
 
-    C = Σ J_iᵀ (M_i J̇_i + B_i J_i),    B_i = -[[P]× on the way to f, [L]× and [P]× on the way to τ]
+    C = Σ J_iᵀ (M_i J̇_i + B_i J_i),    B_i [ω, v] = [f, τ] = [-P × ω, -L × ω - P × v]
 
-has the property, for B_i, made of the body's momentum [P, L], is skew-symmetric and
-B_i ω_i = ω_i × (M_i ⋆ ω_i). Column k of J̇_i is Ṡ_k - (ω_i - ω_k) × S_k, so the sum over the
-bodies beyond a joint needs only two matrices per joint, M̃ = Σ M_i and K̃ = Σ (B_i - M_i [ω_i ×]),
-and costs what the mass matrix costs.
+has the property: B_i, made of the body's momentum [P, L], is skew-symmetric as a pairing of
+twists, and B_i ω_i = ω_i × (M_i ⋆ ω_i). Column k of J̇_i is Ṡ_k - (ω_i - ω_k) × S_k, so the sum
+over the bodies beyond a joint needs only two matrices per joint, M̃ = Σ M_i and
+K̃ = Σ (B_i - M_i [ω_i ×]), and the cost grows as the mass matrix's does.
 """
 
 from __future__ import annotations
@@ -25,10 +25,11 @@ from remora.model.topology import ancestors
 def coriolis_matrix_of(robot: Robot, q: Array, v: Array) -> Array:
     """Return C `(..., nv, nv)` with H v̇ + C v = τ where there is no gravity."""
     links = moving_links(robot, q, v)
-    M = [screw.inertia_matrix(inertia) for inertia in body_inertias(robot)]
+    bodies = body_inertias(robot)
+    M = [screw.inertia_matrix(inertia) for inertia in bodies]
     K = [
         _momentum_matrix(screw.momentum(inertia, link.twist)) - Mi @ _cross_matrix(link.twist)
-        for link, inertia, Mi in zip(links, body_inertias(robot), M, strict=True)
+        for link, inertia, Mi in zip(links, bodies, M, strict=True)
     ]
     for i in reversed(range(len(links))):
         parent = links[i].parent

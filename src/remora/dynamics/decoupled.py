@@ -16,19 +16,19 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from remora.algebra import dual_quaternion as dq
 from remora.algebra import linear, vector
-from remora.algebra.namespace import Array, asarray, concatenate, stack
+from remora.algebra.namespace import Array, asarray, concatenate
 from remora.dynamics import saddle
-from remora.dynamics.motion import (
-    Link,
-    accelerations_of,
-    batch_shape,
-    gather,
-    moving_links,
-    with_batch,
+from remora.dynamics.maximal import (
+    Maps,
+    Solution,
+    collected,
+    constraint,
+    joint_maps,
+    mass_properties,
+    refuse_unfit,
 )
-from remora.dynamics.newton_euler import Solution, joint_maps, refuse_unfit
+from remora.dynamics.motion import Link, accelerations_of, batch_shape, gather, moving_links
 from remora.model import joints
 from remora.model.robot import Robot
 
@@ -47,29 +47,16 @@ def solve_decoupled(
     links = moving_links(robot, q, v)
     maps = joint_maps(robot, q, prescribed)
     R = _rotations(robot, q)
-    y, T = saddle.solve(system(robot, q, v, tau, wrenches, prescribed))
-
-    vdots: list[Array] = []
-    taus: list[Array] = []
-    reactions: list[Array] = []
-    accelerations: list[Array] = []
-    for j, (joint, link) in enumerate(zip(robot.joints, links, strict=True)):
-        across = _side(robot, links, R, j, j, y[j])
+    y, T = saddle.solve(_assembled(robot, links, maps, R, tau, wrenches, prescribed))
+    across: list[Array] = []
+    for j, link in enumerate(links):
+        side = _side(robot, links, R, j, j, y[j])
         if link.parent >= 0:
-            across = across - _side(robot, links, R, j, link.parent, y[link.parent])
-        across = across + _centripetal(robot, links, j) - _relative_rates(links, j)
-        vdots.append(_apply(maps[j].L, across))
-        count = maps[j].V.shape[-1] - (link.S.shape[-1] if j in prescribed else 0)
-        reactions.append(_apply(maps[j].V[..., :, :count], T[j][..., :count]))
-        taus.append(T[j][..., count:] if j in prescribed else tau[..., joint.v])
-        accelerations.append(_twist_rate(robot, links, R, j, y[j]))
+            side = side - _side(robot, links, R, j, link.parent, y[link.parent])
+        across.append(side + _centripetal(robot, links, j) - _relative_rates(links, j))
+    a = [_twist_rate(robot, links, R, j, y[j]) for j in range(len(links))]
     batch = batch_shape(q, v, tau)
-    return Solution(
-        gather(robot, vdots, batch),
-        gather(robot, taus, batch),
-        with_batch(stack(accelerations, axis=-2), batch, trailing=2),
-        with_batch(stack(reactions, axis=-2), batch, trailing=2),
-    )
+    return collected(robot, maps, links, tau, T, across, a, prescribed, batch)
 
 
 def inverse_decoupled(
@@ -86,24 +73,24 @@ def inverse_decoupled(
         origin = rate[..., 3:] + _cross(omega, velocity)
         spin = _cross(omega_rate, body.com) + _cross(omega, _cross(omega, body.com))
         y.append(concatenate([_apply(turn, origin + spin), omega_rate]))
-    T = saddle.solve_known(system(robot, q, v, 0.0 * v, wrenches, held), y)
+    maps, R = joint_maps(robot, q, held), _rotations(robot, q)
+    T = saddle.solve_known(_assembled(robot, links, maps, R, 0.0 * v, wrenches, held), y)
     taus = [t[..., 6 - link.S.shape[-1] :] for t, link in zip(T, links, strict=True)]
     return gather(robot, taus, batch_shape(q, v, vdot))
 
 
-def system(
+def _assembled(
     robot: Robot,
-    q: Array,
-    v: Array,
+    links: list[Link],
+    maps: list[Maps],
+    R: list[Array],
     tau: Array,
     wrenches: Array | None,
     prescribed: Mapping[int, Array],
 ) -> saddle.Saddle:
     """Assemble Newton's and Euler's equations and the joints' constraints."""
     refuse_unfit(robot, "decoupled")
-    links = moving_links(robot, q, v)
-    maps = joint_maps(robot, q, prescribed)
-    R = _rotations(robot, q)
+    numbers = mass_properties(robot)
     S12: dict[tuple[int, int], Array] = {}
     B1 = [_known(robot, links, R, i, wrenches) for i in range(len(links))]
     for j, (joint, link) in enumerate(zip(robot.joints, links, strict=True)):
@@ -119,12 +106,10 @@ def system(
         known = _relative_rates(links, j) - _centripetal(robot, links, j)
         if j in prescribed:
             known = known + _apply(link.S, prescribed[j])
-        B2.append(_apply(dq.swap(_T(maps[j].V)), known))
+        B2.append(_apply(constraint(maps[j].V), known))
     return saddle.Saddle(
-        S11=[_inertia(b.mass, b.inertia) for b in robot.bodies],
-        S11_inverse=[
-            _inertia(1.0 / asarray(b.mass), linear.inverse(b.inertia)) for b in robot.bodies
-        ],
+        S11=[_inertia(mass, inertia) for mass, inertia in numbers],
+        S11_inverse=[_inertia(1.0 / mass, linear.inverse(inertia)) for mass, inertia in numbers],
         S12=S12,
         S21={(j, i): -_T(block) for (i, j), block in S12.items()},
         B1=B1,

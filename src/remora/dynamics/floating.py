@@ -125,6 +125,11 @@ def floating_inverse_dynamics(
     base = robot.joints[0].v.stop
     if base == 0:
         raise ShapeError(f"the base of robot {robot.name!r} is fixed: use inverse_dynamics")
+    if any(j.mimic is not None for j in robot.joints):
+        raise ValueRefused(
+            f"robot {robot.name!r} has joints that mimic others: use hybrid_dynamics with "
+            "formulation='composite', every joint but the base prescribed"
+        )
     given = finite("vdot_joints", vdot_joints, robot.nv - base)
     w = None if wrenches is None else finite("wrenches", wrenches, len(robot.bodies), 6)
     prescribed = {
@@ -139,8 +144,10 @@ def floating_inverse_dynamics(
 
 
 def _refuse_other_bases(robot: Robot) -> None:
-    if robot.joints[0].kind != "free" or sum(j.parent < 0 for j in robot.joints) > 1:
+    if sum(j.parent < 0 for j in robot.joints) > 1:
+        raise ValueRefused(f"robot {robot.name!r} must have one base, not several")
+    if robot.joints[0].kind != "free":
         raise ValueRefused(
-            f"robot {robot.name!r} must have one base, on a free joint, not on a "
+            f"robot {robot.name!r} must have its base on a free joint, not on a "
             f"{robot.joints[0].kind} one"
         )

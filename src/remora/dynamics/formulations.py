@@ -9,20 +9,21 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+import numpy as np
+
 from remora.algebra import dual_quaternion, linear, vector
-from remora.algebra.namespace import Array, ArrayLike, stack
+from remora.algebra.namespace import Array, ArrayLike, is_symbolic, stack
 from remora.dynamics import articulated, decoupled, newton_euler, recursive
-from remora.dynamics.composite import mass_matrix_of
+from remora.dynamics.composite import mass_matrix_of, mass_matrix_size
 from remora.dynamics.coriolis import coriolis_matrix_of
+from remora.dynamics.maximal import Solution
 from remora.dynamics.motion import batch_shape, moving_links, with_batch
-from remora.dynamics.newton_euler import Solution
-from remora.errors import RemoraError, UnknownName
+from remora.errors import RemoraError, ShapeError, UnknownName, ValueRefused
 from remora.model.joints import actuation_basis, kind
 from remora.model.robot import Robot
 from remora.model.state import configuration, velocity
 from remora.model.validate import finite
 
-Forward = Callable[[Robot, Array, Array, Array, Array | None], Array]
 Hybrid = Callable[
     [Robot, Array, Array, Array, Array | None, Mapping[int, Array]], tuple[Array, Array]
 ]
@@ -36,12 +37,10 @@ class Formulation:
     Attributes:
         hybrid: forward dynamics with any joints prescribed -> vdot, tau; None where it has none.
         inverse: inverse dynamics -> tau; None where it has none.
-        cost: how it grows with the number of bodies n.
     """
 
     hybrid: Hybrid | None
     inverse: Inverse | None
-    cost: str
 
 
 def _by_mass_matrix(
@@ -53,9 +52,11 @@ def _by_mass_matrix(
     prescribed: Mapping[int, Array],
 ) -> tuple[Array, Array]:
     """Solve H v̇ = τ - bias for the joints that are free, H v̇ + bias for the others' forces."""
+    if robot.nv == 0:
+        return 0.0 * v, 0.0 * tau
     H = mass_matrix_of(robot, q)
-    zero = 0.0 * v
-    bias = recursive.inverse(robot, q, v, zero, wrenches)
+    size = None if is_symbolic(H) else mass_matrix_size(robot, q)
+    bias = recursive.inverse(robot, q, v, 0.0 * v, wrenches)
     held = [i for j in prescribed for i in range(robot.nv)[robot.joints[j].v]]
     free = [i for i in range(robot.nv) if i not in held]
     batch = batch_shape(q, v, tau, bias)
@@ -72,11 +73,11 @@ def _by_mass_matrix(
     entries: dict[int, Array] = dict(given)
     if free:
         right = stack([rest[..., i] for i in free])
-        found = linear.solve(H[..., free, :][..., :, free], right[..., None])[..., 0]
+        block = H[..., free, :][..., :, free]
+        size = None if size is None else size[..., free, :][..., :, free]
+        found = linear.ldl_solve(linear.ldl(block, size), right[..., None])[..., 0]
         entries |= {place: found[..., n] for n, place in enumerate(free)}
     vdot = with_batch(stack([entries[i] for i in range(robot.nv)]), batch, trailing=1)
-    if not held:
-        return vdot, with_batch(tau, batch, trailing=1)
     force = vector.apply(H, vdot) + bias
     parts = [force[..., i] if i in given else tau[..., i] for i in range(robot.nv)]
     return vdot, with_batch(stack(parts), batch, trailing=1)
@@ -106,16 +107,13 @@ def _maximal(solve: Callable[..., Solution]) -> Hybrid:
     return hybrid
 
 
+#: Every formulation, by name. The maximal ones find every reaction too.
 FORMULATIONS: dict[str, Formulation] = {
-    "articulated": Formulation(articulated.hybrid, None, "n"),
-    "recursive": Formulation(None, recursive.inverse, "n"),
-    "composite": Formulation(_by_mass_matrix, _inverse_by_mass_matrix, "n³"),
-    "newton_euler": Formulation(
-        _maximal(newton_euler.solve_maximal), newton_euler.inverse_maximal, "n, every reaction"
-    ),
-    "decoupled": Formulation(
-        _maximal(decoupled.solve_decoupled), decoupled.inverse_decoupled, "n, every reaction"
-    ),
+    "articulated": Formulation(articulated.hybrid, None),
+    "recursive": Formulation(None, recursive.inverse),
+    "composite": Formulation(_by_mass_matrix, _inverse_by_mass_matrix),
+    "newton_euler": Formulation(_maximal(newton_euler.solve_maximal), newton_euler.inverse_maximal),
+    "decoupled": Formulation(_maximal(decoupled.solve_decoupled), decoupled.inverse_decoupled),
 }
 
 
@@ -137,10 +135,7 @@ def forward_dynamics(
         wrenches: external, [f, τ] on each body in its own frame about its origin, `(..., nb, 6)`.
         formulation: `articulated` O(n), `composite`, `newton_euler` [VT18] or `decoupled`.
     """
-    hybrid = _row("forward dynamics", formulation, "hybrid").hybrid
-    assert hybrid is not None
-    q, v, tau, w = _arguments(robot, q, v, tau, wrenches, "tau")
-    return hybrid(robot, q, v, tau, w, {})[0]
+    return hybrid_dynamics(robot, q, v, tau, {}, wrenches, formulation)[0]
 
 
 def inverse_dynamics(
@@ -161,10 +156,11 @@ def inverse_dynamics(
         wrenches: external, [f, τ] on each body in its own frame about its origin, `(..., nb, 6)`.
         formulation: `recursive` O(n), `composite`, `newton_euler` [VT18] or `decoupled`.
     """
-    inverse = _row("inverse dynamics", formulation, "inverse").inverse
-    assert inverse is not None
+    able = {name: row.inverse for name, row in FORMULATIONS.items() if row.inverse is not None}
+    if formulation not in able:
+        raise UnknownName("formulation of inverse dynamics", formulation, able)
     q, v, vdot, w = _arguments(robot, q, v, vdot, wrenches, "vdot")
-    return inverse(robot, q, v, vdot, w)
+    return _finite(able[formulation](robot, q, v, vdot, w))
 
 
 def hybrid_dynamics(
@@ -191,10 +187,13 @@ def hybrid_dynamics(
         wrenches: external, [f, τ] on each body in its own frame about its origin, `(..., nb, 6)`.
         formulation: `articulated` O(n), `composite`, `newton_euler` [VT18] or `decoupled`.
     """
-    hybrid = _row("forward dynamics", formulation, "hybrid").hybrid
-    assert hybrid is not None
+    able = {name: row.hybrid for name, row in FORMULATIONS.items() if row.hybrid is not None}
+    if formulation not in able:
+        raise UnknownName("formulation of forward dynamics", formulation, able)
     q, v, tau, w = _arguments(robot, q, v, tau, wrenches, "tau")
-    return hybrid(robot, q, v, tau, w, held(robot, prescribed))
+    given = prescribed_by_index(robot, prescribed, q.shape[:-1])
+    vdot, found = able[formulation](robot, q, v, tau, w, given)
+    return _finite(vdot), _finite(found)
 
 
 def newton_euler_solution(
@@ -221,7 +220,8 @@ def newton_euler_solution(
     if formulation not in solvers:
         raise UnknownName("maximal formulation", formulation, solvers)
     q, v, tau, w = _arguments(robot, q, v, tau, wrenches, "tau")
-    return solvers[formulation](robot, q, v, tau, w, held(robot, prescribed or {}))
+    given = prescribed_by_index(robot, prescribed or {}, q.shape[:-1])
+    return Solution(*map(_finite, solvers[formulation](robot, q, v, tau, w, given)))
 
 
 def reaction_wrenches(
@@ -235,8 +235,9 @@ def reaction_wrenches(
     """Return the constraint's wrench [f, τ] on body i through joint i, `(..., nj, 6)`.
 
     In body i's frame, about its origin. It does no work on the joint's freedoms; with the
-    actuation wrench V_act τ_i added it is the whole load on the joint (of τ_i, a rotor keeps
-    what its own acceleration needs).
+    actuation wrench V_act τ_i added it is the whole load on the joint. (Of τ_i, a rotor keeps
+    what its own acceleration needs; and of joints that mimic one another the force between them,
+    which no tau tells, is left out of the reaction too.)
 
     Args:
         robot: the robot.
@@ -293,7 +294,9 @@ def bias_force(robot: Robot, q: ArrayLike, v: ArrayLike) -> Array:
     return recursive.inverse(robot, q, v, 0.0 * v, None)
 
 
-def held(robot: Robot, prescribed: Mapping[str, ArrayLike]) -> dict[int, Array]:
+def prescribed_by_index(
+    robot: Robot, prescribed: Mapping[str, ArrayLike], batch: tuple[int, ...]
+) -> dict[int, Array]:
     """Return prescribed accelerations by index of the joint, each `(..., nv_i)`, or raise."""
     result: dict[int, Array] = {}
     for name, value in prescribed.items():
@@ -302,18 +305,22 @@ def held(robot: Robot, prescribed: Mapping[str, ArrayLike]) -> dict[int, Array]:
         if joint.mimic is not None:
             leader = robot.joints[joint.mimic.joint].name
             raise RemoraError(f"joint {name!r} mimics {leader!r}: prescribe that one")
-        array = finite(f"the prescribed acceleration of joint {name!r}", value)
-        if nv == 1 and (array.ndim == 0 or array.shape[-1] != 1):
+        what = f"the prescribed acceleration of joint {name!r}"
+        array = finite(what, value)
+        if nv == 1 and array.ndim <= len(batch):  # one number for every state
             array = array[..., None]
-        result[i] = finite(f"the prescribed acceleration of joint {name!r}", array, nv)
+        array = finite(what, array, nv)
+        if not set(array.shape[:-1]) <= {1, *batch} or array.ndim > len(batch) + 1:
+            raise ShapeError(f"{what} has batch shape {array.shape[:-1]}, the state {batch}")
+        result[i] = array
     return result
 
 
-def _row(what: str, name: str, field: str) -> Formulation:
-    able = [key for key, row in FORMULATIONS.items() if getattr(row, field) is not None]
-    if name not in able:
-        raise UnknownName(f"formulation of {what}", name, able)
-    return FORMULATIONS[name]
+def _finite(result: Array) -> Array:
+    """Return a result, or raise where the numbers were too large for it."""
+    if not is_symbolic(result) and not np.all(np.isfinite(result)):
+        raise ValueRefused("the result is not finite: velocities or forces are too large")
+    return result
 
 
 def _arguments(

@@ -8,8 +8,11 @@ robot's equations are the same with and without it:
 
 from __future__ import annotations
 
-from remora.algebra.namespace import Array, ArrayLike, absolute, asarray
+import numpy as np
+
+from remora.algebra.namespace import Array, ArrayLike, absolute, asarray, is_symbolic
 from remora.dynamics.motion import batch_shape, gather
+from remora.errors import ValueRefused
 from remora.model.joints import speeds
 from remora.model.robot import Robot
 from remora.model.state import velocity
@@ -25,10 +28,12 @@ def passive_forces(robot: Robot, v: ArrayLike, slip_speed: ArrayLike = 1e-3) -> 
         v: velocity, `(..., nv)`.
         slip_speed: s, rad/s or m/s, positive.
     """
-    v = velocity(robot, v)
+    v, slip = velocity(robot, v), asarray(slip_speed)
+    if not is_symbolic(slip) and not np.all(slip > 0.0):
+        raise ValueRefused(f"slip_speed must be positive, not {slip_speed!r}")
     parts: list[Array] = []
     for joint in robot.joints:
         own = speeds(joint, v)
-        loss = joint.damping * own + joint.friction * own / (absolute(own) + asarray(slip_speed))
+        loss = joint.damping * own + joint.friction * own / (absolute(own) + slip)
         parts.append(-loss if joint.mimic is None else -joint.mimic.ratio * loss)
     return gather(robot, parts, batch_shape(v))

@@ -50,8 +50,9 @@ def twists(robot: Robot, q: ArrayLike, v: ArrayLike) -> Array:
         v: velocity, `(..., nv)`.
     """
     q, v = configuration(robot, q), velocity(robot, v)
+    batch = batch_shape(q, v)
     xi = [link.twist for link in moving_links(robot, q, v)]
-    return with_batch(stack(xi, axis=-2), batch_shape(q, v), trailing=2)
+    return with_batch(stack(xi, axis=-2), batch, trailing=2)
 
 
 def accelerations(robot: Robot, q: ArrayLike, v: ArrayLike, vdot: ArrayLike) -> Array:
@@ -66,13 +67,14 @@ def accelerations(robot: Robot, q: ArrayLike, v: ArrayLike, vdot: ArrayLike) -> 
         vdot: rate of the components of v, `(..., nv)`.
     """
     q, v, vdot = configuration(robot, q), velocity(robot, v), velocity(robot, vdot, "vdot")
+    batch = batch_shape(q, v, vdot)
     links = moving_links(robot, q, v)
     own = [
         vector.apply(link.S, vdot[..., joint.v])
         for link, joint in zip(links, robot.joints, strict=True)
     ]
     a = accelerations_of(links, own, root=np.zeros(6))
-    return with_batch(stack(a, axis=-2), batch_shape(q, v, vdot), trailing=2)
+    return with_batch(stack(a, axis=-2), batch, trailing=2)
 
 
 def frame_pose(robot: Robot, q: ArrayLike, target: Target) -> Array:
@@ -100,6 +102,7 @@ def jacobian(
     """
     q = configuration(robot, q)
     frame = _at_point(robot, target, point)
+    batch = batch_shape(q, frame.placement)
     blocks: dict[int, Array] = {}
     x = frame.placement
     for j in ancestors(robot, frame.body):
@@ -107,7 +110,7 @@ def jacobian(
             screw.transform(x), joints.motion_screws(robot.joints[j], q)
         )
         x = dual_quaternion.mul(joints.relative_pose(robot.joints[j], q), x)
-    return columns(robot, blocks, batch_shape(q))
+    return columns(robot, blocks, batch)
 
 
 def jacobian_rate(
@@ -130,6 +133,7 @@ def jacobian_rate(
     """
     q, v = configuration(robot, q), velocity(robot, v)
     frame = _at_point(robot, target, point)
+    batch = batch_shape(q, v, frame.placement)
     blocks: dict[int, Array] = {}
     x = frame.placement
     relative = np.zeros(6)  # twist of the target relative to body j, in the target's frame
@@ -142,14 +146,16 @@ def jacobian_rate(
         blocks[j] = rate if dS is None else rate + screw.columns_to_inner(screw.transform(x), dS)
         relative = relative + vector.apply(seen, v[..., joint.v])
         x = dual_quaternion.mul(joints.relative_pose(joint, q), x)
-    return columns(robot, blocks, batch_shape(q, v))
+    return columns(robot, blocks, batch)
 
 
 def frame_twist(
     robot: Robot, q: ArrayLike, v: ArrayLike, target: Target, point: ArrayLike = (0.0, 0.0, 0.0)
 ) -> Array:
     """Return the twist [ω, v] of a body, frame or point in the target's own axes, `(..., 6)`."""
-    return vector.apply(jacobian(robot, q, target, point), velocity(robot, v))
+    q, v = configuration(robot, q), velocity(robot, v)
+    batch_shape(q, v)
+    return vector.apply(jacobian(robot, q, target, point), v)
 
 
 def frame_acceleration(

@@ -142,7 +142,7 @@ def kinetic_energy(robot: Robot, q: ArrayLike, v: ArrayLike) -> Array:
     ]
     for joint in robot.joints:
         own = v[..., joint.v]
-        parts.append(0.5 * vector.dot(joint.rotor_inertia * own, own))
+        parts.append(0.5 * vector.dot(joints.rotor_inertia(joint) * own, own))
     return asarray(sum(parts[1:], parts[0]))[..., 0]
 
 

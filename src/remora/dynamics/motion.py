@@ -9,6 +9,7 @@ import numpy as np
 from remora.algebra import screw, vector
 from remora.algebra.namespace import Array, stack
 from remora.algebra.screw import Transform
+from remora.errors import ShapeError
 from remora.model import joints
 from remora.model.robot import Robot
 
@@ -101,4 +102,9 @@ def with_batch(result: Array, batch: tuple[int, ...], trailing: int) -> Array:
 
 def batch_shape(*arguments: Array) -> tuple[int, ...]:
     """Return the common batch shape of arguments whose last axis holds the coordinates."""
-    return np.broadcast_shapes(*(a.shape[:-1] for a in arguments))
+    batches = [a.shape[:-1] for a in arguments]
+    try:
+        return np.broadcast_shapes(*batches)
+    except ValueError:
+        shown = ", ".join(map(str, batches))
+        raise ShapeError(f"the arguments' batch shapes do not broadcast: {shown}") from None

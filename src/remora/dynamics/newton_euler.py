@@ -12,44 +12,26 @@ is the actuation that VT18 solve for in eqs. 61-76.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 import numpy as np
 
 from remora.algebra import dual_quaternion as dq
 from remora.algebra import pose, screw, vector
-from remora.algebra.namespace import Array, asarray, concatenate, is_symbolic, stack
+from remora.algebra.namespace import Array, asarray, concatenate
 from remora.dynamics import saddle
-from remora.dynamics.articulated import refuse_followers
-from remora.dynamics.motion import (
-    Link,
-    accelerations_of,
-    batch_shape,
-    gather,
-    moving_links,
-    with_batch,
+from remora.dynamics.maximal import (
+    Maps,
+    Solution,
+    collected,
+    constraint,
+    joint_maps,
+    mass_properties,
+    refuse_unfit,
 )
-from remora.errors import ValueRefused
+from remora.dynamics.motion import Link, accelerations_of, batch_shape, gather, moving_links
 from remora.model import joints
 from remora.model.robot import Robot
 from remora.model.topology import incidence_matrix, negatives, positives
-
-
-class Solution(NamedTuple):
-    """All that the maximal formulation finds.
-
-    Attributes:
-        vdot: rate of v, `(..., nv)`.
-        tau: generalized forces, `(..., nv)`: as given, and found where prescribed.
-        accelerations: rate of every body's twist, `(..., nb, 6)`, its own frame and origin.
-        reactions: the constraint's wrench on body i through joint i, `(..., nj, 6)`, body i's
-            frame, about its origin.
-    """
-
-    vdot: Array
-    tau: Array
-    accelerations: Array
-    reactions: Array
 
 
 def solve_maximal(
@@ -63,31 +45,18 @@ def solve_maximal(
     """Return accelerations, reactions and the forces of prescribed joints [VT18, eqs. 57-76]."""
     links = moving_links(robot, q, v)
     maps = joint_maps(robot, q, prescribed)
-    ydot, T = saddle.solve(system(robot, q, v, tau, wrenches, prescribed))
-
+    ydot, T = saddle.solve(_assembled(robot, q, links, maps, tau, wrenches, prescribed))
     # from the centre of mass, in eight components, to the body frame's origin, in six
     a = [
         screw.adjoint(pose.from_translation(body.com), dq.vec6(y))
         for body, y in zip(robot.bodies, ydot, strict=True)
     ]
-    vdots: list[Array] = []
-    taus: list[Array] = []
-    reactions: list[Array] = []
-    for i, (joint, link) in enumerate(zip(robot.joints, links, strict=True)):
+    across: list[Array] = []
+    for i, link in enumerate(links):
         before = np.zeros(6) if link.parent < 0 else a[link.parent]
-        across = a[i] - screw.to_inner(link.X, before) - link.c  # S v̇ [VT18, eq. 48]
-        vdots.append(vector.apply(maps[i].L, across))
-        held = prescribed.get(i)
-        count = maps[i].V.shape[-1] - (0 if held is None else link.S.shape[-1])
-        reactions.append(vector.apply(maps[i].V[..., :, :count], T[i][..., :count]))
-        taus.append(tau[..., joint.v] if held is None else T[i][..., count:])
+        across.append(a[i] - screw.to_inner(link.X, before) - link.c)  # S v̇ [VT18, eq. 48]
     batch = batch_shape(q, v, tau)
-    return Solution(
-        gather(robot, vdots, batch),
-        gather(robot, taus, batch),
-        with_batch(stack(a, axis=-2), batch, trailing=2),
-        with_batch(stack(reactions, axis=-2), batch, trailing=2),
-    )
+    return collected(robot, maps, links, tau, T, across, a, prescribed, batch)
 
 
 def inverse_maximal(robot: Robot, q: Array, v: Array, vdot: Array, wrenches: Array | None) -> Array:
@@ -105,32 +74,6 @@ def inverse_maximal(robot: Robot, q: Array, v: Array, vdot: Array, wrenches: Arr
     return gather(robot, taus, batch_shape(q, v, vdot))
 
 
-class Maps(NamedTuple):
-    """A joint's mapping matrices in its own frame, in six components.
-
-    Attributes:
-        V: from the reduced reaction wrench, `(..., 6, r)` [VT18, Table 4].
-        V_act: from the generalized forces, `(..., 6, d)` [VT18, Table 5].
-        L: to the generalized speeds, `(..., d, 6)` [VT18, Table 6].
-    """
-
-    V: Array
-    V_act: Array
-    L: Array
-
-
-def joint_maps(robot: Robot, q: Array, prescribed: Mapping[int, Array]) -> list[Maps]:
-    """Return V, V_act and L of every joint; a prescribed joint's V holds its freedoms too."""
-    result: list[Maps] = []
-    for i, joint in enumerate(robot.joints):
-        V, V_act = joints.reaction_basis(joint, q), joints.actuation_basis(joint, q)
-        L = _swapped(V_act)
-        if i in prescribed:
-            V = concatenate([V, V_act])
-        result.append(Maps(V, V_act, L))
-    return result
-
-
 def system(
     robot: Robot,
     q: Array,
@@ -139,11 +82,23 @@ def system(
     wrenches: Array | None,
     prescribed: Mapping[int, Array],
 ) -> saddle.Saddle:
-    """Assemble S11, S12, S21, B1 and B2 from the incidence matrix [VT18, eqs. 51-56]."""
+    """Return S11, S12, S21, B1 and B2 at a state [VT18, eqs. 51-56]."""
+    links, maps = moving_links(robot, q, v), joint_maps(robot, q, prescribed)
+    return _assembled(robot, q, links, maps, tau, wrenches, prescribed)
+
+
+def _assembled(
+    robot: Robot,
+    q: Array,
+    links: list[Link],
+    maps: list[Maps],
+    tau: Array,
+    wrenches: Array | None,
+    prescribed: Mapping[int, Array],
+) -> saddle.Saddle:
+    """Assemble the blocks from the incidence matrix [VT18, eqs. 51-56]."""
     refuse_unfit(robot, "newton_euler")
     C = incidence_matrix(robot)
-    links = moving_links(robot, q, v)
-    maps = joint_maps(robot, q, prescribed)
     to_com = [pose.from_translation(body.com) for body in robot.bodies]
     # q_{joint/body}: the joint's frame seen from a body's centre of mass
     seen: dict[tuple[int, int], Array] = {}
@@ -156,7 +111,8 @@ def system(
     omega = [
         dq.pure(screw.adjoint_inverse(x, link.twist)) for x, link in zip(to_com, links, strict=True)
     ]
-    M = [screw.dual_inertia(body.mass, body.inertia) for body in robot.bodies]
+    numbers = mass_properties(robot)
+    M = [screw.dual_inertia(mass, inertia) for mass, inertia in numbers]
     drive = [
         dq.pure(vector.apply(maps[j].V_act, tau[..., joint.v]))
         for j, joint in enumerate(robot.joints)
@@ -181,15 +137,15 @@ def system(
                 continue
             back = dq.left(dq.conjugate(x)) @ dq.right(x)
             S12[i, j] = -sign * (sandwich @ _eight(maps[j].V))  # eq. 53
-            S21[j, i] = sign * (_constraint(maps[j].V) @ back)  # eq. 54
+            S21[j, i] = sign * (dq.pure(constraint(maps[j].V)) @ back)  # eq. 54
         B1.append(b)
     B2 = [
-        vector.apply(_swapped(maps[j].V), _joint_rate(link, prescribed.get(j)))
+        vector.apply(constraint(maps[j].V), _joint_rate(link, prescribed.get(j)))
         for j, link in enumerate(links)
     ]
     return saddle.Saddle(
         S11=[screw.H(Mi) for Mi in M],
-        S11_inverse=[screw.H_inverse(b.mass, b.inertia) for b in robot.bodies],
+        S11_inverse=[screw.H_inverse(mass, inertia) for mass, inertia in numbers],
         S12=S12,
         S21=S21,
         B1=B1,
@@ -216,30 +172,3 @@ def _body_wrench(
 def _eight(V: Array) -> Array:
     """Return V with the empty rows of the two scalar parts, `(..., 8, r)`."""
     return vector.transpose(dq.pure(vector.transpose(V)))
-
-
-def _swapped(V: Array) -> Array:
-    """Return Λ = Vᵀ(·)ˢ `(..., r, 6)`: the part of a motion that V would do work on."""
-    return dq.swap(vector.transpose(V))
-
-
-def _constraint(V: Array) -> Array:
-    """Return Λ in eight components, `(..., r, 8)` [VT18, Table 4]."""
-    return dq.pure(_swapped(V))
-
-
-def refuse_unfit(robot: Robot, formulation: str) -> None:
-    """Raise where a robot has what the maximal formulations cannot say."""
-    refuse_followers(robot, formulation)
-    for body in robot.bodies:
-        if not is_symbolic(asarray(body.mass)) and np.any(body.mass <= 0.0):
-            raise ValueRefused(
-                f"body {body.name!r} has no mass; the formulation {formulation!r} inverts every "
-                "body's inertia: use formulation='articulated'"
-            )
-    for joint in robot.joints:
-        if is_symbolic(joint.rotor_inertia) or np.any(joint.rotor_inertia != 0.0):
-            raise ValueRefused(
-                f"joint {joint.name!r} has a rotor inertia, which the formulation "
-                f"{formulation!r} does not know: use formulation='articulated'"
-            )

@@ -13,6 +13,7 @@ from remora.algebra import dual_quaternion, screw, vector
 from remora.algebra.namespace import Array, asarray, concatenate
 from remora.dynamics.composite import body_inertias
 from remora.dynamics.motion import Link, accelerations_of, batch_shape, gather, moving_links
+from remora.model import joints
 from remora.model.robot import Robot
 
 
@@ -25,10 +26,10 @@ def inverse(robot: Robot, q: Array, v: Array, vdot: Array, wrenches: Array | Non
     loads = joint_loads(robot, links, vdot, wrenches)
     parts = [
         vector.apply(vector.transpose(link.S), dual_quaternion.swap(load))
-        + joint.rotor_inertia * vdot[..., joint.v]
+        + joints.rotor_inertia(joint) * vdot[..., joint.v]
         for joint, link, load in zip(robot.joints, links, loads, strict=True)
     ]
-    return gather(robot, parts, batch_shape(q, v, vdot, *_as_row(wrenches)))
+    return gather(robot, parts, batch_shape(q, v, vdot))
 
 
 def joint_loads(
@@ -60,8 +61,3 @@ def minus_gravity(robot: Robot) -> Array:
     """Return the acceleration of the inertial frame that acts like gravity, `(..., 6)`."""
     g = asarray(robot.gravity)
     return concatenate([np.zeros_like(g), -g])
-
-
-def _as_row(wrenches: Array | None) -> list[Array]:
-    """Return external wrenches `(..., nb, 6)` as an argument `(..., nb * 6)`, for its batch."""
-    return [] if wrenches is None else [wrenches[..., 0, :]]

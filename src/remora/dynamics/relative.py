@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from remora.algebra import linear, screw, vector
 from remora.algebra.namespace import Array, ArrayLike, concatenate, stack
+from remora.dynamics.motion import batch_shape
 from remora.model import joints
 from remora.model.robot import Robot
 from remora.model.state import configuration, velocity
@@ -27,6 +28,7 @@ def joint_twists(robot: Robot, q: ArrayLike, twists: ArrayLike) -> Array:
     """
     q = configuration(robot, q)
     xi = finite("twists", twists, len(robot.bodies), 6)
+    batch_shape(q, xi[..., 0, :])
     return stack(_across(robot, q, xi), axis=-2)
 
 
@@ -42,6 +44,7 @@ def joint_speeds(robot: Robot, q: ArrayLike, twists: ArrayLike) -> Array:
     """
     q = configuration(robot, q)
     xi = finite("twists", twists, len(robot.bodies), 6)
+    batch_shape(q, xi[..., 0, :])
     parts = [
         _coordinates_along(joints.motion_screws(joint, q), relative)
         for joint, relative in zip(robot.joints, _across(robot, q, xi), strict=True)
@@ -65,6 +68,7 @@ def joint_accelerations(
     """
     q = configuration(robot, q)
     xi = finite("twists", twists, len(robot.bodies), 6)
+    batch_shape(q, xi[..., 0, :])
     a = finite("accelerations", accelerations, len(robot.bodies), 6)
     result: list[Array] = []
     C = incidence_matrix(robot)

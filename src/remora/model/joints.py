@@ -49,6 +49,9 @@ class Kind:
         difference: (q0, q1) -> the dq that moves q0 to q1.
         random: (generator) -> coordinates, angles in ±π, lengths in ±1 m.
         quaternion: slice of q that holds a unit quaternion, if any.
+        normalize: (q) -> q scaled back to unit; None where any q is a configuration.
+        drive: (joint, q) -> the screws `(..., 6, nv)` that the joint's drive works on; None: the
+            motion screws.
     """
 
     nq: int
@@ -63,6 +66,8 @@ class Kind:
     integrate: Callable[[Array, Array], Array] = _plus
     difference: Callable[[Array, Array], Array] = _minus
     quaternion: slice | None = None
+    normalize: Callable[[Array], Array] | None = None
+    drive: Callable[[Joint, Array], Array] | None = None
 
 
 def kind(joint: Joint) -> Kind:
@@ -97,8 +102,20 @@ def coordinates(joint: Joint, q: Array) -> Array:
 
 def speeds(joint: Joint, v: Array) -> Array:
     """Return the joint's own speeds out of the robot's, `(..., nv) -> (..., nv_i)`."""
-    own = v[..., joint.v]
-    return own if joint.mimic is None else joint.mimic.ratio * own
+    return _geared(joint, v[..., joint.v])
+
+
+def rotor_inertia(joint: Joint) -> Array:
+    """Return the inertia of the joint's drive `(..., nv_i)` as felt at the speeds v[joint.v].
+
+    A follower turns with ratio · v, so that its leader feels ratio² · I [kg m² or kg].
+    """
+    return _geared(joint, _geared(joint, joint.rotor_inertia))
+
+
+def _geared(joint: Joint, x: Array) -> Array:
+    """Return x times the joint's own speed per unit speed of the robot: a follower's ratio."""
+    return x if joint.mimic is None else joint.mimic.ratio * x
 
 
 def relative_pose(joint: Joint, q: Array) -> Array:
@@ -118,8 +135,7 @@ def relative_transform(joint: Joint, q: Array) -> Transform:
 
 def motion_screws(joint: Joint, q: Array) -> Array:
     """Return S with (body's twist relative to its parent) = S v[joint.v], body frame."""
-    S = kind(joint).screws(joint, coordinates(joint, q))
-    return S if joint.mimic is None else joint.mimic.ratio * S
+    return _geared(joint, kind(joint).screws(joint, coordinates(joint, q)))
 
 
 def reaction_basis(joint: Joint, q: Array) -> Array:
@@ -130,16 +146,15 @@ def reaction_basis(joint: Joint, q: Array) -> Array:
 def actuation_basis(joint: Joint, q: Array) -> Array:
     """Return V_act `(..., 6, nv_i)` with SᵀV_actˢ = 1: the wrench of unit generalized forces.
 
-    V_act = (S (SᵀS)⁻¹)ˢ, for a joint about or along z VT18's own [VT18, Table 5]. A helical
-    joint is driven by a torque; the thrust that its thread makes of it is a reaction.
+    V_act = (D (DᵀD)⁻¹)ˢ with the screws D that the drive works on, S itself for most kinds; for a
+    joint about or along z these are VT18's own [VT18, Table 5].
     """
-    S = _helical_drive(joint) if joint.kind == "helical" else motion_screws(joint, q)
-    if S.shape[-1] == 0:
-        return S
-    if joint.mimic is not None and joint.kind == "helical":
-        S = joint.mimic.ratio * S
-    St = vector.transpose(S)
-    dual = vector.transpose(linear.solve(St @ S, St))
+    row = kind(joint)
+    D = _geared(joint, (row.drive or row.screws)(joint, coordinates(joint, q)))
+    if D.shape[-1] == 0:
+        return D
+    Dt = vector.transpose(D)
+    dual = vector.transpose(linear.solve(Dt @ D, Dt))
     return concatenate([dual[..., 3:, :], dual[..., :3, :]], trailing=2)
 
 
@@ -148,7 +163,7 @@ def motion_screws_rate(joint: Joint, q: Array, v: Array) -> Array | None:
     rate = kind(joint).rate
     if rate is None:
         return None
-    return rate(joint, coordinates(joint, q), speeds(joint, v))
+    return _geared(joint, rate(joint, coordinates(joint, q), speeds(joint, v)))
 
 
 # The rows ------------------------------------------------------------------------------------
@@ -236,8 +251,8 @@ def _helical_reactions(joint: Joint, q: Array) -> Array:
     return _columns(*_forces(e1, e2), *_torques(e1, e2), *along)
 
 
-def _helical_drive(joint: Joint) -> Array:
-    """Return the turn alone: what the motor of a screw works on."""
+def _helical_drive(joint: Joint, q: Array) -> Array:
+    """Return the turn alone: a torque drives a screw, the thrust of its thread is a reaction."""
     return _columns((joint.axes[0], _0))
 
 
@@ -380,7 +395,8 @@ JOINTS: dict[str, Kind] = {
         (0.0,),
     ),
     "helical": Kind(
-        1, 1, 1, _helical_pose, _helical_screws, _helical_reactions, None, _uniform(_PI), (0.0,)
+        1, 1, 1, _helical_pose, _helical_screws, _helical_reactions, None, _uniform(_PI), (0.0,),
+        drive=_helical_drive,
     ),
     "cylindrical": Kind(
         2, 2, 1, _cylindrical_pose, _cylindrical_screws, _cylindrical_reactions, None,
@@ -401,9 +417,11 @@ JOINTS: dict[str, Kind] = {
     "spherical": Kind(
         4, 3, 0, _spherical_pose, _spherical_screws, _spherical_reactions, None,
         _random_quaternion, _ONE, _spherical_integrate, _spherical_difference, slice(0, 4),
+        quaternion.normalize,
     ),
     "free": Kind(
         8, 6, 0, _free_pose, _free_screws, _no_wrenches, None, _random_pose,
         (*_ONE, 0.0, 0.0, 0.0, 0.0), _free_integrate, _free_difference, slice(0, 4),
+        dual_quaternion.normalize,
     ),
 }  # fmt: skip

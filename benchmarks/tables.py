@@ -1,0 +1,151 @@
+"""Write the tables of docs/benchmarks.md from the results in benchmarks/results.
+
+    python benchmarks/tables.py
+
+Between `<!-- table: NAME -->` and `<!-- end -->` the page holds what this makes, so that its numbers
+are those of the files.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from remora.cli.bench import TIMED, described
+
+ROOT = Path(__file__).resolve().parents[1]
+RESULTS = ROOT / "benchmarks" / "results"
+PAGE = ROOT / "docs" / "benchmarks.md"
+MARKED = re.compile(r"(<!-- table: (.*?) -->\n).*?(<!-- end -->)", re.S)
+
+
+def row(*cells: object) -> str:
+    return "| " + " | ".join(str(cell) for cell in cells) + " |"
+
+
+def table(*header: str) -> list[str]:
+    return [row(*header), row(*("---" if k == 0 else "---:" for k in range(len(header))))]
+
+
+def found(
+    results: list[dict[str, Any]], function: str, library: str, states: int, threads: int,
+    dtype: str = "float64",
+) -> float | None:  # fmt: skip
+    wanted = (function, library, states, threads, dtype)
+    for r in results:
+        if wanted == tuple(r[k] for k in ("function", "library", "states", "threads", "dtype")):
+            return r["microseconds"]
+    return None
+
+
+def ways(data: dict[str, Any]) -> list[tuple[str, int, int, str]]:
+    n = data["batch"]
+    return [
+        ("one call", 1, 1, "float64"),
+        ("batch, 1 thread", n, 1, "float64"),
+        ("batch, 2 threads", n, 2, "float64"),
+        ("batch, 1 thread, float32", n, 1, "float32"),
+    ]
+
+
+def robot_table(data: dict[str, Any], name: str) -> Iterator[str]:
+    """Yield microseconds and ratios of one robot; `*`: the peer's call for one state."""
+    results = data["robots"][name]["results"]
+    libraries = list(dict.fromkeys(r["library"] for r in results if r["library"] != "Remora"))
+    yield from table("µs per evaluation", "Remora", *libraries)
+    for function, label in TIMED.items():
+        for way, states, threads, dtype in ways(data):
+            ours = found(results, function, "Remora", states, threads, dtype)
+            if ours is None:
+                continue
+            cells = []
+            for library in libraries:
+                star, peer = "", found(results, function, library, states, threads)
+                if peer is None and found(results, function, library, data["batch"], 1) is None:
+                    star, peer = "*", found(results, function, library, 1, 1)
+                cells.append("-" if peer is None else f"{peer:.2f}{star} ({peer / ours:.1f}x)")
+            yield row(f"{label}, {way}", f"{ours:.3f}", *cells)
+
+
+def operations_table(data: dict[str, Any]) -> Iterator[str]:
+    yield from table("operations in the graph", *TIMED.values())
+    for name, robot in data["robots"].items():
+        counts = [sum(robot["operations"][function].values()) for function in TIMED]
+        yield row(name, *(f"{n:,}" for n in counts))
+
+
+def goals_table(data: dict[str, Any], times: dict[str, Any]) -> Iterator[str]:
+    """Yield the figures that were to be reached, and what was."""
+    results = data["robots"]["servicer, 7 joints"]["results"]
+    n = data["batch"]
+
+    def ratio(function: str, states: int, theirs: int) -> float:
+        ours = found(results, function, "Remora", states, 1)
+        peer = found(results, function, "Pinocchio", theirs, 1)
+        assert ours is not None
+        assert peer is not None
+        return peer / ours
+
+    compile_row = next(r for r in times["compile"] if r["function"] == "forward_dynamics")
+    yield from table("13 degrees of freedom, float64", "to reach", "measured")
+    one = ratio("forward_dynamics", 1, 1)
+    yield row("one forward-dynamics call, against `pin.aba`", "3x", f"{one:.1f}x")
+    batch = ratio("forward_dynamics", n, n)
+    yield row(f"batch of {n}, against `abaInParallel`, one thread", "18x", f"{batch:.1f}x")
+    inverse = ratio("inverse_dynamics", n, n)
+    yield row("inverse dynamics, against `rneaInParallel`", "12x", f"{inverse:.1f}x")
+    matrix = ratio("mass_matrix", n, 1)
+    yield row("mass matrix, against the call `pin.crba`", "12x", f"{matrix:.1f}x")
+    yield row("first compile", "0.6 s", f"{compile_row['first_s']:.2f} s")
+    yield row("from the cache", "30 ms", f"{compile_row['cached_ms']:.1f} ms")
+    yield row("cost per body, 7 to 56 joints, most over least", "1.2", f"{times['spread']:.2f}")
+
+
+def compile_table(times: dict[str, Any]) -> Iterator[str]:
+    yield from table("servicer", "first, s", "from the cache, ms")
+    for r in times["compile"]:
+        yield row(TIMED[r["function"]], f"{r['first_s']:.2f}", f"{r['cached_ms']:.1f}")
+
+
+def growth_table(times: dict[str, Any]) -> Iterator[str]:
+    yield from table(
+        "joints", "operations", "per body", "µs per state", "ns per body", "`abaInParallel`, µs",
+        "ratio", "first compile, s", "from the cache, ms",
+    )  # fmt: skip
+    for r in times["growth"]:
+        peer = r.get("Pinocchio_us")
+        yield row(
+            r["joints"], f"{r['operations']:,}", f"{r['operations_per_body']:.0f}",
+            f"{r['Remora_us']:.3f}", f"{r['ns_per_body']:.1f}",
+            "-" if peer is None else f"{peer:.2f}",
+            "-" if peer is None else f"{peer / r['Remora_us']:.1f}x",
+            f"{r['first_s']:.2f}", f"{r['cached_ms']:.1f}",
+        )  # fmt: skip
+
+
+def page(text: str) -> str:
+    """Return the page with its tables made anew."""
+    data = json.loads((RESULTS / "dynamics.json").read_text(encoding="utf-8"))
+    times = json.loads((RESULTS / "compile_time.json").read_text(encoding="utf-8"))
+    tables = {
+        "machine": lambda: [described(data["machine"]) + "."],
+        "goals": lambda: goals_table(data, times),
+        "operations": lambda: operations_table(data),
+        "compile": lambda: compile_table(times),
+        "growth": lambda: growth_table(times),
+        "notes": lambda: [f"- {note}." for note in data["notes"]],
+    }
+
+    def made(match: re.Match[str]) -> str:
+        name = match[2]
+        lines = tables[name]() if name in tables else robot_table(data, name)
+        return match[1] + "\n".join(lines) + "\n" + match[3]
+
+    return MARKED.sub(made, text)
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
