@@ -4,7 +4,7 @@ import numpy as np
 
 import remora as rm
 
-BASES = ("free", "fixed", "planar", "spherical", "revolute", "cylindrical", "helical", "cartesian")
+BASES = tuple(rm.JOINTS)
 TREES = range(200)
 
 
@@ -14,7 +14,7 @@ class Case:
     def __init__(self, seed, largest=30, kinds=None, base=None):
         rng = np.random.default_rng(1000 + seed)
         base = base or BASES[seed % len(BASES)]
-        bodies = int(rng.integers(1 if base == "free" else 2, largest + 1))
+        bodies = int(rng.integers(1, largest + 1))
         self.robot = rm.random_robot(rng, bodies=bodies, kinds=kinds, base=base, gravity=True)
         self.q, self.v = rm.random_state(self.robot, rng)
         self.tau = rng.normal(size=self.robot.nv) * 5.0

@@ -134,7 +134,7 @@ def test_momentum_changes_by_the_external_wrench():
     """A free-flying robot: d/dt of momentum is the sum of external wrenches and base forces."""
     errors = []
     for seed in range(0, 200, 4):
-        c = Case(seed, base="free")
+        c = Case(seed, base="free", largest=12)
         robot, q, v = c.state
         vdot = rm.forward_dynamics(robot, q, v, c.tau, c.wrenches)
         x = rm.poses(robot, q)
@@ -150,8 +150,10 @@ def test_momentum_changes_by_the_external_wrench():
             M = screw.inertia(body.mass, body.com, body.inertia)
             own = screw.momentum(M, a[i]) + screw.cross(xi[i], screw.momentum(M, xi[i]))
             rate = rate + screw.adjoint(x[i], own)
-        size = max(np.abs(total).max(), 1.0) * max(1.0, np.abs(a).max())
+        exact = rate_along_motion(robot, lambda q, v, r=robot: rm.momentum(r, q, v), q, v, vdot)
+        size = max(np.abs(total).max(), np.abs(rate).max(), 1.0)
         errors.append(np.abs(rate - total).max() / size)
+        errors.append(np.abs(exact - total).max() / size)
     judge(errors)
 
 
@@ -190,6 +192,8 @@ def test_batches_and_symbols(formulation, seed):
         one = rm.forward_dynamics(robot, q[k], v[k], tau[k], w[k], formulation)
         assert_close(many[k], one, rtol=1e-11, scale=np.abs(one).max(initial=1.0))
     first = (0, 0)
+    if robot.nv == 0:
+        return
 
     def function(q, v, tau, w):
         return rm.forward_dynamics(robot, q, v, tau, w, formulation)
@@ -200,6 +204,42 @@ def test_batches_and_symbols(formulation, seed):
     # arguments with different batch shapes broadcast
     mixed = rm.forward_dynamics(robot, q, v[0, 0], tau[0, 0], None, formulation)
     assert mixed.shape == (2, 3, robot.nv)
+
+
+@pytest.mark.parametrize("formulation", INVERSE)
+@pytest.mark.parametrize("seed", range(0, 20, 3))
+def test_batches_and_symbols_of_inverse_dynamics(formulation, seed):
+    c = Case(seed, largest=7)
+    robot, n = c.robot, len(c.robot.bodies)
+    q, v = rm.random_state(robot, c.rng, (3,))
+    vdot, w = c.rng.normal(size=v.shape), c.rng.normal(size=(3, n, 6))
+    many = rm.inverse_dynamics(robot, q, v, vdot, w, formulation)
+    scale = np.abs(many).max(initial=1.0)
+    for k in range(3):
+        one = rm.inverse_dynamics(robot, q[k], v[k], vdot[k], w[k], formulation)
+        assert_close(many[k], one, rtol=1e-12, scale=scale)
+    shared = rm.inverse_dynamics(robot, q[0], v[0], vdot[0], w, formulation)  # batch of wrenches
+    one = rm.inverse_dynamics(robot, q[0], v[0], vdot[0], w[2], formulation)
+    assert_close(shared[2], one, rtol=1e-12, scale=scale)
+    if robot.nv:
+
+        def function(q, v, vdot, w):
+            return rm.inverse_dynamics(robot, q, v, vdot, w, formulation)
+
+        (symbolic,) = traced(function, [q[0], v[0], vdot[0], w[0]])
+        assert_close(symbolic, many[0], rtol=1e-12, scale=scale)
+
+
+@pytest.mark.parametrize("seed", range(0, 40, 4))
+def test_kinetic_energy_grows_by_the_power_of_all_forces(seed):
+    """The energy itself differentiated along the motion, gravity off."""
+    c = Case(seed, largest=9)
+    robot = c.robot.replace(gravity=np.zeros(3))
+    vdot = rm.forward_dynamics(robot, c.q, c.v, c.tau, c.wrenches)
+    rate = rate_along_motion(robot, lambda q, v: rm.kinetic_energy(robot, q, v), c.q, c.v, vdot)
+    power = c.tau @ c.v + np.sum(screw.power(rm.twists(robot, c.q, c.v), c.wrenches))
+    size = max(1.0, np.abs(c.tau) @ np.abs(c.v), float(np.abs(rate)))
+    assert_close(rate, power, scale=size)
 
 
 def test_two_hundred_bodies_by_the_maximal_formulation():

@@ -42,6 +42,9 @@ def test_rotor_inertia_is_on_the_diagonal():
         )
         assert_close(a, b, rtol=1e-11)
         assert_close(rm.inverse_dynamics(loaded, q, v, a), tau, rtol=1e-11)
+        given = {"joint_0": np.ones(6)}
+        vdot, force = rm.hybrid_dynamics(loaded, q, v, tau, given)
+        assert_close(rm.inverse_dynamics(loaded, q, v, vdot), force, rtol=1e-11)
         if rotor:
             with pytest.raises(RemoraError, match="rotor inertia"):
                 rm.forward_dynamics(loaded, q, v, tau, formulation="newton_euler")
@@ -49,7 +52,7 @@ def test_rotor_inertia_is_on_the_diagonal():
 
 def test_followers_move_with_their_leaders():
     """The reduced equations against an independent robot whose joints are tied by hand."""
-    tied = geared()
+    tied = geared(rotor=0.7)
     free = tied.replace(
         joints=[
             *tied.joints[:2],
@@ -66,6 +69,11 @@ def test_followers_move_with_their_leaders():
     H = rm.mass_matrix(tied, q)
     assert_close(H, G.T @ rm.mass_matrix(free, q_free) @ G)
     assert_close(rm.bias_force(tied, q, v), G.T @ rm.bias_force(free, q_free, G @ v))
+    energy = rm.kinetic_energy(free, q_free, G @ v)
+    assert_close(rm.kinetic_energy(tied, q, v), energy, scale=energy)
+    vdot = np.linspace(-1, 1, 7)
+    expected = G.T @ rm.inverse_dynamics(free, q_free, G @ v, G @ vdot)
+    assert_close(rm.inverse_dynamics(tied, q, v, vdot), expected)
     tau = np.linspace(1, 2, 7)
     vdot = rm.forward_dynamics(tied, q, v, tau, formulation="composite")
     assert_close(H @ vdot + rm.bias_force(tied, q, v), tau)

@@ -111,8 +111,3 @@ def test_jacobians_of_the_end_links(reference, k):
         a = rm.frame_acceleration(ref.robot, q, v, vdot, link, point)
         xi = rm.frame_twist(ref.robot, q, v, link, point)
         assert_close(twist_rate_in_inertial_axes(x, xi, a), end["tpdot"])
-
-
-def test_names_are_spelled_as_in_the_contract():
-    for name in ("load", "poses", "twists", "jacobian", "generalized_jacobian", "center_of_mass"):
-        assert hasattr(rm, name)

@@ -10,6 +10,7 @@ from remora.algebra import pose, screw
 from remora.dynamics.maximal import joint_maps
 from remora.dynamics.motion import moving_links
 from remora.dynamics.newton_euler import system
+from remora.errors import RemoraError
 from remora.model import joints
 from remora.model.joints import kind
 from trees import Case
@@ -39,15 +40,63 @@ def test_every_formulation_agrees_for_any_set_of_joints(seed):
     assert_close(rm.forward_dynamics(robot, q, v, tau, c.wrenches), vdot, rtol=1e-11)
 
 
-def test_locked_joint_moves_with_its_parent():
-    c = Case(0, largest=10, base="free")
-    name = c.robot.joints[1].name
-    nv = kind(c.robot.joints[1]).nv
-    v = c.v.copy()
-    v[c.robot.joints[1].v] = 0.0
-    vdot, tau = rm.hybrid_dynamics(c.robot, c.q, v, c.tau, {name: np.zeros(nv)})
-    assert np.all(vdot[c.robot.joints[1].v] == 0.0)
-    assert np.any(tau[c.robot.joints[1].v] != c.tau[c.robot.joints[1].v])
+@pytest.mark.parametrize("seed", range(6))
+def test_a_locked_joint_is_a_fixed_one(seed):
+    """Accelerations of all else, and the load that the lock carries, as with the joint welded."""
+    c = Case(seed, largest=10, base="free")
+    robot = c.robot
+    if len(robot.joints) < 2:
+        return
+    joint, v = robot.joints[1], c.v.copy()
+    v[joint.v] = 0.0
+    zero = np.zeros(kind(joint).nv)
+    vdot, _ = rm.hybrid_dynamics(robot, c.q, v, c.tau, {joint.name: zero}, c.wrenches)
+    builder = rm.Builder("welded", gravity=robot.gravity)
+    for i, (body, old) in enumerate(zip(robot.bodies, robot.joints, strict=True)):
+        builder.body(body.name, body.mass, body.com, body.inertia)
+        parent = None if old.parent < 0 else robot.bodies[old.parent].name
+        given = {} if i == 1 else dict(zip(("axis", "axis2"), old.axes, strict=False))
+        if old.kind == "planar" and i != 1:
+            given = {"axis": old.axes[2]}
+        welded = i == 1
+        builder.joint(
+            old.name, "fixed" if welded else old.kind, parent, body.name,
+            placement=joints.relative_pose(old, c.q) if welded else old.placement,
+            pitch=old.pitch, **given,
+        )  # fmt: skip
+    other = builder.build(base=None)
+    keep_v = np.delete(np.arange(robot.nv), np.r_[joint.v])
+    keep_q = np.delete(np.arange(robot.nq), np.r_[joint.q])
+    alone = rm.forward_dynamics(other, c.q[keep_q], v[keep_v], c.tau[keep_v], c.wrenches)
+    assert_close(vdot[keep_v], alone, rtol=1e-11)
+
+
+@pytest.mark.parametrize("formulation", ["newton_euler", "decoupled"])
+@pytest.mark.parametrize("seed", range(12))
+def test_reactions_with_prescribed_joints(seed, formulation):
+    """The same as with the actuation that was found applied as a force."""
+    c = Case(seed, largest=10)
+    robot, q, v = c.state
+    names = [j.name for j in robot.joints if kind(j).nv > 0 and c.rng.random() < 0.5]
+    given = {n: c.rng.normal(size=kind(robot.joints[n]).nv) for n in names}
+    found = rm.newton_euler_solution(robot, q, v, c.tau, c.wrenches, given, formulation)
+    expected = rm.reaction_wrenches(robot, q, v, found.tau, c.wrenches)
+    assert_close(found.reactions, expected, rtol=1e-11)
+
+
+def test_one_number_for_every_state_of_a_batch():
+    robot = rm.load("vt18_satellite")
+    for batch in ((), (5,), (5, 1), (2, 3)):
+        q, v = rm.random_state(robot, 0, batch)
+        tau = np.zeros(robot.nv)
+        value = np.linspace(-1, 1, int(np.prod(batch))).reshape(batch)
+        vdot, _ = rm.hybrid_dynamics(robot, q, v, tau, {"J2": value})
+        assert vdot.shape == (*batch, robot.nv)
+        assert_close(vdot[..., robot.joints["J2"].v.start], value)
+        again, _ = rm.hybrid_dynamics(robot, q, v, tau, {"J2": value[..., None]})
+        assert np.array_equal(again, vdot)
+    with pytest.raises(RemoraError, match="batch shape"):
+        rm.hybrid_dynamics(robot, q, v, tau, {"J2": np.zeros(7)})
 
 
 def test_against_the_reduced_system_of_vt18():
@@ -102,44 +151,36 @@ def test_against_the_reduced_system_of_vt18():
 
 
 def test_the_actuation_replays_the_motion_as_a_torque():
-    """Integrate a prescribed motion, then apply the actuation it needed as a torque.
+    """Integrate a prescribed motion, then apply the actuation it needed as a torque of time.
 
-    Fixed-step Runge-Kutta of order four on the manifold, the same steps for both: the second
-    run sees the recorded actuation at the stages, and must reproduce the first.
+    The first run records the actuation at its steps; the second, with steps twice as long, takes
+    it as a torque that depends on time only, and must reproduce the motion to the order of the
+    method.
     """
     robot = rm.load("vt18_satellite")
     name, j = robot.joints[2].name, robot.joints[2].v.start
-    q = rm.neutral(robot)
-    v = np.zeros(robot.nv)
-    amplitude, rate, h, steps = 0.4, 2.0, 0.02, 50
-    v[j] = 0.0
+    amplitude, rate, h, steps = 0.4, 2.0, 0.005, 200
+    torques = {}
 
-    def motion(t):  # q(t) = A (1 - cos ωt): starts at rest
-        return amplitude * rate**2 * np.cos(rate * t)
-
-    recorded = {}
-
-    def prescribed(t, q, v):
-        vdot, tau = rm.hybrid_dynamics(robot, q, v, np.zeros(robot.nv), {name: motion(t)})
-        recorded.setdefault(round(t, 9), []).append(tau)
+    def prescribed(t, q, v):  # q(t) = A (1 - cos ωt): starts at rest
+        qdd = amplitude * rate**2 * np.cos(rate * t)
+        vdot, tau = rm.hybrid_dynamics(robot, q, v, np.zeros(robot.nv), {name: qdd})
+        torques[round(t / h * 2)] = tau[j]  # the last evaluation at a time is at a step's start
         return vdot
 
-    taken = {}
-
     def replayed(t, q, v):
-        key = round(t, 9)
-        tau = recorded[key][taken.get(key, 0)]
-        taken[key] = taken.get(key, 0) + 1
+        tau = np.zeros(robot.nv)
+        tau[j] = torques[round(t / h * 2)]
         return rm.forward_dynamics(robot, q, v, tau)
 
-    first = integrate(robot, prescribed, q, v, h, steps)
-    second = integrate(robot, replayed, q, v, h, steps)
-    assert_close(second[0], first[0], rtol=1e-11)
-    assert_close(second[1], first[1], rtol=1e-11)
-    t = h * steps
-    assert_close(first[0][robot.joints[2].q.start], amplitude * (1 - np.cos(rate * t)), rtol=1e-7)
-    # this small integrator is of second order in the base's attitude: its error, not the law's
-    assert_close(rm.momentum(robot, *first), np.zeros(6), rtol=1e-5)
+    rest = rm.neutral(robot), np.zeros(robot.nv)
+    first = integrate(robot, prescribed, *rest, h, steps)
+    second = integrate(robot, replayed, *rest, 2 * h, steps // 2)
+    assert_close(second[0], first[0], rtol=1e-6)  # fourth order with steps of 0.01 s
+    assert_close(second[1], first[1], rtol=1e-6)
+    expected = amplitude * (1 - np.cos(rate * h * steps))
+    assert_close(second[0][robot.joints[2].q.start], expected, rtol=1e-6)
+    assert_close(rm.momentum(robot, *second), np.zeros(6), rtol=1e-6)
 
 
 def integrate(robot, acceleration, q, v, h, steps):

@@ -1,6 +1,7 @@
 """The builder: what it makes, what it merges, what it refuses."""
 
 import copy
+import dataclasses
 import pickle
 
 import casadi
@@ -362,6 +363,79 @@ def test_a_joint_of_unknown_kind_draws_no_other_faults():
 def test_a_base_of_no_kind_is_refused_by_name(make):
     with pytest.raises(ValueRefused, match=r"^base='wheels' is no kind of joint; known: fixed"):
         make("wheels")
+    for odd in (["free"], {"free": 1}, 3):
+        with pytest.raises(ValueRefused, match=r"^base=.* is no kind of joint; known: fixed"):
+            make(odd)
+
+
+def test_kinds_and_names_must_be_text():
+    builder = arm().joint("odd", ["revolute"], "bus", "hand").body(["x"], mass=1)
+    with pytest.raises(ModelError, match=r"(?s)unknown kind \['revolute'\].*name must be text"):
+        builder.build()
+
+
+def test_replaced_numbers_become_arrays_of_the_robots_own():
+    robot = arm().build()
+    com, gravity = [0.1, 0.2, 0.3], np.zeros(3)
+    changed = robot.replace_body("link", mass=2, com=com, inertia=np.eye(3, dtype=np.float32))
+    changed = changed.replace_joint("shoulder", rotor_inertia=0.1, damping=1, friction=[2])
+    changed = changed.replace_joint(0, damping=0.5).replace(gravity=gravity)
+    link, shoulder = changed.bodies["link"], changed.joints["shoulder"]
+    assert (link.mass, link.com.tolist(), link.inertia.dtype) == (2.0, com, np.float64)
+    assert (shoulder.rotor_inertia.shape, changed.joints[0].damping.shape) == ((1,), (6,))
+    q, v = rm.random_state(changed, 0)
+    rm.forward_dynamics(changed, q, v, v)
+    com[0] = gravity[2] = np.nan
+    assert changed.bodies["link"].com[0] == 0.1
+    assert changed.gravity[2] == 0.0
+    owner = np.ones(3)
+    shown = np.broadcast_to(owner, (2, 3))  # read-only, and yet another's
+    many = robot.replace_body("link", com=shown)
+    owner[:] = 7.0
+    assert np.all(many.bodies["link"].com == 1.0)
+    for array in (link.mass, link.com, shoulder.damping, changed.gravity):
+        assert not array.flags.writeable
+    new = dataclasses.replace(robot.bodies["hand"], com=[1, 2, 3])
+    assert robot.replace(bodies=[*robot.bodies[:2], new]).bodies[2].com.shape == (3,)
+
+
+def test_replaced_numbers_may_be_symbols_batches_and_impossible():
+    robot = arm().build()
+    m, d = casadi.SX.sym("m"), casadi.SX.sym("d")
+    assert robot.replace_body("link", mass=m).bodies["link"].mass.dtype == object
+    assert robot.replace_joint(0, damping=d).joints[0].damping.shape == (6,)
+    many = robot.replace_joint("wrist", damping=np.ones((4, 1))).replace(gravity=np.ones((4, 3)))
+    assert many.joints["wrist"].damping.shape == (4, 1)
+    assert robot.replace_body("link", mass=-1.0).bodies["link"].mass == -1.0
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda r: r.replace(gravity=[0, 0]), r"gravity must have shape \(\.\.\., 3\)"),
+        (lambda r: r.replace(gravity=[0, 0, np.nan]), "gravity holds values that are not finite"),
+        (lambda r: r.replace_body("link", com=[1, 2]), "com of body 'link' must have shape"),
+        (lambda r: r.replace_body("link", mass="x"), "mass of body 'link' is not numeric"),
+        (lambda r: r.replace_body("link", mass=np.inf), "mass of body 'link' holds"),
+        (lambda r: r.replace_body("link", inertia=(1, 1, 1)), "inertia of body 'link' must have"),
+        (lambda r: r.replace_joint("wrist", placement=[1]), "placement of joint 'wrist' must have"),
+        (lambda r: r.replace_joint("wrist", pitch=np.nan), "pitch of joint 'wrist' holds"),
+        (lambda r: r.replace_joint("wrist", damping=[1, 2]), "damping of joint 'wrist' must have"),
+        (lambda r: r.replace_joint("wrist", friction=None), "friction of joint 'wrist' holds"),
+        (lambda r: r.replace_joint("wrist", axes=[0, 0, 1]), "axes of joint 'wrist' must have"),
+        (
+            lambda r: r.replace(frames=[rm.Frame("tool", 0, np.ones(7))]),
+            "placement of frame 'tool' must have",
+        ),
+        (
+            lambda r: r.replace_body("link", mass=np.array(np.nan, dtype=object)),
+            "mass of body 'link' holds",
+        ),
+    ],
+)
+def test_replaced_numbers_are_checked(change, reason):
+    with pytest.raises(RemoraError, match=reason):
+        change(arm().build())
 
 
 def test_robots_and_bodies_print_well():

@@ -87,9 +87,59 @@ def test_refusals():
         rm.from_dh([rm.DHLink("a", joint="free")], "classic")
     with pytest.raises(RemoraError, match="parent of link 'a'"):
         rm.from_dh([rm.DHLink("a", parent="nobody")], "classic")
-    with pytest.raises(RemoraError, match="link 'a' are not numbers"):
+    with pytest.raises(RemoraError, match=r"link 'a': theta is not numeric: 'x'"):
         rm.from_dh([rm.DHLink("a", theta="x")], "classic")
+    with pytest.raises(RemoraError, match="parent of link 'a'"):
+        rm.from_dh([rm.DHLink("a", parent=["base"])], "classic")
     with pytest.raises(RemoraError, match="centre of mass"):
         rm.from_dh([rm.DHLink("a", mass=1, com="x")], "classic", base_mass=1)
     with pytest.raises(RemoraError, match=r"base_mass.*mass is zero.*base='fixed'"):
         rm.from_dh(table(), "classic")
+
+
+@pytest.mark.parametrize("convention", ["classic", "modified"])
+def test_an_inertia_has_three_forms(convention):
+    six = np.array([0.3, 0.01, 0.02, 0.4, 0.03, 0.5])
+    full = np.array([[0.3, 0.01, 0.02], [0.01, 0.4, 0.03], [0.02, 0.03, 0.5]])
+    robots = [
+        rm.from_dh(
+            [
+                rm.DHLink(
+                    "l", a=1.0, alpha=np.pi / 2, d=0.2, mass=2, com=(0.1, 0.2, 0.3), inertia=inertia
+                )
+            ],
+            convention,
+            base_mass=1,
+            base_inertia=(1, 1, 1),
+        )
+        for inertia in (six, tuple(six), full)
+    ]
+    x = robots[0].frames["l_dh"].placement
+    R = pose.to_rotation_matrix(x)
+    for robot in robots:
+        link = robot.bodies["l"]
+        assert_close(link.com, pose.transform_point(x, np.array([0.1, 0.2, 0.3])), rtol=1e-14)
+        assert_close(link.inertia, R @ full @ R.T, rtol=1e-14)
+    if convention == "classic":
+        assert_close(robots[0].bodies["l"].com, [1.1, -0.3, 0.4], rtol=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "reason"),
+    [
+        ({"mount": [1, 2]}, "mount of link 'a': placement must be 8 numbers"),
+        ({"mount": "x"}, "mount of link 'a': placement is not numeric: 'x'"),
+        ({"mount": np.ones(8)}, "mount of link 'a': placement is not a unit dual quaternion"),
+        ({"inertia": (1, 2)}, r"body 'a': inertia must be 3 x 3 numbers, not of shape \(2,\)"),
+        ({"inertia": "x"}, "body 'a': inertia is not numeric"),
+        ({"inertia": (1, np.nan, 1)}, "body 'a': inertia is not finite"),
+        ({"inertia": (1, 1, 3)}, "body 'a': inertia violates the triangle inequality"),
+        ({"com": (1, 2)}, "body 'a': centre of mass must be 3 numbers"),
+        ({"theta": (1, 2)}, "link 'a': theta must be one number"),
+    ],
+)
+def test_malformed_numbers_are_all_in_one_report(spoil, reason):
+    bad = rm.DHLink("a", **{"mass": 1, "inertia": (1, 1, 1), **spoil})
+    worse = rm.DHLink("b", mass=-1, inertia=(1, 1, 1))
+    with pytest.raises(rm.ModelError, match=f"(?s){reason}.*body 'b': mass is negative"):
+        rm.from_dh([bad, worse], "classic", base_mass=1, base_inertia=(1, 1, 1))

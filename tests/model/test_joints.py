@@ -137,3 +137,34 @@ def test_planar_axes_go_round():
         robot, _joint = one_joint("planar", normal)
         x = rm.poses(robot, np.array([1.0, 0.0, 0.0]))[0]
         assert_close(rm.algebra.pose.translation(x), first)
+
+
+def test_the_drive_of_a_screw_is_a_torque_and_the_wrench_does_the_unit_work():
+    for kind in KINDS:
+        robot, joint = one_joint(kind)
+        q, _ = rm.random_state(robot, 0)
+        S, V = joints.motion_screws(joint, q), joints.actuation_basis(joint, q)
+        work = S.T @ np.concatenate([V[3:], V[:3]])
+        assert_close(work, np.eye(rm.JOINTS[kind].nv), rtol=1e-14)
+    _, joint = one_joint("helical", AXES[0])
+    assert_close(joints.actuation_basis(joint, np.zeros(1))[:, 0], [0, 0, 0, 0, 0, 1])
+
+
+def test_a_follower_is_felt_at_its_leaders_speed():
+    builder = rm.Builder().body("bus", mass=1, inertia=(1, 1, 1))
+    for name, kind, mimic in (
+        ("a", "revolute", None), ("b", "helical", ("a_joint", -1.5, 0.1)),
+        ("c", "prismatic", ("a_joint", 2.0, 0.0)),
+    ):  # fmt: skip
+        builder.body(name, mass=1, inertia=(1, 1, 1))
+        builder.joint(
+            f"{name}_joint", kind, "bus", name, mimic=mimic, rotor_inertia=0.3,
+            pitch=0.2 if kind == "helical" else 0.0,
+        )  # fmt: skip
+    robot = builder.build()
+    q, _ = rm.random_state(robot, 0)
+    for name, felt in (("a", 0.3), ("b", 0.3 * 2.25), ("c", 0.3 * 4.0)):
+        joint = robot.joints[f"{name}_joint"]
+        assert_close(joints.rotor_inertia(joint), [felt], rtol=1e-15)
+        S, V = joints.motion_screws(joint, q), joints.actuation_basis(joint, q)
+        assert_close(S.T @ np.concatenate([V[3:], V[:3]]), np.eye(1), rtol=1e-14)

@@ -128,6 +128,65 @@ def test_spart_round_trip_with_offset_inertial_frame(rng):
     assert_close(layout.v_to(q, v)[0, 3:6], (ahead - behind) / (2 * h), rtol=1e-8)
 
 
+def test_spart_counts_the_placement_of_the_base(rng):
+    robot = (
+        rm.Builder()
+        .body("bus", mass=10, com=(0.1, 0.2, -0.3), inertia=(1, 1, 1))
+        .body("arm", mass=1, inertia=(1, 1, 1))
+        .joint("base", "free", None, "bus", xyz=(1, 2, 3), rpy=(0.3, 0.2, 0.1))
+        .joint("j", "prismatic", "bus", "arm", xyz=(1, 0, 0))
+        .build()
+    )
+    q, v = rm.random_state(robot, rng, 3)
+    layout = rm.spart_layout(robot)
+    everything_comes_back(layout, q, v, rng)
+    x, c = rm.poses(robot, q)[:, 0], robot.bodies[0].com
+    there = layout.q_to(q)
+    assert_close(there[:, :3], pose.transform_point(x, c), rtol=1e-14)
+    assert_close(np.roll(there[:, 3:7], 1, axis=-1), x[:, :4], rtol=1e-14)
+    frame = rm.Frame("com", 0, pose.from_translation(c))
+    twist = rm.frame_twist(robot, q, v, frame)
+    R = pose.to_rotation_matrix(x)
+    assert_close(layout.v_to(q, v)[:, :3], twist[:, :3], rtol=1e-14)
+    rdot = (R @ twist[:, 3:, None])[..., 0]
+    assert_close(layout.v_to(q, v)[:, 3:6], rdot, rtol=1e-14)
+    # the velocity's own rate by central differences, good to about 1e-9
+    vdot, h = rng.normal(size=v.shape), 1e-6
+    ahead, behind = (
+        layout.v_to(rm.integrate(robot, q, s * v + 0.5 * s * s * vdot), v + s * vdot)
+        for s in (h, -h)
+    )
+    assert_close(layout.vdot_to(q, v, vdot), (ahead - behind) / (2 * h), rtol=1e-8)
+
+
+def test_spart_refuses_what_it_does_not_know():
+    for robot in (
+        rm.random_robot(0, bodies=3, kinds=("helical",)),
+        rm.random_robot(0, bodies=3, kinds=("spherical",)),
+        rm.random_robot(0, bodies=3, kinds=("revolute",), base="fixed"),
+        rm.random_robot(0, bodies=3, kinds=("fixed",), base="fixed"),
+        rm.random_robot(0, bodies=3, kinds=("free",), base="fixed"),
+    ):
+        with pytest.raises(RemoraError, match="SPART knows"):
+            rm.spart_layout(robot)
+
+
+def test_only_the_base_may_have_another_name_in_pinocchio():
+    pytest.importorskip("pinocchio")
+    for base, wanted in (("free", "joint_0"), ("fixed", "joint_1")):
+        robot = rm.random_robot(0, bodies=3, kinds=("revolute",), base=base)
+        model, _, _ = pinocchio_model(robot)
+        renamed = robot.replace_joint(wanted, name="other")
+        if base == "free":
+            assert rm.pinocchio_layout(renamed, model).nq == model.nq
+        else:
+            with pytest.raises(RemoraError, match="no joint 'other'"):
+                rm.pinocchio_layout(renamed, model)
+    empty, _, _ = pinocchio_model(rm.random_robot(0, bodies=1, base="fixed"))
+    with pytest.raises(RemoraError, match="no joint"):
+        rm.pinocchio_layout(rm.random_robot(0, bodies=1), empty)
+
+
 def test_different_robots_are_refused():
     pytest.importorskip("pinocchio")
     a = rm.random_robot(0, bodies=5, kinds=("revolute",))

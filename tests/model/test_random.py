@@ -17,6 +17,7 @@ def test_the_kinds_are_drawn_from():
     [
         ({"kinds": ["ball"]}, "no kind of joint named 'ball'; known: fixed, revolute"),
         ({"kinds": []}, "kinds is empty"),
+        ({"kinds": [["revolute"]]}, r"no kind of joint \['revolute'\]"),
         ({"bodies": 0}, "bodies=0; a robot has at least one"),
         ({"bodies": -3}, "bodies=-3"),
     ],

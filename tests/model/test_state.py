@@ -5,7 +5,7 @@ import pytest
 
 import remora as rm
 from numeric import assert_close
-from remora.errors import RemoraError
+from remora.errors import RemoraError, ValueRefused
 
 ROBOT = rm.random_robot(8, bodies=12)
 
@@ -70,3 +70,69 @@ def test_bad_configurations_are_refused(spoil, reason):
         rm.twists(ROBOT, q, v[:-1])
     with pytest.raises(RemoraError, match="vdot holds values that are not finite"):
         rm.accelerations(ROBOT, q, v, v * np.nan)
+
+
+def one_joint(kind="revolute", **options):
+    body = rm.Builder().body("a", mass=1, inertia=(1, 1, 1))
+    return body.joint("j", kind, None, "a", **options).build()
+
+
+@pytest.mark.parametrize("scale", [0.0, 1e-9, 1e-200, 1e200])
+def test_normalize_refuses_a_quaternion_without_a_direction(scale):
+    q, _ = rm.random_state(ROBOT, 0, 3)
+    first = ROBOT.joints[0].name
+    spoilt = q.copy()
+    spoilt[1, :4] *= scale
+    with pytest.raises(ValueRefused, match=f"quaternion of joint '{first}', is zero"):
+        rm.normalize(ROBOT, spoilt)
+    with pytest.raises(ValueRefused, match="quaternion of joint 'j'"):
+        rm.normalize(one_joint("spherical"), np.array([scale, 0, 0, 0]))
+    assert_close(rm.normalize(one_joint("spherical"), [3.0, 0, 0, 4.0]), [0.6, 0, 0, 0.8])
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper"),
+    [(5.0, np.inf), (-np.inf, -5.0), (-1.0, np.inf), (-np.inf, 0.0), (1e308, np.inf),
+     (-1e308, 1e308), (-1.7e308, 1.7e308), (2.0, 2.0), (1e-300, 1.0)],
+)  # fmt: skip
+def test_random_states_keep_one_sided_and_huge_limits(lower, upper):
+    q, _ = rm.random_state(one_joint(lower=lower, upper=upper), 0, 200)
+    assert np.all(np.isfinite(q))
+    assert np.all((q >= lower) & (q <= upper))
+    mixed = one_joint("planar", lower=(3.0, -np.inf, -0.1), upper=(np.inf, -3.0, 0.1))
+    q, _ = rm.random_state(mixed, 0, 200)
+    assert np.all((q >= mixed.joints[0].limits.lower) & (q <= mixed.joints[0].limits.upper))
+
+
+def test_a_batch_may_be_a_number():
+    for batch in (3, np.int64(3)):
+        for one, other in zip(
+            rm.random_state(ROBOT, 1, batch), rm.random_state(ROBOT, 1, (3,)), strict=True
+        ):
+            assert np.array_equal(one, other)
+    for batch in (-1, (2, -1)):
+        with pytest.raises(ValueRefused, match=r"batch=.*negative"):
+            rm.random_state(ROBOT, 1, batch)
+
+
+def test_objects_without_symbols_are_numbers():
+    """An object array of floats is checked, and computed with, like any other."""
+    q, v = rm.random_state(ROBOT, 4)
+    xi = rm.twists(ROBOT, q.astype(object), v.astype(object))
+    assert xi.dtype == np.float64
+    assert np.array_equal(xi, rm.twists(ROBOT, q, v))
+    with pytest.raises(RemoraError, match="v holds values that are not finite"):
+        rm.twists(ROBOT, q, (v * np.nan).astype(object))
+    with pytest.raises(RemoraError, match="not of unit length"):
+        rm.poses(ROBOT, (2 * q).astype(object))
+    with pytest.raises(RemoraError, match="q is not numeric"):
+        rm.poses(ROBOT, np.full(ROBOT.nq, "x", dtype=object))
+
+
+def test_narrow_floats_are_computed_with_as_doubles():
+    q, v = rm.random_state(ROBOT, 4)
+    for narrow in (np.float32, np.float16, np.longdouble):
+        few = v.astype(narrow)
+        xi = rm.twists(ROBOT, q, few)
+        assert xi.dtype == np.float64
+        assert np.array_equal(xi, rm.twists(ROBOT, q, few.astype(float)))

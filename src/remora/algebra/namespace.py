@@ -31,8 +31,9 @@ def asarray(x: ArrayLike) -> Array:
     """Return `x` as an array of floats, or of symbols where it holds any.
 
     A CasADi column `SX(n, 1)` becomes an object array `(n,)`, a scalar `SX` one of shape `()`.
+    Floats of any width become doubles, and so does an object array without a symbol in it.
     """
-    if is_array(x) and (x.dtype == object or x.dtype.kind == "f"):
+    if is_array(x) and (x.dtype == np.float64 or _is_symbol(x)):
         return x
     if isinstance(x, casadi.SX):
         return _from_casadi(x)
@@ -157,4 +158,7 @@ def _is_sequence(x: object) -> TypeGuard[Sequence[Any]]:
 
 
 def _is_symbol(x: object) -> bool:
-    return isinstance(x, casadi.SX) or (is_array(x) and x.dtype == object)
+    """Tell whether `x` is a symbol or an array that holds one; stops at the first."""
+    if is_array(x):
+        return x.dtype == object and any(isinstance(e, casadi.SX) for e in x.flat)
+    return isinstance(x, casadi.SX)

@@ -30,10 +30,16 @@ def base_kind(base: str) -> str:
     Raises:
         ValueRefused: if there is no such kind; the text lists those there are.
     """
-    kind = ALIASES.get(base, base)
-    if kind not in JOINTS:
+    kind = kind_named(base)
+    if kind is None:
         raise ValueRefused(f"base={base!r} is no kind of joint; known: {', '.join(JOINTS)}")
     return kind
+
+
+def kind_named(name: object) -> str | None:
+    """Return the kind of joint of that name or alias; None where there is none."""
+    kind = ALIASES.get(name, name) if isinstance(name, str) else None
+    return kind if kind in JOINTS else None
 
 
 class Builder:
@@ -153,12 +159,12 @@ class Builder:
             place: where the description stands in its file.
         """
         place = place or Place(f"joint {name!r}")
-        kind = ALIASES.get(kind, kind)
         check = self.check
-        if kind not in JOINTS:
+        known = kind_named(kind)
+        if known is None:
             check.fault(place, f"unknown kind {kind!r}; known: {', '.join(JOINTS)}")
             return self.kindless_joint(name, parent, child, place)
-        row = JOINTS[kind]
+        kind, row = known, JOINTS[known]
         low = check.bound(place, "lower limit", lower, row.nv)
         high = check.bound(place, "upper limit", upper, row.nv)
         if np.any(low == np.inf) or np.any(high == -np.inf):
@@ -293,9 +299,11 @@ class Builder:
 
     # Parts of a description ------------------------------------------------------------------
 
-    def _new_name(self, place: Place, name: str, *tables: Mapping[str, object]) -> bool:
+    def _new_name(self, place: Place, name: object, *tables: Mapping[str, object]) -> bool:
         if not name:
             self.check.fault(place, "has no name")
+        elif not isinstance(name, str):
+            self.check.fault(place, f"its name must be text, not {name!r}")
         elif any(name in table for table in tables):
             self.check.fault(place, f"the name {name!r} is used twice")
         else:

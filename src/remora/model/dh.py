@@ -20,11 +20,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from remora.algebra import dual_quaternion, pose, vector
-from remora.algebra.namespace import Array, ArrayLike, asarray
-from remora.errors import RemoraError, UnknownName
+from remora.algebra.namespace import Array, ArrayLike
+from remora.errors import UnknownName
 from remora.model.build import Builder
 from remora.model.robot import Robot
-from remora.model.validate import Place
+from remora.model.validate import Checker, Place
 
 CONVENTIONS = ("classic", "modified")
 
@@ -42,7 +42,8 @@ class DHLink:
         joint: `revolute` or `prismatic`.
         mass: kg.
         com: centre of mass in the link's DH frame, m.
-        inertia: about the centre of mass, axes of the link's DH frame, kg m².
+        inertia: about the centre of mass, axes of the link's DH frame, kg m²: a 3x3 matrix, its
+            diagonal, or xx, xy, xz, yy, yz, zz.
         parent: the link it follows; None: the row before (the base, for the first row).
         mount: pose of this row's starting frame in the parent's DH frame; None: the same frame.
         lower: smallest q.
@@ -90,6 +91,10 @@ def from_dh(
         base_com: m.
         base_inertia: about the centre of mass, kg m².
         gravity: m/s².
+
+    Raises:
+        UnknownName: if the convention, a joint or a parent is not one of those there are.
+        ModelError: with every fault of the numbers.
     """
     if convention not in CONVENTIONS:
         raise UnknownName("Denavit-Hartenberg convention", convention, CONVENTIONS)
@@ -102,14 +107,15 @@ def from_dh(
         if link.joint not in ("revolute", "prismatic"):
             raise UnknownName("joint in a DH table", link.joint, ("revolute", "prismatic"))
         parent = link.parent or previous
-        if parent not in distal:
+        if parent not in list(distal):
             raise UnknownName(f"parent of link {link.name!r} before it", parent, distal)
         start = distal[parent]
         if link.mount is not None:
-            start = dual_quaternion.mul(start, asarray(link.mount))
-        before, after = _split(link, convention)
+            mount = builder.check.placement(Place(f"mount of link {link.name!r}"), link.mount)
+            start = dual_quaternion.mul(start, mount)
+        before, after = _split(link, convention, builder.check)
         x = after  # the link's DH frame in the body frame
-        builder.body(link.name, link.mass, *_mass_properties(link, x))
+        builder.body(link.name, link.mass, *_mass_properties(link, x, builder.check))
         builder.joint(
             f"{link.name}_joint",
             link.joint,
@@ -126,13 +132,12 @@ def from_dh(
     return builder.build(base=base)
 
 
-def _split(link: DHLink, convention: str) -> tuple[Array, Array]:
+def _split(link: DHLink, convention: str, check: Checker) -> tuple[Array, Array]:
     """Return the part of the row before the joint's motion and the part after it."""
-    try:
-        along_z = _screw(2, asarray(link.theta), asarray(link.d))
-        along_x = _screw(0, asarray(link.alpha), asarray(link.a))
-    except (TypeError, ValueError):
-        raise RemoraError(f"DH parameters of link {link.name!r} are not numbers") from None
+    place = Place(f"link {link.name!r}")
+    theta, d = check.numbers(place, "theta", link.theta), check.numbers(place, "d", link.d)
+    alpha, a = check.numbers(place, "alpha", link.alpha), check.numbers(place, "a", link.a)
+    along_z, along_x = _screw(2, theta, d), _screw(0, alpha, a)
     if convention == "classic":
         return dual_quaternion.identity(), dual_quaternion.mul(along_z, along_x)
     return dual_quaternion.mul(along_x, along_z), dual_quaternion.identity()
@@ -145,17 +150,12 @@ def _screw(k: int, angle: Array, length: Array) -> Array:
     return dual_quaternion.mul(pose.from_translation(axis * length[..., None]), turn)
 
 
-def _mass_properties(link: DHLink, x: Array) -> tuple[ArrayLike, ArrayLike | None]:
-    """Return centre of mass and inertia in body axes; what is malformed goes on as it is.
+def _mass_properties(link: DHLink, x: Array, check: Checker) -> tuple[Array, Array]:
+    """Return centre of mass and inertia in body axes.
 
-    The builder is the one to refuse it, with all other faults.
+    What is malformed is noted here; whether the inertia is possible the builder judges.
     """
-    try:
-        com = pose.transform_point(x, asarray(link.com))
-        inertia = np.zeros((3, 3)) if link.inertia is None else asarray(link.inertia)
-        if inertia.shape == (3,):
-            inertia = np.diag(inertia)
-        R = pose.to_rotation_matrix(x)
-        return com, R @ inertia @ vector.transpose(R)
-    except (TypeError, ValueError, IndexError):
-        return link.com, link.inertia
+    place = Place(f"body {link.name!r}")
+    com = pose.transform_point(x, check.numbers(place, "centre of mass", link.com, 3))
+    inertia, R = check.inertia_matrix(place, link.inertia), pose.to_rotation_matrix(x)
+    return com, R @ inertia @ vector.transpose(R)

@@ -50,6 +50,7 @@ class Kind:
         random: (generator) -> coordinates, angles in ±π, lengths in ±1 m.
         quaternion: slice of q that holds a unit quaternion, if any.
         normalize: (q) -> q scaled back to unit; None where any q is a configuration.
+        dual: slice of q that is orthogonal to that quaternion, if any.
         drive: (joint, q) -> the screws `(..., 6, nv)` that the joint's drive works on; None: the
             motion screws.
     """
@@ -67,6 +68,7 @@ class Kind:
     difference: Callable[[Array, Array], Array] = _minus
     quaternion: slice | None = None
     normalize: Callable[[Array], Array] | None = None
+    dual: slice | None = None
     drive: Callable[[Joint, Array], Array] | None = None
 
 
@@ -77,10 +79,9 @@ def kind(joint: Joint) -> Kind:
 
 def lookup(name: str) -> Kind:
     """Return a row by name; an unknown name lists the known ones."""
-    try:
-        return JOINTS[name]
-    except KeyError:
-        raise UnknownName("kind of joint", name, JOINTS) from None
+    if name not in list(JOINTS):  # a list: what is asked for may be anything
+        raise UnknownName("kind of joint", name, JOINTS)
+    return JOINTS[name]
 
 
 def plane(normal: Array) -> Array:
@@ -422,6 +423,6 @@ JOINTS: dict[str, Kind] = {
     "free": Kind(
         8, 6, 0, _free_pose, _free_screws, _no_wrenches, None, _random_pose,
         (*_ONE, 0.0, 0.0, 0.0, 0.0), _free_integrate, _free_difference, slice(0, 4),
-        dual_quaternion.normalize,
+        dual_quaternion.normalize, slice(4, 8),
     ),
 }  # fmt: skip

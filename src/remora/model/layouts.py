@@ -230,9 +230,9 @@ def pinocchio_layout(robot: Robot, model: Any) -> Layout:
     """
     names = {str(name): i for i, name in enumerate(model.names) if i > 0}
     entries: list[_Entry] = []
-    for k, joint in enumerate(_independent(robot)):
-        i = names.get(joint.name, 1 if k == 0 else None)
-        if i is None:
+    for joint in _independent(robot):
+        i = names.get(joint.name, 1 if joint is robot.joints[0] else None)
+        if i is None or not names:
             raise RemoraError(f"Pinocchio's model has no joint {joint.name!r}; {sorted(names)}")
         rule = _rule(_PINOCCHIO, joint, "Pinocchio")
         nq, q0, v0 = int(model.nqs[i]), int(model.idx_qs[i]), int(model.idx_vs[i])
@@ -310,6 +310,8 @@ def mujoco_layout(robot: Robot, model: Any) -> Layout:
 
 # SPART ---------------------------------------------------------------------------------------
 
+_SPART = {name: Rule(1, _same, _same) for name in ("revolute", "prismatic")}
+
 
 def spart_layout(robot: Robot, base_inertial: ArrayLike | None = None) -> Layout:
     """Return SPART's layout: base pose and velocity at the centre of mass, then the joints.
@@ -318,12 +320,19 @@ def spart_layout(robot: Robot, base_inertial: ArrayLike | None = None) -> Layout
     base's inertial frame, ṙ in inertial axes, um]` and forces likewise `[torque, force, taum]`.
 
     Args:
-        robot: a robot with a free base and joints of one degree of freedom.
+        robot: a robot with a free base, placed anywhere, and revolute and prismatic joints.
         base_inertial: pose of the base link's URDF `<inertial>` frame in the link's frame, `(8,)`;
             the centre of mass of the base body, unturned, by default. (Give it where the
             `<inertial>` has an rpy, or where fixed links were merged into the base: SPART's base
             frame is that of the base link alone.)
+
+    Raises:
+        RemoraError: if the robot has another base or other joints.
     """
+    base, others = robot.joints[0], _independent(robot)[1:]
+    if base.kind != "free" or any(j.kind not in _SPART for j in others):
+        raise RemoraError("SPART knows a free base and revolute and prismatic joints only")
+    placed = base.placement
     offset = (
         pose.from_translation(robot.bodies[0].com)
         if base_inertial is None
@@ -334,28 +343,28 @@ def spart_layout(robot: Robot, base_inertial: ArrayLike | None = None) -> Layout
     c = pose.translation(offset)
 
     def to_q(x: Array) -> Array:
-        y = dual_quaternion.mul(x, offset)
+        y = dual_quaternion.mul(dual_quaternion.mul(placed, x), offset)
         return concatenate([pose.translation(y), _xyzw(y[..., :4])])
 
     def from_q(y: Array) -> Array:
         com = pose.from_parts(_wxyz(y[..., 3:]), y[..., :3])
-        return dual_quaternion.mul(com, back)
+        return dual_quaternion.mul(
+            dual_quaternion.conjugate(placed), dual_quaternion.mul(com, back)
+        )
 
     def T(x: Array) -> Array:
-        R = pose.to_rotation_matrix(x)
+        R = pose.to_rotation_matrix(dual_quaternion.mul(placed, x))
         top = concatenate([vector.transpose(R_i), _O3])
         return concatenate([top, concatenate([-R @ vector.skew(c), R])], trailing=2)
 
     def bias(x: Array, v: Array) -> Array:
         omega = v[..., :3]
         moving = vector.cross(omega, v[..., 3:] + vector.cross(omega, c))
-        return concatenate([np.zeros_like(moving), quaternion.rotate(x[..., :4], moving)])
+        turned = quaternion.rotate(quaternion.mul(placed[..., :4], x[..., :4]), moving)
+        return concatenate([np.zeros_like(turned), turned])
 
-    own = _independent(robot)
-    if own[0].kind != "free" or any(kind(j).nv != 1 for j in own[1:]):
-        raise RemoraError("SPART knows a free base and revolute and prismatic joints only")
-    entries = [_entry(own[0], Rule(7, to_q, from_q, T, bias), 0, 0)]
-    entries += [_entry(j, Rule(1, _same, _same), 6 + i, 5 + i) for i, j in enumerate(own) if i]
+    entries = [_entry(base, Rule(7, to_q, from_q, T, bias), 0, 0)]
+    entries += [_entry(j, _SPART[j.kind], 7 + i, 6 + i) for i, j in enumerate(others)]
     return _layout(robot, robot.nq - 1, robot.nv, entries)
 
 

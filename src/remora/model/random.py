@@ -9,7 +9,7 @@ import numpy as np
 from remora.algebra import pose
 from remora.algebra.namespace import Array
 from remora.errors import ValueRefused
-from remora.model.build import ALIASES, Builder, base_kind
+from remora.model.build import Builder, base_kind, kind_named
 from remora.model.joints import JOINTS, lookup
 from remora.model.robot import Robot
 
@@ -36,7 +36,7 @@ def random_robot(
         ValueRefused: if `bodies` is less than one, `kinds` is empty or `base` is no kind.
         UnknownName: if one of `kinds` is no kind of joint.
     """
-    names = [ALIASES.get(name, name) for name in (JOINTS if kinds is None else kinds)]
+    names = [kind_named(name) or name for name in (JOINTS if kinds is None else kinds)]
     for name in names:
         lookup(name)
     if not names:

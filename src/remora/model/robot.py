@@ -16,8 +16,9 @@ from typing import Any, Generic, SupportsIndex, TypeVar, overload
 import numpy as np
 
 from remora.algebra import dual_quaternion
-from remora.algebra.namespace import Array, asarray, is_symbolic
-from remora.errors import UnknownName
+from remora.algebra.namespace import Array, ArrayLike, asarray, is_symbolic
+from remora.errors import ShapeError, UnknownName
+from remora.model.validate import finite, frozen
 
 
 @dataclass(frozen=True, eq=False)
@@ -277,25 +278,34 @@ class Robot:
     def replace(self, **changes: Any) -> Robot:
         """Return a copy with another `name`, `bodies`, `joints`, `frames` or `gravity`.
 
+        Here and in `replace_body` and `replace_joint` the numbers may be symbolic or carry a batch
+        shape; they are copied, and must have the right shape and be finite. Whether they are
+        physically possible (a positive mass, a unit pose) is not validated.
+
         Raises:
-            UnknownName: for a field that a robot does not have; here and in `replace_body` and
-                `replace_joint`, the text lists those it has.
+            UnknownName: for a field that a robot (body, joint) does not have; the text lists those
+                it has.
+            ShapeError: for numbers of the wrong shape or that are not finite.
         """
         _check_fields(self, "robot", changes)
         for key, what in (("bodies", "body"), ("joints", "joint"), ("frames", "frame")):
             if key in changes:
-                changes[key] = Named(changes[key], what)
+                known = {id(item) for item in getattr(self, key)}
+                items = [i if id(i) in known else _with_arrays(i, what) for i in changes[key]]
+                changes[key] = Named(items, what)
+        if "gravity" in changes:
+            changes["gravity"] = frozen(finite("gravity", changes["gravity"], 3))
         return dataclasses.replace(self, **changes)
 
     def replace_body(self, body: str | int, /, **changes: Any) -> Robot:
-        """Return a copy in which one body has another `mass`, `com`, `inertia` or `geometry`.
-
-        The numbers may be symbolic or carry a batch shape; they are not validated.
-        """
+        """Return a copy in which one body has another `mass`, `com`, `inertia` or `geometry`."""
         return self.replace(bodies=_replaced(self.bodies, self.body_index(body), changes))
 
     def replace_joint(self, joint: str | int, /, **changes: Any) -> Robot:
-        """Return a copy in which one joint has another `placement`, `pitch`, `damping`, ..."""
+        """Return a copy in which one joint has another `placement`, `pitch`, `damping`, ...
+
+        A single number serves for all speeds of the joint.
+        """
         return self.replace(joints=_replaced(self.joints, self.joint_index(joint), changes))
 
     def __repr__(self) -> str:
@@ -325,6 +335,39 @@ def _replaced(items: Named[T], index: int, changes: dict[str, Any]) -> list[T]:
     return [
         dataclasses.replace(item, **changes) if i == index else item for i, item in enumerate(items)
     ]
+
+
+#: The numbers of a part of a robot and their shapes, less the batch; None: one per speed.
+_NUMBERS: dict[str, dict[str, tuple[int, ...] | None]] = {
+    "body": {"mass": (), "com": (3,), "inertia": (3, 3)},
+    "joint": {
+        "placement": (8,), "axes": (3,), "pitch": (),
+        "damping": None, "friction": None, "rotor_inertia": None,
+    },
+    "frame": {"placement": (8,)},
+}  # fmt: skip
+
+
+def _with_arrays(item: T, what: str) -> T:
+    """Return the part with its numbers as read-only arrays of its own, checked."""
+    clean: dict[str, Array] = {}
+    for key, shape in _NUMBERS[what].items():
+        name = f"{key} of {what} {item.name!r}"
+        if shape is None and isinstance(item, Joint):
+            clean[key] = _per_speed(name, getattr(item, key), item.v.stop - item.v.start)
+        else:
+            clean[key] = frozen(finite(name, getattr(item, key), *(shape or ())))
+    if "axes" in clean and clean["axes"].ndim != 2:
+        shape = clean["axes"].shape
+        raise ShapeError(f"axes of joint {item.name!r} must have shape (k, 3), not {shape}")
+    return dataclasses.replace(item, **clean)
+
+
+def _per_speed(name: str, value: ArrayLike, nv: int) -> Array:
+    array = finite(name, value)
+    if array.shape == ():
+        array = np.broadcast_to(array, (nv,))
+    return frozen(finite(name, array, nv))
 
 
 def _number(x: Array) -> str:

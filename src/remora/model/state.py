@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 import numpy as np
 
-from remora.algebra import dual_quaternion, quaternion
 from remora.algebra.namespace import Array, ArrayLike, concatenate, is_symbolic
 from remora.errors import ValueRefused
 from remora.model.joints import kind
@@ -30,9 +29,10 @@ def configuration(robot: Robot, q: ArrayLike) -> Array:
                 f"q[{joint.q.start}:{joint.q.start + 4}], the quaternion of joint {joint.name!r}, "
                 f"is not of unit length (|r|² is off by {off:.3g}); see rm.normalize"
             )
-        if joint.kind == "free":
-            mixed = np.abs(np.sum(own[..., :4] * own[..., 4:], axis=-1))
-            size = 1.0 + np.sqrt(np.sum(own[..., 4:] ** 2, axis=-1))
+        dual = kind(joint).dual
+        if dual is not None:
+            mixed = np.abs(np.sum(own[..., part] * own[..., dual], axis=-1))
+            size = 1.0 + np.sqrt(np.sum(own[..., dual] ** 2, axis=-1))
             if np.any(mixed > UNIT_TOLERANCE * size):
                 raise ValueRefused(
                     f"q[{joint.q.start}:{joint.q.stop}] of joint {joint.name!r} is no pose: its "
@@ -52,13 +52,25 @@ def neutral(robot: Robot) -> Array:
 
 
 def random_state(
-    robot: Robot, seed: int | np.random.Generator, batch: tuple[int, ...] = ()
+    robot: Robot, seed: int | np.random.Generator, batch: int | tuple[int, ...] = ()
 ) -> tuple[Array, Array]:
     """Return a random configuration `(*batch, nq)` and velocity `(*batch, nv)`.
 
-    Angles are uniform in ±π, lengths in ±1 m, orientations uniform over all; within the joint
-    limits where those are finite. Speeds are normal with unit variance.
+    Angles are uniform in ±π, lengths in ±1 m, orientations uniform over all. Between two finite
+    limits of a joint a coordinate is uniform; what lies beyond a single one is moved to within π
+    (1 m) of it. Speeds are normal with unit variance.
+
+    Args:
+        robot: the robot.
+        seed: a number or a generator.
+        batch: the batch shape; a number n is (n,).
+
+    Raises:
+        ValueRefused: if `batch` has a negative number.
     """
+    batch = (int(batch),) if isinstance(batch, (int, np.integer)) else batch
+    if any(n < 0 for n in batch):
+        raise ValueRefused(f"batch={batch!r}; no number of it may be negative")
     rng = np.random.default_rng(seed)
     count = int(np.prod(batch))
     rows = [_gathered(robot, lambda j: _random_coordinates(j, rng)) for _ in range(count)]
@@ -85,15 +97,34 @@ def difference(robot: Robot, q0: ArrayLike, q1: ArrayLike) -> Array:
 
 
 def normalize(robot: Robot, q: ArrayLike) -> Array:
-    """Return q with its quaternions and dual quaternions scaled back to unit."""
+    """Return q with its quaternions and dual quaternions scaled back to unit.
+
+    Raises:
+        ValueRefused: if a quaternion is zero or as good as zero (shorter than 1e-6), or so long
+            that the square of its length overflows.
+    """
     q = finite("q", q, robot.nq)
-    unit = {"free": dual_quaternion.normalize, "spherical": quaternion.normalize}
 
     def part(joint: Joint) -> Array:
-        own = q[..., joint.q]
-        return unit[joint.kind](own) if joint.kind in unit else own
+        own, row = q[..., joint.q], kind(joint)
+        if row.quaternion is not None:
+            _check_direction(joint, own[..., row.quaternion])
+        return own if row.normalize is None else row.normalize(own)
 
     return _gathered(robot, part, *q.shape[:-1])
+
+
+def _check_direction(joint: Joint, r: Array) -> None:
+    """Refuse a quaternion that has no direction to keep, or no length in floating point."""
+    if is_symbolic(r):
+        return
+    with np.errstate(over="ignore"):
+        square = np.sum(r**2, axis=-1)
+    if not np.all((square >= UNIT_TOLERANCE**2) & (square < np.inf)):
+        raise ValueRefused(
+            f"q[{joint.q.start}:{joint.q.start + 4}], the quaternion of joint {joint.name!r}, is "
+            "zero, or too short or too long to be scaled to unit length"
+        )
 
 
 def _gathered(robot: Robot, part: Callable[[Joint], Array], *batch: int) -> Array:
@@ -109,4 +140,8 @@ def _random_coordinates(joint: Joint, rng: np.random.Generator) -> Array:
     lower, upper = joint.limits.lower, joint.limits.upper
     bounded = np.isfinite(lower) & np.isfinite(upper)
     low, high = np.where(bounded, lower, 0.0), np.where(bounded, upper, 0.0)
-    return np.where(bounded, rng.uniform(low, high), q)
+    t = rng.uniform(size=q.shape)
+    between = np.clip((1.0 - t) * low + t * high, low, high)  # high - low might overflow
+    q = np.where(q < lower, lower + np.abs(q), q)
+    q = np.where(q > upper, upper - np.abs(q), q)
+    return np.where(bounded, between, q)

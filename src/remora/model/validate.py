@@ -6,13 +6,16 @@ Symbols have no value yet and pass; floats must be finite and physically possibl
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from remora.algebra import dual_quaternion, pose
 from remora.algebra.namespace import Array, ArrayLike, asarray, is_array, is_symbolic
 from remora.errors import Fault, ShapeError
-from remora.model.robot import Geometry
+
+if TYPE_CHECKING:
+    from remora.model.robot import Geometry  # which checks its own changes with `finite`
 
 #: How far an inertia may be from possible, relative to its largest moment: rounding in a file.
 INERTIA_TOLERANCE = 1e-6
@@ -76,7 +79,7 @@ class Checker:
 
     def inertia(self, place: Place, value: ArrayLike | None) -> Array:
         """Return a 3x3 inertia given as matrix, as diagonal, or as xx, xy, xz, yy, yz, zz."""
-        matrix = self._inertia_matrix(place, value)
+        matrix = self.inertia_matrix(place, value)
         if is_symbolic(matrix):
             return matrix
         size = float(np.max(np.abs(matrix)))
@@ -96,7 +99,8 @@ class Checker:
             )
         return matrix
 
-    def _inertia_matrix(self, place: Place, value: ArrayLike | None) -> Array:
+    def inertia_matrix(self, place: Place, value: ArrayLike | None) -> Array:
+        """Return the 3x3 matrix of an inertia in any of its forms; None is no inertia."""
         if value is None:
             return frozen(np.zeros((3, 3)))
         try:
@@ -204,7 +208,7 @@ class Checker:
 
 def frozen(array: Array) -> Array:
     """Return the array made read-only (a copy where it could be written by others)."""
-    if array.flags.writeable:
+    if array.flags.writeable or array.base is not None:
         array = array.copy()
         array.flags.writeable = False
     return array
