@@ -135,6 +135,14 @@ def test_stored_results_are_there_with_their_picture(name):
     assert (ROOT / "benchmarks/results" / f"{name}.png").stat().st_size > 10_000
 
 
+def test_the_tables_of_the_page_are_those_of_the_stored_results():
+    done = run(
+        "-c", f"import sys; sys.path.insert(0, {str(ROOT / 'benchmarks')!r}); import tables;"
+        "text = tables.PAGE.read_text(encoding='utf-8'); assert tables.page(text) == text",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+
+
 def test_compile_for_this_computer_fills_the_cache(small, tmp_path):
     place = tmp_path / "cache"
     done = remora("compile", small, cache=place)

@@ -404,8 +404,8 @@ def test_replaced_numbers_may_be_symbols_batches_and_impossible():
     m, d = casadi.SX.sym("m"), casadi.SX.sym("d")
     assert robot.replace_body("link", mass=m).bodies["link"].mass.dtype == object
     assert robot.replace_joint(0, damping=d).joints[0].damping.shape == (6,)
-    many = robot.replace_joint("wrist", damping=np.ones((4, 1))).replace(gravity=np.ones((4, 3)))
-    assert many.joints["wrist"].damping.shape == (4, 1)
+    many = robot.replace_joint("shoulder", damping=np.ones((4, 1))).replace(gravity=np.ones((4, 3)))
+    assert many.joints["shoulder"].damping.shape == (4, 1)
     assert robot.replace_body("link", mass=-1.0).bodies["link"].mass == -1.0
 
 

@@ -595,7 +595,7 @@ def compared(results: Sequence[Result]) -> Iterator[tuple[str, Result, dict[str,
         others: dict[str, Result] = {}
         for r in results:
             case = r.case
-            if case.library == "Remora" or case.function != own.function:
+            if case.library == "Remora" or (case.function, case.dtype) != (own.function, own.dtype):
                 continue
             same = (case.states, case.threads) == (own.states, own.threads)
             alone = case.states == 1 and not any(
