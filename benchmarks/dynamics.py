@@ -23,7 +23,8 @@ from rich.console import Console
 import remora as rm
 from remora.algebra import pose
 from remora.cli import bench
-from remora.cli.bench import TIMED, Case, Result
+from remora.cli.bench import Result
+from remora.cli.peers import TIMED, Case
 from remora.model.random import random_robot
 
 NOTES = (

@@ -20,7 +20,7 @@ import numpy as np
 import remora as rm
 from remora.algebra import pose
 from remora.algebra.quaternion import rotate
-from remora.cli.bench import Case, States, reference, relative
+from remora.cli.peers import Case, States, reference, relative
 from remora.errors import RemoraError
 
 os.environ.setdefault(

@@ -14,7 +14,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from remora.cli.bench import TIMED, described
+from remora.cli.bench import described
+from remora.cli.peers import TIMED
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "results"

@@ -64,7 +64,9 @@ def to_object(ir: str, target: Host) -> bytes:
 
 @functools.cache
 def _jit() -> Any:
-    return llvm.create_lljit_compiler()
+    # JITLink places code and constants side by side; the older linker aborts the process where a
+    # crowded address space puts them more than 2 GiB apart
+    return llvm.create_lljit_compiler(use_jit_link=True)
 
 
 class Loaded:

@@ -87,8 +87,9 @@ def ir(graph: Graph, kernel: str, name: str, dtype: str) -> str:
             demand(emit(f"icmp eq i64 {field(strides, 8 * axis, 'i64')}, {expected}"))
             expected *= signature.shape[axis]
         data.append(field(argument, _DATA))
-    empty, shape = field(table, 24), field(table, 32)
-    out = emit(f"call ptr @PyObject_CallOneArg(ptr {empty}, ptr {shape})")
+    empty, shape = field(table, 24), emit(f"getelementptr i8, ptr {table}, i64 32")
+    given = 1 if dtype == "float64" else 2  # np.empty(shape), or np.empty(shape, dtype)
+    out = emit(f"call ptr @PyObject_Vectorcall(ptr {empty}, ptr {shape}, i64 {given}, ptr null)")
     made = emit(f"icmp ne ptr {out}, null")
     lines.append(f"  br i1 {made}, label %run, label %failed\nrun:")
     target = field(out, _DATA)
@@ -109,7 +110,7 @@ other:
   call void @Py_IncRef(ptr %none)
   ret ptr %none
 }}
-declare ptr @PyObject_CallOneArg(ptr, ptr)
+declare ptr @PyObject_Vectorcall(ptr, ptr, i64, ptr)
 declare void @Py_IncRef(ptr)
 """
 
@@ -138,8 +139,8 @@ def builtin(address: int, shape: tuple[int, ...], dtype: str, code: object) -> A
         dtype: of the kernel.
         code: what holds the machine code; it lives as long as the builtin.
     """
-    empty = functools.partial(np.empty, dtype=dtype) if dtype != "float64" else np.empty
-    looked_at = (np.ndarray, np.dtype(dtype), None, empty, shape)
+    kind = np.dtype(dtype)
+    looked_at = (np.ndarray, kind, None, np.empty, shape, kind)
     table = np.array([id(x) for x in looked_at], dtype=np.int64).view(_Table)
     definition = _MethodDef(b"kernel", address, _METH_FASTCALL, None)
     table.kept = (looked_at, definition, code)

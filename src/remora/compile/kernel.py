@@ -24,7 +24,7 @@ from remora.errors import ShapeError, UnknownName
 
 DTYPES = ("float64", "float32")
 #: A thread gets at least this many states; fewer are not worth waking it for.
-SMALLEST_CHUNK = 256
+SMALLEST_CHUNK = 1024
 
 
 class Kernel:
@@ -87,23 +87,21 @@ class Kernel:
         """The traced expression graph."""
         return trace(self._function, self.inputs)
 
-    def __call__(
-        self, *arguments: ArrayLike, out: Any = None, threads: int | None = None, **named: ArrayLike
-    ) -> Any:
+    def __call__(self, *arguments: ArrayLike, **options: Any) -> Any:
         """Evaluate.
 
         Args:
-            arguments: in the order of `inputs`.
-            out: array (or tuple of arrays) to write the result into: of the result's shape, of the
-                kernel's dtype, contiguous.
-            threads: how many threads share a batch; one by default, 0 for one per processor.
-            named: arguments by name.
+            *arguments: in the order of `inputs`.
+            **options: arguments by name; `out`, array (or tuple of arrays) to write the result
+                into, of the result's shape and the kernel's dtype, contiguous; `threads`, how many
+                share a batch: one by default, 0 for one per processor.
         """
-        if self.fast is not None and out is None and not named:
+        if not options and self.fast is not None:  # kept short: this is what one state pays
             result = self.fast(*arguments)
             if result is not None:
                 return result
-        return self._general(self._ordered(arguments, named), out, threads or 1)
+        out, threads = options.pop("out", None), options.pop("threads", 1)
+        return self._general(self._ordered(arguments, options), out, threads)
 
     def jacobian(self, argument: str, output: str | None = None) -> Kernel:
         """Return the kernel of ∂output/∂argument, `(..., *output shape, *argument shape)`.
@@ -250,11 +248,9 @@ class Kernel:
         batches = [
             a.shape[: a.ndim - len(s.shape)] for a, s in zip(arrays, self.inputs, strict=True)
         ]
-        try:
-            batch = np.broadcast_shapes(*batches)
-        except ValueError:
-            shown = ", ".join(f"{s.name} {b}" for s, b in zip(self.inputs, batches, strict=True))
-            raise ShapeError(f"batch shapes do not broadcast: {shown}") from None
+        batch = batches[0] if batches else ()
+        if any(own != batch for own in batches):
+            batch = self._common_batch(batches)
         results = self._results(out, batch)
         n = math.prod(batch)
         call: list[int] = []
@@ -267,12 +263,19 @@ class Kernel:
             else:
                 rows, stride = np.ascontiguousarray(np.broadcast_to(a, batch + s.shape)), s.size
             kept.append(rows)
-            call += [rows.ctypes.data, stride]
+            call += [_address(rows), stride]
         for r, s in zip(results, self.outputs, strict=True):
-            call += [r.ctypes.data, s.size]
+            call += [_address(r), s.size]
         if n:
             self._run(call, n, threads)
         return results[0] if len(results) == 1 else tuple(results)
+
+    def _common_batch(self, batches: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+        try:
+            return np.broadcast_shapes(*batches)
+        except ValueError:
+            shown = ", ".join(f"{s.name} {b}" for s, b in zip(self.inputs, batches, strict=True))
+            raise ShapeError(f"batch shapes do not broadcast: {shown}") from None
 
     def _run(self, call: list[int], n: int, threads: int) -> None:
         """Run the kernel over all states, in chunks where several threads share them."""
@@ -294,7 +297,7 @@ class Kernel:
 
     def _checked(self, argument: ArrayLike, signature: Signature) -> Array:
         a = argument if is_array(argument) else np.asarray(argument)
-        if not np.can_cast(a.dtype, self.dtype, "safe"):
+        if a.dtype != self.dtype and not np.can_cast(a.dtype, self.dtype, "safe"):
             raise ShapeError(
                 f"{signature.name} of kernel {self.name} is {a.dtype}; the kernel is "
                 f"{self.dtype}: convert it, or compile with dtype={str(a.dtype)!r}"
@@ -305,7 +308,8 @@ class Kernel:
             raise ShapeError(
                 f"{signature.name} of kernel {self.name} must have shape ({wanted}), not {a.shape}"
             )
-        return np.require(a, self.dtype, "A")
+        fits = a.dtype == self.dtype and a.flags.aligned
+        return a if fits else np.require(a, self.dtype, "A")
 
     def _results(self, out: Any, batch: tuple[int, ...]) -> list[Array]:
         shapes = [batch + s.shape for s in self.outputs]
@@ -328,6 +332,10 @@ class Kernel:
                     f"out must be a contiguous, writeable {self.dtype} array of shape {shape}"
                 )
         return given
+
+
+def _address(a: Array) -> int:
+    return a.__array_interface__["data"][0]
 
 
 @functools.cache
