@@ -52,7 +52,7 @@ from remora.dynamics.relative import (
 from remora.errors import Fault, ModelError, RemoraError, ShapeError, UnknownName, ValueRefused
 from remora.model.build import Builder
 from remora.model.dh import DHLink, from_dh
-from remora.model.joints import JOINTS
+from remora.model.kinds import JOINTS
 from remora.model.layouts import Layout, mujoco_layout, pinocchio_layout, spart_layout
 from remora.model.load import bundled, load
 from remora.model.random import random_robot

@@ -3,6 +3,8 @@
 import gc
 import inspect
 import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -319,3 +321,28 @@ class TestCompile:
         empty = np.zeros(0)
         assert fast.forward_dynamics(empty, empty, empty).shape == (0,)
         assert_close(fast.poses(empty), rm.poses(robot, empty))
+
+
+CROWDED = """
+import mmap
+import remora as rm
+
+robot = rm.random_robot(1, bodies=12, kinds=("revolute",))
+kept = [rm.compile(rm.forward_dynamics, robot)]
+for _ in range(12):
+    holes = [mmap.mmap(-1, 16 << 10) for _ in range(40)]
+    kept.append(mmap.mmap(-1, 3 << 30))
+    for hole in holes[::2]:
+        hole.close()
+    kept.append(holes[1::2])
+    kept.append(rm.compile(rm.forward_dynamics, robot))
+print("loaded")
+"""
+
+
+def test_code_can_be_loaded_into_a_crowded_address_space():
+    """Small holes and 3 GiB blocks by turns: code and constants must still stand together."""
+    done = subprocess.run(
+        [sys.executable, "-c", CROWDED], capture_output=True, text=True, check=False
+    )
+    assert done.stdout.strip() == "loaded", done.stderr[-500:]

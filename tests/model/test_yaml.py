@@ -15,7 +15,7 @@ from remora.algebra import pose
 from remora.errors import ModelError, RemoraError
 from remora.model import yaml, yaml_tree
 from remora.model.build import Builder
-from remora.model.joints import JOINTS
+from remora.model.kinds import JOINTS
 from remora.model.load import load
 from remora.model.random import random_robot
 from remora.model.robot import Geometry, Robot

@@ -20,8 +20,7 @@ from remora.compile.graph import ELEMENTARY, Graph
 _BINARY = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
 _COMPARE = {"lt": "olt", "le": "ole", "eq": "oeq", "ne": "une"}
 _LOGIC = {"and": "and", "or": "or"}
-_INTRINSIC = {"sqrt": "sqrt", "abs": "fabs", "floor": "floor", "fma": "fma", "min": "minimum",
-              "max": "maximum"}  # fmt: skip
+_INTRINSIC = {"sqrt": "sqrt", "abs": "fabs", "floor": "floor", "fma": "fma"}
 SCALARS = {"float64": "double", "float32": "float"}
 SUFFIX = {"float64": "f64", "float32": "f32"}
 
@@ -137,6 +136,11 @@ def operation(w: Writer, op: str, a: Sequence[str], dtype: str, lanes: int) -> s
         return w.emit(f"fneg {t} {a[0]}")
     if op == "select":
         return w.emit(f"select {bits} {a[0]}, {t} {a[1]}, {t} {a[2]}")
+    if op in ("min", "max"):  # NaN where either is, as NumPy has it; no processor agrees on this
+        smaller = w.emit(f"fcmp {'olt' if op == 'min' else 'ogt'} {t} {a[0]}, {a[1]}")
+        picked = w.emit(f"select {bits} {smaller}, {t} {a[0]}, {t} {a[1]}")
+        missing = w.emit(f"fcmp uno {t} {a[0]}, {a[0]}")
+        return w.emit(f"select {bits} {missing}, {t} {a[0]}, {t} {picked}")
     if op in _INTRINSIC:
         arguments = ", ".join(f"{t} {x}" for x in a)
         return w.emit(f"call {t} @llvm.{_intrinsic(op, dtype, lanes)}({arguments})")

@@ -9,7 +9,7 @@ import numpy as np
 from remora.algebra.namespace import Array, ArrayLike
 from remora.errors import Fault, ModelError, ValueRefused
 from remora.model import tree
-from remora.model.joints import JOINTS, plane
+from remora.model.kinds import JOINTS, plane
 from remora.model.robot import Body, Geometry, Joint, Limits, Named, Robot
 from remora.model.tree import BodyDraft, FrameDraft, JointDraft
 from remora.model.validate import Checker, Place, frozen

@@ -19,7 +19,8 @@ import numpy as np
 from remora.algebra import dual_quaternion, pose, quaternion, vector
 from remora.algebra.namespace import Array, ArrayLike, concatenate
 from remora.errors import RemoraError
-from remora.model.joints import JOINTS, kind
+from remora.model.joints import kind
+from remora.model.kinds import JOINTS
 from remora.model.robot import Joint, Robot
 from remora.model.state import configuration, velocity
 from remora.model.validate import finite

@@ -10,7 +10,7 @@ from remora.algebra import pose
 from remora.algebra.namespace import Array
 from remora.errors import ValueRefused
 from remora.model.build import Builder, base_kind, kind_named
-from remora.model.joints import JOINTS, lookup
+from remora.model.kinds import JOINTS, lookup
 from remora.model.robot import Robot
 
 

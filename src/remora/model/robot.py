@@ -102,7 +102,7 @@ class Joint:
 
     Attributes:
         name: unique among joints.
-        kind: a key of `remora.model.joints.JOINTS`.
+        kind: a key of `remora.model.kinds.JOINTS`.
         parent: index of the body it is mounted on, -1 for the inertial frame.
         q: slice of its coordinates in `q (..., nq)`; a follower has its leader's.
         v: slice of its speeds in `v (..., nv)`; a follower has its leader's.

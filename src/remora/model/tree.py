@@ -8,7 +8,7 @@ from itertools import islice
 
 from remora.algebra import dual_quaternion
 from remora.algebra.namespace import Array, is_symbolic
-from remora.model.joints import JOINTS
+from remora.model.kinds import JOINTS
 from remora.model.merge import merged_body
 from remora.model.robot import Body, Frame, Joint, Mimic
 from remora.model.validate import Checker, Place, frozen

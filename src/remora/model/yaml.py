@@ -35,7 +35,7 @@ from typing import Any
 import numpy as np
 
 from remora.model.build import Builder
-from remora.model.joints import JOINTS
+from remora.model.kinds import JOINTS
 from remora.model.meshes import Meshes
 from remora.model.robot import Geometry
 from remora.model.validate import SHAPES, Checker, Place

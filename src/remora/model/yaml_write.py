@@ -12,7 +12,7 @@ import numpy as np
 from remora.algebra import dual_quaternion
 from remora.algebra.namespace import Array, is_symbolic
 from remora.errors import RemoraError
-from remora.model.joints import JOINTS
+from remora.model.kinds import JOINTS
 from remora.model.robot import Body, Frame, Geometry, Joint, Robot
 from remora.model.yaml_tree import scalar
 
