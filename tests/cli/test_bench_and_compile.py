@@ -13,7 +13,6 @@ import pytest
 
 import remora as rm
 from remora.cli import bench
-from remora.compile.kernel import Kernel
 from remora.model.yaml import save
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -160,7 +159,6 @@ def test_compile_about_a_frame(small, cache):
     assert "-> out (..., 6, 7), float32" in done.stdout
 
 
-@pytest.mark.skipif(not hasattr(Kernel, "save_c"), reason="kernels cannot be saved yet")
 def test_compile_writes_c_and_objects(small, cache, tmp_path):
     for target in (["c"], ["object", "--triple", "riscv64"]):
         out = tmp_path / target[0]

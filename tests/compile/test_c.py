@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import remora as rm
-from remora.compile import c, expand
+from remora.compile import c, c_words, expand
 from remora.compile.graph import Graph, Signature, interpret
 from remora.compile.trace import trace
 from trees import relative_error
@@ -108,7 +108,7 @@ def test_single_precision(name, robot, tmp_path):
     prepared = expand.prepared(graph, "float32", fma=False)
     for arguments in states(name, robot, "float32"):
         (got,) = built(*arguments)
-        (defined,) = c.in_precision(prepared, arguments, "float32")
+        (defined,) = interpret(prepared, arguments, "float32")
         assert defined.dtype == np.float32
         assert np.array_equal(got, defined)
         rtol = 1e-2 if name == "forward_dynamics" and robot is TREE else 1e-5
@@ -187,7 +187,7 @@ def test_names_that_are_no_identifiers(tmp_path):
         total = graph.op("add", total, graph.op("floor", graph.input(k, 1)))
     graph.results = [[total], [graph.input(3, 0), graph.const(2.0)]]
     for name in ("my robot.fd", "sqrt", "main", "8 legs", "void"):
-        folder = tmp_path / c.identifier(name)
+        folder = tmp_path / c_words.identifier(name)
         built = Library(graph, name, "float64", folder)
         assert re.fullmatch(r"[A-Za-z]\w*", built.name, re.ASCII)
         given = [np.array([k + 0.5, k]) for k in range(len(names))]
@@ -195,7 +195,7 @@ def test_names_that_are_no_identifiers(tmp_path):
         assert total == 0.5 + sum(range(len(names)))
         assert pair.tolist() == [3.5, 2.0]
         assert built.test() == (0, "good")
-    assert c.arguments(graph, "f")[:2] == ["arm_mass", "arm_mass_"]
+    assert c_words.arguments(graph, "f")[:2] == ["arm_mass", "arm_mass_"]
 
 
 @needs_compiler
@@ -219,10 +219,10 @@ def test_scalars_empty_arrays_unused_arguments_and_several_outputs(tmp_path):
 
 @needs_compiler
 def test_a_function_of_nothing(tmp_path):
-    graph = Graph((), (Signature("out", (c.CANDIDATES,)),))
-    graph.results = [[graph.const(k / 3) for k in range(c.CANDIDATES)]]
+    graph = Graph((), (Signature("out", (c_check.CANDIDATES,)),))
+    graph.results = [[graph.const(k / 3) for k in range(c_check.CANDIDATES)]]
     built = Library(graph, "table", "float64", tmp_path)
-    assert np.array_equal(built()[0], np.arange(c.CANDIDATES) / 3)
+    assert np.array_equal(built()[0], np.arange(c_check.CANDIDATES) / 3)
     assert built.test() == (0, "good")
 
 

@@ -4,9 +4,9 @@ import platform
 
 import numpy as np
 import pytest
-from numeric import assert_close
 
 import remora as rm
+from numeric import assert_close
 from remora.compile import cpu
 
 ROBOT = rm.load("servicer")

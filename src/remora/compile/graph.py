@@ -228,13 +228,16 @@ class Graph:
         return result
 
 
-def interpret(graph: Graph, arguments: Sequence[Array]) -> list[Array]:
+def interpret(graph: Graph, arguments: Sequence[Array], dtype: str = "float64") -> list[Array]:
     """Evaluate a graph on float arrays, operation by operation: what a kernel must compute.
 
     Args:
         graph: the graph.
         arguments: one array per input, batch shape in front.
+        dtype: the precision of every number, the constants too.
     """
+    with np.errstate(over="ignore"):
+        arguments = [np.asarray(a, dtype) for a in arguments]
     values: list[Array] = []
     batch = np.broadcast_shapes(
         *(a.shape[: a.ndim - len(s.shape)] for a, s in zip(arguments, graph.inputs, strict=True))
@@ -245,16 +248,18 @@ def interpret(graph: Graph, arguments: Sequence[Array]) -> list[Array]:
     ]
     for op, a in graph.nodes:
         if op == "const":
-            values.append(np.asarray(a[0]))
+            with np.errstate(over="ignore"):
+                values.append(np.asarray(a[0], dtype))
         elif op == "input":
             values.append(flat[int(a[0])][..., int(a[1])])
         else:
             numbers: list[Array] = [values[i] for i in a]
             with np.errstate(all="ignore"):
-                values.append(np.asarray(OPS[op](*numbers)))
+                value = np.asarray(OPS[op](*numbers))
+            values.append(value if value.dtype == bool else value.astype(dtype, copy=False))
     results: list[Array] = []
     for result, signature in zip(graph.results, graph.outputs, strict=True):
         columns = [np.broadcast_to(values[i], batch) for i in result]
-        stacked = np.stack(columns, axis=-1) if columns else np.zeros((*batch, 0))
+        stacked = np.stack(columns, axis=-1) if columns else np.zeros((*batch, 0), dtype)
         results.append(stacked.reshape(*batch, *signature.shape))
     return results

@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from remora.compile import c, expand, lower
+from remora.compile import c, c_check, c_words, expand, lower
 from remora.compile.graph import Graph, Signature
 from remora.errors import RemoraError, UnknownName
 
@@ -124,7 +124,7 @@ def write_object(
     Returns:
         The files.
     """
-    name = c.identifier(name)
+    name = c_words.identifier(name)
     machine = target(triple, cpu, features)
     fma = has(machine, "fma", dtype)
     prepared = expand.prepared(graph, dtype, fma=fma)
@@ -141,7 +141,7 @@ def write_object(
     files = [folder / f"{name}{end}" for end in (".h", ".o", "_test.c")]
     files[0].write_text(c.header(graph, name, dtype, notes, remarks), encoding="ascii")
     files[1].write_bytes(image)
-    files[2].write_text(c.test_program(graph, name, dtype), encoding="ascii")
+    files[2].write_text(c_check.test_program(graph, name, dtype), encoding="ascii")
     return files
 
 
