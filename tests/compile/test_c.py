@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import remora as rm
-from remora.compile import c, c_words, expand
+from remora.compile import c, c_check, c_words, expand
 from remora.compile.graph import Graph, Signature, interpret
 from remora.compile.trace import trace
 from trees import relative_error
