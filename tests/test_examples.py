@@ -14,6 +14,7 @@ SAYS = {
     "03_build_and_compare.py": ["spherical      4   3", "robot 'bad': 4 faults"],
     "04_dh_two_arms.py": ["ends of the branches:     ['left_lower', 'right_lower']"],
     "05_dynamics_and_reactions.py": ["hold the elbow: 3.7198 N m", "the same to 1e-12: True"],
+    "06_compiled_monte_carlo.py": ["10000 cases in", "alone it has the same bits: True"],
 }  # fmt: skip
 
 
