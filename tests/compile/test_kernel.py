@@ -11,6 +11,7 @@ import pytest
 
 import remora as rm
 from numeric import assert_close
+from remora.compile.kernel import SMALLEST_CHUNK
 from remora.dynamics.compiled import FUNCTIONS
 from remora.errors import RemoraError
 from trees import Case
@@ -18,6 +19,10 @@ from trees import Case
 ROBOT = rm.load("servicer")
 Q, V = rm.random_state(ROBOT, 0, (37,))
 TAU = np.random.default_rng(1).normal(size=(37, ROBOT.nv))
+
+
+#: Functions that solve with the whole robot's inertia.
+SOLVING = ("forward_dynamics", "reaction_wrenches", "floating_inverse_dynamics")
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +60,7 @@ def test_every_function_of_the_library(name):
         )
         for a, b in parts:
             # functions that solve with the inertia magnify rounding by its condition
-            rtol = 1e-11 if "dynamics" in name or "reaction" in name else 1e-13
+            rtol = 1e-11 if name in SOLVING else 1e-13
             assert_close(a, b, rtol=rtol)
 
 
@@ -100,18 +105,20 @@ class TestSameBits:
 
     def test_alone_in_batches_at_any_place_and_on_any_number_of_threads(self, fd):
         rng = np.random.default_rng(0)
-        q, v = rm.random_state(ROBOT, rng, (700,))
-        tau = rng.normal(size=(700, ROBOT.nv))
+        n = 3 * SMALLEST_CHUNK + 5  # enough for three threads
+        q, v = rm.random_state(ROBOT, rng, (n,))
+        tau = rng.normal(size=(n, ROBOT.nv))
         whole = fd(q, v, tau)
-        for k in range(0, 700, 7):
+        for k in range(0, n, 37):
             assert np.array_equal(fd(q[k], v[k], tau[k]), whole[k])
-        for start, stop in ((0, 1), (3, 12), (5, 6), (691, 700), (1, 700)):
+        for start, stop in ((0, 1), (3, 12), (5, 6), (n - 9, n), (1, n)):
             assert np.array_equal(
                 fd(q[start:stop], v[start:stop], tau[start:stop]), whole[start:stop]
             )
-        assert np.array_equal(fd(q, v, tau, threads=2), whole)
-        assert np.array_equal(fd(q, v, tau, threads=0), whole)
-        order = rng.permutation(700)
+        for threads in (2, 3, 0):
+            assert np.array_equal(fd(q, v, tau, threads=threads), whole)
+        assert np.array_equal(fd(q, v[0], tau[0], threads=3), fd(q, v[0], tau[0]))
+        order = rng.permutation(n)
         assert np.array_equal(fd(q[order], v[order], tau[order]), whole[order])
         assert np.array_equal(fd(q, v, tau), whole)
 
@@ -141,6 +148,21 @@ class TestSameBits:
         unaligned[:] = Q
         assert np.array_equal(fd(unaligned, V, TAU), whole)
         assert np.array_equal(fd(unaligned[3], V[3], TAU[3]), whole[3])
+
+
+def test_a_large_batch_is_shared_by_the_threads(fd, monkeypatch):
+    """Every thread gets its own rows: the chunks cover the batch once."""
+    chunks = []
+    real = fd._kernel
+    monkeypatch.setattr(fd, "_kernel", lambda *call: (chunks.append(call[-1]), real(*call))[1])
+    n = 4 * SMALLEST_CHUNK
+    q, v, tau = (np.resize(a, (n, a.shape[1])) for a in (Q, V, TAU))
+    fd(q, v, tau, threads=4)
+    assert len(chunks) == 4
+    assert sum(chunks) == n
+    chunks.clear()
+    fd(q[:SMALLEST_CHUNK], v[:SMALLEST_CHUNK], tau[:SMALLEST_CHUNK], threads=4)
+    assert chunks == [SMALLEST_CHUNK]
 
 
 class TestCalls:
@@ -221,7 +243,8 @@ def test_the_shortest_call_outlives_its_kernel():
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")  # that there are threads is meant
 def test_threads_after_a_fork():
     fd = rm.compile(rm.forward_dynamics, ROBOT)
-    q, v, tau = (np.tile(a, (30, 1)) for a in (Q, V, TAU))
+    count = 2 * SMALLEST_CHUNK // len(Q) + 1  # so that two threads really share it
+    q, v, tau = (np.tile(a, (count, 1)) for a in (Q, V, TAU))
     expected = fd(q, v, tau, threads=2)
     child = os.fork()
     if child == 0:

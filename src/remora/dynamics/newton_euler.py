@@ -69,7 +69,9 @@ def inverse_maximal(robot: Robot, q: Array, v: Array, vdot: Array, wrenches: Arr
         dq.pure(screw.adjoint_inverse(pose.from_translation(body.com), ai))
         for body, ai in zip(robot.bodies, a, strict=True)
     ]
-    T = saddle.solve_known(system(robot, q, v, 0.0 * v, wrenches, held), ydot)
+    maps = joint_maps(robot, q, held)
+    known = _assembled(robot, q, links, maps, 0.0 * v, wrenches, held)
+    T = saddle.solve_known(known, ydot)
     taus = [t[..., 6 - link.S.shape[-1] :] for t, link in zip(T, links, strict=True)]
     return gather(robot, taus, batch_shape(q, v, vdot))
 
