@@ -53,7 +53,8 @@ from remora.errors import Fault, ModelError, RemoraError, ShapeError, UnknownNam
 from remora.model.build import Builder
 from remora.model.dh import DHLink, from_dh
 from remora.model.kinds import JOINTS
-from remora.model.layouts import Layout, mujoco_layout, pinocchio_layout, spart_layout
+from remora.model.layout import Layout
+from remora.model.layouts import mujoco_layout, pinocchio_layout, spart_layout
 from remora.model.load import bundled, load
 from remora.model.random import random_robot
 from remora.model.robot import Body, Frame, Geometry, Joint, Robot

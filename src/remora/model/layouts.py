@@ -3,15 +3,10 @@
 Each library orders the coordinates differently, puts the quaternion's scalar elsewhere, and
 measures the base's velocity in other axes or at another point. A `Layout` converts all of it:
 configurations, velocities, accelerations and generalized forces, both ways, any batch shape.
-
-Velocities are related by v' = T(q) v, joint by joint; then v̇' = T v̇ + Ṫ v, and forces, which do
-the same work, by τ = Tᵀ τ'.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,138 +16,11 @@ from remora.algebra.namespace import Array, ArrayLike, concatenate
 from remora.errors import RemoraError
 from remora.model.joints import kind
 from remora.model.kinds import JOINTS
+from remora.model.layout import Entry, Layout, Rule, accounted, entry
 from remora.model.robot import Joint, Robot
-from remora.model.state import configuration, velocity
 from remora.model.validate import finite
 
 _I3, _O3 = np.eye(3), np.zeros((3, 3))
-
-
-@dataclass(frozen=True)
-class Rule:
-    """How one joint's numbers look in another library.
-
-    Attributes:
-        nq: how many coordinates it has there.
-        to_q: Remora's coordinates -> the library's.
-        from_q: the library's -> Remora's.
-        T: (q, Remora's) -> matrix with v' = T v; None: the same speeds.
-        bias: (q, v, Remora's) -> Ṫ v; None: T does not depend on q.
-    """
-
-    nq: int
-    to_q: Callable[[Array], Array]
-    from_q: Callable[[Array], Array]
-    T: Callable[[Array], Array] | None = None
-    bias: Callable[[Array, Array], Array] | None = None
-
-
-@dataclass(frozen=True)
-class _Entry:
-    joint: Joint
-    rule: Rule
-    q: slice
-    v: slice
-
-
-@dataclass(frozen=True)
-class Layout:
-    """Conversion between Remora's state vectors and another library's.
-
-    Attributes:
-        robot: Remora's robot.
-        nq: length of the library's configuration.
-        nv: length of the library's velocity.
-    """
-
-    robot: Robot
-    nq: int
-    nv: int
-    _entries: tuple[_Entry, ...]
-
-    def q_to(self, q: ArrayLike) -> Array:
-        """Return the library's configuration for Remora's q `(..., nq)`."""
-        q = configuration(self.robot, q)
-        return self._joined({e.q.start: e.rule.to_q(q[..., e.joint.q]) for e in self._entries})
-
-    def q_from(self, q: ArrayLike) -> Array:
-        """Return Remora's configuration for the library's `(..., self.nq)`."""
-        q = finite("q", q, self.nq)
-        parts = {e.joint.q.start: e.rule.from_q(q[..., e.q]) for e in self._entries}
-        return configuration(self.robot, self._joined(parts))
-
-    def v_to(self, q: ArrayLike, v: ArrayLike) -> Array:
-        """Return the library's velocity for Remora's q and v."""
-        q, v = configuration(self.robot, q), velocity(self.robot, v)
-        return self._joined({e.v.start: _to(e, q, v[..., e.joint.v]) for e in self._entries})
-
-    def v_from(self, q: ArrayLike, v: ArrayLike) -> Array:
-        """Return Remora's velocity for Remora's q and the library's velocity."""
-        q, v = configuration(self.robot, q), finite("v", v, self.nv)
-        return self._joined({e.joint.v.start: _from(e, q, v[..., e.v]) for e in self._entries})
-
-    def vdot_to(self, q: ArrayLike, v: ArrayLike, vdot: ArrayLike) -> Array:
-        """Return the library's acceleration for Remora's q, v and vdot."""
-        q, v = configuration(self.robot, q), velocity(self.robot, v)
-        vdot = velocity(self.robot, vdot, "vdot")
-        return self._joined(
-            {e.v.start: _to(e, q, vdot[..., e.joint.v]) + _bias(e, q, v) for e in self._entries}
-        )
-
-    def vdot_from(self, q: ArrayLike, v: ArrayLike, vdot: ArrayLike) -> Array:
-        """Return Remora's acceleration for Remora's q and v and the library's acceleration."""
-        q, v = configuration(self.robot, q), velocity(self.robot, v)
-        vdot = finite("vdot", vdot, self.nv)
-        return self._joined(
-            {e.joint.v.start: _from(e, q, vdot[..., e.v] - _bias(e, q, v)) for e in self._entries}
-        )
-
-    def tau_to(self, q: ArrayLike, tau: ArrayLike) -> Array:
-        """Return the library's generalized forces T⁻ᵀ τ for Remora's q and tau."""
-        q, tau = configuration(self.robot, q), velocity(self.robot, tau, "tau")
-        parts: dict[int, Array] = {}
-        for e in self._entries:
-            own = tau[..., e.joint.v]
-            if e.rule.T is not None:
-                T = vector.transpose(e.rule.T(q[..., e.joint.q]))
-                own = _solved(T, own)
-            parts[e.v.start] = own
-        return self._joined(parts)
-
-    def tau_from(self, q: ArrayLike, tau: ArrayLike) -> Array:
-        """Return Remora's generalized forces Tᵀ τ' for Remora's q and the library's."""
-        q, tau = configuration(self.robot, q), finite("tau", tau, self.nv)
-        parts: dict[int, Array] = {}
-        for e in self._entries:
-            own = tau[..., e.v]
-            if e.rule.T is not None:
-                own = vector.apply(vector.transpose(e.rule.T(q[..., e.joint.q])), own)
-            parts[e.joint.v.start] = own
-        return self._joined(parts)
-
-    @staticmethod
-    def _joined(parts: dict[int, Array]) -> Array:
-        return concatenate([parts[start] for start in sorted(parts)]) if parts else np.zeros(0)
-
-
-def _to(e: _Entry, q: Array, v: Array) -> Array:
-    return v if e.rule.T is None else vector.apply(e.rule.T(q[..., e.joint.q]), v)
-
-
-def _from(e: _Entry, q: Array, v: Array) -> Array:
-    if e.rule.T is None:
-        return v
-    return _solved(e.rule.T(q[..., e.joint.q]), v)
-
-
-def _solved(T: Array, b: Array) -> Array:
-    return np.linalg.solve(T, b[..., None])[..., 0]
-
-
-def _bias(e: _Entry, q: Array, v: Array) -> Array | float:
-    if e.rule.bias is None:
-        return 0.0
-    return e.rule.bias(q[..., e.joint.q], v[..., e.joint.v])
 
 
 # Coordinates ---------------------------------------------------------------------------------
@@ -230,7 +98,7 @@ def pinocchio_layout(robot: Robot, model: Any) -> Layout:
         model: a `pinocchio.Model`.
     """
     names = {str(name): i for i, name in enumerate(model.names) if i > 0}
-    entries: list[_Entry] = []
+    entries: list[Entry] = []
     for joint in _independent(robot):
         i = names.get(joint.name, 1 if joint is robot.joints[0] else None)
         if i is None or not names:
@@ -240,8 +108,8 @@ def pinocchio_layout(robot: Robot, model: Any) -> Layout:
         if joint.kind == "revolute" and nq == 2:
             rule = _UNBOUNDED
         _same_size(joint, rule.nq, nq, "Pinocchio")
-        entries.append(_entry(joint, rule, q0, v0))
-    return _layout(robot, int(model.nq), int(model.nv), entries)
+        entries.append(entry(joint, rule, q0, v0))
+    return accounted(robot, int(model.nq), int(model.nv), entries)
 
 
 # MuJoCo --------------------------------------------------------------------------------------
@@ -291,7 +159,7 @@ def mujoco_layout(robot: Robot, model: Any) -> Layout:
         robot: the robot.
         model: a `mujoco.MjModel`.
     """
-    entries: list[_Entry] = []
+    entries: list[Entry] = []
     for joint in _independent(robot):
         body = robot.bodies[robot.joint_index(joint.name)].name
         try:
@@ -305,8 +173,8 @@ def mujoco_layout(robot: Robot, model: Any) -> Layout:
         free = joint.kind == "free"
         rule = _mujoco_free(joint.placement) if free else _rule(_MUJOCO, joint, "MuJoCo")
         _same_size(joint, kind(joint).nv, int(there.dofnum[0]), "MuJoCo")
-        entries.append(_entry(joint, rule, q0, v0))
-    return _layout(robot, int(model.nq), int(model.nv), entries)
+        entries.append(entry(joint, rule, q0, v0))
+    return accounted(robot, int(model.nq), int(model.nv), entries)
 
 
 # SPART ---------------------------------------------------------------------------------------
@@ -364,9 +232,9 @@ def spart_layout(robot: Robot, base_inertial: ArrayLike | None = None) -> Layout
         turned = quaternion.rotate(quaternion.mul(placed[..., :4], x[..., :4]), moving)
         return concatenate([np.zeros_like(turned), turned])
 
-    entries = [_entry(base, Rule(7, to_q, from_q, T, bias), 0, 0)]
-    entries += [_entry(j, _SPART[j.kind], 7 + i, 6 + i) for i, j in enumerate(others)]
-    return _layout(robot, robot.nq - 1, robot.nv, entries)
+    entries = [entry(base, Rule(7, to_q, from_q, T, bias), 0, 0)]
+    entries += [entry(j, _SPART[j.kind], 7 + i, 6 + i) for i, j in enumerate(others)]
+    return accounted(robot, robot.nq - 1, robot.nv, entries)
 
 
 # Shared --------------------------------------------------------------------------------------
@@ -389,18 +257,3 @@ def _same_size(joint: Joint, ours: int, theirs: int, library: str) -> None:
             f"joint {joint.name!r} ({joint.kind}) should have {ours} numbers in {library}'s model, "
             f"it has {theirs}: not the same robot"
         )
-
-
-def _entry(joint: Joint, rule: Rule, q0: int, v0: int) -> _Entry:
-    return _Entry(joint, rule, slice(q0, q0 + rule.nq), slice(v0, v0 + kind(joint).nv))
-
-
-def _layout(robot: Robot, nq: int, nv: int, entries: Sequence[_Entry]) -> Layout:
-    """Return the layout after checking that every number of the library is accounted for."""
-    total_q, total_v = sum(e.rule.nq for e in entries), sum(kind(e.joint).nv for e in entries)
-    if (total_q, total_v) != (nq, nv):
-        raise RemoraError(
-            f"the other model has nq={nq}, nv={nv}; robot {robot.name!r} accounts for "
-            f"{total_q} and {total_v}: not the same robot"
-        )
-    return Layout(robot, nq, nv, tuple(entries))
