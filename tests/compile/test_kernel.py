@@ -221,6 +221,17 @@ class TestCalls:
         with pytest.raises(RemoraError, match="float64, float32"):
             rm.compile(rm.forward_dynamics, ROBOT, dtype="float16")
 
+    @pytest.mark.parametrize("threads", [-1, 1.5, None, "two"])
+    def test_threads_that_are_no_number_are_refused(self, fd, threads):
+        with pytest.raises(RemoraError, match="threads must be"):
+            fd(Q, V, TAU, threads=threads)
+
+    def test_a_kernel_of_a_graph_has_no_function(self, fd):
+        again = rm.Kernel.from_graph(fd.graph, "again")
+        assert np.array_equal(again(Q, V, TAU), fd(Q, V, TAU))
+        with pytest.raises(RemoraError, match="made of a graph"):
+            again.jacobian("tau")
+
     def test_unknown_names(self, fd):
         with pytest.raises(RemoraError, match="no argument of kernel forward_dynamics named 'x'"):
             fd(Q[0], V[0], x=TAU[0])

@@ -20,7 +20,7 @@ from remora.algebra.namespace import Array, ArrayLike, casadi, is_array
 from remora.compile import c, cache, cpu, expand, fastcall, lower, objects
 from remora.compile.graph import Graph, Signature
 from remora.compile.trace import trace
-from remora.errors import ShapeError, UnknownName
+from remora.errors import RemoraError, ShapeError, UnknownName
 
 DTYPES = ("float64", "float32")
 #: A thread gets at least this many states; fewer are not worth waking it for.
@@ -77,6 +77,7 @@ class Kernel:
         kernel = cls.__new__(cls)
         kernel.name, kernel.dtype, kernel.inputs = name, dtype, graph.inputs
         kernel.__dict__["graph"] = graph
+        kernel._function = _nothing_to_run
         kernel._host = cpu.host()
         image, kernel.outputs = kernel._image(None)
         kernel._start(image)
@@ -101,6 +102,8 @@ class Kernel:
             if result is not None:
                 return result
         out, threads = options.pop("out", None), options.pop("threads", 1)
+        if not isinstance(threads, int) or threads < 0:
+            raise ShapeError(f"threads must be a number of threads, or 0, not {threads!r}")
         return self._general(self._ordered(arguments, options), out, threads)
 
     def jacobian(self, argument: str, output: str | None = None) -> Kernel:
@@ -332,6 +335,10 @@ class Kernel:
                     f"out must be a contiguous, writeable {self.dtype} array of shape {shape}"
                 )
         return given
+
+
+def _nothing_to_run(*arrays: Array) -> Array:
+    raise RemoraError("this kernel was made of a graph: there is no function to differentiate")
 
 
 def _address(a: Array) -> int:
