@@ -13,7 +13,16 @@ import remora as rm
 from numeric import assert_close, traced
 from remora.algebra import dual_quaternion as dq
 from remora.algebra import linear, pose, quaternion, screw, vector
-from remora.dynamics import floating, formulations, friction, kinematics, momentum, relative
+from remora.dynamics import (
+    derivatives,
+    floating,
+    formulations,
+    friction,
+    kinematics,
+    momentum,
+    regressor,
+    relative,
+)
 
 ROBOT = rm.random_robot(5, bodies=12)
 NB = len(ROBOT.bodies)
@@ -157,6 +166,11 @@ TABLE = {
         ),
         "solve": (linear.solve, positive_definite(4), array(4, 3)),
         "inverse": (linear.inverse, positive_definite(4)),
+        "ltdl": (linear.ltdl, positive_definite(4)),
+        "ltdl_solve": (
+            lambda A, B: linear.ltdl_solve(linear.ltdl(A), B), positive_definite(4), array(4, 2),
+        ),
+        "ltdl_inverse": (lambda A: linear.ltdl_inverse(linear.ltdl(A)), positive_definite(4)),
         "mirror": (linear.mirror, array(3, 3)),
         "congruence": (linear.congruence, array(4, 3), positive_definite(4)),
     },
@@ -208,6 +222,18 @@ TABLE = {
         "coriolis_matrix": (on_robot(rm.coriolis_matrix), state_q, v_),
         "bias_force": (on_robot(rm.bias_force), state_q, v_),
     },
+    derivatives: {
+        "forward_dynamics_derivatives": (
+            on_robot(rm.forward_dynamics_derivatives), state_q, v_, a_, bodies6,
+        ),
+        "inverse_dynamics_derivatives": (
+            on_robot(rm.inverse_dynamics_derivatives), state_q, v_, a_, bodies6,
+        ),
+    },
+    regressor: {
+        "inertia_regressor": (on_robot(rm.inertia_regressor), state_q, v_, a_),
+        "inertia_derivatives": (on_robot(rm.inertia_derivatives), state_q, v_, a_, bodies6),
+    },
     relative: {
         "joint_twists": (on_robot(rm.joint_twists), state_q, bodies6),
         "joint_speeds": (on_robot(rm.joint_speeds), state_q, bodies6),
@@ -230,7 +256,7 @@ CASES = {
 }
 
 # Constants and things that take no arrays.
-LEFT_OUT = {"identity", "prescribed_by_index", "momentum_per_speed"}
+LEFT_OUT = {"identity", "prescribed_by_index", "momentum_per_speed", "inertia_parameters"}
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -238,7 +264,8 @@ def test_three_ways(name, rng):
     row = CASES[name]
     function, *makers = row
     # solving with the whole robot's inertia magnifies rounding by its condition, here about 1e3
-    rounding = 1e-12 if name.startswith(("formulations", "floating")) else 1e-14
+    solving = ("formulations", "floating", "derivatives", "regressor")
+    rounding = 1e-12 if name.startswith(solving) else 1e-14
     batch = [[make(rng) for make in makers] for _ in range(6)]
     single = [_outputs(function(*arguments)) for arguments in batch]
 

@@ -64,6 +64,38 @@ def ldl_solve(factors: tuple[Array, Array], B: Array) -> Array:
     return stack(x, axis=-2)
 
 
+def ltdl(A: Array, size: Array | None = None) -> tuple[Array, Array]:
+    """Return L (unit lower triangular) and d with A = Lᵀ diag(d) L, for symmetric A.
+
+    Like `ldl`, but from the last row to the first. Where an entry of A stands only between a row
+    and those that carry it, as in a tree numbered outwards, L has no entry that A has not.
+
+    Args:
+        A: `(..., n, n)`, symmetric.
+        size: `(..., n, n)`, how large A's entries were before anything in them cancelled.
+    """
+    L, d = ldl(_turned(A), None if size is None else _turned(size))
+    return np.swapaxes(_turned(L), -1, -2), d[..., ::-1]
+
+
+def ltdl_solve(factors: tuple[Array, Array], B: Array) -> Array:
+    """Return A⁻¹B from the factors of `ltdl`; B is `(..., n, m)`."""
+    L, d = factors
+    turned = _turned(np.swapaxes(L, -1, -2)), d[..., ::-1]
+    return ldl_solve(turned, B[..., ::-1, :])[..., ::-1, :]
+
+
+def ltdl_inverse(factors: tuple[Array, Array]) -> Array:
+    """Return A⁻¹ `(..., n, n)` from the factors of `ltdl`, exactly symmetric."""
+    full = ltdl_solve(factors, np.eye(factors[1].shape[-1]))
+    return mirror(np.swapaxes(full, -1, -2))  # its upper triangle is the cheaper one
+
+
+def _turned(A: Array) -> Array:
+    """Return A with its rows and columns in the opposite order."""
+    return A[..., ::-1, ::-1]
+
+
 def solve(A: Array, B: Array) -> Array:
     """Return A⁻¹B for symmetric A `(..., n, n)` and B `(..., n, m)`."""
     return ldl_solve(ldl(A), B)

@@ -8,7 +8,9 @@ twist, ...) and whose leading axes are any batch. An array holds either floats o
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, TypeAlias, TypeGuard
 
 import numpy as np
@@ -87,6 +89,31 @@ def less(a: ArrayLike, b: ArrayLike) -> Array:
     if is_symbolic(a) or is_symbolic(b):
         return _wrapped(np.less(a, b, dtype=object))
     return np.less(a, b)
+
+
+def waypoint(x: Array) -> Array:
+    """Return `x`, and tell who traces that all later values come from it and from little else.
+
+    A GPU thread, short of registers, then forgets the rest and makes it again.
+    """
+    noted = _waypoints.get()
+    if noted is not None and is_symbolic(x):
+        noted.append(x)
+    return x
+
+
+@contextmanager
+def noting_waypoints() -> Generator[list[Array]]:
+    """Yield a list that gets every symbolic array marked by `waypoint` meanwhile."""
+    noted: list[Array] = []
+    token = _waypoints.set(noted)
+    try:
+        yield noted
+    finally:
+        _waypoints.reset(token)
+
+
+_waypoints: ContextVar[list[Array] | None] = ContextVar("waypoints", default=None)
 
 
 def sin(x: Array) -> Array:

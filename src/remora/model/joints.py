@@ -88,3 +88,17 @@ def motion_screws_rate(joint: Joint, q: Array, v: Array) -> Array | None:
     if rate is None:
         return None
     return _geared(joint, rate(joint, coordinates(joint, q), speeds(joint, v)))
+
+
+def motion_screws_second_rate(joint: Joint, q: Array, v: Array, vdot: Array) -> Array | None:
+    """Return d²S/dt² for the robot's q, v and vdot, or None where S is constant."""
+    second = kind(joint).second_rate
+    if second is None:
+        return None
+    own = coordinates(joint, q), speeds(joint, v), speeds(joint, vdot)
+    return _geared(joint, second(joint, *own))
+
+
+def in_coordinates(joint: Joint) -> bool:
+    """Tell whether the joint's speeds are the rates of its coordinates."""
+    return kind(joint).nq == kind(joint).nv

@@ -52,6 +52,8 @@ class Kind:
         dual: slice of q that is orthogonal to that quaternion, if any.
         drive: (joint, q) -> the screws `(..., 6, nv)` that the joint's drive works on; None: the
             motion screws.
+        second_rate: (joint, q, v, v̇) -> d²S/dt² `(..., 6, nv)`; None where S is constant. Only
+            where the speeds are the rates of the coordinates may S depend on q.
     """
 
     nq: int
@@ -69,6 +71,7 @@ class Kind:
     normalize: Callable[[Array], Array] | None = None
     dual: slice | None = None
     drive: Callable[[Joint, Array], Array] | None = None
+    second_rate: Callable[[Joint, Array, Array, Array], Array] | None = None
 
 
 def lookup(name: str) -> Kind:
@@ -208,6 +211,18 @@ def _universal_rate(joint: Joint, q: Array, v: Array) -> Array:
     return _columns((vector.cross(seen, b * v[..., 1:2]), _0), (_0, _0))
 
 
+def _universal_second_rate(joint: Joint, q: Array, v: Array, vdot: Array) -> Array:
+    a, b = joint.axes
+    seen = quaternion.rotate(_turn(b, -q[..., 1]), a)
+    return _columns((_second_rate(seen, b, v[..., 1:2], vdot[..., 1:2]), _0), (_0, _0))
+
+
+def _second_rate(seen: Array, axis: Array, rate: Array, second: Array) -> Array:
+    """Return d²/dt² of a vector that stands still while the body turns about an axis."""
+    turning = vector.cross(seen, axis)
+    return turning * second + vector.cross(turning, axis) * rate * rate
+
+
 def _universal_reactions(joint: Joint, q: Array) -> Array:
     """Return all forces, and the torque about the normal of the two axes as the body sees them."""
     a, b = joint.axes
@@ -233,6 +248,13 @@ def _planar_rate(joint: Joint, q: Array, v: Array) -> Array:
     e1, e2, n = joint.axes
     back, spin = _turn(n, -q[..., 2]), n * v[..., 2:3]
     d1, d2 = (vector.cross(quaternion.rotate(back, e), spin) for e in (e1, e2))
+    return _columns((_0, d1), (_0, d2), (_0, _0))
+
+
+def _planar_second_rate(joint: Joint, q: Array, v: Array, vdot: Array) -> Array:
+    e1, e2, n = joint.axes
+    back, rate, second = _turn(n, -q[..., 2]), v[..., 2:3], vdot[..., 2:3]
+    d1, d2 = (_second_rate(quaternion.rotate(back, e), n, rate, second) for e in (e1, e2))
     return _columns((_0, d1), (_0, d2), (_0, _0))
 
 
@@ -324,11 +346,11 @@ JOINTS: dict[str, Kind] = {
     ),
     "universal": Kind(
         2, 2, 2, _universal_pose, _universal_screws, _universal_reactions, _universal_rate,
-        _uniform(_PI, _PI), (0.0, 0.0),
+        _uniform(_PI, _PI), (0.0, 0.0), second_rate=_universal_second_rate,
     ),
     "planar": Kind(
         3, 3, 1, _planar_pose, _planar_screws, _planar_reactions, _planar_rate,
-        _uniform(1.0, 1.0, _PI), (0.0,) * 3,
+        _uniform(1.0, 1.0, _PI), (0.0,) * 3, second_rate=_planar_second_rate,
     ),
     "cartesian": Kind(
         3, 3, 0, _cartesian_pose, _cartesian_screws, _cartesian_reactions, None,
