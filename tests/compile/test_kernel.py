@@ -1,7 +1,6 @@
 """Kernels against the NumPy reference, and the promises they make."""
 
 import gc
-import inspect
 import os
 import subprocess
 import sys
@@ -10,6 +9,7 @@ import numpy as np
 import pytest
 
 import remora as rm
+from kernels import SOLVING, arguments_for
 from numeric import assert_close
 from remora.compile.kernel import SMALLEST_CHUNK
 from remora.dynamics.compiled import FUNCTIONS
@@ -21,28 +21,9 @@ Q, V = rm.random_state(ROBOT, 0, (37,))
 TAU = np.random.default_rng(1).normal(size=(37, ROBOT.nv))
 
 
-#: Functions that solve with the whole robot's inertia.
-SOLVING = ("forward_dynamics", "reaction_wrenches", "floating_inverse_dynamics")
-
-
 @pytest.fixture(scope="module")
 def fd():
     return rm.compile(rm.forward_dynamics, ROBOT)
-
-
-def arguments_for(name, robot, rng, batch=()):
-    """Random arguments of a function of the library, by the names of its parameters."""
-    q, v = rm.random_state(robot, rng, batch)
-    made = {
-        "q": q, "q0": q, "q1": rm.random_state(robot, rng, batch)[0], "v": v,
-        "tau": rng.normal(size=v.shape), "vdot": rng.normal(size=v.shape),
-        "dq": rng.normal(size=v.shape) * 0.3, "target": len(robot.bodies) - 1,
-        "vdot_joints": rng.normal(size=(*batch, robot.nv - robot.joints[0].v.stop)),
-        "twists": rng.normal(size=(*batch, len(robot.bodies), 6)),
-        "accelerations": rng.normal(size=(*batch, len(robot.bodies), 6)),
-    }  # fmt: skip
-    parameters = list(inspect.signature(FUNCTIONS[name]).parameters.values())[1:]
-    return [made[p.name] for p in parameters if p.default is p.empty]
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)

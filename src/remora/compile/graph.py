@@ -106,12 +106,14 @@ class Graph:
         outputs: arrays that come out.
         nodes: the operations in order; `("input", (array, element))`, `("const", (value,))`.
         results: for each output the node of each of its numbers.
+        waist: nodes that `waypoint` marked: all that follows comes from them and from little else.
     """
 
     inputs: tuple[Signature, ...]
     outputs: tuple[Signature, ...] = ()
     nodes: list[Node] = field(default_factory=list[Node])
     results: list[list[int]] = field(default_factory=list[list[int]])
+    waist: list[int] = field(default_factory=list[int])
     _known: dict[Node, int] = field(default_factory=dict[Node, int], repr=False)
 
     def const(self, value: float) -> int:
@@ -204,6 +206,7 @@ class Graph:
             else:
                 place[i] = rewrite(self, new, op, tuple(place[k] for k in arguments), i)
         new.results = [[place[i] for i in result] for result in self.results]
+        new.waist = [place[i] for i in self.waist if i in place]
         return new
 
     def needed(self) -> list[bool]:

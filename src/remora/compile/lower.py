@@ -209,12 +209,12 @@ def _load(w: Writer, array: str, size: int, scalar: str, lanes: int) -> list[str
                 )
             columns[j] = value
         return [columns[j] for j in range(size)]
-    for start in _block_starts(size, lanes):
+    for start in block_starts(size, lanes):
         block: list[str] = []
         for row in rows:
             place = w.emit(f"getelementptr {scalar}, ptr {row}, i64 {start}")
-            block.append(w.emit(f"load {t}, ptr {place}, align {_align(scalar)}"))
-        for j, column in enumerate(_transposed(w, block, scalar, lanes)):
+            block.append(w.emit(f"load {t}, ptr {place}, align {align(scalar)}"))
+        for j, column in enumerate(transposed(w, block, scalar, lanes)):
             columns[start + j] = column
     return [columns[j] for j in range(size)]
 
@@ -230,18 +230,19 @@ def _store(w: Writer, array: str, columns: Sequence[str], scalar: str, lanes: in
                 place = w.emit(f"getelementptr {scalar}, ptr {row}, i64 {j}")
                 w.put(f"store {scalar} {x}, ptr {place}")
         return
-    for start in _block_starts(size, lanes):
-        block = _transposed(w, list(columns[start : start + lanes]), scalar, lanes)
+    for start in block_starts(size, lanes):
+        block = transposed(w, list(columns[start : start + lanes]), scalar, lanes)
         for row, value in zip(rows, block, strict=True):
             place = w.emit(f"getelementptr {scalar}, ptr {row}, i64 {start}")
-            w.put(f"store {t} {value}, ptr {place}, align {_align(scalar)}")
+            w.put(f"store {t} {value}, ptr {place}, align {align(scalar)}")
 
 
-def _align(scalar: str) -> int:
+def align(scalar: str) -> int:
+    """Return the alignment of a number in bytes."""
     return 8 if scalar == "double" else 4
 
 
-def _block_starts(size: int, lanes: int) -> list[int]:
+def block_starts(size: int, lanes: int) -> list[int]:
     """Return where square blocks start that cover all columns; the last may overlap."""
     starts = list(range(0, size - lanes + 1, lanes))
     if size % lanes:
@@ -249,7 +250,7 @@ def _block_starts(size: int, lanes: int) -> list[int]:
     return starts
 
 
-def _transposed(w: Writer, rows: list[str], scalar: str, lanes: int) -> list[str]:
+def transposed(w: Writer, rows: list[str], scalar: str, lanes: int) -> list[str]:
     """Transpose a square block in log2(lanes) rounds of shuffles."""
     t = vector(scalar, lanes)
     step = 1

@@ -7,7 +7,7 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
-from remora.algebra.namespace import Array, asarray, casadi, is_array
+from remora.algebra.namespace import Array, asarray, casadi, is_array, noting_waypoints
 from remora.compile.graph import CONDITIONS, Graph, Signature
 from remora.errors import RemoraError
 
@@ -35,19 +35,26 @@ def trace(
         inputs: names and shapes of the arguments.
         names: of the outputs; `out`, or `out0`, `out1`, ... by default.
     """
+    symbols, arrays = symbols_of(inputs)
+    with noting_waypoints() as waypoints:
+        returned: Any = function(*arrays)
+    results = _arrays(returned)
+    if names is None:
+        names = ["out"] if len(results) == 1 else [f"out{i}" for i in range(len(results))]
+    columns = [casadi.vertcat(*_elements(r)) for r in (*results, *waypoints)]
+    tape = casadi.Function("f", symbols, casadi.cse(columns), {"allow_free": False})
+    outputs = tuple(Signature(n, r.shape) for n, r in zip(names, results, strict=True))
+    return _from_tape(tape, tuple(inputs), outputs)
+
+
+def symbols_of(inputs: Sequence[Signature]) -> tuple[list[Any], list[Array]]:
+    """Return a CasADi column for each input, and the same as arrays of their shapes."""
     symbols = [casadi.SX.sym(s.name, s.size) for s in inputs]
     arrays = [
         asarray(x).reshape(s.shape) if s.size else np.zeros(s.shape)
         for x, s in zip(symbols, inputs, strict=True)
     ]
-    returned: Any = function(*arrays)
-    results = _arrays(returned)
-    if names is None:
-        names = ["out"] if len(results) == 1 else [f"out{i}" for i in range(len(results))]
-    columns = [casadi.vertcat(*_elements(r)) for r in results]
-    tape = casadi.Function("f", symbols, casadi.cse(columns), {"allow_free": False})
-    outputs = tuple(Signature(n, r.shape) for n, r in zip(names, results, strict=True))
-    return _from_tape(tape, tuple(inputs), outputs)
+    return symbols, arrays
 
 
 def _arrays(returned: Any) -> list[Array]:
@@ -84,8 +91,10 @@ def _from_tape(tape: Any, inputs: tuple[Signature, ...], outputs: tuple[Signatur
             place[o[0]] = graph.input(i[0], i[1])
         elif op == casadi.OP_CONST:
             place[o[0]] = graph.const(tape.instruction_constant(k))
-        elif op == casadi.OP_OUTPUT:
+        elif op == casadi.OP_OUTPUT and o[0] < len(outputs):
             graph.results[o[0]][o[1]] = _number(graph, place[i[0]])
+        elif op == casadi.OP_OUTPUT:
+            graph.waist.append(place[i[0]])
         else:
             place[o[0]] = _operation(graph, op, [place[n] for n in i])
     return graph.rebuilt(_merge_selects)

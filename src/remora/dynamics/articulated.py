@@ -15,21 +15,59 @@ import numpy as np
 from remora.algebra import dual_quaternion, linear, screw, vector
 from remora.algebra.namespace import Array, concatenate, is_symbolic
 from remora.algebra.screw import Inertia, Transform
-from remora.dynamics.composite import body_inertias
 from remora.dynamics.maximal import refuse_followers
-from remora.dynamics.motion import Link, batch_shape, gather, moving_links
-from remora.dynamics.recursive import minus_gravity
+from remora.dynamics.motion import Moving, batch_shape, gather, moving
+from remora.dynamics.recursion import At, Pass, added, run
 from remora.errors import ValueRefused
 from remora.model import joints
-from remora.model.robot import Joint, Robot
+from remora.model.robot import Robot
 
 
-class Articulated(NamedTuple):
-    """An articulated inertia, [τ, f] = [A B; Bᵀ C] [ω, v]: `(..., 3, 3)`, A and C symmetric."""
+class Load(NamedTuple):
+    """What a motion of a body costs with all it carries: I a + p, written [τ, f].
+
+    Attributes:
+        A: of the articulated inertia I = [A B; Bᵀ C], `(..., 3, 3)`, symmetric.
+        B: `(..., 3, 3)`.
+        C: `(..., 3, 3)`, symmetric.
+        p: the bias wrench [f, τ], `(..., 6)`.
+    """
 
     A: Array
     B: Array
     C: Array
+    p: Array
+
+
+class Driven(NamedTuple):
+    """A joint that moves by its force: vdot = k - K a, a its body's acceleration with it at rest.
+
+    Attributes:
+        K: D⁻¹ Uᵀ, `(..., nv_i, 6)`; None at a root, where a is known: the ground's.
+        k: D⁻¹ u, `(..., nv_i)`, u the force left for acceleration; at a root vdot itself.
+    """
+
+    K: Array | None
+    k: Array
+
+
+class Held(NamedTuple):
+    """A joint whose acceleration is given.
+
+    Attributes:
+        load: what its body costs.
+        vdot: the acceleration, `(..., nv_i)`.
+    """
+
+    load: Load
+    vdot: Array
+
+
+class Accelerated(NamedTuple):
+    """A joint's acceleration and force, `(..., nv_i)`."""
+
+    vdot: Array
+    tau: Array
 
 
 def hybrid(
@@ -51,68 +89,63 @@ def hybrid(
         prescribed: accelerations `(..., nv_i)` by index of the joint.
     """
     refuse_followers(robot, "articulated")
-    links = moving_links(robot, q, v)
-    bodies = body_inertias(robot)
-    I = [_rigid(M) for M in bodies]
-    p = [
-        screw.cross(link.twist, screw.momentum(M, link.twist))
-        for link, M in zip(links, bodies, strict=True)
-    ]
-    if wrenches is not None:
-        p = [bias - wrenches[..., i, :] for i, bias in enumerate(p)]
-    steps: dict[int, _Step] = {}
-    for i in reversed(range(len(links))):
-        link, joint = links[i], robot.joints[i]
-        given = _given(link, prescribed.get(i))
-        if given is None:
-            steps[i] = _free_step(joint, link, I[i], p[i], tau)
-            carried = _carried(link, steps[i], I[i], p[i])
-        else:  # moves with its parent, but for what is given
-            carried = I[i], p[i] + _apply(I[i], link.c + vector.apply(link.S, given))
-        if link.parent >= 0:
-            I[link.parent] = _add(I[link.parent], _to_outer(link.X, carried[0]))
-            p[link.parent] = p[link.parent] + screw.to_outer(link.X, carried[1])
-    a: list[Array] = []
-    vdots: list[Array] = []
-    taus: list[Array] = []
-    for i, (link, joint) in enumerate(zip(links, robot.joints, strict=True)):
-        before = minus_gravity(robot) if link.parent < 0 else a[link.parent]
-        moved = screw.to_inner(link.X, before) + link.c
-        given = _given(link, prescribed.get(i))
-        vdot = steps[i].acceleration(moved) if given is None else given
-        a.append(moved + vector.apply(link.S, vdot))
-        vdots.append(vdot)
-        if given is None:
-            taus.append(tau[..., joint.v])
-        else:
-            load = _apply(I[i], a[i]) + p[i]
-            force = vector.apply(vector.transpose(link.S), dual_quaternion.swap(load))
-            taus.append(force + joints.rotor_inertia(joint) * vdot)
+    left = run(robot, PASSES, wrenches, prescribed, q=q, v=v, tau=tau)[1][-1]
     batch = batch_shape(q, v, tau)
+    vdots, taus = ([part[k] for part in left] for k in range(2))
     return gather(robot, vdots, batch), gather(robot, taus, batch)
 
 
-class _Step(NamedTuple):
-    """What the inward pass leaves at a joint that moves by its force.
+def _bear(at: At, before: tuple[Moving], beyond: Load | None) -> tuple[Driven | Held, Load | None]:
+    """Inward: what moving the body costs; to the parent, what is felt of it through the joint."""
+    (here,) = before
+    M, S = at.inertia, here.S
+    p = screw.cross(here.twist, screw.momentum(M, here.twist))
+    if at.wrench is not None:
+        p = p - at.wrench
+    I = added(beyond, Load(*_rigid(M), p))
+    given = np.zeros(0) if S.shape[-1] == 0 else at.given  # a fixed joint is held to none at all
+    if given is not None:  # moves with its parent, but for what is given
+        felt = I._replace(p=I.p + _apply(I, here.c(at) + vector.apply(S, given)))
+        return Held(I, given), None if at.is_root else _to_outer(here.X, felt)
+    U, factors = _response(at, S, I)
+    u = at.tau[..., at.joint.v] - vector.apply(vector.transpose(S), dual_quaternion.swap(I.p))
+    if at.is_root:
+        rest = u - vector.apply(vector.transpose(U), _at_rest(at, here, at.ground))
+        return Driven(None, linear.ldl_solve(factors, rest[..., None])[..., 0]), None
+    k = linear.ldl_solve(factors, u[..., None])[..., 0]
+    K = linear.ldl_solve(factors, vector.transpose(U))
+    felt = _without(I, U, K)
+    pushed = dual_quaternion.swap(vector.apply(U, k))
+    felt = felt._replace(p=I.p + _apply(felt, here.c(at)) + pushed)
+    return Driven(K, k), _to_outer(here.X, felt)
 
-    Attributes:
-        U: the articulated inertia's answer to the screws, [τ, f], `(..., 6, nv_i)`.
-        factors: LDLᵀ of D = Sᵀ I S and the rotor.
-        u: the force left for acceleration, `(..., nv_i)`.
-    """
 
-    U: Array
-    factors: tuple[Array, Array]
-    u: Array
+def _accelerate(
+    at: At, before: tuple[Moving, Driven | Held], a: Array | None
+) -> tuple[Accelerated, Array]:
+    """Outward: the joint's acceleration and force; to the children, the body's acceleration."""
+    here, by = before
+    rest = _at_rest(at, here, at.ground if a is None else a)
+    if isinstance(by, Driven):
+        vdot = by.k if by.K is None else by.k - vector.apply(by.K, rest)
+        return Accelerated(vdot, at.tau[..., at.joint.v]), rest + vector.apply(here.S, vdot)
+    a = rest + vector.apply(here.S, by.vdot)
+    load = dual_quaternion.swap(_apply(by.load, a) + by.load.p)
+    force = vector.apply(vector.transpose(here.S), load)
+    return Accelerated(by.vdot, force + joints.rotor_inertia(at.joint) * by.vdot), a
 
-    def acceleration(self, moved: Array) -> Array:
-        """Return vdot = D⁻¹(u - Uᵀ a), a the acceleration with the joint at rest."""
-        rest = self.u - vector.apply(vector.transpose(self.U), moved)
-        return linear.ldl_solve(self.factors, rest[..., None])[..., 0]
+
+#: Twists outward, articulated inertias inward, accelerations outward.
+PASSES = (Pass(inward=False, step=moving), Pass(True, _bear), Pass(False, _accelerate))
 
 
-def _free_step(joint: Joint, link: Link, I: Articulated, p: Array, tau: Array) -> _Step:
-    S, St = link.S, vector.transpose(link.S)
+def _at_rest(at: At, here: Moving, before: Array) -> Array:
+    """Return the body's acceleration if its joint had none, from the parent's."""
+    return screw.to_inner(here.X, before) + here.c(at)
+
+
+def _response(at: At, S: Array, I: Load) -> tuple[Array, tuple[Array, Array]]:
+    """Return U = I S, [τ, f], and the factors LDLᵀ of D = Sᵀ U and the rotor."""
     U = concatenate(
         [
             I.A @ S[..., :3, :] + I.B @ S[..., 3:, :],
@@ -120,64 +153,48 @@ def _free_step(joint: Joint, link: Link, I: Articulated, p: Array, tau: Array) -
         ],
         trailing=2,
     )
-    nv = S.shape[-1]
-    rotor = joints.rotor_inertia(joint)[..., None] * np.eye(nv)
-    D = linear.mirror(St @ U) + rotor
-    u = tau[..., joint.v] - vector.apply(St, dual_quaternion.swap(p))
+    rotor = joints.rotor_inertia(at.joint)[..., None] * np.eye(S.shape[-1])
+    D = linear.mirror(vector.transpose(S) @ U) + rotor
     try:
-        return _Step(U, linear.ldl(D, None if is_symbolic(D) else _size(I, S) + rotor), u)
+        return U, linear.ldl(D, None if is_symbolic(D) else _size(I, S) + rotor)
     except ValueRefused:
         raise ValueRefused(
-            f"joint {joint.name!r} ({joint.kind}) has nothing to move: what it carries has no "
-            "inertia along its freedoms"
+            f"joint {at.joint.name!r} ({at.joint.kind}) has nothing to move: what it carries has "
+            "no inertia along its freedoms"
         ) from None
 
 
-def _size(I: Articulated, S: Array) -> Array:
+def _size(I: Load, S: Array) -> Array:
     """Return |S|ᵀ|I||S|: what D would be if nothing in it cancelled."""
-    A, B, C, a, b = (np.abs(x) for x in (*I, S[..., :3, :], S[..., 3:, :]))
+    A, B, C, a, b = (np.abs(x) for x in (*I[:3], S[..., :3, :], S[..., 3:, :]))
     upper = A @ a + B @ b
     return vector.transpose(a) @ upper + vector.transpose(b) @ (vector.transpose(B) @ a + C @ b)
 
 
-def _carried(link: Link, step: _Step, I: Articulated, p: Array) -> tuple[Articulated, Array]:
-    """Return the inertia and bias that the parent feels: I - U D⁻¹ Uᵀ and p + I' c + U D⁻¹ u."""
-    U, Ua, Ub = step.U, step.U[..., :3, :], step.U[..., 3:, :]
-    K = linear.ldl_solve(step.factors, vector.transpose(U))  # D⁻¹ Uᵀ
-    Ka, Kb = K[..., :, :3], K[..., :, 3:]
-    left = Articulated(linear.mirror(I.A - Ua @ Ka), I.B - Ua @ Kb, linear.mirror(I.C - Ub @ Kb))
-    pushed = dual_quaternion.swap(vector.apply(vector.transpose(K), step.u))
-    return left, p + _apply(left, link.c) + pushed
-
-
-def _given(link: Link, prescribed: Array | None) -> Array | None:
-    """Return the acceleration a joint is held to; a fixed joint is held to none at all."""
-    if link.S.shape[-1] == 0:
-        return np.zeros(0)
-    return prescribed
-
-
-def _rigid(M: Inertia) -> Articulated:
-    return Articulated(
-        M.about_origin, vector.skew(M.moment), np.asarray(M.mass)[..., None, None] * np.eye(3)
+def _without(I: Load, U: Array, K: Array) -> Load:
+    """Return I - U D⁻¹ Uᵀ: the inertia that is felt through a joint that gives way."""
+    Ua, Ub, Ka, Kb = U[..., :3, :], U[..., 3:, :], K[..., :, :3], K[..., :, 3:]
+    return Load(
+        linear.mirror(I.A - Ua @ Ka), I.B - Ua @ Kb, linear.mirror(I.C - Ub @ Kb), np.zeros(6)
     )
 
 
-def _apply(I: Articulated, s: Array) -> Array:
-    """Return the wrench [f, τ] of an acceleration [ω̇, v̇]."""
+def _rigid(M: Inertia) -> tuple[Array, Array, Array]:
+    mass = np.asarray(M.mass)[..., None, None] * np.eye(3)
+    return M.about_origin, vector.skew(M.moment), mass
+
+
+def _apply(I: Load, s: Array) -> Array:
+    """Return the wrench [f, τ] of the inertia for an acceleration [ω̇, v̇]."""
     omega, v = s[..., :3], s[..., 3:]
     f = vector.apply(vector.transpose(I.B), omega) + vector.apply(I.C, v)
     return concatenate([f, vector.apply(I.A, omega) + vector.apply(I.B, v)])
 
 
-def _add(I: Articulated, J: Articulated) -> Articulated:
-    return Articulated(*(a + b for a, b in zip(I, J, strict=True)))
+def _to_outer(X: Transform, I: Load) -> Load:
+    """Return a load given in B's frame as A's.
 
-
-def _to_outer(X: Transform, I: Articulated) -> Articulated:
-    """Return an articulated inertia given in B's frame as A's.
-
-    Turned to A', B', C'; shifted, with P = [p]×: C' stays, B'' = B' + P C' and
+    The inertia turned to A', B', C'; shifted, with P = [p]×: C' stays, B'' = B' + P C' and
     A'' = A' - B'' P + P B'ᵀ.
     """
     Rt = vector.transpose(X.R)
@@ -185,4 +202,5 @@ def _to_outer(X: Transform, I: Articulated) -> Articulated:
     A, C = linear.congruence(Rt, I.A), linear.congruence(Rt, I.C)
     B = X.R @ I.B @ Rt
     shifted = B + P @ C
-    return Articulated(linear.mirror(A - shifted @ P + P @ vector.transpose(B)), shifted, C)
+    turned = linear.mirror(A - shifted @ P + P @ vector.transpose(B))
+    return Load(turned, shifted, C, screw.to_outer(X, I.p))

@@ -15,14 +15,25 @@ import hashlib
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, overload
+from typing import Any, Literal, overload
 
 import numpy as np
 
 from remora.algebra.namespace import Array, is_array, is_symbolic
+from remora.compile.cuda import CudaKernel
 from remora.compile.graph import Signature
 from remora.compile.kernel import Kernel
-from remora.dynamics import floating, formulations, friction, kinematics, momentum, relative
+from remora.dynamics import (
+    derivatives,
+    floating,
+    formulations,
+    friction,
+    kinematics,
+    momentum,
+    regressor,
+    relative,
+)
+from remora.dynamics.rolled import RECURSIONS, can_roll, loops
 from remora.errors import RemoraError, UnknownName
 from remora.model import state
 from remora.model.robot import Robot
@@ -43,12 +54,18 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
         formulations.forward_dynamics, formulations.inverse_dynamics,
         formulations.reaction_wrenches, formulations.mass_matrix, formulations.coriolis_matrix,
         formulations.bias_force, friction.passive_forces,
+        derivatives.forward_dynamics_derivatives, derivatives.inverse_dynamics_derivatives,
+        regressor.inertia_regressor,
         relative.joint_twists, relative.joint_speeds, relative.joint_accelerations,
         relative.constraint_violation,
         state.integrate, state.difference, state.normalize,
     )
 }  # fmt: skip
 
+#: What a kernel can be made for.
+TARGETS = ("cpu", "cuda")
+#: A straight line of more bodies than this is too long to trace: for graphs, derivatives and C.
+LARGEST_TRACED = 200
 #: Parameters that hold no numbers of a state: they are compiled in.
 STATIC = frozenset(("target", "formulation", "prescribed", "slip_speed"))
 
@@ -56,10 +73,16 @@ STATIC = frozenset(("target", "formulation", "prescribed", "slip_speed"))
 @overload
 def compile(function: Robot, robot: None = None, **options: Any) -> CompiledRobot: ...
 @overload
-def compile(function: Callable[..., Any], robot: Robot, **options: Any) -> Kernel: ...
+def compile(
+    function: Callable[..., Any], robot: Robot, *, target: Literal["cuda"], **options: Any
+) -> CudaKernel: ...
+@overload
+def compile(
+    function: Callable[..., Any], robot: Robot, *, target: Literal["cpu"] = "cpu", **options: Any
+) -> Kernel: ...
 def compile(
     function: Callable[..., Any] | Robot, robot: Robot | None = None, **options: Any
-) -> Kernel | CompiledRobot:
+) -> Kernel | CudaKernel | CompiledRobot:
     """Return a function as machine code, or all of them for a robot.
 
     Args:
@@ -71,7 +94,8 @@ def compile(
             parameters to compile in: `{"target": "tool"}`. `shapes`: of arguments whose names say
             nothing: `{"x": (3,)}`. `parameters`: numbers of the robot left as arguments, after
             the others: `"mass"`, `"com"`, `"inertia"`, `"placement"` for all bodies or joints, or
-            of one: `"arm.mass"`, `"elbow.placement"`. `target`: "cpu".
+            of one: `"arm.mass"`, `"elbow.placement"`. `target`: "cpu", or "cuda" for a
+            `CudaKernel`.
     """
     if isinstance(function, Robot):
         return CompiledRobot(function, **options)
@@ -89,10 +113,10 @@ def compile_function(
     shapes: Mapping[str, tuple[int, ...]] | None = None,
     parameters: Sequence[str] = (),
     target: str = "cpu",
-) -> Kernel:
+) -> Any:
     """Return one function as a kernel; see `compile`."""
-    if target != "cpu":
-        raise UnknownName("target", target, ("cpu",))
+    if target not in TARGETS:
+        raise UnknownName("target", target, TARGETS)
     fixed = dict(fixed or {})
     names = _argument_names(function, arguments, fixed)
     sizes = _shapes(robot) | dict(shapes or {})
@@ -111,10 +135,40 @@ def compile_function(
             changed = change(changed, value)
         return function(changed, **dict(zip(names, arrays, strict=False)), **fixed)
 
-    known = FUNCTIONS.get(getattr(function, "__name__", "")) is function
-    key = _key(function, robot, names, fixed, parameters) if known else None
+    signatures = [*inputs, *(s for s, _ in extra)]
     name = getattr(function, "__name__", "kernel")
-    return Kernel(on_arrays, [*inputs, *(s for s, _ in extra)], name, dtype, key)
+    known = FUNCTIONS.get(name) is function
+    key = _key(function, robot, names, fixed, parameters) if known else None
+    rolls = known and not extra and _rolls(robot, function, fixed, target)
+
+    def short_enough(*arrays: Array) -> Any:
+        if rolls and len(robot.bodies) > LARGEST_TRACED:
+            raise RemoraError(
+                f"{name} of {robot.name!r} is compiled as loops over its {len(robot.bodies)} "
+                "bodies; graphs, derivatives, C and object files are made of a straight line, for "
+                f"at most {LARGEST_TRACED}"
+            )
+        return on_arrays(*arrays)
+
+    as_loops = (lambda: loops(robot, name, signatures)) if rolls else None
+    if target == "cuda":
+        return CudaKernel(short_enough, signatures, name, dtype, as_loops)
+    return Kernel(short_enough, signatures, name, dtype, key, as_loops)
+
+
+def _rolls(
+    robot: Robot, function: Callable[..., Any], fixed: Mapping[str, Any], target: str
+) -> bool:
+    """Tell whether a function of the library is compiled as loops over the robot's bodies."""
+    row = RECURSIONS.get(function.__name__)
+    defaults = {p.name: p.default for p in inspect.signature(function).parameters.values()}
+    usual = all(isinstance(x, str) and x == defaults[name] for name, x in fixed.items())
+    if row is None or not usual:
+        return False
+    straight = row.straight
+    if target == "cuda" and row.climb is not None:  # no loops for these there yet
+        straight = LARGEST_TRACED
+    return len(robot.bodies) > straight and can_roll(robot)
 
 
 class CompiledRobot:
@@ -124,15 +178,20 @@ class CompiledRobot:
     and is compiled when first used, or taken from the cache.
     """
 
-    def __init__(self, robot: Robot, dtype: str = "float64", threads: int = 1) -> None:
+    def __init__(
+        self, robot: Robot, dtype: str = "float64", threads: int = 1, target: str = "cpu"
+    ) -> None:
         """Prepare; nothing is compiled yet.
 
         Args:
             robot: the robot.
             dtype: "float64" or "float32".
-            threads: how many threads share a batch; 0 for one per processor.
+            threads: how many threads of the CPU share a batch; 0 for one per processor.
+            target: "cpu" or "cuda".
         """
-        self.robot, self.dtype, self.threads = robot, dtype, threads
+        if target not in TARGETS:
+            raise UnknownName("target", target, TARGETS)
+        self.robot, self.dtype, self.threads, self.target = robot, dtype, threads, target
 
     def __getattr__(self, name: str) -> _Method:
         """Return a function of the library for this robot."""
@@ -140,7 +199,7 @@ class CompiledRobot:
             raise AttributeError(name)
         if name not in FUNCTIONS:
             raise UnknownName("function to compile", name, FUNCTIONS)
-        method = _Method(FUNCTIONS[name], self.robot, self.dtype, self.threads)
+        method = _Method(FUNCTIONS[name], self)
         self.__dict__[name] = method  # found directly from now on
         return method
 
@@ -151,34 +210,40 @@ class CompiledRobot:
     def __repr__(self) -> str:
         """Return what has been compiled."""
         made = [n for n, m in self.__dict__.items() if isinstance(m, _Method) and m.kernels]
-        return f"CompiledRobot({self.robot.name!r}, {self.dtype}, compiled: {', '.join(made)})"
+        shown = f"{self.robot.name!r}, {self.dtype}, {self.target}"
+        return f"CompiledRobot({shown}, compiled: {', '.join(made)})"
 
 
 class _Method:
     """One function of a CompiledRobot: a kernel for each choice of its fixed parameters."""
 
-    def __init__(
-        self, function: Callable[..., Any], robot: Robot, dtype: str, threads: int
-    ) -> None:
-        self._function, self._robot, self._dtype, self._threads = function, robot, dtype, threads
+    def __init__(self, function: Callable[..., Any], owner: CompiledRobot) -> None:
+        self._function, self._owner = function, owner
         self._signature = inspect.signature(function)
+        self._options = {"threads": owner.threads} if owner.target == "cpu" else {}
         self._fast: Any = None
-        self.kernels: dict[Any, Kernel] = {}
+        self.kernels: dict[Any, Kernel | CudaKernel] = {}
         functools.update_wrapper(self, function)
 
     def __call__(self, *arguments: Any, out: Any = None, **named: Any) -> Any:
-        """Evaluate as the function would, without the robot as first argument."""
+        """Evaluate as the function would, without the robot as first argument.
+
+        On a GPU also `stream=`, see `CudaKernel`.
+        """
         if self._fast is not None and out is None and not named:
             result = self._fast(*arguments)
             if result is not None:
                 return result
+        options = dict(self._options)
+        if "stream" in named and self._owner.target == "cuda":
+            options["stream"] = named.pop("stream")
         kernel, arrays = self.kernel(*arguments, **named)
-        return kernel(*arrays, out=out, threads=self._threads)
+        return kernel(*arrays, out=out, **options)
 
-    def kernel(self, *arguments: Any, **named: Any) -> tuple[Kernel, list[Any]]:
+    def kernel(self, *arguments: Any, **named: Any) -> tuple[Kernel | CudaKernel, list[Any]]:
         """Return the kernel that such a call uses, and the arrays that go into it."""
         try:
-            bound = self._signature.bind(self._robot, *arguments, **named).arguments
+            bound = self._signature.bind(self._owner.robot, *arguments, **named).arguments
         except TypeError as error:
             raise RemoraError(f"{self._function.__name__}: {error}") from None
         given = {k: v for k, v in list(bound.items())[1:] if v is not None}
@@ -186,9 +251,13 @@ class _Method:
         arrays = {k: v for k, v in given.items() if k not in STATIC}
         key = (tuple(arrays), tuple((k, _static_key(v)) for k, v in sorted(static.items())))
         if key not in self.kernels:
-            made = compile_function(self._function, self._robot, self._dtype, tuple(arrays), static)
+            robot, dtype, target = self._owner.robot, self._owner.dtype, self._owner.target
+            made = compile_function(
+                self._function, robot, dtype, tuple(arrays), static, target=target
+            )
             self.kernels[key] = made
-            if not static and tuple(arrays) == _required(self._function):
+            plain = not static and tuple(arrays) == _required(self._function)
+            if plain and isinstance(made, Kernel):
                 self._fast = made.fast
         return self.kernels[key], list(arrays.values())
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
 
 from remora.algebra import dual_quaternion, linear, screw, vector
 from remora.algebra.namespace import Array, stack
-from remora.algebra.screw import Inertia
+from remora.algebra.screw import Inertia, Transform
 from remora.dynamics.motion import batch_shape, with_batch
+from remora.dynamics.recursion import At, Pass, added, run
 from remora.model import joints
 from remora.model.robot import Robot
-from remora.model.topology import ancestors
 
 
 def body_inertias(robot: Robot) -> list[Inertia]:
@@ -18,39 +20,90 @@ def body_inertias(robot: Robot) -> list[Inertia]:
     return [screw.inertia(b.mass, b.com, b.inertia) for b in robot.bodies]
 
 
+class Standing(NamedTuple):
+    """How a joint stands: the body's frame in its parent's, and its screws `(..., 6, nv_i)`."""
+
+    X: Transform
+    S: Array
+
+
+class Carried(NamedTuple):
+    """What a joint carries, moving as one.
+
+    Attributes:
+        M: its inertia, in the frame of the joint's body.
+    """
+
+    M: Inertia
+
+
+class Block(NamedTuple):
+    """A joint's own block of H, and what its speeds ask of the joints before it.
+
+    Attributes:
+        D: S_iᵀ (M̃_i S_i)ˢ and the rotor, `(..., nv_i, nv_i)`.
+        F: the wrenches M̃_i S_i in the parent's frame, `(..., 6, nv_i)`; None at a root.
+    """
+
+    D: Array
+    F: Array | None
+
+
+def _stand(at: At, _before: Any, _parent: Any) -> tuple[Standing, tuple[()]]:
+    return Standing(
+        joints.relative_transform(at.joint, at.q), joints.motion_screws(at.joint, at.q)
+    ), ()
+
+
+def _carry(
+    at: At, before: tuple[Standing], beyond: Inertia | None
+) -> tuple[Carried, Inertia | None]:
+    """Inward: the inertia of all that a joint carries; to the parent, the same in its frame."""
+    M = added(beyond, at.inertia)
+    return Carried(M), None if at.is_root else screw.transform_inertia(before[0].X, M)
+
+
+def _ask(at: At, before: tuple[Standing], beyond: Inertia | None) -> tuple[Block, Inertia | None]:
+    """Inward: the joint's block of H and what its unit accelerations ask of its parent."""
+    (here,) = before
+    (M,), on = _carry(at, before, beyond)
+    F = screw.inertia_matrix(M) @ here.S
+    rotor = joints.rotor_inertia(at.joint)[..., None] * np.eye(here.S.shape[-1])
+    D = linear.mirror(paired(here.S, F)) + rotor if here.S.shape[-1] else np.zeros((0, 0))
+    return Block(D, None if at.is_root else screw.columns_to_outer(here.X, F)), on
+
+
+def climb(at: At, here: Standing, F: Array) -> tuple[Array, Array]:
+    """Return the block S_jᵀFˢ of H, and the wrenches F `(..., 6, n)` in the parent's frame."""
+    return paired(here.S, F), F if at.is_root else screw.columns_to_outer(here.X, F)
+
+
+#: Joints as they stand; inward, what each carries, and what its speeds ask.
+CARRIED = (Pass(inward=False, step=_stand), Pass(inward=True, step=_carry))
+BLOCKS = (Pass(inward=False, step=_stand), Pass(inward=True, step=_ask))
+
+
 def composite_inertias(robot: Robot, q: Array) -> list[Inertia]:
     """Return for every joint the inertia of all it carries, in its body's frame."""
-    composite = body_inertias(robot)
-    for i in reversed(range(len(robot.joints))):
-        joint = robot.joints[i]
-        if joint.parent >= 0:
-            X = joints.relative_transform(joint, q)
-            carried = screw.transform_inertia(X, composite[i])
-            composite[joint.parent] = screw.add_inertia(composite[joint.parent], carried)
-    return composite
+    return [here.M for here in run(robot, CARRIED, q=q)[1][-1]]
 
 
 def mass_matrix_of(robot: Robot, q: Array) -> Array:
     """Return H `(..., nv, nv)`: H_ji = S_jᵀ (x M̃_i S_i x*)ˢ for j on the way from i to the base."""
-    composite = composite_inertias(robot, q)
-    X = [joints.relative_transform(joint, q) for joint in robot.joints]
-    S = [joints.motion_screws(joint, q) for joint in robot.joints]
+    sites, (standing, left) = run(robot, BLOCKS, q=q)
     blocks: dict[tuple[int, int], Array] = {}
-    for i in range(len(robot.joints)):
-        if S[i].shape[-1] == 0:
+    for i, (at, (D, F)) in enumerate(zip(sites, left, strict=True)):
+        if D.shape[-1] == 0:
             continue
-        F = screw.inertia_matrix(composite[i]) @ S[i]
-        for j in ancestors(robot, i):
-            if S[j].shape[-1] > 0:
-                blocks[j, i] = paired(S[j], F)
-            F = screw.columns_to_outer(X[j], F)
-        blocks[i, i] = linear.mirror(blocks[i, i])
-    for i, joint in enumerate(robot.joints):
-        if (i, i) in blocks:
-            rotor = joints.rotor_inertia(joint)[..., None] * np.eye(S[i].shape[-1])
-            blocks[i, i] = blocks[i, i] + rotor
-    mirrored = {(i, j): vector.transpose(block) for (j, i), block in blocks.items() if i != j}
-    return square(robot, blocks | mirrored, batch_shape(q))
+        blocks[i, i] = D
+        j = at.joint.parent
+        while j >= 0:
+            block, F = climb(sites[j], standing[j], F)
+            if block.shape[-2]:
+                blocks[j, i] = block
+                blocks[i, j] = vector.transpose(block)
+            j = sites[j].joint.parent
+    return square(robot, blocks, batch_shape(q))
 
 
 def mass_matrix_size(robot: Robot, q: Array) -> Array:

@@ -17,9 +17,9 @@ from remora.dynamics import articulated, decoupled, newton_euler, recursive
 from remora.dynamics.composite import mass_matrix_of, mass_matrix_size
 from remora.dynamics.coriolis import coriolis_matrix_of
 from remora.dynamics.maximal import Solution
-from remora.dynamics.motion import batch_shape, moving_links, with_batch
+from remora.dynamics.motion import batch_shape, with_batch
 from remora.errors import RemoraError, ShapeError, UnknownName, ValueRefused
-from remora.model.joints import actuation_basis, kind
+from remora.model.joints import actuation_basis, kind, motion_screws
 from remora.model.robot import Robot
 from remora.model.state import configuration, velocity
 from remora.model.validate import finite
@@ -252,12 +252,11 @@ def reaction_wrenches(
         return solution.reactions
     vdot = forward_dynamics(robot, q, v, tau, wrenches, formulation)
     q, v, vdot, w = _arguments(robot, q, v, vdot, wrenches, "vdot")
-    links = moving_links(robot, q, v)
     reactions: list[Array] = []
-    loads = recursive.joint_loads(robot, links, vdot, w)
-    for joint, link, load in zip(robot.joints, links, loads, strict=True):
-        force = vector.apply(vector.transpose(link.S), dual_quaternion.swap(load))
-        reactions.append(load - vector.apply(actuation_basis(joint, q), force))
+    loads = recursive.joint_loads(robot, q, v, vdot, w)
+    for joint, (W, _) in zip(robot.joints, loads, strict=True):
+        force = vector.apply(vector.transpose(motion_screws(joint, q)), dual_quaternion.swap(W))
+        reactions.append(W - vector.apply(actuation_basis(joint, q), force))
     return with_batch(stack(reactions, axis=-2), batch_shape(q, v, vdot), trailing=2)
 
 

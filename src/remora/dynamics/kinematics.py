@@ -7,11 +7,14 @@ is v̇ + ω × v).
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
 
 from remora.algebra import dual_quaternion, pose, screw, vector
 from remora.algebra.namespace import Array, ArrayLike, stack
-from remora.dynamics.motion import accelerations_of, batch_shape, columns, moving_links, with_batch
+from remora.dynamics.motion import Motion, accelerating, batch_shape, columns, moving, with_batch
+from remora.dynamics.recursion import At, Pass, run
 from remora.model import joints
 from remora.model.robot import Frame, Robot
 from remora.model.state import configuration, velocity
@@ -32,11 +35,8 @@ def poses(robot: Robot, q: ArrayLike) -> Array:
         q: configuration, `(..., nq)`.
     """
     q = configuration(robot, q)
-    x: list[Array] = []
-    for joint in robot.joints:
-        relative = joints.relative_pose(joint, q)
-        x.append(relative if joint.parent < 0 else dual_quaternion.mul(x[joint.parent], relative))
-    return with_batch(stack(x, axis=-2), batch_shape(q), trailing=2)
+    left = run(robot, POSES, q=q)[1][0]
+    return with_batch(stack([here.pose for here in left], axis=-2), batch_shape(q), trailing=2)
 
 
 def twists(robot: Robot, q: ArrayLike, v: ArrayLike) -> Array:
@@ -51,8 +51,8 @@ def twists(robot: Robot, q: ArrayLike, v: ArrayLike) -> Array:
     """
     q, v = configuration(robot, q), velocity(robot, v)
     batch = batch_shape(q, v)
-    xi = [link.twist for link in moving_links(robot, q, v)]
-    return with_batch(stack(xi, axis=-2), batch, trailing=2)
+    left = run(robot, TWISTS, q=q, v=v)[1][0]
+    return with_batch(stack([here.twist for here in left], axis=-2), batch, trailing=2)
 
 
 def accelerations(robot: Robot, q: ArrayLike, v: ArrayLike, vdot: ArrayLike) -> Array:
@@ -68,13 +68,31 @@ def accelerations(robot: Robot, q: ArrayLike, v: ArrayLike, vdot: ArrayLike) -> 
     """
     q, v, vdot = configuration(robot, q), velocity(robot, v), velocity(robot, vdot, "vdot")
     batch = batch_shape(q, v, vdot)
-    links = moving_links(robot, q, v)
-    own = [
-        vector.apply(link.S, vdot[..., joint.v])
-        for link, joint in zip(links, robot.joints, strict=True)
-    ]
-    a = accelerations_of(links, own, root=np.zeros(6))
-    return with_batch(stack(a, axis=-2), batch, trailing=2)
+    left = run(robot, ACCELERATIONS, q=q, v=v, vdot=vdot)[1][0]
+    return with_batch(stack([here.rate for here in left], axis=-2), batch, trailing=2)
+
+
+class Placed(NamedTuple):
+    """The pose of a body in the inertial frame, `(..., 8)`."""
+
+    pose: Array
+
+
+def _place(at: At, _: Any, parent: Array | None) -> tuple[Placed, Array]:
+    relative = joints.relative_pose(at.joint, at.q)
+    x = relative if parent is None else dual_quaternion.mul(parent, relative)
+    return Placed(x), x
+
+
+def _accelerate(at: At, _: Any, parent: Motion | None) -> tuple[Motion, Motion]:
+    """Return the motion of a body; the inertial frame stands still, whatever gravity is."""
+    motion = accelerating(at._replace(ground=np.zeros(6)), (), parent)[1]
+    return motion, motion
+
+
+POSES = (Pass(inward=False, step=_place),)
+TWISTS = (Pass(inward=False, step=moving),)
+ACCELERATIONS = (Pass(inward=False, step=_accelerate),)
 
 
 def frame_pose(robot: Robot, q: ArrayLike, target: Target) -> Array:

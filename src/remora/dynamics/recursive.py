@@ -7,14 +7,48 @@ an acceleration of the inertial frame.
 
 from __future__ import annotations
 
-import numpy as np
+from typing import Any, NamedTuple
 
 from remora.algebra import dual_quaternion, screw, vector
-from remora.algebra.namespace import Array, asarray, concatenate
-from remora.dynamics.composite import body_inertias
-from remora.dynamics.motion import Link, accelerations_of, batch_shape, gather, moving_links
+from remora.algebra.namespace import Array
+from remora.algebra.screw import Transform
+from remora.dynamics.motion import accelerating, batch_shape, gather
+from remora.dynamics.recursion import At, Pass, run
+from remora.dynamics.recursion import minus_gravity as minus_gravity
 from remora.model import joints
 from remora.model.robot import Robot
+
+
+class Needed(NamedTuple):
+    """What a body's motion needs, and where its joint stands.
+
+    Attributes:
+        X: the body's frame seen from its parent's.
+        S: the joint's screws, `(..., 6, nv_i)`, body frame.
+        W: the wrench on the body for its own motion, `(..., 6)`, body frame.
+    """
+
+    X: Transform
+    S: Array
+    W: Array
+
+
+class Loaded(NamedTuple):
+    """What goes through a joint.
+
+    Attributes:
+        W: the whole wrench on its body, constraint and drive together, `(..., 6)`, body frame.
+        tau: its part along the joint's freedoms and what the rotor takes, `(..., nv_i)`.
+    """
+
+    W: Array
+    tau: Array
+
+
+class Wrench(NamedTuple):
+    """A wrench passed on to the parent, in its frame, `(..., 6)`."""
+
+    W: Array
 
 
 def inverse(robot: Robot, q: Array, v: Array, vdot: Array, wrenches: Array | None) -> Array:
@@ -22,42 +56,37 @@ def inverse(robot: Robot, q: Array, v: Array, vdot: Array, wrenches: Array | Non
 
     τ_i = S_iᵀ W_iˢ with W_i the wrench through joint i, and the rotor's share.
     """
-    links = moving_links(robot, q, v)
-    loads = joint_loads(robot, links, vdot, wrenches)
-    parts = [
-        vector.apply(vector.transpose(link.S), dual_quaternion.swap(load))
-        + joints.rotor_inertia(joint) * vdot[..., joint.v]
-        for joint, link, load in zip(robot.joints, links, loads, strict=True)
-    ]
-    return gather(robot, parts, batch_shape(q, v, vdot))
+    loads = joint_loads(robot, q, v, vdot, wrenches)
+    return gather(robot, [load.tau for load in loads], batch_shape(q, v, vdot))
 
 
 def joint_loads(
-    robot: Robot, links: list[Link], vdot: Array, wrenches: Array | None
-) -> list[Array]:
-    """Return the whole wrench W_i on body i through joint i, constraint and drive together.
+    robot: Robot, q: Array, v: Array, vdot: Array, wrenches: Array | None
+) -> list[Loaded]:
+    """Return what goes through every joint.
 
     W_i = M_i ⋆ ω̇_i + ω_i × (M_i ⋆ ω_i) - W_ext,i + Σ_children x W_child x*, body i's frame.
     """
-    own = [
-        vector.apply(link.S, vdot[..., joint.v])
-        for link, joint in zip(links, robot.joints, strict=True)
-    ]
-    a = accelerations_of(links, own, root=minus_gravity(robot))
-    loads = [
-        screw.momentum(M, a[i]) + screw.cross(link.twist, screw.momentum(M, link.twist))
-        for i, (link, M) in enumerate(zip(links, body_inertias(robot), strict=True))
-    ]
-    if wrenches is not None:
-        loads = [load - wrenches[..., i, :] for i, load in enumerate(loads)]
-    for i in reversed(range(len(links))):
-        parent = links[i].parent
-        if parent >= 0:
-            loads[parent] = loads[parent] + screw.to_outer(links[i].X, loads[i])
-    return loads
+    return run(robot, PASSES, wrenches, q=q, v=v, vdot=vdot)[1][-1]
 
 
-def minus_gravity(robot: Robot) -> Array:
-    """Return the acceleration of the inertial frame that acts like gravity, `(..., 6)`."""
-    g = asarray(robot.gravity)
-    return concatenate([np.zeros_like(g), -g])
+def _need(at: At, _: Any, parent: Any) -> tuple[Needed, Any]:
+    """Outward: the wrench that the body's own motion needs; to the children, that motion."""
+    (here, a), motion = accelerating(at, (), parent)
+    M = at.inertia
+    W = screw.momentum(M, a) + screw.cross(here.twist, screw.momentum(M, here.twist))
+    return Needed(here.X, here.S, W if at.wrench is None else W - at.wrench), motion
+
+
+def _bear(at: At, before: tuple[Needed], beyond: Wrench | None) -> tuple[Loaded, Wrench | None]:
+    """Inward: what goes through the joint; to the parent, the wrench."""
+    (here,) = before
+    W = here.W if beyond is None else here.W + beyond.W
+    force = vector.apply(vector.transpose(here.S), dual_quaternion.swap(W))
+    tau = force + joints.rotor_inertia(at.joint) * at.vdot[..., at.joint.v]
+    on = None if at.is_root else Wrench(screw.to_outer(here.X, W))
+    return Loaded(W, tau), on
+
+
+#: Motions outward, wrenches inward.
+PASSES = (Pass(inward=False, step=_need), Pass(inward=True, step=_bear))

@@ -1,0 +1,27 @@
+"""Arguments for every function of the library, for tests of compiled code."""
+
+import inspect
+
+import remora as rm
+from remora.dynamics.compiled import FUNCTIONS
+
+#: Functions that solve with the whole robot's inertia.
+SOLVING = (
+    "forward_dynamics", "reaction_wrenches", "floating_inverse_dynamics",
+    "forward_dynamics_derivatives",
+)  # fmt: skip
+
+
+def arguments_for(name, robot, rng, batch=()):
+    """Random arguments of a function of the library, by the names of its parameters."""
+    q, v = rm.random_state(robot, rng, batch)
+    made = {
+        "q": q, "q0": q, "q1": rm.random_state(robot, rng, batch)[0], "v": v,
+        "tau": rng.normal(size=v.shape), "vdot": rng.normal(size=v.shape),
+        "dq": rng.normal(size=v.shape) * 0.3, "target": len(robot.bodies) - 1,
+        "vdot_joints": rng.normal(size=(*batch, robot.nv - robot.joints[0].v.stop)),
+        "twists": rng.normal(size=(*batch, len(robot.bodies), 6)),
+        "accelerations": rng.normal(size=(*batch, len(robot.bodies), 6)),
+    }  # fmt: skip
+    parameters = list(inspect.signature(FUNCTIONS[name]).parameters.values())[1:]
+    return [made[p.name] for p in parameters if p.default is p.empty]
