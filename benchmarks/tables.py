@@ -79,7 +79,9 @@ def operations_table(data: dict[str, Any]) -> Iterator[str]:
         yield row(name, *(f"{n:,}" for n in counts))
 
 
-def goals_table(data: dict[str, Any], times: dict[str, Any]) -> Iterator[str]:
+def goals_table(
+    data: dict[str, Any], times: dict[str, Any], large: dict[str, Any]
+) -> Iterator[str]:
     """Yield the figures that were to be reached, and what was."""
     results = data["robots"]["servicer, 7 joints"]["results"]
     n = data["batch"]
@@ -104,6 +106,11 @@ def goals_table(data: dict[str, Any], times: dict[str, Any]) -> Iterator[str]:
     yield row("first compile", "0.6 s", f"{compile_row['first_s']:.2f} s")
     yield row("from the cache", "30 ms", f"{compile_row['cached_ms']:.1f} ms")
     yield row("cost per body, 7 to 56 joints, most over least", "1.2", f"{times['spread']:.2f}")
+    growth = large["spread"]["forward_dynamics, chain"]
+    yield row("cost per body, 7 to 1,000 joints, most over least", "1.5", f"{growth:.2f}")
+    last = [r for r in large["rows"] if r["joints"] == 1000 and r["function"] == "forward_dynamics"]
+    slowest = max(r["first_s"] for r in last)
+    yield row("first compile, 1,000 joints", "10 s", f"{slowest:.2f} s")
 
 
 def compile_table(times: dict[str, Any]) -> Iterator[str]:
@@ -128,16 +135,83 @@ def growth_table(times: dict[str, Any]) -> Iterator[str]:
         )  # fmt: skip
 
 
+def large_table(data: dict[str, Any], kind: str) -> Iterator[str]:
+    """Yield cost per body (entry, for the mass matrix) and ratios of one kind of robot."""
+    names = ("forward_dynamics", "inverse_dynamics", "poses", "mass_matrix")
+    yield from table(
+        f"{kind}: joints", "forward dynamics, ns (`pin.aba`)", "inverse dynamics, ns (`pin.rnea`)",
+        "poses, ns (`pin.forwardKinematics`)", "mass matrix, ns (`pin.crba`)",
+        "first compile, s", "from the cache, ms",
+    )  # fmt: skip
+    for joints in dict.fromkeys(r["joints"] for r in data["rows"]):
+        own = {
+            r["function"]: r for r in data["rows"] if (r["robot"], r["joints"]) == (kind, joints)
+        }
+        cells: list[str] = []
+        for name in names:
+            ours, peer = own[name], own[name]["Pinocchio_us"]
+            ratio = "" if peer is None else f" ({peer / ours['us']:.1f}x)"
+            cells.append(f"{ours['ns']:.2f}{ratio}")
+        first, cached = ([own[n][key] for n in names] for key in ("first_s", "cached_ms"))
+        yield row(
+            joints, *cells, f"{min(first):.2f} to {max(first):.2f}",
+            f"{min(cached):.0f} to {max(cached):.0f}",
+        )  # fmt: skip
+
+
+def derivatives_table(data: dict[str, Any]) -> Iterator[str]:
+    """Yield microseconds of the derivatives, and ratios with and without Pinocchio's call."""
+    n = data["batch"]
+    yield from table("µs per state", "Remora", "Pinocchio", "its call taken off")
+    for robot, found in data["robots"].items():
+        for function in found["facts"]:
+            times = {
+                (r["library"], r["call"] == "empty call", r["states"]): r["microseconds"]
+                for r in found["results"]
+                if r["function"] == function
+            }
+            empty = times["Pinocchio", True, 1]
+            for way, states in (("one call", 1), (f"batch of {n}", n)):
+                ours, peer = times["Remora", False, states], times["Pinocchio", False, states]
+                rest = peer - empty
+                yield row(
+                    f"{robot.partition(',')[0]}: {function.partition('_')[0]}, {way}",
+                    f"{ours:.3f}", f"{peer:.2f} ({peer / ours:.1f}x)",
+                    f"{rest:.2f} ({rest / ours:.1f}x)",
+                )  # fmt: skip
+
+
+def derivatives_operations_table(data: dict[str, Any]) -> Iterator[str]:
+    yield from table(
+        "derivatives", "operations", "of CasADi's", "first compile, s", "from the cache, ms"
+    )
+    for robot, found in data["robots"].items():
+        for function, facts in found["facts"].items():
+            count = facts["operations"]
+            yield row(
+                f"{robot.partition(',')[0]}: {function.partition('_')[0]}",
+                f"{count['Remora']:,}", f"{count['CasADi']:,}",
+                f"{facts['first_s']:.2f}", f"{facts['cached_ms']:.1f}",
+            )  # fmt: skip
+
+
 def page(text: str) -> str:
     """Return the page with its tables made anew."""
     data = json.loads((RESULTS / "dynamics.json").read_text(encoding="utf-8"))
     times = json.loads((RESULTS / "compile_time.json").read_text(encoding="utf-8"))
+    large = json.loads((RESULTS / "large.json").read_text(encoding="utf-8"))
+    derived = json.loads((RESULTS / "derivatives.json").read_text(encoding="utf-8"))
     tables = {
         "machine": lambda: [described(data["machine"]) + "."],
-        "goals": lambda: goals_table(data, times),
+        "goals": lambda: goals_table(data, times, large),
         "operations": lambda: operations_table(data),
         "compile": lambda: compile_table(times),
         "growth": lambda: growth_table(times),
+        "chains": lambda: large_table(large, "chain"),
+        "trees": lambda: large_table(large, "tree"),
+        "derivatives": lambda: derivatives_table(derived),
+        "derivatives operations": lambda: derivatives_operations_table(derived),
+        "derivatives notes": lambda: [f"- {note}." for note in derived["notes"]],
         "notes": lambda: [f"- {note}." for note in data["notes"]],
     }
 

@@ -1,8 +1,15 @@
 """Remora: robots mounted on spacecraft, in dual quaternions."""
 
 from remora import algebra
+from remora.compile.cuda import CudaKernel
 from remora.compile.kernel import Kernel
 from remora.dynamics.compiled import CompiledRobot, compile
+from remora.dynamics.derivatives import (
+    ForwardDerivatives,
+    InverseDerivatives,
+    forward_dynamics_derivatives,
+    inverse_dynamics_derivatives,
+)
 from remora.dynamics.floating import (
     base_response,
     base_response_rate,
@@ -43,6 +50,11 @@ from remora.dynamics.momentum import (
     momentum_matrix,
     potential_energy,
 )
+from remora.dynamics.regressor import (
+    inertia_derivatives,
+    inertia_parameters,
+    inertia_regressor,
+)
 from remora.dynamics.relative import (
     constraint_violation,
     joint_accelerations,
@@ -79,10 +91,13 @@ __all__ = [
     "Body",
     "Builder",
     "CompiledRobot",
+    "CudaKernel",
     "DHLink",
     "Fault",
+    "ForwardDerivatives",
     "Frame",
     "Geometry",
+    "InverseDerivatives",
     "Joint",
     "Kernel",
     "Layout",
@@ -112,6 +127,7 @@ __all__ = [
     "dumps",
     "floating_inverse_dynamics",
     "forward_dynamics",
+    "forward_dynamics_derivatives",
     "frame_acceleration",
     "frame_pose",
     "frame_twist",
@@ -120,8 +136,12 @@ __all__ = [
     "generalized_jacobian_rate",
     "hybrid_dynamics",
     "incidence_matrix",
+    "inertia_derivatives",
+    "inertia_parameters",
+    "inertia_regressor",
     "integrate",
     "inverse_dynamics",
+    "inverse_dynamics_derivatives",
     "jacobian",
     "jacobian_rate",
     "joint_accelerations",

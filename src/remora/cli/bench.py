@@ -32,6 +32,7 @@ from rich.progress import BarColumn, Progress, TextColumn
 from rich.table import Table
 
 from remora.algebra.namespace import Array
+from remora.cli import gpu
 from remora.cli.peers import (
     PEERS,
     TIMED,
@@ -284,7 +285,10 @@ def bench(
     robot: Annotated[
         str, typer.Argument(help="A robot file (.urdf, .xml, .yaml) or a bundled robot's name.")
     ] = "servicer",
-    batch: Annotated[int, typer.Option(help="States in a batch.")] = 4096,
+    batch: Annotated[
+        int | None,
+        typer.Option(help="States in a batch: 4096; on a GPU what fills it.", show_default=False),
+    ] = None,
     threads: Annotated[
         int, typer.Option(help="Threads for the batch, beside one; 0: one per processor.")
     ] = 0,
@@ -292,6 +296,9 @@ def bench(
     growth: Annotated[
         bool, typer.Option(help="Also measure chains of 7 to 56 joints (compiles for a while).")
     ] = True,
+    on_gpu: Annotated[
+        bool, typer.Option("--gpu", help="Measure CUDA kernels on the GPU instead (needs CuPy).")
+    ] = False,
 ) -> None:
     """Measure the compiled functions on this machine, beside Pinocchio and MuJoCo if installed.
 
@@ -299,24 +306,29 @@ def bench(
     other library takes. Close other programs, and give it more seconds for steadier numbers.
 
     Example: remora bench servicer --threads 2 --seconds 20
+
+    On a GPU: remora bench servicer --gpu
     """
-    if batch < 2:
+    if batch is not None and batch < 2:
         raise ValueRefused(f"--batch {batch}: a batch has at least 2 states")
     if threads < 0 or seconds <= 0 or not math.isfinite(seconds):
         raise ValueRefused("--threads must be 0 or more, --seconds more than 0")
     loaded = load(robot)
     console = Console(highlight=False, emoji=False)
+    title = f"{loaded.name}: {len(loaded.bodies)} bodies, nv = {loaded.nv}"
+    if on_gpu:
+        _bench_gpu(loaded, batch, seconds, escape(title), console)
+        return
     console.print(escape(described(machine())))
     counts = sorted({1, threads or os.cpu_count() or 1})
-    states = random_states(loaded, batch)
+    states = random_states(loaded, batch or 4096)
     bar = Progress(TextColumn("{task.description}"), BarColumn(), console=Console(stderr=True))
     with bar as progress:
         results, missing = _measured(loaded, states, counts, seconds, progress)
         first, again = _timed_compile(loaded, progress)
         sizes = (7, 14, 28, 56) if growth else ()
         steps = [_per_body(n, seconds / 10, progress) for n in sizes]
-    title = f"{loaded.name}: {len(loaded.bodies)} bodies, nv = {loaded.nv}, float64"
-    print_results(escape(title), results, console)
+    print_results(escape(f"{title}, float64"), results, console)
     for line in missing:
         console.print(f"[yellow]not compared:[/] {escape(line)}")
     console.print(
@@ -328,6 +340,23 @@ def bench(
         for n, t in zip(sizes, steps, strict=True):
             each = f"{1e6 * t:6.3f} µs, {1e9 * t / (n + 1):5.1f} ns per body"
             console.print(f"  {n:2} joints and a base  {each}")
+
+
+def _bench_gpu(
+    robot: Robot, batch: int | None, seconds: float, title: str, console: Console
+) -> None:
+    device = gpu.device_name()  # refuses where there is none, before anything is compiled
+    rates: list[gpu.Rate] = []
+    bar = Progress(TextColumn("{task.description}"), BarColumn(), console=Console(stderr=True))
+    with bar as progress:
+        for function, label in gpu.TIMED.items():
+            task = progress.add_task(label, total=2)
+            for dtype in ("float64", "float32"):
+                each = seconds / 2 / len(gpu.TIMED)
+                rates.append(gpu.rate(robot, function, dtype, states=batch, seconds=each))
+                progress.advance(task)
+    console.print(escape(device))
+    gpu.print_rates(title, rates, console)
 
 
 def _measured(

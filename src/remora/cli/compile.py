@@ -1,4 +1,4 @@
-"""`remora compile`: a function of a robot as machine code, as C or as an object file."""
+"""`remora compile`: a function of a robot as machine code, C, an object file or PTX."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from rich.console import Console
 from rich.markup import escape
 
 from remora.compile import cache
-from remora.compile.kernel import DTYPES, Kernel
 from remora.compile.objects import TARGETS as TRIPLES
+from remora.compile.traced import DTYPES, Traced
 from remora.dynamics.compiled import FUNCTIONS, compile_function
 from remora.errors import RemoraError, UnknownName, ValueRefused
 from remora.model.load import load
 from remora.model.robot import Robot
 
-TARGETS = ("cpu", "c", "object")
+TARGETS = ("cpu", "c", "object", "cuda")
 #: How operations are counted in the output; others by their own names.
 _KINDS = {"add": "additions", "sub": "additions", "mul": "multiplications", "div": "divisions"}
 
@@ -35,7 +35,8 @@ def compile(
         str,
         typer.Option(
             help="cpu: machine code for this computer, kept in the cache. c: C99 source and a "
-            "header. object: an object file for another processor, see --triple."
+            "header. object: an object file for another processor, see --triple. cuda: PTX for "
+            "NVIDIA GPUs."
         ),
     ] = "cpu",
     triple: Annotated[
@@ -51,10 +52,11 @@ def compile(
         typer.Option(help="The body or frame that functions such as jacobian are about."),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(help="Folder for the files of c and object; made if missing.")
+        Path | None,
+        typer.Option(help="Folder for the files of c, object and cuda; made if missing."),
     ] = None,
 ) -> None:
-    """Turn a function of a robot into machine code, C or an object file.
+    """Turn a function of a robot into machine code, C, an object file or a GPU kernel.
 
     The robot's numbers are compiled in. No compiler is needed on this computer.
 
@@ -65,12 +67,15 @@ def compile(
     C99 with a test program: remora compile servicer --target c --out build
 
     For LEON: remora compile servicer --target object --triple leon --out build
+
+    For a GPU (none is needed here): remora compile servicer --target cuda --out build
     """
     _check(function, target, triple, dtype, out)
     loaded = load(robot)
     fixed = _fixed(loaded, function, frame)
     start = time.perf_counter()
-    kernel = compile_function(FUNCTIONS[function], loaded, dtype, fixed=fixed)
+    where = "cuda" if target == "cuda" else "cpu"
+    kernel = compile_function(FUNCTIONS[function], loaded, dtype, fixed=fixed, target=where)
     elapsed = time.perf_counter() - start
     console = Console(highlight=False, emoji=False, soft_wrap=True)
     if target == "cpu":
@@ -80,12 +85,19 @@ def compile(
         return
     folder = out or Path.cwd()
     try:
-        written = kernel.save_object(folder, triple) if triple else kernel.save_c(folder)
+        written = _written(kernel, target, folder, triple)
     except OSError as error:
         raise RemoraError(f"cannot write to {str(folder)!r}: {error.strerror}") from None
     console.print(f"operations: {_operations(kernel)}")
     for path in written:
         console.print(escape(str(path)))
+
+
+def _written(kernel: Any, target: str, folder: Path, triple: str | None) -> list[Path]:
+    if target == "cuda":
+        folder.mkdir(parents=True, exist_ok=True)
+        return [kernel.save_ptx(folder / f"{kernel.name}.ptx")]
+    return kernel.save_object(folder, triple) if triple else kernel.save_c(folder)
 
 
 def _check(function: str, target: str, triple: str | None, dtype: str, out: Path | None) -> None:
@@ -105,7 +117,7 @@ def _check(function: str, target: str, triple: str | None, dtype: str, out: Path
     if target != "object" and triple is not None:
         raise ValueRefused(f"--triple {triple} goes with --target object, not {target}")
     if target == "cpu" and out is not None:
-        raise ValueRefused("--out goes with --target c or object; cpu fills the cache")
+        raise ValueRefused("--out goes with --target c, object or cuda; cpu fills the cache")
 
 
 def _fixed(robot: Robot, function: str, frame: str | None) -> dict[str, Any]:
@@ -123,7 +135,7 @@ def _fixed(robot: Robot, function: str, frame: str | None) -> dict[str, Any]:
     return {"target": frame}
 
 
-def _operations(kernel: Kernel) -> str:
+def _operations(kernel: Traced) -> str:
     """Return how many operations of each kind, most frequent first."""
     counts: dict[str, int] = {}
     for op, n in kernel.graph.count().items():

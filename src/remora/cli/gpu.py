@@ -1,0 +1,152 @@
+"""`remora bench --gpu`: the same functions as CUDA kernels, evaluations per second."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from remora.compile.cuda import CudaKernel, cupy_with_device
+from remora.dynamics.compiled import FUNCTIONS, compile_function
+from remora.model.robot import Robot
+from remora.model.state import random_state
+
+#: What is timed, and what its numbers are called in the tables.
+TIMED = {
+    "forward_dynamics": "forward dynamics",
+    "inverse_dynamics": "inverse dynamics",
+    "mass_matrix": "mass matrix",
+    "jacobian": "Jacobian",
+    "forward_dynamics_derivatives": "its derivatives",
+}
+#: A batch has at most this many states, and fills at most so many bytes.
+MOST_STATES, MOST_BYTES = 1 << 22, 4 << 30
+_CHECKED = 64
+_DISTINCT = 1024
+
+
+@dataclass(frozen=True)
+class Rate:
+    """How fast a kernel is.
+
+    Attributes:
+        function: key of TIMED.
+        dtype: its numbers.
+        layout: of all arrays, "rows" or "columns".
+        states: of a batch.
+        per_second: evaluations.
+        bytes: read and written for one evaluation.
+        threads: that share a state.
+        registers: of a thread.
+        local_bytes: of a thread, for what does not fit into registers.
+        first_s: from robot to first result.
+        deviation: from the NumPy function, relative to the largest number.
+    """
+
+    function: str
+    dtype: str
+    layout: str
+    states: int
+    per_second: float
+    bytes: int
+    threads: int
+    registers: int
+    local_bytes: int
+    first_s: float
+    deviation: float
+
+
+def cuda_kernel(robot: Robot, function: str, dtype: str) -> CudaKernel:
+    """Return the kernel of a function of TIMED; the Jacobian's is that of the last body."""
+    fixed = {"target": robot.bodies[-1].name} if function == "jacobian" else None
+    return compile_function(FUNCTIONS[function], robot, dtype, fixed=fixed, target="cuda")
+
+
+def batch_arrays(robot: Robot, kernel: CudaKernel, n: int) -> list[Any]:
+    """Return n random states and forces as host arrays, some repeated."""
+    q, v = random_state(robot, 0, (_DISTINCT,))
+    made = {"q": q, "v": v}
+    rest = np.random.default_rng(1).normal(size=v.shape)
+    repeat = np.arange(n) % _DISTINCT
+    return [made.get(s.name, rest)[repeat].astype(kernel.dtype) for s in kernel.inputs]
+
+
+def rate(
+    robot: Robot,
+    function: str,
+    dtype: str,
+    layout: str = "rows",
+    states: int | None = None,
+    seconds: float = 0.5,
+) -> Rate:
+    """Time a function on the current GPU: the shortest of many launches over a full batch."""
+    cupy = cupy_with_device()
+    start = time.perf_counter()
+    kernel = cuda_kernel(robot, function, dtype)
+    numbers = sum(s.size for s in (*kernel.inputs, *kernel.outputs))
+    size = numbers * np.dtype(dtype).itemsize
+    n = states or min(MOST_STATES, MOST_BYTES // size)
+    host = batch_arrays(robot, kernel, max(n, _CHECKED))
+    few = kernel(*(cupy.asarray(a[:_CHECKED]) for a in host))
+    cupy.cuda.Device().synchronize()
+    first = time.perf_counter() - start
+    arrays = [cupy.asarray(a[:n], order="C" if layout == "rows" else "F") for a in host]
+    out = kernel(*arrays)
+    if layout == "rows":
+        made = [cupy.ascontiguousarray(r) for r in _listed(out)]
+        out = made[0] if len(made) == 1 else tuple(made)
+    shortest, end = np.inf, time.perf_counter() + seconds
+    while time.perf_counter() < end:
+        before, after = cupy.cuda.Event(), cupy.cuda.Event()
+        before.record()
+        kernel(*arrays, out=out)
+        after.record()
+        after.synchronize()
+        shortest = min(shortest, cupy.cuda.get_elapsed_time(before, after) * 1e-3)
+    code, threads, _ = kernel.loaded(layout)
+    registers, local = code.num_regs, code.local_size_bytes
+    return Rate(
+        function, dtype, layout, n, n / shortest, size, threads, registers, local,
+        first, _deviation(robot, function, host, few),
+    )  # fmt: skip
+
+
+def _deviation(robot: Robot, function: str, host: list[Any], few: Any) -> float:
+    extra = {"target": robot.bodies[-1].name} if function == "jacobian" else {}
+    arguments = [np.asarray(a[:_CHECKED], float) for a in host]
+    wanted = _listed(FUNCTIONS[function](robot, *arguments, **extra))
+    return max(
+        float(np.max(np.abs(a.get() - b)) / np.max(np.abs(b))) if np.any(b) else 0.0
+        for a, b in zip(_listed(few), wanted, strict=True)
+    )
+
+
+def _listed(results: Any) -> list[Any]:
+    return [results] if hasattr(results, "shape") else list(results)
+
+
+def device_name() -> str:
+    """Return the name of the current GPU."""
+    cupy = cupy_with_device()
+    properties = cupy.cuda.runtime.getDeviceProperties(cupy.cuda.Device().id)
+    return properties["name"].decode()
+
+
+def print_rates(title: str, rates: list[Rate], console: Console) -> None:
+    """Print a row for each function and precision."""
+    table = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
+    table.add_column("on the GPU", no_wrap=True)
+    for name in ("per second", "TB/s", "threads", "registers", "spilled", "first, s", "off by"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for r in rates:
+        table.add_row(
+            f"{TIMED[r.function]}, {r.dtype}, {r.layout}", f"{r.per_second:.3g}",
+            f"{r.per_second * r.bytes / 1e12:.2f}", str(r.threads), str(r.registers),
+            f"{r.local_bytes} B",
+            f"{r.first_s:.2f}", f"{r.deviation:.0e}",
+        )  # fmt: skip
+    console.print(table)
