@@ -30,7 +30,7 @@ def run(text, entry, arguments, blocks, block):
         text: the PTX.
         entry: its name.
         arguments: NumPy arrays (pointers) and integers.
-        blocks: how many blocks, in x and y.
+        blocks: how many blocks.
         block: threads of a block.
     """
     body = text[text.index(f".entry {entry}(") :]
@@ -52,18 +52,15 @@ def run(text, entry, arguments, blocks, block):
         tables[name] = np.zeros(int(size), np.uint8)  # zeros at the end are not written
         given = np.array(values.split(","), np.uint8)
         tables[name][: len(given)] = given
-    for y in range(blocks[1]):
-        for x in range(blocks[0]):
-            _Machine(entry, arguments, tables, (x, y), blocks[0], block).execute(code, labels)
+    for number in range(blocks):
+        _Machine(entry, arguments, tables, number, blocks, block).execute(code, labels)
 
 
 class _Machine:
-    def __init__(self, entry, arguments, tables, place, blocks, block):
+    def __init__(self, entry, arguments, tables, number, blocks, block):
         self.registers = {
             "%tid.x": np.arange(block, dtype=np.uint32),
-            "%ctaid.x": np.full(block, place[0], np.uint32),
-            "%ctaid.y": np.full(block, place[1], np.uint32),
-            "%ctaid.z": np.zeros(block, np.uint32),
+            "%ctaid.x": np.full(block, number, np.uint32),
             "%nctaid.x": np.full(block, blocks, np.uint32),
             "%ntid.x": np.full(block, block, np.uint32),
         }

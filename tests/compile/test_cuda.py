@@ -35,19 +35,20 @@ def launched(kernel, arguments, layout="rows", block=32):
     pairs = list(zip(arguments, kernel.inputs, strict=True))
     batch = np.broadcast_shapes(*(np.shape(a)[: np.ndim(a) - len(s.shape)] for a, s in pairs))
     n = int(np.prod(batch))
+    code = kernel.code((layout,) * (len(kernel.inputs) + len(kernel.outputs)))
     call, results = [], []
     for a, s in pairs:
         rows = np.broadcast_to(np.asarray(a, kernel.dtype), batch + s.shape).reshape(n, s.size)
         call += [np.ascontiguousarray(rows if layout == "rows" else rows.T)]
         call += [s.size if layout == "rows" else n]
+    if code.waist:
+        call += [np.full((code.waist, n), np.nan, kernel.dtype), n]
     for s in kernel.outputs:
-        results.append(
-            np.full((n, s.size) if layout == "rows" else (s.size, n), np.nan, kernel.dtype)
-        )
+        shape = (n, s.size) if layout == "rows" else (s.size, n)
+        results.append(np.full(shape, np.nan, kernel.dtype))
         call += [results[-1], s.size if layout == "rows" else n]
-    code = kernel.ptx(layout)
-    threads = int(code.split()[8])
-    ptx_machine.run(code, kernel.name, [*call, n], (-(-n // block), threads), block)
+    for entry in code.entries:
+        ptx_machine.run(code.text, entry, [*call, n], -(-n // block), block)
     results = [r if layout == "rows" else r.T for r in results]
     results = [r.reshape(batch + s.shape) for r, s in zip(results, kernel.outputs, strict=True)]
     return results[0] if len(results) == 1 else tuple(results)
@@ -88,7 +89,7 @@ def test_loops(name, layout, seed):
     size = made.outputs[0].size
     out = np.full((64, size) if layout == "rows" else (size, 64), np.nan)
     call += [out, size if layout == "rows" else 64, 64, np.empty(code.scratch * 32)]
-    ptx_machine.run(code.text, name, call, (1, 1), 32)
+    ptx_machine.run(code.text, name, call, 1, 32)
     expected = getattr(rm, name)(c.robot, *arguments)
     got = (out if layout == "rows" else out.T).reshape(expected.shape)
     assert_close(got, expected, rtol=1e-11 if name in SOLVING else 1e-13)
@@ -97,7 +98,7 @@ def test_loops(name, layout, seed):
 def test_large_robots_are_loops():
     robot = bench.chain(300)
     kernel = rm.compile(rm.forward_dynamics, robot, target="cuda")
-    assert kernel.ptx().startswith("// any grid")
+    assert kernel.ptx().startswith("// any number of threads")
     with pytest.raises(rm.RemoraError, match="no GPU code yet"):
         rm.compile(rm.mass_matrix, robot, target="cuda").ptx()
 
@@ -120,7 +121,7 @@ def test_one_argument_for_all_states():
     kernel = rm.compile(rm.twists, ROBOT, target="cuda")
     q, v = rm.random_state(ROBOT, 1, (5,))
     out = np.empty((5, 48))
-    ptx_machine.run(kernel.ptx(), kernel.name, [q[:1], 0, v, 13, out, 48, 5], (1, 1), 32)
+    ptx_machine.run(kernel.ptx(), kernel.name, [q[:1], 0, v, 13, out, 48, 5], 1, 32)
     assert_close(out.reshape(5, 8, 6), rm.twists(ROBOT, q[0], v))
 
 

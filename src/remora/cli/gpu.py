@@ -24,9 +24,9 @@ TIMED = {
     "forward_dynamics_derivatives": "its derivatives",
 }
 #: A batch has at most this many states, and fills at most so many bytes.
-MOST_STATES, MOST_BYTES = 1 << 22, 4 << 30
-_CHECKED = 64
-_DISTINCT = 1024
+MOST_STATES, MOST_BYTES = 1 << 22, 2 << 30
+_CHECKED = 16
+_DISTINCT = 256
 
 
 @dataclass(frozen=True)
@@ -40,9 +40,9 @@ class Rate:
         states: of a batch.
         per_second: evaluations.
         bytes: read and written for one evaluation.
-        threads: that share a state.
-        registers: of a thread.
-        local_bytes: of a thread, for what does not fit into registers.
+        entries: launches that one call makes.
+        registers: of a thread, at most.
+        local_bytes: of a thread, for what does not fit into registers, at most.
         first_s: from robot to first result.
         deviation: from the NumPy function, relative to the largest number.
     """
@@ -53,7 +53,7 @@ class Rate:
     states: int
     per_second: float
     bytes: int
-    threads: int
+    entries: int
     registers: int
     local_bytes: int
     first_s: float
@@ -66,13 +66,12 @@ def cuda_kernel(robot: Robot, function: str, dtype: str) -> CudaKernel:
     return compile_function(FUNCTIONS[function], robot, dtype, fixed=fixed, target="cuda")
 
 
-def batch_arrays(robot: Robot, kernel: CudaKernel, n: int) -> list[Any]:
-    """Return n random states and forces as host arrays, some repeated."""
+def some_states(robot: Robot, kernel: CudaKernel) -> list[Any]:
+    """Return random states and forces for a kernel as host arrays."""
     q, v = random_state(robot, 0, (_DISTINCT,))
     made = {"q": q, "v": v}
     rest = np.random.default_rng(1).normal(size=v.shape)
-    repeat = np.arange(n) % _DISTINCT
-    return [made.get(s.name, rest)[repeat].astype(kernel.dtype) for s in kernel.inputs]
+    return [made.get(s.name, rest).astype(kernel.dtype) for s in kernel.inputs]
 
 
 def rate(
@@ -90,11 +89,13 @@ def rate(
     numbers = sum(s.size for s in (*kernel.inputs, *kernel.outputs))
     size = numbers * np.dtype(dtype).itemsize
     n = states or min(MOST_STATES, MOST_BYTES // size)
-    host = batch_arrays(robot, kernel, max(n, _CHECKED))
-    few = kernel(*(cupy.asarray(a[:_CHECKED]) for a in host))
+    host = some_states(robot, kernel)
+    order = "C" if layout == "rows" else "F"
+    few = kernel(*(cupy.asarray(a[:_CHECKED], order=order) for a in host))
     cupy.cuda.Device().synchronize()
     first = time.perf_counter() - start
-    arrays = [cupy.asarray(a[:n], order="C" if layout == "rows" else "F") for a in host]
+    repeat = cupy.arange(n) % _DISTINCT
+    arrays = [cupy.asarray(cupy.asarray(a)[repeat], order=order) for a in host]
     out = kernel(*arrays)
     if layout == "rows":
         made = [cupy.ascontiguousarray(r) for r in _listed(out)]
@@ -107,10 +108,11 @@ def rate(
         after.record()
         after.synchronize()
         shortest = min(shortest, cupy.cuda.get_elapsed_time(before, after) * 1e-3)
-    code, threads, _ = kernel.loaded(layout)
-    registers, local = code.num_regs, code.local_size_bytes
+    entries = kernel.loaded(layout).entries
+    registers = max(entry.num_regs for entry in entries)
+    local = max(entry.local_size_bytes for entry in entries)
     return Rate(
-        function, dtype, layout, n, n / shortest, size, threads, registers, local,
+        function, dtype, layout, n, n / shortest, size, len(entries), registers, local,
         first, _deviation(robot, function, host, few),
     )  # fmt: skip
 
@@ -140,12 +142,12 @@ def print_rates(title: str, rates: list[Rate], console: Console) -> None:
     """Print a row for each function and precision."""
     table = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
     table.add_column("on the GPU", no_wrap=True)
-    for name in ("per second", "TB/s", "threads", "registers", "spilled", "first, s", "off by"):
+    for name in ("per second", "TB/s", "launches", "registers", "spilled", "first, s", "off by"):
         table.add_column(name, justify="right", no_wrap=True)
     for r in rates:
         table.add_row(
             f"{TIMED[r.function]}, {r.dtype}, {r.layout}", f"{r.per_second:.3g}",
-            f"{r.per_second * r.bytes / 1e12:.2f}", str(r.threads), str(r.registers),
+            f"{r.per_second * r.bytes / 1e12:.2f}", str(r.entries), str(r.registers),
             f"{r.local_bytes} B",
             f"{r.first_s:.2f}", f"{r.deviation:.0e}",
         )  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import itertools
 import math
 import sys
 import tempfile
@@ -80,7 +81,7 @@ class CudaKernel(Traced):
         """
         if layout not in ptx.LAYOUTS:
             raise UnknownName("layout", layout, ptx.LAYOUTS)
-        return self._code((layout,) * (len(self.inputs) + len(self.outputs))).text
+        return self.code((layout,) * (len(self.inputs) + len(self.outputs))).text
 
     def save_ptx(self, path: str | Path, layout: str = "rows") -> Path:
         """Write the code to a file; the entry in it has the kernel's name.
@@ -96,7 +97,7 @@ class CudaKernel(Traced):
     def loaded(self, layout: str = "rows") -> Loaded:
         """Return the code on the current device.
 
-        CuPy's function knows `num_regs` and `local_size_bytes`, and can be launched by hand.
+        CuPy's functions know their `num_regs` and `local_size_bytes`, and can be launched by hand.
 
         Args:
             layout: "rows" or "columns", see `remora.compile.ptx`.
@@ -129,7 +130,8 @@ class CudaKernel(Traced):
         shown = f"{listed(self.inputs)}) -> {listed(self.outputs)}"
         return f"CudaKernel {self.name}({shown}, {self.dtype}"
 
-    def _code(self, layouts: tuple[str, ...]) -> ptx.Ptx | ptx_loops.PtxLoops:
+    def code(self, layouts: tuple[str, ...]) -> ptx.Ptx:
+        """Return the code for a layout of each input and then of each output."""
         if self._loops is not None:
             return ptx_loops.write_loops(self._loops, self.name, self.dtype, layouts)
         prepared = expand.prepared(self.graph, self.dtype)
@@ -138,15 +140,13 @@ class CudaKernel(Traced):
     def _loaded(self, cupy: Any, layouts: tuple[str, ...]) -> Loaded:
         key = (int(cupy.cuda.Device().id), layouts)
         if key not in self._made:
-            code = self._code(layouts)
+            code = self.code(layouts)
             with tempfile.TemporaryDirectory() as folder:
                 file = Path(folder) / "kernel.ptx"
                 file.write_text(code.text, encoding="utf-8")
-                entry = cupy.RawModule(path=str(file)).get_function(self.name)
-            if isinstance(code, ptx.Ptx):
-                self._made[key] = Loaded(entry, code.threads, 0)
-            else:
-                self._made[key] = Loaded(entry, 1, code.scratch)
+                module = cupy.RawModule(path=str(file))
+                entries = [module.get_function(name) for name in code.entries]
+            self._made[key] = Loaded(entries, code.waist, code.scratch)
         return self._made[key]
 
     def _taken(self, cupy: Any, argument: Any, signature: Signature) -> Any:
@@ -181,18 +181,21 @@ class CudaKernel(Traced):
             if view is None:
                 raise ShapeError("out must hold its states in rows, or be the transpose of that")
             views.append(view)
-        call: list[Any] = []
-        for view in views:
-            call += [np.uint64(view.array.data.ptr), np.int64(view.stride)]
-        entry, threads, scratch = self._loaded(cupy, tuple(view.layout for view in views))
+        loaded = self._loaded(cupy, tuple(view.layout for view in views))
+        call: list[tuple[Any, ...]] = [_passed(view.array, view.stride) for view in views]
         blocks = -(-n // BLOCK)
-        if scratch:
-            blocks = min(blocks, _blocks_with_room(cupy, scratch * np.dtype(self.dtype).itemsize))
-            call.append(np.int64(n))
-            call.append(cupy.empty(scratch * blocks * BLOCK, self.dtype))
-            entry((blocks,), (BLOCK,), tuple(call))
-        else:
-            entry((blocks, threads), (BLOCK,), (*call, np.int64(n)))
+        kept: list[Any] = []
+        if loaded.waist:
+            kept.append(cupy.empty((loaded.waist, n), self.dtype))
+            call.insert(len(self.inputs), _passed(kept[-1], n))
+        call.append((np.int64(n),))
+        if loaded.scratch:
+            item = np.dtype(self.dtype).itemsize
+            blocks = min(blocks, _blocks_with_room(cupy, loaded.scratch * item))
+            kept.append(cupy.empty(loaded.scratch * blocks * BLOCK, self.dtype))
+            call.append((kept[-1],))
+        for entry in loaded.entries:
+            entry((blocks,), (BLOCK,), tuple(itertools.chain(*call)))
         return results
 
     def _results(self, cupy: Any, out: Any, batch: tuple[int, ...], columns: bool) -> list[Any]:
@@ -218,14 +221,18 @@ class Loaded(NamedTuple):
     """Code on a device.
 
     Attributes:
-        entry: CuPy's function.
-        threads: how many share a state.
+        entries: CuPy's functions, to be launched in this order.
+        waist: how many numbers of a state stand between them.
         scratch: how many numbers of memory a thread needs; then a thread takes several states.
     """
 
-    entry: Any
-    threads: int
+    entries: list[Any]
+    waist: int
     scratch: int
+
+
+def _passed(array: Any, stride: int) -> tuple[Any, Any]:
+    return np.uint64(array.data.ptr), np.int64(stride)
 
 
 class View(NamedTuple):

@@ -209,6 +209,19 @@ class Graph:
         new.waist = [place[i] for i in self.waist if i in place]
         return new
 
+    def at_waist(self) -> tuple[Graph, Graph]:
+        """Return what makes the waist, and the rest with the waist as one more input."""
+        name = Signature("waist", (len(self.waist),))
+        before = Graph(self.inputs, (name,), self.nodes, [self.waist])
+        places = {i: j for j, i in enumerate(self.waist)}
+
+        def rewrite(old: Graph, new: Graph, op: str, a: tuple[int, ...], i: int) -> int:
+            return new.input(len(self.inputs), places[i]) if i in places else new.op(op, *a)
+
+        after = self.rebuilt(rewrite)
+        after.inputs = (*self.inputs, name)
+        return before, after
+
     def needed(self) -> list[bool]:
         """Return for each node whether an output depends on it."""
         needed = [False] * len(self.nodes)

@@ -1,4 +1,4 @@
-"""A prepared graph as PTX, the assembly language of NVIDIA's GPUs: a thread or a few per state.
+"""A prepared graph as PTX, the assembly language of NVIDIA's GPUs: a thread for each state.
 
     .entry NAME(a0, s0, ..., o0, t0, ..., n)
 
@@ -6,6 +6,10 @@ Array k of state b is laid out in one of two ways, chosen when the code is made:
 j stands at `ak + b·sk + j`, so that the numbers of a state are next to each other (a stride of
 zero gives every state the same); in "columns" at `ak + b + j·sk`, so that neighbouring threads
 read neighbouring numbers.
+
+A large graph becomes several entries, NAME_1, NAME_2, ..., to be launched one after the other with
+the same arguments. Each makes some of the outputs; where the graph has a waist, the first make
+that, in an array of columns that stands between inputs and outputs, and the others start from it.
 
 LLVM's NVPTX back end writes the text; the machine code is made of it by the driver that runs it.
 """
@@ -18,7 +22,7 @@ from typing import NamedTuple
 from remora.compile.cpu import llvm
 from remora.compile.graph import ELEMENTARY, Graph
 from remora.compile.lower import SCALARS, SUFFIX, Writer, constant, declared, operation
-from remora.compile.schedule import Memory, Part, parts, positive
+from remora.compile.schedule import Memory, Part, accesses, cost, parts, positive
 from remora.errors import RemoraError
 
 LAYOUTS = ("rows", "columns")
@@ -37,12 +41,24 @@ class Ptx(NamedTuple):
 
     Attributes:
         text: the PTX.
-        threads: how many threads share a state: the height of the grid. (Blocks with different
-            work side by side would fight for the instruction cache.)
+        entries: names of what to launch, in order.
+        waist: how many numbers of a state the array between inputs and outputs holds; 0: none.
+        scratch: how many numbers of memory a thread needs, in an array after `n`; 0: none.
     """
 
     text: str
-    threads: int
+    entries: list[str]
+    waist: int = 0
+    scratch: int = 0
+
+
+class Piece(NamedTuple):
+    """An entry to be written: some outputs of a graph, whose arrays have these names."""
+
+    graph: Graph
+    part: Part
+    inputs: list[str]
+    outputs: list[str]
 
 
 def write_ptx(graph: Graph, name: str, dtype: str, layouts: Sequence[str]) -> Ptx:
@@ -54,9 +70,36 @@ def write_ptx(graph: Graph, name: str, dtype: str, layouts: Sequence[str]) -> Pt
         dtype: `float64` or `float32`.
         layouts: "rows" or "columns" for each input, then for each output.
     """
-    shared = parts(graph, MEMORY[dtype])
-    note = f"// a grid of n / ntid times {len(shared)} blocks\n"
-    return Ptx(note + assembled(lower(graph, shared, name, dtype, layouts)), len(shared))
+    pieces, waist = _pieces(graph, MEMORY[dtype])
+    inputs = [f"a{k}" for k in range(len(graph.inputs))]
+    outputs = [f"o{k}" for k in range(len(graph.outputs))]
+    layout = dict(zip([*inputs, *outputs], layouts, strict=True))
+    arrays = [*inputs, *outputs]
+    if waist:
+        arrays, layout["w"] = [*inputs, "w", *outputs], "columns"
+    entries = [name] if len(pieces) == 1 else [f"{name}_{k + 1}" for k in range(len(pieces))]
+    needed = declared_always(dtype, _REGISTERS.values())
+    text = ""
+    for entry, piece in zip(entries, pieces, strict=True):
+        text += _entry(piece, entry, dtype, {a: layout[a] for a in arrays})
+        needed.update(declared(piece.graph, dtype, 1))
+    note = f"// n threads; to launch: {', '.join(entries)}\n"
+    return Ptx(note + assembled(text + "\n".join(sorted(needed))), entries, waist)
+
+
+def _pieces(graph: Graph, memory: Memory) -> tuple[list[Piece], int]:
+    """Return what to write, in the cheaper of two ways: as it is, or divided at the waist."""
+    inputs = [f"a{k}" for k in range(len(graph.inputs))]
+    outputs = [f"o{k}" for k in range(len(graph.outputs))]
+    direct = parts(graph, memory)
+    if graph.waist and any(accesses(part) for part in direct):
+        before, after = graph.at_waist()
+        first, then = parts(before, memory), parts(after, memory)
+        if cost(first, memory) + cost(then, memory) < cost(direct, memory):
+            pieces = [Piece(before, part, inputs, ["w"]) for part in first]
+            pieces += [Piece(after, part, [*inputs, "w"], outputs) for part in then]
+            return pieces, len(graph.waist)
+    return [Piece(graph, part, inputs, outputs) for part in direct], 0
 
 
 def assembled(ir: str) -> str:
@@ -73,52 +116,33 @@ def assembled(ir: str) -> str:
     return machine.emit_assembly(module)
 
 
-def lower(
-    graph: Graph, shared: Sequence[Part], name: str, dtype: str, layouts: Sequence[str]
-) -> str:
-    """Return the LLVM IR of a kernel whose states are shared by so many threads."""
-    w = Writer()
-    bodies: list[str] = []
-    for number, part in enumerate(shared):
-        first = len(w.lines)
-        _Lines(w, graph, dtype, layouts).write(part)
-        bodies.append(f"part{number}:\n" + "\n".join(w.lines[first:]) + "\n  br label %done")
-    scalar = SCALARS[dtype]
-    names = [*(f"a{k}" for k in range(len(graph.inputs)))]
-    names += [f"o{k}" for k in range(len(graph.outputs))]
-    arrays = ", ".join(f"ptr addrspace(1) %{a}, i64 %s_{a}" for a in names)
-    registers = {
-        "tid": "tid.x", "group": "ctaid.x", "ntid": "ntid.x", "part": "ctaid.y", "zero": "ctaid.z",
-    }  # fmt: skip
-    calls = "\n".join(special(name, r) for name, r in registers.items())
-    slots = 1 + max((step.slot for part in shared for step in part.steps), default=-1)
-    room = f"""  %generic = alloca [{slots} x {scalar}]
-  %slots = addrspacecast ptr %generic to ptr addrspace(5)
-"""
-    chosen = "".join(
-        f"""  %is{k} = icmp eq i64 %part, {k}
-  br i1 %is{k}, label %part{k}, label %not{k}
-not{k}:
-"""
-        for k in range(len(shared) - 1)
-    )
-    needed = {*declared(graph, dtype, 1), *declared_always(dtype, registers.values())}
+_REGISTERS = {"tid": "tid.x", "ctaid": "ctaid.x", "ntid": "ntid.x"}
+
+
+def _entry(piece: Piece, name: str, dtype: str, layout: dict[str, str]) -> str:
+    """Return the LLVM IR of one entry."""
+    lines = _Lines(piece, dtype, layout)
+    lines.write()
+    arrays = ", ".join(f"ptr addrspace(1) %{a}, i64 %s_{a}" for a in layout)
+    slots = 1 + max((step.slot for step in piece.part.steps), default=-1)
+    start = [special(own, register) for own, register in _REGISTERS.items()]
+    if slots:
+        start.append(f"  %generic = alloca [{slots} x {SCALARS[dtype]}]")
+        start.append("  %slots = addrspacecast ptr %generic to ptr addrspace(5)")
     return f"""
 define ptx_kernel void @{name}({arrays}, i64 %n) {{
 entry:
-{room if slots else ""}{calls}
-  %first = mul i64 %group, %ntid
+{chr(10).join(start)}
+  %first = mul i64 %ctaid, %ntid
   %b = add i64 %first, %tid
-  %again = add i64 %b, %zero
   %any = icmp slt i64 %b, %n
   br i1 %any, label %work, label %done
 work:
-{chosen}  br label %part{len(shared) - 1}
-{chr(10).join(bodies)}
+{chr(10).join(lines.w.lines)}
+  br label %done
 done:
   ret void
 }}
-{chr(10).join(sorted(needed))}
 """
 
 
@@ -167,19 +191,16 @@ def quotient(w: Writer, x: str, d: str, dtype: str) -> str:
 class _Lines:
     """The IR of one thread."""
 
-    def __init__(self, w: Writer, graph: Graph, dtype: str, layouts: Sequence[str]) -> None:
-        arrays = [f"a{k}" for k in range(len(graph.inputs))]
-        arrays += [f"o{k}" for k in range(len(graph.outputs))]
-        self._w, self._graph, self._dtype = w, graph, dtype
+    def __init__(self, piece: Piece, dtype: str, layout: dict[str, str]) -> None:
+        self.w = Writer()
+        self._piece, self._graph, self._dtype, self._layout = piece, piece.graph, dtype, layout
         self._type = SCALARS[dtype]
-        self._layout = dict(zip(arrays, layouts, strict=True))
         self._value: dict[int, str] = {}
         self._start: dict[str, str] = {}
-        self._state = "%b"
 
-    def write(self, part: Part) -> None:
+    def write(self) -> None:
         """Write all steps; a result is stored as soon as it is there."""
-        graph, w = self._graph, self._w
+        graph, part = self._graph, self._piece.part
         # by the value that it is, or is the negative of
         results: dict[int, list[tuple[int, int]]] = {}
         for k, j in part.results:
@@ -187,14 +208,8 @@ class _Lines:
         for what, i, slot in part.steps:
             if what == "fetch":
                 self._value[i] = self._fetched(i, slot)
-            elif what == "forget":
-                # later loads come from another address, as far as a compiler can tell: else it
-                # would see that all is made again, and keep it after all
-                self._value.clear()
-                self._start.clear()
-                self._state = "%again"
             elif what == "put":
-                w.put(f"store volatile {self._type} {self._value[i]}, {self._slot(slot)}")
+                self.w.put(f"store volatile {self._type} {self._value[i]}, {self._slot(slot)}")
             else:
                 self._operation(i)
                 self._store(results.pop(i, ()))
@@ -205,14 +220,16 @@ class _Lines:
 
     def _fetched(self, i: int, slot: int) -> str:
         if slot >= 0:
-            return self._w.emit(f"load volatile {self._type}, {self._slot(slot)}")
+            return self.w.emit(f"load volatile {self._type}, {self._slot(slot)}")
         array, j = self._graph.nodes[i][1]
-        return self._w.emit(f"load {self._type}, {self._place(f'a{array}', j)}")
+        place = self._place(self._piece.inputs[int(array)], int(j))
+        return self.w.emit(f"load {self._type}, {place}")
 
     def _store(self, places: Sequence[tuple[int, int]]) -> None:
         for k, j in places:
             value = self._number(self._graph.results[k][j])
-            self._w.put(f"store {self._type} {value}, {self._place(f'o{k}', j)}")
+            place = self._place(self._piece.outputs[k], j)
+            self.w.put(f"store {self._type} {value}, {place}")
 
     def _operation(self, i: int) -> None:
         op, a = self._graph.nodes[i]
@@ -220,29 +237,29 @@ class _Lines:
         if op in ELEMENTARY:
             raise RemoraError(f"there is no GPU code for {op!r} yet: compile for the CPU")
         if op == "div":
-            self._value[i] = quotient(self._w, values[0], values[1], self._dtype)
+            self._value[i] = quotient(self.w, values[0], values[1], self._dtype)
         else:
-            self._value[i] = operation(self._w, op, values, self._dtype, 1)
+            self._value[i] = operation(self.w, op, values, self._dtype, 1)
 
     def _number(self, i: int) -> str:
         op, a = self._graph.nodes[i]
         if op == "const":
             return constant(a[0], self._dtype, 1)
         if op == "neg":
-            return operation(self._w, "neg", [self._number(a[0])], self._dtype, 1)
+            return operation(self.w, "neg", [self._number(a[0])], self._dtype, 1)
         return self._value[i]
 
     # Memory ----------------------------------------------------------------------------------
 
     def _slot(self, slot: int) -> str:
-        place = self._w.emit(f"getelementptr {self._type}, ptr addrspace(5) %slots, i64 {slot}")
+        place = self.w.emit(f"getelementptr {self._type}, ptr addrspace(5) %slots, i64 {slot}")
         return f"ptr addrspace(5) {place}"
 
     def _place(self, array: str, j: int) -> str:
-        w, t = self._w, self._type
+        w, t = self.w, self._type
         rows = self._layout[array] == "rows"
         if array not in self._start:
-            offset = w.emit(f"mul i64 {self._state}, %s_{array}") if rows else self._state
+            offset = w.emit(f"mul i64 %b, %s_{array}") if rows else "%b"
             self._start[array] = w.emit(
                 f"getelementptr {t}, ptr addrspace(1) %{array}, i64 {offset}"
             )

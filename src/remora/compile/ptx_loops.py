@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from remora.compile import ptx
 from remora.compile.classes import Plan, classed
@@ -24,19 +23,7 @@ from remora.errors import RemoraError
 _GLOBAL = "ptr addrspace(1)"
 
 
-class PtxLoops(NamedTuple):
-    """Code for a GPU.
-
-    Attributes:
-        text: the PTX.
-        scratch: how many numbers of scratch memory a thread needs.
-    """
-
-    text: str
-    scratch: int
-
-
-def write_loops(loops: Loops, name: str, dtype: str, layouts: Sequence[str]) -> PtxLoops:
+def write_loops(loops: Loops, name: str, dtype: str, layouts: Sequence[str]) -> ptx.Ptx:
     """Return the PTX of a kernel.
 
     Args:
@@ -53,8 +40,9 @@ def write_loops(loops: Loops, name: str, dtype: str, layouts: Sequence[str]) -> 
     text = constants(found, dtype, "addrspace(1) ") + _function(code, name)
     registers = ("tid.x", "ctaid.x", "ntid.x", "nctaid.x")
     needed = {*code.needed, *ptx.declared_always(dtype, registers)}
-    note = "// any grid: a thread takes states in steps of their number\n"
-    return PtxLoops(note + ptx.assembled(text + "\n".join(sorted(needed))), found.size)
+    note = f"// any number of threads; to launch: {name}\n"
+    ir = text + "\n".join(sorted(needed))
+    return ptx.Ptx(note + ptx.assembled(ir), [name], waist=0, scratch=found.size)
 
 
 @dataclass

@@ -4,24 +4,23 @@ A thread keeps values in registers. Every order of a straight line of operations
 depends on what computes the same: one is sought in which few values are alive at once. Where they
 still are too many, it is said which are put away and fetched back, and when: those that are needed
 last go first. (The driver's own compiler, which sees one long line, does worse than that by far.)
-On a GPU operations are cheap and memory is dear. So where that is much traffic, several threads
-share a state, each with some of the outputs, and do again what they have in common; and a thread
-forgets, at the graph's waist, all that is quickly made again (forward dynamics' derivatives have
-one: all goes through the accelerations).
+
+On a GPU operations are cheap and memory is dear. So where that is much traffic, the outputs are
+made in parts, one after the other, each of which does again what they have in common.
 """
 
 from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from remora.compile.graph import Graph
 
 #: The driver's compiler finds room for somewhat more values than there are registers.
 _SLACK = 1.4
-#: A state's outputs are shared by at most so many threads for each array.
+#: The numbers of an output are made in at most so many parts.
 _MOST_CHUNKS = 2
 _GIVEN = ("input", "const")
 
@@ -31,7 +30,7 @@ class Step(NamedTuple):
 
     Attributes:
         what: "do" an operation, "put" its value away, "fetch" it back; an input is fetched from
-            the arguments. "forget" all values: what follows makes them again.
+            the arguments.
         node: number of the operation or input.
         slot: place in memory of what is put away, -1 for none.
     """
@@ -42,7 +41,7 @@ class Step(NamedTuple):
 
 
 class Part(NamedTuple):
-    """What one thread does for a state.
+    """What a thread does for a state.
 
     Attributes:
         results: which numbers of which outputs it makes: (output, element).
@@ -68,31 +67,37 @@ class Memory(NamedTuple):
 
 
 def parts(graph: Graph, memory: Memory) -> list[Part]:
-    """Return what is to be done for a state: by one thread if that is well, else by several."""
+    """Return what is to be done for a state, in one part if that is well, else in several."""
     everything = list(_by_columns(graph))
     whole = _part(graph, everything, memory)
-    if _cost(whole, memory) == _operations(whole):
+    if not accesses(whole):
         return [whole]
     split: list[Part] = []
     for k in range(len(graph.outputs)):
         own = [place for place in everything if place[0] == k]
+        if not own:
+            continue
         shared = [
             [_part(graph, chunk, memory) for chunk in _chunks(graph, own, count)]
             for count in range(1, _MOST_CHUNKS + 1)
         ]
-        split += min(shared, key=lambda chunks: sum(_cost(part, memory) for part in chunks))
-    return min([whole], split, key=lambda chosen: sum(_cost(part, memory) for part in chosen))
+        split += min(shared, key=lambda chunks: cost(chunks, memory))
+    return min([whole], split, key=lambda chosen: cost(chosen, memory))
 
 
-def _cost(part: Part, memory: Memory) -> float:
-    """Return the time of a part in operations; what does not fit into caches is dearer."""
-    accesses = sum(step.what == "put" or step.slot >= 0 for step in part.steps)
-    size = memory.item * (1 + max((step.slot for step in part.steps), default=-1))
-    return _operations(part) + memory.access * accesses * math.sqrt(max(1.0, size / 1024))
+def accesses(part: Part) -> int:
+    """Return how often a value is put away or fetched back."""
+    return sum(step.slot >= 0 for step in part.steps)
 
 
-def _operations(part: Part) -> int:
-    return sum(step.what == "do" for step in part.steps)
+def cost(chosen: Sequence[Part], memory: Memory) -> float:
+    """Return the time of some parts in operations; what does not fit into caches is dearer."""
+    total = 0.0
+    for part in chosen:
+        size = memory.item * (1 + max((step.slot for step in part.steps), default=-1))
+        each = memory.access * math.sqrt(max(1.0, size / 1024))
+        total += sum(step.what == "do" for step in part.steps) + each * accesses(part)
+    return total
 
 
 def _by_columns(graph: Graph) -> Iterator[tuple[int, int]]:
@@ -106,82 +111,48 @@ def _by_columns(graph: Graph) -> Iterator[tuple[int, int]]:
 def _chunks(
     graph: Graph, places: list[tuple[int, int]], count: int
 ) -> Iterator[list[tuple[int, int]]]:
-    """Yield the numbers of an output in so many groups with about as much to compute."""
-    busy = [graph.nodes[graph.results[k][j]][0] not in _GIVEN for k, j in places]
+    """Yield the numbers of an output in so many groups of columns, with about as much to do."""
+    shape = graph.outputs[places[0][0]].shape
+    height = len(places) // shape[-1] if len(shape) > 1 else 1
+    columns = [places[k : k + height] for k in range(0, len(places), height)]
+    busy = [any(graph.nodes[graph.results[k][j]][0] not in _GIVEN for k, j in c) for c in columns]
     total, done, start = sum(busy), 0, 0
     for number in range(1, count + 1):
         stop = start
-        while stop < len(places) and (number == count or done * count < total * number):
+        while stop < len(columns) and (number == count or done * count < total * number):
             done += busy[stop]
             stop += 1
         if stop > start:
-            yield places[start:stop]
+            yield [place for column in columns[start:stop] for place in column]
         start = stop
 
 
 def _part(graph: Graph, results: list[tuple[int, int]], memory: Memory) -> Part:
-    """Return the steps that make some of the outputs, in the best way found."""
-    wanted = [graph.results[k][j] for k, j in results]
-    direct = Part(results, _steps(graph, wanted, {}, memory))
-    needed = set(needed_for(graph, wanted))
-    marked = dict.fromkeys(positive(graph, i) for i in graph.waist)
-    waist = {i: slot for slot, i in enumerate(i for i in marked if i in needed)}
-    if not waist or _cost(direct, memory) == _operations(direct):
-        return direct
-    steps: list[Step] = []
-    for step in _steps(graph, list(waist), {}, memory):
-        steps.append(step._replace(slot=step.slot + len(waist)) if step.slot >= 0 else step)
-        if step.what == "do" and step.node in waist:
-            steps.append(Step("put", step.node, waist[step.node]))
-    steps.append(Step("forget", -1))
-    steps += _steps(graph, wanted, waist, memory)
-    return min(direct, Part(results, steps), key=lambda part: _cost(part, memory))
+    """Return the steps that make some of the outputs, in the best of a few orders.
 
-
-def _steps(
-    graph: Graph, wanted: Sequence[int], given: dict[int, int], memory: Memory
-) -> list[Step]:
-    """Return steps that make some nodes, in the best of a few orders.
-
-    All that is given is fetched first where everything fits: then the loads are under way together.
-
-    Args:
-        graph: the graph.
-        wanted: what to make.
-        given: slots of what is there already.
-        memory: what a thread has.
+    All inputs are fetched first where everything fits: then their loads are under way together.
     """
-    traced = needed_for(graph, wanted, given)
-    orders = [from_the_end(graph, traced), traced]
-    order = min(orders, key=lambda each: most_alive(graph, each))
-    if most_alive(graph, order) + len(given) <= memory.registers * _SLACK:
-        made = [i for i in order if graph.nodes[i][0] != "neg"]
-        needed = dict.fromkeys(k for i in made for k in _sources(graph, i))
-        known = set(made)
-        fetched = [Step("fetch", k, given.get(k, -1)) for k in needed if k not in known]
-        return fetched + [Step("do", i) for i in made]
-    orders += [_as_wanted(graph, wanted, given), _as_wanted(graph, wanted[::-1], given)]
-    steps = (allocated(graph, each, memory.registers, given) for each in orders)
-    return min(steps, key=len)
+    wanted = [graph.results[k][j] for k, j in results]
+    asked = [needed_for(graph, wanted), _as_wanted(graph, wanted), _as_wanted(graph, wanted[::-1])]
+    orders = [*asked, *(from_the_end(graph, each) for each in asked)]
+    orders.sort(key=lambda order: most_alive(graph, order))
+    if most_alive(graph, orders[0]) <= memory.registers * _SLACK:
+        plain = [Step("do", i) for i in orders[0] if graph.nodes[i][0] != "neg"]
+        inputs = dict.fromkeys(k for step in plain for k in _sources(graph, step.node))
+        fetched = [Step("fetch", i) for i in inputs if graph.nodes[i][0] == "input"]
+        return Part(results, fetched + plain)
+    steps = (allocated(graph, order, memory.registers) for order in orders[:3])
+    return Part(results, min(steps, key=len))
 
 
 # Registers ---------------------------------------------------------------------------------------
 
 
-def allocated(
-    graph: Graph, order: Sequence[int], registers: int, given: Mapping[int, int] | None = None
-) -> list[Step]:
+def allocated(graph: Graph, order: Sequence[int], registers: int) -> list[Step]:
     """Return operations in the given order with at most so many values in registers.
 
     The value whose next use is furthest away is put away: no choice needs fewer fetches.
-
-    Args:
-        graph: the graph.
-        order: of the operations.
-        registers: how many values they hold.
-        given: slots of values that are there already.
     """
-    given = given or {}
     order = [i for i in order if graph.nodes[i][0] != "neg"]
     sources = {i: _sources(graph, i) for i in order}
     uses: dict[int, list[int]] = {}
@@ -195,7 +166,7 @@ def allocated(
     for i in order:
         for k in sources[i]:
             if k not in kept:
-                steps.append(Step("fetch", k, slots.get(k, given.get(k, -1))))
+                steps.append(Step("fetch", k, slots.get(k, -1)))
                 kept.add(k)
         steps.append(Step("do", i))
         for k in sources[i]:
@@ -209,8 +180,8 @@ def allocated(
         while len(kept) > registers:
             last = max(kept, key=lambda k: (uses[k][-1], k))
             kept.discard(last)
-            if graph.nodes[last][0] != "input" and last not in slots and last not in given:
-                slots[last] = free.pop() if free else len(given) + len(slots)
+            if graph.nodes[last][0] != "input" and last not in slots:
+                slots[last] = free.pop() if free else len(slots)
                 steps.append(Step("put", last, slots[last]))
     return steps
 
@@ -253,31 +224,27 @@ def positive(graph: Graph, i: int) -> int:
 # Orders ------------------------------------------------------------------------------------------
 
 
-def needed_for(graph: Graph, wanted: Sequence[int], given: Container[int] = ()) -> list[int]:
-    """Return the operations that some nodes depend on, but not what is given, as traced."""
+def needed_for(graph: Graph, wanted: Sequence[int]) -> list[int]:
+    """Return the operations that some nodes depend on, as they were traced."""
     needed = [False] * len(graph.nodes)
     for i in wanted:
         needed[i] = True
     for i in reversed(range(len(graph.nodes))):
         op, arguments = graph.nodes[i]
-        if needed[i] and op not in _GIVEN and i not in given:
+        if needed[i] and op not in _GIVEN:
             for k in arguments:
                 needed[k] = True
-    return [
-        i
-        for i, (op, _) in enumerate(graph.nodes)
-        if needed[i] and op not in _GIVEN and i not in given
-    ]
+    return [i for i, (op, _) in enumerate(graph.nodes) if needed[i] and op not in _GIVEN]
 
 
 def from_the_end(graph: Graph, operations: Sequence[int]) -> list[int]:
     """Return the operations in an order made from the last back to the first.
 
     Of those whose users are all placed, the one is next that makes the fewest further values alive;
-    of several, the one that came last in the graph.
+    of several, the one that stood last.
     """
-    known = set(operations)
-    arguments = {i: known.intersection(graph.nodes[i][1]) for i in operations}
+    known = {i: place for place, i in enumerate(operations)}
+    arguments = {i: {k for k in graph.nodes[i][1] if k in known} for i in operations}
     users: dict[int, list[int]] = {i: [] for i in operations}
     for i in operations:
         for k in arguments[i]:
@@ -287,7 +254,7 @@ def from_the_end(graph: Graph, operations: Sequence[int]) -> list[int]:
     alive: set[int] = set()
 
     def cost(i: int) -> tuple[int, int]:
-        return dead[i] - (i in alive), -i
+        return dead[i] - (i in alive), -known[i]
 
     ready = [(*cost(i), i) for i in operations if unplaced[i] == 0]
     heapq.heapify(ready)
@@ -313,28 +280,20 @@ def from_the_end(graph: Graph, operations: Sequence[int]) -> list[int]:
     return order[::-1]
 
 
-def _as_wanted(graph: Graph, wanted: Sequence[int], given: Container[int]) -> list[int]:
-    """Return the operations as some nodes ask for them, one node after the other.
-
-    Of the arguments of an operation, the one that comes after most others is made first.
-    """
-    depth: list[int] = []
-    for op, a in graph.nodes:
-        below: list[int] = [] if op in _GIVEN else [depth[k] for k in a]
-        depth.append(1 + max(below, default=-1))
+def _as_wanted(graph: Graph, wanted: Sequence[int]) -> list[int]:
+    """Return the operations as some nodes ask for them, one node after the other."""
     seen: set[int] = set()
     order: list[int] = []
     for result in wanted:
         stack = [(result, False)]
         while stack:
             i, ready = stack.pop()
-            if i in seen or i in given or graph.nodes[i][0] in _GIVEN:
+            if i in seen or graph.nodes[i][0] in _GIVEN:
                 continue
             if ready:
                 seen.add(i)
                 order.append(i)
             else:
                 stack.append((i, True))
-                arguments: list[int] = sorted(set(graph.nodes[i][1]), key=depth.__getitem__)
-                stack += [(k, False) for k in arguments if k not in seen]
+                stack += [(k, False) for k in graph.nodes[i][1] if k not in seen]
     return order
