@@ -134,9 +134,9 @@ def main() -> None:
         gpu.print_rates(f"\n{name}: nv = {robot.nv}", found, console)
         data["robots"][name] = [_rounded(dataclasses.asdict(r)) for r in found]
         _save(data, options.json)
-        if name == first and not options.no_peers:
-            data["peers"] = peer_rows(robot, options.seconds, console)
-            _save(data, options.json)
+    if not options.no_peers:
+        data["peers"] = peer_rows(made[first], options.seconds, console)
+        _save(data, options.json)
 
 
 def _rounded(values: dict[str, Any]) -> dict[str, Any]:

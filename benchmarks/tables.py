@@ -10,16 +10,18 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 from remora.cli.bench import described
+from remora.cli.gpu import TIMED as GPU_TIMED
 from remora.cli.peers import TIMED
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
 PAGE = ROOT / "docs" / "benchmarks.md"
+SERVICER = "servicer, 7 joints"
 MARKED = re.compile(r"(<!-- table: (.*?) -->\n).*?(<!-- end -->)", re.S)
 
 
@@ -80,7 +82,11 @@ def operations_table(data: dict[str, Any]) -> Iterator[str]:
 
 
 def goals_table(
-    data: dict[str, Any], times: dict[str, Any], large: dict[str, Any]
+    data: dict[str, Any],
+    times: dict[str, Any],
+    large: dict[str, Any],
+    derived: dict[str, Any],
+    gpu: dict[str, Any],
 ) -> Iterator[str]:
     """Yield the figures that were to be reached, and what was."""
     results = data["robots"]["servicer, 7 joints"]["results"]
@@ -111,6 +117,28 @@ def goals_table(
     last = [r for r in large["rows"] if r["joints"] == 1000 and r["function"] == "forward_dynamics"]
     slowest = max(r["first_s"] for r in last)
     yield row("first compile, 1,000 joints", "10 s", f"{slowest:.2f} s")
+    for way, goal in ((derived["batch"], "5x"), (1, "2x")):
+        of = {
+            r["library"]: r["microseconds"]
+            for r in derived["robots"][SERVICER]["results"]
+            if r["function"] == "forward_dynamics_derivatives"
+            and (r["states"], r["call"] == "empty call") == (way, False)
+        }
+        what = f"batch of {way}, one thread" if way > 1 else "one call"
+        ratio_here = of["Pinocchio"] / of["Remora"]
+        label = f"forward dynamics' derivatives, {what}, against `pin.computeABADerivatives`"
+        yield row(label, goal, f"{ratio_here:.1f}x")
+    rates = {
+        (r["function"], r["dtype"], r["layout"]): r["per_second"] for r in gpu["robots"][SERVICER]
+    }
+    for function, dtype, goal in (
+        ("forward_dynamics", "float64", "5e9"), ("forward_dynamics", "float32", "1e10"),
+        ("forward_dynamics_derivatives", "float32", "5e8"),
+        ("forward_dynamics_derivatives", "float64", "5e8"),
+    ):  # fmt: skip
+        best = max(rates[function, dtype, layout] for layout in ("rows", "columns"))
+        label = "forward dynamics" + ("' derivatives" if "deriv" in function else "")
+        yield row(f"H200, {label}, {dtype}, per second", goal, f"{best:.2e}")
 
 
 def compile_table(times: dict[str, Any]) -> Iterator[str]:
@@ -195,15 +223,65 @@ def derivatives_operations_table(data: dict[str, Any]) -> Iterator[str]:
             )  # fmt: skip
 
 
+def gpu_rates_table(data: dict[str, Any], name: str) -> Iterator[str]:
+    """Yield evaluations per second of one robot, both precisions."""
+    both = len({r["layout"] for r in data["robots"][name]}) > 1
+    yield from table(
+        f"{name}, per second", "float64", "float32", "TB/s", "registers", "spilled, B",
+        "launches", "off by",
+    )  # fmt: skip
+    by = {(r["function"], r["layout"], r["dtype"]): r for r in data["robots"][name]}
+    for function, layout in dict.fromkeys((f, lay) for f, lay, _ in by):
+        pair = [by.get((function, layout, dtype)) for dtype in ("float64", "float32")]
+
+        def cells(form: Callable[[dict[str, Any]], str], pair: Any = pair) -> str:
+            return ", ".join("-" if r is None else form(r) for r in pair)
+
+        label = GPU_TIMED[function] + (f", in {layout}" if both else "")
+        yield row(
+            label, *("-" if r is None else f"{r['per_second']:.2e}" for r in pair),
+            cells(lambda r: f"{r['per_second'] * r['bytes'] / 1e12:.2f}"),
+            cells(lambda r: str(r["registers"])), cells(lambda r: str(r["local_bytes"])),
+            cells(lambda r: str(r["entries"])), cells(lambda r: f"{r['deviation']:.0e}"),
+        )  # fmt: skip
+
+
+def gpu_peers_table(data: dict[str, Any]) -> Iterator[str]:
+    """Yield the peers' evaluations per second, and how many times more Remora makes."""
+    libraries = list(dict.fromkeys(r["library"] for r in data["peers"]))
+    yield from table("servicer, per second", "Remora", *libraries)
+    servicer = next(iter(data["robots"].values()))
+    for function in dict.fromkeys(r["function"] for r in data["peers"]):
+        for dtype in ("float64", "float32"):
+            ours = max(
+                r["per_second"] for r in servicer
+                if (r["function"], r["dtype"]) == (function, dtype)
+            )  # fmt: skip
+            cells: list[str] = []
+            for library in libraries:
+                theirs = [
+                    r["per_second"] for r in data["peers"]
+                    if (r["function"], r["dtype"], r["library"]) == (function, dtype, library)
+                ]  # fmt: skip
+                cells.append(f"{theirs[0]:.2e} ({ours / theirs[0]:.0f}x)" if theirs else "-")
+            yield row(f"{GPU_TIMED[function]}, {dtype}", f"{ours:.2e}", *cells)
+
+
 def page(text: str) -> str:
     """Return the page with its tables made anew."""
+    gpu = json.loads((RESULTS / "gpu.json").read_text(encoding="utf-8"))
     data = json.loads((RESULTS / "dynamics.json").read_text(encoding="utf-8"))
     times = json.loads((RESULTS / "compile_time.json").read_text(encoding="utf-8"))
     large = json.loads((RESULTS / "large.json").read_text(encoding="utf-8"))
     derived = json.loads((RESULTS / "derivatives.json").read_text(encoding="utf-8"))
     tables = {
         "machine": lambda: [described(data["machine"]) + "."],
-        "goals": lambda: goals_table(data, times, large),
+        "goals": lambda: goals_table(data, times, large, derived, gpu),
+        "gpu machine": lambda: [
+            f"{gpu['machine']['gpu']}, copies at {gpu['copy_bytes_per_second'] / 1e12:.2f} TB/s; "
+            + ", ".join(f"{k} {v}" for k, v in gpu["machine"]["versions"].items()) + "."
+        ],
+        "gpu peers": lambda: gpu_peers_table(gpu),
         "operations": lambda: operations_table(data),
         "compile": lambda: compile_table(times),
         "growth": lambda: growth_table(times),
@@ -217,7 +295,13 @@ def page(text: str) -> str:
 
     def made(match: re.Match[str]) -> str:
         name = match[2]
-        lines = tables[name]() if name in tables else robot_table(data, name)
+        on_gpu = name.removeprefix("gpu: ")
+        if name in tables:
+            lines = tables[name]()
+        elif on_gpu != name:
+            lines = gpu_rates_table(gpu, on_gpu)
+        else:
+            lines = robot_table(data, name)
         return match[1] + "\n".join(lines) + "\n" + match[3]
 
     return MARKED.sub(made, text)

@@ -15,6 +15,7 @@ SAYS = {
     "04_dh_two_arms.py": ["ends of the branches:     ['left_lower', 'right_lower']"],
     "05_dynamics_and_reactions.py": ["hold the elbow: 3.7198 N m", "the same to 1e-12: True"],
     "06_compiled_monte_carlo.py": ["10000 cases in", "alone it has the same bits: True"],
+    "08_gpu.py": ["CudaKernel forward_dynamics(q (..., 15)", "of them fused multiply-adds"],
     "07_derivatives.py": ["base floating          0.82 Hz 57 %", "1.0 kg: 78.42, by the deriv"],
 }  # fmt: skip
 

@@ -206,6 +206,8 @@ def test_small_and_odd_robots(loops_always):
 
 def test_the_straight_line_gives_the_same(monkeypatch):
     robot = rm.random_robot(2, bodies=12, gravity=True)
+    for name, row in RECURSIONS.items():
+        monkeypatch.setitem(RECURSIONS, name, dataclasses.replace(row, straight=10**6))
     straight = {name: rm.compile(getattr(rm, name), robot) for name in ARGUMENTS}
     for name, row in RECURSIONS.items():
         monkeypatch.setitem(RECURSIONS, name, dataclasses.replace(row, straight=0))
@@ -221,11 +223,12 @@ def test_the_straight_line_gives_the_same(monkeypatch):
 
 class TestTheSwitch:
     def test_is_by_the_number_of_bodies(self, monkeypatch):
-        row = dataclasses.replace(RECURSIONS["twists"], straight=5)
+        row = dataclasses.replace(RECURSIONS["twists"], straight=10)
         monkeypatch.setitem(RECURSIONS, "twists", row)
         assert not is_rolled(rm.compile(rm.twists, rm.random_robot(0, bodies=5)))
         assert is_rolled(rm.compile(rm.twists, rm.random_robot(0, bodies=6)))
-        assert is_rolled(rm.compile(rm.twists, chain(RECURSIONS["poses"].straight)))
+        assert not is_rolled(rm.compile(rm.twists, chain(9)))  # and a base: ten, whose numbers fold
+        assert is_rolled(rm.compile(rm.twists, chain(10)))
 
     def test_what_cannot_be_rolled_stays_straight(self, loops_always):
         robot = rm.random_robot(1, bodies=4)

@@ -353,7 +353,7 @@ def _bench_gpu(
             task = progress.add_task(label, total=2)
             for dtype in ("float64", "float32"):
                 each = seconds / 2 / len(gpu.TIMED)
-                rates.append(gpu.rate(robot, function, dtype, states=batch, seconds=each))
+                rates.append(gpu.rate(robot, function, dtype, "columns", batch, each))
                 progress.advance(task)
     console.print(escape(device))
     gpu.print_rates(title, rates, console)

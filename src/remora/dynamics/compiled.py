@@ -33,7 +33,7 @@ from remora.dynamics import (
     regressor,
     relative,
 )
-from remora.dynamics.rolled import RECURSIONS, can_roll, loops
+from remora.dynamics.rolled import RECURSIONS, loops, rolls
 from remora.errors import RemoraError, UnknownName
 from remora.model import state
 from remora.model.robot import Robot
@@ -139,10 +139,10 @@ def compile_function(
     name = getattr(function, "__name__", "kernel")
     known = FUNCTIONS.get(name) is function
     key = _key(function, robot, names, fixed, parameters) if known else None
-    rolls = known and not extra and _rolls(robot, function, fixed, target)
+    rolled = known and not extra and _rolls(robot, function, fixed, target)
 
     def short_enough(*arrays: Array) -> Any:
-        if rolls and len(robot.bodies) > LARGEST_TRACED:
+        if rolled and len(robot.bodies) > LARGEST_TRACED:
             raise RemoraError(
                 f"{name} of {robot.name!r} is compiled as loops over its {len(robot.bodies)} "
                 "bodies; graphs, derivatives, C and object files are made of a straight line, for "
@@ -150,7 +150,7 @@ def compile_function(
             )
         return on_arrays(*arrays)
 
-    as_loops = (lambda: loops(robot, name, signatures)) if rolls else None
+    as_loops = (lambda: loops(robot, name, signatures)) if rolled else None
     if target == "cuda":
         return CudaKernel(short_enough, signatures, name, dtype, as_loops)
     return Kernel(short_enough, signatures, name, dtype, key, as_loops)
@@ -165,10 +165,9 @@ def _rolls(
     usual = all(isinstance(x, str) and x == defaults[name] for name, x in fixed.items())
     if row is None or not usual:
         return False
-    straight = row.straight
     if target == "cuda" and row.climb is not None:  # no loops for these there yet
-        straight = LARGEST_TRACED
-    return len(robot.bodies) > straight and can_roll(robot)
+        return len(robot.bodies) > LARGEST_TRACED
+    return rolls(robot, row.straight)
 
 
 class CompiledRobot:

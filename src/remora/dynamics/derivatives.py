@@ -21,7 +21,8 @@ import numpy as np
 from remora.algebra import dual_quaternion, linear, screw, vector
 from remora.algebra.namespace import Array, ArrayLike, is_symbolic, stack, waypoint
 from remora.dynamics.composite import square
-from remora.dynamics.motion import batch_shape, gather, with_batch
+from remora.dynamics.formulations import checked_arguments, finite_result
+from remora.dynamics.motion import gather
 from remora.dynamics.root_frame import (
     Link,
     Moving,
@@ -33,12 +34,9 @@ from remora.dynamics.root_frame import (
     loads_of,
     moving_bodies,
 )
-from remora.errors import ValueRefused
 from remora.model import joints
 from remora.model.robot import Joint, Robot
-from remora.model.state import configuration, velocity
 from remora.model.topology import ancestors
-from remora.model.validate import finite
 
 Blocks = dict[tuple[int, int], Array]
 """A matrix by pairs of joints (row, column); what is not there is zero."""
@@ -85,12 +83,12 @@ def inverse_dynamics_derivatives(
         wrenches: external, [f, τ] on each body in its own frame about its origin, `(..., nb, 6)`;
             they move with the body.
     """
-    q, v, vdot, w = _arguments(robot, q, v, vdot, wrenches, "vdot")
+    q, v, vdot, w = checked_arguments(robot, q, v, vdot, wrenches, "vdot")
     tree = _tree(robot, q, v)
     return InverseDerivatives(
-        _finite(tree.matrix(_responses(tree, _moved(tree, q, v, vdot, w)))),
-        _finite(tree.matrix(_responses(tree, _sped(tree)))),
-        _finite(tree.matrix(_mass_blocks(tree))),
+        finite_result(tree.matrix(_responses(tree, _moved(tree, q, v, vdot, w)))),
+        finite_result(tree.matrix(_responses(tree, _sped(tree)))),
+        finite_result(tree.matrix(_mass_blocks(tree))),
     )
 
 
@@ -109,7 +107,7 @@ def forward_dynamics_derivatives(
         wrenches: external, [f, τ] on each body in its own frame about its origin, `(..., nb, 6)`;
             they move with the body.
     """
-    q, v, tau, w = _arguments(robot, q, v, tau, wrenches, "tau")
+    q, v, tau, w = checked_arguments(robot, q, v, tau, wrenches, "tau")
     if robot.nv == 0:
         return ForwardDerivatives(*[np.zeros((*q.shape[:-1], 0, 0))] * 3)
     tree = _tree(robot, q, v)
@@ -121,9 +119,9 @@ def forward_dynamics_derivatives(
     moved, dq_base = _without_free_base(_moved(tree, q, v, vdot, w))
     dq = tree.matrix(_responses(tree, moved))
     return ForwardDerivatives(
-        _finite(linear.ltdl_solve((L, -d), dq) - tree.matrix(dq_base)),
-        _finite(linear.ltdl_solve((L, -d), dv) - tree.matrix(dv_base)),
-        _finite(linear.ltdl_inverse(factors)),
+        finite_result(linear.ltdl_solve((L, -d), dq) - tree.matrix(dq_base)),
+        finite_result(linear.ltdl_solve((L, -d), dv) - tree.matrix(dv_base)),
+        finite_result(linear.ltdl_inverse(factors)),
     )
 
 
@@ -292,28 +290,3 @@ def _rotor(joint: Joint) -> Array:
 def _work(S: Array, F: Array) -> Array:
     """Return what rows of wrenches do on rows of twists, `(..., m, 6), (..., n, 6) -> mn`."""
     return S @ vector.transpose(dual_quaternion.swap(F))
-
-
-# Arguments and results ---------------------------------------------------------------------------
-
-
-def _arguments(
-    robot: Robot,
-    q: ArrayLike,
-    v: ArrayLike,
-    third: ArrayLike,
-    wrenches: ArrayLike | None,
-    name: str,
-) -> tuple[Array, Array, Array, Array | None]:
-    """Return the arguments checked, with one batch shape."""
-    q, v, third = configuration(robot, q), velocity(robot, v), velocity(robot, third, name)
-    w = None if wrenches is None else finite("wrenches", wrenches, len(robot.bodies), 6)
-    batch = batch_shape(q, v, third, *(() if w is None else (w[..., 0, :],)))
-    return with_batch(q, batch, 1), with_batch(v, batch, 1), with_batch(third, batch, 1), w
-
-
-def _finite(result: Array) -> Array:
-    """Return a result, or raise where the numbers were too large for it."""
-    if not is_symbolic(result) and not np.all(np.isfinite(result)):
-        raise ValueRefused("the result is not finite: velocities or forces are too large")
-    return result

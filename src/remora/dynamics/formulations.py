@@ -159,8 +159,8 @@ def inverse_dynamics(
     able = {name: row.inverse for name, row in FORMULATIONS.items() if row.inverse is not None}
     if formulation not in able:
         raise UnknownName("formulation of inverse dynamics", formulation, able)
-    q, v, vdot, w = _arguments(robot, q, v, vdot, wrenches, "vdot")
-    return _finite(able[formulation](robot, q, v, vdot, w))
+    q, v, vdot, w = checked_arguments(robot, q, v, vdot, wrenches, "vdot")
+    return finite_result(able[formulation](robot, q, v, vdot, w))
 
 
 def hybrid_dynamics(
@@ -190,10 +190,10 @@ def hybrid_dynamics(
     able = {name: row.hybrid for name, row in FORMULATIONS.items() if row.hybrid is not None}
     if formulation not in able:
         raise UnknownName("formulation of forward dynamics", formulation, able)
-    q, v, tau, w = _arguments(robot, q, v, tau, wrenches, "tau")
+    q, v, tau, w = checked_arguments(robot, q, v, tau, wrenches, "tau")
     given = prescribed_by_index(robot, prescribed, q.shape[:-1])
     vdot, found = able[formulation](robot, q, v, tau, w, given)
-    return _finite(vdot), _finite(found)
+    return finite_result(vdot), finite_result(found)
 
 
 def newton_euler_solution(
@@ -219,9 +219,9 @@ def newton_euler_solution(
     solvers = {"newton_euler": newton_euler.solve_maximal, "decoupled": decoupled.solve_decoupled}
     if formulation not in solvers:
         raise UnknownName("maximal formulation", formulation, solvers)
-    q, v, tau, w = _arguments(robot, q, v, tau, wrenches, "tau")
+    q, v, tau, w = checked_arguments(robot, q, v, tau, wrenches, "tau")
     given = prescribed_by_index(robot, prescribed or {}, q.shape[:-1])
-    return Solution(*map(_finite, solvers[formulation](robot, q, v, tau, w, given)))
+    return Solution(*map(finite_result, solvers[formulation](robot, q, v, tau, w, given)))
 
 
 def reaction_wrenches(
@@ -251,7 +251,7 @@ def reaction_wrenches(
         solution = newton_euler_solution(robot, q, v, tau, wrenches, formulation=formulation)
         return solution.reactions
     vdot = forward_dynamics(robot, q, v, tau, wrenches, formulation)
-    q, v, vdot, w = _arguments(robot, q, v, vdot, wrenches, "vdot")
+    q, v, vdot, w = checked_arguments(robot, q, v, vdot, wrenches, "vdot")
     reactions: list[Array] = []
     loads = recursive.joint_loads(robot, q, v, vdot, w)
     for joint, (W, _) in zip(robot.joints, loads, strict=True):
@@ -315,14 +315,14 @@ def prescribed_by_index(
     return result
 
 
-def _finite(result: Array) -> Array:
+def finite_result(result: Array) -> Array:
     """Return a result, or raise where the numbers were too large for it."""
     if not is_symbolic(result) and not np.all(np.isfinite(result)):
         raise ValueRefused("the result is not finite: velocities or forces are too large")
     return result
 
 
-def _arguments(
+def checked_arguments(
     robot: Robot,
     q: ArrayLike,
     v: ArrayLike,

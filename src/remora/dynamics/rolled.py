@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from remora.algebra import pose
 from remora.algebra.namespace import Array, is_array, is_symbolic
 from remora.compile.graph import Graph, Signature
 from remora.compile.loops import ROLES, Loops, Sweep
@@ -40,8 +41,9 @@ class Recursion:
             climb, for each row what it begins with and the row's own entries.
         shape: of a body's part; None: one number for each speed of the joint.
         followers: whether joints may mimic others.
-        straight: a robot of up to so many bodies is compiled as a straight line all the same:
-            that is a quarter faster, but takes seconds to compile (docs/benchmarks.md).
+        straight: a robot of up to so many bodies whose numbers fold is compiled as a straight line
+            all the same: that is a quarter faster, but takes seconds to compile
+            (docs/benchmarks.md). Of other robots, which gain nothing by it, half as many.
         climb: (at, what the first pass left, six numbers) -> (entries of a row of the result, six
             numbers for the parent), for a symmetric matrix over the speeds.
     """
@@ -50,7 +52,7 @@ class Recursion:
     result: Callable[[Any], Array]
     shape: tuple[int, ...] | None = None
     followers: bool = True
-    straight: int = 40
+    straight: int = 60
     climb: Callable[[At, Any, Array], tuple[Array, Array]] | None = None
 
 
@@ -113,6 +115,20 @@ def loops(robot: Robot, function: str, inputs: Sequence[Signature]) -> Loops:
         shared=recursion.shape is None and any(j.mimic is not None for j in robot.joints),
         rows=tuple(j.v.stop - j.v.start for j in robot.joints) if climbs else (),
     )
+
+
+def rolls(robot: Robot, straight: int) -> bool:
+    """Tell whether a robot is better compiled as loops, given a row's `straight`."""
+    if len(robot.bodies) <= straight // 2 or not can_roll(robot):
+        return False
+    return len(robot.bodies) > straight or not _folds(robot)
+
+
+def _folds(robot: Robot) -> bool:
+    """Tell whether nearly all of the joints' directions are zeros and ones, which fold away."""
+    turns = [pose.to_rotation_matrix(joint.placement) for joint in robot.joints]
+    numbers = np.concatenate([np.ravel(x) for x in (*turns, *(j.axes for j in robot.joints))])
+    return bool(np.mean(np.isin(np.abs(numbers), (0.0, 1.0))) > 0.9)
 
 
 def can_roll(robot: Robot) -> bool:
