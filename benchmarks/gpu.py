@@ -104,13 +104,82 @@ def peer_rows(robot: rm.Robot, seconds: float, console: Console) -> list[dict[st
     return rows
 
 
+def plot(data: dict[str, Any], file: Path) -> None:
+    """Draw evaluations per second beside the peers, and time per body of larger robots."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    import matplotlib.pyplot as plt
+
+    colors = {"Remora": "#0b6e99", "frax": "#d9822b", "MJX": "#8a8a8a", "adam": "#b0a160"}
+    figure, (left, right) = plt.subplots(1, 2, figsize=(15, 5.4), width_ratios=(2.2, 1))
+    servicer = next(iter(data["robots"].values()))
+    groups = [(f, d) for f in COMPARED for d in ("float64", "float32")]
+    for g, (function, dtype) in enumerate(groups):
+        ours = max(
+            r["per_second"] for r in servicer if (r["function"], r["dtype"]) == (function, dtype)
+        )
+        bars = {"Remora": ours} | {
+            r["library"]: r["per_second"]
+            for r in data["peers"]
+            if (r["function"], r["dtype"]) == (function, dtype)
+        }
+        for k, (library, value) in enumerate(bars.items()):
+            x = g + (k - (len(bars) - 1) / 2) * 0.21
+            left.bar(x, value, 0.19, color=colors[library], zorder=3)
+            left.text(
+                x, value * 1.15, f"{value:.1e}", rotation=90, fontsize=8, ha="center", va="bottom"
+            )
+    left.set_yscale("log")
+    left.set_ylim(3e6, 3e11)
+    labels = [f"{gpu.TIMED[f]}\n{d}" for f, d in groups]
+    left.set_xticks(range(len(groups)), labels, fontsize=9)
+    left.set_ylabel("evaluations per second")
+    left.set_title("servicer, 13 degrees of freedom, same GPU, same process")
+    handles = [plt.Rectangle((0, 0), 1, 1, color=c) for c in colors.values()]
+    left.legend(handles, list(colors), frameon=False, ncols=4, loc="upper left")
+    joints = {"servicer": 7, "snake, 30": 30, "snake, 100": 100, "snake, 1,000": 1000}
+    for dtype, style in (("float64", "o-"), ("float32", "s--")):
+        times = {
+            n: 1e9 / r["per_second"] / (n + 1)
+            for start, n in joints.items()
+            for name, rows in data["robots"].items()
+            for r in rows
+            if name.startswith(start)
+            and (r["function"], r["dtype"], r["layout"]) == ("forward_dynamics", dtype, "columns")
+        }
+        right.plot(list(times), list(times.values()), style, color=colors["Remora"], label=dtype)
+    right.set_xscale("log")
+    right.set_ylim(bottom=0)
+    right.set_xticks(list(joints.values()), [f"{n:,}" for n in joints.values()])
+    right.minorticks_off()
+    right.set_xlabel("joints on a free base")
+    right.set_ylabel("ns per state and body")
+    right.set_title("forward dynamics, chains")
+    right.legend(frameon=False)
+    for ax in (left, right):
+        ax.grid(axis="y", color="0.85", zorder=0)
+        ax.spines[["top", "right"]].set_visible(False)
+    versions = data["machine"]["versions"]
+    names = ("cupy-cuda13x", "jax", "frax", "mujoco-mjx", "adam-robotics")
+    shown = ", ".join(f"{name} {versions[name]}" for name in names if name in versions)
+    figure.suptitle(f"{data['machine']['gpu']}; {shown}", fontsize=11)
+    figure.tight_layout()
+    figure.savefig(file, dpi=110)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--seconds", type=float, default=0.3, help="for each kernel")
     parser.add_argument("--json", type=Path, help="write the results to this file")
     parser.add_argument("--no-peers", action="store_true", help="Remora alone")
     parser.add_argument("--only", action="append", help="robots whose names hold this")
+    parser.add_argument("--plot", type=Path, help="draw the results into this file (matplotlib)")
+    parser.add_argument("--from-json", type=Path, help="draw a saved file; time nothing")
     options = parser.parse_args()
+    if options.from_json:
+        plot(json.loads(options.from_json.read_text(encoding="utf-8")), options.plot)
+        return
     console = Console(width=120, highlight=False)
     about = bench.machine()
     about["gpu"] = gpu.device_name()
@@ -137,6 +206,8 @@ def main() -> None:
     if not options.no_peers:
         data["peers"] = peer_rows(made[first], options.seconds, console)
         _save(data, options.json)
+    if options.plot:
+        plot(data, options.plot)
 
 
 def _rounded(values: dict[str, Any]) -> dict[str, Any]:

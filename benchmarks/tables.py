@@ -279,7 +279,8 @@ def page(text: str) -> str:
         "goals": lambda: goals_table(data, times, large, derived, gpu),
         "gpu machine": lambda: [
             f"{gpu['machine']['gpu']}, copies at {gpu['copy_bytes_per_second'] / 1e12:.2f} TB/s; "
-            + ", ".join(f"{k} {v}" for k, v in gpu["machine"]["versions"].items()) + "."
+            + ", ".join(f"{k} {v}" for k, v in gpu["machine"]["versions"].items())
+            + "."
         ],
         "gpu peers": lambda: gpu_peers_table(gpu),
         "operations": lambda: operations_table(data),
