@@ -40,14 +40,6 @@ def robots() -> dict[str, rm.Robot]:
     return made
 
 
-def functions(robot: rm.Robot) -> list[str]:
-    if len(robot.bodies) > 60:
-        return ["forward_dynamics", "inverse_dynamics"]
-    if len(robot.bodies) > 10:
-        return ["forward_dynamics", "inverse_dynamics", "mass_matrix"]
-    return list(gpu.TIMED)
-
-
 def copy_bandwidth() -> float:
     """Return bytes per second, read and written, of copying from device memory to itself."""
     cupy = cupy_with_device()
@@ -66,7 +58,7 @@ def copy_bandwidth() -> float:
 
 def rates(robot: rm.Robot, seconds: float, both: bool, console: Console) -> list[gpu.Rate]:
     found: list[gpu.Rate] = []
-    for function in functions(robot):
+    for function in gpu.functions(robot):
         for dtype in ("float64", "float32"):
             for layout in ("columns", "rows") if both else ("columns",):
                 try:

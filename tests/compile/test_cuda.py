@@ -9,6 +9,7 @@ import ptx_machine
 import remora as rm
 from kernels import SOLVING, arguments_for
 from numeric import assert_close
+from remora.algebra.namespace import less, select
 from remora.cli import bench
 from remora.compile import cuda, expand, ptx, ptx_loops, schedule
 from remora.compile.graph import Graph, Signature, interpret
@@ -151,6 +152,71 @@ def test_numbers_that_pass_through():
     np.testing.assert_array_equal(constant, [[1.5, -2.0]] * 2)
 
 
+@pytest.mark.parametrize(
+    ("array", "trailing", "layout", "stride"),
+    [
+        (np.zeros((5, 7)), 1, "rows", 7),
+        (np.zeros((7, 5)).T, 1, "columns", 5),
+        (np.zeros((4, 3, 7)), 1, "rows", 7),
+        (np.zeros((7, 4, 3)).transpose(1, 2, 0), 1, "columns", 12),
+        (np.zeros((6, 6, 5)).transpose(2, 0, 1), 2, "columns", 5),
+        (np.zeros((5, 9))[:, 1:8], 1, "rows", 9),
+        (np.zeros((10, 7))[::2], 1, "rows", 14),
+        (np.zeros((5, 7))[:1], 1, "rows", 0),
+        (np.zeros(7), 1, "rows", 0),
+        (np.zeros((5, 1)), 1, "rows", 1),
+        (np.zeros(5), 0, "rows", 1),
+    ],
+)
+def test_how_arrays_lie(array, trailing, layout, stride):
+    view = cuda._view(array, trailing)
+    assert (view.layout, view.stride) == (layout, stride)
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        np.broadcast_to(np.zeros(1), (5, 7)),
+        np.broadcast_to(np.zeros((5, 1)), (5, 7)),
+        np.zeros((5, 14))[:, ::2],
+        np.zeros((5, 7))[:, ::-1],
+        np.zeros((3, 9, 7))[:, ::2],
+    ],
+)
+def test_what_no_single_stride_tells_is_copied(array):
+    assert cuda._view(array, 1) is None
+
+
+def test_one_state_may_lie_anyhow():
+    assert cuda._view(np.zeros((7, 5)).T[:1], 1) is None  # one for all states: in rows only
+    assert cuda._view(np.zeros((7, 5)).T[:1], 1, alone=True).layout == "columns"
+
+
+def test_conditions_are_never_put_away():
+    """They have registers of their own kind; everything else of this function is."""
+
+    def function(x):
+        condition = less(x[0], x[1])
+        total, parts = x[2], []
+        for k in range(400):
+            total = total * x[k % 30] + 1.0
+            parts.append(total)
+        late = sum(parts[i] * parts[-1 - i] for i in range(200))
+        return select(condition, late, x[3])
+
+    kernel = cuda.CudaKernel(function, [Signature("x", (40,))], "f")
+    steps = schedule.parts(expand.prepared(kernel.graph, "float64"), ptx.MEMORY["float64"])[0].steps
+    assert any(step.what == "put" for step in steps)
+    x = np.random.default_rng(0).uniform(-1, 1, (3, 40))
+    (expected,) = interpret(expand.prepared(kernel.graph, "float64"), [x])
+    np.testing.assert_array_equal(launched(kernel, [x]), expected)
+
+
+def test_names_that_ptx_does_not_know():
+    kernel = rm.compile(lambda robot, q: 2.0 * q, ROBOT, target="cuda", shapes={"q": (15,)})
+    assert ".entry kernel__lambda_(" in kernel.ptx()
+
+
 def test_functions_without_gpu_code_are_refused():
     import casadi
 
@@ -289,6 +355,7 @@ def test_gpu_shapes_streams_and_refusals():
     queued = kernel(q, v, tau, stream=stream)
     stream.synchronize()
     np.testing.assert_array_equal(queued.get(), whole.get())
+    np.testing.assert_array_equal(kernel(q, v, tau, out=tau.copy()).get(), whole.get())
     np.testing.assert_array_equal(kernel(q, v, tau, out=tau).get(), whole.get())  # in place
     with pytest.raises(rm.RemoraError, match="device memory"):
         kernel(q.get(), v, tau)
@@ -300,6 +367,20 @@ def test_gpu_shapes_streams_and_refusals():
         kernel(q, v[:7], tau)
     with pytest.raises(rm.RemoraError, match="out must be"):
         kernel(q, v, tau, out=CUPY.empty((24, 12)))
+
+
+@on_gpu
+def test_gpu_results_over_arguments():
+    """Results are stored while arguments are still read: these are copied first."""
+    robot = rm.random_robot(2, bodies=16, gravity=True)
+    q, v = rm.random_state(robot, 0, (40,))
+    vdot = np.random.default_rng(1).normal(size=v.shape)
+    kernel = rm.compile(rm.inverse_dynamics, robot, target="cuda")
+    expected = kernel(*map(CUPY.asarray, (q, v, vdot))).get()
+    for place in (1, 2):
+        arrays = list(map(CUPY.asarray, (q, v, vdot)))
+        kernel(*arrays, out=arrays[place])
+        np.testing.assert_array_equal(arrays[place].get(), expected)
 
 
 @on_gpu

@@ -361,3 +361,23 @@ def test_code_can_be_loaded_into_a_crowded_address_space():
         [sys.executable, "-c", CROWDED], capture_output=True, text=True, check=False
     )
     assert done.stdout.strip() == "loaded", done.stderr[-500:]
+
+
+def test_other_shapes_are_other_kernels():
+    """Also in the cache: a kernel for two forces at once is not the usual one."""
+    twice = rm.compile(rm.forward_dynamics, ROBOT, shapes={"tau": (2, ROBOT.nv)})
+    assert twice.outputs[0].shape == (2, ROBOT.nv)
+    assert rm.compile(rm.forward_dynamics, ROBOT).outputs[0].shape == (ROBOT.nv,)
+
+
+def test_arguments_that_are_missing_or_doubled():
+    with pytest.raises(RemoraError, match="vdot missing"):
+        rm.compile(rm.inverse_dynamics, ROBOT, arguments=("q", "v"))
+    with pytest.raises(RemoraError, match="named twice"):
+        rm.compile(rm.inverse_dynamics, ROBOT, arguments=("q", "v", "vdot", "v"))
+
+
+def test_derivative_of_a_function_that_returns_one_array_in_a_tuple():
+    kernel = rm.compile(lambda robot, q: (q * q,), ROBOT)
+    q = np.arange(15.0)
+    assert_close(kernel.jacobian("q")(q), np.diag(2.0 * q))

@@ -232,6 +232,9 @@ class TestTheSwitch:
 
     def test_what_cannot_be_rolled_stays_straight(self, loops_always):
         robot = rm.random_robot(1, bodies=4)
+        twice = rm.compile(rm.inverse_dynamics, robot, shapes={"vdot": (2, robot.nv)})
+        assert not is_rolled(twice)
+        assert twice.outputs[0].shape == (2, robot.nv)
         assert not is_rolled(rm.compile(rm.inverse_dynamics, robot, parameters=["mass"]))
         other = {"formulation": "composite"}
         assert not is_rolled(rm.compile(rm.forward_dynamics, robot, fixed=other))

@@ -313,6 +313,8 @@ def bench(
         raise ValueRefused(f"--batch {batch}: a batch has at least 2 states")
     if threads < 0 or seconds <= 0 or not math.isfinite(seconds):
         raise ValueRefused("--threads must be 0 or more, --seconds more than 0")
+    if on_gpu and (threads or not growth):
+        raise ValueRefused("--threads and --no-growth are for the CPU: leave them out with --gpu")
     loaded = load(robot)
     console = Console(highlight=False, emoji=False)
     title = f"{loaded.name}: {len(loaded.bodies)} bodies, nv = {loaded.nv}"
@@ -347,16 +349,23 @@ def _bench_gpu(
 ) -> None:
     device = gpu.device_name()  # refuses where there is none, before anything is compiled
     rates: list[gpu.Rate] = []
+    refused: list[str] = []
     bar = Progress(TextColumn("{task.description}"), BarColumn(), console=Console(stderr=True))
     with bar as progress:
-        for function, label in gpu.TIMED.items():
-            task = progress.add_task(label, total=2)
+        chosen = gpu.functions(robot)
+        for function in chosen:
+            task = progress.add_task(gpu.TIMED[function], total=2)
             for dtype in ("float64", "float32"):
-                each = seconds / 2 / len(gpu.TIMED)
-                rates.append(gpu.rate(robot, function, dtype, "columns", batch, each))
+                each = seconds / 2 / len(chosen)
+                try:
+                    rates.append(gpu.rate(robot, function, dtype, "columns", batch, each))
+                except RemoraError as error:
+                    refused.append(f"{gpu.TIMED[function]}, {dtype}: {error}")
                 progress.advance(task)
     console.print(escape(device))
     gpu.print_rates(title, rates, console)
+    for line in refused:
+        console.print(f"[yellow]not timed:[/] {escape(line)}")
 
 
 def _measured(

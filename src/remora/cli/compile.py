@@ -12,8 +12,9 @@ from rich.console import Console
 from rich.markup import escape
 
 from remora.compile import cache
+from remora.compile.arguments import DTYPES
 from remora.compile.objects import TARGETS as TRIPLES
-from remora.compile.traced import DTYPES, Traced
+from remora.compile.traced import Traced
 from remora.dynamics.compiled import FUNCTIONS, compile_function
 from remora.errors import RemoraError, UnknownName, ValueRefused
 from remora.model.load import load
@@ -80,7 +81,7 @@ def compile(
     console = Console(highlight=False, emoji=False, soft_wrap=True)
     if target == "cpu":
         console.print(escape(repr(kernel)))
-        console.print(f"operations: {_operations(kernel)}")
+        console.print(_operations(kernel))
         console.print(f"ready in {elapsed:.3f} s; kept in {escape(str(cache.folder()))}")
         return
     folder = out or Path.cwd()
@@ -88,7 +89,7 @@ def compile(
         written = _written(kernel, target, folder, triple)
     except OSError as error:
         raise RemoraError(f"cannot write to {str(folder)!r}: {error.strerror}") from None
-    console.print(f"operations: {_operations(kernel)}")
+    console.print(_operations(kernel))
     for path in written:
         console.print(escape(str(path)))
 
@@ -136,11 +137,13 @@ def _fixed(robot: Robot, function: str, frame: str | None) -> dict[str, Any]:
 
 
 def _operations(kernel: Traced) -> str:
-    """Return how many operations of each kind, most frequent first."""
+    """Return how many operations of each kind, most frequent first; or that it is loops."""
+    if kernel.rolled:
+        return "compiled as loops over the bodies"
     counts: dict[str, int] = {}
     for op, n in kernel.graph.count().items():
         kind = _KINDS.get(op, op)
         counts[kind] = counts.get(kind, 0) + n
     ordered = sorted(counts.items(), key=lambda item: -item[1])
     listed = ", ".join(f"{n:,} {kind}" for kind, n in ordered)
-    return f"{sum(counts.values()):,} ({listed})"
+    return f"operations: {sum(counts.values()):,} ({listed})"

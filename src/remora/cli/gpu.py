@@ -60,6 +60,15 @@ class Rate:
     deviation: float
 
 
+def functions(robot: Robot) -> list[str]:
+    """Return what is timed of a robot: of a large one what is compiled as loops."""
+    if len(robot.bodies) > 60:
+        return ["forward_dynamics", "inverse_dynamics"]
+    if len(robot.bodies) > 10:  # the derivatives would compile for minutes
+        return ["forward_dynamics", "inverse_dynamics", "mass_matrix", "jacobian"]
+    return list(TIMED)
+
+
 def cuda_kernel(robot: Robot, function: str, dtype: str) -> CudaKernel:
     """Return the kernel of a function of TIMED; the Jacobian's is that of the last body."""
     fixed = {"target": robot.bodies[-1].name} if function == "jacobian" else None

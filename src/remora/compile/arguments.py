@@ -10,6 +10,8 @@ import numpy as np
 from remora.compile.graph import Signature
 from remora.errors import ShapeError, UnknownName
 
+DTYPES = ("float64", "float32")
+
 
 def ordered(
     kernel: str, inputs: Sequence[Signature], arguments: Sequence[Any], named: Mapping[str, Any]
@@ -55,3 +57,10 @@ def common_batch(
 def listed(items: Sequence[Signature]) -> str:
     """Return names and shapes as a kernel's description shows them."""
     return ", ".join(f"{s.name} (...{''.join(f', {n}' for n in s.shape)})" for s in items)
+
+
+def wrong_dtype(what: str, given: object, wanted: str) -> str:
+    """Return what to say where an argument has other numbers than the kernel."""
+    other = str(given)
+    advice = f", or compile with dtype={other!r}" if other in DTYPES else ""
+    return f"{what} is {other}; the kernel is {wanted}: convert it{advice}"

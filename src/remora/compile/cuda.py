@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import itertools
 import math
+import re
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
@@ -15,7 +16,7 @@ import numpy as np
 
 from remora.algebra.namespace import is_array
 from remora.compile import expand, ptx, ptx_loops
-from remora.compile.arguments import batch_of, common_batch, listed, ordered
+from remora.compile.arguments import batch_of, common_batch, listed, ordered, wrong_dtype
 from remora.compile.graph import Signature
 from remora.compile.loops import Loops
 from remora.compile.traced import Traced
@@ -39,7 +40,7 @@ class CudaKernel(Traced):
     An array may hold its states one after another, `(n, 13)` as NumPy has it, or number by number,
     "in columns" (the transpose of a contiguous `(13, n)`); what is arranged otherwise is copied
     first. Results are in columns where an argument is, and matrices always: written in rows they
-    take ten times as long. Give `out` to have them otherwise.
+    take more than ten times as long. Give `out` to have them otherwise.
 
     No GPU is needed to make a kernel, nor for `ptx` and `save_ptx`.
 
@@ -70,7 +71,7 @@ class CudaKernel(Traced):
         super().__init__(function, inputs, name, dtype)
         self._loops = None if loops is None else loops()
         if self._loops is not None:
-            self.outputs = self._loops.outputs
+            self.outputs, self.rolled = self._loops.outputs, True
         self._made: dict[tuple[int, tuple[str, ...]], Loaded] = {}
 
     def ptx(self, layout: str = "rows") -> str:
@@ -120,10 +121,12 @@ class CudaKernel(Traced):
         with stream or cupy.cuda.get_current_stream():
             arrays = [self._taken(cupy, a, s) for a, s in zip(given, self.inputs, strict=True)]
             results = self._evaluated(cupy, arrays, out)
+            # on this stream, so that the other library waits for it
+            examples = given[:1] * len(results) if out is None else _listed(out, len(results))
+            returned = [_like(x, r) for x, r in zip(examples or results, results, strict=True)]
         if out is not None:
             return out
-        results = [_like(given[0], r) for r in results] if given else results
-        return results[0] if len(results) == 1 else tuple(results)
+        return returned[0] if len(returned) == 1 else tuple(returned)
 
     def __repr__(self) -> str:
         """Return the signature."""
@@ -132,10 +135,12 @@ class CudaKernel(Traced):
 
     def code(self, layouts: tuple[str, ...]) -> ptx.Ptx:
         """Return the code for a layout of each input and then of each output."""
+        entry = re.sub(r"[^A-Za-z0-9_]", "_", self.name)
+        entry = entry if entry[:1].isalpha() else f"kernel_{entry}"
         if self._loops is not None:
-            return ptx_loops.write_loops(self._loops, self.name, self.dtype, layouts)
+            return ptx_loops.write_loops(self._loops, entry, self.dtype, layouts)
         prepared = expand.prepared(self.graph, self.dtype)
-        return ptx.write_ptx(prepared, self.name, self.dtype, layouts)
+        return ptx.write_ptx(prepared, entry, self.dtype, layouts)
 
     def _loaded(self, cupy: Any, layouts: tuple[str, ...]) -> Loaded:
         key = (int(cupy.cuda.Device().id), layouts)
@@ -154,10 +159,7 @@ class CudaKernel(Traced):
         what = f"{signature.name} of kernel {self.name}"
         array = _device_array(cupy, argument, what)
         if array.dtype != self.dtype:
-            raise ShapeError(
-                f"{what} is {array.dtype}; the kernel is {self.dtype}: convert it, or compile "
-                f"with dtype={str(array.dtype)!r}"
-            )
+            raise ShapeError(wrong_dtype(what, array.dtype, self.dtype))
         batch_of(self.name, signature, array.shape)
         return array
 
@@ -171,14 +173,22 @@ class CudaKernel(Traced):
         for array, own, signature in zip(arrays, batches, self.inputs, strict=True):
             if own != batch and math.prod(own) != 1:
                 array = cupy.broadcast_to(array, batch + signature.shape)
-            views.append(_view(array, len(signature.shape)) or _copied(cupy, array, signature))
+            axes = len(signature.shape)
+            views.append(_view(array, axes, n == 1) or _copied(cupy, array, axes))
         columns = any(view.layout == "columns" for view in views)
         results = self._results(cupy, out, batch, columns)
         if n == 0:
             return results
+        if out is not None:  # results are written while arguments are still read
+            views = [
+                _copied(cupy, view.array, len(signature.shape))
+                if any(cupy.may_share_memory(view.array, r) for r in results)
+                else view
+                for view, signature in zip(views, self.inputs, strict=True)
+            ]
         for array, signature in zip(results, self.outputs, strict=True):
-            view = _view(array, len(signature.shape))
-            if view is None:
+            view = _view(array, len(signature.shape), n == 1)
+            if view is None or (view.stride == 0 and n > 1):
                 raise ShapeError("out must hold its states in rows, or be the transpose of that")
             views.append(view)
         loaded = self._loaded(cupy, tuple(view.layout for view in views))
@@ -205,7 +215,7 @@ class CudaKernel(Traced):
                 _empty(cupy, batch, s.shape, self.dtype, columns or len(s.shape) > 1)
                 for s in self.outputs
             ]
-        given: list[Any] = list(out) if len(shapes) > 1 else [out]
+        given = _listed(out, len(shapes))
         if len(given) != len(shapes):
             raise ShapeError(f"out must be {len(shapes)} arrays, not {len(given)}")
         results = [_device_array(cupy, r, "out") for r in given]
@@ -215,6 +225,10 @@ class CudaKernel(Traced):
                     f"out must be a {self.dtype} array of shape {shape}, not {r.dtype} {r.shape}"
                 )
         return results
+
+
+def _listed(out: Any, count: int) -> list[Any]:
+    return list(out) if count > 1 else [out]
 
 
 class Loaded(NamedTuple):
@@ -249,10 +263,15 @@ class View(NamedTuple):
     stride: int
 
 
-def _view(array: Any, trailing: int) -> View | None:
+def _view(array: Any, trailing: int, alone: bool = False) -> View | None:
     """Return how an array's states and numbers lie, or None where no single stride tells.
 
     One state for all (a batch of one) has the stride zero.
+
+    Args:
+        array: with its batch in front.
+        trailing: how many axes a state has.
+        alone: whether there is one state at all, so that its stride does not matter.
     """
     item = array.dtype.itemsize
     split = array.ndim - trailing
@@ -261,9 +280,9 @@ def _view(array: Any, trailing: int) -> View | None:
     numbers = _single_stride(array.shape[split:], steps[split:])
     if states is None or numbers is None:
         return None
-    if numbers in (0, 1):
+    if numbers == 1 or math.prod(array.shape[split:]) <= 1:
         return View(array, "rows", states)
-    return View(array, "columns", numbers) if states == 1 else None
+    return View(array, "columns", numbers) if numbers > 0 and (states == 1 or alone) else None
 
 
 def _single_stride(shape: Sequence[int], steps: Sequence[int]) -> int | None:
@@ -291,8 +310,8 @@ def _empty(
     return cupy.empty(shape + batch, dtype).transpose(order)
 
 
-def _copied(cupy: Any, array: Any, signature: Signature) -> View:
-    view = _view(cupy.ascontiguousarray(array), len(signature.shape))
+def _copied(cupy: Any, array: Any, trailing: int) -> View:
+    view = _view(cupy.array(array, order="C"), trailing)
     assert view is not None
     return view
 
@@ -300,7 +319,7 @@ def _copied(cupy: Any, array: Any, signature: Signature) -> View:
 def _blocks_with_room(cupy: Any, thread_bytes: int) -> int:
     """Return how many blocks to start: what fills the GPU, and half of its free memory at most."""
     attributes: Any = cupy.cuda.Device().attributes
-    free, _ = cupy.cuda.runtime.memGetInfo()
+    free = cupy.cuda.runtime.memGetInfo()[0] + cupy.get_default_memory_pool().free_bytes()
     fitting = int(free // 2 // (thread_bytes * BLOCK))
     if not fitting:
         raise RemoraError(f"too little memory on the GPU: a thread needs {thread_bytes} bytes")
@@ -328,7 +347,7 @@ def cupy_with_device() -> Any:
 def _device_array(cupy: Any, x: Any, what: str) -> Any:
     """Return an array of any library as CuPy's, in place."""
     if isinstance(x, cupy.ndarray):
-        return x
+        return _on_this_device(cupy, x, what)
     if is_array(x) or not hasattr(x, "__dlpack__"):
         kind = f"{type(x).__module__}.{type(x).__name__}"
         raise ShapeError(
@@ -336,9 +355,19 @@ def _device_array(cupy: Any, x: Any, what: str) -> Any:
             "move it with cupy.asarray(...)"
         )
     try:
-        return cupy.from_dlpack(x)
+        return _on_this_device(cupy, cupy.from_dlpack(x), what)
     except (BufferError, ValueError, RuntimeError, TypeError) as error:
         raise ShapeError(f"{what} cannot be shared with CuPy: {error}") from None
+
+
+def _on_this_device(cupy: Any, array: Any, what: str) -> Any:
+    here = int(cupy.cuda.Device().id)
+    if int(array.device.id) != here:
+        raise ShapeError(
+            f"{what} is on device {array.device.id}, the current one is {here}: "
+            f"with cupy.cuda.Device({array.device.id}): ..."
+        )
+    return array
 
 
 def _like(example: Any, array: Any) -> Any:

@@ -18,7 +18,7 @@ import numpy as np
 
 from remora.algebra.namespace import Array, ArrayLike, is_array
 from remora.compile import cache, cpu, expand, fastcall, lower, rolled
-from remora.compile.arguments import batch_of, common_batch, listed, ordered
+from remora.compile.arguments import batch_of, common_batch, listed, ordered, wrong_dtype
 from remora.compile.graph import Graph, Signature
 from remora.compile.loops import Loops
 from remora.compile.traced import Traced
@@ -69,7 +69,7 @@ class Kernel(Traced):
         """
         super().__init__(function, inputs, name, dtype)
         self._host = cpu.host()
-        self._loops = loops
+        self._loops, self.rolled = loops, loops is not None
         image, self.outputs = self._image(key)
         self._start(image)
 
@@ -232,10 +232,8 @@ class Kernel(Traced):
     def _checked(self, argument: ArrayLike, signature: Signature) -> Array:
         a = argument if is_array(argument) else np.asarray(argument)
         if a.dtype != self.dtype and not np.can_cast(a.dtype, self.dtype, "safe"):
-            raise ShapeError(
-                f"{signature.name} of kernel {self.name} is {a.dtype}; the kernel is "
-                f"{self.dtype}: convert it, or compile with dtype={str(a.dtype)!r}"
-            )
+            what = f"{signature.name} of kernel {self.name}"
+            raise ShapeError(wrong_dtype(what, a.dtype, self.dtype))
         batch_of(self.name, signature, a.shape)
         fits = a.dtype == self.dtype and a.flags.aligned
         return a if fits else np.require(a, self.dtype, "A")

@@ -84,6 +84,8 @@ def write_ptx(graph: Graph, name: str, dtype: str, layouts: Sequence[str]) -> Pt
         text += _entry(piece, entry, dtype, {a: layout[a] for a in arrays})
         needed.update(declared(piece.graph, dtype, 1))
     note = f"// n threads; to launch: {', '.join(entries)}\n"
+    if waist:
+        note += f"// between inputs and outputs: {waist} numbers a state, in columns\n"
     return Ptx(note + assembled(text + "\n".join(sorted(needed))), entries, waist)
 
 

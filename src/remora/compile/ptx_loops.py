@@ -41,6 +41,7 @@ def write_loops(loops: Loops, name: str, dtype: str, layouts: Sequence[str]) -> 
     registers = ("tid.x", "ctaid.x", "ntid.x", "nctaid.x")
     needed = {*code.needed, *ptx.declared_always(dtype, registers)}
     note = f"// any number of threads; to launch: {name}\n"
+    note += f"// last argument: {found.size} numbers of scratch memory a thread\n"
     ir = text + "\n".join(sorted(needed))
     return ptx.Ptx(note + ptx.assembled(ir), [name], waist=0, scratch=found.size)
 

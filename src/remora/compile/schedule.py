@@ -16,7 +16,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from remora.compile.graph import Graph
+from remora.compile.graph import CONDITIONS, Graph
 
 #: The driver's compiler finds room for somewhat more values than there are registers.
 _SLACK = 1.4
@@ -160,12 +160,13 @@ def allocated(graph: Graph, order: Sequence[int], registers: int) -> list[Step]:
         for k in sources[order[place]]:
             uses.setdefault(k, []).append(place)  # the next use stands last
     kept: set[int] = set()
+    flags: set[int] = set()  # conditions have registers of their own
     slots: dict[int, int] = {}
     free: list[int] = []
     steps: list[Step] = []
     for i in order:
         for k in sources[i]:
-            if k not in kept:
+            if k not in kept and k not in flags:
                 steps.append(Step("fetch", k, slots.get(k, -1)))
                 kept.add(k)
         steps.append(Step("do", i))
@@ -175,10 +176,12 @@ def allocated(graph: Graph, order: Sequence[int], registers: int) -> list[Step]:
                 kept.discard(k)
                 if k in slots:
                     free.append(slots.pop(k))
-        if i in uses:
+        if i in uses and graph.nodes[i][0] in CONDITIONS:
+            flags.add(i)
+        elif i in uses:
             kept.add(i)
         while len(kept) > registers:
-            last = max(kept, key=lambda k: (uses[k][-1], k))
+            last: int = max(kept, key=lambda k: (uses[k][-1], k))
             kept.discard(last)
             if graph.nodes[last][0] != "input" and last not in slots:
                 slots[last] = free.pop() if free else len(slots)
@@ -192,7 +195,7 @@ def most_alive(graph: Graph, order: Sequence[int]) -> int:
     last: dict[int, int] = {}
     for place, i in enumerate(order):
         for k in _sources(graph, i):
-            if graph.nodes[k][0] != "input":
+            if graph.nodes[k][0] != "input" and graph.nodes[k][0] not in CONDITIONS:
                 last[k] = place
     ends = [0] * len(order)
     for place in last.values():

@@ -58,7 +58,7 @@ def symbols_of(inputs: Sequence[Signature]) -> tuple[list[Any], list[Array]]:
 
 
 def _arrays(returned: Any) -> list[Array]:
-    parts = list(returned) if _is_tuple(returned) else [returned]
+    parts = list(returned) if is_tuple(returned) else [returned]
     if not parts or not all(
         is_array(p) or isinstance(p, (int, float, np.number)) or _is_symbol(p) for p in parts
     ):
@@ -68,7 +68,8 @@ def _arrays(returned: Any) -> list[Array]:
     return [asarray(p) for p in parts]
 
 
-def _is_tuple(x: object) -> TypeGuard[tuple[Any, ...]]:
+def is_tuple(x: object) -> TypeGuard[tuple[Any, ...]]:
+    """Tell whether a function returned several arrays."""
     return isinstance(x, tuple)
 
 

@@ -12,11 +12,10 @@ import numpy as np
 
 from remora.algebra.namespace import Array, casadi
 from remora.compile import c, objects
+from remora.compile.arguments import DTYPES
 from remora.compile.graph import Graph, Signature
-from remora.compile.trace import trace
+from remora.compile.trace import is_tuple, trace
 from remora.errors import UnknownName
-
-DTYPES = ("float64", "float32")
 
 
 class Traced:
@@ -26,7 +25,10 @@ class Traced:
         name: what it was made of.
         inputs: names and shapes of the arguments.
         dtype: `float64` or `float32`.
+        rolled: whether it is compiled as loops rather than as a straight line.
     """
+
+    rolled: bool = False
 
     def __init__(
         self, function: Callable[..., Any], inputs: Sequence[Signature], name: str, dtype: str
@@ -69,7 +71,7 @@ class Traced:
 
         def derivative(*arrays: Array) -> Array:
             returned: Any = self._function(*arrays)
-            value: Array = returned[which] if len(self.outputs) > 1 else returned
+            value: Array = returned[which] if is_tuple(returned) else returned
             numerator = casadi.vertcat(*value.reshape(-1).tolist())
             denominator = casadi.vertcat(*arrays[place].reshape(-1).tolist())
             dense = casadi.densify(casadi.jacobian(numerator, denominator))

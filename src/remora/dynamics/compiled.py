@@ -138,8 +138,14 @@ def compile_function(
     signatures = [*inputs, *(s for s, _ in extra)]
     name = getattr(function, "__name__", "kernel")
     known = FUNCTIONS.get(name) is function
-    key = _key(function, robot, names, fixed, parameters) if known else None
-    rolled = known and not extra and _rolls(robot, function, fixed, target)
+    key = _key(function, robot, signatures, fixed, parameters) if known else None
+    usual = _shapes(robot)
+    rolled = (
+        key is not None
+        and not extra
+        and all(s.shape == usual.get(s.name) for s in signatures)
+        and _rolls(robot, function, fixed, target)
+    )
 
     def short_enough(*arrays: Array) -> Any:
         if rolled and len(robot.bodies) > LARGEST_TRACED:
@@ -282,6 +288,10 @@ def _argument_names(
         if name not in known:
             raise UnknownName(f"parameter of {function.__name__}", name, known)
     if arguments is not None:
+        absent = [n for n in _required(function) if n not in arguments and n not in fixed]
+        if absent or len(set(arguments)) < len(arguments):
+            what = f"{', '.join(absent)} missing" if absent else "one is named twice"
+            raise RemoraError(f"arguments={tuple(arguments)} of {function.__name__}: {what}")
         return tuple(arguments)
     missing = [p.name for p in parameters if p.default is p.empty and p.name in STATIC]
     missing = [name for name in missing if name not in fixed]
@@ -350,10 +360,11 @@ def _item(value: Array, i: int) -> Array:
 def _key(
     function: Callable[..., Any],
     robot: Robot,
-    names: Sequence[str],
+    inputs: Sequence[Signature],
     fixed: Mapping[str, Any],
     parameters: Sequence[str],
 ) -> str | None:
+    names = tuple((s.name, s.shape) for s in inputs)
     numbers = _robot_key(robot)
     if numbers is None or any(is_array(v) for v in fixed.values()):
         return None
