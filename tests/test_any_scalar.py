@@ -255,8 +255,11 @@ CASES = {
     for name, row in rows.items()
 }
 
-# Constants and things that take no arrays.
-LEFT_OUT = {"identity", "prescribed_by_index", "momentum_per_speed", "inertia_parameters"}
+# Constants, checks, and things that take no arrays.
+LEFT_OUT = {
+    "identity", "prescribed_by_index", "momentum_per_speed", "inertia_parameters",
+    "checked_arguments", "finite_result",
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", CASES)
