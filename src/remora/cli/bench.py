@@ -319,7 +319,7 @@ def bench(
     console = Console(highlight=False, emoji=False)
     title = f"{loaded.name}: {len(loaded.bodies)} bodies, nv = {loaded.nv}"
     if on_gpu:
-        _bench_gpu(loaded, batch, seconds, escape(title), console)
+        gpu.bench_gpu(loaded, batch, seconds, escape(title), console)
         return
     console.print(escape(described(machine())))
     counts = sorted({1, threads or os.cpu_count() or 1})
@@ -342,30 +342,6 @@ def bench(
         for n, t in zip(sizes, steps, strict=True):
             each = f"{1e6 * t:6.3f} µs, {1e9 * t / (n + 1):5.1f} ns per body"
             console.print(f"  {n:2} joints and a base  {each}")
-
-
-def _bench_gpu(
-    robot: Robot, batch: int | None, seconds: float, title: str, console: Console
-) -> None:
-    device = gpu.device_name()  # refuses where there is none, before anything is compiled
-    rates: list[gpu.Rate] = []
-    refused: list[str] = []
-    bar = Progress(TextColumn("{task.description}"), BarColumn(), console=Console(stderr=True))
-    with bar as progress:
-        chosen = gpu.functions(robot)
-        for function in chosen:
-            task = progress.add_task(gpu.TIMED[function], total=2)
-            for dtype in ("float64", "float32"):
-                each = seconds / 2 / len(chosen)
-                try:
-                    rates.append(gpu.rate(robot, function, dtype, "columns", batch, each))
-                except RemoraError as error:
-                    refused.append(f"{gpu.TIMED[function]}, {dtype}: {error}")
-                progress.advance(task)
-    console.print(escape(device))
-    gpu.print_rates(title, rates, console)
-    for line in refused:
-        console.print(f"[yellow]not timed:[/] {escape(line)}")
 
 
 def _measured(

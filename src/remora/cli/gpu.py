@@ -8,10 +8,13 @@ from typing import Any
 
 import numpy as np
 from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, Progress, TextColumn
 from rich.table import Table
 
 from remora.compile.cuda import CudaKernel, cupy_with_device
 from remora.dynamics.compiled import FUNCTIONS, compile_function
+from remora.errors import RemoraError
 from remora.model.robot import Robot
 from remora.model.state import random_state
 
@@ -166,3 +169,28 @@ def print_rates(title: str, rates: list[Rate], console: Console) -> None:
         "derivatives: of forward dynamics; TB/s: arguments and results; spilled: what a thread's "
         "registers do not hold; off by: from the NumPy functions"
     )
+
+
+def bench_gpu(
+    robot: Robot, batch: int | None, seconds: float, title: str, console: Console
+) -> None:
+    """Time what a robot has on the current GPU and print it; what is refused is said."""
+    device = device_name()  # refuses where there is none, before anything is compiled
+    rates: list[Rate] = []
+    refused: list[str] = []
+    bar = Progress(TextColumn("{task.description}"), BarColumn(), console=Console(stderr=True))
+    with bar as progress:
+        chosen = functions(robot)
+        for function in chosen:
+            task = progress.add_task(TIMED[function], total=2)
+            for dtype in ("float64", "float32"):
+                each = seconds / 2 / len(chosen)
+                try:
+                    rates.append(rate(robot, function, dtype, "columns", batch, each))
+                except RemoraError as error:
+                    refused.append(f"{TIMED[function]}, {dtype}: {error}")
+                progress.advance(task)
+    console.print(escape(device))
+    print_rates(title, rates, console)
+    for line in refused:
+        console.print(f"[yellow]not timed:[/] {escape(line)}")
