@@ -85,7 +85,7 @@ class CudaKernel(Traced):
         return self.code((layout,) * (len(self.inputs) + len(self.outputs))).text
 
     def save_ptx(self, path: str | Path, layout: str = "rows") -> Path:
-        """Write the code to a file; the entry in it has the kernel's name.
+        """Write the code to a file; its first lines say what to launch, and with what.
 
         Args:
             path: the file.
