@@ -122,11 +122,23 @@ def exp(s: Array) -> Array:
 
         (-(v·v') sin h/h,  v' sin h/h - v (v·v') (sin h/h - cos h)/h²).
     """
+    return concatenate([quaternion.cos_sinc(vector.dot(s[..., :3], s[..., :3]))[0], _exp_rest(s)])
+
+
+def exp_minus_one(s: Array) -> Array:
+    """Return exp(s) - 1, exact to rounding for the smallest s too, `(..., 6) -> (..., 8)`."""
+    hh = vector.dot(s[..., :3], s[..., :3])
+    cosine, sinc = quaternion.cos_sinc(hh)
+    return concatenate([quaternion.cos_minus_one(hh, cosine, sinc), _exp_rest(s)])
+
+
+def _exp_rest(s: Array) -> Array:
+    """Return exp(s) but for its first number."""
     v, dv = s[..., :3], s[..., 3:]
     hh, along = vector.dot(v, v), vector.dot(v, dv)
     cosine, sinc = quaternion.cos_sinc(hh)
     defect = _sinc_minus_cos(hh, sinc, cosine)
-    return concatenate([cosine, v * sinc, -along * sinc, dv * sinc - v * (along * defect)])
+    return concatenate([v * sinc, -along * sinc, dv * sinc - v * (along * defect)])
 
 
 def log(x: Array) -> Array:

@@ -91,6 +91,20 @@ def less(a: ArrayLike, b: ArrayLike) -> Array:
     return np.less(a, b)
 
 
+def total_and_rest(x: Array, dx: Array) -> tuple[Array, Array]:
+    """Return x + dx as it can be held, and what rounding left over, exactly [K65]."""
+    total = rounded(x + dx)
+    back = rounded(total - x)
+    return total, (x - rounded(total - back)) + (dx - back)
+
+
+def rounded(x: Array) -> Array:
+    """Return `x`; no algebra on symbols looks through it, such as (a + b) - a = b."""
+    if not is_symbolic(x):
+        return x
+    return _wrapped(np.frompyfunc(casadi.copysign, 2, 1)(x, x))  # with its own sign: itself
+
+
 def waypoint(x: Array) -> Array:
     """Return `x`, and tell who traces that all later values come from it and from little else.
 

@@ -115,6 +115,19 @@ def exp(v: Array) -> Array:
     return concatenate([cosine, v * sinc])
 
 
+def exp_minus_one(v: Array) -> Array:
+    """Return exp((0, v)) - 1, exact to rounding for the smallest v too, `(..., 3) -> (..., 4)`."""
+    s = vector.dot(v, v)
+    cosine, sinc = cos_sinc(s)
+    return concatenate([cos_minus_one(s, cosine, sinc), v * sinc])
+
+
+def cos_minus_one(s: Array, cosine: Array, sinc: Array) -> Array:
+    """Return cos h - 1 for s = h²: -sin² h/(1 + cos h), where the difference would cancel."""
+    near = less(s, 1.0)
+    return select(near, -s * sinc * sinc / (1.0 + select(near, cosine, 1.0)), cosine - 1.0)
+
+
 def cos_sinc(s: Array) -> tuple[Array, Array]:
     """Return cos h and sin h/h as functions of s = h², smooth through zero."""
     small = less(s, SMALL)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import itertools
 import math
-import re
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
@@ -119,11 +118,11 @@ class CudaKernel(Traced):
         cupy = cupy_with_device()
         given = ordered(self.name, self.inputs, arguments, named)
         with stream or cupy.cuda.get_current_stream():
-            arrays = [self._taken(cupy, a, s) for a, s in zip(given, self.inputs, strict=True)]
+            arrays = taken(cupy, self.name, self.inputs, given, self.dtype)
             results = self._evaluated(cupy, arrays, out)
             # on this stream, so that the other library waits for it
             examples = given[:1] * len(results) if out is None else _listed(out, len(results))
-            returned = [_like(x, r) for x, r in zip(examples or results, results, strict=True)]
+            returned = [like(x, r) for x, r in zip(examples or results, results, strict=True)]
         if out is not None:
             return out
         return returned[0] if len(returned) == 1 else tuple(returned)
@@ -135,8 +134,7 @@ class CudaKernel(Traced):
 
     def code(self, layouts: tuple[str, ...]) -> ptx.Ptx:
         """Return the code for a layout of each input and then of each output."""
-        entry = re.sub(r"[^A-Za-z0-9_]", "_", self.name)
-        entry = entry if entry[:1].isalpha() else f"kernel_{entry}"
+        entry = ptx.entry_name(self.name)
         if self._loops is not None:
             return ptx_loops.write_loops(self._loops, entry, self.dtype, layouts)
         prepared = expand.prepared(self.graph, self.dtype)
@@ -146,35 +144,12 @@ class CudaKernel(Traced):
         key = (int(cupy.cuda.Device().id), layouts)
         if key not in self._made:
             code = self.code(layouts)
-            with tempfile.TemporaryDirectory() as folder:
-                file = Path(folder) / "kernel.ptx"
-                file.write_text(code.text, encoding="utf-8")
-                module = cupy.RawModule(path=str(file))
-                entries = [module.get_function(name) for name in code.entries]
-            self._made[key] = Loaded(entries, code.waist, code.scratch)
+            self._made[key] = Loaded(functions(cupy, code), code.waist, code.scratch)
         return self._made[key]
 
-    def _taken(self, cupy: Any, argument: Any, signature: Signature) -> Any:
-        """Return an argument as CuPy's array, without copying."""
-        what = f"{signature.name} of kernel {self.name}"
-        array = _device_array(cupy, argument, what)
-        if array.dtype != self.dtype:
-            raise ShapeError(wrong_dtype(what, array.dtype, self.dtype))
-        batch_of(self.name, signature, array.shape)
-        return array
-
     def _evaluated(self, cupy: Any, arrays: list[Any], out: Any) -> list[Any]:
-        batches = [
-            batch_of(self.name, s, a.shape) for a, s in zip(arrays, self.inputs, strict=True)
-        ]
-        batch = common_batch(self.inputs, batches)
+        batch, views = views_of(cupy, self.name, self.inputs, arrays)
         n = math.prod(batch)
-        views: list[View] = []
-        for array, own, signature in zip(arrays, batches, self.inputs, strict=True):
-            if own != batch and math.prod(own) != 1:
-                array = cupy.broadcast_to(array, batch + signature.shape)
-            axes = len(signature.shape)
-            views.append(_view(array, axes, n == 1) or _copied(cupy, array, axes))
         columns = any(view.layout == "columns" for view in views)
         results = self._results(cupy, out, batch, columns)
         if n == 0:
@@ -192,12 +167,12 @@ class CudaKernel(Traced):
                 raise ShapeError("out must hold its states in rows, or be the transpose of that")
             views.append(view)
         loaded = self._loaded(cupy, tuple(view.layout for view in views))
-        call: list[tuple[Any, ...]] = [_passed(view.array, view.stride) for view in views]
+        call: list[tuple[Any, ...]] = [passed(view.array, view.stride) for view in views]
         blocks = -(-n // BLOCK)
         kept: list[Any] = []
         if loaded.waist:
             kept.append(cupy.empty((loaded.waist, n), self.dtype))
-            call.insert(len(self.inputs), _passed(kept[-1], n))
+            call.insert(len(self.inputs), passed(kept[-1], n))
         call.append((np.int64(n),))
         if loaded.scratch:
             item = np.dtype(self.dtype).itemsize
@@ -245,7 +220,8 @@ class Loaded(NamedTuple):
     scratch: int
 
 
-def _passed(array: Any, stride: int) -> tuple[Any, Any]:
+def passed(array: Any, stride: int) -> tuple[Any, Any]:
+    """Return an array as a kernel takes it: where it stands, and a stride."""
     return np.uint64(array.data.ptr), np.int64(stride)
 
 
@@ -261,6 +237,21 @@ class View(NamedTuple):
     array: Any
     layout: str
     stride: int
+
+
+def views_of(
+    cupy: Any, kernel: str, inputs: Sequence[Signature], arrays: Sequence[Any]
+) -> tuple[tuple[int, ...], list[View]]:
+    """Return the batch shape of a kernel's arguments and how they lie; odd ones are copied."""
+    batches = [batch_of(kernel, s, a.shape) for a, s in zip(arrays, inputs, strict=True)]
+    batch = common_batch(inputs, batches)
+    views: list[View] = []
+    for array, own, signature in zip(arrays, batches, inputs, strict=True):
+        if own != batch and math.prod(own) != 1:
+            array = cupy.broadcast_to(array, batch + signature.shape)
+        axes = len(signature.shape)
+        views.append(_view(array, axes, math.prod(batch) == 1) or _copied(cupy, array, axes))
+    return batch, views
 
 
 def _view(array: Any, trailing: int, alone: bool = False) -> View | None:
@@ -344,6 +335,30 @@ def cupy_with_device() -> Any:
     return cupy
 
 
+def functions(cupy: Any, code: ptx.Ptx) -> list[Any]:
+    """Return the entries of some code on the current device."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "kernel.ptx"
+        file.write_text(code.text, encoding="utf-8")
+        module = cupy.RawModule(path=str(file))
+        return [module.get_function(name) for name in code.entries]
+
+
+def taken(
+    cupy: Any, kernel: str, inputs: Sequence[Signature], arguments: Sequence[Any], dtype: str
+) -> list[Any]:
+    """Return the arguments of a kernel as CuPy's arrays, without copying."""
+    arrays: list[Any] = []
+    for argument, signature in zip(arguments, inputs, strict=True):
+        what = f"{signature.name} of kernel {kernel}"
+        array = _device_array(cupy, argument, what)
+        if array.dtype != dtype:
+            raise ShapeError(wrong_dtype(what, array.dtype, dtype))
+        batch_of(kernel, signature, array.shape)
+        arrays.append(array)
+    return arrays
+
+
 def _device_array(cupy: Any, x: Any, what: str) -> Any:
     """Return an array of any library as CuPy's, in place."""
     if isinstance(x, cupy.ndarray):
@@ -370,7 +385,7 @@ def _on_this_device(cupy: Any, array: Any, what: str) -> Any:
     return array
 
 
-def _like(example: Any, array: Any) -> Any:
+def like(example: Any, array: Any) -> Any:
     """Return CuPy's array as one of the library that the example is of, in place."""
     root = type(example).__module__.partition(".")[0]
     if root == "cupy":

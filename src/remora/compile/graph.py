@@ -277,5 +277,5 @@ def interpret(graph: Graph, arguments: Sequence[Array], dtype: str = "float64") 
     for result, signature in zip(graph.results, graph.outputs, strict=True):
         columns = [np.broadcast_to(values[i], batch) for i in result]
         stacked = np.stack(columns, axis=-1) if columns else np.zeros((*batch, 0), dtype)
-        results.append(stacked.reshape(*batch, *signature.shape))
+        results.append(stacked.reshape((*batch, *signature.shape)))
     return results

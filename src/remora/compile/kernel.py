@@ -26,7 +26,8 @@ from remora.errors import RemoraError, ShapeError
 
 #: A thread gets at least this many states; fewer are not worth waking it for.
 SMALLEST_CHUNK = 1024
-_WIDEST = 64  # bytes of the widest vector
+#: Bytes of the widest vector.
+WIDEST = 64
 
 
 class Kernel(Traced):
@@ -99,8 +100,7 @@ class Kernel(Traced):
             if result is not None:
                 return result
         out, threads = options.pop("out", None), options.pop("threads", 1)
-        if not isinstance(threads, int) or threads < 0:
-            raise ShapeError(f"threads must be a number of threads, or 0, not {threads!r}")
+        check_threads(threads)
         return self._general(ordered(self.name, self.inputs, arguments, options), out, threads)
 
     def __repr__(self) -> str:
@@ -127,12 +127,12 @@ class Kernel(Traced):
             )
             stored = cache.load(entry)
         if stored is not None:
-            image, outputs, self._scratch = _unpacked(stored)
+            image, self._scratch, (outputs,) = unpacked(stored)
             return image, outputs
         text, outputs, self._scratch = self._straight() if self._loops is None else self._rolled()
         image = cpu.to_object(text, self._host)
         assert entry is not None
-        cache.save(entry, _packed(image, outputs, self._scratch))
+        cache.save(entry, packed(image, self._scratch, outputs))
         return image, outputs
 
     def _straight(self) -> tuple[str, tuple[Signature, ...], int]:
@@ -177,30 +177,14 @@ class Kernel(Traced):
     # Calling ---------------------------------------------------------------------------------
 
     def _general(self, arguments: Sequence[ArrayLike], out: Any, threads: int) -> Any:
-        arrays = [self._checked(a, s) for a, s in zip(arguments, self.inputs, strict=True)]
-        batches = [
-            a.shape[: a.ndim - len(s.shape)] for a, s in zip(arrays, self.inputs, strict=True)
-        ]
-        batch = batches[0] if batches else ()
-        if any(own != batch for own in batches):
-            batch = common_batch(self.inputs, batches)
-        results = self._results(out, batch)
-        n = math.prod(batch)
-        call: list[int] = []
-        kept: list[Array] = []
-        for a, own, s in zip(arrays, batches, self.inputs, strict=True):
-            if own == batch:
-                rows, stride = np.ascontiguousarray(a), s.size
-            elif math.prod(own) == 1:
-                rows, stride = np.ascontiguousarray(a), 0  # one for all states
-            else:
-                rows, stride = np.ascontiguousarray(np.broadcast_to(a, batch + s.shape)), s.size
-            kept.append(rows)
-            call += [_address(rows), stride]
+        batch, call, kept = in_rows(self.name, self.inputs, arguments, self.dtype)
+        results = results_for(out, [batch + s.shape for s in self.outputs], self.dtype)
         for r, s in zip(results, self.outputs, strict=True):
-            call += [_address(r), s.size]
+            call += [address(r), s.size]
+        n = math.prod(batch)
         if n:
             self._run(call, n, threads)
+        del kept  # the arrays that `call` points into
         return results[0] if len(results) == 1 else tuple(results)
 
     def _run(self, call: list[int], n: int, threads: int) -> None:
@@ -214,68 +198,112 @@ class Kernel(Traced):
         bounds = np.linspace(0, n, count + 1).astype(int).tolist()
 
         def part(start: int, stop: int) -> None:
-            moved = [
-                x + start * call[k + 1] * item if k % 2 == 0 else x for k, x in enumerate(call)
-            ]
-            self._call(moved, stop - start)
+            self._call(moved(call, start, item), stop - start)
 
-        list(_pool(count).map(part, bounds[:-1], bounds[1:]))
+        list(pool(count).map(part, bounds[:-1], bounds[1:]))
 
     def _call(self, call: list[int], n: int) -> None:
         """Call the machine code, with memory of its own where it needs some."""
         if not self._scratch:
             self._kernel(*call, n)
             return
-        room = np.empty(self._scratch + _WIDEST, np.uint8)
-        self._kernel(*call, n, -(-_address(room) // _WIDEST) * _WIDEST)
-
-    def _checked(self, argument: ArrayLike, signature: Signature) -> Array:
-        a = argument if is_array(argument) else np.asarray(argument)
-        if a.dtype != self.dtype and not np.can_cast(a.dtype, self.dtype, "safe"):
-            what = f"{signature.name} of kernel {self.name}"
-            raise ShapeError(wrong_dtype(what, a.dtype, self.dtype))
-        batch_of(self.name, signature, a.shape)
-        fits = a.dtype == self.dtype and a.flags.aligned
-        return a if fits else np.require(a, self.dtype, "A")
-
-    def _results(self, out: Any, batch: tuple[int, ...]) -> list[Array]:
-        shapes = [batch + s.shape for s in self.outputs]
-        if out is None:
-            return [np.empty(shape, self.dtype) for shape in shapes]
-        given: list[Any] = list(out) if len(shapes) > 1 else [out]
-        if len(given) != len(shapes):
-            raise ShapeError(f"out must be {len(shapes)} arrays, not {len(given)}")
-        for r, shape in zip(given, shapes, strict=True):
-            fits = (
-                is_array(r)
-                and r.shape == shape
-                and r.dtype == self.dtype
-                and r.flags.c_contiguous
-                and r.flags.aligned
-                and r.flags.writeable
-            )
-            if not fits:
-                raise ShapeError(
-                    f"out must be a contiguous, writeable {self.dtype} array of shape {shape}"
-                )
-        return given
+        room = np.empty(self._scratch + WIDEST, np.uint8)
+        self._kernel(*call, n, aligned(room))
 
 
 def _nothing_to_run(*arrays: Array) -> Array:
     raise RemoraError("this kernel was made of a graph: there is no function to differentiate")
 
 
-def _address(a: Array) -> int:
+def address(a: Array) -> int:
+    """Return where an array's numbers stand."""
     return a.__array_interface__["data"][0]
 
 
+def check_threads(threads: object) -> None:
+    """Refuse what is no number of threads."""
+    if not isinstance(threads, int) or threads < 0:
+        raise ShapeError(f"threads must be a number of threads, or 0, not {threads!r}")
+
+
+def moved(call: Sequence[int], start: int, item: int) -> list[int]:
+    """Return a call's pointers and strides for the states from `start` on."""
+    return [x + start * call[k + 1] * item if k % 2 == 0 else x for k, x in enumerate(call)]
+
+
+def aligned(room: Array) -> int:
+    """Return the first address in `room` that a vector may stand at; it needs `WIDEST` to spare."""
+    return -(-address(room) // WIDEST) * WIDEST
+
+
+def in_rows(
+    kernel: str, inputs: Sequence[Signature], arguments: Sequence[ArrayLike], dtype: str
+) -> tuple[tuple[int, ...], list[int], list[Array]]:
+    """Return the batch shape, a pointer and a stride for each argument, and what they point into.
+
+    Args:
+        kernel: its name.
+        inputs: names and shapes of the arguments.
+        arguments: as given.
+        dtype: the kernel's.
+    """
+    arrays = [_taken(kernel, a, s, dtype) for a, s in zip(arguments, inputs, strict=True)]
+    batches = [a.shape[: a.ndim - len(s.shape)] for a, s in zip(arrays, inputs, strict=True)]
+    batch = batches[0] if batches else ()
+    if any(own != batch for own in batches):
+        batch = common_batch(inputs, batches)
+    call: list[int] = []
+    kept: list[Array] = []
+    for a, own, s in zip(arrays, batches, inputs, strict=True):
+        if own == batch:
+            rows, stride = np.ascontiguousarray(a), s.size
+        elif math.prod(own) == 1:
+            rows, stride = np.ascontiguousarray(a), 0  # one for all states
+        else:
+            rows, stride = np.ascontiguousarray(np.broadcast_to(a, batch + s.shape)), s.size
+        kept.append(rows)
+        call += [address(rows), stride]
+    return batch, call, kept
+
+
+def _taken(kernel: str, argument: ArrayLike, signature: Signature, dtype: str) -> Array:
+    a = argument if is_array(argument) else np.asarray(argument)
+    if a.dtype != dtype and not np.can_cast(a.dtype, dtype, "safe"):
+        raise ShapeError(wrong_dtype(f"{signature.name} of kernel {kernel}", a.dtype, dtype))
+    batch_of(kernel, signature, a.shape)
+    fits = a.dtype == dtype and a.flags.aligned
+    return a if fits else np.require(a, dtype, "A")
+
+
+def results_for(out: Any, shapes: Sequence[tuple[int, ...]], dtype: str) -> list[Array]:
+    """Return arrays for the results: those given as `out`, if they fit, or new ones."""
+    if out is None:
+        return [np.empty(shape, dtype) for shape in shapes]
+    given: list[Any] = list(out) if len(shapes) > 1 else [out]
+    if len(given) != len(shapes):
+        raise ShapeError(f"out must be {len(shapes)} arrays, not {len(given)}")
+    for r, shape in zip(given, shapes, strict=True):
+        fits = (
+            is_array(r)
+            and r.shape == shape
+            and r.dtype == dtype
+            and r.flags.c_contiguous
+            and r.flags.aligned
+            and r.flags.writeable
+        )
+        if not fits:
+            raise ShapeError(f"out must be a contiguous, writeable {dtype} array of shape {shape}")
+    return given
+
+
 @functools.cache
-def _pool(count: int) -> ThreadPoolExecutor:
+def pool(count: int) -> ThreadPoolExecutor:
+    """Return so many threads, the same each time."""
     return ThreadPoolExecutor(count, thread_name_prefix="remora")
 
 
 if hasattr(os, "register_at_fork"):  # a forked process has the pool but not its threads
-    os.register_at_fork(after_in_child=_pool.cache_clear)
+    os.register_at_fork(after_in_child=pool.cache_clear)
 
 
 @functools.cache
@@ -293,13 +321,16 @@ def digest(*parts: object) -> str:
     return hashlib.sha256(repr((_versions(), *parts)).encode()).hexdigest()
 
 
-def _packed(image: bytes, outputs: Sequence[Signature], scratch: int) -> bytes:
-    head = json.dumps([scratch, *([s.name, s.shape] for s in outputs)]).encode()
+def packed(image: bytes, scratch: int, *arrays: Sequence[Signature]) -> bytes:
+    """Return a cache entry: machine code, the memory it needs, and names and shapes of arrays."""
+    named = [[[s.name, s.shape] for s in signatures] for signatures in arrays]
+    head = json.dumps([scratch, *named]).encode()
     return len(head).to_bytes(4, "little") + head + image
 
 
-def _unpacked(data: bytes) -> tuple[bytes, tuple[Signature, ...], int]:
+def unpacked(data: bytes) -> tuple[bytes, int, list[tuple[Signature, ...]]]:
+    """Return what `packed` put together."""
     size = int.from_bytes(data[:4], "little")
-    scratch, *outputs = json.loads(data[4 : 4 + size])
-    signatures = tuple(Signature(name, tuple(shape)) for name, shape in outputs)
-    return data[4 + size :], signatures, scratch
+    scratch, *named = json.loads(data[4 : 4 + size])
+    arrays = [tuple(Signature(n, tuple(shape)) for n, shape in signatures) for signatures in named]
+    return data[4 + size :], scratch, arrays

@@ -59,24 +59,17 @@ def lower(graph: Graph, name: str, dtype: str, lanes: int) -> str:
     ]
     parameters = ", ".join(f"ptr noalias %{a}, i64 %s_{a}" for a in arrays)
     w = Writer()
-    for k in range(lanes):
-        row = w.emit(f"add i64 %b, {k}")
-        over = w.emit(f"icmp slt i64 {row}, %last")
-        w.put(f"%row{k} = select i1 {over}, i64 {row}, i64 %last")
+    rows_of(w, lanes)
     values: dict[int, str] = {}
-    used = _used_inputs(graph)
+    used = used_inputs(graph)
     for k, signature in enumerate(graph.inputs):
         if used[k]:
-            columns = _load(w, f"a{k}", signature.size, scalar, lanes)
+            columns = load(w, f"a{k}", signature.size, scalar, lanes)
             for j, column in enumerate(columns):
                 values[graph.input(k, j)] = column
-    for i, (op, a) in enumerate(graph.nodes):
-        if op == "const":
-            values[i] = constant(a[0], dtype, lanes)
-        elif op != "input":
-            values[i] = operation(w, op, [values[k] for k in a], dtype, lanes)
+    operations(w, graph, values, dtype, lanes)
     for k, result in enumerate(graph.results):
-        _store(w, f"o{k}", [values[i] for i in result], scalar, lanes)
+        store(w, f"o{k}", [values[i] for i in result], scalar, lanes)
     body = "\n".join(w.lines)
     return f"""
 define void @{name}({parameters}, i64 %n) {{
@@ -96,7 +89,8 @@ done:
 """
 
 
-def _used_inputs(graph: Graph) -> list[bool]:
+def used_inputs(graph: Graph) -> list[bool]:
+    """Return for each input whether a node is a number of it."""
     used = [False] * len(graph.inputs)
     for op, a in graph.nodes:
         if op == "input":
@@ -117,6 +111,15 @@ def constant(value: float, dtype: str, lanes: int) -> str:
     if lanes == 1:
         return text
     return "<" + ", ".join([f"{SCALARS[dtype]} {text}"] * lanes) + ">"
+
+
+def operations(w: Writer, graph: Graph, values: dict[int, str], dtype: str, lanes: int) -> None:
+    """Write all operations of a graph; `values` has the names of its inputs and gets the rest."""
+    for i, (op, a) in enumerate(graph.nodes):
+        if op == "const":
+            values[i] = constant(a[0], dtype, lanes)
+        elif op != "input":
+            values[i] = operation(w, op, [values[k] for k in a], dtype, lanes)
 
 
 def operation(w: Writer, op: str, a: Sequence[str], dtype: str, lanes: int) -> str:
@@ -185,6 +188,14 @@ def declared(graph: Graph, dtype: str, lanes: int) -> list[str]:
 # Memory: rows of states to columns of lanes and back ------------------------------------------
 
 
+def rows_of(w: Writer, lanes: int) -> None:
+    """Write which state each lane takes, from `%b` on: those left over repeat the last."""
+    for k in range(lanes):
+        row = w.emit(f"add i64 %b, {k}")
+        inside = w.emit(f"icmp slt i64 {row}, %last")
+        w.put(f"%row{k} = select i1 {inside}, i64 {row}, i64 %last")
+
+
 def _row_pointers(w: Writer, array: str, scalar: str, lanes: int) -> list[str]:
     pointers: list[str] = []
     for k in range(lanes):
@@ -193,7 +204,7 @@ def _row_pointers(w: Writer, array: str, scalar: str, lanes: int) -> list[str]:
     return pointers
 
 
-def _load(w: Writer, array: str, size: int, scalar: str, lanes: int) -> list[str]:
+def load(w: Writer, array: str, size: int, scalar: str, lanes: int) -> list[str]:
     """Return the numbers of an argument, each a vector over the lanes."""
     rows = _row_pointers(w, array, scalar, lanes)
     t = vector(scalar, lanes)
@@ -219,7 +230,7 @@ def _load(w: Writer, array: str, size: int, scalar: str, lanes: int) -> list[str
     return [columns[j] for j in range(size)]
 
 
-def _store(w: Writer, array: str, columns: Sequence[str], scalar: str, lanes: int) -> None:
+def store(w: Writer, array: str, columns: Sequence[str], scalar: str, lanes: int) -> None:
     """Write vectors over the lanes as rows of states."""
     rows = _row_pointers(w, array, scalar, lanes)
     t, size = vector(scalar, lanes), len(columns)

@@ -16,13 +16,14 @@ LLVM's NVPTX back end writes the text; the machine code is made of it by the dri
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from remora.compile.cpu import llvm
 from remora.compile.graph import ELEMENTARY, Graph
 from remora.compile.lower import SCALARS, SUFFIX, Writer, constant, declared, operation
-from remora.compile.schedule import Memory, Part, accesses, cost, parts, positive
+from remora.compile.schedule import Memory, Part, accesses, cost, parts, positive, slots_of
 from remora.errors import RemoraError
 
 LAYOUTS = ("rows", "columns")
@@ -78,7 +79,7 @@ def write_ptx(graph: Graph, name: str, dtype: str, layouts: Sequence[str]) -> Pt
     if waist:
         arrays, layout["w"] = [*inputs, "w", *outputs], "columns"
     entries = [name] if len(pieces) == 1 else [f"{name}_{k + 1}" for k in range(len(pieces))]
-    needed = declared_always(dtype, _REGISTERS.values())
+    needed = declared_always(dtype, REGISTERS.values())
     text = ""
     for entry, piece in zip(entries, pieces, strict=True):
         text += _entry(piece, entry, dtype, {a: layout[a] for a in arrays})
@@ -104,6 +105,12 @@ def _pieces(graph: Graph, memory: Memory) -> tuple[list[Piece], int]:
     return [Piece(graph, part, inputs, outputs) for part in direct], 0
 
 
+def entry_name(name: str) -> str:
+    """Return a kernel's name as PTX allows it."""
+    entry = re.sub(r"[^A-Za-z0-9_]", "_", name)
+    return entry if entry[:1].isalpha() else f"kernel_{entry}"
+
+
 def assembled(ir: str) -> str:
     """Return LLVM IR as PTX."""
     llvm.initialize_all_targets()
@@ -118,16 +125,17 @@ def assembled(ir: str) -> str:
     return machine.emit_assembly(module)
 
 
-_REGISTERS = {"tid": "tid.x", "ctaid": "ctaid.x", "ntid": "ntid.x"}
+#: Special registers that say which state a thread has.
+REGISTERS = {"tid": "tid.x", "ctaid": "ctaid.x", "ntid": "ntid.x"}
 
 
 def _entry(piece: Piece, name: str, dtype: str, layout: dict[str, str]) -> str:
     """Return the LLVM IR of one entry."""
-    lines = _Lines(piece, dtype, layout)
+    lines = Lines(piece, dtype, layout)
     lines.write()
     arrays = ", ".join(f"ptr addrspace(1) %{a}, i64 %s_{a}" for a in layout)
-    slots = 1 + max((step.slot for step in piece.part.steps), default=-1)
-    start = [special(own, register) for own, register in _REGISTERS.items()]
+    slots = slots_of(piece.part)
+    start = [special(own, register) for own, register in REGISTERS.items()]
     if slots:
         start.append(f"  %generic = alloca [{slots} x {SCALARS[dtype]}]")
         start.append("  %slots = addrspacecast ptr %generic to ptr addrspace(5)")
@@ -190,11 +198,18 @@ def quotient(w: Writer, x: str, d: str, dtype: str) -> str:
     return r if x == one else operation(w, "mul", [x, r], dtype, 1)
 
 
-class _Lines:
-    """The IR of one thread."""
+class Lines:
+    """The IR of one thread.
 
-    def __init__(self, piece: Piece, dtype: str, layout: dict[str, str]) -> None:
-        self.w = Writer()
+    Attributes:
+        w: where it is written.
+    """
+
+    def __init__(
+        self, piece: Piece, dtype: str, layout: dict[str, str], w: Writer | None = None
+    ) -> None:
+        """Begin, after what `w` holds already."""
+        self.w = Writer() if w is None else w
         self._piece, self._graph, self._dtype, self._layout = piece, piece.graph, dtype, layout
         self._type = SCALARS[dtype]
         self._value: dict[int, str] = {}

@@ -85,16 +85,44 @@ def parts(graph: Graph, memory: Memory) -> list[Part]:
     return min([whole], split, key=lambda chosen: cost(chosen, memory))
 
 
+def ahead(graph: Graph, first: Sequence[int], memory: Memory) -> Part:
+    """Return one part for all outputs, of which some are made before the rest.
+
+    Inputs are fetched where they are needed, as often as that is cheaper than to keep them.
+
+    Args:
+        graph: the graph.
+        first: numbers of the outputs that come first.
+        memory: what a thread has.
+    """
+    everything = list(_by_columns(graph))
+    early = needed_for(graph, [graph.results[k][j] for k, j in everything if k in first])
+    done = set(early)
+    orders = _orders(graph, [graph.results[k][j] for k, j in everything])
+    orders = [[*early, *(i for i in order if i not in done)] for order in orders]
+    for registers in (int(memory.registers * _SLACK), memory.registers):
+        steps = (allocated(graph, order, registers) for order in orders)
+        part = Part(everything, min(steps, key=len))
+        if not accesses(part):
+            break
+    return part
+
+
 def accesses(part: Part) -> int:
     """Return how often a value is put away or fetched back."""
     return sum(step.slot >= 0 for step in part.steps)
+
+
+def slots_of(part: Part) -> int:
+    """Return how many values are put away at once."""
+    return 1 + max((step.slot for step in part.steps), default=-1)
 
 
 def cost(chosen: Sequence[Part], memory: Memory) -> float:
     """Return the time of some parts in operations; what does not fit into caches is dearer."""
     total = 0.0
     for part in chosen:
-        size = memory.item * (1 + max((step.slot for step in part.steps), default=-1))
+        size = memory.item * slots_of(part)
         each = memory.access * math.sqrt(max(1.0, size / 1024))
         total += sum(step.what == "do" for step in part.steps) + each * accesses(part)
     return total
@@ -132,9 +160,7 @@ def _part(graph: Graph, results: list[tuple[int, int]], memory: Memory) -> Part:
 
     All inputs are fetched first where everything fits: then their loads are under way together.
     """
-    wanted = [graph.results[k][j] for k, j in results]
-    asked = [needed_for(graph, wanted), _as_wanted(graph, wanted), _as_wanted(graph, wanted[::-1])]
-    orders = [*asked, *(from_the_end(graph, each) for each in asked)]
+    orders = _orders(graph, [graph.results[k][j] for k, j in results])
     orders.sort(key=lambda order: most_alive(graph, order))
     if most_alive(graph, orders[0]) <= memory.registers * _SLACK:
         plain = [Step("do", i) for i in orders[0] if graph.nodes[i][0] != "neg"]
@@ -225,6 +251,12 @@ def positive(graph: Graph, i: int) -> int:
 
 
 # Orders ------------------------------------------------------------------------------------------
+
+
+def _orders(graph: Graph, wanted: Sequence[int]) -> list[list[int]]:
+    """Return a few orders of what some nodes depend on."""
+    asked = [needed_for(graph, wanted), _as_wanted(graph, wanted), _as_wanted(graph, wanted[::-1])]
+    return [*asked, *(from_the_end(graph, each) for each in asked)]
 
 
 def needed_for(graph: Graph, wanted: Sequence[int]) -> list[int]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, TypeGuard
 
@@ -36,12 +38,15 @@ def trace(
         names: of the outputs; `out`, or `out0`, `out1`, ... by default.
     """
     symbols, arrays = symbols_of(inputs)
-    with noting_waypoints() as waypoints:
+    with noting_waypoints() as waypoints, warnings.catch_warnings():
+        # NumPy's functions on a single symbol give a symbol, which is what we want
+        warnings.filterwarnings("ignore", "\\s*casadi: a numpy function", FutureWarning)
         returned: Any = function(*arrays)
     results = _arrays(returned)
     if names is None:
         names = ["out"] if len(results) == 1 else [f"out{i}" for i in range(len(results))]
-    columns = [casadi.vertcat(*_elements(r)) for r in (*results, *waypoints)]
+    # dense: of a sparse column the tape numbers what is not zero only
+    columns = [casadi.densify(casadi.vertcat(*_elements(r))) for r in (*results, *waypoints)]
     tape = casadi.Function("f", symbols, casadi.cse(columns), {"allow_free": False})
     outputs = tuple(Signature(n, r.shape) for n, r in zip(names, results, strict=True))
     return _from_tape(tape, tuple(inputs), outputs)
@@ -78,7 +83,8 @@ def _is_symbol(x: object) -> bool:
 
 
 def _elements(array: Array) -> list[Any]:
-    return [e if _is_symbol(e) else casadi.SX(float(e)) for e in array.reshape(-1).tolist()]
+    elements = [e.item() if is_array(e) else e for e in array.reshape(-1).tolist()]
+    return [e if _is_symbol(e) else casadi.SX(float(e)) for e in elements]
 
 
 def _from_tape(tape: Any, inputs: tuple[Signature, ...], outputs: tuple[Signature, ...]) -> Graph:
@@ -91,7 +97,7 @@ def _from_tape(tape: Any, inputs: tuple[Signature, ...], outputs: tuple[Signatur
         if op == casadi.OP_INPUT:
             place[o[0]] = graph.input(i[0], i[1])
         elif op == casadi.OP_CONST:
-            place[o[0]] = graph.const(tape.instruction_constant(k))
+            place[o[0]] = graph.const(_known(tape.instruction_constant(k)))
         elif op == casadi.OP_OUTPUT and o[0] < len(outputs):
             graph.results[o[0]][o[1]] = _number(graph, place[i[0]])
         elif op == casadi.OP_OUTPUT:
@@ -99,6 +105,16 @@ def _from_tape(tape: Any, inputs: tuple[Signature, ...], outputs: tuple[Signatur
         else:
             place[o[0]] = _operation(graph, op, [place[n] for n in i])
     return graph.rebuilt(_merge_selects)
+
+
+def _known(value: float) -> float:
+    """Return a constant of a function; NaN is what is left of a symbol that was lost."""
+    if math.isnan(value):
+        raise RemoraError(
+            "the function does not keep its symbols: a number in it is NaN whatever the arguments; "
+            "use NumPy's functions or rm.algebra (math.sin or float() of a symbol is NaN)"
+        )
+    return value
 
 
 def _operation(graph: Graph, op: int, a: list[int]) -> int:
@@ -111,6 +127,8 @@ def _operation(graph: Graph, op: int, a: list[int]) -> int:
             return graph.op("mul", a[0], a[0])
         case casadi.OP_TWICE:
             return graph.op("add", a[0], a[0])
+        case casadi.OP_COPYSIGN if a[0] == a[1]:  # see `rounded`
+            return a[0]
         case casadi.OP_INV:
             return graph.op("div", graph.const(1.0), a[0])
         case casadi.OP_IF_ELSE_ZERO:

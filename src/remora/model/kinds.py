@@ -16,14 +16,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from remora.algebra import dual_quaternion, pose, quaternion, vector
+from remora.algebra import dual_quaternion, pose, quaternion, tangent, vector
 from remora.algebra.namespace import Array, concatenate, constant, stack
 from remora.errors import UnknownName
 from remora.model.robot import Joint
 
 
-def _plus(q: Array, dq: Array) -> Array:
-    return q + dq
+def _same(q: Array, dq: Array) -> Array:
+    return dq
 
 
 def _minus(q0: Array, q1: Array) -> Array:
@@ -44,7 +44,7 @@ class Kind:
             on without any motion of its own doing work, SᵀVˢ = 0 [VT18, Table 4].
         rate: (joint, q, v) -> dS/dt `(..., 6, nv)`; None where S is constant.
         neutral: the coordinates of no motion, `(nq,)`.
-        integrate: (q, dq `(..., nv)`) -> q moved by a tangent vector.
+        increment: (q, dq `(..., nv)`) -> what to add to q to move it by a tangent vector.
         difference: (q0, q1) -> the dq that moves q0 to q1.
         random: (generator) -> coordinates, angles in ±π, lengths in ±1 m.
         quaternion: slice of q that holds a unit quaternion, if any.
@@ -52,6 +52,8 @@ class Kind:
         dual: slice of q that is orthogonal to that quaternion, if any.
         drive: (joint, q) -> the screws `(..., 6, nv)` that the joint's drive works on; None: the
             motion screws.
+        log_rate: (dq, v) -> the rate of dq, if q moved by dq has the speeds v.
+        speeds: (dq, rate) -> the speeds of q moved by dq, if dq changes at a rate.
         second_rate: (joint, q, v, v̇) -> d²S/dt² `(..., 6, nv)`; None where S is constant. Only
             where the speeds are the rates of the coordinates may S depend on q.
     """
@@ -65,13 +67,15 @@ class Kind:
     rate: Callable[[Joint, Array, Array], Array] | None
     random: Callable[[np.random.Generator], Array]
     neutral: tuple[float, ...]
-    integrate: Callable[[Array, Array], Array] = _plus
+    increment: Callable[[Array, Array], Array] = _same
     difference: Callable[[Array, Array], Array] = _minus
     quaternion: slice | None = None
     normalize: Callable[[Array], Array] | None = None
     dual: slice | None = None
     drive: Callable[[Joint, Array], Array] | None = None
     second_rate: Callable[[Joint, Array, Array, Array], Array] | None = None
+    log_rate: Callable[[Array, Array], Array] = _same
+    speeds: Callable[[Array, Array], Array] = _same
 
 
 def lookup(name: str) -> Kind:
@@ -287,8 +291,8 @@ def _spherical_reactions(joint: Joint, q: Array) -> Array:
     return np.eye(6)[:, :3]
 
 
-def _spherical_integrate(q: Array, dq: Array) -> Array:
-    return quaternion.mul(q, quaternion.exp(0.5 * dq))
+def _spherical_increment(q: Array, dq: Array) -> Array:
+    return quaternion.mul(q, quaternion.exp_minus_one(0.5 * dq))
 
 
 def _spherical_difference(q0: Array, q1: Array) -> Array:
@@ -303,8 +307,8 @@ def _free_screws(joint: Joint, q: Array) -> Array:
     return np.eye(6)
 
 
-def _free_integrate(q: Array, dq: Array) -> Array:
-    return dual_quaternion.mul(q, dual_quaternion.exp(0.5 * dq))
+def _free_increment(q: Array, dq: Array) -> Array:
+    return dual_quaternion.mul(q, dual_quaternion.exp_minus_one(0.5 * dq))
 
 
 def _free_difference(q0: Array, q1: Array) -> Array:
@@ -358,12 +362,12 @@ JOINTS: dict[str, Kind] = {
     ),
     "spherical": Kind(
         4, 3, 0, _spherical_pose, _spherical_screws, _spherical_reactions, None,
-        _random_quaternion, _ONE, _spherical_integrate, _spherical_difference, slice(0, 4),
-        quaternion.normalize,
+        _random_quaternion, _ONE, _spherical_increment, _spherical_difference, slice(0, 4),
+        quaternion.normalize, log_rate=tangent.rotation_rate, speeds=tangent.angular_velocity,
     ),
     "free": Kind(
         8, 6, 0, _free_pose, _free_screws, _no_wrenches, None, _random_pose,
-        (*_ONE, 0.0, 0.0, 0.0, 0.0), _free_integrate, _free_difference, slice(0, 4),
-        dual_quaternion.normalize, slice(4, 8),
+        (*_ONE, 0.0, 0.0, 0.0, 0.0), _free_increment, _free_difference, slice(0, 4),
+        dual_quaternion.normalize, slice(4, 8), log_rate=tangent.screw_rate, speeds=tangent.twist,
     ),
 }  # fmt: skip

@@ -84,9 +84,37 @@ def integrate(robot: Robot, q: ArrayLike, dq: ArrayLike) -> Array:
     A free joint moves along the screw of its twist, a spherical one about its angular velocity;
     all other coordinates add.
     """
+    return configuration(robot, q) + increment(robot, q, dq)
+
+
+def increment(robot: Robot, q: ArrayLike, dq: ArrayLike) -> Array:
+    """Return integrate(robot, q, dq) - q `(..., nq)`, exact to rounding for the smallest dq too.
+
+    Steps are summed up by it without loss: what q cannot hold of a sum is carried to the next.
+    """
     q, dq = configuration(robot, q), velocity(robot, dq, "dq")
     batch = np.broadcast_shapes(q.shape[:-1], dq.shape[:-1])
-    return _gathered(robot, lambda j: kind(j).integrate(q[..., j.q], dq[..., j.v]), *batch)
+    return _gathered(robot, lambda j: kind(j).increment(q[..., j.q], dq[..., j.v]), *batch)
+
+
+def log_rate(robot: Robot, dq: ArrayLike, v: ArrayLike) -> Array:
+    """Return the rate of dq `(..., nv)` at which integrate(robot, q, dq) has the velocity v.
+
+    Where coordinates add, the rate is v; see `remora.algebra.tangent` for quaternions.
+    """
+    dq, v = velocity(robot, dq, "dq"), velocity(robot, v)
+    batch = np.broadcast_shapes(dq.shape[:-1], v.shape[:-1])
+    return _gathered(robot, lambda j: kind(j).log_rate(dq[..., j.v], v[..., j.v]), *batch)
+
+
+def log_velocity(robot: Robot, dq: ArrayLike, rate: ArrayLike) -> Array:
+    """Return the velocity v `(..., nv)` of integrate(robot, q, dq) while dq changes at a rate.
+
+    The inverse of `log_rate`.
+    """
+    dq, rate = velocity(robot, dq, "dq"), velocity(robot, rate, "rate")
+    batch = np.broadcast_shapes(dq.shape[:-1], rate.shape[:-1])
+    return _gathered(robot, lambda j: kind(j).speeds(dq[..., j.v], rate[..., j.v]), *batch)
 
 
 def difference(robot: Robot, q0: ArrayLike, q1: ArrayLike) -> Array:
