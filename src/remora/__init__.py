@@ -61,7 +61,16 @@ from remora.dynamics.relative import (
     joint_speeds,
     joint_twists,
 )
-from remora.errors import Fault, ModelError, RemoraError, ShapeError, UnknownName, ValueRefused
+from remora.dynamics.stops import stop_forces
+from remora.errors import (
+    Fault,
+    ModelError,
+    RemoraError,
+    ShapeError,
+    SimulationError,
+    UnknownName,
+    ValueRefused,
+)
 from remora.model.build import Builder
 from remora.model.dh import DHLink, from_dh
 from remora.model.kinds import JOINTS
@@ -82,17 +91,33 @@ from remora.model.topology import (
     subtree,
 )
 from remora.model.yaml import dumps, save
+from remora.simulate.batch import Batch, simulate_batch
+from remora.simulate.conservation import Conservation
+from remora.simulate.events import Event
+from remora.simulate.integrators import INTEGRATORS
+from remora.simulate.loads import Controller, Sampled
+from remora.simulate.phases import Phase
+from remora.simulate.profiles import Motion, Profile, Pulse
+from remora.simulate.progress import Status
+from remora.simulate.recording import Recording
+from remora.simulate.run import simulate
+from remora.simulate.storage import open_run
 
 __version__ = "0.1.0"
 
 __all__ = [
     "FORMULATIONS",
+    "INTEGRATORS",
     "JOINTS",
+    "Batch",
     "Body",
     "Builder",
     "CompiledRobot",
+    "Conservation",
+    "Controller",
     "CudaKernel",
     "DHLink",
+    "Event",
     "Fault",
     "ForwardDerivatives",
     "Frame",
@@ -102,9 +127,17 @@ __all__ = [
     "Kernel",
     "Layout",
     "ModelError",
+    "Motion",
+    "Phase",
+    "Profile",
+    "Pulse",
+    "Recording",
     "RemoraError",
     "Robot",
+    "Sampled",
     "ShapeError",
+    "SimulationError",
+    "Status",
     "UnknownName",
     "ValueRefused",
     "accelerations",
@@ -159,6 +192,7 @@ __all__ = [
     "neutral",
     "newton_euler_solution",
     "normalize",
+    "open_run",
     "passive_forces",
     "pinocchio_layout",
     "poses",
@@ -168,7 +202,10 @@ __all__ = [
     "random_state",
     "reaction_wrenches",
     "save",
+    "simulate",
+    "simulate_batch",
     "spart_layout",
+    "stop_forces",
     "subtree",
     "twists",
 ]

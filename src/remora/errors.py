@@ -68,3 +68,20 @@ class ModelError(RemoraError):
         if len(self.faults) > self.SHOWN:
             lines.append(f"  ... and {len(self.faults) - self.SHOWN} more")
         super().__init__("\n".join(lines))
+
+
+class SimulationError(RemoraError):
+    """A run could not go on; what was computed until then is kept.
+
+    Attributes:
+        reason: why.
+        time: the simulated time at which it stopped, s.
+        recording: the run until then (a `Recording`; of a batch a `Batch`), or None.
+    """
+
+    def __init__(self, reason: str, time: float, recording: object = None) -> None:
+        """State the reason and the time."""
+        super().__init__(f"at t = {time:.9g} s: {reason}")
+        self.reason = reason
+        self.time = time
+        self.recording = recording

@@ -1,0 +1,1 @@
+"""Runs: a robot moved through time, and what is kept of it."""

@@ -1,0 +1,213 @@
+"""What a run must keep: momentum, the centre of mass's straight line, energy, unit quaternions.
+
+A simulation without forces from outside keeps its momentum whatever its joints do, and the energy
+always changes by the work that was done. How far a run is from that tells how far to trust it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from remora.algebra import quaternion, vector
+from remora.algebra.namespace import Array
+from remora.errors import RemoraError
+from remora.model.joints import kind
+from remora.model.robot import Robot
+
+#: The columns and quantities of a run that `conservation` looks at, besides `wrenches`.
+NEEDED = (
+    "t", "q", "tau", "passive", "work", "momentum", "com", "kinetic_energy", "potential_energy",
+    "poses", "twists",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Drift:
+    """How far a quantity went from where it must be, at most over all samples.
+
+    Attributes:
+        absolute: the largest distance, in `unit`.
+        scale: what it is compared with, in `unit`; `compared` says what that is.
+        unit: of both.
+        compared: what the scale is.
+        broken_by: why the quantity need not be kept in this run, such as `gravity`; empty where
+            it must be.
+    """
+
+    absolute: float
+    scale: float
+    unit: str
+    compared: str
+    broken_by: str = ""
+
+    @property
+    def relative(self) -> float:
+        """The distance by the scale; 0 for no distance at all."""
+        if self.absolute == 0.0:
+            return 0.0
+        return self.absolute / self.scale if self.scale != 0.0 else float("inf")
+
+
+@dataclass(frozen=True)
+class Conservation:
+    """How well a run keeps what it must keep; print it for a table.
+
+    Attributes:
+        linear_momentum: of max |P(t) - P(0)|.
+        angular_momentum: of max |L(t) - L(0)|, about the inertial origin.
+        center_of_mass: of max |c(t) - c(0) - (t - t₀) P(0)/m|.
+        energy: of max |E(t) - E(0) - work done|, with all that gravity does in E.
+        quaternion: max abs(|r|² - 1) over all joints that turn by a quaternion.
+        dual_quaternion: max abs(r·d) over all free joints, m.
+        title: what was looked at.
+    """
+
+    linear_momentum: Drift
+    angular_momentum: Drift
+    center_of_mass: Drift
+    energy: Drift
+    quaternion: float
+    dual_quaternion: float
+    title: str = ""
+
+    def __str__(self) -> str:
+        """Return a table."""
+        lines = [self.title, f"{'':20}{'drift':>16}{'relative':>12}  to"]
+        for name, drift in (
+            ("linear momentum", self.linear_momentum),
+            ("angular momentum", self.angular_momentum),
+            ("centre of mass", self.center_of_mass),
+            ("energy balance", self.energy),
+        ):
+            if drift.broken_by:
+                lines.append(f"{name:20}not conserved: {drift.broken_by}")
+                continue
+            moved = f"{drift.absolute:.2e} {drift.unit:6}"
+            scale = f"{drift.scale:.4g} {drift.unit}, {drift.compared}"
+            lines.append(f"{name:20}{moved:>16}{drift.relative:12.2e}  {scale}")
+        lines.append(f"{'| |r|² - 1 |':20}{self.quaternion:9.2e}")
+        lines.append(f"{'| r·d |':20}{self.dual_quaternion:9.2e} m")
+        return "\n".join(lines)
+
+
+def conservation(robot: Robot, run: Mapping[str, Array]) -> Conservation:
+    """Return how well a run keeps momentum, centre of mass, energy and unit quaternions.
+
+    Args:
+        robot: the robot.
+        run: the columns and quantities of NEEDED by name, `(n, ...)`; `wrenches` where there are
+            external ones.
+
+    Raises:
+        RemoraError: if there is no sample.
+    """
+    t, momentum = run["t"], run["momentum"]
+    if len(t) == 0:
+        raise RemoraError("nothing was recorded: there is nothing to be conserved")
+    broken_by = outside_forces(robot, run)
+    sizes = _body_momenta(robot, run["poses"], run["twists"])
+    linear, angular = (float(np.max(size)) for size in sizes)
+    potential = run["potential_energy"]
+    energy = run["kinetic_energy"] + potential
+    work = np.sum(run["work"], axis=-1)
+    line = run["com"][0] + (t - t[0])[:, None] * (momentum[0, :3] / float(robot.mass))
+    span = float(np.max(run["kinetic_energy"]) + np.max(potential) - np.min(potential))
+    unit, orthogonal = unit_violation(robot, run["q"])
+    peak = "peak sum over the bodies"
+    return Conservation(
+        Drift(_farthest(momentum[:, :3] - momentum[0, :3]), linear, "N s", peak, broken_by),
+        Drift(_farthest(momentum[:, 3:] - momentum[0, 3:]), angular, "N m s", peak, broken_by),
+        Drift(_farthest(run["com"] - line), _size(robot, run), "m", "size", broken_by),
+        Drift(
+            float(np.max(np.abs((energy - energy[0]) - (work - work[0])))),
+            span,
+            "J",
+            "peak kinetic energy" + (" and range of potential" if np.any(robot.gravity) else ""),
+        ),
+        unit,
+        orthogonal,
+        f"conservation of {robot.name!r}: {len(t)} samples, {t[-1] - t[0]:.6g} s",
+    )
+
+
+def outside_forces(robot: Robot, run: Mapping[str, Array]) -> str:
+    """Return what changes the momentum of a run, such as `gravity`; empty if nothing does.
+
+    Args:
+        robot: the robot.
+        run: the columns `tau`, `passive` and, if any, `wrenches`.
+    """
+    base = robot.joints[0]
+    found: list[str] = []
+    if base.kind != "free":
+        found.append(f"the base is held by a {base.kind} joint")
+    elif np.any(run["tau"][:, base.v]) or np.any(run["passive"][:, base.v]):
+        found.append("forces on the base")
+    if np.any(robot.gravity):
+        found.append("gravity")
+    if "wrenches" in run and np.any(run["wrenches"]):
+        found.append("external wrenches")
+    return ", ".join(found)
+
+
+def unit_violation(robot: Robot, q: Array) -> tuple[float, float]:
+    """Return max abs(|r|² - 1) and max abs(r·d) over all samples and joints.
+
+    Args:
+        robot: the robot.
+        q: configurations, `(n, nq)`.
+    """
+    unit = orthogonal = 0.0
+    for joint in robot.joints:
+        row, own = kind(joint), q[:, joint.q]
+        if row.quaternion is None:
+            continue
+        r = own[:, row.quaternion]
+        unit = max(unit, float(np.max(np.abs(np.sum(r * r, axis=-1) - 1.0))))
+        if row.dual is not None:
+            product = np.sum(r * own[:, row.dual], axis=-1)
+            orthogonal = max(orthogonal, float(np.max(np.abs(product))))
+    return unit, orthogonal
+
+
+def _farthest(x: Array) -> float:
+    """Return the largest length of vectors `(n, 3)`."""
+    return float(np.sqrt(np.max(np.sum(x * x, axis=-1))))
+
+
+def _body_momenta(robot: Robot, poses: Array, twists: Array) -> tuple[Array, Array]:
+    """Return Σ |P_i| and Σ |L_i| about the inertial origin, each `(n,)`.
+
+    In body axes, where lengths are the same: P = m (v + ω × c), L = I ω + (p + c) × P, with the
+    body's position p = 2 r* d.
+    """
+    linear = angular = np.zeros(len(poses))
+    for i, body in enumerate(robot.bodies):
+        x, xi = poses[:, i], twists[:, i]
+        omega, c = xi[:, :3], body.com
+        P = body.mass * (xi[:, 3:] + vector.cross(omega, c))
+        p = 2.0 * quaternion.vec(quaternion.mul(quaternion.conjugate(x[:, :4]), x[:, 4:]))
+        L = omega @ body.inertia.T + vector.cross(p + c, P)
+        linear = linear + np.sqrt(np.sum(P * P, axis=-1))
+        angular = angular + np.sqrt(np.sum(L * L, axis=-1))
+    return linear, angular
+
+
+def _size(robot: Robot, run: Mapping[str, Array]) -> float:
+    """Return how far the bodies' centres of mass are from that of all at the start, at most, m.
+
+    Of a single body, its radius of gyration.
+    """
+    places = [
+        2.0 * quaternion.vec(quaternion.mul(x[4:], quaternion.conjugate(x[:4])))
+        + quaternion.rotate(x[:4], body.com)
+        for x, body in zip(run["poses"][0], robot.bodies, strict=True)
+    ]
+    size = _farthest(np.array(places) - run["com"][0])
+    if len(robot.bodies) > 1 and size > 0.0:
+        return size
+    body = robot.bodies[0]
+    return float(np.sqrt(np.trace(body.inertia) / (2.0 * float(body.mass))))

@@ -1,0 +1,186 @@
+"""Values over time: what acts (profiles, pulses), and how a joint is to move (motions).
+
+Each knows at which times it is not smooth. Integrators never step across those.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from remora.algebra.namespace import Array, ArrayLike, asarray, casadi
+from remora.compile.graph import Signature
+from remora.compile.kernel import Kernel
+from remora.compile.trace import is_tuple
+from remora.errors import RemoraError, ShapeError, UnknownName, ValueRefused
+
+KINDS = ("linear", "hold", "cubic")
+
+
+@dataclass(frozen=True, eq=False)
+class Profile:
+    """Values between given times, nothing before the first and after the last.
+
+    Attributes:
+        times: ascending, `(n,)`, s.
+        values: `(n,)` or `(n, k)`.
+        kind: between the times `linear`; `hold` keeps each value until the next time; `cubic` is a
+            smooth curve through all values, its slopes from the neighbours.
+    """
+
+    times: Array
+    values: Array
+    kind: Literal["linear", "hold", "cubic"] = "linear"
+
+    def __init__(
+        self,
+        times: ArrayLike,
+        values: ArrayLike,
+        kind: Literal["linear", "hold", "cubic"] = "linear",
+    ) -> None:
+        """Check and keep."""
+        if kind not in KINDS:
+            raise UnknownName("kind of profile", kind, KINDS)
+        t, x = np.array(times, dtype=float), np.array(values, dtype=float)
+        if t.ndim != 1 or t.size < 2 or x.ndim not in (1, 2) or len(x) != t.size:
+            raise ShapeError(
+                f"a profile needs n >= 2 times (n,) and as many values (n,) or (n, k), not "
+                f"{t.shape} and {x.shape}"
+            )
+        if not (np.all(np.isfinite(t)) and np.all(np.isfinite(x))):
+            raise ValueRefused("times and values of a profile must be finite")
+        if np.any(np.diff(t) <= 0.0):
+            k = int(np.argmax(np.diff(t) <= 0.0))
+            raise ValueRefused(f"times of a profile must ascend: {t[k]:g} s, then {t[k + 1]:g} s")
+        object.__setattr__(self, "times", t)
+        object.__setattr__(self, "values", x)
+        object.__setattr__(self, "kind", kind)
+
+    @property
+    def breaks(self) -> tuple[float, ...]:
+        """Times at which it is not smooth."""
+        return tuple(self.times.tolist())
+
+    def __call__(self, t: float) -> Array:
+        """Return the value at a time, `()` or `(k,)`."""
+        times, x = self.times, self.values
+        if t < times[0] or t > times[-1]:
+            return np.zeros(x.shape[1:])
+        k = min(int(np.searchsorted(times, t, side="right")) - 1, times.size - 2)
+        if self.kind == "hold":
+            return x[k + 1] if t == times[-1] else x[k]
+        h = times[k + 1] - times[k]
+        s = (t - times[k]) / h
+        if self.kind == "linear":
+            return x[k] + s * (x[k + 1] - x[k])
+        slope = np.gradient(x, times, axis=0)
+        a, b = h * slope[k], h * slope[k + 1]
+        step = x[k + 1] - x[k]
+        return x[k] + s * (a + s * ((3.0 * step - 2.0 * a - b) + s * (a + b - 2.0 * step)))
+
+
+@dataclass(frozen=True, eq=False)
+class Pulse:
+    """A value that acts between two times, and nothing outside.
+
+    Attributes:
+        start: s.
+        stop: s.
+        value: a number, an array, or a function of the time.
+    """
+
+    start: float
+    stop: float
+    value: Any
+
+    def __post_init__(self) -> None:
+        """Check."""
+        if not (math.isfinite(self.start) and math.isfinite(self.stop) and self.start < self.stop):
+            raise ValueRefused(f"a pulse needs start < stop, not {self.start} and {self.stop}")
+
+    @property
+    def breaks(self) -> tuple[float, ...]:
+        """Times at which it is not smooth."""
+        return (self.start, self.stop)
+
+    def __call__(self, t: float) -> Array:
+        """Return the value at a time."""
+        value = np.asarray(self.value(t) if callable(self.value) else self.value, dtype=float)
+        return value if self.start < t < self.stop else np.zeros(value.shape)
+
+
+class Motion:
+    """How a joint is to move: q, v and v̇ as functions of the time.
+
+    Attributes:
+        breaks: times at which the acceleration is not smooth, s.
+    """
+
+    def __init__(self, function: Callable[[Any], Any], breaks: Sequence[float] = ()) -> None:
+        """Keep, or differentiate.
+
+        Args:
+            function: t -> (q, v, v̇), each a number or `(n,)`; or t -> q alone, written with NumPy
+                or `rm.algebra`, whose rates are then found by differentiation.
+            breaks: times at which it is not smooth, s.
+        """
+        self.breaks = tuple(float(t) for t in breaks)
+        self._at = _with_rates(function)
+
+    @classmethod
+    def between(cls, start: float, stop: float, q0: ArrayLike, q1: ArrayLike) -> Motion:
+        """Return the motion from rest at q0 to rest at q1: the quintic without a jerk at its ends.
+
+        Args:
+            start: s; before it the joint rests at q0.
+            stop: s; after it the joint rests at q1.
+            q0: rad or m.
+            q1: rad or m.
+        """
+        if not (math.isfinite(start) and math.isfinite(stop) and start < stop):
+            raise ValueRefused(f"a motion needs start < stop, not {start} and {stop}")
+        first, length = np.atleast_1d(np.asarray(q0, float)), stop - start
+        way = np.atleast_1d(np.asarray(q1, float)) - first
+
+        def quintic(t: float) -> tuple[Array, Array, Array]:
+            s = min(max((t - start) / length, 0.0), 1.0)
+            place = s**3 * (10.0 - 15.0 * s + 6.0 * s * s)
+            speed = 30.0 * s * s * (1.0 - s) ** 2 / length
+            rate = 60.0 * s * (1.0 - s) * (1.0 - 2.0 * s) / length**2
+            return first + place * way, speed * way, rate * way
+
+        return cls(quintic, (start, stop))
+
+    def __call__(self, t: float) -> tuple[Array, Array, Array]:
+        """Return q, v and v̇ at a time, each `(n,)`."""
+        q, v, a = self._at(t)
+        return tuple(np.atleast_1d(np.asarray(x, dtype=float)) for x in (q, v, a))  # pyright: ignore[reportReturnType]
+
+
+def _with_rates(function: Callable[[Any], Any]) -> Callable[[float], Any]:
+    """Return t -> (q, v, v̇), by differentiation where the function gives q alone."""
+    tried = function(0.0)
+    if is_tuple(tried):
+        if len(tried) != 3:
+            raise RemoraError(f"a motion gives q, or (q, v, vdot), not {len(tried)} things")
+        return function
+
+    def rates(t: Array) -> Array:
+        q = np.atleast_1d(asarray(function(t)))
+        column, symbol = casadi.SX(casadi.vertcat(*q.tolist())), t.item()
+        v = casadi.jacobian(column, symbol)
+        a = casadi.jacobian(v, symbol)
+        return np.stack([q, *(np.atleast_1d(asarray(x)) for x in (v, a))])
+
+    try:
+        kernel = Kernel(rates, [Signature("t", ())], "motion")
+    except (TypeError, NotImplementedError, AttributeError) as error:
+        raise RemoraError(
+            "the motion cannot be differentiated: write it with NumPy's functions, or let it give "
+            f"(q, v, vdot) ({error})"
+        ) from None
+    return lambda t: kernel(np.asarray(t))
