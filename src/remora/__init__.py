@@ -99,9 +99,9 @@ from remora.simulate.loads import Controller, Sampled
 from remora.simulate.phases import Phase
 from remora.simulate.profiles import Motion, Profile, Pulse
 from remora.simulate.progress import Status
+from remora.simulate.reading import open_run
 from remora.simulate.recording import Recording
 from remora.simulate.run import simulate
-from remora.simulate.storage import open_run
 
 __version__ = "0.1.0"
 

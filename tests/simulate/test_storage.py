@@ -17,8 +17,9 @@ import zarr
 import remora as rm
 from remora.simulate import storage
 from remora.simulate.quantities import QUANTITIES, STORED
+from remora.simulate.reading import open_run
 from remora.simulate.recording import Recording
-from remora.simulate.storage import Recorder, open_run
+from remora.simulate.storage import Recorder
 from trees import Case
 
 ROWS = 2000

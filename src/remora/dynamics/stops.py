@@ -7,7 +7,7 @@ import numpy as np
 from remora.algebra.namespace import Array, ArrayLike, asarray, is_symbolic, less, select
 from remora.dynamics.motion import batch_shape, gather
 from remora.errors import ValueRefused
-from remora.model.joints import coordinates, in_coordinates, speeds
+from remora.model.joints import coordinates, in_coordinates, kind, speeds
 from remora.model.robot import Robot
 from remora.model.state import configuration, velocity
 
@@ -34,20 +34,22 @@ def stop_forces(
             raise ValueRefused(f"{name} of stops must not be negative: {value}")
     parts: list[Array] = []
     for joint in robot.joints:
-        nv = joint.v.stop - joint.v.start
         if not in_coordinates(joint):
-            parts.append(np.zeros(nv))
+            parts.append(np.zeros(kind(joint).nv))
             continue
         own, rate = coordinates(joint, q), speeds(joint, v)
-        force: Array = np.zeros(nv)
-        for limit, sign in ((joint.limits.upper, 1.0), (joint.limits.lower, -1.0)):
-            finite = np.isfinite(limit)
-            over = sign * (own - np.where(finite, limit, 0.0))
-            push = k * over * _positive(1.0 + d * sign * rate)
-            touching = select(less(0.0, over), 1.0, 0.0) * np.where(finite, 1.0, 0.0)
-            force = force - sign * touching * push
+        force = _push(own, rate, joint.limits.upper, k, d)
+        force = force - _push(-own, -rate, -joint.limits.lower, k, d)
         parts.append(force if joint.mimic is None else joint.mimic.ratio * force)
     return gather(robot, parts, batch_shape(q, v))
+
+
+def _push(own: Array, rate: Array, limit: Array, k: Array, d: Array) -> Array:
+    """Return the force of a stop at an upper limit, where there is one."""
+    finite = np.isfinite(limit)
+    over = own - np.where(finite, limit, 0.0)
+    touching = select(less(0.0, over), 1.0, 0.0) * np.where(finite, 1.0, 0.0)
+    return -touching * k * over * _positive(1.0 + d * rate)
 
 
 def _positive(x: Array) -> Array:

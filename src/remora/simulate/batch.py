@@ -12,15 +12,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from remora.algebra.namespace import Array, ArrayLike, is_array
-from remora.compile.graph import Signature
+from remora.compile.arguments import DTYPES
 from remora.compile.march_cpu import MarchKernel
 from remora.compile.march_ptx import CudaMarch
 from remora.dynamics.compiled import TARGETS, compile_function
 from remora.dynamics.parameters import parameter
-from remora.errors import RemoraError, ShapeError, SimulationError, UnknownName, ValueRefused
+from remora.errors import RemoraError, SimulationError, UnknownName, ValueRefused
 from remora.model.robot import Robot
-from remora.model.state import configuration, velocity
-from remora.simulate.marching import Forces, Law, gathered, law, march
+from remora.simulate.given import Given, given
+from remora.simulate.marching import Forces, march
 from remora.simulate.progress import batch_bar
 from remora.simulate.run import model_of, sample_times
 from remora.simulate.tableaus import RK4
@@ -162,137 +162,31 @@ def simulate_batch(
     if not (math.isfinite(duration) and duration >= 0.0):
         raise ValueRefused(f"duration must be a number of seconds, not {duration}")
     model = model_of(robot, formulation, slip_speed, stops, saturate=False)
-    given = _Given(robot, q, v, torque, wrenches, inputs or {}, parameters or {}, target)
+    if dtype not in DTYPES:
+        raise UnknownName("dtype", dtype, DTYPES)
+    own = given(
+        robot, q, v, torque, wrenches, inputs or {}, parameters or {},
+        None if target == "cuda" else dtype,
+    )  # fmt: skip
     end = start + duration
     times = np.array([start, end]) if sample is None else sample_times(sample, start, end)
     assert times is not None
     if times[-1] < end:
         times = np.append(times, end)
     table = _timetable(times, step, breaks)
-    forces = Forces(given.torque, given.wrenches, given.signatures)
+    forces = Forces(own.torque, own.wrenches, own.inputs)
     made = march(
-        robot, RK4, forces, given.parameters, model.formulation, model.passive,
+        robot, RK4, forces, tuple(own.parameters), model.formulation, model.passive,
         NUDGE if breaks else 0.0,
     )  # fmt: skip
     name = f"simulate_{robot.name}"
     if target == "cuda":
-        results = CudaMarch(made, name, dtype)(*given.arrays, **table.passed)
+        results = CudaMarch(made, name, dtype)(*own.arrays, **table.passed)
         status = "complete"
     else:
         kernel = MarchKernel(made, name, dtype)
-        results, status = _in_blocks(kernel, given, table, threads, progress)
-    return _finished(robot, times, results, given.own, table, failures, status)
-
-
-# What is given ------------------------------------------------------------------------------------
-
-
-class _Given:
-    """Arguments of all runs, checked and named.
-
-    Attributes:
-        arrays: q, v, inputs, parameters: what the march takes.
-        torque: its law.
-        wrenches: their law, or None.
-        signatures: names and shapes of the inputs of the laws.
-        parameters: names of the robot's numbers that differ.
-        own: their values.
-        batch: shape of the runs.
-    """
-
-    def __init__(
-        self,
-        robot: Robot,
-        q: ArrayLike,
-        v: ArrayLike,
-        torque: Any,
-        wrenches: Any,
-        inputs: Mapping[str, ArrayLike],
-        parameters: Mapping[str, ArrayLike],
-        target: str,
-    ) -> None:
-        on_host = target == "cpu"
-        q = configuration(robot, q) if on_host else q
-        v = velocity(robot, v) if on_host else v
-        known = {name: parameter(robot, name)[0] for name in parameters}
-        convert: Callable[[Any], Any] = np.asarray if on_host else lambda x: x
-        values: dict[str, Any] = {n: convert(x) for n, x in parameters.items()}
-        batches = [q.shape[:-1], v.shape[:-1]]
-        batches += [
-            x.shape[: x.ndim - len(known[name].shape)] for name, x in values.items()
-        ]  # fmt: skip
-        extra: dict[str, Any] = {n: convert(x) for n, x in inputs.items()}
-        try:
-            batch = np.broadcast_shapes(*batches)
-        except ValueError:
-            raise ShapeError(f"the runs' batch shapes do not broadcast: {batches}") from None
-        if batch == () and extra:
-            batch = tuple(next(iter(extra.values())).shape[:1])
-        laws: dict[str, Law | None] = {"wrenches": None}
-        for what, load, shape in (
-            ("torque", torque, (robot.nv,)), ("wrenches", wrenches, (len(robot.bodies), 6)),
-        ):  # fmt: skip
-            if what == "wrenches" and load is None:
-                continue
-            laws[what], array = self._law(robot, what, load, shape, batch, convert)
-            if array is not None:
-                extra[what] = array
-                batch = np.broadcast_shapes(batch, array.shape[: array.ndim - len(shape)])
-        for name, x in extra.items():
-            if x.shape[: len(batch)] != batch:
-                raise ShapeError(
-                    f"input {name!r} must have the runs' batch shape {batch} in front, not "
-                    f"{x.shape}"
-                )
-        clash = {"q", "v", "t"} & set(extra)
-        if clash:
-            raise RemoraError(f"an input cannot be called {sorted(clash)[0]!r}")
-        self.batch, self.own = batch, values
-        torque_law = laws["torque"]
-        assert torque_law is not None
-        self.torque, self.wrenches = torque_law, laws["wrenches"]
-        self.signatures = tuple(
-            Signature(name, tuple(x.shape[len(batch) :])) for name, x in extra.items()
-        )
-        self.parameters = tuple(parameters)
-        self.arrays: list[Any] = [q, v, *extra.values(), *values.values()]
-
-    def _law(
-        self,
-        robot: Robot,
-        what: str,
-        load: Any,
-        shape: tuple[int, ...],
-        batch: tuple[int, ...],
-        convert: Callable[[Any], Any],
-    ) -> tuple[Law, Any]:
-        """Return a load's law, and its array where each run has numbers of its own."""
-        if isinstance(load, Mapping):
-            if what != "torque":
-                raise RemoraError(f"{what} of a batch cannot be given by name")
-            return _by_joint(robot, load), None  # pyright: ignore[reportUnknownArgumentType]
-        if load is None or callable(load):
-            return law(load, shape, what), None
-        array = convert(load)
-        if array.shape == shape:
-            return law(load, shape, what), None
-        if array.shape[array.ndim - len(shape) :] != shape:
-            raise ShapeError(f"{what} must have shape {shape}, or one for each run")
-
-        def own(t: Array, q: Array, v: Array, **others: Array) -> Array:
-            return others[what]
-
-        return own, array
-
-
-def _by_joint(robot: Robot, loads: Mapping[str, Any]) -> Law:
-    parts: dict[int, Law] = {}
-    for name, load in loads.items():
-        joint = robot.joints[robot.joint_index(name)]
-        if joint.v.stop - joint.v.start != 1:
-            raise RemoraError(f"joint {name!r} has several speeds: give the torque as one vector")
-        parts[joint.v.start] = law(load, (), f"torque of {name!r}")
-    return gathered(parts, robot.nv)
+        results, status = _in_blocks(kernel, own, table, threads, progress)
+    return _finished(robot, times, results, own.parameters, table, failures, status)
 
 
 class _Timetable(NamedTuple):
@@ -325,10 +219,10 @@ def _timetable(times: Array, step: float, breaks: Sequence[float]) -> _Timetable
 
 
 def _in_blocks(
-    kernel: MarchKernel, given: _Given, table: _Timetable, threads: int, progress: Any
+    kernel: MarchKernel, own: Given, table: _Timetable, threads: int, progress: Any
 ) -> tuple[tuple[Array, Array], str]:
     """March all runs, some at a time, so that progress is seen and what is done is kept."""
-    runs, kept = math.prod(given.batch), np.flatnonzero(table.kept)
+    runs, kept = math.prod(own.batch), np.flatnonzero(table.kept)
     sizes = [s.shape for s in kernel.outputs]
     try:
         q, v = (np.full((runs, kept.size, *size), np.nan, kernel.dtype) for size in sizes)
@@ -337,29 +231,24 @@ def _in_blocks(
         raise RemoraError(
             f"the samples of {runs} runs need {numbers * 8 / 1e9:.1f} GB: take fewer samples"
         ) from None
-    signatures = kernel.inputs
     rows = [
-        np.broadcast_to(a, (*given.batch, *s.shape)).reshape((runs, *s.shape))
-        if a.ndim > len(s.shape) else a
-        for a, s in zip(given.arrays, signatures, strict=True)
-    ]  # fmt: skip
+        np.broadcast_to(a, (*own.batch, *s.shape)).reshape((runs, *s.shape))
+        for a, s in zip(own.arrays, kernel.inputs, strict=True)
+    ]
     block = BLOCK * (threads or os.cpu_count() or 1)
     status = "complete"
     with batch_bar(runs, progress) as advance:
         try:
             for first in range(0, runs, block):
                 part = slice(first, min(first + block, runs))
-                own = [a[part] if a.ndim > len(s.shape) else a
-                       for a, s in zip(rows, signatures, strict=True)]  # fmt: skip
-                alone = all(a.ndim == len(s.shape) for a, s in zip(own, signatures, strict=True))
-                found = kernel(*own, **table.passed, threads=threads)
+                found = kernel(*(a[part] for a in rows), **table.passed, threads=threads)
                 for whole, some in zip((q, v), found, strict=True):
-                    whole[part] = some[None][:, kept] if alone else some[:, kept]
+                    whole[part] = some[:, kept]
                 advance(part.stop - part.start)
         except KeyboardInterrupt:
             status = "interrupted"
             warnings.warn("interrupted: the runs that are done are kept", RuntimeWarning, 4)
-    shape = (*given.batch, kept.size)
+    shape = (*own.batch, kept.size)
     return (q.reshape((*shape, -1)), v.reshape((*shape, -1))), status
 
 

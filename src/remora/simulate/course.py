@@ -77,28 +77,28 @@ class Course:
         except KeyboardInterrupt:
             status, message = "interrupted", f"interrupted at t = {state.t:.9g} s"
             warnings.warn(f"{message}: what was computed is kept", RuntimeWarning, stacklevel=4)
-        except SimulationError as error:
-            self._failed(str(error))
-            raise SimulationError(error.reason, error.time, recorder.recording()) from error
         except RemoraError as error:
-            failure = SimulationError(str(error), state.t, recorder.recording())
-            self._failed(str(failure))
-            raise failure from error
+            raise self._failed(error) from error
         except BaseException as error:
-            self._failed(f"{type(error).__name__}: {error}")
+            self._failed(RemoraError(f"{type(error).__name__}: {error}"))
             raise
         finally:
             self._watcher.close()
         try:
             recorder.finish(status, message)
         except RemoraError as error:
-            raise SimulationError(str(error), state.t, recorder.recording()) from error
+            raise self._failed(error) from error
         return recorder.recording()
 
-    def _failed(self, message: str) -> None:
-        """Note why; on disk only if that takes it: the disk may be what failed."""
+    def _failed(self, why: RemoraError) -> SimulationError:
+        """Note why, on disk too unless that is what failed, and return the error."""
+        reason = why.reason if isinstance(why, SimulationError) else str(why)
+        time = why.time if isinstance(why, SimulationError) else self._state.t
+        error = SimulationError(reason, time)
         with contextlib.suppress(RemoraError):
-            self._recorder.finish("failed", message)
+            self._recorder.finish("failed", str(error))
+        error.recording = self._recorder.recording()
+        return error
 
     def _phases(self) -> str:
         """Go through all phases; return why it ended early, if it did."""

@@ -193,7 +193,7 @@ class Drive:
                 if not (attempt.error <= 1.0 and np.all(np.isfinite(attempt.change))):
                     raise SimulationError(
                         f"a step of {end - state.t:g} s leads to no finite state, or to none at "
-                        "all: make `step` shorter",
+                        "all: make `step` shorter; where it is stiff, use integrator='radau'",
                         state.t,
                     )
                 ended = self._accept(attempt, end)

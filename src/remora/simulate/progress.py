@@ -22,6 +22,8 @@ from remora.model.robot import Robot
 PATIENCE = 2.0
 #: Time between two looks, s.
 INTERVAL = 0.1
+#: Time between two lines where there is no terminal to draw a bar on, s.
+LOG_INTERVAL = 5.0
 
 
 class Status(NamedTuple):
@@ -83,7 +85,7 @@ class Watcher:
         self._task: Any = None
         self._robot, self._first = robot, (q.copy(), v.copy())
         self._momentum: Any = None
-        self._begun = self._looked = time.monotonic()
+        self._begun = self._looked = self._told = time.monotonic()
 
     def look(self, t: float, q: Array, v: Array, last: bool = False) -> None:
         """Show how far the run is, if it is time to."""
@@ -92,7 +94,7 @@ class Watcher:
         now = time.monotonic()
         if not last and (now - self._looked < INTERVAL or now - self._begun < self._patience):
             return
-        if last and self._bar is None and self._show is None:
+        if last and self._patience and self._bar is None:
             return
         self._looked = now
         status = self._status(t, q, v, now - self._begun)
@@ -116,6 +118,13 @@ class Watcher:
         return Status(t, fraction, (t - self._start) / max(elapsed, 1e-9), drift)
 
     def _drawn(self, status: Status) -> None:
+        text = f"t = {status.t:.4g} s, {status.speed:.3g}x real time, drift {status.drift:.1e}"
+        if not sys.stderr.isatty():  # a line now and then, for a log
+            now = time.monotonic()
+            if status.fraction >= 1.0 or now - self._told > LOG_INTERVAL:
+                self._told = now
+                print(f"{100.0 * status.fraction:3.0f} %  {text}", file=sys.stderr, flush=True)
+            return
         if self._bar is None:
             self._bar = Progress(
                 TextColumn("{task.description}"),
@@ -127,5 +136,4 @@ class Watcher:
             )
             self._task = self._bar.add_task("", total=1.0)
             self._bar.start()
-        text = f"t = {status.t:.4g} s, {status.speed:.3g}x real time, drift {status.drift:.1e}"
         self._bar.update(self._task, completed=status.fraction, description=text)

@@ -40,7 +40,7 @@ from remora.simulate.quantities import (
 
 
 @dataclass(frozen=True, eq=False)
-class Event:
+class RecordedEvent:
     """Something that happened during a run.
 
     Attributes:
@@ -106,7 +106,7 @@ class Recording:
     robot: Robot
     settings: Mapping[str, Any]
     columns: Mapping[str, Array]
-    events: tuple[Event, ...] = ()
+    events: tuple[RecordedEvent, ...] = ()
     status: str = "running"
     message: str = ""
     started: str = ""
@@ -327,7 +327,7 @@ class Samples:
         self.status, self.message = "running", ""
         self.started = datetime.now(UTC).isoformat(timespec="seconds")
         self.version: str = importlib.import_module("remora").__version__
-        self._events: list[Event] = []
+        self._events: list[RecordedEvent] = []
         self._data: dict[str, Array] = {}
         self._n = self._capacity = 0
 
@@ -371,9 +371,9 @@ class Samples:
         """Do more with a new sample: nothing here."""
 
     def event(self, t: float, name: str, q: Array, v: Array, action: str) -> None:
-        """Note that something happened; see `Event`."""
+        """Note that something happened; see `RecordedEvent`."""
         state = (np.array(x, dtype=float) for x in (q, v))
-        self._events.append(Event(float(t), name, action, *state))
+        self._events.append(RecordedEvent(float(t), name, action, *state))
 
     def recording(self) -> Recording:
         """Return the run so far; what is appended later is not in it."""

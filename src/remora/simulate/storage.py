@@ -19,11 +19,9 @@ import importlib
 import json
 import math
 import os
-import tempfile
 import time
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -33,25 +31,18 @@ import numpy as np
 from remora.algebra.namespace import Array
 from remora.dynamics.compiled import CompiledRobot
 from remora.errors import RemoraError, UnknownName
-from remora.model.load import load
 from remora.model.robot import Robot
 from remora.model.yaml import dumps
+from remora.simulate.disk import FORMAT, Spec, event_specs, fill, spec, zarr
 from remora.simulate.quantities import QUANTITIES, STORED, column, recorded
-from remora.simulate.recording import Event, Recording, Samples
+from remora.simulate.recording import RecordedEvent, Recording, Samples
 
-#: Version of the format, in the attribute `remora_run`.
-FORMAT = 1
 #: How a run can end.
 ENDS = ("complete", "interrupted", "failed")
 #: What was simulated is on disk after this time at the latest, s.
 FLUSH_SECONDS = 1.0
 #: A chunk holds this many rows, fewer where a row is so long that it would be larger than that.
 CHUNK_ROWS, CHUNK_BYTES = 4096, 4 * 1024 * 1024
-#: No chunk of a run has more rows; what says otherwise was not written by Remora.
-MOST_ROWS = 1 << 20
-
-Spec = tuple[tuple[int, ...], str, dict[str, Any]]
-"""Of an array: the shape of a row, the type, the attributes."""
 
 
 class Recorder(Samples):
@@ -153,14 +144,14 @@ class _Folder:
             "settings": _json(run.settings),
             "robot": dumps(run.robot),
         }
-        zarr = _zarr()
+        library = zarr()
         with _explained(path):
             if path.exists() and not path.is_dir():
                 raise RemoraError(f"{path}: is a file; name a new folder")
             path.mkdir(parents=True, exist_ok=True)
             if any(path.iterdir()):
                 raise RemoraError(f"{path}: is not empty; name a new folder, or remove it first")
-            self._group = zarr.create_group(path, zarr_format=3, attributes=attributes)
+            self._group = library.create_group(path, zarr_format=3, attributes=attributes)
 
     def write(self, run: Recording) -> None:
         if not self._broken:
@@ -186,11 +177,11 @@ class _Folder:
             kinds = list(dict.fromkeys((e.name, e.action) for e in run.events))
             if self._events is None:
                 group = self._group.create_group("events")
-                self._events = _Table(group, self._chunk, _event_specs(run.robot))
+                self._events = _Table(group, self._chunk, event_specs(run.robot))
             self._events.group.update_attributes({"kinds": kinds})
             self._events.write(len(run.events), partial(_event_rows, run.events, kinds))
         if len(run):
-            specs = {name: _spec(run.robot, name) for name in (*run.columns, *STORED)}
+            specs = {name: spec(run.robot, name) for name in (*run.columns, *STORED)}
             if self._samples is None:
                 self._samples = _Table(self._group, self._chunk, specs)
             self._samples.add(specs)  # wrenches may come late
@@ -228,7 +219,7 @@ class _Table:
                 shape=(self._chunk * self._chunks, *shape),
                 chunks=(self._chunk, *(max(1, n) for n in shape)),
                 dtype=dtype,
-                fill_value=_fill(name, dtype),
+                fill_value=fill(name, dtype),
                 compressors=[codec],
                 attributes=attributes,
                 config={"write_empty_chunks": True},  # so that a missing file is a damage
@@ -245,8 +236,8 @@ class _Table:
             values = block(slice(start, stop))
             for name in _t_last(values):
                 array = self._arrays[name]
-                fill = _fill(name, array.dtype)
-                whole = np.full((self._chunk, *array.shape[1:]), fill, array.dtype)
+                nothing = fill(name, array.dtype)
+                whole = np.full((self._chunk, *array.shape[1:]), nothing, array.dtype)
                 whole[: stop - start] = values[name]
                 array[start : start + self._chunk] = whole
             self._good, self.rows = stop, max(stop, self.rows)
@@ -255,155 +246,6 @@ class _Table:
         """Give all arrays that many rows."""
         for array in self._arrays.values():
             array.resize((rows, *array.shape[1:]))
-
-
-# Reading ----------------------------------------------------------------------------------------
-
-
-def open_run(
-    path: str | os.PathLike[str], mesh_root: str | os.PathLike[str] | None = None
-) -> Recording:
-    """Open a run that `rm.simulate(..., out=path)` or `Recording.save` wrote.
-
-    Also while it is written and after its process was killed: then there are the samples that are
-    complete, none if none was written yet, and the status is `running`.
-
-    Args:
-        path: the folder.
-        mesh_root: the folder that the robot's meshes must lie in; default: shapes that are meshes
-            are left out, for a run may come from anywhere. Nothing else depends on them.
-
-    Raises:
-        RemoraError: if there is no run at `path`, or it is damaged.
-    """
-    folder = Path(path)
-    group = _opened(folder)
-    attributes: dict[str, Any] = dict(group.attrs)
-    robot = _robot(folder, str(attributes.get("robot", "")), mesh_root)
-    counts = attributes.get("rows", {})
-    has_wrenches = (folder / "wrenches" / "zarr.json").is_file()
-    specs = {name: _spec(robot, name) for name in recorded(has_wrenches)}
-    columns = _read(folder, group, specs, counts.get("samples"))
-    events: tuple[Event, ...] = ()
-    if (folder / "events" / "t").is_dir():
-        inner = folder / "events"
-        with _readable(inner):
-            table = group["events"]
-            kinds: list[list[str]] = table.attrs.get("kinds", [])
-        rows = _read(inner, table, _event_specs(robot), counts.get("events"))
-        with _readable(inner):
-            names = [kinds[int(k)] for k in rows["kind"]]
-            events = tuple(
-                Event(float(rows["t"][i]), name, action, rows["q"][i], rows["v"][i])
-                for i, (name, action) in enumerate(names)
-            )
-    text = {k: str(attributes.get(k, "")) for k in ("status", "message", "started", "remora")}
-
-    def stored(name: str) -> Array | None:
-        if not (folder / name / "zarr.json").is_file():
-            return None
-        return _column(folder, group, name, _spec(robot, name), len(columns["t"]))
-
-    settings = attributes.get("settings", {})
-    return Recording(robot, settings, columns, events, *text.values(), stored=stored)
-
-
-def _opened(folder: Path) -> Any:
-    """Return the group of a run."""
-    with _readable(folder):
-        if not folder.exists():
-            raise RemoraError(f"{folder}: there is no such folder")
-        if not folder.is_dir():
-            raise RemoraError(f"{folder}: is a file; a run is a folder")
-        if not (folder / "zarr.json").is_file():
-            raise RemoraError(f"{folder}: there is no run in this folder (no zarr.json)")
-        group = _zarr().open_group(folder, mode="r", zarr_format=3)
-        version = group.attrs.get("remora_run")
-    if version is None:
-        raise RemoraError(f"{folder}: is zarr data, but no run of Remora")
-    if version != FORMAT:
-        raise RemoraError(
-            f"{folder}: is a run in format {version!r}, this Remora reads {FORMAT}; it was "
-            f"written by Remora {group.attrs.get('remora')}"
-        )
-    return group
-
-
-def _robot(folder: Path, text: str, mesh_root: str | os.PathLike[str] | None) -> Robot:
-    try:
-        with tempfile.TemporaryDirectory(prefix="remora-") as place:
-            file = Path(place) / "robot.yaml"
-            file.write_text(text, encoding="utf-8", newline="\n")
-            robot = load(file, merge_fixed=False, mesh_root=mesh_root or Path(place).anchor)
-    except RemoraError as error:
-        raise RemoraError(f"{folder}: the robot in this run is refused: {error}") from None
-    bodies = [
-        replace(body, geometry=tuple(g for g in body.geometry if g.kind != "mesh"))
-        for body in robot.bodies
-    ]
-    shown = sum(len(body.geometry) for body in robot.bodies)
-    left = shown - sum(len(body.geometry) for body in bodies)
-    if mesh_root is not None or left == 0:
-        return robot
-    note = f"meshes left out: {left}; open the run with the mesh_root that they lie in"
-    return robot.replace(bodies=bodies, warnings=(*robot.warnings, note))
-
-
-def _read(
-    folder: Path, group: Any, specs: Mapping[str, Spec], expected: int | None
-) -> dict[str, Array]:
-    """Return the rows that are complete in all columns, read-only."""
-    if not (folder / "t" / "zarr.json").is_file():
-        if expected:
-            raise RemoraError(f"{folder / 't'}: is missing; the run is damaged")
-        return {name: _frozen(np.empty((0, *s), dtype)) for name, (s, dtype, _) in specs.items()}
-    t = _column(folder, group, "t", specs["t"])
-    bad = np.flatnonzero(~np.isfinite(t))
-    rows = int(bad[0]) if len(bad) else len(t)
-    if expected is not None and rows != expected:
-        raise RemoraError(
-            f"{folder / 't'}: has {rows} rows of the {expected} that were written; it is damaged"
-        )
-    columns = {"t": _frozen(t[:rows])}
-    for name in specs.keys() - {"t"}:
-        sparse = name == "wrenches" and expected is None  # which came late, and then the end
-        columns[name] = _column(folder, group, name, specs[name], rows, sparse)
-    return {name: columns[name] for name in specs}
-
-
-def _column(
-    folder: Path, group: Any, name: str, spec: Spec, rows: int | None = None, sparse: bool = False
-) -> Array:
-    """Return the first rows of an array, checked; for None, all that have a file."""
-    shape, dtype, _ = spec
-    place = folder / name
-    with _readable(place):
-        array = group[name]
-        found, chunk = array.shape, array.chunks[0]
-        if found[1:] != shape or array.dtype != dtype or not 0 < chunk <= MOST_ROWS:
-            raise ValueError(f"an array {found} of {array.dtype} was not expected")
-        if 0 in shape:  # nothing to store
-            return _frozen(np.empty((rows or 0, *shape)))
-        ends = ["0"] * len(shape)
-        count = -(-found[0] // chunk) if rows is None else -(-rows // chunk)
-        there = 0
-        while there < count and place.joinpath("c", str(there), *ends).is_file():
-            there += 1
-        if rows is None:
-            rows = min(found[0], there * chunk)
-        elif (there < count and not sparse) or found[0] < rows:
-            raise ValueError(f"rows from {min(there * chunk, found[0])} on are missing")
-        return _frozen(array[:rows])
-
-
-# Small things that both need --------------------------------------------------------------------
-
-
-def _zarr() -> Any:
-    try:
-        return importlib.import_module("zarr")
-    except ModuleNotFoundError:
-        raise RemoraError("runs on disk need zarr: python3 -m pip install zarr") from None
 
 
 @contextlib.contextmanager
@@ -416,18 +258,6 @@ def _explained(path: Path) -> Generator[None]:
         advice = "make room, or write elsewhere" if full else "write into a folder of your own"
         why = error.strerror or str(error)
         raise RemoraError(f"{path}: cannot be written: {why}; {advice}") from error
-
-
-@contextlib.contextmanager
-def _readable(place: Path) -> Generator[None]:
-    """Turn whatever zarr says of damaged data into an error that names the place."""
-    try:
-        yield
-    except RemoraError:
-        raise
-    except Exception as error:  # it may be of any kind: JSON, shapes, compression, the disk
-        why = str(error) or type(error).__name__
-        raise RemoraError(f"{place}: cannot be read, or is damaged: {why}") from error
 
 
 def _json(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -443,25 +273,8 @@ def _chunk_rows(robot: Robot) -> int:
     return min(CHUNK_ROWS, 1 << max(4, (CHUNK_BYTES // max(1, longest)).bit_length() - 1))
 
 
-def _spec(robot: Robot, name: str) -> Spec:
-    row = column(name)
-    components = row.components(robot)
-    attributes = {
-        "meaning": row.meaning,
-        "components": [own for own, _ in components],
-        "units": [unit for _, unit in components],
-    }
-    return row.shape(robot), row.dtype, attributes
-
-
-def _event_specs(robot: Robot) -> dict[str, Spec]:
-    which = {"meaning": "which of `kinds`, a list of [name, action], of the group's attributes"}
-    own = {name: _spec(robot, name) for name in ("t", "q", "v")}
-    return {**own, "kind": ((), "int64", which)}
-
-
 def _event_rows(
-    events: Sequence[Event], kinds: Sequence[tuple[str, str]], rows: slice
+    events: Sequence[RecordedEvent], kinds: Sequence[tuple[str, str]], rows: slice
 ) -> dict[str, Array]:
     some = events[rows]
     return {
@@ -474,15 +287,3 @@ def _event_rows(
 
 def _t_last(names: Iterable[str]) -> list[str]:
     return sorted(names, key=lambda name: name == "t")
-
-
-def _fill(name: str, dtype: Any) -> float | int:
-    """Return what stands where nothing is written; wrenches are zero before they come."""
-    if name == "wrenches":
-        return 0.0
-    return np.nan if np.dtype(dtype).kind == "f" else -1
-
-
-def _frozen(x: Array) -> Array:
-    x.flags.writeable = False
-    return x

@@ -15,7 +15,7 @@ from remora.algebra.namespace import Array
 from remora.compile.kernel import Kernel
 from remora.dynamics.compiled import CompiledRobot, compile_function
 from remora.dynamics.flow import WORKS, Passive, actuation, flow, losses
-from remora.errors import ValueRefused
+from remora.errors import RemoraError, SimulationError, ValueRefused
 from remora.model.joints import kind
 from remora.model.robot import Robot
 from remora.model.state import increment, integrate
@@ -180,14 +180,17 @@ class System:
 
     def _given(self, t: float, q: Array, v: Array) -> tuple[Array, Array | None]:
         """Return what the drives give where joints are not held, and the external wrenches."""
-        t = self.clock(t)
-        tau = self._torque(t, q, v)
-        if self._effort is not None:
-            tau = np.clip(tau, -self._effort, self._effort)
-        if not self._pushed:
-            return tau, None
-        wrenches = self._wrenches(t, q, v).copy()
-        wrenches[0] += self._base(t, q, v)
+        seen = self.clock(t)
+        try:
+            tau = self._torque(seen, q, v)
+            if self._effort is not None:
+                tau = np.clip(tau, -self._effort, self._effort)
+            if not self._pushed:
+                return tau, None
+            wrenches = self._wrenches(seen, q, v).copy()
+            wrenches[0] += self._base(seen, q, v)
+        except RemoraError as error:
+            raise SimulationError(str(error), t) from error
         return tau, wrenches
 
     def loads(self, t: float, q: Array, v: Array) -> Loads:
