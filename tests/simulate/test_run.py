@@ -222,6 +222,24 @@ def test_every_formulation_gives_the_same_run(formulation):
     assert apart(VT18, a, b) < 1e-11
 
 
+def test_large_robots_are_simulated_by_kernels_that_are_loops(monkeypatch):
+    from remora.simulate import system
+
+    robot = rm.random_robot(3, bodies=12, base="free")
+    q, v = moving(robot, size=0.05)
+    wrenches = np.full((12, 6), 0.01)
+    whole = rm.simulate(robot, q, v, 0.3, wrenches=wrenches, rtol=1e-11, limits="ignore")
+    monkeypatch.setattr(system, "_is_large", lambda model: True)
+    parts = rm.simulate(robot, q, v, 0.3, wrenches=wrenches, rtol=1e-11, limits="ignore")
+    assert apart(robot, whole, parts) < 1e-10
+    assert np.abs(whole.work[-1] - parts.work[-1]).max() < 1e-10
+    monkeypatch.undo()
+    chain = rm.random_robot(3, bodies=90, kinds=("revolute",), base="free")
+    q, v = moving(chain, size=0.02)
+    run = rm.simulate(chain, q, v, 0.05, limits="ignore")
+    assert run.conservation().angular_momentum.relative < 1e-9
+
+
 def test_jumps_are_stepped_on_exactly():
     """A pulse between two times: its impulse is exact, whatever the tolerance."""
     robot = (

@@ -15,7 +15,7 @@ from remora.algebra.namespace import Array, ArrayLike, is_array
 from remora.compile.arguments import DTYPES
 from remora.compile.march_cpu import MarchKernel
 from remora.compile.march_ptx import CudaMarch
-from remora.dynamics.compiled import TARGETS, compile_function
+from remora.dynamics.compiled import LARGEST_TRACED, TARGETS, compile_function
 from remora.dynamics.parameters import parameter
 from remora.errors import RemoraError, SimulationError, UnknownName, ValueRefused
 from remora.model.robot import Robot
@@ -161,6 +161,11 @@ def simulate_batch(
         raise ValueRefused(f"step must be a positive number of seconds, not {step}")
     if not (math.isfinite(duration) and duration >= 0.0):
         raise ValueRefused(f"duration must be a number of seconds, not {duration}")
+    if len(robot.bodies) > LARGEST_TRACED:
+        raise RemoraError(
+            f"a batch is compiled as a straight line, for at most {LARGEST_TRACED} bodies; "
+            f"{robot.name!r} has {len(robot.bodies)}: use rm.simulate"
+        )
     model = model_of(robot, formulation, slip_speed, stops, saturate=False)
     if dtype not in DTYPES:
         raise UnknownName("dtype", dtype, DTYPES)

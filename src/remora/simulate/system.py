@@ -15,10 +15,11 @@ from remora.algebra.namespace import Array
 from remora.compile.kernel import Kernel
 from remora.dynamics.compiled import CompiledRobot, compile_function
 from remora.dynamics.flow import WORKS, Passive, actuation, flow, losses
+from remora.dynamics.rolled import RECURSIONS, rolls
 from remora.errors import RemoraError, SimulationError, ValueRefused
 from remora.model.joints import kind
 from remora.model.robot import Robot
-from remora.model.state import increment, integrate
+from remora.model.state import increment, integrate, log_rate
 from remora.simulate.loads import Hold, Load
 from remora.simulate.phases import Phase, held_joints
 
@@ -95,7 +96,8 @@ class System:
         self._effort = _effort_limits(robot) if model.saturate else None
         self._fast = CompiledRobot(robot)
         self._move = _kernel(integrate, robot, ("q", "dq"))
-        self._rates = self._compiled(flow, ("q", "dq", "v", "tau"))
+        # of large robots only the functions that are loops over the bodies compile in no time
+        self._large = not self.held and _is_large(model)
 
     def _compiled(self, function: Any, arguments: tuple[str, ...]) -> Kernel:
         model = self._model
@@ -174,9 +176,22 @@ class System:
             more = [vdot]
         q = self._move(self.q, u)
         tau, wrenches = self._given(t, q, v)
+        if self._large:
+            return self._by_parts(q, u, v, tau, wrenches)
         if wrenches is not None:
             more = [wrenches, *more]
         return self._rates(q, u, v, tau, *more)
+
+    def _by_parts(self, q: Array, u: Array, v: Array, tau: Array, wrenches: Array | None) -> Array:
+        """Return what `flow` does, from kernels of its parts."""
+        lost = self._losses(q, v)
+        pushed = [] if wrenches is None else [wrenches]
+        vdot = self._fast.forward_dynamics(q, v, tau + lost, *pushed)
+        outside = 0.0
+        if wrenches is not None:
+            outside = np.sum(screw.power(self._fast.twists(q, v), wrenches))
+        powers = np.array([v @ tau, outside, v @ lost])
+        return np.concatenate([self._log_rate(u, v), vdot, powers])
 
     def _given(self, t: float, q: Array, v: Array) -> tuple[Array, Array | None]:
         """Return what the drives give where joints are not held, and the external wrenches."""
@@ -204,6 +219,14 @@ class System:
             pushed = [] if wrenches is None else [wrenches]
             tau = self._actuation(q, v, tau, *pushed, vdot)[1]
         return Loads(tau, lost, wrenches)
+
+    @functools.cached_property
+    def _rates(self) -> Kernel:
+        return self._compiled(flow, ("q", "dq", "v", "tau"))
+
+    @functools.cached_property
+    def _log_rate(self) -> Kernel:
+        return _kernel(log_rate, self.robot, ("dq", "v"))
 
     @functools.cached_property
     def _increment(self) -> Kernel:
@@ -298,6 +321,12 @@ def _losses_near(robot: Robot, q: Array, dq: Array, v: Array, passive: Passive) 
 
 def _kernel(function: Any, robot: Robot, arguments: tuple[str, ...], **fixed: Any) -> Kernel:
     return compile_function(function, robot, arguments=arguments, fixed=fixed)
+
+
+def _is_large(model: Model) -> bool:
+    """Tell whether forward dynamics of the robot is compiled as loops over its bodies."""
+    usual = model.formulation == "articulated"
+    return usual and rolls(model.robot, RECURSIONS["forward_dynamics"].straight)
 
 
 def _joint(robot: Robot, name: str) -> tuple[Any, tuple[int, ...]]:
