@@ -292,3 +292,16 @@ def test_a_start_other_than_zero():
     b = rm.simulate(VT18, q, v, 2.0, torque=lambda t, q, v: np.full(9, 0.01 * (t + 5.0)))
     assert a.t[[0, -1]].tolist() == [5.0, 7.0]
     assert apart(VT18, a, b) < 1e-9
+
+
+def test_a_pulse_is_not_asked_outside_its_times():
+    asked = []
+
+    def value(t):
+        asked.append(t)
+        return np.sqrt(t - 2.0)
+
+    run = rm.simulate(VT18, *rest(VT18), 6.0, torque={"J1": rm.Pulse(2.0, 5.0, value)})
+    assert min(asked) > 2.0
+    assert max(asked) < 5.0
+    assert run["J1"].torque.max() > 1.0

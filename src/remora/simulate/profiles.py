@@ -5,6 +5,7 @@ Each knows at which times it is not smooth. Integrators never step across those.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -108,9 +109,17 @@ class Pulse:
         return (self.start, self.stop)
 
     def __call__(self, t: float) -> Array:
-        """Return the value at a time."""
-        value = np.asarray(self.value(t) if callable(self.value) else self.value, dtype=float)
-        return value if self.start < t < self.stop else np.zeros(value.shape)
+        """Return the value at a time; a function is not asked outside its times."""
+        if self.start < t < self.stop:
+            return self._at(t)
+        return self._nothing
+
+    def _at(self, t: float) -> Array:
+        return np.asarray(self.value(t) if callable(self.value) else self.value, dtype=float)
+
+    @functools.cached_property
+    def _nothing(self) -> Array:
+        return np.zeros(self._at(0.5 * (self.start + self.stop)).shape)
 
 
 class Motion:

@@ -1,0 +1,64 @@
+"""A first run: a digital controller unfolds the arm of a servicer, and the base recoils.
+
+The controller sees the state fifty times a second and holds its torques in between. The run ends
+when the arm has come to rest. It is recorded on disk, opened again, and asked how well it kept
+momentum and energy.
+"""
+
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+import remora as rm
+from remora.algebra import pose
+
+robot = rm.load("servicer")
+start = rm.neutral(robot)
+start[8:] = np.radians([0, 30, 0, -60, 0, 45, 0])
+goal = np.radians([20, 60, 0, -30, 0, 20, 0])
+inertia = np.diag(rm.mass_matrix(robot, start))[6:]
+
+
+def law(t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """Return a spring's and a damper's torque for each joint, nothing for the base."""
+    goal_now = start[8:] + min(t / 10.0, 1.0) * (goal - start[8:])
+    return np.concatenate([np.zeros(6), inertia * (2.0 * (goal_now - q[8:]) - 2.0 * v[6:])])
+
+
+def at_rest(t: float, q: np.ndarray, v: np.ndarray) -> float:
+    """Return what falls through zero when the arm has arrived."""
+    return float(np.abs(v[6:]).max()) + float(np.abs(q[8:] - goal).max()) - 1e-3
+
+
+with tempfile.TemporaryDirectory() as folder:
+    place = Path(folder) / "run.zarr"
+    rm.simulate(
+        robot, start, np.zeros(robot.nv), 60.0, torque=rm.Sampled(law, 0.02), saturate=True,
+        events=[rm.Event(at_rest, "the arm is at rest", direction=-1)],
+        integrator="dopri5", rtol=1e-12, atol=1e-14, sample=0.1, land=True, out=place,
+    )  # fmt: skip
+    run = rm.open_run(place)
+    kept = run.conservation()
+    written = sorted(path.name for path in place.iterdir())
+
+print(f"{run.status}: {run.message}\n")
+print("time   shoulder   elbow   torques there     base roll  pitch    yaw     tool x     y     z")
+print("   s          °       °             N m             °      °      °          m     m     m")
+for k in range(0, len(run), 40):
+    shoulder, elbow = run["shoulder_pitch"], run["elbow_pitch"]
+    attitude = np.degrees(pose.to_rpy(run["bus"].pose[k])) + 0.0
+    print(
+        f"{run.t[k]:4.0f} {np.degrees(shoulder.q[k]):10.2f} {np.degrees(elbow.q[k]):7.2f}"
+        f" {shoulder.torque[k]:8.3f} {elbow.torque[k]:7.3f}    ",
+        *(f"{angle:6.2f}" for angle in attitude),
+        "  ",
+        *(f"{x:5.2f}" for x in run["tool"].position[k]),
+    )
+
+bearing = np.linalg.norm(run["shoulder_roll"].reaction[:, 3:], axis=1)
+print(f"\nlargest bending moment at the first joint: {bearing.max():.2f} N m")
+print(f"work of the motors: {run.work[-1, 0]:.4f} J, energy left: {run.energy[-1]:.1e} J")
+print(f"centre of mass moved by less than {1e-12 if kept.center_of_mass.absolute < 1e-12 else 1}")
+print(f"momentum kept to twelve digits: {kept.angular_momentum.relative < 1e-12}")
+print(f"on disk: {', '.join(written)}")
