@@ -267,6 +267,88 @@ def gpu_peers_table(data: dict[str, Any]) -> Iterator[str]:
             yield row(f"{GPU_TIMED[function]}, {dtype}", f"{ours:.2e}", *cells)
 
 
+def one_run_table(data: dict[str, Any]) -> Iterator[str]:
+    """Yield the ways through one exact run."""
+    yield from table(
+        "70 s of VT18, section 4", "steps", "s", "times real time", "against dop853",
+        "drift of linear, angular momentum, N s, N m s", "off by",
+    )  # fmt: skip
+    first = data["one"][0]["seconds"]
+    for r in data["one"]:
+        longer = r["seconds"] / first
+        yield row(
+            f"{r['library']}: {r['call']}", f"{r['steps']:,}", f"{r['seconds']:.3f}",
+            f"{r['real_time']:,.0f}", f"{longer:.{2 if longer < 10 else 0}f}x",
+            f"{r['linear']:.0e}, {r['angular']:.0e}", f"{r['off']:.0e}" if r["off"] else "-",
+        )  # fmt: skip
+
+
+def batch_table(data: dict[str, Any]) -> Iterator[str]:
+    """Yield microseconds per step of many runs, and MuJoCo's on as many threads."""
+    runs, duration = data["batch"]["runs"], data["batch"]["duration"]
+    yield from table(
+        f"{runs:,} runs of {duration:g} s", "s", "steps per second", "µs per step",
+        "MuJoCo, µs per step",
+    )  # fmt: skip
+    rows = data["batch"]["rows"]
+    theirs = {r["threads"]: r["us_per_step"] for r in rows if r["library"] == "MuJoCo"}
+    for r in (r for r in rows if r["library"] == "Remora"):
+        peer, ours, count = theirs.get(r["threads"]), r["us_per_step"], r["threads"]
+        yield row(
+            f"{r['dtype']}, {count} thread{'s' * (count > 1)}", f"{r['seconds']:.1f}",
+            f"{r['steps_per_second']:.2e}", f"{ours:.3f}",
+            "-" if peer is None else f"{peer:.2f} ({peer / ours:.1f}x)",
+        )  # fmt: skip
+
+
+def few_runs_table(data: dict[str, Any]) -> Iterator[str]:
+    """Yield the same for few runs: MuJoCo's time for all of them, from its time per step."""
+    yield from table("runs, one thread", "Remora, s", "MuJoCo, s", "ratio")
+    rows = data["batch"]["small"]
+    for k, r in enumerate(rows):
+        peer = rows[k + 1] if k + 1 < len(rows) else None
+        if r["library"] != "Remora" or peer is None or peer["library"] == "Remora":
+            continue
+        theirs = 1e-6 * peer["us_per_step"] * r["steps"]
+        ratio = theirs / r["seconds"]
+        yield row(r["runs"], f"{r['seconds']:.3f}", f"{theirs:.3f}", f"{ratio:.2g}x")
+
+
+def gpu_batch_table(data: dict[str, Any]) -> Iterator[str]:
+    """Yield steps per second of many runs on a GPU, and how many times more than the peers'."""
+    if "gpu" not in data:
+        yield "(Not measured yet.)"
+        return
+    gpu = data["gpu"]
+    peers = [r for r in gpu["rows"] if r["library"] != "Remora"]
+
+    def shown(r: dict[str, Any]) -> str:
+        where = f"{r['threads']} thread{'s' * (r['threads'] > 1)}" if r["threads"] else r["dtype"]
+        return f"{r['library']}, {where}"
+
+    names = list(dict.fromkeys(shown(r) for r in peers))
+    yield from table(
+        f"{gpu['duration']:g} s a run, steps per second", "s", "Remora", *names
+    )  # fmt: skip
+    for r in (r for r in gpu["rows"] if r["library"] == "Remora"):
+        cells: list[str] = []
+        for name in names:
+            own = [p for p in peers if shown(p) == name]
+            same = [p for p in own if p["threads"] or p["runs"] == r["runs"]]
+            rate = same[0]["steps_per_second"] if same else None
+            ratio = 0.0 if rate is None else r["steps_per_second"] / rate
+            cells.append("-" if rate is None else f"{rate:.2e} ({ratio:.3g}x)")
+        label = f"{r['runs']:,} runs, {r['dtype']}, {r['call'].rpartition(', ')[2]}"
+        yield row(label, f"{r['seconds']:.3f}", f"{r['steps_per_second']:.2e}", *cells)
+
+
+def gpu_batch_machine(data: dict[str, Any]) -> str:
+    if "gpu" not in data:
+        return ""
+    about = data["gpu"]["machine"]
+    return f"{about['gpu']}; {described(about)}."
+
+
 def page(text: str) -> str:
     """Return the page with its tables made anew."""
     gpu = json.loads((RESULTS / "gpu.json").read_text(encoding="utf-8"))
@@ -274,6 +356,7 @@ def page(text: str) -> str:
     times = json.loads((RESULTS / "compile_time.json").read_text(encoding="utf-8"))
     large = json.loads((RESULTS / "large.json").read_text(encoding="utf-8"))
     derived = json.loads((RESULTS / "derivatives.json").read_text(encoding="utf-8"))
+    simulated = json.loads((RESULTS / "simulate.json").read_text(encoding="utf-8"))
     tables = {
         "machine": lambda: [described(data["machine"]) + "."],
         "goals": lambda: goals_table(data, times, large, derived, gpu),
@@ -291,6 +374,14 @@ def page(text: str) -> str:
         "derivatives": lambda: derivatives_table(derived),
         "derivatives operations": lambda: derivatives_operations_table(derived),
         "derivatives notes": lambda: [f"- {note}." for note in derived["notes"]],
+        "simulation: one run": lambda: one_run_table(simulated),
+        "simulation: batch": lambda: batch_table(simulated),
+        "simulation: few runs": lambda: few_runs_table(simulated),
+        "simulation: gpu": lambda: gpu_batch_table(simulated),
+        "simulation: gpu machine": lambda: [gpu_batch_machine(simulated)],
+        "simulation: notes": lambda: [
+            f"- {note}." for note in simulated["notes"] + simulated.get("gpu", {}).get("notes", [])
+        ],
         "notes": lambda: [f"- {note}." for note in data["notes"]],
     }
 

@@ -58,7 +58,7 @@ for k in range(0, len(run), 40):
 
 bearing = np.linalg.norm(run["shoulder_roll"].reaction[:, 3:], axis=1)
 print(f"\nlargest bending moment at the first joint: {bearing.max():.2f} N m")
-print(f"work of the motors: {run.work[-1, 0]:.4f} J, energy left: {run.energy[-1]:.1e} J")
-print(f"centre of mass moved by less than {1e-12 if kept.center_of_mass.absolute < 1e-12 else 1}")
+print(f"largest kinetic energy: {run.energy.max():.3f} J, at the end {run.energy[-1]:.0e} J")
+print(f"centre of mass within 1e-12 m of its start: {kept.center_of_mass.absolute < 1e-12}")
 print(f"momentum kept to twelve digits: {kept.angular_momentum.relative < 1e-12}")
 print(f"on disk: {', '.join(written)}")

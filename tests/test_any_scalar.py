@@ -12,17 +12,21 @@ import pytest
 import remora as rm
 from numeric import assert_close, traced
 from remora.algebra import dual_quaternion as dq
-from remora.algebra import linear, pose, quaternion, screw, vector
+from remora.algebra import linear, pose, quaternion, screw, tangent, vector
 from remora.dynamics import (
     derivatives,
     floating,
+    flow,
     formulations,
     friction,
     kinematics,
     momentum,
     regressor,
     relative,
+    stops,
+    variational,
 )
+from remora.model import state
 
 ROBOT = rm.random_robot(5, bodies=12)
 NB = len(ROBOT.bodies)
@@ -104,6 +108,11 @@ TABLE = {
         "norm": (quaternion.norm, a4), "normalize": (quaternion.normalize, a4),
         "left": (quaternion.left, a4), "right": (quaternion.right, a4),
         "skew": (quaternion.skew, a4), "exp": (quaternion.exp, v3),
+        "exp_minus_one": (quaternion.exp_minus_one, v3),
+        "cos_minus_one": (
+            lambda s: quaternion.cos_minus_one(s, *quaternion.cos_sinc(s)),
+            lambda g: g.uniform(0.0, 2.0, size=1),
+        ),
         "cos_sinc": (quaternion.cos_sinc, lambda g: g.uniform(0.0, 2.0, size=1)),
         "log": (quaternion.log, q4), "shortest": (quaternion.shortest, q4),
         "half_angle_over_sine": (
@@ -121,7 +130,8 @@ TABLE = {
         "dot": (dq.dot, a8, a8), "cross": (dq.cross, a8, a8), "circle": (dq.circle, a8, a8),
         "swap": (dq.swap, a8), "norm": (dq.norm, a8), "normalize": (dq.normalize, a8),
         "left": (dq.left, a8), "right": (dq.right, a8), "skew": (dq.skew, a8),
-        "exp": (dq.exp, s6), "log": (dq.log, x8), "power": (lambda x: dq.power(x, 0.7), x8),
+        "exp": (dq.exp, s6), "exp_minus_one": (dq.exp_minus_one, s6), "log": (dq.log, x8),
+        "power": (lambda x: dq.power(x, 0.7), x8),
         "sclerp": (lambda a, b: dq.sclerp(a, b, 0.4), x8, x8),
     },
     pose: {
@@ -158,6 +168,11 @@ TABLE = {
         "kinetic_energy": (inertia_of(screw.kinetic_energy), mass, v3, I3, s6),
         "dual_inertia": (screw.dual_inertia, mass, I3), "H": (screw.H, array(8, 8)),
         "H_inverse": (screw.H_inverse, mass, I3),
+    },
+    tangent: {
+        "rotation_rate": (tangent.rotation_rate, v3, v3),
+        "angular_velocity": (tangent.angular_velocity, v3, v3),
+        "screw_rate": (tangent.screw_rate, s6, s6), "twist": (tangent.twist, s6, s6),
     },
     linear: {
         "ldl": (linear.ldl, positive_definite(4)),
@@ -207,6 +222,18 @@ TABLE = {
         ),
     },
     friction: {"passive_forces": (on_robot(rm.passive_forces), v_)},
+    stops: {"stop_forces": (on_robot(rm.stop_forces, 100.0, 0.1), state_q, v_)},
+    flow: {
+        "losses": (on_robot(flow.losses), state_q, v_),
+        "actuation": (on_robot(flow.actuation), state_q, v_, a_, bodies6),
+        "flow": (on_robot(flow.flow), state_q, v_, v_, a_, bodies6),
+    },
+    variational: {
+        "lagrangian_slopes": (on_robot(variational.lagrangian_slopes), state_q, v_, bodies6),
+        "velocity_of": (on_robot(variational.velocity_of), state_q, v_),
+        "starting_defect": (on_robot(variational.starting_defect), v_, v_, v_, v_, array()),
+        "ending_momentum": (on_robot(variational.ending_momentum), v_, v_, v_, array()),
+    },
     formulations: {
         "forward_dynamics": (on_robot(rm.forward_dynamics), state_q, v_, a_, bodies6),
         "inverse_dynamics": (on_robot(rm.inverse_dynamics), state_q, v_, a_, bodies6),
@@ -246,6 +273,9 @@ TABLE = {
         "integrate": (on_robot(rm.integrate), state_q, v_),
         "difference": (on_robot(rm.difference), state_q, state_q),
         "normalize": (on_robot(rm.normalize), state_q),
+        "increment": (on_robot(state.increment), state_q, v_),
+        "log_rate": (on_robot(state.log_rate), v_, v_),
+        "log_velocity": (on_robot(state.log_velocity), v_, v_),
     },
 }  # fmt: skip
 
@@ -267,7 +297,7 @@ def test_three_ways(name, rng):
     row = CASES[name]
     function, *makers = row
     # solving with the whole robot's inertia magnifies rounding by its condition, here about 1e3
-    solving = ("formulations", "floating", "derivatives", "regressor")
+    solving = ("formulations", "floating", "derivatives", "regressor", "flow", "variational")
     rounding = 1e-12 if name.startswith(solving) else 1e-14
     batch = [[make(rng) for make in makers] for _ in range(6)]
     single = [_outputs(function(*arguments)) for arguments in batch]

@@ -17,6 +17,8 @@ SAYS = {
     "06_compiled_monte_carlo.py": ["10000 cases in", "alone it has the same bits: True"],
     "08_gpu.py": ["CudaKernel forward_dynamics(q (..., 15)", "of them fused multiply-adds"],
     "07_derivatives.py": ["base floating          0.82 Hz 57 %", "1.0 kg: 78.42, by the deriv"],
+    "10_first_run.py": ["'the arm is at rest' at t = 41.10", "kept to twelve digits: True"],
+    "11_batch_of_runs.py": ["1000 runs, 7 samples", "to better than 1e-8: True"],
     "09_vt18_section_4.py": ["S   756.7 to 891.8", "[222.718295 -14.593557 133.944077] °"],
 }  # fmt: skip
 

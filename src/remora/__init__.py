@@ -3,6 +3,9 @@
 from remora import algebra
 from remora.compile.cuda import CudaKernel
 from remora.compile.kernel import Kernel
+from remora.control.attitude_pd import AttitudePD
+from remora.control.joint_pd import JointPD
+from remora.control.laws import CONTROLLERS
 from remora.dynamics.compiled import CompiledRobot, compile
 from remora.dynamics.derivatives import (
     ForwardDerivatives,
@@ -102,13 +105,20 @@ from remora.simulate.progress import Status
 from remora.simulate.reading import open_run
 from remora.simulate.recording import Recording
 from remora.simulate.run import simulate
+from remora.simulate.scenario import Scenario, bundled_scenarios, load_scenario
+from remora.view.figures import plot
+from remora.view.html import save_html
+from remora.view.report import report
+from remora.view.show import view
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "CONTROLLERS",
     "FORMULATIONS",
     "INTEGRATORS",
     "JOINTS",
+    "AttitudePD",
     "Batch",
     "Body",
     "Builder",
@@ -124,6 +134,7 @@ __all__ = [
     "Geometry",
     "InverseDerivatives",
     "Joint",
+    "JointPD",
     "Kernel",
     "Layout",
     "ModelError",
@@ -135,6 +146,7 @@ __all__ = [
     "RemoraError",
     "Robot",
     "Sampled",
+    "Scenario",
     "ShapeError",
     "SimulationError",
     "Status",
@@ -148,6 +160,7 @@ __all__ = [
     "bias_force",
     "branch_terminations",
     "bundled",
+    "bundled_scenarios",
     "center_of_mass",
     "center_of_mass_jacobian",
     "centroidal_momentum",
@@ -183,6 +196,7 @@ __all__ = [
     "kinetic_energy",
     "leaves",
     "load",
+    "load_scenario",
     "locked_inertia",
     "mass_matrix",
     "momentum",
@@ -195,17 +209,21 @@ __all__ = [
     "open_run",
     "passive_forces",
     "pinocchio_layout",
+    "plot",
     "poses",
     "positives",
     "potential_energy",
     "random_robot",
     "random_state",
     "reaction_wrenches",
+    "report",
     "save",
+    "save_html",
     "simulate",
     "simulate_batch",
     "spart_layout",
     "stop_forces",
     "subtree",
     "twists",
+    "view",
 ]

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from remora import __version__
-from remora.cli import bench, compile, demo, info
+from remora.cli import bench, compile, demo, info, report, run, view
 from remora.errors import RemoraError
 
 app = typer.Typer(
@@ -20,6 +20,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command("info")(info.info)
+app.command("run")(run.run)
+app.command("view")(view.view)
+app.command("report")(report.report)
 app.command("demo")(demo.demo)
 app.command("compile")(compile.compile)
 app.command("bench")(bench.bench)

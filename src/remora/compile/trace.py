@@ -41,7 +41,7 @@ def trace(
     with noting_waypoints() as waypoints, warnings.catch_warnings():
         # NumPy's functions on a single symbol give a symbol, which is what we want
         warnings.filterwarnings("ignore", "\\s*casadi: a numpy function", FutureWarning)
-        returned: Any = function(*arrays)
+        returned: Any = _called(function, arrays)
     results = _arrays(returned)
     if names is None:
         names = ["out"] if len(results) == 1 else [f"out{i}" for i in range(len(results))]
@@ -50,6 +50,19 @@ def trace(
     tape = casadi.Function("f", symbols, casadi.cse(columns), {"allow_free": False})
     outputs = tuple(Signature(n, r.shape) for n, r in zip(names, results, strict=True))
     return _from_tape(tape, tuple(inputs), outputs)
+
+
+def _called(function: Callable[..., Any], arrays: Sequence[Array]) -> Any:
+    """Return what a function gives on symbols, or say why it cannot."""
+    try:
+        return function(*arrays)
+    except RuntimeError as error:
+        if "truth value" not in str(error):
+            raise
+        raise RemoraError(
+            "the function asks whether a symbol is true (if, and, or, np.where): what is compiled "
+            "has no values yet; use select and less of rm.algebra.namespace"
+        ) from error
 
 
 def symbols_of(inputs: Sequence[Signature]) -> tuple[list[Any], list[Array]]:

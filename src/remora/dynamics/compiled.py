@@ -326,14 +326,14 @@ def _key(
     parameters: Sequence[str],
 ) -> str | None:
     names = tuple((s.name, s.shape) for s in inputs)
-    numbers = _robot_key(robot)
+    numbers = robot_key(robot)
     if numbers is None or any(is_array(v) for v in fixed.values()):
         return None
     name = (function.__module__, function.__name__)
-    return repr((name, names, sorted(fixed.items()), parameters, numbers, _sources()))
+    return repr((name, names, sorted(fixed.items()), parameters, numbers, sources()))
 
 
-def _robot_key(robot: Robot) -> str | None:
+def robot_key(robot: Robot) -> str | None:
     """Return all that a robot's equations depend on; None for symbolic numbers."""
     arrays: list[Array] = [robot.gravity]
     words: list[Any] = []
@@ -368,7 +368,7 @@ def _is_ours(function: Callable[..., Any]) -> bool:
 
 
 @functools.cache
-def _sources() -> str:
+def sources() -> str:
     """Return a digest of the library's own source: a changed equation is another kernel."""
     digest = hashlib.sha256()
     root = Path(__file__).resolve().parents[1]

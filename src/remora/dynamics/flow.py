@@ -21,7 +21,7 @@ from remora.dynamics.kinematics import twists
 from remora.dynamics.motion import batch_shape, with_batch
 from remora.dynamics.stops import stop_forces
 from remora.model.robot import Robot
-from remora.model.state import log_rate
+from remora.model.state import integrate, log_rate
 
 #: Numbers of work in the state: of the actuation, of external wrenches, of passive forces.
 WORKS = 3
@@ -71,6 +71,23 @@ def actuation(
     lost = losses(robot, q, v, passive)
     found, force = hybrid_dynamics(robot, q, v, tau + lost, given, wrenches, formulation)
     return found, force - lost
+
+
+def flow_near(
+    robot: Robot,
+    q: Array,
+    y: Array,
+    tau: Array,
+    wrenches: Array | None = None,
+    vdot: Array | None = None,
+    held: tuple[str, ...] = (),
+    formulation: str = "articulated",
+    passive: Passive = NO_STOPS,
+) -> Array:
+    """Return the rate of y = [u, v, work] about the configuration q₀ = `q`; see `flow`."""
+    u, v = y[..., : robot.nv], y[..., robot.nv : 2 * robot.nv]
+    here = integrate(robot, q, u)
+    return flow(robot, here, u, v, tau, wrenches, vdot, held, formulation, passive)
 
 
 def flow(

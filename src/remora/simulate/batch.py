@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import os
 import warnings
@@ -13,16 +14,24 @@ import numpy as np
 
 from remora.algebra.namespace import Array, ArrayLike, is_array
 from remora.compile.arguments import DTYPES
+from remora.compile.march import March
 from remora.compile.march_cpu import MarchKernel
 from remora.compile.march_ptx import CudaMarch
-from remora.dynamics.compiled import LARGEST_TRACED, TARGETS, compile_function
+from remora.dynamics.compiled import (
+    LARGEST_TRACED,
+    TARGETS,
+    compile_function,
+    robot_key,
+    sources,
+)
 from remora.dynamics.parameters import parameter
 from remora.errors import RemoraError, SimulationError, UnknownName, ValueRefused
 from remora.model.robot import Robot
 from remora.simulate.given import Given, given
-from remora.simulate.marching import Forces, march
+from remora.simulate.marching import Forces, march, marching_source
 from remora.simulate.progress import batch_bar
 from remora.simulate.run import model_of, sample_times
+from remora.simulate.system import Model
 from remora.simulate.tableaus import RK4
 
 #: Runs that are computed between two looks at the progress, for each thread.
@@ -30,6 +39,8 @@ BLOCK = 256
 #: By which fraction of a step its ends are seen from within, where loads jump at them.
 NUDGE = 1e-9
 FAILURES = ("raise", "keep")
+#: Compiled marches that are kept for the next batch.
+MOST_KEPT = 32
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,10 +79,8 @@ class Batch:
             function: f(robot, q) or f(robot, q, v), with more arguments in `fixed`.
             **fixed: values of the function's other parameters.
         """
-        needed = [
-            name for name in ("q", "v")
-            if name in function.__code__.co_varnames[: function.__code__.co_argcount]
-        ]  # fmt: skip
+        asked = inspect.signature(function).parameters
+        needed = [name for name in ("q", "v") if name in asked]
         kernel = compile_function(
             function, self.robot, arguments=needed, fixed=fixed, parameters=tuple(self.parameters)
         )
@@ -130,8 +139,8 @@ def simulate_batch(
         duration: s.
         step: longest step, s; steps are made to end at every sample.
         torque: generalized forces of the drives: numbers `(nv,)`, or `(..., nv)` for each run; a
-            function (t, q, v, and `inputs` by name) -> `(nv,)`; or a dictionary of numbers and such
-            functions by joint.
+            function (t, q, v, and `inputs` by name) -> `(nv,)`; a `Profile` or `Pulse`; or a
+            dictionary of these by joint.
         wrenches: external, [f, τ] on each body in its own frame about its origin: numbers
             `(nb, 6)`, or `(..., nb, 6)` for each run; or a function -> `(nb, 6)`.
         inputs: arrays that differ from run to run, by the names under which the functions get them;
@@ -178,18 +187,12 @@ def simulate_batch(
     assert times is not None
     if times[-1] < end:
         times = np.append(times, end)
+    breaks = (*breaks, *own.breaks)
     table = _timetable(times, step, breaks)
-    forces = Forces(own.torque, own.wrenches, own.inputs)
-    made = march(
-        robot, RK4, forces, tuple(own.parameters), model.formulation, model.passive,
-        NUDGE if breaks else 0.0,
-    )  # fmt: skip
-    name = f"simulate_{robot.name}"
-    if target == "cuda":
-        results = CudaMarch(made, name, dtype)(*own.arrays, **table.passed)
-        status = "complete"
+    kernel = _kernel(robot, own, model, NUDGE if breaks else 0.0, dtype, target)
+    if isinstance(kernel, CudaMarch):
+        results, status = kernel(*own.arrays, **table.passed), "complete"
     else:
-        kernel = MarchKernel(made, name, dtype)
         results, status = _in_blocks(kernel, own, table, threads, progress)
     return _finished(robot, times, results, own.parameters, table, failures, status)
 
@@ -219,6 +222,36 @@ def _timetable(times: Array, step: float, breaks: Sequence[float]) -> _Timetable
     whole = np.concatenate([[0], counts.astype(np.int64)])
     return _Timetable(starts, steps, whole, np.isin(knots, times))
 
+
+def _kernel(
+    robot: Robot, own: Given, model: Model, nudge: float, dtype: str, target: str
+) -> MarchKernel | CudaMarch:
+    """Return the compiled march; where no function of a user is in it, the one made before."""
+    forces = Forces(own.torque, own.wrenches, own.inputs)
+    name, parameters = f"simulate_{robot.name}", tuple(own.parameters)
+
+    def made() -> March:
+        passive, formulation = model.passive, model.formulation
+        return march(robot, RK4, forces, parameters, formulation, passive, nudge)
+
+    numbers = robot_key(robot)
+    if own.constants is None or numbers is None:
+        return (
+            CudaMarch(made(), name, dtype) if target == "cuda" else MarchKernel(made(), name, dtype)
+        )
+    settings = (own.constants, parameters, model.formulation, model.passive, nudge)
+    key = repr((settings, own.inputs, numbers, sources(), marching_source()))
+    if (key, dtype, target) not in _kept:
+        while len(_kept) >= MOST_KEPT:
+            _kept.pop(next(iter(_kept)))
+        if target == "cuda":
+            _kept[key, dtype, target] = CudaMarch(made(), name, dtype)
+        else:
+            _kept[key, dtype, target] = MarchKernel(made, name, dtype, key)
+    return _kept[key, dtype, target]
+
+
+_kept: dict[tuple[str, str, str], MarchKernel | CudaMarch] = {}
 
 # Running ------------------------------------------------------------------------------------------
 

@@ -56,11 +56,11 @@ class Conservation:
     """How well a run keeps what it must keep; print it for a table.
 
     Attributes:
-        linear_momentum: of max |P(t) - P(0)|.
-        angular_momentum: of max |L(t) - L(0)|, about the inertial origin.
-        center_of_mass: of max |c(t) - c(0) - (t - t₀) P(0)/m|.
-        energy: of max |E(t) - E(0) - work done|, with all that gravity does in E.
-        quaternion: max abs(|r|² - 1) over all joints that turn by a quaternion.
+        linear_momentum: of max ‖P(t) - P(0)‖.
+        angular_momentum: of max ‖L(t) - L(0)‖, about the inertial origin.
+        center_of_mass: of max ‖c(t) - c(0) - (t - t₀) P(0)/m‖.
+        energy: of max abs(E(t) - E(0) - work done), with all that gravity does in E.
+        quaternion: max abs(‖r‖² - 1) over all joints that turn by a quaternion.
         dual_quaternion: max abs(r·d) over all free joints, m.
         title: what was looked at.
     """

@@ -11,12 +11,15 @@ from typing import Any, NamedTuple, TypeGuard
 import numpy as np
 
 from remora.algebra.namespace import Array
-from remora.dynamics.compiled import compile_function
 from remora.dynamics.formulations import mass_matrix
 from remora.errors import RemoraError, SimulationError
 from remora.model.joints import kind
-from remora.simulate.drive import Between, Drive, Fired, State, Stepping
+from remora.simulate.drive import Between, Drive, Fired, Stepping
 from remora.simulate.events import Action, Event, Watch
+from remora.simulate.kernels import kernel
+from remora.simulate.loads import Sum
+from remora.simulate.mark import Mark
+from remora.simulate.moment import State
 from remora.simulate.phases import Phase
 from remora.simulate.progress import Watcher
 from remora.simulate.recording import Recording
@@ -57,15 +60,19 @@ class Course:
     def __init__(
         self, plan: Plan, recorder: Recorder, start: float, q: Array, v: Array, progress: Any
     ) -> None:
-        """Prepare; see `Watcher` for progress."""
+        """Prepare; see `Watcher` for progress. A run that has a mark goes on from there."""
         self._plan, self._recorder = plan, recorder
         robot = plan.model.robot
         self._state = State(robot, start, q, v)
         end = start + sum(p.duration for p in plan.phases)
-        self._watcher = Watcher(robot, start, end, q, v, progress)
         self._next = 0  # of the sample times
         self._phase = 0
         self._last = -np.inf  # time of the last sample
+        mark = recorder.mark
+        if mark is not None:
+            self._state.restore(mark)
+            self._next, self._last = mark.next, recorder.last
+        self._watcher = Watcher(robot, start, end, q, v, progress, self._state.t)
 
     def go(self) -> Recording:
         """Run, and give what was recorded; whatever ends the run, it is kept."""
@@ -102,22 +109,30 @@ class Course:
 
     def _phases(self) -> str:
         """Go through all phases; return why it ended early, if it did."""
-        state, plan = self._state, self._plan
+        state, plan, mark = self._state, self._plan, self._recorder.mark
         for index, phase in enumerate(plan.phases):
+            if mark is not None and index < mark.phase:
+                continue
+            resumed = mark if mark is not None and index == mark.phase else None
             self._phase = index
-            system = self._system = System(plan.model, phase, state.t, state.q)
-            stop = state.t + phase.duration
-            system.enter(state.t, stop)
-            jumped = self._begin(phase, system)
-            for controller in system.controllers:
-                system.sample(controller, state.t, state.q, state.v)
-            if index == 0 or jumped:
-                self._record(state.t, state.q, state.v, state.work)
-            if index == 0 and plan.times is not None:
-                self._next = 1
+            if resumed is None:
+                self._recorder.phase_starts.append(state.t)
+                self._entered = state.q.copy()
+            else:
+                self._entered = resumed.entered
+            start = self._recorder.phase_starts[index]
+            stop = start + phase.duration
+            system = self._system = System(plan.model, phase, start, self._entered)
+            if resumed is None:
+                self._enter(index, phase, stop)
+            else:
+                for hold, order in zip(system.controllers, resumed.inside.orders, strict=True):
+                    hold.value = order
             watch = Watch(plan.model.robot, (*plan.events, *phase.events), plan.limits)
-            drive = Drive(system, state, plan.stepping, watch, self._made)
-            ended = drive.run(stop, self._landings(state.t, stop))
+            drive = Drive(system, state, plan.stepping, watch, self._made, start)
+            self._drive = drive
+            inside = None if resumed is None else resumed.inside
+            ended = drive.run(stop, self._landings(start, stop), inside)
             if ended is not None and ended.watched.action == "stop":
                 self._record_end()
                 return f"stopped by {ended.watched.name!r} at t = {ended.t:.9g} s"
@@ -125,6 +140,28 @@ class Course:
         return ""
 
     # Beginning of a phase -----------------------------------------------------------------------
+
+    def _enter(self, index: int, phase: Phase, stop: float) -> None:
+        """Begin a phase where the state is, with a sample if it is the first or a speed jumped."""
+        state, system = self._state, self._system
+        system.enter(state.t, stop)
+        jumped = self._begin(phase, system)
+        for controller in system.controllers:
+            system.sample(controller, state.t, state.q, state.v)
+        if index == 0 or jumped:
+            self._record(state.t, state.q, state.v, state.work)
+        if index == 0:
+            self._note_passed_limits()
+            self._next = 0 if self._plan.times is None else 1
+
+    def _note_passed_limits(self) -> None:
+        """Note limits that are passed where the run begins; refuse them where they end a run."""
+        state, plan = self._state, self._plan
+        watch = Watch(plan.model.robot, (), plan.limits)
+        for name, action in watch.passed(watch.values(state.t, state.q, state.v)):
+            if action == "stop":
+                raise RemoraError(f"the run begins beyond the {name}")
+            self._recorder.event(state.t, name, state.q, state.v, action)
 
     def _begin(self, phase: Phase, system: System) -> bool:
         """Bring held joints to their motion, or refuse; tell whether a speed jumped."""
@@ -160,7 +197,7 @@ class Course:
         """Change the speeds of held joints at once: H Δv = impulse in their drives alone."""
         state, robot = self._state, self._plan.model.robot
         places = [i for n in system.held for i in range(robot.nv)[robot.joints[n].v]]
-        H: Array = compile_function(mass_matrix, robot, arguments=("q",))(state.q)
+        H: Array = kernel(mass_matrix, robot, ("q",))(state.q)
         response = np.linalg.inv(H)[:, places]
         impulse = np.linalg.solve(response[places], wanted[places] - state.v[places])
         after = state.v + response @ impulse
@@ -192,7 +229,17 @@ class Course:
                 t = float(min(times[self._next], step.stop))
                 self._record(t, *step.at(t))
                 self._next += 1
+        if all(event.watched.action == "record" for event in fired):  # the phase goes on
+            self._recorder.mark = self._marked()
         self._watcher.look(self._state.t, self._state.q, self._state.v)
+
+    def _marked(self) -> Mark:
+        state, recorder = self._state, self._recorder
+        return Mark(
+            len(recorder), len(recorder.events), self._next, self._phase, self._entered,
+            state.t, state.q.copy(), state.v.copy(), state.work.copy(), state.carried(),
+            self._drive.inside(),
+        )  # fmt: skip
 
     def _record(self, t: float, q: Array, v: Array, work: Array) -> None:
         tau, lost, wrenches = self._system.loads(t, q, v)
@@ -207,8 +254,8 @@ class Course:
 
 
 def _check_torque(phase: Phase) -> None:
-    torque = phase.torque
-    if _is_mapping(torque):
+    parts = phase.torque.parts if isinstance(phase.torque, Sum) else (phase.torque,)
+    for torque in filter(_is_mapping, parts):
         for name in (*phase.prescribed, *phase.locked):
             if name in torque:
                 raise RemoraError(
@@ -237,6 +284,7 @@ def _check_rates(system: System, name: str, duration: float, start: float) -> No
             off = float(np.max(np.abs(rate - told)))
             if off > 1e-3 * max(size, 1e-6):
                 raise RemoraError(
-                    f"contradiction: at t = {t:.6g} s the motion of joint {name!r} says {what} = "
-                    f"{told.tolist()}, but it changes at {rate.tolist()}"
+                    f"contradiction: the motion of joint {name!r} says {what} = "
+                    f"{np.round(told, 9).tolist()} for {t:.6g} s, but its "
+                    f"{'q' if what == 'v' else 'v'} changes at {np.round(rate, 6).tolist()} there"
                 )

@@ -8,6 +8,8 @@ make; and robot, settings and status in the attributes of the group.
 from __future__ import annotations
 
 import importlib
+import json
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -55,3 +57,11 @@ def fill(name: str, dtype: Any) -> float | int:
     if name == "wrenches":
         return 0.0
     return np.nan if np.dtype(dtype).kind == "f" else -1
+
+
+def plain(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings as JSON gives them back, or raise."""
+    try:
+        return json.loads(json.dumps(dict(settings)))
+    except (TypeError, ValueError) as error:
+        raise RemoraError(f"settings of a run must be plain data for JSON: {error}") from None

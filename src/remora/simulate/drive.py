@@ -8,17 +8,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from remora.algebra import pose
-from remora.algebra.namespace import Array, total_and_rest
-from remora.compile.kernel import Kernel
-from remora.dynamics.compiled import compile_function
+from remora.algebra.namespace import Array
 from remora.dynamics.flow import WORKS
 from remora.errors import SimulationError
 from remora.model.joints import in_coordinates, kind
 from remora.model.robot import Robot
-from remora.model.state import increment
 from remora.simulate.events import LOOKS, Watch, Watched, bracketed
 from remora.simulate.integrators import Integrator
+from remora.simulate.mark import Inside
+from remora.simulate.moment import State
 from remora.simulate.steps import Attempt, norm
 from remora.simulate.system import System
 
@@ -45,46 +43,6 @@ class Stepping(NamedTuple):
     atol: float
     step: float | None
     max_step: float
-
-
-class State:
-    """Where a run is: sums that lose nothing.
-
-    What q, v and work cannot hold of a sum is carried to the next [K65].
-
-    Attributes:
-        t: time, s.
-        q: configuration, `(nq,)`.
-        v: velocity, `(nv,)`.
-        work: of actuation, external wrenches and passive forces so far, J, `(3,)`.
-        rest: what rounding left over of q, `(nq,)`.
-    """
-
-    def __init__(self, robot: Robot, t: float, q: Array, v: Array) -> None:
-        """Start."""
-        self.t, self.q, self.v, self.work = t, q.copy(), v.copy(), np.zeros(WORKS)
-        self._nv = robot.nv
-        self._move: Kernel = compile_function(increment, robot, arguments=("q", "dq"))
-        self.forget()
-
-    def forget(self) -> None:
-        """Carry nothing on: the state was set from outside."""
-        self.rest, self._rest_v = np.zeros_like(self.q), np.zeros_like(self.v)
-        self._rest_work = np.zeros(WORKS)
-
-    @property
-    def y(self) -> Array:
-        """The state of a step that begins here, `(2 nv + 3,)`."""
-        return np.concatenate([np.zeros(self._nv), self.v, self.work])
-
-    def add(self, t: float, change: Array) -> None:
-        """Go on to t by what a step has changed."""
-        nv = self._nv
-        moved = np.ascontiguousarray(change[:nv])
-        self.q, self.rest = total_and_rest(self.q, self._move(self.q, moved) + self.rest)
-        self.v, self._rest_v = total_and_rest(self.v, change[nv : 2 * nv] + self._rest_v)
-        self.work, self._rest_work = total_and_rest(self.work, change[2 * nv :] + self._rest_work)
-        self.t = t
 
 
 class Fired(NamedTuple):
@@ -127,6 +85,7 @@ class Drive:
         stepping: Stepping,
         watch: Watch,
         made: Callable[[Between, list[Fired]], None],
+        start: float,
     ) -> None:
         """Prepare.
 
@@ -136,25 +95,43 @@ class Drive:
             stepping: how steps are chosen.
             watch: conditions to look at.
             made: called after each step, with it and with the events at its end.
+            start: when the phase began, s.
         """
         self._system, self._state, self._stepping = system, state, stepping
-        self._watch, self._made = watch, made
+        self._watch, self._made, self._start = watch, made, start
         self._h: float | None = None
         self._rate: Array | None = None
         self._looked = np.zeros(0)
+        self._asked = [1] * len(system.controllers)  # they have seen the start
+        self._bounds = (start, start)  # of the segment
+        self._reach = Reach(system.robot)
+        self._any_error = np.full(2 * system.robot.nv + WORKS, np.inf)
 
-    def run(self, stop: float, landings: Sequence[float]) -> Fired | None:
+    def inside(self) -> Inside:
+        """Return what makes the next step be as it would have been, for a mark."""
+        orders = [c.value for c in self._system.controllers]
+        return Inside(self._h, self._rate, self._looked, list(self._asked), orders, self._bounds)
+
+    def run(
+        self, stop: float, landings: Sequence[float], resumed: Inside | None = None
+    ) -> Fired | None:
         """Go on to the time `stop`; return the event that ended it before, if one did.
 
         Args:
             stop: s.
             landings: further times that a step is to end at.
+            resumed: where to go on from, if not from the start of the phase.
         """
-        system, state = self._system, self._state
-        start = state.t
-        asked = [1] * len(system.controllers)  # they have seen the start
+        system, state, start, asked = self._system, self._state, self._start, self._asked
         breaks = sorted({t for t in (*system.breaks, *landings) if start < t < stop})
-        self._looked = self._watch.values(system.clock(state.t), state.q, state.v)
+        if resumed is None:
+            self._looked = self._watch.values(system.clock(state.t), state.q, state.v)
+        else:
+            asked[:], self._h, self._looked = resumed.asked, resumed.h, resumed.looked
+            if state.t < resumed.segment[1]:
+                ended = self._segment(*resumed.segment, resumed.rate)
+                if ended is not None:
+                    return ended
         while state.t < stop:
             now = state.t + CLOSE * np.spacing(abs(state.t))
             while breaks and breaks[0] <= now:
@@ -168,22 +145,22 @@ class Drive:
             target = min(due)
             if stop - target <= CLOSE * np.spacing(abs(stop)):
                 target = stop
-            ended = self._segment(target)
+            ended = self._segment(state.t, target)
             if ended is not None:
                 return ended
         return None
 
     # Steps --------------------------------------------------------------------------------------
 
-    def _segment(self, stop: float) -> Fired | None:
-        """Go on to `stop` through times in which all is smooth."""
+    def _segment(self, start: float, stop: float, rate: Array | None = None) -> Fired | None:
+        """Go on to `stop` through times in which all is smooth, from the start or from within."""
         state, integrator = self._state, self._stepping.integrator
-        self._system.q = state.q
-        self._system.enter(state.t, stop)
-        self._rate = None
+        self._system.q, self._bounds = state.q, (start, stop)
+        self._system.enter(start, stop)
+        self._rate = rate
         if integrator.error_order:
-            return self._adaptive(stop)
-        start, length = state.t, self._stepping.step
+            return self._adaptive(stop, state.t == start)
+        length = self._stepping.step
         assert length is not None
         count = max(1, math.ceil((stop - start) / length - 1e-6))
         for i in range(1, count + 1):
@@ -201,11 +178,11 @@ class Drive:
                     return ended
         return None
 
-    def _adaptive(self, stop: float) -> Fired | None:
+    def _adaptive(self, stop: float, first: bool) -> Fired | None:
         state, power = self._state, -1.0 / (self._stepping.integrator.error_order + 1)
         if self._h is None:
             self._h = self._stepping.step or self._first_step(stop - state.t)
-        first, refused = True, False
+        refused = False
         while state.t < stop:
             left = stop - state.t
             wanted = min(self._h, self._stepping.max_step)
@@ -253,8 +230,8 @@ class Drive:
         def at(t: float) -> tuple[Array, Array, Array]:
             if t == end:
                 return state.q, state.v, state.work
-            moved = y + attempt.dense(np.array([(t - start) / length]))[0]
             system.q = before
+            moved = y + attempt.dense(np.array([(t - start) / length]))[0]
             q, v = system.place(moved[:nv]), moved[nv : 2 * nv]
             system.set_held(t, q, v)
             return q, v, moved[2 * nv :]
@@ -269,11 +246,11 @@ class Drive:
                 side = -1.0 if self._looked[k] > 0.0 else 1.0
                 after[k] = side * max(abs(after[k]), np.finfo(float).tiny)
             self._looked = after
-        self._made(Between(start, end, at), fired)
-        system.q = state.q
         self._rate = None
         if attempt.rate is not None:
             self._rate = np.concatenate([state.v, attempt.rate[nv:]])
+        self._made(Between(start, end, at), fired)
+        system.q = state.q
         return next((f for f in fired if f.watched.action != "record"), None)
 
     # Events -------------------------------------------------------------------------------------
@@ -316,9 +293,7 @@ class Drive:
         slope = (right - left) / (2.0 * width) if width > 0.0 else 0.0
         best = (math.inf, attempt, end)
         for _ in range(4):
-            stop = start + place * h
-            if stop <= start:
-                break
+            stop = max(start + place * h, float(np.nextafter(start, np.inf)))
             shorter = self._attempt(stop - start)
             off = float(self._seen(shorter, stop, 1.0)[k])
             if abs(off) >= best[0] or not math.isfinite(off):
@@ -346,9 +321,14 @@ class Drive:
     def _scale(self) -> Array:
         """Return the error that is allowed in each number of y; in work any."""
         state = self._state
-        size = np.concatenate([reach(self._system.robot, state.q), np.abs(state.v)])
-        allowed = self._stepping.atol + self._stepping.rtol * size
-        return np.concatenate([allowed, np.full(WORKS, np.inf)])
+        nv = self._system.robot.nv
+        allowed = self._any_error.copy()
+        size = allowed[: 2 * nv]
+        size[:nv], size[nv:] = self._reach(state.q), state.v
+        np.abs(size, out=size)
+        size *= self._stepping.rtol
+        size += self._stepping.atol
+        return allowed
 
     def _first_step(self, longest: float) -> float:
         """Return a first step by how fast the rates change [HNW93, section II.4]."""
@@ -365,14 +345,23 @@ class Drive:
         return min(100.0 * h, better, longest)
 
 
-def reach(robot: Robot, q: Array) -> Array:
-    """Return the size `(nv,)` of what moves along each speed: coordinates, turns, distances."""
-    size = np.ones(robot.nv)
-    for joint in robot.joints:
-        if joint.mimic is not None:
-            continue
-        if in_coordinates(joint):
-            size[joint.v] = np.abs(q[joint.q])
-        elif kind(joint).dual is not None:
-            size[joint.v][3:] = np.linalg.norm(pose.translation(q[joint.q]))
-    return size
+class Reach:
+    """The size of what moves along each speed: coordinates, turns (1), distances."""
+
+    def __init__(self, robot: Robot) -> None:
+        """Note where in q to look."""
+        own = [j for j in robot.joints if j.mimic is None]
+        plain = [j for j in own if in_coordinates(j)]
+        self._q = [i for j in plain for i in range(robot.nq)[j.q]]
+        self._v = [i for j in plain for i in range(robot.nv)[j.v]]
+        self._free = [j for j in own if kind(j).dual is not None]
+        self._size = np.ones(robot.nv)
+
+    def __call__(self, q: Array) -> Array:
+        """Return the sizes `(nv,)`; where coordinates are plain, with their signs."""
+        size = self._size.copy()
+        size[self._v] = q[self._q]
+        for joint in self._free:
+            d = q[joint.q][4:]
+            size[joint.v][3:] = 2.0 * math.sqrt(d @ d)  # the distance from the origin
+        return size

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from remora.algebra.namespace import Array
 from remora.errors import RemoraError, UnknownName, ValueRefused
 from remora.model.joints import in_coordinates
 from remora.model.robot import Robot
+from remora.simulate.loads import described
 
 Action = Literal["record", "next", "stop"]
 ACTIONS = ("record", "next", "stop")
@@ -46,6 +47,10 @@ class Event:
             raise ValueRefused(f"direction of an event must be -1, 0 or 1, not {self.direction}")
         if not callable(self.condition):
             raise RemoraError(f"the condition of event {self.name!r} must be a function (t, q, v)")
+
+    def described(self) -> list[Any]:
+        """Return it in plain words and numbers: name, action, direction, condition."""
+        return [self.name, self.action, self.direction, described(self.condition)]
 
 
 class Watched(NamedTuple):
@@ -100,6 +105,11 @@ class Watch:
         room = self._signs * (self._bounds - q[self._places])
         return np.concatenate([np.array(own), room]) if own else room
 
+    def passed(self, values: Array) -> list[tuple[str, Action]]:
+        """Return which limits are passed, and what is to happen then."""
+        limits = zip(self.items, values.tolist(), strict=True)
+        return [(w.name, w.action) for w, room in list(limits)[len(self._events) :] if room < 0.0]
+
     def crossed(self, before: Array, after: Array) -> Array:
         """Tell which conditions crossed zero the way they are watched for."""
         way = np.array([w.direction for w in self.items])
@@ -110,7 +120,7 @@ class Watch:
 
 def _number(event: Event, value: object) -> float:
     try:
-        number = float(value)  # pyright: ignore[reportArgumentType]
+        number = float(np.asarray(value, dtype=float).item())
     except (TypeError, ValueError):
         kind = type(value).__name__
         raise RemoraError(

@@ -42,13 +42,12 @@ def attempt(
         scale: what error of each number is allowed, `(n,)`.
         again: not looked at.
     """
-    a, b, c, stages = tableau.a, tableau.b, tableau.c, len(tableau.b)
-    extra = len(tableau.dense_c)
+    stages, extra = len(tableau.b), len(tableau.dense_c)
     k = np.empty((stages + 1 + extra, y.size))
     k[0] = rate
-    for i in range(1, stages):
-        k[i] = system.rates(t + c[i] * h, y + h * (a[i, :i] @ k[:i]))
-    change = h * (b @ k[:stages])
+    for i, (c, a) in enumerate(tableau.later_stages, start=1):
+        k[i] = system.rates(t + c * h, y + h * (a @ k[:i]))
+    change = h * (tableau.b @ k[:stages])
     k[stages] = system.rates(t + h, y + change)
     error = _error(tableau, k[: stages + 1], h, scale)
     made = False

@@ -15,6 +15,7 @@ from remora.model.robot import Robot
 from remora.model.state import configuration, velocity
 from remora.model.validate import finite
 from remora.simulate.marching import Law, gathered, law
+from remora.simulate.profiles import Profile, Pulse
 
 #: Names that the laws' arguments have already.
 TAKEN = ("t", "q", "v")
@@ -30,6 +31,8 @@ class Given(NamedTuple):
         wrenches: law of the external wrenches, or None.
         inputs: names and shapes of the inputs of the laws.
         parameters: the robot's numbers that differ, by name.
+        breaks: times at which the laws are not smooth, s.
+        constants: what stands for the laws if they are numbers, None if one is a function.
     """
 
     batch: tuple[int, ...]
@@ -38,6 +41,8 @@ class Given(NamedTuple):
     wrenches: Law | None
     inputs: tuple[Signature, ...]
     parameters: dict[str, Any]
+    breaks: list[float]
+    constants: str | None
 
 
 def given(
@@ -106,7 +111,24 @@ def given(
     driven = laws["torque"]
     assert driven is not None
     arrays = [q, v, *data.values(), *own.values()]
-    return Given(batch, arrays, driven, laws["wrenches"], signatures, own)
+    breaks = [t for load in (torque, wrenches) for t in _breaks(load)]
+    loads = (torque, wrenches)
+    told = None if any(callable(x) or _is_mapping(x) for x in loads) else _told(loads, data)
+    return Given(batch, arrays, driven, laws["wrenches"], signatures, own, breaks, told)
+
+
+def _told(loads: tuple[Any, Any], data: dict[str, Any]) -> str:
+    """Return the numbers of loads that are the same for all runs."""
+    shared = [
+        None if x is None or name in data else np.asarray(x, float).tolist()
+        for name, x in zip(("torque", "wrenches"), loads, strict=True)
+    ]
+    return repr((shared, [(n, x.shape[1:]) for n, x in data.items()]))
+
+
+def _breaks(load: Any) -> list[float]:
+    parts = list(load.values()) if _is_mapping(load) else [load]
+    return [t for part in parts if isinstance(part, (Profile, Pulse)) for t in part.breaks]
 
 
 def _in_front(name: str, x: Any, shape: tuple[int, ...]) -> tuple[int, ...]:

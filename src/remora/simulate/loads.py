@@ -6,6 +6,8 @@ at the breaks of its profiles, and whenever a controller samples.
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -15,7 +17,7 @@ import numpy as np
 
 from remora.algebra.namespace import Array, is_array
 from remora.errors import RemoraError, ShapeError, ValueRefused
-from remora.simulate.profiles import Profile, Pulse
+from remora.simulate.profiles import Motion, Profile, Pulse
 
 
 @runtime_checkable
@@ -45,6 +47,14 @@ class Sampled:
         return self.function(t, q, v)
 
 
+class Sum:
+    """Several loads that act together, such as a controller and what is given beside it."""
+
+    def __init__(self, *parts: Any) -> None:
+        """Keep the parts: each in any form of a load."""
+        self.parts = parts
+
+
 class Load:
     """One load, made ready.
 
@@ -70,7 +80,13 @@ class Load:
         self.breaks: tuple[float, ...] = ()
         self.controllers: list[Hold] = []
         self.function = False
-        if _is_mapping(given):
+        self._entries: list[tuple[Any, Load]] = []
+        self._given: Any = given
+        self._fixed: Array | None = None
+        if isinstance(given, Sum):
+            loads = [Load(what, part, shape, parts) for part in given.parts]
+            self._value = self._gathered([(..., load) for load in loads])
+        elif _is_mapping(given):
             if parts is None:
                 raise RemoraError(f"{what} cannot be given by name")
             entries: list[tuple[Any, Load]] = []
@@ -83,23 +99,55 @@ class Load:
 
     def __call__(self, t: float, q: Array, v: Array) -> Array:
         """Return the value, checked."""
-        return self._value(t, q, v)
+        return self._value(t, q, v) if self._fixed is None else self._fixed
+
+    def enter(self, low: float, high: float) -> None:
+        """Prepare for the times between two others, within which nothing jumps.
+
+        What does not change there is not asked for again.
+        """
+        for _, load in self._entries:
+            load.enter(low, high)
+        self._fixed = self._constant(low, high)
+
+    def _constant(self, low: float, high: float) -> Array | None:
+        """Return the value, if it is the same at all times between two others."""
+        given = self._given
+        if self._entries:
+            self._split()
+            return None if self._live else self._still
+        if isinstance(given, (Profile, Pulse)):
+            known = given.constant(low, high)
+            return None if known is None else self._numbers(known).reshape(self.shape)
+        return None if callable(given) else self._value(low, np.zeros(0), np.zeros(0))
 
     # Making -----------------------------------------------------------------------------------
 
     def _gathered(self, entries: list[tuple[Any, Load]]) -> Value:
+        self._entries = entries
         for _, load in entries:
             self.breaks += load.breaks
             self.controllers += load.controllers
             self.function |= load.function
+        self._split()
 
         def value(t: float, q: Array, v: Array) -> Array:
-            total = np.zeros(self.shape)
-            for place, load in entries:
-                total[place] = load(t, q, v)
+            total = self._still.copy()
+            for place, load in self._live:
+                total[place] += load(t, q, v)
             return total
 
         return value
+
+    def _split(self) -> None:
+        """Sum up the parts that do not change now, and list those that do."""
+        self._still = np.zeros(self.shape)
+        self._live: list[tuple[Any, Load]] = []
+        for place, load in self._entries:
+            if load._fixed is None:
+                self._live.append((place, load))
+            else:
+                self._still[place] += load._fixed
 
     def _single(self, given: Any) -> Value:
         if given is None:
@@ -142,7 +190,8 @@ class Load:
                 array = array.reshape(self.shape)
             else:
                 raise ShapeError(f"{self.what} must have shape {self.shape}, not {array.shape}")
-        if not math.isfinite(array.sum()) and not np.all(np.isfinite(array)):
+        total = array.item() if array.size == 1 else array.sum()
+        if not math.isfinite(total) and not np.all(np.isfinite(array)):
             place = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
             shown = f"[{', '.join(map(str, place))}]" if place else ""
             raise ValueRefused(f"{self.what}{shown} is {array[place]}, not a finite number")
@@ -196,15 +245,27 @@ def described(given: Any) -> Any:
         return {"profile": given.kind, **shown}
     if isinstance(given, Pulse):
         return {"pulse": [given.start, given.stop], "value": described(given.value)}
+    if isinstance(given, Motion):
+        return {"motion": described(given.given), "breaks": list(given.breaks)}
     if isinstance(given, Sampled):
         return {"sampled": described(given.function), "sample_time": given.sample_time}
+    if isinstance(given, Sum):
+        return {"sum": [described(part) for part in given.parts]}
+    told = getattr(given, "told", None)
+    if told is not None:
+        return told
+    if dataclasses.is_dataclass(given) and not isinstance(given, type):
+        own = {field.name: getattr(given, field.name) for field in dataclasses.fields(given)}
+        return {"made by": type(given).__name__} | {k: described(x) for k, x in own.items()}
     if callable(given):
-        return {"function": getattr(given, "__qualname__", repr(given)), "source": _source(given)}
+        function = given if hasattr(given, "__qualname__") else type(given)
+        return {"function": function.__qualname__, "source": _source(function)}
     if is_array(given) or _is_list(given):
         return np.asarray(given).tolist()
     return repr(given)
 
 
+@functools.lru_cache(maxsize=64)
 def _source(function: Any) -> str | None:
     try:
         return inspect.getsource(function)

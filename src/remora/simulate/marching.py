@@ -7,7 +7,11 @@ are made this way: RK4 is one.
 
 from __future__ import annotations
 
+import functools
+import hashlib
+import inspect
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,6 +24,7 @@ from remora.dynamics.parameters import parameter
 from remora.errors import RemoraError
 from remora.model.robot import Robot
 from remora.model.state import increment, integrate, log_rate
+from remora.simulate.profiles import Profile, Pulse
 from remora.simulate.tableaus import Tableau
 
 #: (t, q, v, others by name) -> a load, on arrays of numbers or symbols.
@@ -132,19 +137,34 @@ def _rows(tableau: Tableau, nudge: float) -> Array:
     return np.stack([below, before, np.clip(tableau.c, nudge, 1.0 - nudge)], axis=1)
 
 
+@functools.cache
+def marching_source() -> str:
+    """Return a digest of what else decides a march: this file and the methods."""
+    digest = hashlib.sha256()
+    for file in (Path(__file__), Path(__file__).with_name("tableaus.py")):
+        digest.update(file.read_bytes())
+    return digest.hexdigest()
+
+
 def law(given: Any, shape: tuple[int, ...], what: str) -> Law:
     """Return a load as a function on arrays that can be compiled.
 
     Args:
-        given: None, numbers, or a function (t, q, v, and others by name).
+        given: None, numbers, a function (t, q, v, and others by name), a `Profile`, a `Pulse`.
         shape: of its value.
         what: its name, for messages.
     """
+    if hasattr(given, "sample_time"):
+        raise RemoraError(
+            f"{what} of a batch cannot be a controller that samples: give the law itself, which "
+            "then acts without a pause, or use rm.simulate"
+        )
     if callable(given):
-        function: Callable[..., Any] = given
+        function, names = _on_arrays(given), _named(given)
 
         def traced(t: Array, q: Array, v: Array, **others: Array) -> Array:
-            value = asarray(function(t, q, v, **others))
+            own = {n: x for n, x in others.items() if names is None or n in names}
+            value = asarray(function(t, q, v, **own))
             if value.shape != shape:
                 raise RemoraError(f"{what} must have shape {shape}, not {value.shape}")
             return value
@@ -156,6 +176,28 @@ def law(given: Any, shape: tuple[int, ...], what: str) -> Law:
         return fixed
 
     return constant
+
+
+def _on_arrays(given: Any) -> Callable[..., Any]:
+    """Return a load as a function (t, q, v) that holds for symbols too."""
+    if isinstance(given, (Profile, Pulse)):
+        profile = given
+
+        def value(t: Array, q: Array, v: Array) -> Array:
+            return profile.traced(t)
+
+        return value
+    return given
+
+
+def _named(given: Any) -> frozenset[str] | None:
+    """Return which inputs a function takes by name; None: all."""
+    if isinstance(given, (Profile, Pulse)):
+        return frozenset()
+    parameters = inspect.signature(given).parameters.values()
+    if any(p.kind is p.VAR_KEYWORD for p in parameters):
+        return None
+    return frozenset(p.name for p in parameters)
 
 
 def gathered(parts: Mapping[int, Law], size: int) -> Law:

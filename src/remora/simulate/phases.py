@@ -15,6 +15,7 @@ from remora.model.joints import kind
 from remora.model.robot import Joint, Robot
 from remora.simulate.events import Event
 from remora.simulate.loads import described
+from remora.simulate.moves import Move
 from remora.simulate.profiles import Motion
 
 
@@ -71,7 +72,7 @@ class Phase:
             "wrenches": described(self.wrenches),
             "prescribed": {name: described(m) for name, m in self.prescribed.items()},
             "locked": list(self.locked),
-            "events": [[e.name, e.action, e.direction] for e in self.events],
+            "events": [e.described() for e in self.events],
             "own_clock": self.own_clock,
             "impulse": self.impulse,
         }
@@ -81,7 +82,9 @@ def held_joints(robot: Robot, phase: Phase, q: Array) -> dict[str, Motion]:
     """Return how the prescribed and locked joints move, by name, or raise."""
     motions: dict[str, Motion] = {}
     for name, given in phase.prescribed.items():
-        _holdable(robot, name)
+        joint = _holdable(robot, name)
+        if isinstance(given, Move):
+            given = given.begin(q[joint.q].copy())
         motions[name] = given if isinstance(given, Motion) else _motion(name, given)
     for name in phase.locked:
         joint = _holdable(robot, name)

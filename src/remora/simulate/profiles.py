@@ -8,12 +8,12 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
 
-from remora.algebra.namespace import Array, ArrayLike, asarray, casadi
+from remora.algebra.namespace import Array, ArrayLike, asarray, casadi, less, select
 from remora.compile.graph import Signature
 from remora.compile.kernel import Kernel
 from remora.compile.trace import is_tuple
@@ -36,6 +36,7 @@ class Profile:
     times: Array
     values: Array
     kind: Literal["linear", "hold", "cubic"] = "linear"
+    _slopes: Array = field(init=False, repr=False)
 
     def __init__(
         self,
@@ -60,6 +61,7 @@ class Profile:
         object.__setattr__(self, "times", t)
         object.__setattr__(self, "values", x)
         object.__setattr__(self, "kind", kind)
+        object.__setattr__(self, "_slopes", np.gradient(x, t, axis=0))
 
     @property
     def breaks(self) -> tuple[float, ...]:
@@ -78,10 +80,38 @@ class Profile:
         s = (t - times[k]) / h
         if self.kind == "linear":
             return x[k] + s * (x[k + 1] - x[k])
-        slope = np.gradient(x, times, axis=0)
-        a, b = h * slope[k], h * slope[k + 1]
+        a, b = h * self._slopes[k], h * self._slopes[k + 1]
         step = x[k + 1] - x[k]
         return x[k] + s * (a + s * ((3.0 * step - 2.0 * a - b) + s * (a + b - 2.0 * step)))
+
+    def constant(self, low: float, high: float) -> Array | None:
+        """Return the value, if it is the same at all times between two others."""
+        if high <= self.times[0] or low >= self.times[-1]:
+            return np.zeros(self.values.shape[1:])
+        within = np.searchsorted(self.times, [low, high])
+        return self(low) if self.kind == "hold" and within[0] == within[1] else None
+
+    def traced(self, t: Array) -> Array:
+        """Return the value at a time that may be a symbol."""
+        times, x, s = self.times, self.values, t - self.times[:-1].reshape(-1)
+        result: Array = np.zeros(x.shape[1:])
+        for k in range(times.size - 1):
+            h, step = times[k + 1] - times[k], x[k + 1] - x[k]
+            y = s[..., k] / h
+            value = x[k] + 0.0 * y
+            if self.kind == "linear":
+                value = x[k] + y * step
+            elif self.kind == "cubic":
+                a, b = h * self._slopes[k], h * self._slopes[k + 1]
+                bend, turn = 3.0 * step - 2.0 * a - b, a + b - 2.0 * step
+                value = x[k] + y * (a + y * (bend + y * turn))
+            result = select(_within(t, times[k], times[k + 1]), value, result)
+        return result
+
+
+def _within(t: Array, start: float, stop: float) -> Array:
+    """Tell, as 0 or 1, whether a time lies between two others."""
+    return select(less(start, t), 1.0, 0.0) * select(less(t, stop), 1.0, 0.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,8 +144,23 @@ class Pulse:
             return self._at(t)
         return self._nothing
 
+    def constant(self, low: float, high: float) -> Array | None:
+        """Return the value, if it is the same at all times between two others."""
+        if high <= self.start or low >= self.stop:
+            return self._nothing
+        inside = self.start < low and high < self.stop
+        return self._at(low) if inside and not callable(self.value) else None
+
     def _at(self, t: float) -> Array:
         return np.asarray(self.value(t) if callable(self.value) else self.value, dtype=float)
+
+    def traced(self, t: Array) -> Array:
+        """Return the value at a time that may be a symbol."""
+        on = _within(t, self.start, self.stop)
+        middle = 0.5 * (self.start + self.stop)
+        seen = select(on, t, middle)  # a function is not asked outside its times
+        value = asarray(self.value(seen) if callable(self.value) else self.value)
+        return select(on, value, 0.0 * value)
 
     @functools.cached_property
     def _nothing(self) -> Array:
@@ -126,6 +171,7 @@ class Motion:
     """How a joint is to move: q, v and v̇ as functions of the time.
 
     Attributes:
+        given: what it was made of.
         breaks: times at which the acceleration is not smooth, s.
     """
 
@@ -137,6 +183,7 @@ class Motion:
                 or `rm.algebra`, whose rates are then found by differentiation.
             breaks: times at which it is not smooth, s.
         """
+        self.given: Any = function
         self.breaks = tuple(float(t) for t in breaks)
         self._at = _with_rates(function)
 
@@ -162,7 +209,9 @@ class Motion:
             rate = 60.0 * s * (1.0 - s) * (1.0 - 2.0 * s) / length**2
             return first + place * way, speed * way, rate * way
 
-        return cls(quintic, (start, stop))
+        motion = cls(quintic, (start, stop))
+        motion.given = {"from": first.tolist(), "to": (first + way).tolist()}
+        return motion
 
     def __call__(self, t: float) -> tuple[Array, Array, Array]:
         """Return q, v and v̇ at a time, each `(n,)`."""

@@ -13,10 +13,10 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from remora.algebra.namespace import Array
-from remora.dynamics.compiled import compile_function
 from remora.dynamics.momentum import momentum
 from remora.errors import RemoraError
 from remora.model.robot import Robot
+from remora.simulate.kernels import kernel
 
 #: A run that takes less than this is not worth a bar, s.
 PATIENCE = 2.0
@@ -62,7 +62,14 @@ class Watcher:
     """Tells how far a run is, ten times a second."""
 
     def __init__(
-        self, robot: Robot, start: float, stop: float, q: Array, v: Array, progress: Any
+        self,
+        robot: Robot,
+        start: float,
+        stop: float,
+        q: Array,
+        v: Array,
+        progress: Any,
+        now: float | None = None,
     ) -> None:
         """Begin.
 
@@ -74,6 +81,7 @@ class Watcher:
             v: at the start, `(nv,)`.
             progress: True for a bar, False for none, None for a bar on a terminal after two
                 seconds; or a function that gets a `Status`.
+            now: where a run is that is resumed, s.
         """
         if progress is not None and not isinstance(progress, bool) and not callable(progress):
             raise RemoraError("progress must be True, False, None or a function of a Status")
@@ -81,6 +89,7 @@ class Watcher:
         self._wanted, self._show = wanted, progress if callable(progress) else None
         self._patience = PATIENCE if progress is None else 0.0
         self._start, self._stop = start, stop
+        self._from = start if now is None else now
         self._bar: Progress | None = None
         self._task: Any = None
         self._robot, self._first = robot, (q.copy(), v.copy())
@@ -110,12 +119,12 @@ class Watcher:
 
     def _status(self, t: float, q: Array, v: Array, elapsed: float) -> Status:
         if self._momentum is None:
-            self._momentum = compile_function(momentum, self._robot, arguments=("q", "v"))
+            self._momentum = kernel(momentum, self._robot, ("q", "v"))
             self._before = self._momentum(*self._first)
         drift = float(np.linalg.norm(self._momentum(q, v) - self._before))
         whole = self._stop - self._start
         fraction = (t - self._start) / whole if whole > 0.0 else 1.0
-        return Status(t, fraction, (t - self._start) / max(elapsed, 1e-9), drift)
+        return Status(t, fraction, (t - self._from) / max(elapsed, 1e-9), drift)
 
     def _drawn(self, status: Status) -> None:
         text = f"t = {status.t:.4g} s, {status.speed:.3g}x real time, drift {status.drift:.1e}"

@@ -41,7 +41,7 @@ def open_run(
         RemoraError: if there is no run at `path`, or it is damaged.
     """
     folder = Path(path)
-    group = _opened(folder)
+    group = opened(folder)
     attributes: dict[str, Any] = dict(group.attrs)
     robot = _robot(folder, str(attributes.get("robot", "")), mesh_root)
     counts = attributes.get("rows", {})
@@ -69,11 +69,14 @@ def open_run(
         return _column(folder, group, name, spec(robot, name), len(columns["t"]))
 
     settings = attributes.get("settings", {})
-    return Recording(robot, settings, columns, events, *text.values(), stored=stored)
+    starts = tuple(float(t) for t in attributes.get("phase_starts", ()))
+    return Recording(
+        robot, settings, columns, events, *text.values(), stored=stored, phase_starts=starts
+    )
 
 
-def _opened(folder: Path) -> Any:
-    """Return the group of a run."""
+def opened(folder: Path) -> Any:
+    """Return the group of a run, or raise."""
     with _readable(folder):
         if not folder.exists():
             raise RemoraError(f"{folder}: there is no such folder")

@@ -13,7 +13,6 @@ import importlib
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any, NoReturn, overload
 
@@ -34,8 +33,6 @@ from remora.simulate.quantities import (
     JointView,
     column,
     described,
-    recorded,
-    unwritten,
 )
 
 
@@ -101,6 +98,7 @@ class Recording:
         started: date and time, ISO 8601.
         version: of the Remora that made it.
         stored: (name) -> a derived quantity from where the run is stored, or None.
+        phase_starts: when each phase began, s, as far as the run went.
     """
 
     robot: Robot
@@ -112,6 +110,7 @@ class Recording:
     started: str = ""
     version: str = ""
     stored: Callable[[str], Array | None] = _not_stored
+    phase_starts: tuple[float, ...] = ()
     _kept: dict[str, Array] = field(default_factory=dict[str, Array], init=False)
 
     def __len__(self) -> int:
@@ -286,6 +285,11 @@ class Recording:
 
         save(self, path)
 
+    def plot(self, *what: Any, **options: Any) -> Any:
+        """Return a matplotlib Figure of the run: `run.plot()`, `run.plot("tau")`; see `rm.plot`."""
+        # Figures belong to a higher room, so the package's public name is asked for at the call.
+        return importlib.import_module("remora").plot(self, *what, **options)
+
     def __repr__(self) -> str:
         """Return robot, samples, time, how it ended, and how well it kept what it must."""
         why = f": {self.message}" if self.message else ""
@@ -316,81 +320,3 @@ def _hermite(s: Array, a: Array, b: Array, da: Array, db: Array) -> Array:
     """Return the cubic over 0 <= s <= 1 from a to b with the slopes da and db."""
     r = 1.0 - s
     return r * r * ((1.0 + 2.0 * s) * a + s * da) + s * s * ((1.0 + 2.0 * r) * b - r * db)
-
-
-class Samples:
-    """The samples of a run while they come in, in memory, as a `Recording` will hold them."""
-
-    def __init__(self, robot: Robot, settings: Mapping[str, Any], chunk: int) -> None:
-        """Begin without a sample, with room for `chunk`."""
-        self.robot, self.settings, self.chunk = robot, dict(settings), chunk
-        self.status, self.message = "running", ""
-        self.started = datetime.now(UTC).isoformat(timespec="seconds")
-        self.version: str = importlib.import_module("remora").__version__
-        self._events: list[RecordedEvent] = []
-        self._data: dict[str, Array] = {}
-        self._n = self._capacity = 0
-
-    def __len__(self) -> int:
-        """Return the number of samples so far."""
-        return self._n
-
-    def append(
-        self,
-        t: float,
-        q: Array,
-        v: Array,
-        tau: Array,
-        passive: Array,
-        wrenches: Array | None,
-        work: ArrayLike,
-        phase: int,
-    ) -> None:
-        """Add a sample; see `remora.simulate.quantities.RECORDED` for what it holds.
-
-        A run in which no sample has external wrenches (all None) has no such column; else None
-        stands for zero.
-        """
-        n = self._n
-        if n == self._capacity or (wrenches is not None and "wrenches" not in self._data):
-            self._grow(wrenches is not None or "wrenches" in self._data)
-        data = self._data
-        data["t"][n] = t
-        data["q"][n] = q
-        data["v"][n] = v
-        data["tau"][n] = tau
-        data["passive"][n] = passive
-        data["work"][n] = work
-        data["phase"][n] = phase
-        if "wrenches" in data:
-            data["wrenches"][n] = 0.0 if wrenches is None else wrenches
-        self._n = n + 1
-        self._appended()
-
-    def _appended(self) -> None:
-        """Do more with a new sample: nothing here."""
-
-    def event(self, t: float, name: str, q: Array, v: Array, action: str) -> None:
-        """Note that something happened; see `RecordedEvent`."""
-        state = (np.array(x, dtype=float) for x in (q, v))
-        self._events.append(RecordedEvent(float(t), name, action, *state))
-
-    def recording(self) -> Recording:
-        """Return the run so far; what is appended later is not in it."""
-        columns = {name: rows[: self._n] for name, rows in self._data.items()}
-        columns = columns or {name: unwritten(self.robot, name, 0) for name in recorded(False)}
-        for rows in columns.values():
-            rows.flags.writeable = False
-        return Recording(
-            self.robot, self.settings, columns, tuple(self._events), self.status, self.message,
-            self.started, self.version,
-        )  # fmt: skip
-
-    def _grow(self, wrenches: bool) -> None:
-        """Make room; recordings given away before keep the old arrays."""
-        capacity = 2 * self._capacity if self._n == self._capacity else self._capacity
-        capacity = max(self.chunk, capacity)
-        grown = {name: unwritten(self.robot, name, capacity) for name in recorded(wrenches)}
-        for name, rows in grown.items():
-            rows[: self._n] = self._data[name][: self._n] if name in self._data else 0.0
-        self._data, self._capacity = grown, capacity

@@ -21,6 +21,7 @@ from remora.simulate.events import Event
 from remora.simulate.integrators import INTEGRATORS
 from remora.simulate.phases import Phase, listed
 from remora.simulate.recording import Recording
+from remora.simulate.resuming import left_over
 from remora.simulate.storage import Recorder
 from remora.simulate.system import Model
 
@@ -55,6 +56,8 @@ def simulate(
     formulation: str | None = None,
     start: float = 0.0,
     out: str | Path | None = None,
+    resume: bool = False,
+    note: str = "",
     progress: Any = None,
 ) -> Recording:
     """Return the recording of a run: the robot moved from (q, v) by what acts on it.
@@ -78,7 +81,7 @@ def simulate(
             needs is recorded as its torque.
         locked: joints that are held where they are, in the same way.
         events: conditions to be watched.
-        phases: instead of all these, several `Phase`s one after another.
+        phases: instead of all these, several phases (`Phase`) one after another.
         integrator: `dop853` (8th order) or `dopri5` (5th), adaptive; `radau` (5th), adaptive and
             implicit, for stiff springs, dampers and stops; `rk4`, fixed steps; `variational`, 2nd
             order, fixed steps, keeps momentum to rounding and energy bounded for ever.
@@ -98,6 +101,13 @@ def simulate(
             joints, by default.
         start: time at the start, s.
         out: a directory to save the run in as it goes, for `rm.open_run`.
+        resume: go on with the run in `out` if it did not come to its end, from its last step on
+            disk; what was recorded before stays as it is, and the rest is the same to the last bit
+            as without the stop. A complete run is returned, one of another robot or with other
+            settings refused (of functions their source is compared); an empty or missing directory
+            is where the run begins. What a controller of your own remembers is not known: give one
+            that does not need it.
+        note: a text to be kept in the settings.
         progress: True for a bar, False for none; None: a bar on a terminal if it takes long; or a
             function that gets a `Status`.
 
@@ -133,13 +143,20 @@ def simulate(
         "land": land, "breaks": list(breaks), "limits": limits,
         "stops": [model.passive.stiffness, model.passive.damping], "saturate": saturate,
         "slip_speed": slip_speed, "formulation": model.formulation,
-        "events": [[e.name, e.action, e.direction] for e in events],
-        "phases": [p.described() for p in parts],
+        "events": [e.described() for e in events],
+        "phases": [p.described() for p in parts], "note": note,
     }  # fmt: skip
     watched = None if limits == "ignore" else limits
     everywhere = () if phases is None else tuple(events)
     plan = Plan(model, stepping, parts, everywhere, watched, times, land, tuple(breaks))
-    recorder = Recorder(robot, settings, out)
+    left = None
+    if resume:
+        if out is None:
+            raise RemoraError("to resume a run, name the directory it is in: out='...'")
+        left = left_over(out, robot, settings)
+        if left is not None and left.run.status == "complete":
+            return left.run
+    recorder = Recorder(robot, settings, out, left=left)
     return Course(plan, recorder, start, q, v, progress).go()
 
 

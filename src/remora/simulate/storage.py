@@ -9,6 +9,9 @@ all. Arrays are grown ahead of their rows, filled with NaN; of each chunk of row
 written last. So a row with a finite `t` is complete in all columns, and nothing else is asked when
 a run is opened whose process was killed. (A machine that loses power may lose more: files are not
 forced to the disk.)
+
+After the rows comes a mark (see `mark`), in the attributes of the group: from there the run can go
+on. Then rows after the mark are cut off, `t` first; those before stay as they are.
 """
 
 from __future__ import annotations
@@ -16,10 +19,10 @@ from __future__ import annotations
 import contextlib
 import errno
 import importlib
-import json
 import math
 import os
 import time
+import weakref
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -33,9 +36,12 @@ from remora.dynamics.compiled import CompiledRobot
 from remora.errors import RemoraError, UnknownName
 from remora.model.robot import Robot
 from remora.model.yaml import dumps
-from remora.simulate.disk import FORMAT, Spec, event_specs, fill, spec, zarr
+from remora.simulate.disk import FORMAT, Spec, event_specs, fill, plain, spec, zarr
+from remora.simulate.mark import Mark
 from remora.simulate.quantities import QUANTITIES, STORED, column, recorded
-from remora.simulate.recording import RecordedEvent, Recording, Samples
+from remora.simulate.recording import RecordedEvent, Recording
+from remora.simulate.resuming import Left
+from remora.simulate.samples import Samples
 
 #: How a run can end.
 ENDS = ("complete", "interrupted", "failed")
@@ -57,20 +63,28 @@ class Recorder(Samples):
         settings: Mapping[str, Any],
         out: str | os.PathLike[str] | None = None,
         chunk: int | None = None,
+        left: Left | None = None,
     ) -> None:
-        """Prepare; with `out`, make the folder.
+        """Prepare; with `out`, make the folder, or go on with what is left there.
 
         Args:
             robot: the robot.
             settings: what the simulation was asked for; JSON can hold it.
             out: a folder to be made, or an empty one; None: memory only.
             chunk: rows written at a time and held by a file; default: by the robot's size.
+            left: the run in `out` that is to be gone on with; see `left_over`.
 
         Raises:
             RemoraError: if `out` cannot be used, or the robot or the settings cannot be written.
         """
         super().__init__(robot, settings, _chunk_rows(robot) if chunk is None else chunk)
-        self._folder = None if out is None else _Folder(Path(out), self.recording(), self.chunk)
+        mark = None if left is None else left.mark
+        if left is not None and mark is not None:
+            self.take_up(left.run, mark)
+        self._folder = None
+        if out is not None:
+            again = left is not None
+            self._folder = _Folder(Path(out), self.recording(), self.chunk, again, mark)
         self._next = time.monotonic() + FLUSH_SECONDS
 
     def _appended(self) -> None:
@@ -91,7 +105,7 @@ class Recorder(Samples):
             RemoraError: if the disk cannot take it; what was there stays readable.
         """
         if self._folder is not None:
-            self._folder.write(self.recording())
+            self._folder.write(self.recording(), self.mark)
             self._next = time.monotonic() + FLUSH_SECONDS
 
     def finish(self, status: str, message: str = "") -> None:
@@ -111,7 +125,7 @@ class Recorder(Samples):
             raise UnknownName("end of a run", status, ENDS)
         self.status, self.message = status, message
         if self._folder is not None:
-            self._folder.finish(self.recording())
+            self._folder.finish(self.recording(), self.mark)
 
 
 def save(run: Recording, path: str | os.PathLike[str]) -> None:
@@ -128,7 +142,14 @@ class _Folder:
     So a write that is left alone by Ctrl-C is finished before the next begins.
     """
 
-    def __init__(self, path: Path, run: Recording, chunk: int) -> None:
+    def __init__(
+        self,
+        path: Path,
+        run: Recording,
+        chunk: int,
+        again: bool = False,
+        mark: Mark | None = None,
+    ) -> None:
         self._path, self._chunk = path, chunk
         self._samples: _Table | None = None
         self._events: _Table | None = None
@@ -141,7 +162,7 @@ class _Folder:
             "started": run.started,
             "status": "running",
             "message": "",
-            "settings": _json(run.settings),
+            "settings": plain(run.settings),
             "robot": dumps(run.robot),
         }
         library = zarr()
@@ -149,20 +170,51 @@ class _Folder:
             if path.exists() and not path.is_dir():
                 raise RemoraError(f"{path}: is a file; name a new folder")
             path.mkdir(parents=True, exist_ok=True)
-            if any(path.iterdir()):
-                raise RemoraError(f"{path}: is not empty; name a new folder, or remove it first")
-            self._group = library.create_group(path, zarr_format=3, attributes=attributes)
+            if not again and any(path.iterdir()):
+                advice = "name a new folder, or remove it first"
+                if (path / "zarr.json").is_file():
+                    advice += "; to go on with a run: resume=True, on the command line --resume"
+                raise RemoraError(f"{path}: is not empty; {advice}")
+            self._unlock = _locked(self, path)
+            try:
+                if again:
+                    self._group = library.open_group(path, mode="r+", zarr_format=3)
+                    self._reopen(run, mark)
+                else:
+                    self._group = library.create_group(path, zarr_format=3, attributes=attributes)
+            except BaseException:
+                self._unlock()
+                raise
 
-    def write(self, run: Recording) -> None:
+    def _reopen(self, run: Recording, mark: Mark | None) -> None:
+        """Take up a run: its rows up to the mark stay, without one it begins anew."""
+        group, events = self._group, None
+        group.update_attributes({"status": "running", "message": "", "rows": {}})
+        if (self._path / "events" / "zarr.json").is_file():
+            events = group["events"]
+        if mark is None:
+            for table in filter(None, (group, events)):
+                if "t" in table:  # without it there are no rows
+                    del table["t"]
+            return
+        specs = {name: spec(run.robot, name) for name in (*run.columns, *STORED)}
+        self._samples = _Table.cut(group, specs, mark.samples)
+        if events is not None and "t" in events:
+            self._events = _Table.cut(events, event_specs(run.robot), mark.events)
+
+    def write(self, run: Recording, mark: Mark | None = None) -> None:
         if not self._broken:
-            self._do(partial(self._write, run))
+            self._do(partial(self._write, run, mark))
 
-    def finish(self, run: Recording) -> None:
+    def finish(self, run: Recording, mark: Mark | None = None) -> None:
         told = contextlib.suppress(RemoraError) if self._broken else contextlib.nullcontext()
-        with told:
-            self.write(run)
-            self._do(partial(self._close, run))
-        self._thread.shutdown(wait=False)
+        try:
+            with told:
+                self.write(run, mark)
+                self._do(partial(self._close, run))
+        finally:
+            self._thread.shutdown(wait=False)
+            self._unlock()
 
     def _do(self, job: Callable[[], None]) -> None:
         try:
@@ -172,11 +224,11 @@ class _Folder:
             self._broken = True
             raise
 
-    def _write(self, run: Recording) -> None:
+    def _write(self, run: Recording, mark: Mark | None) -> None:
         if run.events:
             kinds = list(dict.fromkeys((e.name, e.action) for e in run.events))
             if self._events is None:
-                group = self._group.create_group("events")
+                group = self._group.require_group("events")
                 self._events = _Table(group, self._chunk, event_specs(run.robot))
             self._events.group.update_attributes({"kinds": kinds})
             self._events.write(len(run.events), partial(_event_rows, run.events, kinds))
@@ -186,6 +238,9 @@ class _Folder:
                 self._samples = _Table(self._group, self._chunk, specs)
             self._samples.add(specs)  # wrenches may come late
             self._samples.write(len(run), partial(self._rows, run))
+        if mark is not None:
+            where = {"phase_starts": run.phase_starts, "mark": mark.plain()}
+            self._group.update_attributes(where)
 
     def _rows(self, run: Recording, rows: slice) -> dict[str, Array]:
         block = {name: values[rows] for name, values in run.columns.items()}
@@ -197,6 +252,9 @@ class _Folder:
             for table in filter(None, (self._samples, self._events)):
                 table.resize(table.rows)  # without those made ahead
             end["rows"] = {"samples": len(run), "events": len(run.events)}
+            end["phase_starts"] = run.phase_starts
+        if run.status == "complete":
+            end["mark"] = None
         self._group.update_attributes(end)
 
 
@@ -206,8 +264,26 @@ class _Table:
     def __init__(self, group: Any, chunk: int, specs: Mapping[str, Spec]) -> None:
         self.group, self.rows = group, 0
         self._chunk, self._chunks = chunk, 1
+        self._good = 0
         self._arrays: dict[str, Any] = {}
         self.add(specs)
+
+    @classmethod
+    def cut(cls, group: Any, specs: Mapping[str, Spec], rows: int) -> _Table:
+        """Return the table of arrays that are there, without all but the first rows."""
+        with zarr().config.set({"array.write_empty_chunks": True}):
+            arrays = {name: group[name] for name in specs if name in group}
+        t = arrays["t"]
+        chunk = int(t.chunks[0])
+        table = cls(group, chunk, {})
+        kept = table._chunks = max(1, -(-rows // chunk))
+        t.resize((kept * chunk,))
+        t[rows:] = fill("t", t.dtype)
+        table._arrays = arrays
+        table.resize(kept * chunk)
+        late = any(x.nchunks_initialized < rows // chunk for x in table._arrays.values() if x.size)
+        table.rows, table._good = rows, 0 if late else rows // chunk * chunk
+        return table
 
     def add(self, specs: Mapping[str, Spec]) -> None:
         """Make the arrays that are not there yet; all rows will be written again."""
@@ -222,6 +298,7 @@ class _Table:
                 fill_value=fill(name, dtype),
                 compressors=[codec],
                 attributes=attributes,
+                overwrite=True,  # what a run left that begins anew
                 config={"write_empty_chunks": True},  # so that a missing file is a damage
             )
             self._good = 0
@@ -260,11 +337,22 @@ def _explained(path: Path) -> Generator[None]:
         raise RemoraError(f"{path}: cannot be written: {why}; {advice}") from error
 
 
-def _json(settings: Mapping[str, Any]) -> dict[str, Any]:
+def _locked(holder: object, path: Path) -> Callable[[], object]:
+    """Keep others from writing into a folder; return what lets them again, as an end does, too."""
     try:
-        return json.loads(json.dumps(dict(settings)))
-    except (TypeError, ValueError) as error:
-        raise RemoraError(f"settings of a run must be plain data for JSON: {error}") from None
+        fcntl: Any = importlib.import_module("fcntl")
+    except ModuleNotFoundError:  # where there is none, nobody watches
+        return lambda: None
+    handle = os.open(path, os.O_RDONLY)
+    unlock = weakref.finalize(holder, os.close, handle)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        unlock()
+        raise RemoraError(f"{path}: another process is writing a run there") from None
+    except OSError:  # some network disks cannot
+        pass
+    return unlock
 
 
 def _chunk_rows(robot: Robot) -> int:

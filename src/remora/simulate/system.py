@@ -13,13 +13,14 @@ import numpy as np
 from remora.algebra import screw, vector
 from remora.algebra.namespace import Array
 from remora.compile.kernel import Kernel
-from remora.dynamics.compiled import CompiledRobot, compile_function
-from remora.dynamics.flow import WORKS, Passive, actuation, flow, losses
+from remora.dynamics.compiled import CompiledRobot
+from remora.dynamics.flow import WORKS, Passive, actuation, flow, flow_near, losses
 from remora.dynamics.rolled import RECURSIONS, rolls
 from remora.errors import RemoraError, SimulationError, ValueRefused
 from remora.model.joints import kind
 from remora.model.robot import Robot
 from remora.model.state import increment, integrate, log_rate
+from remora.simulate.kernels import kernel
 from remora.simulate.loads import Hold, Load
 from remora.simulate.phases import Phase, held_joints
 
@@ -87,7 +88,7 @@ class System:
         self._pushed = phase.base_wrench is not None or phase.wrenches is not None
         self._motions = held_joints(robot, phase, q)
         self.held = tuple(self._motions)
-        loads = (self._torque, self._base, self._wrenches)
+        loads = self._loads = (self._torque, self._base, self._wrenches)
         parts = [*(load.breaks for load in loads), *(m.breaks for m in self._motions.values())]
         self.breaks = sorted({self._offset + t for part in parts for t in part})
         self.controllers: list[Hold] = [c for load in loads for c in load.controllers]
@@ -95,17 +96,24 @@ class System:
         self._low, self._high = -np.inf, np.inf
         self._effort = _effort_limits(robot) if model.saturate else None
         self._fast = CompiledRobot(robot)
-        self._move = _kernel(integrate, robot, ("q", "dq"))
         # of large robots only the functions that are loops over the bodies compile in no time
         self._large = not self.held and _is_large(model)
+        # where no load looks at the state, the configuration need not come out of the machine code
+        self._blind = not (self.held or self._large or self._sees_state)
 
-    def _compiled(self, function: Any, arguments: tuple[str, ...]) -> Kernel:
+    def _compiled(
+        self,
+        function: Any,
+        arguments: tuple[str, ...],
+        shapes: dict[str, tuple[int, ...]] | None = None,
+    ) -> Kernel:
         model = self._model
         more = (*(["wrenches"] if self._pushed else []), *(["vdot"] if self.held else []))
         fixed = {
             "held": self.held, "formulation": model.formulation, "passive": model.passive
         }  # fmt: skip
-        return compile_function(function, model.robot, arguments=(*arguments, *more), fixed=fixed)
+        names = (*arguments, *more)
+        return kernel(function, model.robot, names, shapes, **fixed)
 
     # Time ---------------------------------------------------------------------------------------
 
@@ -117,6 +125,8 @@ class System:
         margin = 4.0 * np.spacing(max(abs(start), abs(stop), abs(self._offset)))
         middle = 0.5 * (start + stop)
         self._low, self._high = min(start + margin, middle), max(stop - margin, middle)
+        for load in self._loads:
+            load.enter(self._low - self._offset, self._high - self._offset)
 
     def clock(self, t: float) -> float:
         """Return the time that functions and profiles see."""
@@ -162,12 +172,20 @@ class System:
         """Return the configuration that is u away from the centre of the chart."""
         return self._move(self.q, u)
 
+    @functools.cached_property
+    def _move(self) -> Kernel:
+        return kernel(integrate, self.robot, ("q", "dq"))
+
     def arrival(self, u: Array) -> Array:
         """Return the configuration that the next step begins with, to the last bit."""
         return self.q + (self._increment(self.q, u) + self.rest)
 
     def rates(self, t: float, y: Array) -> Array:
         """Return the rate of y, `(2 nv + 3,)`."""
+        if self._blind:
+            tau, wrenches = self._given(t, self.q, y)
+            pushed = () if wrenches is None else (wrenches,)
+            return self._rates_near(self.q, y, tau, *pushed)
         nv = self.robot.nv
         u, v = y[:nv], y[nv : 2 * nv]
         more: list[Array] = []
@@ -221,16 +239,21 @@ class System:
         return Loads(tau, lost, wrenches)
 
     @functools.cached_property
+    def _rates_near(self) -> Kernel:
+        size = {"y": (2 * self.robot.nv + WORKS,)}
+        return self._compiled(flow_near, ("q", "y", "tau"), size)
+
+    @functools.cached_property
     def _rates(self) -> Kernel:
         return self._compiled(flow, ("q", "dq", "v", "tau"))
 
     @functools.cached_property
     def _log_rate(self) -> Kernel:
-        return _kernel(log_rate, self.robot, ("dq", "v"))
+        return kernel(log_rate, self.robot, ("dq", "v"))
 
     @functools.cached_property
     def _increment(self) -> Kernel:
-        return _kernel(increment, self.robot, ("q", "dq"))
+        return kernel(increment, self.robot, ("q", "dq"))
 
     @functools.cached_property
     def _actuation(self) -> Kernel:
@@ -238,7 +261,7 @@ class System:
 
     @functools.cached_property
     def _losses(self) -> Kernel:
-        return _kernel(losses, self.robot, ("q", "v"), passive=self._model.passive)
+        return kernel(losses, self.robot, ("q", "v"), passive=self._model.passive)
 
     # The Jacobian, for implicit methods ---------------------------------------------------------
 
@@ -283,8 +306,8 @@ class System:
 
     @functools.cached_property
     def _loss_slopes(self) -> tuple[Kernel, Kernel]:
-        kernel = _kernel(_losses_near, self.robot, ("q", "dq", "v"), passive=self._model.passive)
-        return kernel.jacobian("dq"), kernel.jacobian("v")
+        near = kernel(_losses_near, self.robot, ("q", "dq", "v"), passive=self._model.passive)
+        return near.jacobian("dq"), near.jacobian("v")
 
     def _bracket(self, v: Array) -> Array:
         """Return the matrix of u -> u×v, joint by joint: the slope of T(u)v at u = 0, twice."""
@@ -317,10 +340,6 @@ class System:
 
 def _losses_near(robot: Robot, q: Array, dq: Array, v: Array, passive: Passive) -> Array:
     return losses(robot, integrate(robot, q, dq), v, passive)
-
-
-def _kernel(function: Any, robot: Robot, arguments: tuple[str, ...], **fixed: Any) -> Kernel:
-    return compile_function(function, robot, arguments=arguments, fixed=fixed)
 
 
 def _is_large(model: Model) -> bool:

@@ -12,6 +12,7 @@ the right ends), and each further Fᵢ = h Σ dᵢⱼkⱼ, which may use stages 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -48,6 +49,11 @@ class Tableau:
     dense_a: Array
     dense_c: Array
     dense_d: Array
+
+    @functools.cached_property
+    def later_stages(self) -> list[tuple[float, Array]]:
+        """Of every stage but the first c, and a as far as it is not zero."""
+        return [(float(self.c[i]), self.a[i, :i].copy()) for i in range(1, len(self.b))]
 
 
 def _matrix(rows: Sequence[Sparse], columns: int) -> Array:

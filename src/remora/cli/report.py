@@ -1,0 +1,36 @@
+"""`remora report`: a run as one HTML file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from remora.simulate.reading import open_run
+from remora.view.report import report as write
+
+
+def report(
+    run: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a run.")],
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE.html", help="The file to write; default: beside the folder."),
+    ] = None,
+    title: Annotated[
+        str | None, typer.Option(help="Heading of the report; default: the robot's name.")
+    ] = None,
+    no_animation: Annotated[
+        bool, typer.Option("--no-animation", help="Leave the animation out.")
+    ] = False,
+) -> None:
+    """Write a report of a run: one HTML file with tables, figures and the animation.
+
+    Nothing in it is fetched from anywhere, so that it can be sent around and opened from disk.
+
+    Example: remora report run.zarr --out report.html
+    """
+    recording = open_run(run)
+    folder = run.resolve()
+    file = write(recording, out or folder.with_suffix(".html"), title, not no_animation)
+    typer.echo(file)

@@ -1,0 +1,134 @@
+"""`remora run`: a scenario file, simulated."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from remora.errors import RemoraError
+from remora.model.xml import shown
+from remora.simulate.conservation import Conservation
+from remora.simulate.recording import Recording
+from remora.simulate.scenario import Scenario, bundled_scenarios, load_scenario
+from remora.simulate.scenario_file import schema
+
+#: The most events that are shown.
+MOST_EVENTS = 12
+
+
+def run(
+    scenario: Annotated[
+        str | None, typer.Argument(help="A scenario file (.yaml) or a bundled scenario's name.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder to save the run in, made anew.", metavar="DIR")
+    ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with the run in DIR where it stopped.")
+    ] = False,
+    sample: Annotated[
+        float | None, typer.Option(help="Seconds between samples, instead of the file's.")
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No progress bar.")] = False,
+    list_them: Annotated[
+        bool, typer.Option("--list", help="List the bundled scenarios, and do nothing else.")
+    ] = False,
+    print_schema: Annotated[
+        bool, typer.Option("--schema", help="Print the JSON schema of scenario files.")
+    ] = False,
+) -> None:
+    """Simulate a scenario: a robot, its start and what happens, from one file.
+
+    Example: remora run unfold --out unfold.run
+    """
+    console = Console(highlight=False, emoji=False)
+    if print_schema:
+        typer.echo(schema_text(), nl=False)
+        return
+    if list_them:
+        console.print(_bundled())
+        return
+    if scenario is None:
+        raise RemoraError("name a scenario file, or a bundled one; remora run --list shows those")
+    if resume and out is None:
+        raise RemoraError("--resume goes on with the run in a folder: name it with --out DIR")
+    told = load_scenario(scenario)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # an interrupt is told below
+        made = told.run(out, progress=False if quiet else None, resume=resume, sample=sample)
+    _report(console, told, made, out)
+    if made.status == "interrupted":
+        if out is not None:
+            again = f"remora run {scenario} --out {out} --resume"
+            console.print(f"[yellow]interrupted[/]: to go on, say {_text(again)}")
+        raise typer.Exit(130)
+
+
+def schema_text() -> str:
+    """Return the JSON schema of scenario files as text."""
+    return json.dumps(schema(), indent=2, ensure_ascii=False) + "\n"
+
+
+def _bundled() -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in ("scenario", "robot", "s", "what happens"):
+        table.add_column(name, justify="right" if name == "s" else "left")
+    for name in bundled_scenarios():
+        told = load_scenario(name)
+        table.add_row(name, told.robot.name, f"{told.duration:g}", told.description)
+    return table
+
+
+def _report(console: Console, told: Scenario, made: Recording, out: Path | None) -> None:
+    """Print what happened."""
+    console.print(f"[bold]{_text(told.name)}[/]: {_text(told.description)}")
+    table = Table(box=None, pad_edge=False, show_header=False)
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column()
+    why = f": {made.message}" if made.message else ""
+    table.add_row("status", _text(f"{made.status}{why}"))
+    table.add_row("robot", _text(f"{made.robot.name}, {made.robot.nv} degrees of freedom"))
+    asked = made.settings["duration"]
+    early = "" if np.isclose(made.duration, asked) else f" of at most {asked:.6g} s"
+    settings = f"{made.settings['integrator']}, rtol {made.settings['rtol']:g}"
+    table.add_row("simulated", f"{made.duration:.6g} s{early}; {len(made)} samples, {settings}")
+    for k, start in enumerate(made.phase_starts):
+        end = made.phase_starts[k + 1] if k + 1 < len(made.phase_starts) else made.t[-1]
+        name = told.phases[k].name or f"phase {k}"
+        table.add_row("phases" if k == 0 else "", _text(f"{start:9.4f} to {end:9.4f} s  {name}"))
+    for k, event in enumerate(made.events[:MOST_EVENTS]):
+        line = f"{event.t:9.4f} s  {event.name} ({event.action})"
+        table.add_row("events" if k == 0 else "", _text(line))
+    if len(made.events) > MOST_EVENTS:
+        table.add_row("", f"... and {len(made.events) - MOST_EVENTS} more")
+    if len(made):
+        _add_drifts(table, made.conservation())
+    table.add_row("saved in", "nowhere: --out DIR saves it" if out is None else _text(str(out)))
+    console.print(table)
+
+
+def _add_drifts(table: Table, kept: Conservation) -> None:
+    for name, drift in (
+        ("momentum", kept.linear_momentum),
+        ("angular", kept.angular_momentum),
+        ("centre of mass", kept.center_of_mass),
+        ("energy", kept.energy),
+    ):
+        if drift.broken_by:
+            text = f"not conserved: {drift.broken_by}"
+        else:
+            text = f"drift {drift.absolute:.1e} {drift.unit}, relative {drift.relative:.1e}"
+        table.add_row(name, text)
+
+
+def _text(text: str) -> str:
+    """Return text from a file so that neither rich nor the terminal takes it for commands."""
+    return escape(shown(text, 1000))

@@ -1,0 +1,60 @@
+"""`remora view`: a run or a robot in the browser, or as a file that plays by itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+
+from remora.errors import ValueRefused
+from remora.simulate.recording import Recording
+from remora.view.html import save_html
+from remora.view.page import viser_module
+from remora.view.show import seen
+from remora.view.show import view as show
+
+
+def view(
+    thing: Annotated[
+        str,
+        typer.Argument(
+            metavar="RUN|ROBOT",
+            help="The folder of a run, a robot file (.urdf, .xml, .yaml) or a bundled robot.",
+        ),
+    ],
+    port: Annotated[int, typer.Option(help="Port of the page; 0: any that is free.")] = 8080,
+    no_open: Annotated[
+        bool, typer.Option("--no-open", help="Do not open the browser, only print the address.")
+    ] = False,
+    html: Annotated[
+        Path | None,
+        typer.Option(help="Write a run as one HTML file that plays from disk, and no page."),
+    ] = None,
+    dark: Annotated[bool, typer.Option("--dark", help="A dark page.")] = False,
+    mesh_root: Annotated[
+        Path | None, typer.Option(help="The folder that the robot's meshes lie in.")
+    ] = None,
+) -> None:
+    """Look at a run, or move a robot's joints and see its base recoil.
+
+    The page is served to this computer alone, on 127.0.0.1.
+
+    A run: remora view runs/first
+
+    A robot: remora view servicer
+
+    A file to send around: remora view runs/first --html first.html
+    """
+    viser_module()
+    shown = seen(thing, mesh_root)
+    if html is not None:
+        if not isinstance(shown, Recording):
+            raise ValueRefused(f"--html is for runs; {thing} is a robot: leave it out")
+        file = save_html(shown, html, dark=dark, mesh_root=mesh_root)
+        console = Console(highlight=False, emoji=False, soft_wrap=True)
+        console.print(f"{escape(str(file))}: {file.stat().st_size / 1e6:.2f} MB, plays by itself")
+        return
+    show(shown, port, not no_open, dark=dark, mesh_root=mesh_root).wait()

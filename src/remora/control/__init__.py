@@ -1,0 +1,1 @@
+"""Control laws: what a controller orders from what it sees."""

@@ -1,0 +1,109 @@
+"""The attitude of the base, held by torques on it: thrusters or wheels without their details."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, TypeAlias
+
+import numpy as np
+from pydantic import Discriminator, Field, Tag
+
+from remora.algebra import quaternion
+from remora.algebra.namespace import Array, ArrayLike
+from remora.errors import RemoraError, ShapeError
+from remora.model.fields import AngleVector, NotNegative, Positive, Settings
+from remora.model.joints import kind
+from remora.model.robot import Robot
+
+
+@dataclass(frozen=True, eq=False)
+class AttitudePD:
+    """Turns the base towards a goal and takes its spin away, asked every `sample_time` seconds.
+
+    τ = -kp 2 vec(e) - kd ω, body axes, with the error e = r_goal* r, of the two quaternions of the
+    same rotation the one with the shorter way: 2 vec(e) is the axis times the angle where that is
+    small. [τ, 0] acts on the base; the momentum it gives comes from outside.
+
+    Attributes:
+        joints: the name of the base's joint.
+        r_places: of the base's quaternion in q.
+        w_places: of its angular velocity in v.
+        goal: unit quaternion, `(4,)`, base in the inertial frame.
+        kp: `(3,)`, N m/rad, body axes.
+        kd: `(3,)`, N m s/rad, body axes.
+        sample_time: s.
+    """
+
+    joints: tuple[str, ...]
+    r_places: Array
+    w_places: Array
+    goal: Array
+    kp: Array
+    kd: Array
+    sample_time: float
+
+    def __init__(
+        self, robot: Robot, goal: ArrayLike, kp: ArrayLike, kd: ArrayLike, sample_time: float
+    ) -> None:
+        """Find the base.
+
+        Args:
+            robot: the robot; its base is free or spherical.
+            goal: quaternion of the base's attitude to be reached, `(4,)`.
+            kp: N m/rad, one number or `(3,)`, body axes.
+            kd: N m s/rad, one number or `(3,)`, body axes.
+            sample_time: s.
+        """
+        base = robot.joints[0]
+        part = kind(base).quaternion
+        if part is None:
+            raise RemoraError(f"the base is {base.kind}: it has no attitude to be controlled")
+        r = np.asarray(goal, dtype=float)
+        gains = [np.asarray(x, dtype=float) for x in (kp, kd)]
+        if r.shape != (4,) or not np.all(np.isfinite(r)) or not np.any(r):
+            raise ShapeError(f"the goal must be a quaternion (4,), not {goal}")
+        if any(g.shape not in ((), (3,)) or not np.all(np.isfinite(g)) for g in gains):
+            raise ShapeError(f"kp and kd must be finite, one number or three, not {kp} and {kd}")
+        object.__setattr__(self, "joints", (base.name,))
+        object.__setattr__(self, "r_places", np.arange(robot.nq)[base.q][part])
+        object.__setattr__(self, "w_places", np.arange(robot.nv)[base.v][:3])
+        object.__setattr__(self, "goal", quaternion.normalize(r))
+        object.__setattr__(self, "kp", np.broadcast_to(gains[0], (3,)).copy())
+        object.__setattr__(self, "kd", np.broadcast_to(gains[1], (3,)).copy())
+        object.__setattr__(self, "sample_time", float(sample_time))
+
+    def __call__(self, t: float, q: Array, v: Array) -> Array:
+        """Return the generalized forces, `(nv,)`."""
+        tau = np.zeros_like(v)
+        error = quaternion.mul(quaternion.conjugate(self.goal), q[self.r_places])
+        off = 2.0 * quaternion.vec(quaternion.shortest(error))
+        tau[self.w_places] = -self.kp * off - self.kd * v[self.w_places]
+        return tau
+
+
+def _form(value: Any) -> str:
+    return "by axis" if isinstance(value, list) else "all"
+
+
+_Three: TypeAlias = Annotated[list[NotNegative], Field(min_length=3, max_length=3)]
+_Gains: TypeAlias = Annotated[
+    Annotated[NotNegative, Tag("all")] | Annotated[_Three, Tag("by axis")], Discriminator(_form)
+]
+
+
+class AttitudePDSettings(Settings):
+    """An attitude_pd in a scenario file."""
+
+    law: Literal["attitude_pd"]
+    rpy: AngleVector = Field(
+        default=[0.0, 0.0, 0.0],
+        description="roll, pitch, yaw of the base to be reached: rad, or '30 deg'",
+    )
+    kp: _Gains = Field(description="N m/rad, one for all axes of the base, or three")
+    kd: _Gains = Field(description="N m s/rad, one for all axes of the base, or three")
+    sample_time: Positive = Field(description="s")
+
+    def made(self, robot: Robot) -> AttitudePD:
+        """Return the controller."""
+        goal = quaternion.from_rpy(np.array(self.rpy))
+        return AttitudePD(robot, goal, self.kp, self.kd, self.sample_time)

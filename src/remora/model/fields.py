@@ -1,0 +1,164 @@
+"""Fields of settings files: numbers, angles, and names of a robot's parts, for pydantic.
+
+A plain number is in SI units (rad, m, rad/s, ...). An angle may be written in degrees instead, as
+`30 deg`, a rate as `5 deg/s`. Names are looked up in the robot that the validation's context is;
+without one they pass.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+import re
+from collections.abc import Callable, Iterable
+from typing import Annotated, Any, TypeAlias
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Discriminator,
+    Field,
+    Tag,
+    ValidationInfo,
+    WithJsonSchema,
+    WrapValidator,
+)
+from pydantic_core import PydanticCustomError
+
+from remora.model.joints import kind
+from remora.model.robot import Joint, Robot
+
+#: The longest name or path.
+MAX_TEXT = 1000
+
+_NUMBER = r"[-+]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]+)?"
+
+
+class Settings(BaseModel):
+    """A map with known keys; nothing is converted, nothing unknown is passed over."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, frozen=True)
+
+
+def refusal(reason: str) -> PydanticCustomError:
+    """Return the error for a value, with the reason in plain words."""
+    return PydanticCustomError("refused", "{reason}", {"reason": reason})
+
+
+def no_such(what: str, name: str, known: Iterable[str]) -> str:
+    """Return why an unknown name is refused: the closest one, and all that are known."""
+    names = list(known)
+    close = difflib.get_close_matches(name, names, 1)
+    hint = f"did you mean {close[0]!r}? " if close else ""
+    return f"no {what} named {name[:60]!r}; {hint}known: {', '.join(names[:50]) or '(none)'}"
+
+
+# Numbers ----------------------------------------------------------------------------------------
+
+
+class Degrees(float):
+    """An angle or a rate in rad or rad/s that was given in degrees."""
+
+
+def _in_degrees(unit: str) -> WrapValidator:
+    pattern = re.compile(rf"({_NUMBER})\s*{unit}")
+
+    def converted(value: Any, check: Callable[[Any], float]) -> float:
+        if not isinstance(value, str):
+            return check(value)
+        found = pattern.fullmatch(value)
+        if found is None or len(value) > 100:
+            shown = value if len(value) <= 40 else value[:37] + "..."
+            raise refusal(f"must be a number, or degrees such as '30 {unit}', not {shown!r}")
+        return Degrees(check(math.radians(float(found.group(1)))))
+
+    return WrapValidator(converted)
+
+
+def degrees_of_a_slide(joint: Joint, *values: Any) -> str:
+    """Return what is wrong with degrees that are said of a joint which only slides, or nothing."""
+    numbers = [x for value in values for x in (value if isinstance(value, list) else [value])]
+    if joint.kind in ("prismatic", "cartesian") and any(isinstance(x, Degrees) for x in numbers):
+        return f"joint {joint.name!r} is {joint.kind}: it moves by metres, not by degrees"
+    return ""
+
+
+def _text_or_number(unit: str) -> WithJsonSchema:
+    text = {"type": "string", "pattern": rf"^{_NUMBER}\s*{unit}$"}
+    return WithJsonSchema({"anyOf": [{"type": "number"}, text]})
+
+
+#: A number, or a text such as `30 deg`.
+Angle: TypeAlias = Annotated[float, _in_degrees("deg"), _text_or_number("deg")]
+#: A number, or a text such as `5 deg/s`.
+Rate: TypeAlias = Annotated[float, _in_degrees("deg/s"), _text_or_number("deg/s")]
+Positive: TypeAlias = Annotated[float, Field(gt=0.0)]
+NotNegative: TypeAlias = Annotated[float, Field(ge=0.0)]
+Text: TypeAlias = Annotated[str, Field(min_length=1, max_length=MAX_TEXT)]
+
+
+def _is_list(value: Any) -> str:
+    return "list" if isinstance(value, list) else "one"
+
+
+#: One number, or one for each freedom of a joint.
+Numbers: TypeAlias = Annotated[
+    Annotated[float, Tag("one")] | Annotated[list[float], Tag("list")],
+    Discriminator(_is_list),
+]
+Angles: TypeAlias = Annotated[
+    Annotated[Angle, Tag("one")] | Annotated[list[Angle], Tag("list")],
+    Discriminator(_is_list),
+]
+Rates: TypeAlias = Annotated[
+    Annotated[Rate, Tag("one")] | Annotated[list[Rate], Tag("list")],
+    Discriminator(_is_list),
+]
+Vector: TypeAlias = Annotated[list[float], Field(min_length=3, max_length=3)]
+AngleVector: TypeAlias = Annotated[list[Angle], Field(min_length=3, max_length=3)]
+RateVector: TypeAlias = Annotated[list[Rate], Field(min_length=3, max_length=3)]
+
+
+# Names ------------------------------------------------------------------------------------------
+
+
+def _robot(info: ValidationInfo) -> Robot | None:
+    return info.context if isinstance(info.context, Robot) else None
+
+
+def _moving_joint(name: str, info: ValidationInfo) -> str:
+    robot = _robot(info)
+    if robot is None:
+        return name
+    if name not in robot.joints:
+        raise refusal(no_such("joint", name, robot.joints.names))
+    joint = robot.joints[name]
+    if joint.mimic is not None:
+        leader = robot.joints[joint.mimic.joint].name
+        raise refusal(f"joint {name!r} mimics {leader!r}: say it of that one")
+    if kind(joint).nv == 0:
+        raise refusal(f"joint {name!r} is fixed: it cannot move")
+    return name
+
+
+def _body(name: str, info: ValidationInfo) -> str:
+    robot = _robot(info)
+    if robot is not None and name not in robot.bodies:
+        raise refusal(no_such("body", name, robot.bodies.names))
+    return name
+
+
+def _frame(name: str, info: ValidationInfo) -> str:
+    robot = _robot(info)
+    if robot is not None and name not in robot.bodies and name not in robot.frames:
+        known = [*robot.bodies.names, *robot.frames.names]
+        raise refusal(no_such("body or frame", name, known))
+    return name
+
+
+#: The name of a joint that can move by itself.
+JointName: TypeAlias = Annotated[str, AfterValidator(_moving_joint)]
+BodyName: TypeAlias = Annotated[str, AfterValidator(_body)]
+#: The name of a body or of a frame on one.
+FrameName: TypeAlias = Annotated[str, AfterValidator(_frame)]

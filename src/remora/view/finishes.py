@@ -1,0 +1,54 @@
+"""How surfaces look: colour, and how much of metal and of gloss there is in them."""
+
+from __future__ import annotations
+
+import colorsys
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Finish:
+    """The look of a surface.
+
+    Attributes:
+        color: red, green, blue, alpha in [0, 1].
+        metal: 0: paint, 1: bare metal.
+        rough: 0: mirror, 1: chalk.
+    """
+
+    color: tuple[float, float, float, float]
+    metal: float = 0.0
+    rough: float = 0.6
+
+
+#: What generated shapes are made of.
+FINISHES: dict[str, Finish] = {
+    "foil": Finish((0.86, 0.61, 0.20, 1.0), 0.55, 0.34),
+    "white": Finish((0.90, 0.90, 0.92, 1.0), 0.0, 0.45),
+    "shell": Finish((0.80, 0.81, 0.84, 1.0), 0.1, 0.42),
+    "aluminium": Finish((0.62, 0.64, 0.68, 1.0), 0.6, 0.38),
+    "graphite": Finish((0.13, 0.14, 0.16, 1.0), 0.2, 0.5),
+    "steel": Finish((0.34, 0.36, 0.40, 1.0), 0.5, 0.4),
+    "cells": Finish((0.02, 0.045, 0.19, 1.0), 0.1, 0.35),
+    "accent": Finish((0.93, 0.42, 0.08, 1.0), 0.0, 0.5),
+}
+#: Shapes whose file names no colour.
+PLAIN = FINISHES["shell"]
+
+
+def finish_of(color: tuple[float, float, float, float] | None) -> Finish:
+    """Return the finish of a colour that a robot's file names: gold shines, the rest is paint."""
+    if color is None:
+        return PLAIN
+    hue, saturation, value = colorsys.rgb_to_hsv(*color[:3])
+    if 0.08 < hue < 0.16 and saturation > 0.55 and value > 0.5:
+        return Finish(color, 0.55, 0.34)
+    return Finish(color, 0.05, 0.5)
+
+
+def is_cell_blue(color: tuple[float, float, float, float] | None) -> bool:
+    """Tell whether a colour is the dark blue that solar cells are drawn in."""
+    if color is None:
+        return False
+    hue, saturation, value = colorsys.rgb_to_hsv(*color[:3])
+    return 0.55 < hue < 0.72 and saturation > 0.5 and value < 0.7
