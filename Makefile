@@ -15,7 +15,7 @@ unexport VIRTUAL_ENV PYTHONPATH PYTHONHOME PYTHONSTARTUP
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
 
-demo: $(VENV)/ready-run ## install the library alone and run `remora demo`
+demo: $(VENV)/ready-demo ## install the library with plots and viewer, and run `remora demo`
 	@$(VENV)/bin/remora demo $(ARGS)
 
 test: $(VENV)/ready-test ## run the tests (ARGS="-k quaternion -n 0" for a part)
@@ -50,11 +50,6 @@ $(VENV)/created:
 	  echo "Remora needs Python 3.11 or later as '$(PYTHON)'; name another: make PYTHON=python3.12 ..." >&2; exit 1; }
 	@echo "setting up $(VENV) (first run only)"
 	@$(PYTHON) -m venv --clear $(VENV)
-	@touch $@
-
-$(VENV)/ready-run: $(VENV)/created pyproject.toml constraints.txt
-	@echo "installing remora"
-	@$(INSTALL) -e .
 	@touch $@
 
 $(VENV)/ready-%: $(VENV)/created pyproject.toml constraints.txt

@@ -85,16 +85,18 @@ with sync_playwright() as playwright:
         page.move(shoulder_pitch=0.9, elbow_pitch=-1.4, wrist_pitch=0.8, shoulder_roll=0.5)
         kept(taken(browser, page), "view_robot.png")
     robots = [
-        (bare(rm.load("servicer")), {"shoulder_pitch": 0.5, "elbow_pitch": -1.1}),
-        ("vt18_satellite", {"J2": 0.6, "J3": -1.0}),
-        ("vt18_two_arm", {}),
-        (rm.random_robot(3, bodies=9), {}),
+        (bare(rm.load("servicer")), {"shoulder_pitch": 0.5, "elbow_pitch": -1.1}, 1.3),
+        ("vt18_satellite", {"J2": 0.6, "J3": -1.0}, 1.0),
+        ("vt18_two_arm", {}, 1.3),
+        (rm.random_robot(3, bodies=9), {}, 1.3),
     ]
-    sheet = Image.new("RGB", (1240, 760), "white")
-    for k, (robot, pose) in enumerate(robots):
+    sheet = Image.new("RGB", (1120, 686), "white")
+    for k, (robot, pose, zoom) in enumerate(robots):
         with rm.view(robot, port=0, open=False, dark=k in (1, 2)) as page:
             page.move(**pose)
-            shot = taken(browser, page, (1170, 540)).crop((90, 80, 710, 460))
-            sheet.paste(shot, (620 * (k % 2), 380 * (k // 2)))
+            shot = taken(browser, page, (1170, 490))
+            x, y = 400 - 400 / zoom, 245 - 245 / zoom
+            part = shot.resize((560, 343), Image.LANCZOS, (x, y, 800 - x, 490 - y))
+            sheet.paste(part, (560 * (k % 2), 343 * (k // 2)))
     kept(sheet, "view_robots.png")
     browser.close()

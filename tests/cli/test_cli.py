@@ -119,13 +119,6 @@ def test_a_broken_file_is_reported_with_all_its_faults(tmp_path):
     assert "Traceback" not in done.stderr
 
 
-def test_demo_shows_recoil_and_no_momentum():
-    done = remora("demo")
-    assert done.returncode == 0, done.stderr
-    for word in ("servicer", "Jacobian", "centre of mass", "base turns", "total momentum"):
-        assert word in done.stdout
-
-
 @pytest.mark.parametrize("arguments", [["--help"], ["info", "--help"], ["demo", "--help"]])
 def test_help_explains(arguments):
     done = remora(*arguments)

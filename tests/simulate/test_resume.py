@@ -70,7 +70,7 @@ class Kill(BaseException):
 @pytest.fixture
 def killed(monkeypatch):
     """Runs that end after some looks at the progress, and leave the disk as it is then."""
-    monkeypatch.setattr(storage, "FLUSH_SECONDS", 0.0)
+    monkeypatch.setattr(storage, "FLUSH_SECONDS", 0.02)
     monkeypatch.setattr(storage, "_chunk_rows", lambda robot: 8)
     monkeypatch.setattr(showing, "INTERVAL", 0.0)
 
@@ -102,7 +102,7 @@ def test_stopped_after_any_step_the_rest_is_the_same_to_the_last_bit(options, tm
     rm.simulate(VT18, Q, V, **asked, progress=looks.append)
     steps = len(looks)  # about
     while left < 0.9 * len(whole):
-        killed(folder, rng.randrange(1, max(3, steps // 8)), **asked)
+        killed(folder, rng.randrange(1, max(3, steps // 4)), **asked)
         kills += 1
         there = rm.open_run(folder)
         assert there.status == "running"
@@ -113,7 +113,7 @@ def test_stopped_after_any_step_the_rest_is_the_same_to_the_last_bit(options, tm
         assert bits(there)[1] == events[: len(there.events)]
         assert there.phase_starts == whole.phase_starts[: len(there.phase_starts)]
         assert kills < 200
-    assert kills > 4
+    assert kills > 3
     run = rm.simulate(VT18, Q, V, **asked, out=folder, resume=True)
     for end in (run, rm.open_run(folder)):
         assert bits(end) == bits(whole)
@@ -128,7 +128,7 @@ KILLER = """
     import remora as rm
     from remora.simulate import storage
     from simulate.test_resume import OPTIONS, Q, V, VT18, phases
-    storage.FLUSH_SECONDS = 0.0
+    storage.FLUSH_SECONDS = 0.02
     options = {"phases": phases(), **OPTIONS["dense"]}
     rm.simulate(VT18, Q, V, **options, out=f"{OUT}/whole")  # all is compiled, and how long it takes
     start = time.monotonic()
@@ -163,8 +163,7 @@ def test_killed_at_random_moments_several_times_in_a_row(seed, tmp_path):
     command = [sys.executable, "-c", head + textwrap.dedent(KILLER)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=200)
     assert done.returncode == 0, done.stderr
-    *rows, last = done.stdout.split("\n")[:-1]
-    assert int(last.split()[1]) >= 2
+    assert int(done.stdout.split()[-1]) >= 2
     whole = rm.open_run(tmp_path / "whole")
     run = rm.open_run(tmp_path / "run")
     assert run.status == "complete"
@@ -253,7 +252,7 @@ def test_an_interrupted_run_goes_on(tmp_path, monkeypatch):
     monkeypatch.setattr(showing, "INTERVAL", 0.0)
     asked = {"phases": phases(), **OPTIONS["dense"]}
     whole = rm.simulate(VT18, Q, V, **asked)
-    for fraction in (0.2, 0.5, 0.8):
+    for fraction in (0.1, 0.3, 0.45):
 
         def interrupt(status, fraction=fraction):
             if status.fraction > fraction:

@@ -1,4 +1,4 @@
-"""`remora view` as a user meets it: in a process of its own."""
+"""`remora view`, and the files that play by themselves."""
 
 import os
 import re
@@ -12,17 +12,24 @@ import numpy as np
 import pytest
 
 import remora as rm
+from remora.cli import main
 from remora.view.html import html_of, pace
 
 COMMAND = [sys.executable, "-c", "from remora.cli import main; main()", "view"]
 
 
-def remora_view(*arguments):
-    done = subprocess.run(
-        [*COMMAND, *map(str, arguments)], capture_output=True, text=True, timeout=60, check=False
-    )
-    assert "Traceback" not in done.stderr
-    return done
+@pytest.fixture
+def remora_view(monkeypatch, capsys):
+    """Return the command in this process: (*arguments) -> exit code, output, errors."""
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["remora", "view", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        out, err = capsys.readouterr()
+        return ended.value.code, out, err
+
+    return run
 
 
 def test_a_page_is_served_until_it_is_interrupted():
@@ -41,11 +48,11 @@ def test_a_page_is_served_until_it_is_interrupted():
     assert rest == ""
 
 
-def test_a_run_becomes_a_file(run, tmp_path):
+def test_a_run_becomes_a_file(remora_view, run, tmp_path):
     run.save(tmp_path / "run")
-    done = remora_view(tmp_path / "run", "--html", tmp_path / "run.html", "--dark")
-    assert done.returncode == 0, done.stderr
-    assert re.search(r"run.html: \d\.\d\d MB, plays by itself", done.stdout)
+    code, out, err = remora_view(tmp_path / "run", "--html", tmp_path / "run.html", "--dark")
+    assert code == 0, err
+    assert re.search(r"run.html: \d\.\d\d MB, plays by itself", out)
     text = (tmp_path / "run.html").read_text(encoding="utf-8")
     assert "darkMode:true" in text
     assert "<title>servicer - Remora</title>" in text
@@ -61,21 +68,21 @@ def test_a_run_becomes_a_file(run, tmp_path):
         (["servicer", "--port", "-3"], "a port is a number"),
     ],
 )
-def test_refusals_are_one_message(tmp_path, monkeypatch, arguments, message):
+def test_refusals_are_one_message(remora_view, tmp_path, monkeypatch, arguments, message):
     monkeypatch.chdir(tmp_path)
-    done = remora_view(*arguments, *([] if "--port" in arguments else ["--no-open"]))
-    assert done.returncode == 2
-    assert done.stderr.startswith("error: ")
-    assert message in done.stderr
+    code, _, err = remora_view(*arguments, "--no-open")
+    assert code == 2
+    assert err.startswith("error: ")
+    assert message in err
 
 
-def test_a_port_in_use_is_one_message():
+def test_a_port_in_use_is_one_message(remora_view):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
-        done = remora_view("servicer", "--no-open", "--port", taken.getsockname()[1])
-    assert done.returncode == 2
-    assert re.fullmatch(r"error: port \d+ of 127.0.0.1 is in use: .*\n", done.stderr)
+        code, _, err = remora_view("servicer", "--no-open", "--port", taken.getsockname()[1])
+    assert code == 2
+    assert re.fullmatch(r"error: port \d+ of 127.0.0.1 is in use: .*\n", err)
 
 
 def test_the_pace_of_files():

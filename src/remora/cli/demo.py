@@ -1,75 +1,215 @@
-"""`remora demo`: a first look at what the library computes."""
+"""`remora demo`: a servicer unfolds its arm and reaches for a target while its base floats."""
 
 from __future__ import annotations
 
+import itertools
+import os
+import sys
+import time
+import webbrowser
+from pathlib import Path
+from typing import Annotated
+
 import numpy as np
+import typer
 from rich.console import Console
 from rich.table import Table
 
 from remora.algebra import pose
 from remora.algebra.namespace import Array
 from remora.cli.info import print_tree
-from remora.dynamics.floating import base_response, generalized_jacobian
-from remora.dynamics.kinematics import frame_pose, frame_twist, jacobian
-from remora.dynamics.momentum import center_of_mass, momentum
+from remora.dynamics.compiled import CompiledRobot
+from remora.errors import RemoraError
 from remora.model.load import load
-from remora.model.state import neutral
+from remora.model.robot import Frame, Robot
+from remora.model.state import difference, integrate, neutral
+from remora.simulate.moves import through
+from remora.simulate.phases import Phase
+from remora.simulate.profiles import Motion
+from remora.simulate.recording import Recording
+from remora.simulate.run import simulate
+from remora.view.html import save_html
+from remora.view.report import report
+
+#: The arm folded against the bus, and half open, rad.
+FOLDED = np.radians([0.0, 110.0, 0.0, -145.0, 0.0, 100.0, 0.0])
+OPEN = np.radians([20.0, 50.0, 0.0, -90.0, 0.0, 60.0, 45.0])
+#: Where the target is, from the place of the tool when the arm is open, inertial axes, m.
+AHEAD = np.array([0.85, 0.30, -0.30])
+UNFOLDING, REACHING, HOLDING = 14.0, 14.0, 4.0
 
 
-def demo() -> None:
-    """Show a servicer: its tree, its tool's pose and Jacobian, and how its base recoils."""
+def demo(
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Folder to write into; remora-demo, or the next free name, by default."),
+    ] = None,
+    show: Annotated[
+        bool, typer.Option("--open/--no-open", help="Open the report if there is a browser.")
+    ] = True,
+) -> None:
+    """Simulate a servicer that reaches for a target, and write a report and an animation."""
     console = Console(highlight=False)
+    begun = time.perf_counter()
+    folder = _folder(out)
     robot = load("servicer")
-    q = neutral(robot)
-    q[8:] = np.radians([0.0, 30.0, 0.0, -60.0, 0.0, 45.0, 0.0])
-    joint_speeds = np.radians([0.0, 5.0, 0.0, -5.0, 0.0, 5.0, 0.0])
 
     console.rule("a servicer: a bus with a seven-joint arm")
     print_tree(robot, console)
     console.print(f"total mass {float(robot.mass):.6g} kg, nq = {robot.nq}, nv = {robot.nv}\n")
 
-    x = frame_pose(robot, q, "tool")
-    console.rule("where it is")
-    console.print(f"joint angles, ° {_row(np.degrees(q[8:]), 0)}")
-    console.print(f"tool position   {_row(pose.translation(x), 4)} m")
-    console.print(f"roll pitch yaw  {_row(np.degrees(pose.to_rpy(x)), 3)}°")
-    console.print(f"centre of mass  {_row(center_of_mass(robot, q), 4)} m\n")
+    console.rule("it unfolds its arm and reaches for a target; nothing holds its base")
+    robot, run = reached(robot, folder / "run")
+    _tell_motion(console, robot, run)
 
-    console.rule("the tool's twist per joint speed (tool axes)")
-    on_fixed_base = jacobian(robot, q, "tool")[:, 6:]
-    console.print(_matrix("base held: Jacobian", on_fixed_base))
+    console.rule("what must be kept, and how well it is")
+    console.print(_kept(run))
+    seconds = time.perf_counter() - begun
     console.print(
-        _matrix("base floating: generalized Jacobian", generalized_jacobian(robot, q, "tool"))
+        f"{run.duration:g} s simulated with rtol {run.settings['rtol']:g}, planned and recorded in "
+        f"{seconds:.1f} s\n"
+    )
+    animation = save_html(run, folder / "animation.html")
+    written = report(run, folder / "report.html", title="A servicer reaches for a target")
+
+    console.rule("to look at")
+    table = Table(box=None, show_header=False, pad_edge=False)
+    for what, path in (("report", written), ("animation", animation), ("run", folder / "run")):
+        table.add_row(what, str(path))
+    console.print(table)
+    console.print(
+        f"\nNext: [bold]remora view {folder / 'run'}[/], [bold]remora view YOUR.urdf[/], "
+        "[bold]remora run --list[/]"
+    )
+    if show and _has_browser():
+        webbrowser.open(written.resolve().as_uri())
+
+
+def reached(robot: Robot, out: Path) -> tuple[Robot, Recording]:
+    """Return the robot with its target, and the run that reaches it, saved as it goes."""
+    q = neutral(robot)
+    q[8:] = FOLDED
+    rest = np.zeros(robot.nv)
+    names = [joint.name for joint in robot.joints[1:]]
+    unfold = Phase(
+        UNFOLDING,
+        prescribed={
+            name: Motion.between(0.0, UNFOLDING, a, b)
+            for name, a, b in zip(names, FOLDED, OPEN, strict=True)
+        },
+        name="unfold",
+    )
+    opened = simulate(robot, q, rest, phases=[unfold], rtol=1e-12, atol=1e-13)
+    start = opened.frame_pose("tool")[-1]
+    target = pose.from_parts(pose.rotation(start), pose.translation(start) + AHEAD)
+    robot = robot.replace(frames=[*robot.frames, Frame("target", -1, target)])
+    reach = Phase(
+        REACHING,
+        prescribed=dict(zip(names, planned(robot, opened.q[-1], REACHING), strict=True)),
+        own_clock=True,
+        name="reach",
+    )
+    hold = Phase(HOLDING, locked=names, name="hold", impulse=True)
+    return robot, simulate(
+        robot, q, rest, phases=[unfold, reach, hold], rtol=1e-12, atol=1e-13,
+        sample=0.05, land=True, out=out,
+    )  # fmt: skip
+
+
+def planned(robot: Robot, q: Array, duration: float, steps: int = 200) -> list[Motion]:
+    """Return motions of the arm's joints that bring the tool to the frame `target`.
+
+    Resolved motion rate with the generalized Jacobian J*: the tool's twist on a straight line with
+    a smooth start and stop is J* q̇, the base answers so that there is no momentum
+    [SPART17, eqs. 46, 47]. The base's own motion is foreseen, not measured.
+    """
+    fast = CompiledRobot(robot)
+    h = duration / steps
+    goal = pose.translation(robot.frame("target").placement)
+    way = goal - pose.translation(fast.frame_pose(q, target="tool"))
+
+    def velocity(t: float, q: Array) -> Array:
+        s = t / duration
+        speed = 30.0 * s * s * (1.0 - s) ** 2 / duration
+        R = pose.to_rotation_matrix(fast.frame_pose(q, target="tool"))
+        twist = np.concatenate([np.zeros(3), R.T @ (speed * way)])  # tool axes
+        J: Array = fast.generalized_jacobian(q, target="tool")
+        rates: Array = np.linalg.pinv(J) @ twist
+        return np.concatenate([fast.base_response(q) @ rates, rates])
+
+    angles = [q[8:]]
+    for i in range(steps):
+        a = velocity(i * h, q)
+        b = velocity((i + 0.5) * h, integrate(robot, q, 0.5 * h * a))
+        q = integrate(robot, q, h * b)
+        angles.append(q[8:])
+    times = np.linspace(0.0, duration, steps + 1)
+    return [through(times, column) for column in np.array(angles).T]
+
+
+def _tell_motion(console: Console, robot: Robot, run: Recording) -> None:
+    turned = np.degrees(np.linalg.norm(difference(robot, run.q[0], run.q[-1])[:3]))
+    bus, tool = (pose.translation(run.frame_pose(name)) for name in ("bus", "tool"))
+    moved = np.linalg.norm(bus[-1] - bus[0])
+    goal = pose.translation(robot.frame("target").placement)
+    off = np.linalg.norm(tool[-1] - goal)
+    held = run.q[-1].copy()
+    held[:8] = run.q[0, :8]
+    fast = CompiledRobot(robot)
+    missed = np.linalg.norm(pose.translation(fast.frame_pose(held, target="tool")) - goal)
+    reaction = np.abs(run.reactions[:, 1:]).max(axis=(0, 1))
+    console.print(f"base    turned by {turned:.2f}°, moved by {1e3 * moved:.1f} mm")
+    console.print(
+        f"tool    stopped {1e3 * off:.3f} mm from the target: the plan knew of the recoil;"
+    )
+    console.print(f"        one for a base that stands still would miss by {1e3 * missed:.0f} mm")
+    console.print(
+        f"joints  at most {np.abs(run.tau[:, 6:]).max():.2f} N m of drive; their bearings carried "
+        f"{reaction[:3].max():.2f} N and {reaction[3:].max():.2f} N m\n"
     )
 
-    console.rule("the arm moves, the base recoils")
-    v = np.concatenate([base_response(robot, q) @ joint_speeds, joint_speeds])
-    twist = frame_twist(robot, q, v, "tool")
-    console.print(f"joint speeds, °/s {_row(np.degrees(joint_speeds), 0)[2:]}")
-    console.print(f"base turns at   {_row(np.degrees(v[:3]), 4)} °/s")
-    console.print(f"base drifts at  {_row(1e3 * v[3:6], 3)} mm/s")
-    console.print(f"tool moves at   {_row(1e3 * twist[3:], 3)} mm/s, tool axes")
-    held = on_fixed_base @ joint_speeds
-    console.print(f"  were base held{_row(1e3 * held[3:], 3)} mm/s")
-    h = momentum(robot, q, v)
-    console.print(
-        f"total momentum  {np.linalg.norm(h[:3]):.1e} N s, {np.linalg.norm(h[3:]):.1e} N m s"
-        " (zero but for rounding)"
-    )
-    console.print("\nNext: [bold]remora info servicer[/], or [bold]remora info YOUR.urdf[/]")
 
-
-def _row(values: Array, digits: int) -> str:
-    rounded: list[float] = (np.round(values, digits) + 0.0).tolist()  # + 0.0: no "-0"
-    return " ".join(f"{x:8.{digits}f}" for x in rounded)
-
-
-def _matrix(title: str, J: Array) -> Table:
-    """Return a table of a Jacobian, a row a component of the twist."""
-    table = Table(title=title, title_justify="left", box=None, pad_edge=False)
-    table.add_column("")
-    for k in range(J.shape[1]):
-        table.add_column(f"joint {k + 1}", justify="right")
-    for name, row in zip(("ωx", "ωy", "ωz", "vx  m", "vy  m", "vz  m"), J, strict=True):
-        table.add_row(name, *_row(row, 4).split())
+def _kept(run: Recording) -> Table:
+    found = run.conservation()
+    table = Table(box=None, pad_edge=False)
+    for name, justify in (("", "left"), ("drift", "right"), ("relative", "right"), ("to", "left")):
+        table.add_column(name, justify=justify)  # type: ignore[arg-type]
+    for name, drift in (
+        ("linear momentum", found.linear_momentum),
+        ("angular momentum", found.angular_momentum),
+        ("centre of mass", found.center_of_mass),
+        ("energy and work", found.energy),
+    ):
+        table.add_row(
+            name,
+            f"{drift.absolute:.1e} {drift.unit}",
+            f"{drift.relative:.1e}",
+            f"{drift.scale:.4g} {drift.unit}, {drift.compared}",
+        )
+    table.add_row("unit quaternions", f"{found.quaternion:.1e}", "", "never scaled back")
     return table
+
+
+def _folder(out: Path | None) -> Path:
+    """Return a new folder, made."""
+    if out is not None:
+        if out.exists():
+            raise RemoraError(f"{out}: is there already; name a new folder")
+        folder = out
+    else:
+        names = (f"remora-demo-{k}" for k in itertools.count(2))
+        folder = next(Path(n) for n in ("remora-demo", *itertools.islice(names, 9999))
+                      if not Path(n).exists())  # fmt: skip
+    try:
+        folder.mkdir(parents=True)
+    except OSError as error:
+        raise RemoraError(f"{folder}: cannot be made: {error.strerror}; see --out") from None
+    return folder
+
+
+def _has_browser() -> bool:
+    """Tell whether someone sits at a screen here."""
+    if not sys.stdout.isatty():
+        return False
+    screen = any(name in os.environ for name in ("DISPLAY", "WAYLAND_DISPLAY"))
+    return screen or sys.platform in ("darwin", "win32")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias, TypeGuard
 
 import numpy as np
 from pydantic import Discriminator, Field, Tag
@@ -76,12 +76,9 @@ class JointPD:
             columns["v"] += range(joint.v.start, joint.v.stop)
             columns["goal"] += _numbers(f"the goal of {name!r}", place, size)
             for what, gains in (("kp", kp), ("kd", kd)):
-                if isinstance(gains, Mapping):
-                    if name not in gains:
-                        raise RemoraError(f"{what} is missing for joint {name!r}")
-                    gain = gains[name]
-                else:
-                    gain = gains
+                gain = gains.get(name) if _is_mapping(gains) else gains
+                if gain is None:
+                    raise RemoraError(f"{what} is missing for joint {name!r}")
                 columns[what] += _numbers(f"{what} of {name!r}", gain, size)
         object.__setattr__(self, "joints", tuple(goal))
         object.__setattr__(self, "q_places", np.array(columns["q"], int))
@@ -96,6 +93,10 @@ class JointPD:
         off = self.goal - q[self.q_places]
         tau[self.v_places] = self.kp * off - self.kd * v[self.v_places]
         return tau
+
+
+def _is_mapping(x: object) -> TypeGuard[Mapping[str, ArrayLike]]:
+    return isinstance(x, Mapping)
 
 
 def _numbers(what: str, given: Any, size: int) -> list[float]:

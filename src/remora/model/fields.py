@@ -78,8 +78,13 @@ def _in_degrees(unit: str) -> WrapValidator:
 
 def degrees_of_a_slide(joint: Joint, *values: Any) -> str:
     """Return what is wrong with degrees that are said of a joint which only slides, or nothing."""
-    numbers = [x for value in values for x in (value if isinstance(value, list) else [value])]
-    if joint.kind in ("prismatic", "cartesian") and any(isinstance(x, Degrees) for x in numbers):
+
+    def in_degrees(value: Any) -> bool:
+        return isinstance(value, Degrees) or (
+            _is_list(value) == "list" and any(map(in_degrees, value))
+        )
+
+    if joint.kind in ("prismatic", "cartesian") and any(map(in_degrees, values)):
         return f"joint {joint.name!r} is {joint.kind}: it moves by metres, not by degrees"
     return ""
 

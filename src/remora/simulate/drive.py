@@ -261,7 +261,9 @@ class Drive:
         The polynomial between the ends of the step tells where to look; then steps to that very
         time are made, until the event is where they end.
         """
-        if not len(self._watch):
+        state, nv = self._state, self._system.robot.nv
+        dv = attempt.change[nv : 2 * nv]
+        if not len(self._watch) or self._watch.far(state.q, state.v, dv, end - state.t):
             return attempt, end, []
         before, low = self._looked, 0.0
         for high in (np.arange(1, LOOKS + 1) / LOOKS).tolist():

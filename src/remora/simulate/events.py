@@ -75,11 +75,12 @@ class Watch:
         self._signs = np.zeros(0)
         self._bounds = np.zeros(0)
         self._places = np.zeros(0, int)
+        self._speeds = np.zeros(0, int)
         if limits is not None:
             self._watch_limits(robot, limits)
 
     def _watch_limits(self, robot: Robot, action: Action) -> None:
-        found: list[tuple[int, float, float]] = []
+        found: list[tuple[int, int, float, float]] = []
         for joint in robot.joints:
             if joint.mimic is not None or not in_coordinates(joint):
                 continue
@@ -89,11 +90,12 @@ class Watch:
             ):
                 for k, limit in enumerate(np.atleast_1d(values).tolist()):
                     if math.isfinite(limit):
-                        found.append((joint.q.start + k, limit, sign))
+                        found.append((joint.q.start + k, joint.v.start + k, limit, sign))
                         self.items.append(Watched(f"{joint.name} {side} limit", action, -1))
-        self._places = np.array([place for place, _, _ in found], int)
-        self._bounds = np.array([limit for _, limit, _ in found])
-        self._signs = np.array([sign for _, _, sign in found])
+        self._places = np.array([place for place, *_ in found], int)
+        self._speeds = np.array([speed for _, speed, *_ in found], int)
+        self._bounds = np.array([limit for *_, limit, _ in found])
+        self._signs = np.array([sign for *_, sign in found])
 
     def __len__(self) -> int:
         """Return how many conditions there are."""
@@ -104,6 +106,17 @@ class Watch:
         own = [_number(e, e.condition(t, q, v)) for e in self._events]
         room = self._signs * (self._bounds - q[self._places])
         return np.concatenate([np.array(own), room]) if own else room
+
+    def far(self, q: Array, v: Array, dv: Array, h: float) -> bool:
+        """Tell whether nothing can happen in a step: no events, and limits far away.
+
+        Twice as far as the joint gets at the sum of its speeds at both ends.
+        """
+        if self._events:
+            return False
+        room = np.abs(self._bounds - q[self._places])
+        speed = np.abs(v) + np.abs(v + dv)
+        return bool(np.all(room > 2.0 * h * speed[self._speeds]))
 
     def passed(self, values: Array) -> list[tuple[str, Action]]:
         """Return which limits are passed, and what is to happen then."""

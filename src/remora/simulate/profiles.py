@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from remora.algebra.namespace import Array, ArrayLike, asarray, casadi, less, select
+from remora.algebra.namespace import Array, ArrayLike, asarray, casadi, is_array, less, select
 from remora.compile.graph import Signature
 from remora.compile.kernel import Kernel
 from remora.compile.trace import is_tuple
@@ -216,7 +216,14 @@ class Motion:
     def __call__(self, t: float) -> tuple[Array, Array, Array]:
         """Return q, v and v̇ at a time, each `(n,)`."""
         q, v, a = self._at(t)
-        return tuple(np.atleast_1d(np.asarray(x, dtype=float)) for x in (q, v, a))  # pyright: ignore[reportReturnType]
+        return _vector(q), _vector(v), _vector(a)
+
+
+def _vector(x: Any) -> Array:
+    """Return a number or several as an array `(n,)`."""
+    if is_array(x) and x.ndim == 1 and x.dtype == np.float64:
+        return x
+    return np.atleast_1d(np.asarray(x, dtype=float))
 
 
 def _with_rates(function: Callable[[Any], Any]) -> Callable[[float], Any]:

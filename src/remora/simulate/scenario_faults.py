@@ -9,6 +9,7 @@ from typing import Any, TypeAlias, TypeGuard
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
+from remora.control.laws import CONTROLLERS
 from remora.errors import Fault
 from remora.model.fields import no_such
 from remora.model.yaml_tree import Node, shown
@@ -106,35 +107,41 @@ def _fault(detail: ErrorDetails, root: Node) -> Fault:
         reason = f"unknown key {str(path[-1])[:60]!r}; {hint}known: {', '.join(known)}"
         return Fault(named(found[:-1]), reason, node.line)
     if kind == "union_tag_not_found":
-        return Fault(named(found), f"law is missing: one of {', '.join(_laws())}", node.line)
+        return Fault(named(found), f"law is missing: one of {', '.join(CONTROLLERS)}", node.line)
     if kind == "union_tag_invalid":
         told = str(context.get("tag", ""))
-        reason, (law, _, _) = no_such("controller", told, _laws()), located(node, ["law"])
+        reason, (law, _, _) = no_such("controller", told, CONTROLLERS), located(node, ["law"])
         return Fault(named(found), reason, law.line)
     if kind in ("too_short", "too_long"):
-        return Fault(named(found), _count(context), node.line)
+        return Fault(named(found), _count(context, found), node.line)
     if kind in WORDS:
         reason = WORDS[kind].format(**context)
         return Fault(named(found), f"{reason}, not {shown(node)}", node.line)
     return Fault(named(found), str(context.get("reason", detail["msg"])), node.line)
 
 
-def _count(context: Mapping[str, Any]) -> str:
+def _count(context: Mapping[str, Any], path: Path) -> str:
     least, most = context.get("min_length"), context.get("max_length")
-    actual = context.get("actual_length")
-    told = f"at least {least}" if most is None else f"{most}"
-    return f"must have {told} {'entry' if told.endswith(' 1') else 'entries'}, not {actual}"
+    exact = [place for place in _places(path) if "minItems" in place and "maxItems" in place]
+    if exact:
+        told = str(exact[0]["minItems"])
+    else:
+        told = f"at least {least}" if most is None else f"at most {most}"
+    entries = "entry" if told.endswith(" 1") else "entries"
+    return f"must have {told} {entries}, not {context.get('actual_length')}"
 
 
 # The schema ---------------------------------------------------------------------------------------
 
 
-def _laws() -> list[str]:
-    return list(_PHASE["properties"]["controllers"]["items"]["discriminator"]["mapping"])
-
-
 def _keys(path: Path) -> list[str]:
     """Return the keys that the map at a path may have."""
+    places = _places(path)
+    return list(dict.fromkeys(key for place in places for key in place.get("properties", {})))
+
+
+def _places(path: Path) -> list[Mapping[str, Any]]:
+    """Return what the schema says of a path, in all its alternatives."""
     places = list(_resolved(_SCHEMA))
     for part in path:
         inner: list[Any] = []
@@ -145,7 +152,7 @@ def _keys(path: Path) -> list[str]:
                 rest = place.get("additionalProperties")
                 inner.append(place.get("properties", {}).get(part, rest))
         places = [found for place in inner if _is_map(place) for found in _resolved(place)]
-    return list(dict.fromkeys(key for place in places for key in place.get("properties", {})))
+    return places
 
 
 def _resolved(place: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
@@ -163,4 +170,3 @@ def _is_map(x: object) -> TypeGuard[Mapping[str, Any]]:
 
 
 _SCHEMA = schema()
-_PHASE: Mapping[str, Any] = _SCHEMA["$defs"]["PhaseFile"]

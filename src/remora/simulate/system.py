@@ -6,6 +6,7 @@ The state of a step is y = [u, v, work] about the configuration at its start, se
 from __future__ import annotations
 
 import functools
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,11 +19,13 @@ from remora.dynamics.flow import WORKS, Passive, actuation, flow, flow_near, los
 from remora.dynamics.rolled import RECURSIONS, rolls
 from remora.errors import RemoraError, SimulationError, ValueRefused
 from remora.model.joints import kind
-from remora.model.robot import Robot
+from remora.model.kinds import Kind
+from remora.model.robot import Joint, Robot
 from remora.model.state import increment, integrate, log_rate
 from remora.simulate.kernels import kernel
 from remora.simulate.loads import Hold, Load
 from remora.simulate.phases import Phase, held_joints
+from remora.simulate.profiles import Motion
 
 
 class Model(NamedTuple):
@@ -53,6 +56,37 @@ class Loads(NamedTuple):
     tau: Array
     passive: Array
     wrenches: Array | None
+
+
+class Held(NamedTuple):
+    """A joint that is prescribed or locked.
+
+    Attributes:
+        joint: the joint.
+        row: its kind.
+        motion: how it moves.
+    """
+
+    joint: Joint
+    row: Kind
+    motion: Motion
+
+    def checked(self, q: Array, v: Array, a: Array) -> tuple[Array, Array, Array]:
+        """Return q, v and v̇, or raise where they are not finite or too many or few."""
+        for what, x, size in (
+            ("q", q, self.row.nq),
+            ("v", v, self.row.nv),
+            ("vdot", a, self.row.nv),
+        ):
+            if x.size == size == 1 and math.isfinite(x.item()):
+                continue
+            if x.shape != (size,) or not np.all(np.isfinite(x)):
+                shown = "not finite" if x.shape == (size,) else f"of shape {x.shape}"
+                raise ValueRefused(
+                    f"{what} of the prescribed joint {self.joint.name!r} must be {size} numbers, "
+                    f"it is {shown}"
+                )
+        return q, v, a
 
 
 class System:
@@ -86,10 +120,16 @@ class System:
             "wrenches", phase.wrenches, (len(robot.bodies), 6), functools.partial(_body, robot)
         )
         self._pushed = phase.base_wrench is not None or phase.wrenches is not None
-        self._motions = held_joints(robot, phase, q)
-        self.held = tuple(self._motions)
+        self._held = {
+            name: Held(robot.joints[name], kind(robot.joints[name]), motion)
+            for name, motion in held_joints(robot, phase, q).items()
+        }
+        self.held = tuple(self._held)
         loads = self._loads = (self._torque, self._base, self._wrenches)
-        parts = [*(load.breaks for load in loads), *(m.breaks for m in self._motions.values())]
+        parts = [
+            *(load.breaks for load in loads),
+            *(own.motion.breaks for own in self._held.values()),
+        ]
         self.breaks = sorted({self._offset + t for part in parts for t in part})
         self.controllers: list[Hold] = [c for load in loads for c in load.controllers]
         self._sees_state = any(load.function for load in loads)
@@ -140,30 +180,21 @@ class System:
 
     def motion(self, name: str, t: float) -> tuple[Array, Array, Array]:
         """Return q, v and v̇ of a held joint, checked."""
-        joint = self.robot.joints[name]
-        row = kind(joint)
-        q, v, a = self._motions[name](self.clock(t))
-        for what, x, size in (("q", q, row.nq), ("v", v, row.nv), ("vdot", a, row.nv)):
-            if x.shape != (size,) or not np.all(np.isfinite(x)):
-                shown = "not finite" if x.shape == (size,) else f"of shape {x.shape}"
-                raise ValueRefused(
-                    f"{what} of the prescribed joint {name!r} must be {size} numbers, it is {shown}"
-                )
-        return q, v, a
+        own = self._held[name]
+        return own.checked(*own.motion(self.clock(t)))
 
     def set_held(self, t: float, q: Array, v: Array) -> None:
         """Put held joints where they are to be at t, in place."""
-        for name in self.held:
-            joint = self.robot.joints[name]
-            q[joint.q], v[joint.v], _ = self.motion(name, t)
+        for name, own in self._held.items():
+            q[own.joint.q], v[own.joint.v], _ = self.motion(name, t)
 
     def _with_held(self, t: float, u: Array, v: Array) -> tuple[Array, Array, Array]:
         """Return u, v and accelerations with the held joints' own."""
         u, v, vdot = u.copy(), v.copy(), np.zeros(self.robot.nv)
-        for name in self.held:
-            joint = self.robot.joints[name]
-            q, v[joint.v], vdot[joint.v] = self.motion(name, t)
-            u[joint.v] = kind(joint).difference(self.q[joint.q], q)
+        for name, own in self._held.items():
+            place = own.joint.v
+            q, v[place], vdot[place] = self.motion(name, t)
+            u[place] = own.row.difference(self.q[own.joint.q], q)
         return u, v, vdot
 
     # Rates --------------------------------------------------------------------------------------

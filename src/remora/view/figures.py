@@ -64,9 +64,11 @@ class Mark(NamedTuple):
 def plot(run: Recording, *what: str | Sequence[str], degrees: bool = True) -> Any:
     """Return a matplotlib Figure of a run; nothing is shown or written.
 
-        run.plot()                      # an overview
-        run.plot("tau", "momentum")     # quantities, see below
-        run.plot(["elbow", "wrist"])    # angles, speeds and torques of two joints
+    For instance::
+
+        run.plot()  # an overview
+        run.plot("tau", "momentum")  # quantities, see below
+        run.plot(["elbow", "wrist"])  # angles, speeds and torques of two joints
         run.plot("attitude", ["tool"])  # of a body or frame
 
     pyplot makes the figure, so that `plt.show()` shows it; `figure.savefig("run.pdf")` writes it.

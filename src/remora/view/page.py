@@ -240,8 +240,8 @@ class Page:
         self.toggles |= {"dark": dark, "grid": grid, "shadows": shadows, "frames": axes}
         x = axes_poses(self.robot, self.poses(self.q))
         self._axes = self.server.scene.add_batched_axes(
-            f"{WORLD}/axes", x[:, :4], pose.translation(x), axes_length=0.12 * radius,
-            axes_radius=0.004 * radius, visible=False,
+            f"{WORLD}/axes", x[:, :4], pose.translation(x), axes_length=0.08 * radius,
+            axes_radius=0.0028 * radius, visible=False,
         )  # fmt: skip
 
         def retheme() -> None:

@@ -36,6 +36,25 @@ from remora.view.track import configurations, sample_before
 FPS, PLOTS_PER_SECOND = 30.0, 12.0
 SPEEDS = ("0.1×", "0.25×", "0.5×", "1×", "2×", "5×", "10×", "20×", "50×", "100×")
 
+#: Arrows: what they are, the names of their colours, and units.
+_ARROWS: dict[str, tuple[str, tuple[str, str], tuple[str, str]]] = {
+    "momentum": (
+        "Of the whole robot, at its centre of mass; angular about it. Rounding noise is left out.",
+        ("blue linear", "purple angular"),
+        ("N s", "N m s"),
+    ),
+    "reactions": (
+        "What each joint's constraint does to the body that it carries.",
+        ("yellow force", "pink torque"),
+        ("N", "N m"),
+    ),
+    "wrenches": (
+        "External wrenches, at the origins of the bodies.",
+        ("red force", "dark red torque"),
+        ("N", "N m"),
+    ),
+}
+
 
 class RunPage(Page):
     """A run in the browser.
@@ -170,7 +189,7 @@ class RunPage(Page):
             self._button = gui.add_button("play")
             steps = gui.add_button_group("sample", ("|◀", "◀", "▶", "▶|"))
             self._speed = gui.add_dropdown("speed", SPEEDS, initial_value=_fitting_speed(span))
-            self._loop = gui.add_checkbox("again from the start", True)
+            self._loop = gui.add_checkbox("loop", True)
 
         def scrub(event: Any) -> None:
             if event.client_id is not None:  # else it is our own update
@@ -221,18 +240,15 @@ class RunPage(Page):
             mass = gui.add_checkbox("centre of mass", True)
             self.toggles["centre of mass"] = mass
             on(mass.on_update, lambda: setattr(self._mass, "visible", mass.value))
-            rows = [
-                (self._momentum, "momentum", "momentum: linear blue, angular purple"),
-                (self._reactions, "reactions", "reactions: force yellow, torque pink"),
-            ]
+            rows = {"momentum": self._momentum, "reactions": self._reactions}
             if self.run.wrenches is not None:
-                rows.append((self._external, "wrenches", "external: force red, torque dark red"))
+                rows["wrenches"] = self._external
                 self._external.visible = True
-            for arrows, quantity, label in rows:
-                box = gui.add_checkbox(label, arrows.visible)
+            for name, arrows in rows.items():
+                box = gui.add_checkbox(name, arrows.visible, hint=_ARROWS[name][0])
                 _bind(box, arrows, self.redraw)
-                self.toggles[quantity] = box
-                self._most[quantity] = (-1.0, -1.0)
+                self.toggles[name] = box
+                self._most[name] = (-1.0, -1.0)
             self._legend = gui.add_markdown("", visible=False)
 
     # Drawing ------------------------------------------------------------------------------------
@@ -272,6 +288,7 @@ class RunPage(Page):
         for arrows in (self._reactions, self._external, self._momentum):
             if not arrows.visible:
                 arrows.hide()
+        self._describe()
 
     def _largest(self, quantity: str) -> tuple[float, float]:
         """Return the largest force and torque (momenta) of the run; noise counts as zero."""
@@ -288,21 +305,24 @@ class RunPage(Page):
                 inner = [k for k, joint in enumerate(self.robot.joints) if joint.parent >= 0]
                 most = largest(self._thin.reactions[:, inner])
             self._most[quantity] = most
-            self._describe()
         return self._most[quantity]
 
     def _describe(self) -> None:
         """Write what the longest arrows stand for."""
-        units = {"momentum": ("N s", "N m s")}
-        lines = [
-            f"longest arrow, {name}: {a:.4g} {units.get(name, ('N', 'N m'))[0]}, "
-            f"{b:.4g} {units.get(name, ('N', 'N m'))[1]}"
-            + (" (rounding noise is not drawn)" if name == "momentum" and a == b == 0.0 else "")
-            for name, (a, b) in self._most.items()
-            if a >= 0.0
-        ]
-        self._legend.content = "  \n".join(lines)
-        self._legend.visible = bool(lines)
+        lines: list[str] = []
+        for name, most in self._most.items():
+            if most[0] < 0.0 or not self.toggles[name].value:
+                continue
+            _, colors, units = _ARROWS[name]
+            parts = [
+                f"{color}, longest {size:.4g} {unit}" if size > 0.0 else f"{color}: none"
+                for color, size, unit in zip(colors, most, units, strict=True)
+            ]
+            lines.append(f"{name}: {'; '.join(parts)}")
+        text = "  \n".join(lines)
+        if text != self._legend.content:
+            self._legend.content = text
+            self._legend.visible = bool(text)
 
 
 class _Shown:
