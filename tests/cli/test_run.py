@@ -79,9 +79,9 @@ def test_a_run_that_is_stopped_or_killed_goes_on(tmp_path):
         )
         for _ in range(400):
             time.sleep(0.1)
-            if (tmp_path / "run" / "t" / "zarr.json").exists():
-                if len(rm.open_run(tmp_path / "run")) > rows[-1] + 1:
-                    break
+            begun = (tmp_path / "run" / "t" / "zarr.json").exists()
+            if begun and len(rm.open_run(tmp_path / "run")) > rows[-1] + 1:
+                break
         child.send_signal(number)
         out, error = child.communicate(timeout=60)
         assert child.returncode == end, error
@@ -109,6 +109,7 @@ def test_mistakes_get_one_message_and_exit_code_2(tmp_path):
     says(remora(".", folder=tmp_path), "not a regular file")
     says(remora("vt18", "--resume"), "--out DIR")
     says(remora("vt18", "--sample", "-1"), "sample must be a positive number")
+    says(remora("vt18", "--sample", "1e-12"), "too many samples")
     (tmp_path / "bad.yaml").write_text("scenario: 1\nrobot: servicer\nphases: [{duration: -1}]\n")
     says(remora("bad.yaml", folder=tmp_path), "bad.yaml: 1 fault", "line 3, phases[0].duration")
     (tmp_path / "full").mkdir()

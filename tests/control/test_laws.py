@@ -73,7 +73,7 @@ def test_both_bring_a_robot_to_its_goals():
     )
     assert np.abs(run.q[-1, 8:] - list(goal.values())).max() < 1e-3
     assert np.abs(run.v[-1][:3]).max() < 1e-4
-    assert np.abs(quaternion.dot(run.q[-1, :4], wanted)) == pytest.approx(1.0, abs=1e-6)
+    assert abs(run.q[-1, :4] @ wanted) > 1 - 1e-6
 
 
 @pytest.mark.parametrize(
@@ -99,4 +99,5 @@ def test_what_cannot_be_controlled_is_refused(make, told):
 
 
 def test_the_table_has_them():
-    assert rm.CONTROLLERS == {"joint_pd": rm.JointPD, "attitude_pd": rm.AttitudePD}
+    assert list(rm.CONTROLLERS) == ["joint_pd", "attitude_pd"]
+    assert list(rm.CONTROLLERS.values()) == [rm.JointPD, rm.AttitudePD]

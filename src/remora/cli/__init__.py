@@ -1,4 +1,4 @@
-"""The command line: `remora demo`, `info`, `compile`, `bench`."""
+"""The command line: `remora demo`, `info`, `run`, `view`, `report`, `compile`, `bench`."""
 
 from __future__ import annotations
 

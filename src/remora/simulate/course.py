@@ -229,7 +229,8 @@ class Course:
                 t = float(min(times[self._next], step.stop))
                 self._record(t, *step.at(t))
                 self._next += 1
-        if all(event.watched.action == "record" for event in fired):  # the phase goes on
+        goes_on = all(event.watched.action == "record" for event in fired)
+        if self._recorder.saves and goes_on:
             self._recorder.mark = self._marked()
         self._watcher.look(self._state.t, self._state.q, self._state.v)
 

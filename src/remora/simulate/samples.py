@@ -30,7 +30,10 @@ class Samples:
         phase_starts: when each phase began, s.
         events: what happened, in order.
         mark: where the simulation can go on from, None: only from the start.
+        saves: whether a mark is of use.
     """
+
+    saves = False
 
     def __init__(self, robot: Robot, settings: Mapping[str, Any], chunk: int) -> None:
         """Begin without a sample, with room for `chunk`."""

@@ -92,6 +92,8 @@ class Scenario:
         """
         options: dict[str, Any] = dict(self.options)
         if sample is not None:
+            if self.duration > MOST_SAMPLES * abs(sample) > 0.0:
+                raise ValueRefused(f"{sample:g} s between samples are too many samples")
             options["sample"] = sample
         return simulate(
             self.robot,

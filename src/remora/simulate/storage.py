@@ -81,7 +81,7 @@ class Recorder(Samples):
         mark = None if left is None else left.mark
         if left is not None and mark is not None:
             self.take_up(left.run, mark)
-        self._folder = None
+        self._folder, self.saves = None, out is not None
         if out is not None:
             again = left is not None
             self._folder = _Folder(Path(out), self.recording(), self.chunk, again, mark)

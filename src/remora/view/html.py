@@ -146,6 +146,7 @@ def _captioned(page: str, run: Recording, factor: float, dark: bool) -> str:
         '<div style="position:fixed;left:14px;bottom:52px;z-index:5;pointer-events:none;'
         f'font:13px system-ui,sans-serif;color:{color}">{line}</div>'
     )
-    page = re.sub(r"<title>.*?</title>", f"<title>{name} - Remora</title>", page, count=1)
+    title = f"<title>{name} - Remora</title>"
+    page = re.sub(r"<title>.*?</title>", lambda _: title, page, count=1)
     end = page.rindex("</body>")
     return page[:end] + box + page[end:]

@@ -309,6 +309,11 @@ def on(register: Any, do: Callable[[], object]) -> None:
     register(report)
 
 
+def plain(text: str) -> str:
+    """Return a name so that Markdown does not take it for commands."""
+    return "".join(f"\\{c}" if c in "\\`*_{}[]<>()#+!|~" else c for c in text)
+
+
 def set_theme(server: Any, dark: bool) -> None:
     """Set colours and layout, without the button that would share the page with the internet."""
     server.gui.configure_theme(

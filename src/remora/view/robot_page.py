@@ -17,7 +17,7 @@ from remora.model.robot import Joint, Robot
 from remora.model.state import integrate, neutral
 from remora.simulate.quantities import FREEDOMS, evaluated
 from remora.view.overlays import MASS_COLOR, center_of_mass
-from remora.view.page import Page, on
+from remora.view.page import Page, on, plain
 from remora.view.posing import dragged, floats
 from remora.view.scene import WORLD, extent
 from remora.view.spacecraft import arm_reach
@@ -167,7 +167,7 @@ class RobotPage(Page):
             with self.server.atomic():
                 self.draw_robot(self._q, x)
                 self._mass.position = center_of_mass(self.fast, self._q)
-            self._readout.content = _readout(self.robot, x[0])
+            self._readout.content = _readout(x[0])
 
     # The joints ---------------------------------------------------------------------------------
 
@@ -176,7 +176,7 @@ class RobotPage(Page):
         gui.main_panel.dock_right()
         gui.main_panel.set_width(370)
         gui.add_markdown(
-            f"**{self.robot.name.replace('_', ' ')}** · {len(self.robot.bodies)} bodies, "
+            f"**{plain(self.robot.name)}** · {len(self.robot.bodies)} bodies, "
             f"{float(self.robot.mass):.6g} kg, {self.robot.nv} degrees of freedom"
         )
         self._busy, self._carried = False, None
@@ -244,7 +244,7 @@ class RobotPage(Page):
         return evaluated(self.fast, "base_response", q)
 
 
-def _readout(robot: Robot, x: Array) -> str:
+def _readout(x: Array) -> str:
     """Return where the base is, as a small table."""
     roll, pitch, yaw = np.degrees(pose.to_rpy(x)) + 0.0
     px, py, pz = pose.translation(x) + 0.0

@@ -27,7 +27,7 @@ from remora.view.overlays import (
     positions,
     thinned,
 )
-from remora.view.page import Page, on
+from remora.view.page import Page, on, plain
 from remora.view.plots import PLOTS, Plot, cursor, offered, svg
 from remora.view.scene import WORLD, end_effectors, extent
 from remora.view.track import configurations, sample_before
@@ -156,10 +156,11 @@ class RunPage(Page):
         self.time = float(self.run.t[i])
 
     def _play_on(self) -> None:
-        last = time.perf_counter()
-        while not self._closed.wait(max(0.0, 1.0 / FPS - (time.perf_counter() - last))):
+        last = due = time.perf_counter()
+        while not self._closed.wait(max(0.0, due - time.perf_counter())):
             now = time.perf_counter()
             passed, last = now - last, now
+            due = max(due + 1.0 / FPS, now)  # in step with the clock, but never in haste
             if not self._playing:
                 continue
             with self._lock:
@@ -180,7 +181,7 @@ class RunPage(Page):
         gui.main_panel.set_width(370)
         span = self._t1 - self._t0
         state = "" if run.status == "complete" else f", {run.status}"
-        gui.add_markdown(f"**{_plain(run.robot.name)}** · {len(run)} samples, {span:.6g} s{state}")
+        gui.add_markdown(f"**{plain(run.robot.name)}** · {len(run)} samples, {span:.6g} s{state}")
         step = 10.0 ** np.floor(np.log10(span / 2000.0)) if span > 0.0 else 1.0
         with gui.add_folder("Time"):
             self._slider = gui.add_slider(
@@ -359,8 +360,3 @@ def _fitting_speed(span: float) -> str:
     """Return the speed that plays a run in half a minute, about; real time if that is shorter."""
     wanted = span / 30.0
     return next((s for s in SPEEDS[3:] if float(s.rstrip("×")) >= wanted), SPEEDS[-1])
-
-
-def _plain(text: str) -> str:
-    """Return a name so that Markdown does not take it for commands."""
-    return "".join(f"\\{c}" if c in "\\`*_{}[]<>()#+!|~" else c for c in text)
