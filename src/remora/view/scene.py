@@ -10,13 +10,17 @@ import numpy as np
 
 from remora.algebra import dual_quaternion, pose, quaternion
 from remora.algebra.namespace import Array
+from remora.dynamics.kinematics import poses
 from remora.model.robot import Robot
+from remora.model.state import neutral
 from remora.model.topology import leaves
 from remora.view.gltf import to_glb
 from remora.view.shapes import shapes
 from remora.view.surfaces import surface
 
 WORLD = "/world"
+#: Size of the ball at a place that is fixed in the inertial frame, of the robot's; and its colour.
+MARK, MARK_COLOR = 0.035, (226, 60, 96)
 
 
 class Scene:
@@ -37,6 +41,20 @@ class Scene:
             name = f"{WORLD}/{i}_{clean(body.name)}"
             self.nodes.append(server.scene.add_glb(name, to_glb(own)))
             self._corners.append(_corners([surface(shape).points for shape in own]))
+        self._mark_places()
+
+    def _mark_places(self) -> None:
+        """Mark the frames that are fixed in the inertial frame: a target, a station."""
+        places = [frame for frame in self.robot.frames if frame.body < 0]
+        if not places:
+            return
+        _, radius = extent(self.cloud(poses(self.robot, neutral(self.robot))))
+        scene, size = self.server.scene, MARK * radius
+        for frame in places:
+            name, at = f"{WORLD}/place_{clean(frame.name)}", pose.translation(frame.placement)
+            options = {"wxyz": frame.placement[:4], "position": at}
+            scene.add_frame(name, axes_length=3.0 * size, axes_radius=0.12 * size, **options)
+            scene.add_icosphere(f"{name}/ball", size, MARK_COLOR, opacity=0.55)
 
     def move(self, x: Array, follow: Array | None = None, grain: float = 0.0) -> None:
         """Show the bodies at the poses x `(nb, 8)`, seen from the pose `follow` `(8,)`.
