@@ -53,6 +53,6 @@ $(VENV)/created:
 	@touch $@
 
 $(VENV)/ready-%: $(VENV)/created pyproject.toml constraints.txt
-	@echo "installing remora[$*]"
+	@echo "installing remora[$*] (a minute or two, the first time)"
 	@$(INSTALL) -e '.[$*]'
 	@touch $@

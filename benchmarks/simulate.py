@@ -62,8 +62,8 @@ NOTES = (
     "drift: the largest change of linear and angular momentum (about the inertial origin, where the"
     " robot starts), which begin at zero; all by the same function of Remora",
     "off by: the largest difference of the state at the end from that of dop853, rad, m and per s",
-    "many runs: wall time of the whole call of rm.simulate_batch, start and end kept; before the"
-    " first step it traces the equations anew, the same for one run as for all",
+    "many runs: wall time of the whole call of rm.simulate_batch, start and end kept; what"
+    " comes before the first step was made in a call before and is kept",
     f"MuJoCo, many runs: mujoco.rollout, RK4, the same model without contacts and constraints, on 1"
     f" of {SLICE} of the runs (at least 8 for each thread), its time per step taken for all; it"
     " writes every step's state",
@@ -72,7 +72,7 @@ NOTES = (
 )
 GPU_NOTES = (
     "whole call: rm.simulate_batch(target='cuda') from arrays on the device to the results there,"
-    " waited for; every call makes its kernel's text anew and has it loaded",
+    " waited for; the kernel is kept from the call before",
     "steps alone: the same kernel, loaded before, launched again, waited for",
     "MuJoCo: on the processor of the machine with the GPU, in the same run",
     f"MJX: jit of {MJX_STEPS} steps (lax.fori_loop) of vmap(mjx.step), RK4, float32, compiled"

@@ -21,7 +21,7 @@ from remora.cli.demo import reached
 FILE = Path(__file__).parent / "demo.png"
 #: The moment that is shown, s: the arm is open and reaches for the target.
 MOMENT = 20.5
-SIZE = (1280, 720)
+SIZE = (1280, 706)
 ARGUMENTS = (
     "--no-sandbox", "--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader",
     "--disable-background-networking", "--disable-component-update", "--disable-sync",
@@ -36,17 +36,19 @@ with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
     _, run = reached(rm.load("servicer"), Path(folder) / "run")
     browser = playwright.chromium.launch(executable_path=options.browser, args=list(ARGUMENTS))
     with rm.view(run, port=0, open=False) as page:
-        page.show("trail: bus")
         page.time = MOMENT
-        camera = page.server.initial_camera  # nearer than where all of the run is seen
-        camera.position = tuple(0.72 * np.array(camera.position) + 0.28 * np.array(camera.look_at))
         tab = browser.new_page(viewport={"width": SIZE[0], "height": SIZE[1]})
         tab.goto(page.url)
         tab.wait_for_selector("canvas")
         time.sleep(8.0)
         for close in tab.locator(".mantine-Notification-closeButton").all():
             close.click()
-        time.sleep(3.0)
+        seen = page.server.initial_camera  # all of the run is seen from there; now a bit nearer
+        near = 0.8 * np.array(seen.position) + 0.2 * np.array(seen.look_at)
+        for client in page.server.get_clients().values():
+            client.camera.position, client.camera.look_at = near, np.array(seen.look_at)
+            client.camera.fov = seen.fov
+        time.sleep(4.0)
         shot = Image.open(io.BytesIO(tab.screenshot(timeout=60_000))).convert("RGB")
     browser.close()
 

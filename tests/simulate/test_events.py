@@ -115,6 +115,14 @@ def test_passing_a_limit_is_noted_or_ends_the_run_or_is_ignored():
     assert not rm.simulate(robot, [0.0], [1.0], 2.0, limits="ignore").events
 
 
+def test_passing_a_speed_limit_is_noted_too():
+    robot = slider(velocity=2.0)
+    run = rm.simulate(robot, [0.0], [0.0], 4.0, torque=[2.0])  # 1 m/s²
+    assert [(e.name, e.t) for e in run.events] == [("slide speed limit", pytest.approx(2.0))]
+    ended = rm.simulate(robot, [0.0], [0.0], 4.0, torque=[-2.0], limits="stop")
+    assert ended.t[-1] == pytest.approx(2.0)
+
+
 # Stops and stiffness ------------------------------------------------------------------------------
 
 

@@ -265,3 +265,12 @@ def test_a_full_disk_stops_the_run_and_keeps_it(tmp_path):
     assert float(when) > 1.0
     rest = rm.open_run(tmp_path / "run")
     assert len(rest) <= int(count)
+
+
+def test_a_controller_that_drives_the_robot_ever_faster_is_stopped():
+    law = rm.Sampled(lambda t, q, v: np.concatenate([np.zeros(6), 30.0 * v[6:]]), 0.1)
+    v = np.full(9, 0.1)
+    with pytest.raises(rm.SimulationError, match=r"2000 steps were not enough|too short"):
+        rm.simulate(VT18, Q, v, 1000.0, torque=law, max_steps=2000)
+    with pytest.raises(rm.RemoraError, match="max_steps must be positive"):
+        rm.simulate(VT18, Q, V, 1.0, max_steps=0)

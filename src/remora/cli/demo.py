@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import shutil
 import sys
 import time
 import webbrowser
@@ -77,9 +78,10 @@ def demo(
     for what, path in (("report", written), ("animation", animation), ("run", folder / "run")):
         table.add_row(what, str(path))
     console.print(table)
+    command = "remora" if shutil.which("remora") else sys.argv[0]  # not every shell finds it
     console.print(
-        f"\nNext: [bold]remora view {folder / 'run'}[/], [bold]remora view YOUR.urdf[/], "
-        "[bold]remora run --list[/]"
+        f"\nNext: [bold]{command} view {folder / 'run'}[/], [bold]{command} view YOUR.urdf[/], "
+        f"[bold]{command} run --list[/]"
     )
     if show and _has_browser():
         webbrowser.open(written.resolve().as_uri())
@@ -148,7 +150,8 @@ def planned(robot: Robot, q: Array, duration: float, steps: int = 200) -> list[M
 
 
 def _tell_motion(console: Console, robot: Robot, run: Recording) -> None:
-    turned = np.degrees(np.linalg.norm(difference(robot, run.q[0], run.q[-1])[:3]))
+    turns = np.degrees(np.linalg.norm(difference(robot, run.q[0], run.q)[:, :3], axis=1))
+    turned, most = float(turns[-1]), float(turns.max())
     bus, tool = (pose.translation(run.frame_pose(name)) for name in ("bus", "tool"))
     moved = np.linalg.norm(bus[-1] - bus[0])
     goal = pose.translation(robot.frame("target").placement)
@@ -158,7 +161,10 @@ def _tell_motion(console: Console, robot: Robot, run: Recording) -> None:
     fast = CompiledRobot(robot)
     missed = np.linalg.norm(pose.translation(fast.frame_pose(held, target="tool")) - goal)
     reaction = np.abs(run.reactions[:, 1:]).max(axis=(0, 1))
-    console.print(f"base    turned by {turned:.2f}°, moved by {1e3 * moved:.1f} mm")
+    console.print(
+        f"base    turned by up to {most:.1f}°, at the end {turned:.2f}°, "
+        f"and moved by {1e3 * moved:.1f} mm"
+    )
     console.print(
         f"tool    stopped {1e3 * off:.3f} mm from the target: the plan knew of the recoil;"
     )

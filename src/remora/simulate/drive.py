@@ -36,6 +36,7 @@ class Stepping(NamedTuple):
         step: length of the steps of a method without error estimate, s; else the first step, or
             None to find one.
         max_step: longest step, s.
+        max_steps: most steps of an adaptive method.
     """
 
     integrator: Integrator
@@ -43,6 +44,7 @@ class Stepping(NamedTuple):
     atol: float
     step: float | None
     max_step: float
+    max_steps: int
 
 
 class Fired(NamedTuple):
@@ -104,6 +106,7 @@ class Drive:
         self._looked = np.zeros(0)
         self._asked = [1] * len(system.controllers)  # they have seen the start
         self._bounds = (start, start)  # of the segment
+        self._tried = 0
         self._reach = Reach(system.robot)
         self._any_error = np.full(2 * system.robot.nv + WORKS, np.inf)
 
@@ -189,6 +192,13 @@ class Drive:
             last = left <= wanted * (1.0 + 1e-9)
             h = left if last else min(wanted, 0.5 * left)
             attempt = self._attempt(h, first or refused)
+            self._tried += 1
+            if self._tried > self._stepping.max_steps:
+                raise SimulationError(
+                    f"{self._stepping.max_steps} steps were not enough (the last is of {h:.3g} s): "
+                    "a controller may drive the robot faster and faster; else raise max_steps",
+                    state.t,
+                )
             if not attempt.error <= 1.0:  # or not a number
                 refused = True
                 finite = math.isfinite(attempt.error)

@@ -76,6 +76,8 @@ class Watch:
         self._bounds = np.zeros(0)
         self._places = np.zeros(0, int)
         self._speeds = np.zeros(0, int)
+        self._fast = np.zeros(0, int)
+        self._fastest = np.zeros(0)
         if limits is not None:
             self._watch_limits(robot, limits)
 
@@ -96,27 +98,41 @@ class Watch:
         self._speeds = np.array([speed for _, speed, *_ in found], int)
         self._bounds = np.array([limit for *_, limit, _ in found])
         self._signs = np.array([sign for *_, sign in found])
+        own = [joint for joint in robot.joints if joint.mimic is None]
+        speeds = [
+            (joint, joint.v.start + k, limit)
+            for joint in own
+            for k, limit in enumerate(np.atleast_1d(joint.limits.velocity).tolist())
+            if math.isfinite(limit)
+        ]
+        self.items += [Watched(f"{joint.name} speed limit", action, -1) for joint, *_ in speeds]
+        self._fast = np.array([place for _, place, _ in speeds], int)
+        self._fastest = np.array([limit for *_, limit in speeds])
 
     def __len__(self) -> int:
         """Return how many conditions there are."""
         return len(self.items)
 
     def values(self, t: float, q: Array, v: Array) -> Array:
-        """Return all conditions at a state; of limits, the room that is left, rad or m."""
+        """Return all conditions at a state; of limits, the room that is left."""
         own = [_number(e, e.condition(t, q, v)) for e in self._events]
         room = self._signs * (self._bounds - q[self._places])
-        return np.concatenate([np.array(own), room]) if own else room
+        slack = self._fastest - np.abs(v[self._fast])
+        return np.concatenate([np.array(own), room, slack])
 
     def far(self, q: Array, v: Array, dv: Array, h: float) -> bool:
         """Tell whether nothing can happen in a step: no events, and limits far away.
 
-        Twice as far as the joint gets at the sum of its speeds at both ends.
+        Twice as far as the joint gets at the sum of its speeds at both ends; and twice as much
+        below its fastest as its speed changes.
         """
         if self._events:
             return False
         room = np.abs(self._bounds - q[self._places])
+        slack = self._fastest - np.abs(v[self._fast])
         speed = np.abs(v) + np.abs(v + dv)
-        return bool(np.all(room > 2.0 * h * speed[self._speeds]))
+        near = room <= 2.0 * h * speed[self._speeds]
+        return not (np.any(near) or np.any(slack <= 2.0 * np.abs(dv[self._fast])))
 
     def passed(self, values: Array) -> list[tuple[str, Action]]:
         """Return which limits are passed, and what is to happen then."""

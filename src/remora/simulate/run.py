@@ -46,6 +46,7 @@ def simulate(
     atol: float = 1e-12,
     step: float | None = None,
     max_step: float = math.inf,
+    max_steps: int = 1_000_000,
     sample: float | ArrayLike | None = None,
     land: bool = False,
     breaks: Sequence[float] = (),
@@ -89,10 +90,13 @@ def simulate(
         atol: error allowed in a step, absolute.
         step: length of the fixed steps; for adaptive methods of the first, s.
         max_step: longest step, s.
+        max_steps: steps of an adaptive method in a phase, after which the run is an error: so one
+            whose controller drives it faster and faster does not go on for ever.
         sample: seconds between samples, or the times of all samples `(n,)`; None: every step.
         land: whether steps end at every sample; else samples come from the dense output.
         breaks: times at which your functions are not smooth; no step passes them, s.
-        limits: when a joint passes a limit of its range `record` notes it, `stop` ends the run.
+        limits: when a joint passes a limit of its range or of its speed `record` notes it, `stop`
+            ends the run.
         stops: elastic stops at the joints' limits: stiffness, or (stiffness, damping), see
             `stop_forces`.
         saturate: whether the drives give no more than the joints' effort limits.
@@ -114,6 +118,8 @@ def simulate(
     Raises:
         SimulationError: where the run cannot go on; it has the `time` and the `recording`.
     """
+    if not isinstance(robot, Robot):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise RemoraError(f"a robot is moved, not {robot!r}: rm.simulate(rm.load(...), q, v, ...)")
     given = Phase(
         duration=0.0 if duration is None else duration,
         torque=torque,
@@ -130,7 +136,7 @@ def simulate(
     parts = (given,) if phases is None else listed(phases)
     q, v = _checked_state(robot, q, v)
     model = model_of(robot, formulation, slip_speed, stops, saturate)
-    stepping = _stepping(integrator, rtol, atol, step, max_step)
+    stepping = _stepping(integrator, rtol, atol, step, max_step, max_steps)
     if limits not in LIMITS:
         raise UnknownName("treatment of limits", limits, LIMITS)
     end = start + sum(p.duration for p in parts)
@@ -196,7 +202,12 @@ def model_of(
 
 
 def _stepping(
-    integrator: str, rtol: float, atol: float, step: float | None, max_step: float
+    integrator: str,
+    rtol: float,
+    atol: float,
+    step: float | None,
+    max_step: float,
+    max_steps: int,
 ) -> Stepping:
     if integrator not in INTEGRATORS:
         raise UnknownName("integrator", integrator, INTEGRATORS)
@@ -211,7 +222,9 @@ def _stepping(
     for name, x in (("step", step), ("max_step", max_step)):
         if x is not None and not x > 0.0:
             raise ValueRefused(f"{name} must be positive, not {x} s")
-    return Stepping(row, rtol, atol, step, max_step)
+    if not max_steps > 0:
+        raise ValueRefused(f"max_steps must be positive, not {max_steps}")
+    return Stepping(row, rtol, atol, step, max_step, max_steps)
 
 
 def sample_times(sample: float | ArrayLike | None, start: float, end: float) -> Array | None:

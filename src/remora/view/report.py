@@ -76,7 +76,7 @@ def report(
     Args:
         run: the run.
         path: the file; one that is there is replaced.
-        title: heading; default: the robot's name.
+        title: heading; default: the note of the run, such as its scenario's name, or the robot's.
         animation: whether to put the animation in, where the viewer is installed.
 
     Raises:
@@ -107,7 +107,8 @@ def html(run: Recording, title: str | None = None, animation: bool = True) -> st
     """Return the report as text; see `report`."""
     if len(run) == 0:
         raise RemoraError("the run has no samples yet: there is nothing to report")
-    name = shown(run.robot.name if title is None else title, words.LONGEST)
+    given = str(run.settings.get("note") or run.robot.name) if title is None else title
+    name = shown(given, words.LONGEST)
     sections = [
         ("simulated", "What was simulated", _simulated(run)),
         ("kept", "How far to trust it", _kept(run)),

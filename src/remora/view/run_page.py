@@ -33,7 +33,7 @@ from remora.view.scene import WORLD, end_effectors, extent
 from remora.view.track import configurations, sample_before
 
 #: Pictures a second while playing, and updates of the plots' numbers.
-FPS, PLOTS_PER_SECOND = 30.0, 12.0
+FPS, PLOTS_PER_SECOND = 40.0, 12.0
 SPEEDS = ("0.1×", "0.25×", "0.5×", "1×", "2×", "5×", "10×", "20×", "50×", "100×")
 
 #: Arrows: what they are, the names of their colours, and units.

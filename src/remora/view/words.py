@@ -186,16 +186,43 @@ def _loaded(given: Any) -> str:
             times = given["times"]
             span = f"{times[0]:g} s to {times[-1]:g} s" if times else ""
             return f"{given['profile']} profile, {len(times)} points, {span}"
+        moves = _moved(given)
+        if moves is not None:
+            return moves
         items = list(given.items())
         words = [f"{short(str(name))}: {loaded(part)}" for name, part in items[:12]]
         return ", ".join(words) + (f" and {len(items) - 12} more" if len(items) > 12 else "")
     if _is_list(given):
         flat: list[float] = np.asarray(given, dtype=float).ravel().tolist()
+        if len(flat) == 1:
+            return f"{flat[0]:.4g}"
         if not any(flat):
             return "zero"
         more = ", ..." if len(flat) > 12 else ""
         return "(" + ", ".join(f"{x:.4g}" for x in flat[:12]) + more + ")"
     return _number(given)
+
+
+def _moved(given: Mapping[str, Any]) -> str | None:
+    """Return in words how a joint is to move, if that is what is given."""
+    if "motion" in given:
+        inner, breaks = given["motion"], given.get("breaks") or [0.0]
+        if _is_mapping(inner) and {"from", "to"} <= set(inner):
+            ends = f"{loaded(inner['from'])} to {loaded(inner['to'])}"
+            return f"{ends} from {breaks[0]:g} s to {breaks[-1]:g} s"
+        if _is_mapping(inner) and {"times", "values"} <= set(inner):
+            times, values = inner["times"], inner["values"]
+            ends = f"{loaded(values[0])} to {loaded(values[-1])}"
+            points = f"a curve through {len(times)} points"
+            return f"{ends} from {times[0]:g} s to {times[-1]:g} s, {points}"
+        return loaded(inner)
+    if {"to", "between"} <= set(given):
+        start, stop = given["between"]
+        return f"to {loaded(given['to'])} from {start:g} s to {stop:g} s"
+    if {"through", "times"} <= set(given):
+        values, times = given["through"], given["times"]
+        return f"to {loaded(values[-1])} at {times[-1]:g} s, a curve through {len(times)} points"
+    return None
 
 
 def sources(run: Recording) -> dict[str, str]:
