@@ -241,3 +241,29 @@ def test_functions_get_the_inputs_they_ask_for():
         rm.simulate_batch(
             SERVICER, Q, V, 1.0, step=0.01, torque=rm.Sampled(lambda t, q, v: 0 * v, 0.1)
         )
+
+
+@pytest.mark.parametrize(("dtype", "start", "step"), [
+    ("float32", 0.0, 0.01), ("float32", 0.0, 0.1), ("float64", 1e6, 0.01), ("float64", 1e4, 1e-3),
+])  # fmt: skip
+def test_impulses_are_whole_whatever_the_precision_of_time(dtype, start, step):
+    builder = rm.Builder("mass").body("mass", mass=2, inertia=(1, 1, 1))
+    robot = builder.joint("slide", "prismatic", None, "mass").build()
+    pulse = {"slide": rm.Pulse(start + 0.3, start + 1.1, 1.0)}
+    options = {"step": step, "torque": pulse, "start": start, "dtype": dtype}
+    batch = rm.simulate_batch(robot, [0.0], [0.0], 2.0, **options)
+    assert batch.v[-1, 0] == pytest.approx(0.4, rel=1e-6 if dtype == "float32" else 1e-9)
+
+
+def test_a_batch_of_no_time_and_parameters_that_broadcast():
+    batch = rm.simulate_batch(SERVICER, Q[:3], V[:3], 0.0, step=0.01)
+    assert batch.t.shape == (1,)
+    assert batch.q.shape == (3, 1, 15)
+    name = f"{SERVICER.bodies[4].name}.mass"
+    many = rm.simulate_batch(
+        SERVICER, np.broadcast_to(Q[:3], (4, 3, 15)), V[:3], 0.1, step=0.01,
+        parameters={name: np.array([2.0, 3.0, 4.0])},
+    )  # fmt: skip
+    assert many.evaluate(rm.kinetic_energy).shape == (4, 3, 2)
+    with pytest.raises(rm.RemoraError, match="threads"):
+        rm.simulate_batch(SERVICER, Q, V, 1.0, step=0.01, threads=-3)

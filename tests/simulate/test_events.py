@@ -213,3 +213,72 @@ def test_a_run_that_begins_beyond_a_limit_says_so():
     assert [(e.name, e.t) for e in run.events] == [("slide upper limit", 0.0)]
     with pytest.raises(rm.SimulationError, match="begins beyond the slide upper limit"):
         rm.simulate(robot, [0.7], [0.1], 1.0, limits="stop")
+
+
+# What a review found ------------------------------------------------------------------------------
+
+
+def test_a_limit_within_one_long_step_is_seen():
+    """From rest to rest in one step: the speeds at its ends say nothing."""
+    robot = slider(upper=0.5, velocity=3.0)
+    motion = {"slide": rm.Motion.between(5.0, 6.0, 0.0, 2.0)}
+    run = rm.simulate(robot, [0.0], [0.0], 7.0, prescribed=motion)
+    assert [e.name for e in run.events] == ["slide speed limit", "slide upper limit"]
+    robot = slider(upper=0.5)
+    ended = rm.simulate(robot, [0.0], [0.0], 7.0, prescribed=motion, limits="stop")
+    assert ended.q[-1, 0] == pytest.approx(0.5, abs=1e-12)
+
+
+def test_a_limit_that_is_touched_at_the_start_and_then_passed():
+    run = rm.simulate(slider(upper=0.0), [0.0], [0.1], 1.0, limits="stop")
+    assert run.t[-1] < 1e-9
+    inward = rm.simulate(slider(upper=0.0), [0.0], [-0.1], 1.0, limits="stop")
+    assert inward.t[-1] == 1.0
+
+
+@pytest.mark.parametrize("integrator", ["dop853", "radau", "rk4"])
+@pytest.mark.parametrize("at", [0.1, 0.3, 0.7, 1.0])
+def test_an_event_at_a_break_happens_once(integrator, at):
+    event = rm.Event(lambda t, q, v: q[0] - at, "there", action="record")
+    run = rm.simulate(
+        slider(), [0.0], [1.0], 2.0, events=[event], integrator=integrator, step=0.05,
+        sample=0.1, land=True,
+    )  # fmt: skip
+    assert [e.t for e in run.events] == pytest.approx([at], abs=1e-12)
+
+
+def test_an_event_at_the_boundary_of_phases_is_not_lost():
+    event = rm.Event(lambda t, q, v: t - 1.0, "noon", action="record")
+    phases = [rm.Phase(1.0), rm.Phase(1.0, own_clock=True)]
+    run = rm.simulate(slider(), [0.0], [1.0], phases=phases, events=[event])
+    assert [e.t for e in run.events] == pytest.approx([1.0])
+    late = rm.Event(lambda t, q, v: t - 1.5, "late", action="record")  # the time of the run
+    run = rm.simulate(slider(), [0.0], [1.0], phases=phases, events=[late])
+    assert [e.t for e in run.events] == pytest.approx([1.5])
+
+
+def test_stop_wins_over_next():
+    events = [
+        rm.Event(lambda t, q, v: t - 0.5, name, action=action)
+        for name, action in (("a", "next"), ("b", "stop"))
+    ]
+    run = rm.simulate(slider(), [0.0], [1.0], phases=[rm.Phase(1.0), rm.Phase(1.0)], events=events)
+    assert run.t[-1] == pytest.approx(0.5)
+
+
+def test_functions_cannot_change_the_state():
+    def torque(t, q, v):
+        q -= 1.0
+        return -q
+
+    with pytest.raises(rm.SimulationError, match="read-only"):
+        rm.simulate(slider(), [0.0], [1.0], 1.0, torque=torque)
+
+    def condition(t, q, v):
+        v[:] = 0.0
+        return 1.0
+
+    with pytest.raises(rm.SimulationError, match="read-only"):
+        rm.simulate(slider(), [0.0], [1.0], 1.0, events=[rm.Event(condition)])
+    with pytest.raises(rm.SimulationError, match="'bad' raised ZeroDivisionError"):
+        rm.simulate(slider(), [0.0], [1.0], 1.0, events=[rm.Event(lambda t, q, v: 1 / 0, "bad")])

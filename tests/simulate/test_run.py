@@ -305,3 +305,30 @@ def test_a_pulse_is_not_asked_outside_its_times():
     assert min(asked) > 2.0
     assert max(asked) < 5.0
     assert run["J1"].torque.max() > 1.0
+
+
+def test_the_last_sample_is_the_end_and_there_once():
+    for interval, duration in ((0.03, 0.9), (0.1, 0.7), (0.01, 1.13), (0.3, 0.9)):
+        t = rm.simulate(VT18, *rest(VT18), duration, sample=interval).t
+        assert t[-1] == duration
+        assert np.diff(t).min() > 0.5 * min(interval, duration - interval * (len(t) - 2))
+        batch = rm.simulate_batch(VT18, *rest(VT18), duration, step=0.05, sample=interval)
+        assert np.array_equal(batch.t, t)
+
+
+def test_times_far_from_zero():
+    q, v = moving(VT18)
+    run = rm.simulate(VT18, q, v, 0.01, start=1.7e9, sample=0.001)
+    assert len(run) == 11
+    assert np.all(np.diff(run.t) > 0.0)
+    run = rm.simulate(VT18, q, v, 10.0, start=-20.0, sample=[-15.0, -10.0])
+    assert run.t.tolist() == [-20.0, -15.0, -10.0]
+
+
+def test_between_samples_after_a_jump_of_the_torque():
+    torque = {"J2": rm.Pulse(1.0, 2.0, 1.0)}
+    run = rm.simulate(VT18, *rest(VT18), 3.0, torque=torque, sample=0.05, land=True, rtol=1e-11)
+    fine = rm.simulate(VT18, *rest(VT18), 3.0, torque=torque, sample=0.01, land=True, rtol=1e-11)
+    q, v = run.at(fine.t)
+    assert np.abs(rm.difference(VT18, fine.q, q)).max() < 1e-6
+    assert np.abs(fine.v - v).max() < 2e-5

@@ -32,5 +32,6 @@ def report(
     """
     recording = open_run(run)
     folder = run.resolve()
-    file = write(recording, out or folder.with_suffix(".html"), title, not no_animation)
+    beside = folder.with_name(folder.name.removesuffix(".zarr") + ".html")
+    file = write(recording, out or beside, title, not no_animation)
     typer.echo(file)

@@ -36,9 +36,11 @@ from remora.simulate.tableaus import RK4
 
 #: Runs that are computed between two looks at the progress, for each thread.
 BLOCK = 256
-#: By which fraction of a step its ends are seen from within, where loads jump at them.
-NUDGE = 1e-9
+#: How far within the ends of steps are seen, where loads jump at them: last places of the time.
+NUDGE = 16.0
 FAILURES = ("raise", "keep")
+#: The most steps of a run.
+MOST_STEPS = 1e12
 #: Compiled marches that are kept for the next batch.
 MOST_KEPT = 32
 
@@ -86,8 +88,8 @@ class Batch:
         )
         states = {"q": self.q, "v": self.v}
         own = [
-            np.expand_dims(value, axis=self.ok.ndim) if value.ndim > _trailing(self.robot, name)
-            else value
+            np.expand_dims(value, axis=value.ndim - _trailing(self.robot, name))
+            if value.ndim > _trailing(self.robot, name) else value
             for name, value in self.parameters.items()
         ]  # fmt: skip
         return kernel(*(states[name] for name in needed), *own, threads=0)
@@ -183,13 +185,20 @@ def simulate_batch(
         None if target == "cuda" else dtype,
     )  # fmt: skip
     end = start + duration
-    times = np.array([start, end]) if sample is None else sample_times(sample, start, end)
-    assert times is not None
+    given_times = None if sample is None else sample_times(sample, start, end)
+    times = np.array([start]) if given_times is None else given_times
     if times[-1] < end:
         times = np.append(times, end)
+    if duration / step > MOST_STEPS:
+        raise ValueRefused(f"{duration:g} s in steps of {step:g} s are more than {MOST_STEPS:g}")
+    if threads < 0:
+        raise ValueRefused(f"threads must be a number of threads, or 0, not {threads}")
+    if not math.isfinite(start) or not all(math.isfinite(t) for t in breaks):
+        raise ValueRefused("start and breaks must be finite numbers of seconds")
     breaks = (*breaks, *own.breaks)
     table = _timetable(times, step, breaks)
-    kernel = _kernel(robot, own, model, NUDGE if breaks else 0.0, dtype, target)
+    nudge = NUDGE * float(np.finfo(dtype).eps) if breaks else 0.0
+    kernel = _kernel(robot, own, model, nudge, dtype, target)
     if isinstance(kernel, CudaMarch):
         results, status = kernel(*own.arrays, **table.passed), "complete"
     else:
@@ -287,7 +296,7 @@ def _in_blocks(
             status = "interrupted"
             warnings.warn("interrupted: the runs that are done are kept", RuntimeWarning, 4)
     shape = (*own.batch, kept.size)
-    return (q.reshape((*shape, -1)), v.reshape((*shape, -1))), status
+    return (q.reshape((*shape, *sizes[0])), v.reshape((*shape, *sizes[1]))), status
 
 
 def _finished(

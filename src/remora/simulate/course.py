@@ -14,7 +14,7 @@ from remora.algebra.namespace import Array
 from remora.dynamics.formulations import mass_matrix
 from remora.errors import RemoraError, SimulationError
 from remora.model.joints import kind
-from remora.simulate.drive import Between, Drive, Fired, Stepping
+from remora.simulate.drive import CLOSE, Between, Drive, Fired, Stepping
 from remora.simulate.events import Action, Event, Watch
 from remora.simulate.kernels import kernel
 from remora.simulate.loads import Sum
@@ -110,6 +110,7 @@ class Course:
     def _phases(self) -> str:
         """Go through all phases; return why it ended early, if it did."""
         state, plan, mark = self._state, self._plan, self._recorder.mark
+        before: list[float] = []  # the conditions of the run's own events
         for index, phase in enumerate(plan.phases):
             if mark is not None and index < mark.phase:
                 continue
@@ -128,11 +129,13 @@ class Course:
             else:
                 for hold, order in zip(system.controllers, resumed.inside.orders, strict=True):
                     hold.value = order
-            watch = Watch(plan.model.robot, (*plan.events, *phase.events), plan.limits)
+            offset = start if phase.own_clock else 0.0
+            watch = Watch(plan.model.robot, plan.events, phase.events, plan.limits, offset)
             drive = Drive(system, state, plan.stepping, watch, self._made, start)
             self._drive = drive
             inside = None if resumed is None else resumed.inside
-            ended = drive.run(stop, self._landings(start, stop), inside)
+            ended = drive.run(stop, self._landings(start, stop), inside, before)
+            before = drive.looked[: len(plan.events)].tolist()
             if ended is not None and ended.watched.action == "stop":
                 self._record_end()
                 return f"stopped by {ended.watched.name!r} at t = {ended.t:.9g} s"
@@ -157,7 +160,7 @@ class Course:
     def _note_passed_limits(self) -> None:
         """Note limits that are passed where the run begins; refuse them where they end a run."""
         state, plan = self._state, self._plan
-        watch = Watch(plan.model.robot, (), plan.limits)
+        watch = Watch(plan.model.robot, (), (), plan.limits)
         for name, action in watch.passed(watch.values(state.t, state.q, state.v)):
             if action == "stop":
                 raise RemoraError(f"the run begins beyond the {name}")
@@ -224,7 +227,7 @@ class Course:
         if self._plan.times is None:
             self._record(step.stop, *step.at(step.stop))
         else:
-            times, close = self._plan.times, 1e-12 * max(1.0, abs(step.stop))
+            times, close = self._plan.times, CLOSE * np.spacing(abs(step.stop))
             while self._next < times.size and times[self._next] <= step.stop + close:
                 t = float(min(times[self._next], step.stop))
                 self._record(t, *step.at(t))

@@ -23,7 +23,7 @@ from remora.simulate.system import System
 #: A step may be this much shorter or longer than the one before it.
 SHRINK, GROW, SAFETY = 0.2, 8.0, 0.9
 #: Times closer than this many units in the last place are one.
-CLOSE = 16.0
+CLOSE = 8.0
 
 
 class Stepping(NamedTuple):
@@ -107,8 +107,14 @@ class Drive:
         self._asked = [1] * len(system.controllers)  # they have seen the start
         self._bounds = (start, start)  # of the segment
         self._tried = 0
+        self._last: dict[int, tuple[float, float]] = {}  # when conditions crossed, and to where
         self._reach = Reach(system.robot)
         self._any_error = np.full(2 * system.robot.nv + WORKS, np.inf)
+
+    @property
+    def looked(self) -> Array:
+        """The conditions as they were last seen."""
+        return self._looked
 
     def inside(self) -> Inside:
         """Return what makes the next step be as it would have been, for a mark."""
@@ -116,7 +122,11 @@ class Drive:
         return Inside(self._h, self._rate, self._looked, list(self._asked), orders, self._bounds)
 
     def run(
-        self, stop: float, landings: Sequence[float], resumed: Inside | None = None
+        self,
+        stop: float,
+        landings: Sequence[float],
+        resumed: Inside | None = None,
+        before: Sequence[float] = (),
     ) -> Fired | None:
         """Go on to the time `stop`; return the event that ended it before, if one did.
 
@@ -124,11 +134,13 @@ class Drive:
             stop: s.
             landings: further times that a step is to end at.
             resumed: where to go on from, if not from the start of the phase.
+            before: the first conditions as they were just before the phase.
         """
         system, state, start, asked = self._system, self._state, self._start, self._asked
         breaks = sorted({t for t in (*system.breaks, *landings) if start < t < stop})
         if resumed is None:
             self._looked = self._watch.values(system.clock(state.t), state.q, state.v)
+            self._looked[: len(before)] = before
         else:
             asked[:], self._h, self._looked = resumed.asked, resumed.h, resumed.looked
             if state.t < resumed.segment[1]:
@@ -252,16 +264,19 @@ class Drive:
         fired = [Fired(end, self._watch.items[k], state.q, state.v) for k in crossed]
         if len(self._watch):
             after = self._watch.values(system.clock(end), state.q, state.v)
-            for k in crossed:  # on the other side now, whatever rounding says
-                side = -1.0 if self._looked[k] > 0.0 else 1.0
-                after[k] = side * max(abs(after[k]), np.finfo(float).tiny)
+            for k in crossed:
+                self._last[k] = (end, -1.0 if self._looked[k] > 0.0 else 1.0)
+            for k, (_, side) in self._last.items():  # on the other side, whatever rounding says
+                if self._just_fired(k, end):
+                    after[k] = side * max(abs(after[k]), np.finfo(float).tiny)
             self._looked = after
         self._rate = None
         if attempt.rate is not None:
             self._rate = np.concatenate([state.v, attempt.rate[nv:]])
         self._made(Between(start, end, at), fired)
         system.q = state.q
-        return next((f for f in fired if f.watched.action != "record"), None)
+        ends = [f for f in fired if f.watched.action != "record"]
+        return min(ends, key=lambda f: f.watched.action != "stop", default=None)
 
     # Events -------------------------------------------------------------------------------------
 
@@ -272,13 +287,14 @@ class Drive:
         time are made, until the event is where they end.
         """
         state, nv = self._state, self._system.robot.nv
-        dv = attempt.change[nv : 2 * nv]
-        if not len(self._watch) or self._watch.far(state.q, state.v, dv, end - state.t):
+        dq, dv = attempt.change[:nv], attempt.change[nv : 2 * nv]
+        if not len(self._watch) or self._watch.far(state.q, state.v, dq, dv, end - state.t):
             return attempt, end, []
         before, low = self._looked, 0.0
         for high in (np.arange(1, LOOKS + 1) / LOOKS).tolist():
             after = self._seen(attempt, end, high)
             crossed = np.flatnonzero(self._watch.crossed(before, after)).tolist()
+            crossed = [k for k in crossed if not self._just_fired(k, end)]
             if crossed:
                 break
             before, low = after, high
@@ -295,6 +311,12 @@ class Drive:
         first = min(places.values())
         found = [k for k, place in places.items() if place <= first * (1.0 + 1e-12)]
         return (*self._step_to(attempt, end, found[0], first), found)
+
+    def _just_fired(self, k: int, end: float) -> bool:
+        """Tell whether condition k crossed zero so shortly before that this is the same time."""
+        if k not in self._last:
+            return False
+        return end - self._last[k][0] <= 4.0 * CLOSE * np.spacing(abs(end))
 
     def _step_to(self, attempt: Attempt, end: float, k: int, place: float) -> tuple[Attempt, float]:
         """Return the step that ends where condition k is zero, and its end."""

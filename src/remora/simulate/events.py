@@ -10,10 +10,10 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from remora.algebra.namespace import Array
-from remora.errors import RemoraError, UnknownName, ValueRefused
+from remora.errors import RemoraError, SimulationError, UnknownName, ValueRefused
 from remora.model.joints import in_coordinates
 from remora.model.robot import Robot
-from remora.simulate.loads import described
+from remora.simulate.loads import described, frozen_view
 
 Action = Literal["record", "next", "stop"]
 ACTIONS = ("record", "next", "stop")
@@ -68,10 +68,26 @@ class Watch:
         items: what each of them is.
     """
 
-    def __init__(self, robot: Robot, events: Sequence[Event], limits: Action | None) -> None:
-        """Gather events, and the joints' limits where an action for those is given."""
-        self.items = [Watched(e.name, e.action, e.direction) for e in events]
-        self._events = tuple(events)
+    def __init__(
+        self,
+        robot: Robot,
+        everywhere: Sequence[Event],
+        events: Sequence[Event],
+        limits: Action | None,
+        offset: float = 0.0,
+    ) -> None:
+        """Gather what is watched.
+
+        Args:
+            robot: the robot.
+            everywhere: events of the whole run, whose conditions see its time.
+            events: of the phase, whose conditions see the phase's.
+            limits: what happens where a joint passes a limit; None: nothing.
+            offset: from the phase's time to that of the run, s.
+        """
+        self._events = (*everywhere, *events)
+        self._offsets = [offset] * len(everywhere) + [0.0] * len(events)
+        self.items = [Watched(e.name, e.action, e.direction) for e in self._events]
         self._signs = np.zeros(0)
         self._bounds = np.zeros(0)
         self._places = np.zeros(0, int)
@@ -115,24 +131,30 @@ class Watch:
 
     def values(self, t: float, q: Array, v: Array) -> Array:
         """Return all conditions at a state; of limits, the room that is left."""
-        own = [_number(e, e.condition(t, q, v)) for e in self._events]
+        own: list[float] = []
+        if self._events:
+            q, v = frozen_view(q), frozen_view(v)
+        for event, offset in zip(self._events, self._offsets, strict=True):
+            own.append(_asked(event, t + offset, q, v))
         room = self._signs * (self._bounds - q[self._places])
         slack = self._fastest - np.abs(v[self._fast])
         return np.concatenate([np.array(own), room, slack])
 
-    def far(self, q: Array, v: Array, dv: Array, h: float) -> bool:
-        """Tell whether nothing can happen in a step: no events, and limits far away.
+    def far(self, q: Array, v: Array, dq: Array, dv: Array, h: float) -> bool:
+        """Tell whether nothing can happen in a step of dq and dv: no events, and limits far away.
 
-        Twice as far as the joint gets at the sum of its speeds at both ends; and twice as much
-        below its fastest as its speed changes.
+        Twice as far as the joint gets, or would at the sum of its speeds at both ends; and a speed
+        that is less than its limit by twice its change, and less than half of it on the way.
         """
         if self._events:
             return False
-        room = np.abs(self._bounds - q[self._places])
+        way = np.abs(dq) + h * (np.abs(v) + np.abs(v + dv))
+        near = np.abs(self._bounds - q[self._places]) <= 2.0 * way[self._speeds]
         slack = self._fastest - np.abs(v[self._fast])
-        speed = np.abs(v) + np.abs(v + dv)
-        near = room <= 2.0 * h * speed[self._speeds]
-        return not (np.any(near) or np.any(slack <= 2.0 * np.abs(dv[self._fast])))
+        fast = (slack <= 2.0 * np.abs(dv[self._fast])) | (
+            h * self._fastest <= 2.5 * np.abs(dq[self._fast])
+        )
+        return not (np.any(near) or np.any(fast))
 
     def passed(self, values: Array) -> list[tuple[str, Action]]:
         """Return which limits are passed, and what is to happen then."""
@@ -144,7 +166,23 @@ class Watch:
         way = np.array([w.direction for w in self.items])
         rises = (before < 0.0) & (after >= 0.0) & (way >= 0)
         falls = (before > 0.0) & (after <= 0.0) & (way <= 0)
+        first = len(self._events)  # limits may be touched before they are passed
+        falls[first:] = (before[first:] >= 0.0) & (after[first:] < 0.0)
         return rises | falls
+
+
+def _asked(event: Event, t: float, q: Array, v: Array) -> float:
+    """Return a condition, or say that it cannot be had."""
+    try:
+        value = event.condition(t, q, v)
+    except RemoraError:
+        raise
+    except Exception as error:
+        kind = type(error).__name__
+        raise SimulationError(
+            f"the condition of event {event.name!r} raised {kind}: {error}", t
+        ) from error
+    return _number(event, value)
 
 
 def _number(event: Event, value: object) -> float:

@@ -150,6 +150,8 @@ def _law(robot: Robot, what: str, load: Any, shape: tuple[int, ...]) -> Law | No
     parts: dict[int, Law] = {}
     for name, own in load.items():
         joint = robot.joints[robot.joint_index(name)]
+        if joint.mimic is not None:
+            raise RemoraError(f"joint {name!r} mimics another: give the torque to that one")
         if joint.v.stop - joint.v.start != 1:
             raise RemoraError(f"joint {name!r} has several speeds: give the torque as one vector")
         parts[joint.v.start] = law(own, (), f"torque of {name!r}")

@@ -47,6 +47,10 @@ class Sampled:
         return self.function(t, q, v)
 
 
+#: Arrays of more numbers are not written into the settings of a run.
+MOST_TOLD = 1000
+
+
 class Sum:
     """Several loads that act together, such as a controller and what is given beside it."""
 
@@ -198,6 +202,13 @@ class Load:
         return array
 
 
+def frozen_view(x: Array) -> Array:
+    """Return an array that a user's function may read, not write."""
+    view = x.view()
+    view.flags.writeable = False
+    return view
+
+
 Value = Callable[[float, Array, Array], Array]
 #: Name -> (place in the value, shape of that part), or raise for an unknown name.
 Parts = Callable[[str], tuple[Any, tuple[int, ...]]]
@@ -259,10 +270,38 @@ def described(given: Any) -> Any:
         return {"made by": type(given).__name__} | {k: described(x) for k, x in own.items()}
     if callable(given):
         function = given if hasattr(given, "__qualname__") else type(given)
-        return {"function": function.__qualname__, "source": _source(function)}
+        told = {"function": function.__qualname__, "source": _source(function)}
+        numbers = _numbers_of(given)
+        return {**told, "with": numbers} if numbers else told
     if is_array(given) or _is_list(given):
         return np.asarray(given).tolist()
     return repr(given)
+
+
+def _numbers_of(function: Any) -> dict[str, Any]:
+    """Return the numbers that a function or an object carries: two with other gains differ."""
+    found: dict[str, Any] = {}
+    if isinstance(function, functools.partial):
+        found = {str(k): x for k, x in enumerate(function.args)} | function.keywords
+    elif hasattr(function, "__closure__"):
+        names = function.__code__.co_freevars
+        cells: tuple[Any, ...] = function.__closure__ or ()
+        found = {n: c.cell_contents for n, c in zip(names, cells, strict=True) if _is_set(c)}
+    elif hasattr(function, "__dict__"):
+        found = {**vars(function)}
+    plain = (bool, int, float, str)
+    return {
+        name: x if isinstance(x, plain) else x.tolist()
+        for name, x in found.items()
+        if isinstance(x, plain) or (is_array(x) and x.size <= MOST_TOLD and x.dtype.kind in "biuf")
+    }
+
+
+def _is_set(cell: Any) -> bool:
+    try:
+        return cell.cell_contents is not None
+    except ValueError:
+        return False
 
 
 @functools.lru_cache(maxsize=64)

@@ -10,13 +10,14 @@ from __future__ import annotations
 import functools
 import hashlib
 import inspect
+import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from remora.algebra.namespace import Array, asarray, stack, total_and_rest
+from remora.algebra.namespace import Array, absolute, asarray, stack, total_and_rest
 from remora.compile.graph import Signature
 from remora.compile.march import Block, March
 from remora.dynamics.flow import Passive, actuation
@@ -63,7 +64,7 @@ def march(
         parameters: numbers of the robot that differ from run to run, see `rm.compile`.
         formulation: of forward dynamics.
         passive: what acts at the joints by itself.
-        nudge: by which fraction of a step the ends of steps are seen from within.
+        nudge: how far within the ends of steps are seen, relative to the time; 0: not at all.
     """
     q, v = Signature("q", (robot.nq,)), Signature("v", (robot.nv,))
     extra = [parameter(robot, name) for name in parameters]
@@ -87,7 +88,9 @@ def march(
     def evaluate(
         qs: Array, us: Array, vs: Array, clock: Array, row: Array, *others: Array
     ) -> tuple[Array, ...]:
-        t = (clock[:1] + row[2:] * clock[1:]).reshape(())
+        now, h = clock[:1], clock[1:]
+        within = row[3:] * (absolute(now) + h)  # at the ends of a step what jumps is seen as inside
+        t = (now + row[2:3] * h + within).reshape(())
         given = dict(zip(names, others, strict=True))
         changed = robot
         for signature, change in extra:
@@ -128,13 +131,14 @@ def march(
 
 
 def _rows(tableau: Tableau, nudge: float) -> Array:
-    """Return for each stage: the weight of k before it, that k's part of the sum, the time."""
+    """Return for each stage: the weight of k before it, that k's part of the sum, two of time."""
     stages = len(tableau.b)
     below = np.array([tableau.a[i, i - 1] if i else 0.0 for i in range(stages)])
     if not np.array_equal(np.diag(below[1:], -1), tableau.a):
         raise RemoraError("only methods whose stages need the stage before them alone can march")
     before = np.concatenate([[0.0], tableau.b[:-1]])
-    return np.stack([below, before, np.clip(tableau.c, nudge, 1.0 - nudge)], axis=1)
+    inward = nudge * np.where(tableau.c == 0.0, 1.0, np.where(tableau.c == 1.0, -1.0, 0.0))
+    return np.stack([below, before, tableau.c, inward], axis=1)
 
 
 @functools.cache
@@ -165,6 +169,8 @@ def law(given: Any, shape: tuple[int, ...], what: str) -> Law:
         def traced(t: Array, q: Array, v: Array, **others: Array) -> Array:
             own = {n: x for n, x in others.items() if names is None or n in names}
             value = asarray(function(t, q, v, **own))
+            if value.size == 1 and math.prod(shape) == 1:
+                value = value.reshape(shape)  # a single symbol has no shape
             if value.shape != shape:
                 raise RemoraError(f"{what} must have shape {shape}, not {value.shape}")
             return value

@@ -23,7 +23,7 @@ from remora.algebra.namespace import Array, ArrayLike
 from remora.dynamics.compiled import CompiledRobot
 from remora.errors import RemoraError, UnknownName, ValueRefused
 from remora.model.robot import Robot
-from remora.model.state import difference, integrate, log_rate
+from remora.model.state import difference, integrate, log_rate, log_velocity
 from remora.model.validate import finite
 from remora.simulate.conservation import NEEDED, Conservation, conservation
 from remora.simulate.quantities import (
@@ -196,9 +196,9 @@ class Recording:
     def at(self, t: ArrayLike) -> tuple[Array, Array]:
         """Return q `(..., nq)` and v `(..., nv)` at any time within the run.
 
-        Between two samples by cubic polynomials with the right rates at both: q in the tangent
-        space of the earlier sample, v by its components. Where a time occurs twice (something
-        happened), the later sample counts.
+        Between two samples q moves along the cubic with the right speeds at both, in the tangent
+        space of the earlier one, and v is the velocity of that motion. Where a time occurs twice
+        (something happened), the later sample counts.
 
         Args:
             t: times, s, of any shape `(...)`.
@@ -217,9 +217,10 @@ class Recording:
         q0, v0, v1 = self.q[i], self.v[i], self.v[j]
         dq = difference(self.robot, q0, self.q[j])
         rate = log_rate(self.robot, dq, v1)
-        moved = _hermite(s, np.zeros_like(dq), dq, h * v0, h * rate)
-        v = _hermite(s, v0, v1, h * self.vdot[i], h * self.vdot[j])
-        return integrate(self.robot, q0, moved), v
+        a, b = h * v0 - dq, dq - h * rate
+        moved = s * (dq + (1.0 - s) * (a - s * (a - b)))
+        slope = dq + (1.0 - 2.0 * s) * (a - s * (a - b)) - s * (1.0 - s) * (a - b)
+        return integrate(self.robot, q0, moved), log_velocity(self.robot, moved, slope / h)
 
     # By name ---------------------------------------------------------------------------------
 
@@ -314,9 +315,3 @@ class Recording:
         if self.wrenches is not None:
             needed["wrenches"] = self.wrenches
         return conservation(self.robot, needed)
-
-
-def _hermite(s: Array, a: Array, b: Array, da: Array, db: Array) -> Array:
-    """Return the cubic over 0 <= s <= 1 from a to b with the slopes da and db."""
-    r = 1.0 - s
-    return r * r * ((1.0 + 2.0 * s) * a + s * da) + s * s * ((1.0 + 2.0 * r) * b - r * db)

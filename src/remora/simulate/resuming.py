@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any, NamedTuple, TypeGuard
 
@@ -50,8 +51,10 @@ def left_over(
     """
     folder = Path(path)
     if folder.is_dir() and not (folder / "zarr.json").exists():
-        for rest in folder.glob("*.partial"):  # of a process that was killed while it began
-            rest.unlink(missing_ok=True)
+        inside = list(folder.iterdir())
+        if all(fnmatch(file.name, "zarr.*.partial") for file in inside):
+            for rest in inside:  # of a process that was killed while it began
+                rest.unlink(missing_ok=True)
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
         return None
     run, attributes = open_run(folder), dict(opened(folder).attrs)

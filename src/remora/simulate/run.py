@@ -25,6 +25,10 @@ from remora.simulate.resuming import left_over
 from remora.simulate.storage import Recorder
 from remora.simulate.system import Model
 
+#: The tightest tolerance that makes sense.
+SMALLEST = 1e-15
+#: The most samples of a run.
+MOST_SAMPLES = 1e8
 LIMITS = ("record", "stop", "ignore")
 
 
@@ -133,6 +137,8 @@ def simulate(
         raise RemoraError("say how long: rm.simulate(robot, q, v, duration=10.0)")
     if phases is not None and given.described() != Phase(0.0).described():
         raise RemoraError("with phases, say in each of them what acts and how long it takes")
+    if not (math.isfinite(start) and all(math.isfinite(t) for t in breaks)):
+        raise ValueRefused("start and breaks must be finite numbers of seconds")
     parts = (given,) if phases is None else listed(phases)
     q, v = _checked_state(robot, q, v)
     model = model_of(robot, formulation, slip_speed, stops, saturate)
@@ -215,6 +221,8 @@ def _stepping(
     for name, x in (("rtol", rtol), ("atol", atol)):
         if not (math.isfinite(x) and x >= 0.0):
             raise ValueRefused(f"{name} must be finite and not negative, not {x}")
+    if max(rtol, atol) < SMALLEST:
+        raise ValueRefused(f"rtol or atol must be at least {SMALLEST:g}: below is only rounding")
     if atol == 0.0:
         raise ValueRefused("atol must be positive: coordinates and speeds pass zero")
     if step is None and row.error_order == 0:
@@ -235,11 +243,16 @@ def sample_times(sample: float | ArrayLike | None, start: float, end: float) -> 
         interval = float(sample)
         if not (math.isfinite(interval) and interval > 0.0):
             raise ValueRefused(f"sample must be a positive number of seconds, not {interval}")
-        count = math.floor((end - start) / interval * (1.0 + 1e-12))
-        return start + interval * np.arange(count + 1)
+        count = (end - start) / interval
+        if count > MOST_SAMPLES:
+            raise ValueRefused(f"a sample every {interval:g} s are more than {MOST_SAMPLES:g}")
+        times = start + interval * np.arange(math.floor(count * (1.0 + 1e-12)) + 1)
+        if abs(times[-1] - end) < 1e-6 * interval:
+            times[-1] = end
+        return times
     times = np.array(sample, dtype=float)
     if times.ndim != 1 or not np.all(np.isfinite(times)) or np.any(np.diff(times) <= 0.0):
         raise ValueRefused("the times of samples must be finite and ascend")
-    if times.size and (times[0] < start or times[-1] > end * (1.0 + 1e-12)):
+    if times.size and (times[0] < start or times[-1] > end + 1e-12 * abs(end)):
         raise ValueRefused(f"times of samples must lie between {start:g} and {end:g} s")
     return times if times.size and times[0] == start else np.concatenate([[start], times])

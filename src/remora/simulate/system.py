@@ -23,9 +23,13 @@ from remora.model.kinds import Kind
 from remora.model.robot import Joint, Robot
 from remora.model.state import increment, integrate, log_rate
 from remora.simulate.kernels import kernel
-from remora.simulate.loads import Hold, Load
+from remora.simulate.loads import Hold, Load, frozen_view
 from remora.simulate.phases import Phase, held_joints
 from remora.simulate.profiles import Motion
+
+#: What jumps at a time is seen as it is so many last places of the time later or earlier; times
+#: closer than half of that are one.
+MARGIN = 16.0
 
 
 class Model(NamedTuple):
@@ -162,7 +166,7 @@ class System:
 
         At its ends what jumps is taken as it is just within.
         """
-        margin = 4.0 * np.spacing(max(abs(start), abs(stop), abs(self._offset)))
+        margin = MARGIN * np.spacing(max(abs(start), abs(stop), abs(self._offset)))
         middle = 0.5 * (start + stop)
         self._low, self._high = min(start + margin, middle), max(stop - margin, middle)
         for load in self._loads:
@@ -181,7 +185,13 @@ class System:
     def motion(self, name: str, t: float) -> tuple[Array, Array, Array]:
         """Return q, v and v̇ of a held joint, checked."""
         own = self._held[name]
-        return own.checked(*own.motion(self.clock(t)))
+        try:
+            return own.checked(*own.motion(self.clock(t)))
+        except RemoraError as error:
+            raise SimulationError(str(error), t) from error
+        except Exception as error:
+            why = f"the motion of joint {name!r} raised {type(error).__name__}: {error}"
+            raise SimulationError(why, t) from error
 
     def set_held(self, t: float, q: Array, v: Array) -> None:
         """Put held joints where they are to be at t, in place."""
@@ -245,6 +255,8 @@ class System:
     def _given(self, t: float, q: Array, v: Array) -> tuple[Array, Array | None]:
         """Return what the drives give where joints are not held, and the external wrenches."""
         seen = self.clock(t)
+        if self._sees_state:
+            q, v = frozen_view(q), frozen_view(v)
         try:
             tau = self._torque(seen, q, v)
             if self._effort is not None:
@@ -381,6 +393,9 @@ def _is_large(model: Model) -> bool:
 
 def _joint(robot: Robot, name: str) -> tuple[Any, tuple[int, ...]]:
     joint = robot.joints[robot.joint_index(name)]
+    if joint.mimic is not None:
+        leader = robot.joints[joint.mimic.joint].name
+        raise RemoraError(f"joint {name!r} mimics {leader!r}: give the torque to that one")
     return joint.v, (joint.v.stop - joint.v.start,)
 
 
