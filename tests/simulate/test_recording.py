@@ -239,7 +239,8 @@ def test_between_samples(satellite, swing):
         return np.array([np.max(np.abs(x)) for x in away])
 
     assert np.all(error(2) < [1e-5, 3e-4])
-    assert np.all(abs(np.log2(error(8) / error(4)) - [4.0, 3.0]) < 0.6)
+    assert abs(np.log2(error(4)[0] / error(2)[0]) - 4.0) < 0.5
+    assert 2.0 < np.log2(error(8)[1] / error(4)[1]) < 4.0  # in the middle v is better than that
     q, v = swing.at(swing.t)
     assert_close(rm.difference(satellite, swing.q, q), np.zeros_like(v), 1e-14)
     assert np.array_equal(v, swing.v)

@@ -220,7 +220,8 @@ class Recording:
         a, b = h * v0 - dq, dq - h * rate
         moved = s * (dq + (1.0 - s) * (a - s * (a - b)))
         slope = dq + (1.0 - 2.0 * s) * (a - s * (a - b)) - s * (1.0 - s) * (a - b)
-        return integrate(self.robot, q0, moved), log_velocity(self.robot, moved, slope / h)
+        v = log_velocity(self.robot, moved, slope / h)
+        return integrate(self.robot, q0, moved), np.where(s == 0.0, v0, v)
 
     # By name ---------------------------------------------------------------------------------
 
