@@ -227,6 +227,7 @@ TABLE = {
         "losses": (on_robot(flow.losses), state_q, v_),
         "actuation": (on_robot(flow.actuation), state_q, v_, a_, bodies6),
         "flow": (on_robot(flow.flow), state_q, v_, v_, a_, bodies6),
+        "flow_near": (on_robot(flow.flow_near), state_q, array(2 * ROBOT.nv + 3), a_, bodies6),
     },
     variational: {
         "lagrangian_slopes": (on_robot(variational.lagrangian_slopes), state_q, v_, bodies6),

@@ -78,7 +78,9 @@ def demo(
     for what, path in (("report", written), ("animation", animation), ("run", folder / "run")):
         table.add_row(what, str(path))
     console.print(table)
-    command = "remora" if shutil.which("remora") else sys.argv[0]  # not every shell finds it
+    command = "remora"
+    if shutil.which(command) is None:  # as after `make demo`
+        command = min(os.path.relpath(sys.argv[0]), sys.argv[0], key=len)
     console.print(
         f"\nNext: [bold]{command} view {folder / 'run'}[/], [bold]{command} view YOUR.urdf[/], "
         f"[bold]{command} run --list[/]"

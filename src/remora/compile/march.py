@@ -29,7 +29,7 @@ from remora.compile import expand
 from remora.compile.arguments import batch_of, common_batch
 from remora.compile.graph import Graph, Signature, interpret
 from remora.compile.lower import used_inputs
-from remora.compile.trace import trace
+from remora.compile.trace import trace, with_symbols
 from remora.errors import RemoraError, ShapeError, UnknownName, ValueRefused
 
 #: What a block may read beside cells: `[t, h]`, time and step, and the stage's row of coefficients.
@@ -146,7 +146,7 @@ class March:
             for name in block.reads:
                 if name not in known:
                     raise UnknownName(f"cell that block {role!r} reads", name, known)
-            made = trace(block.function, [known[name] for name in block.reads])
+            made = with_symbols(trace(block.function, [known[name] for name in block.reads]))
             if len(made.outputs) != len(block.writes):
                 count = f"{len(made.outputs)} arrays for {', '.join(block.writes)}"
                 raise ShapeError(f"block {role!r} of a march returns {count}")

@@ -52,6 +52,20 @@ def trace(
     return _from_tape(tape, tuple(inputs), outputs)
 
 
+def with_symbols(graph: Graph) -> Graph:
+    """Return a graph, or raise where a number in it is NaN: what is left of a symbol that is lost.
+
+    Raises:
+        RemoraError: with what to do.
+    """
+    if any(op == "const" and math.isnan(a[0]) for op, a in graph.nodes):
+        raise RemoraError(
+            "the function does not keep its symbols: a number in it is NaN whatever the arguments; "
+            "use NumPy's functions or rm.algebra (math.sin or float() of a symbol is NaN)"
+        )
+    return graph
+
+
 def _called(function: Callable[..., Any], arrays: Sequence[Array]) -> Any:
     """Return what a function gives on symbols, or say why it cannot."""
     try:
@@ -110,7 +124,7 @@ def _from_tape(tape: Any, inputs: tuple[Signature, ...], outputs: tuple[Signatur
         if op == casadi.OP_INPUT:
             place[o[0]] = graph.input(i[0], i[1])
         elif op == casadi.OP_CONST:
-            place[o[0]] = graph.const(_known(tape.instruction_constant(k)))
+            place[o[0]] = graph.const(tape.instruction_constant(k))
         elif op == casadi.OP_OUTPUT and o[0] < len(outputs):
             graph.results[o[0]][o[1]] = _number(graph, place[i[0]])
         elif op == casadi.OP_OUTPUT:
@@ -118,16 +132,6 @@ def _from_tape(tape: Any, inputs: tuple[Signature, ...], outputs: tuple[Signatur
         else:
             place[o[0]] = _operation(graph, op, [place[n] for n in i])
     return graph.rebuilt(_merge_selects)
-
-
-def _known(value: float) -> float:
-    """Return a constant of a function; NaN is what is left of a symbol that was lost."""
-    if math.isnan(value):
-        raise RemoraError(
-            "the function does not keep its symbols: a number in it is NaN whatever the arguments; "
-            "use NumPy's functions or rm.algebra (math.sin or float() of a symbol is NaN)"
-        )
-    return value
 
 
 def _operation(graph: Graph, op: int, a: list[int]) -> int:

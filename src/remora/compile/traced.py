@@ -14,7 +14,7 @@ from remora.algebra.namespace import Array, casadi
 from remora.compile import c, objects
 from remora.compile.arguments import DTYPES
 from remora.compile.graph import Graph, Signature
-from remora.compile.trace import is_tuple, trace
+from remora.compile.trace import is_tuple, trace, with_symbols
 from remora.errors import UnknownName
 
 
@@ -42,7 +42,7 @@ class Traced:
     @functools.cached_property
     def graph(self) -> Graph:
         """The traced expression graph."""
-        return trace(self._function, self.inputs)
+        return with_symbols(trace(self._function, self.inputs))
 
     @functools.cached_property
     def outputs(self) -> tuple[Signature, ...]:
