@@ -96,7 +96,7 @@ def shell(command):
     environment.update(NO_COLOR="1", TERM="dumb")
     run = subprocess.run(
         ["sh", "-c", command],
-        env=environment, text=True, encoding="utf-8", timeout=60,
+        env=environment, text=True, encoding="utf-8", timeout=300,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
     )  # fmt: skip
     return run.stdout
