@@ -11,12 +11,11 @@ import numpy as np
 from remora.algebra.namespace import Array
 from remora.dynamics.flow import WORKS
 from remora.errors import SimulationError
-from remora.model.joints import in_coordinates, kind
-from remora.model.robot import Robot
 from remora.simulate.events import LOOKS, Watch, Watched, bracketed
 from remora.simulate.integrators import Integrator
 from remora.simulate.mark import Inside
 from remora.simulate.moment import State
+from remora.simulate.reach import Reach
 from remora.simulate.steps import Attempt, norm
 from remora.simulate.system import System
 
@@ -377,25 +376,3 @@ class Drive:
         order = self._stepping.integrator.order
         better = (0.01 / most) ** (1.0 / (order + 1)) if most > 1e-15 else 100.0 * h
         return min(100.0 * h, better, longest)
-
-
-class Reach:
-    """The size of what moves along each speed: coordinates, turns (1), distances."""
-
-    def __init__(self, robot: Robot) -> None:
-        """Note where in q to look."""
-        own = [j for j in robot.joints if j.mimic is None]
-        plain = [j for j in own if in_coordinates(j)]
-        self._q = [i for j in plain for i in range(robot.nq)[j.q]]
-        self._v = [i for j in plain for i in range(robot.nv)[j.v]]
-        self._free = [j for j in own if kind(j).dual is not None]
-        self._size = np.ones(robot.nv)
-
-    def __call__(self, q: Array) -> Array:
-        """Return the sizes `(nv,)`; where coordinates are plain, with their signs."""
-        size = self._size.copy()
-        size[self._v] = q[self._q]
-        for joint in self._free:
-            d = q[joint.q][4:]
-            size[joint.v][3:] = 2.0 * math.sqrt(d @ d)  # the distance from the origin
-        return size

@@ -6,7 +6,6 @@ The state of a step is y = [u, v, work] about the configuration at its start, se
 from __future__ import annotations
 
 import functools
-import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,15 +16,14 @@ from remora.compile.kernel import Kernel
 from remora.dynamics.compiled import CompiledRobot
 from remora.dynamics.flow import WORKS, Passive, actuation, flow, flow_near, losses
 from remora.dynamics.rolled import RECURSIONS, rolls
-from remora.errors import RemoraError, SimulationError, ValueRefused
+from remora.errors import RemoraError, SimulationError
 from remora.model.joints import kind
-from remora.model.kinds import Kind
-from remora.model.robot import Joint, Robot
+from remora.model.robot import Robot
 from remora.model.state import increment, integrate, log_rate
+from remora.simulate.held import Held
 from remora.simulate.kernels import kernel
 from remora.simulate.loads import Hold, Load, frozen_view
 from remora.simulate.phases import Phase, held_joints
-from remora.simulate.profiles import Motion
 
 #: What jumps at a time is seen as it is so many last places of the time later or earlier; times
 #: closer than half of that are one.
@@ -60,37 +58,6 @@ class Loads(NamedTuple):
     tau: Array
     passive: Array
     wrenches: Array | None
-
-
-class Held(NamedTuple):
-    """A joint that is prescribed or locked.
-
-    Attributes:
-        joint: the joint.
-        row: its kind.
-        motion: how it moves.
-    """
-
-    joint: Joint
-    row: Kind
-    motion: Motion
-
-    def checked(self, q: Array, v: Array, a: Array) -> tuple[Array, Array, Array]:
-        """Return q, v and v̇, or raise where they are not finite or too many or few."""
-        for what, x, size in (
-            ("q", q, self.row.nq),
-            ("v", v, self.row.nv),
-            ("vdot", a, self.row.nv),
-        ):
-            if x.size == size == 1 and math.isfinite(x.item()):
-                continue
-            if x.shape != (size,) or not np.all(np.isfinite(x)):
-                shown = "not finite" if x.shape == (size,) else f"of shape {x.shape}"
-                raise ValueRefused(
-                    f"{what} of the prescribed joint {self.joint.name!r} must be {size} numbers, "
-                    f"it is {shown}"
-                )
-        return q, v, a
 
 
 class System:
