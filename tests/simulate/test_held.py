@@ -170,3 +170,13 @@ def test_a_motion_that_becomes_nan_stops_the_run_and_says_when():
         rm.simulate(VT18, Q, V, 2.0, prescribed={"J2": motion}, max_step=0.1)
     assert 1.3 < caught.value.time <= 1.6
     assert len(caught.value.recording) > 10
+
+
+def test_a_torque_on_a_joint_that_mimics_is_refused():
+    builder = rm.Builder("pair").body("a", mass=1, inertia=(1, 1, 1))
+    builder = builder.joint("ja", "revolute", None, "a").body("b", mass=1, inertia=(1, 1, 1))
+    robot = builder.joint("jb", "revolute", "a", "b", mimic=("ja", -1.5, 0.0)).build()
+    with pytest.raises(rm.RemoraError, match="mimics 'ja': give the torque to that one"):
+        rm.simulate(robot, [0.0], [0.0], 1.0, torque={"jb": 1.0})
+    with pytest.raises(rm.RemoraError, match="mimics another"):
+        rm.simulate_batch(robot, [0.0], [0.0], 1.0, step=0.01, torque={"jb": 1.0})

@@ -294,3 +294,39 @@ def test_a_damaged_mark_is_refused(tmp_path, killed):
         group.update_attributes({"mark": broken})
         with pytest.raises(rm.RemoraError, match="damaged"):
             rm.simulate(VT18, Q, V, **asked, out=tmp_path / "run", resume=True)
+
+
+# What a review found ------------------------------------------------------------------------------
+
+
+def test_files_of_the_user_are_never_removed(tmp_path):
+    robot = rm.load("vt18_satellite")
+    q, v = rm.neutral(robot), np.zeros(robot.nv)
+    (tmp_path / "movie.partial").write_text("mine")
+    with pytest.raises(rm.RemoraError, match="no run in this folder"):
+        rm.simulate(robot, q, v, 1.0, out=tmp_path, resume=True)
+    assert (tmp_path / "movie.partial").read_text() == "mine"
+
+
+def test_other_gains_are_another_run(tmp_path):
+    robot = rm.load("vt18_satellite")
+    q, v = rm.neutral(robot), np.full(robot.nv, 0.01)
+
+    class Law:
+        sample_time = 0.1
+
+        def __init__(self, gain):
+            self.gain = gain
+
+        def __call__(self, t, q, v):
+            return -self.gain * v
+
+    def closed(gain):
+        return lambda t, q, v: -gain * v
+
+    for k, make in enumerate((Law, closed)):
+        folder = tmp_path / str(k)
+        rm.simulate(robot, q, v, 1.0, torque=make(1.0), out=folder)
+        with pytest.raises(rm.RemoraError, match="another run is there"):
+            rm.simulate(robot, q, v, 1.0, torque=make(5.0), out=folder, resume=True)
+        assert rm.simulate(robot, q, v, 1.0, torque=make(1.0), out=folder, resume=True).q.size

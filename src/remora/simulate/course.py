@@ -5,8 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import warnings
-from collections.abc import Mapping
-from typing import Any, NamedTuple, TypeGuard
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,7 +16,7 @@ from remora.model.joints import kind
 from remora.simulate.drive import CLOSE, Between, Drive, Fired, Stepping
 from remora.simulate.events import Action, Event, Watch
 from remora.simulate.kernels import kernel
-from remora.simulate.loads import Sum
+from remora.simulate.loads import Sum, is_mapping
 from remora.simulate.mark import Mark
 from remora.simulate.moment import State
 from remora.simulate.phases import Phase
@@ -259,16 +258,12 @@ class Course:
 
 def _check_torque(phase: Phase) -> None:
     parts = phase.torque.parts if isinstance(phase.torque, Sum) else (phase.torque,)
-    for torque in filter(_is_mapping, parts):
+    for torque in filter(is_mapping, parts):
         for name in (*phase.prescribed, *phase.locked):
             if name in torque:
                 raise RemoraError(
                     f"contradiction: joint {name!r} is held, so its torque is found, not given"
                 )
-
-
-def _is_mapping(x: object) -> TypeGuard[Mapping[str, Any]]:
-    return isinstance(x, Mapping)
 
 
 def _check_rates(system: System, name: str, duration: float, start: float) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple, TypeGuard
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from remora.errors import RemoraError, ShapeError
 from remora.model.robot import Robot
 from remora.model.state import configuration, velocity
 from remora.model.validate import finite
+from remora.simulate.loads import is_mapping
 from remora.simulate.marching import Law, gathered, law
 from remora.simulate.profiles import Profile, Pulse
 
@@ -87,7 +88,7 @@ def given(
         *(_in_front(name, x, parameter(robot, name)[0].shape) for name, x in own.items()),
     ]
     for what, load in (("torque", torque), ("wrenches", wrenches)):
-        if load is None or callable(load) or _is_mapping(load):
+        if load is None or callable(load) or is_mapping(load):
             laws[what] = _law(robot, what, load, shapes[what])
             continue
         array = taken(what, load)
@@ -113,7 +114,7 @@ def given(
     arrays = [q, v, *data.values(), *own.values()]
     breaks = [t for load in (torque, wrenches) for t in _breaks(load)]
     loads = (torque, wrenches)
-    told = None if any(callable(x) or _is_mapping(x) for x in loads) else _told(loads, data)
+    told = None if any(callable(x) or is_mapping(x) for x in loads) else _told(loads, data)
     return Given(batch, arrays, driven, laws["wrenches"], signatures, own, breaks, told)
 
 
@@ -127,7 +128,7 @@ def _told(loads: tuple[Any, Any], data: dict[str, Any]) -> str:
 
 
 def _breaks(load: Any) -> list[float]:
-    parts = list(load.values()) if _is_mapping(load) else [load]
+    parts = list(load.values()) if is_mapping(load) else [load]
     return [t for part in parts if isinstance(part, (Profile, Pulse)) for t in part.breaks]
 
 
@@ -143,7 +144,7 @@ def _in_front(name: str, x: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
 def _law(robot: Robot, what: str, load: Any, shape: tuple[int, ...]) -> Law | None:
     if load is None and what == "wrenches":
         return None
-    if not _is_mapping(load):
+    if not is_mapping(load):
         return law(load, shape, what)
     if what != "torque":
         raise RemoraError(f"{what} of a batch cannot be given by name")
@@ -163,7 +164,3 @@ def _itself(name: str) -> Law:
         return others[name]
 
     return own
-
-
-def _is_mapping(x: object) -> TypeGuard[Mapping[str, Any]]:
-    return isinstance(x, Mapping)

@@ -90,7 +90,7 @@ class Load:
         if isinstance(given, Sum):
             loads = [Load(what, part, shape, parts) for part in given.parts]
             self._value = self._gathered([(..., load) for load in loads])
-        elif _is_mapping(given):
+        elif is_mapping(given):
             if parts is None:
                 raise RemoraError(f"{what} cannot be given by name")
             entries: list[tuple[Any, Load]] = []
@@ -237,7 +237,8 @@ class Hold:
         self.value = self._load.checked(self._controller, t, q.copy(), v.copy())
 
 
-def _is_mapping(x: object) -> TypeGuard[Mapping[str, Any]]:
+def is_mapping(x: object) -> TypeGuard[Mapping[str, Any]]:
+    """Tell whether something is given by name."""
     return isinstance(x, Mapping)
 
 
@@ -249,7 +250,7 @@ def described(given: Any) -> Any:
     """Return in plain words or numbers what a user gave, for the settings kept with a run."""
     if given is None or isinstance(given, (bool, int, float, str)):
         return given
-    if _is_mapping(given):
+    if is_mapping(given):
         return {name: described(part) for name, part in given.items()}
     if isinstance(given, Profile):
         shown = {"times": given.times.tolist(), "values": given.values.tolist()}

@@ -13,6 +13,7 @@ from remora.errors import RemoraError
 from remora.model.robot import Robot
 from remora.model.yaml import dumps
 from remora.simulate.disk import plain
+from remora.simulate.loads import is_mapping
 from remora.simulate.mark import Mark, from_plain
 from remora.simulate.reading import open_run, opened
 from remora.simulate.recording import Recording
@@ -80,7 +81,7 @@ def left_over(
 
 def _differences(name: str, there: Any, here: Any) -> Iterator[str]:
     """Yield what differs between settings, each with its name."""
-    if _is_mapping(there) and _is_mapping(here):
+    if is_mapping(there) and is_mapping(here):
         for key in dict.fromkeys((*there, *here)):
             inner = f"{name}.{key}" if name else str(key)
             yield from _differences(inner, there.get(key), here.get(key))
@@ -94,10 +95,6 @@ def _differences(name: str, there: Any, here: Any) -> Iterator[str]:
 def _short(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."
-
-
-def _is_mapping(x: object) -> TypeGuard[Mapping[str, Any]]:
-    return isinstance(x, Mapping)
 
 
 def _is_list(x: object) -> TypeGuard[list[Any]]:
