@@ -222,5 +222,3 @@ def _column_rates(robot: Robot, q: Array, v: Array, links: Links) -> list[Array 
         dS = joints.motion_screws_rate(joint, q, v)
         rates.append(None if dS is None else screw.columns_to_outer(X, dS))
     return rates
-
-
