@@ -9,7 +9,6 @@ from collections.abc import Mapping
 
 from remora.algebra import vector
 from remora.algebra.namespace import Array, is_symbolic
-from remora.dynamics.composite import mass_matrix_size
 from remora.dynamics.lagrangian.links import Links, links_of
 from remora.dynamics.lagrangian.matrices import (
     applied_force_of,
@@ -18,6 +17,7 @@ from remora.dynamics.lagrangian.matrices import (
     momentum_partials_of,
 )
 from remora.dynamics.lagrangian.solving import solve_prescribed
+from remora.dynamics.recursive.composite import mass_matrix_size
 from remora.model.robot import Robot
 
 

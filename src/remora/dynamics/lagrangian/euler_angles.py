@@ -19,7 +19,6 @@ import numpy as np
 
 from remora.algebra import pose, quaternion, vector
 from remora.algebra.namespace import Array, ArrayLike, concatenate, cos, is_symbolic, sin, stack
-from remora.dynamics.composite import square
 from remora.dynamics.lagrangian.links import links_of
 from remora.dynamics.lagrangian.matrices import (
     applied_force_of,
@@ -27,8 +26,9 @@ from remora.dynamics.lagrangian.matrices import (
     momentum_partials_of,
 )
 from remora.dynamics.lagrangian.solving import solve_prescribed
-from remora.dynamics.motion import batch_shape, gather
-from remora.errors import ValueRefused
+from remora.dynamics.recursive.composite import square
+from remora.dynamics.recursive.outward_pass import batch_shape, gather
+from remora.errors import InvalidValue
 from remora.model import joints
 from remora.model.robot import Robot
 from remora.model.state import configuration, velocity
@@ -245,7 +245,7 @@ def _refuse_singular(robot: Robot, chi: Array) -> None:
             continue
         pitch = chi[..., joint.v][..., 1]
         if np.any(np.abs(np.cos(pitch)) < SINGULAR):
-            raise ValueRefused(
+            raise InvalidValue(
                 f"Euler angles are singular at a pitch of ±90°, and joint {joint.name!r} of robot "
                 f"{robot.name!r} is within {SINGULAR:g} rad of it; take another formulation, "
                 "such as 'lagrangian', which has no singularity"

@@ -25,7 +25,6 @@ import numpy as np
 
 from remora.algebra import dual_quaternion, linear, screw, vector
 from remora.algebra.namespace import Array, ArrayLike, asarray, concatenate, constant
-from remora.dynamics.composite import square
 from remora.dynamics.lagrangian.links import (
     Links,
     bracket_matrix,
@@ -33,7 +32,8 @@ from remora.dynamics.lagrangian.links import (
     links_of,
     screw_partials,
 )
-from remora.dynamics.motion import batch_shape, gather
+from remora.dynamics.recursive.composite import square
+from remora.dynamics.recursive.outward_pass import batch_shape, gather
 from remora.model import joints
 from remora.model.robot import Robot
 from remora.model.state import configuration

@@ -34,11 +34,11 @@ from remora.dynamics.lagrangian.matrices import (
     mass_matrix_rate_of,
     momentum_partials_of,
 )
-from remora.dynamics.motion import batch_shape, with_batch
+from remora.dynamics.recursive.outward_pass import batch_shape, with_batch
 from remora.model import joints
+from remora.model.building.validate import finite
 from remora.model.robot import Robot
 from remora.model.state import configuration
-from remora.model.validate import finite
 
 
 class Reduction(NamedTuple):
