@@ -1,4 +1,4 @@
-"""The dynamically equivalent manipulator: a fixed-base twin of a floating chain [FPG11, eqs. 33-44].
+"""The dynamically equivalent manipulator: fixed-base twin of a floating chain [FPG11, eqs. 33-44].
 
 Of a chain of bodies 1 ... n that floats, let s_i be the mass of bodies 1 to i, M = s_n, and b_i the
 vector from the centre of mass of body i to that of body i+1. About the common centre of mass
@@ -12,9 +12,9 @@ Inertias, axes and the joints' own properties stay.
 
 Bodies may only turn about points fixed in them (fixed, revolute, universal, spherical joints) or be
 screwed along (helical: the pitch is scaled). The travel of a prismatic joint would have to be
-scaled, so its coordinate would be another. Two bodies on two branches are coupled by -m_j m_k/M in
-the energy; in a tree of the same shape they are not coupled at all, whatever its masses and
-lengths, so that no branched robot has such a twin.
+scaled, so its coordinate would be another. Where a body carries two branches, edges e and f on them
+are coupled by -M ν_e ν_f ḃ_e·ḃ_f, ν the share of the mass beyond an edge; in a twin of the same
+shape nothing lies beyond both, and they are not coupled, whatever its masses and lengths.
 """
 
 from __future__ import annotations
@@ -156,9 +156,9 @@ def _refuse_unsupported(robot: Robot) -> None:
         if len(carried) > 1:
             names = ", ".join(repr(robot.bodies[k].name) for k in carried)
             raise InvalidValue(
-                f"{name}: body {body.name!r} carries {names}; only a chain has one, since bodies on "
-                "different branches pull at each other through the base. Weld the joints of all "
-                "arms but one (kind 'fixed') and load it with merge_fixed=True"
+                f"{name}: body {body.name!r} carries {names}, and only a serial chain has one "
+                "(bodies on different branches are coupled through the base). Make the joints of "
+                "all arms but one 'fixed' and load the robot with merge_fixed=True"
             )
     for joint in robot.joints[1:]:
         if joint.kind not in TURNING:

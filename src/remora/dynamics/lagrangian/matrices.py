@@ -162,15 +162,6 @@ def coriolis_matrix_of(robot: Robot, q: Array, v: Array) -> Array:
     return rate - 0.5 * D + bracket_of(robot, vector.apply(mass_matrix_of(robot, q, links), v))
 
 
-def christoffel_matrix_of(robot: Robot, q: Array, v: Array) -> Array:
-    """Return C = ½ (Ṁ + Dᵀ - D) + B `(..., nv, nv)`: the same C v, and Ṁ - 2C skew-symmetric."""
-    links = links_of(robot, q)
-    rate = mass_matrix_rate_of(robot, q, v, links)
-    D = momentum_partials_of(robot, q, v, links)
-    p = vector.apply(mass_matrix_of(robot, q, links), v)
-    return 0.5 * (rate + vector.transpose(D) - D) + bracket_of(robot, p)
-
-
 def mass_matrix_partials(robot: Robot, q: ArrayLike) -> Array:
     """Return ∂M/∂q_k `(..., nv, nv, nv)`, k first, along the tangent of the joints [FPG11, A.1].
 

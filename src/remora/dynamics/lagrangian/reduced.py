@@ -101,7 +101,7 @@ def reduced_coriolis_matrix(
         robot: a robot with a free base.
         q: configuration, `(..., nq)`.
         joint_speeds: v without the base's, `(..., nv - 6)`.
-        momentum: [linear, angular about the inertial origin], inertial axes, `(..., 6)`; None: zero.
+        momentum: [linear, angular about the inertial origin], `(..., 6)`, inertial axes; None: 0.
     """
     q, speeds, h = _checked(robot, q, joint_speeds, momentum)
     r = reduction(robot, q, h)
@@ -118,7 +118,7 @@ def reduced_coriolis_matrix(
 def reduced_momentum_force(robot: Robot, q: ArrayLike, momentum: ArrayLike) -> Array:
     """Return e `(..., nv - 6)` of M_r q̈ + C_r q̇ + e = τ: what momentum asks of joints at rest.
 
-    e_k = ½ ∂(pᵀ M_VV⁻¹ p)/∂q_k + p·((M_VV⁻¹ p) × N_k): the centrifugal forces of the spinning robot.
+    e_k = ½ ∂(pᵀ M_VV⁻¹ p)/∂q_k + p·((M_VV⁻¹ p) × N_k), centrifugal forces of the spinning robot.
 
     Args:
         robot: a robot with a free base.
@@ -145,7 +145,7 @@ def reduced_forward_dynamics(
         q: configuration, `(..., nq)`.
         joint_speeds: v without the base's, `(..., nv - 6)`.
         joint_forces: tau without the base's, `(..., nv - 6)`.
-        momentum: [linear, angular about the inertial origin], inertial axes, `(..., 6)`; None: zero.
+        momentum: [linear, angular about the inertial origin], `(..., 6)`, inertial axes; None: 0.
     """
     return reduced_flow(robot, q, joint_speeds, joint_forces, momentum)[1]
 
@@ -167,7 +167,7 @@ def reduced_flow(
         q: configuration, `(..., nq)`.
         joint_speeds: v without the base's, `(..., nv - 6)`.
         joint_forces: tau without the base's, `(..., nv - 6)`.
-        momentum: [linear, angular about the inertial origin], inertial axes, `(..., 6)`; None: zero.
+        momentum: [linear, angular about the inertial origin], `(..., 6)`, inertial axes; None: 0.
     """
     q, speeds, h = _checked(robot, q, joint_speeds, momentum)
     forces = finite("joint_forces", joint_forces, robot.nv - 6)
@@ -220,7 +220,8 @@ def _curvature(robot: Robot, q: Array, r: Reduction) -> Array:
 
 
 def _momentum_force(robot: Robot, q: Array, r: Reduction, batch: tuple[int, ...]) -> Array:
-    assert r.p is not None and r.spin is not None
+    assert r.p is not None
+    assert r.spin is not None
     D = _locked_partials(robot, q, r)[..., 6:, :6]
     turned = vector.apply(vector.transpose(bracket_matrix(r.p) @ r.N), r.spin)
     return with_batch(turned - 0.5 * vector.apply(D, r.spin), batch, trailing=1)
