@@ -26,7 +26,7 @@ from remora.dynamics.lagrangian.matrices import (
     momentum_partials_of,
 )
 from remora.dynamics.lagrangian.solving import solve_prescribed
-from remora.dynamics.recursive.composite import square
+from remora.dynamics.recursive.composite import mass_matrix_size, square
 from remora.dynamics.recursive.outward_pass import batch_shape, gather
 from remora.errors import InvalidValue
 from remora.model import joints
@@ -108,7 +108,10 @@ def hybrid(
         own = robot.joints[j].v
         given[j] = vector.apply(inverted[..., own, own], value - turned[..., own])
     force = vector.apply(vector.transpose(T), tau)
-    chiddot, force = solve_prescribed(robot, M, bias, force, given)
+    size = None
+    if not is_symbolic(M):
+        size = vector.transpose(np.abs(T)) @ mass_matrix_size(robot, q) @ np.abs(T)
+    chiddot, force = solve_prescribed(robot, M, bias, force, given, size)
     found = vector.apply(vector.transpose(inverted), force)
     held = {i for j in prescribed for i in range(robot.nv)[robot.joints[j].v]}
     forces = [found[..., i] if i in held else tau[..., i] for i in range(robot.nv)]
