@@ -61,9 +61,9 @@ def equivalent_manipulator(robot: Robot, origin: ArrayLike = (0.0, 0.0, 0.0)) ->
     masses = [asarray(body.mass) for body in robot.bodies]
     sums = [masses[0]]
     for m in masses[1:]:
-        sums.append(sums[-1] + m)
+        sums.append(asarray(sums[-1] + m))
     total = sums[-1]
-    share = [s / total for s in sums]  # σ_i
+    share = [asarray(s / total) for s in sums]  # σ_i
     last = len(masses) - 1
     bodies: list[Body] = []
     moved: list[Joint] = []
@@ -72,7 +72,7 @@ def equivalent_manipulator(robot: Robot, origin: ArrayLike = (0.0, 0.0, 0.0)) ->
             bodies.append(replace(body, com=np.zeros(3), geometry=()))
             moved.append(_spherical(joint, asarray(finite("origin", origin, 3))))
             continue
-        mass = masses[i] * total * total / (sums[i - 1] * sums[i])
+        mass = asarray(masses[i] * total * total / (sums[i - 1] * sums[i]))
         com = asarray(body.com) * share[i - 1][..., None]
         bodies.append(replace(body, mass=mass, com=com, geometry=()))
         placement = _scaled(robot, i - 1, joint.placement, share)
