@@ -29,7 +29,7 @@ from remora.dynamics.derivatives import derivatives, regressor
 from remora.dynamics.forces import friction
 from remora.dynamics.kernels.parameters import parameter
 from remora.dynamics.kernels.tree_recursions import RECURSIONS, loops, uses_loops
-from remora.dynamics.lagrangian import matrices, reduced, separated
+from remora.dynamics.lagrangian import reduced, separated
 from remora.dynamics.maximal import joint_relations
 from remora.errors import RemoraError, UnknownName
 from remora.model import state
@@ -51,7 +51,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
         reduced.base_velocity, reduced.reduced_mass_matrix, reduced.reduced_coriolis_matrix,
         reduced.reduced_momentum_force, reduced.reduced_forward_dynamics,
         separated.separated_velocity, separated.separated_mass_matrix,
-        separated.separated_coriolis_matrix, matrices.mass_matrix_partials,
+        separated.separated_coriolis_matrix,
         formulations.forward_dynamics, formulations.inverse_dynamics,
         formulations.reaction_wrenches, formulations.mass_matrix, formulations.coriolis_matrix,
         formulations.bias_force, friction.passive_forces,
