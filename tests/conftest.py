@@ -1,5 +1,6 @@
 """Shared by all tests: hypothesis profile, evaluation of traced functions, tolerances."""
 
+import signal
 from pathlib import Path
 
 import hypothesis
@@ -19,6 +20,17 @@ ORACLE = Path(__file__).resolve().parents[2] / "shared" / "oracle"
 @pytest.fixture
 def rng() -> np.random.Generator:
     return np.random.default_rng(20180911)
+
+
+@pytest.fixture
+def ctrl_c():
+    """Have SIGINT raise KeyboardInterrupt, and children start with it at its default.
+
+    Whoever started the tests may ignore it, as scripts do for their background jobs.
+    """
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture(scope="session", params=spart.ROBOTS)

@@ -28,6 +28,7 @@ from remora.dynamics.parameters import parameter
 from remora.errors import RemoraError, SimulationError, UnknownName, ValueRefused
 from remora.model.robot import Robot
 from remora.simulate.given import Given, given
+from remora.simulate.interrupts import interruptible
 from remora.simulate.marching import Forces, march, marching_source
 from remora.simulate.progress import batch_bar
 from remora.simulate.run import model_of, sample_times
@@ -202,7 +203,8 @@ def simulate_batch(
     if isinstance(kernel, CudaMarch):
         results, status = kernel(*own.arrays, **table.passed), "complete"
     else:
-        results, status = _in_blocks(kernel, own, table, threads, progress)
+        with interruptible():
+            results, status = _in_blocks(kernel, own, table, threads, progress)
     return _finished(robot, times, results, own.parameters, table, failures, status)
 
 

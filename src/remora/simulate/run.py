@@ -19,6 +19,7 @@ from remora.simulate.course import Course, Plan
 from remora.simulate.drive import Stepping
 from remora.simulate.events import Event
 from remora.simulate.integrators import INTEGRATORS
+from remora.simulate.interrupts import interruptible, uninterrupted
 from remora.simulate.phases import Phase, listed
 from remora.simulate.recording import Recording
 from remora.simulate.resuming import left_over
@@ -168,8 +169,10 @@ def simulate(
         left = left_over(out, robot, settings)
         if left is not None and left.run.status == "complete":
             return left.run
-    recorder = Recorder(robot, settings, out, left=left)
-    return Course(plan, recorder, start, q, v, progress).go()
+    with uninterrupted():
+        recorder = Recorder(robot, settings, out, left=left)
+    with interruptible():
+        return Course(plan, recorder, start, q, v, progress).go()
 
 
 def _checked_state(robot: Robot, q: ArrayLike, v: ArrayLike) -> tuple[Array, Array]:
