@@ -1,4 +1,4 @@
-"""Shared by all tests: hypothesis profile, evaluation of traced functions, tolerances."""
+"""Shared by all tests: hypothesis profile, Ctrl-C, reference numbers; limits are in the plugins."""
 
 import signal
 from pathlib import Path
@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 import spart
+
+pytest_plugins = ["long_tests", "memory_guard", "session_cache"]
 
 hypothesis.settings.register_profile(
     "remora", deadline=None, max_examples=100, derandomize=True, print_blob=True
