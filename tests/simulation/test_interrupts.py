@@ -13,7 +13,7 @@ import pytest
 
 import remora as rm
 from processes import IGNORING_SIGINT
-from remora.simulation.interrupts import interruptible, uninterrupted
+from remora.simulation.engine.interrupts import interruptible, uninterrupted
 
 
 @pytest.fixture
@@ -129,8 +129,8 @@ BATCH = """
     import os, signal, warnings
     import numpy as np, remora as rm
     from remora.simulate import batch
-    from remora.codegen.integration.step_loop_cpu import MarchKernel
-    plain, calls = MarchKernel.__call__, []
+    from remora.codegen.integration.step_loop_cpu import StepLoopKernel
+    plain, calls = StepLoopKernel.__call__, []
 
     def interrupted(self, *arguments, **options):
         calls.append(1)
@@ -138,7 +138,7 @@ BATCH = """
             os.kill(os.getpid(), signal.SIGINT)
         return plain(self, *arguments, **options)
 
-    MarchKernel.__call__, batch.BLOCK = interrupted, 4
+    StepLoopKernel.__call__, batch.BLOCK = interrupted, 4
     robot = rm.load("vt18_satellite")
     q = np.broadcast_to(rm.neutral(robot), (12, robot.nq))
     warnings.simplefilter("ignore")
@@ -148,7 +148,7 @@ BATCH = """
 """
 WORKER = """
     import multiprocessing, signal
-    from remora.simulation.interrupts import interruptible
+    from remora.simulation.engine.interrupts import interruptible
 
     def work():
         with interruptible():

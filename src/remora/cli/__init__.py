@@ -11,7 +11,7 @@ import typer
 from remora import __version__
 from remora.cli import bench, compile, demo, info, report, run, view
 from remora.errors import RemoraError
-from remora.simulation.interrupts import interruptible
+from remora.simulation.engine.interrupts import interruptible
 
 app = typer.Typer(
     name="remora",

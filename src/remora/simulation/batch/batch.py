@@ -29,11 +29,11 @@ from remora.errors import InvalidValue, RemoraError, SimulationError, UnknownNam
 from remora.model.robot import Robot
 from remora.simulation.batch.batch_inputs import BatchInputs, batch_inputs
 from remora.simulation.batch.batch_loop import Forces, batch_loop_source, step_loop
+from remora.simulation.engine.interrupts import interruptible
 from remora.simulation.engine.progress import batch_bar
 from remora.simulation.engine.run_model import RobotModel
 from remora.simulation.engine.simulate import model_of, sample_times
 from remora.simulation.integrators.tableaus import RK4
-from remora.simulation.interrupts import interruptible
 
 #: Runs that are computed between two looks at the progress, for each thread.
 BLOCK = 256

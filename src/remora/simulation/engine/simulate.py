@@ -15,13 +15,13 @@ from remora.dynamics.formulations import FORMULATIONS
 from remora.errors import InvalidValue, RemoraError, ShapeError, UnknownName
 from remora.model.robot import Robot
 from remora.model.state import configuration, velocity
+from remora.simulation.engine.interrupts import interruptible, uninterrupted
 from remora.simulation.engine.phase_loop import StepperSettings
 from remora.simulation.engine.run_loop import RunLoop, RunPlan
 from remora.simulation.engine.run_model import RobotModel
 from remora.simulation.inputs.events import Event
 from remora.simulation.inputs.phases import Phase, listed
 from remora.simulation.integrators.table import INTEGRATORS
-from remora.simulation.interrupts import interruptible, uninterrupted
 from remora.simulation.recording.recording import Recording
 from remora.simulation.storage.recorder import Recorder
 from remora.simulation.storage.resume import stopped_run

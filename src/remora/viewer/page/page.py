@@ -20,7 +20,7 @@ from remora.algebra.namespace import Array
 from remora.dynamics.kernels.compiled import CompiledRobot
 from remora.errors import InvalidValue, RemoraError, UnknownName
 from remora.model.robot import Robot
-from remora.simulation.interrupts import interruptible
+from remora.simulation.engine.interrupts import interruptible
 from remora.simulation.recording.quantities import evaluated
 from remora.viewer.scene.overlays import axes_poses, center_of_mass
 from remora.viewer.scene.scene import WORLD, Scene, end_effectors, extent, seen_from
