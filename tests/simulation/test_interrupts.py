@@ -128,7 +128,7 @@ RUN = """
 BATCH = """
     import os, signal, warnings
     import numpy as np, remora as rm
-    from remora.simulate import batch
+    from remora.simulation.batch import batch
     from remora.codegen.integration.step_loop_cpu import StepLoopKernel
     plain, calls = StepLoopKernel.__call__, []
 
