@@ -303,7 +303,9 @@ class TestLargeRobots:
     def test_against_pinocchio(self):
         pin = pytest.importorskip("pinocchio")
         kinds = (*("revolute", "prismatic", "helical") * 2, "spherical")
-        robot = rm.random_robot(7, bodies=LARGEST_TRACED + 4, kinds=kinds, branching=0.5, gravity=True)
+        robot = rm.random_robot(
+            7, bodies=LARGEST_TRACED + 4, kinds=kinds, branching=0.5, gravity=True
+        )
         assert robot.nv < 300  # Pinocchio's data hold four arrays of nv³ numbers: 0.9 GB for 300
         model, _, _ = pinocchio_model(robot)
         data = pin.Data(model)  # createData() makes them twice
