@@ -16,6 +16,7 @@ from remora.algebra import pose
 pytest.importorskip("viser", reason="the demo shows its run: extra `view`")
 pytest.importorskip("matplotlib", reason="the demo plots its run: extra `plot`")
 
+pytestmark = pytest.mark.timeout(400)  # a whole demo
 REMORA = (sys.executable, "-c", "from remora.cli import main; main()")
 
 

@@ -161,6 +161,7 @@ KILLER = """
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.timeout(300)  # dozens of runs
 @pytest.mark.parametrize("seed", [1, 2])
 def test_killed_at_random_moments_several_times_in_a_row(seed, tmp_path):
     names = {"TESTS": str(Path(__file__).parents[1]), "OUT": str(tmp_path), "SEED": seed}
