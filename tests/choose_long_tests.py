@@ -3,7 +3,9 @@
     make test-all ARGS="--junitxml=record.xml"        (or ARGS="--durations=0" > record.log)
     .venv/bin/python tests/choose_long_tests.py record.xml
 
-All tests of the record that took longer than the limit are written to `tests/long_tests.txt`; what
+All tests of the record that took longer than the limit are written to `tests/long_tests.txt`: by
+the clock, or by processor time with `--processor-time` (JUnit only), for a machine that did other
+things at the same time. What
 was listed there before and is not in the record is dropped. With `--add` it stays: for the record
 of `make test` alone, after which another test may have to wait for what a long one had prepared
 before (a fixture, a kernel in the cache).
@@ -16,7 +18,7 @@ from collections import defaultdict
 from pathlib import Path
 from xml.etree import ElementTree
 
-from long_tests import LIST, listed
+from long_tests import LIST, PROCESSOR_TIME, listed
 
 #: Longest time of a test in `make test`, s, with its setup and teardown.
 LIMIT = 1.2
@@ -27,7 +29,7 @@ HEAD = """\
 _LINE = re.compile(r"^\s*(\d+\.\d+)s (?:setup|call|teardown)\s+(\S.*?)\s*$", re.M)
 
 
-def durations(record, root):
+def durations(record, root, processor_time=False):
     """Return seconds by test id, from the text of a JUnit file or of `pytest --durations=0`.
 
     Raises:
@@ -36,14 +38,19 @@ def durations(record, root):
     seconds = defaultdict(float)
     if record.lstrip().startswith("<?xml"):
         for case in ElementTree.fromstring(record).iter("testcase"):
-            seconds[_id(case.get("classname", ""), case.get("name", ""), root)] += float(
-                case.get("time", 0.0)
-            )
-    else:
+            time = case.get("time", 0.0)
+            if processor_time:
+                found = case.find(f"./properties/property[@name='{PROCESSOR_TIME}']")
+                if found is None:  # skipped
+                    continue
+                time = found.get("value")
+            seconds[_id(case.get("classname", ""), case.get("name", ""), root)] += float(time)
+    elif not processor_time:
         for time, test in _LINE.findall(record):
             seconds[test] += float(time)
     if not seconds:
-        raise ValueError("no durations: a JUnit file or what pytest --durations=0 prints is needed")
+        needed = "a JUnit file" if processor_time else "a JUnit file or pytest --durations=0"
+        raise ValueError(f"no durations: {needed} is needed")
     return dict(seconds)
 
 
@@ -66,13 +73,15 @@ def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("records", nargs="+", type=Path, metavar="RECORD")
     parser.add_argument("--limit", type=float, default=LIMIT, metavar="SECONDS")
+    parser.add_argument("--processor-time", action="store_true", help="not the time by the clock")
     parser.add_argument("--add", action="store_true", help="keep what is listed already")
     parser.add_argument("--out", type=Path, default=LIST, help="default: tests/long_tests.txt")
     asked = parser.parse_args(arguments)
     seconds = {}
     for record in asked.records:
         try:
-            found = durations(record.read_text(encoding="utf-8"), LIST.parents[1])
+            text = record.read_text(encoding="utf-8")
+            found = durations(text, LIST.parents[1], asked.processor_time)
         except (OSError, ValueError, ElementTree.ParseError) as error:
             parser.error(f"{record}: {error}")
         for test, time in found.items():

@@ -1,11 +1,19 @@
-"""Tests that `make test` leaves to `make test-all`: those of `long_tests.txt` are marked `slow`."""
+"""Tests that `make test` leaves to `make test-all`: those of `long_tests.txt` are marked `slow`.
 
+Each test's record (JUnit) has the processor time that it and its ended children took, which other
+work on the machine does not change much.
+"""
+
+import os
 from pathlib import Path
 
 import pytest
 
 LIST = Path(__file__).with_name("long_tests.txt")
 COLLECTED = pytest.StashKey[set[str]]()
+#: Name of the property in records, s.
+PROCESSOR_TIME = "processor_seconds"
+_begun = pytest.StashKey[float]()
 
 
 def listed(text):
@@ -40,3 +48,23 @@ def pytest_collection_modifyitems(config, items):
     for item in items:
         if item.nodeid in long:
             item.add_marker(pytest.mark.slow)
+
+
+def _processor_time():
+    """Return the processor time of this process and its ended children, s."""
+    return sum(os.times()[:4])
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_setup(item):
+    item.stash[_begun] = _processor_time()
+    return (yield)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_teardown(item):
+    try:
+        return (yield)
+    finally:
+        seconds = _processor_time() - item.stash[_begun]
+        item.user_properties.append((PROCESSOR_TIME, round(seconds, 2)))

@@ -60,9 +60,12 @@ def test_listed_tests_are_marked_slow(request):
 
 
 JUNIT = """<?xml version="1.0" encoding="utf-8"?><testsuites><testsuite>
-<testcase classname="tests.test_docs" name="test_a[x.y-1 2]" time="1.3"/>
+<testcase classname="tests.test_docs" name="test_a[x.y-1 2]" time="1.3">
+<properties><property name="peak_memory_kib" value="[1, 2]"/>
+<property name="processor_seconds" value="0.4"/></properties></testcase>
 <testcase classname="tests.test_docs.TestIt" name="test_b" time="2.5"/>
-<testcase classname="tests.algebra.test_screw" name="test_c" time="1.1"/>
+<testcase classname="tests.algebra.test_screw" name="test_c" time="1.1">
+<properties><property name="processor_seconds" value="1.6"/></properties></testcase>
 </testsuite></testsuites>"""
 PRINTED = """
 ============ slowest durations =============
@@ -99,6 +102,40 @@ def test_long_tests_are_chosen_from_a_record(record, options, expected, tmp_path
     assert long_tests.listed(text) == expected
     assert text.splitlines()[2:] == sorted(expected)
     assert f"{len(expected)} of 3 tests are long" in capsys.readouterr().out
+
+
+def test_long_tests_are_chosen_by_processor_time(tmp_path, capsys):
+    (tmp_path / "record").write_text(JUNIT)
+    out = tmp_path / "long_tests.txt"
+    choose_long_tests.main([str(tmp_path / "record"), "--out", str(out), "--processor-time"])
+    assert long_tests.listed(out.read_text()) == {C}
+    assert "1 of 2 tests are long" in capsys.readouterr().out
+    (tmp_path / "record").write_text(PRINTED)
+    with pytest.raises(SystemExit):
+        choose_long_tests.main([str(tmp_path / "record"), "--out", str(out), "--processor-time"])
+    assert "a JUnit file is needed" in capsys.readouterr().err
+
+
+def test_processor_time_is_in_the_record(tmp_path):
+    code = """
+        import subprocess, sys, time
+        BUSY = "import time\\nwhile time.process_time() < 0.5: pass"
+
+        def test_own(): burn()
+        def test_child(): subprocess.run([sys.executable, "-c", BUSY])
+        def test_sleep(): time.sleep(0.6)
+
+        def burn():
+            end = time.process_time() + 0.5
+            while time.process_time() < end: pass
+    """
+    record = tmp_path / "record.xml"
+    done = session(tmp_path, code, "-p", "long_tests", f"--junitxml={record}")
+    assert done.returncode == 0, done.stdout
+    seconds = choose_long_tests.durations(record.read_text(), tmp_path, processor_time=True)
+    assert seconds["test_it.py::test_own"] >= 0.45
+    assert seconds["test_it.py::test_child"] >= 0.45
+    assert seconds["test_it.py::test_sleep"] < 0.3
 
 
 @pytest.mark.parametrize("record", ["", "nothing", "<?xml version='1.0'?><a>"])
