@@ -206,7 +206,11 @@ LONG = """
 """
 
 
-@pytest.mark.parametrize("wait", [0.15, 0.9, 1.7])
+def begun(folder):
+    return (folder / "t" / "zarr.json").exists() and len(rm.open_run(folder)) > 0
+
+
+@pytest.mark.parametrize("wait", [0.0, 0.15, 0.9, 1.7])
 def test_a_killed_run_can_be_read(tmp_path, wait):
     """SIGKILL at some moment of a long run: a prefix of it is there, bit for bit."""
     folder = tmp_path / "run"
@@ -214,7 +218,7 @@ def test_a_killed_run_can_be_read(tmp_path, wait):
     with started(command, stderr=None) as process:
         assert process.stdout.readline() == "go\n"
         deadline = time.monotonic() + 60
-        while not (folder / "t" / "zarr.json").exists() and time.monotonic() < deadline:
+        while not begun(folder) and time.monotonic() < deadline:
             time.sleep(0.01)
         time.sleep(wait)
         process.kill()
