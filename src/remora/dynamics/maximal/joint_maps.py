@@ -10,7 +10,8 @@ import numpy as np
 from remora.algebra import dual_quaternion as dq
 from remora.algebra import vector
 from remora.algebra.namespace import Array, asarray, concatenate, is_symbolic, stack
-from remora.dynamics.recursive.outward_pass import Link, gather, with_batch
+from remora.dynamics.joint_arrays import gather, with_batch
+from remora.dynamics.recursive.outward_pass import Link
 from remora.errors import InvalidValue
 from remora.model import joints
 from remora.model.robot import Joint, Robot
@@ -105,7 +106,7 @@ def mass_properties(robot: Robot) -> list[tuple[Array, Array]]:
 
 
 def _immobile(joint: Joint) -> bool:
-    return joint.kind == "fixed" and joint.parent < 0
+    return joints.is_rigid(joint) and joint.parent < 0
 
 
 def refuse_unfit(robot: Robot, formulation: str) -> None:

@@ -15,8 +15,9 @@ import numpy as np
 from remora.algebra import dual_quaternion, linear, screw, vector
 from remora.algebra.namespace import Array, concatenate, is_symbolic
 from remora.algebra.screw import Inertia, Transform
+from remora.dynamics.joint_arrays import batch_shape, gather
 from remora.dynamics.maximal.joint_maps import refuse_followers
-from remora.dynamics.recursive.outward_pass import MovingBody, batch_shape, gather, moving
+from remora.dynamics.recursive.outward_pass import MovingBody, moving
 from remora.dynamics.recursive.tree_passes import JointContext, Pass, added, run
 from remora.errors import InvalidValue
 from remora.model import joints

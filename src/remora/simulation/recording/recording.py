@@ -91,7 +91,7 @@ class Recording:
     Attributes:
         robot: the robot.
         settings: what the simulation was asked for.
-        columns: the recorded columns by name, see `remora.simulation.recording.quantities.RECORDED`.
+        columns: the recorded columns by name, see `quantities.RECORDED`.
         events: what happened, in order.
         status: `running` (or killed while it was), `complete`, `interrupted` or `failed`.
         message: why it ended.
