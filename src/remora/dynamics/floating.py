@@ -16,8 +16,8 @@ from remora.dynamics.recursive import articulated
 from remora.dynamics.recursive.composite import mass_matrix_of
 from remora.dynamics.recursive.coriolis import coriolis_matrix_of
 from remora.errors import InvalidValue, ShapeError
-from remora.model.building.validate import finite
 from remora.model.joints import kind
+from remora.model.numbers import finite
 from remora.model.robot import Robot
 from remora.model.state import configuration, velocity
 

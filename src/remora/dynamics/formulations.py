@@ -20,8 +20,8 @@ from remora.dynamics.recursive import articulated, recursive_newton_euler
 from remora.dynamics.recursive.composite import mass_matrix_of, mass_matrix_size
 from remora.dynamics.recursive.coriolis import coriolis_matrix_of
 from remora.errors import InvalidValue, RemoraError, ShapeError, UnknownName
-from remora.model.building.validate import finite
 from remora.model.joints import actuation_basis, kind, motion_screws
+from remora.model.numbers import finite
 from remora.model.robot import Robot
 from remora.model.state import configuration, velocity
 

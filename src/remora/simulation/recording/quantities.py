@@ -8,23 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from remora.algebra import pose
 from remora.algebra.namespace import Array
 from remora.dynamics.kernels.compiled import FUNCTIONS, CompiledRobot
 from remora.dynamics.kernels.size_policy import compiles_quickly
 from remora.dynamics.kernels.tree_recursions import RECURSIONS
-from remora.errors import RemoraError, UnknownName
+from remora.errors import UnknownName
 from remora.model.freedoms import ANGULAR_VELOCITY, DUAL_QUATERNION, LINEAR_VELOCITY
 from remora.model.joint_types import JointType
-from remora.model.joints import coordinates, kind, speeds
-from remora.model.robot import Joint, Robot
-
-if TYPE_CHECKING:
-    from remora.simulation.recording.recording import Recording
+from remora.model.joints import kind
+from remora.model.robot import Robot
 
 #: How many samples of a larger robot are evaluated at a time.
 ROWS = 1024
@@ -276,106 +272,3 @@ def described(robot: Robot, name: str) -> list[tuple[str, str]]:
     return [
         (f"{name}.{own}" if own else name, unit) for own, unit in column(name).components(robot)
     ]
-
-
-# By the name of a joint, body or frame ------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class JointView:
-    """What was recorded of one joint; `(n,)` for one freedom, `(n, nv_i)` for several."""
-
-    run: Recording
-    index: int
-
-    @property
-    def joint(self) -> Joint:
-        """The joint."""
-        return self.run.robot.joints[self.index]
-
-    @property
-    def q(self) -> Array:
-        """Its coordinates, rad or m."""
-        return _alone(coordinates(self.joint, self.run.q))
-
-    @property
-    def v(self) -> Array:
-        """Its speeds, rad/s or m/s."""
-        return _alone(speeds(self.joint, self.run.v))
-
-    @property
-    def vdot(self) -> Array:
-        """The rates of its speeds, rad/s² or m/s²."""
-        return _alone(speeds(self.joint, self.run.vdot))
-
-    @property
-    def torque(self) -> Array:
-        """Its actuation, N m or N; of a free base [torque, force]."""
-        return self._force(self.run.tau)
-
-    force = torque  # for joints that slide
-
-    @property
-    def passive(self) -> Array:
-        """Its damping, friction and stops, N m or N."""
-        return self._force(self.run.passive)
-
-    @property
-    def power(self) -> Array:
-        """Power of its actuation, `(n,)`, W."""
-        self._force(self.run.tau)
-        return np.sum(self.run.tau[:, self.joint.v] * self.run.v[:, self.joint.v], axis=-1)
-
-    @property
-    def reaction(self) -> Array:
-        """The constraint's wrench [f, τ] on the body it carries, that body's frame, `(n, 6)`."""
-        return self.run.reactions[:, self.index]
-
-    def _force(self, forces: Array) -> Array:
-        mimic = self.joint.mimic
-        if mimic is not None:
-            leader = self.run.robot.joints[mimic.joint].name
-            raise RemoraError(
-                f"joint {self.joint.name!r} mimics {leader!r}; the forces of both are that one's"
-            )
-        return _alone(forces[:, self.joint.v])
-
-
-@dataclass(frozen=True, eq=False)
-class FrameView:
-    """What was recorded of one body or frame."""
-
-    run: Recording
-    name: str
-
-    @property
-    def pose(self) -> Array:
-        """Its pose in the inertial frame, `(n, 8)`."""
-        return self.run.frame_pose(self.name)
-
-    @property
-    def twist(self) -> Array:
-        """Its twist [ω, v] in its own axes, `(n, 6)`."""
-        return self.run.frame_twist(self.name)
-
-    @property
-    def position(self) -> Array:
-        """Its origin in the inertial frame, `(n, 3)`, m."""
-        return pose.translation(self.pose)
-
-    @property
-    def orientation(self) -> Array:
-        """Its orientation in the inertial frame, a unit quaternion, `(n, 4)`."""
-        return pose.rotation(self.pose)
-
-    @property
-    def wrench(self) -> Array:
-        """The external wrench [f, τ] on the body, its frame, `(n, 6)`; zero in a run without."""
-        index = self.run.robot.body_index(self.name)
-        wrenches = self.run.wrenches
-        return np.zeros((len(self.run), 6)) if wrenches is None else wrenches[:, index]
-
-
-def _alone(x: Array) -> Array:
-    """Return `(n, 1)` as `(n,)`."""
-    return x[:, 0] if x.shape[1] == 1 else x
