@@ -16,7 +16,7 @@ from remora.codegen.kernel import SMALLEST_CHUNK
 from remora.codegen.llvm import host as cpu
 from remora.codegen.tree_loops.item_classes import MOST_CLASSES, classed
 from remora.dynamics.kernels import tree_recursions
-from remora.dynamics.kernels.compiled import LARGEST_TRACED
+from remora.dynamics.kernels.size_policy import LARGEST_STRAIGHT_LINE
 from remora.dynamics.kernels.tree_recursions import RECURSIONS
 from remora.errors import RemoraError
 from trees import BASES, Case
@@ -304,7 +304,7 @@ class TestLargeRobots:
         pin = pytest.importorskip("pinocchio")
         kinds = (*("revolute", "prismatic", "helical") * 2, "spherical")
         robot = rm.random_robot(
-            7, bodies=LARGEST_TRACED + 4, kinds=kinds, branching=0.5, gravity=True
+            7, bodies=LARGEST_STRAIGHT_LINE + 4, kinds=kinds, branching=0.5, gravity=True
         )
         assert robot.nv < 300  # Pinocchio's data hold four arrays of nv³ numbers: 0.9 GB for 300
         model, _, _ = pinocchio_model(robot)
