@@ -33,6 +33,7 @@ from remora.simulation.engine.interrupts import interruptible
 from remora.simulation.engine.progress import batch_bar
 from remora.simulation.engine.run_model import RobotModel
 from remora.simulation.engine.simulate import model_of, sample_times
+from remora.simulation.inputs.loads import LoadLike
 from remora.simulation.integrators.tableaus import RK4
 
 #: Runs that are computed between two looks at the progress, for each thread.
@@ -112,8 +113,8 @@ def simulate_batch(
     duration: float,
     *,
     step: float,
-    torque: Any = None,
-    wrenches: Any = None,
+    torque: LoadLike = None,
+    wrenches: LoadLike = None,
     inputs: Mapping[str, ArrayLike] | None = None,
     parameters: Mapping[str, ArrayLike] | None = None,
     sample: float | ArrayLike | None = None,

@@ -20,6 +20,7 @@ from remora.simulation.engine.phase_loop import StepperSettings
 from remora.simulation.engine.run_loop import RunLoop, RunPlan
 from remora.simulation.engine.run_model import RobotModel
 from remora.simulation.inputs.events import Event
+from remora.simulation.inputs.loads import LoadLike
 from remora.simulation.inputs.phases import Phase, listed
 from remora.simulation.integrators.table import INTEGRATORS
 from remora.simulation.recording.recording import Recording
@@ -39,9 +40,9 @@ def simulate(
     v: ArrayLike,
     duration: float | None = None,
     *,
-    torque: Any = None,
-    base_wrench: Any = None,
-    wrenches: Any = None,
+    torque: LoadLike = None,
+    base_wrench: LoadLike = None,
+    wrenches: LoadLike = None,
     prescribed: Mapping[str, Any] | None = None,
     locked: Sequence[str] = (),
     events: Sequence[Event] = (),
@@ -244,8 +245,9 @@ def sample_times(sample: float | ArrayLike | None, start: float, end: float) -> 
     """Return the times of the samples, the start first, or None for every step."""
     if sample is None:
         return None
-    if np.ndim(sample) == 0:
-        interval = float(sample)
+    given = np.asarray(sample, dtype=float)
+    if given.ndim == 0:
+        interval = float(given)
         if not (math.isfinite(interval) and interval > 0.0):
             raise InvalidValue(f"sample must be a positive number of seconds, not {interval}")
         count = (end - start) / interval
