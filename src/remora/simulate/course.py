@@ -128,8 +128,7 @@ class Course:
             else:
                 for hold, order in zip(system.controllers, resumed.inside.orders, strict=True):
                     hold.value = order
-            offset = start if phase.own_clock else 0.0
-            watch = Watch(plan.model.robot, plan.events, phase.events, plan.limits, offset)
+            watch = Watch(plan.model.robot, plan.events, phase.events, plan.limits)
             drive = Drive(system, state, plan.stepping, watch, self._made, start)
             self._drive = drive
             inside = None if resumed is None else resumed.inside
@@ -160,7 +159,7 @@ class Course:
         """Note limits that are passed where the run begins; refuse them where they end a run."""
         state, plan = self._state, self._plan
         watch = Watch(plan.model.robot, (), (), plan.limits)
-        for name, action in watch.passed(watch.values(state.t, state.q, state.v)):
+        for name, action in watch.passed(watch.values(state.t, state.t, state.q, state.v)):
             if action == "stop":
                 raise RemoraError(f"the run begins beyond the {name}")
             self._recorder.event(state.t, name, state.q, state.v, action)
@@ -245,7 +244,7 @@ class Course:
         )  # fmt: skip
 
     def _record(self, t: float, q: Array, v: Array, work: Array) -> None:
-        tau, lost, wrenches = self._system.loads(t, q, v)
+        tau, lost, wrenches = self._system.loads_seen(t, q, v)
         self._last = t
         self._recorder.append(t, q, v, tau, lost, wrenches, work, self._phase)
 
