@@ -1,0 +1,222 @@
+"""Events: conditions that are watched during a run, and where they cross zero."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from remora.algebra.namespace import Array
+from remora.errors import InvalidValue, RemoraError, SimulationError, UnknownName
+from remora.model.joints import in_coordinates
+from remora.model.robot import Robot
+from remora.simulation.inputs.loads import described, frozen_view
+
+Action = Literal["record", "next", "stop"]
+ACTIONS = ("record", "next", "stop")
+
+
+@dataclass(frozen=True)
+class Event:
+    """A condition to be watched: something happens when it crosses zero, or becomes true.
+
+    It happens at the first time at which the condition has reached zero or the other side: the
+    state then is one at which this holds, and one last place of the time before it did not. A
+    condition that is zero where a run begins happens when it comes to zero again.
+
+    Attributes:
+        condition: (t, q, v) -> a number, or a truth value: then the event is that it becomes true
+            (with direction -1, false).
+        name: what it is called in the recording.
+        action: `record` notes it, `next` goes on with the next phase, `stop` ends the run.
+        direction: +1 when the condition rises through zero, -1 when it falls, 0 both.
+    """
+
+    condition: Callable[[float, Array, Array], float]
+    name: str = "event"
+    action: Action = "stop"
+    direction: int = 0
+
+    def __post_init__(self) -> None:
+        """Check."""
+        if self.action not in ACTIONS:
+            raise UnknownName("action of an event", self.action, ACTIONS)
+        if self.direction not in (-1, 0, 1):
+            raise InvalidValue(f"direction of an event must be -1, 0 or 1, not {self.direction}")
+        if not callable(self.condition):
+            raise RemoraError(f"the condition of event {self.name!r} must be a function (t, q, v)")
+
+    def described(self) -> list[Any]:
+        """Return it in plain words and numbers: name, action, direction, condition."""
+        return [self.name, self.action, self.direction, described(self.condition)]
+
+
+class Watched(NamedTuple):
+    """What happens where one of the watched conditions crosses zero."""
+
+    name: str
+    action: Action
+    direction: int
+
+
+class Watch:
+    """All conditions of a phase, as one function with several values.
+
+    First come the events' conditions; then, of limits, the room that is left: of the range, of the
+    speed one way and the other. All of these are smooth where the motion is.
+
+    Attributes:
+        items: what each of them is.
+        events: how many are conditions of events.
+    """
+
+    def __init__(
+        self,
+        robot: Robot,
+        everywhere: Sequence[Event],
+        events: Sequence[Event],
+        limits: Action | None,
+    ) -> None:
+        """Gather what is watched.
+
+        Args:
+            robot: the robot.
+            everywhere: events of the whole run, whose conditions see its time.
+            events: of the phase, whose conditions see the phase's.
+            limits: what happens where a joint passes a limit; None: nothing.
+        """
+        self._events = (*everywhere, *events)
+        self.events, self._everywhere = len(self._events), len(everywhere)
+        self.items = [Watched(e.name, e.action, e.direction) for e in self._events]
+        self._truths: set[int] = set()
+        self._signs = np.zeros(0)
+        self._bounds = np.zeros(0)
+        self._places = np.zeros(0, int)
+        self._speeds = np.zeros(0, int)
+        self._fast = np.zeros(0, int)
+        self._fastest = np.zeros(0)
+        if limits is not None:
+            self._watch_limits(robot, limits)
+
+    def _watch_limits(self, robot: Robot, action: Action) -> None:
+        found: list[tuple[int, int, float, float]] = []
+        for joint in robot.joints:
+            if joint.mimic is not None or not in_coordinates(joint):
+                continue
+            for side, values, sign in (
+                ("upper", joint.limits.upper, 1.0),
+                ("lower", joint.limits.lower, -1.0),
+            ):
+                for k, limit in enumerate(np.atleast_1d(values).tolist()):
+                    if math.isfinite(limit):
+                        found.append((joint.q.start + k, joint.v.start + k, limit, sign))
+                        self.items.append(Watched(f"{joint.name} {side} limit", action, -1))
+        self._places = np.array([place for place, *_ in found], int)
+        self._speeds = np.array([speed for _, speed, *_ in found], int)
+        self._bounds = np.array([limit for *_, limit, _ in found])
+        self._signs = np.array([sign for *_, sign in found])
+        own = [joint for joint in robot.joints if joint.mimic is None]
+        speeds = [
+            (joint, joint.v.start + k, limit)
+            for joint in own
+            for k, limit in enumerate(np.atleast_1d(joint.limits.velocity).tolist())
+            if math.isfinite(limit)
+        ]
+        names = [Watched(f"{joint.name} speed limit", action, -1) for joint, *_ in speeds]
+        self.items += names * 2  # forwards, and backwards
+        self._fast = np.array([place for _, place, _ in speeds], int)
+        self._fastest = np.array([limit for *_, limit in speeds])
+
+    def __len__(self) -> int:
+        """Return how many conditions there are."""
+        return len(self.items)
+
+    def values(self, t: float, own: float, q: Array, v: Array) -> Array:
+        """Return all conditions at a state, `(m,)`; of limits, the room that is left.
+
+        Args:
+            t: time of the run, s.
+            own: time of the phase, s.
+            q: configuration, `(nq,)`.
+            v: velocity, `(nv,)`.
+        """
+        asked: list[float] = []
+        if self._events:
+            q, v = frozen_view(q), frozen_view(v)
+        for k, event in enumerate(self._events):
+            value = _asked(event, t if k < self._everywhere else own, q, v)
+            if isinstance(value, (bool, np.bool_)):
+                self._truths.add(k)
+                value = 1.0 if value else -1.0
+            asked.append(value)
+        room = self._signs * (self._bounds - q[self._places])
+        speed = v[self._fast]
+        return np.concatenate([asked, room, self._fastest - speed, self._fastest + speed])
+
+    def far(self, q: Array, v: Array, fastest: Array, h: float) -> bool:
+        """Tell whether nothing can happen in a step: no events, and limits far away.
+
+        Four times as far as the joint gets at the largest speed that the step has met, or would
+        speed up at its largest acceleration.
+
+        Args:
+            q: configuration at the start, `(nq,)`.
+            v: velocity at the start, `(nv,)`.
+            fastest: largest rates of u and v in the stages of the step, `(2 nv,)`.
+            h: the step, s.
+        """
+        if self._events:
+            return False
+        nv = v.size
+        near = np.abs(self._bounds - q[self._places]) <= 4.0 * h * fastest[self._speeds]
+        slack = self._fastest - np.abs(v[self._fast])
+        fast = slack <= 4.0 * h * fastest[nv + self._fast]
+        return not (np.any(near) or np.any(fast))
+
+    def passed(self, values: Array) -> list[tuple[str, Action]]:
+        """Return which limits are passed, and what is to happen then."""
+        limits = zip(self.items, values.tolist(), strict=True)
+        return [(w.name, w.action) for w, room in list(limits)[self.events :] if room < 0.0]
+
+    def crossed(self, k: int, before: float, after: float) -> bool:
+        """Tell whether condition k crossed zero the way it is watched for.
+
+        A condition that is true or false, 1 or -1 here, is watched for becoming true. Numbers
+        beyond `items` are those of stops, which are touched or left as limits are passed.
+        """
+        if k >= self.events:  # limits may be touched before they are passed
+            return before >= 0.0 > after
+        way = self.items[k].direction or (1 if k in self._truths else 0)
+        return (before < 0.0 <= after and way >= 0) or (before > 0.0 >= after and way <= 0)
+
+
+def _asked(event: Event, t: float, q: Array, v: Array) -> Any:
+    """Return a condition, a number or a truth value, or say that it cannot be had."""
+    try:
+        value = event.condition(t, q, v)
+    except RemoraError:
+        raise
+    except Exception as error:
+        kind = type(error).__name__
+        raise SimulationError(
+            f"the condition of event {event.name!r} raised {kind}: {error}", t
+        ) from error
+    return _number(event, value)
+
+
+def _number(event: Event, value: object) -> Any:
+    try:
+        if np.asarray(value).dtype == bool:
+            return bool(np.asarray(value).item())
+        number = float(np.asarray(value, dtype=float).item())
+    except (TypeError, ValueError):
+        kind = type(value).__name__
+        raise RemoraError(
+            f"the condition of event {event.name!r} must give a number, not {kind}"
+        ) from None
+    if math.isnan(number):
+        raise RemoraError(f"the condition of event {event.name!r} is NaN")
+    return number
