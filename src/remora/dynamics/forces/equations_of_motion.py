@@ -135,6 +135,7 @@ def flow(
         held: joints that follow a given motion.
         formulation: of forward dynamics.
         passive: what acts at the joints by itself.
+        contact: which stops are touched, see `contact_forces`; None: as q says.
     """
     rate, given = actuation(robot, q, v, tau, wrenches, vdot, held, formulation, passive, contact)
     lost = losses(robot, q, v, passive, contact)

@@ -35,7 +35,7 @@ _COEFFICIENTS = np.linalg.inv(chebyshev.chebvander(2.0 * POINTS - 1.0, DEGREE))
 
 #: θ `(p,)` -> all conditions there, `(p, m)`.
 Look = Callable[[Array], Array]
-#: Number of a condition, its value before and after -> whether it crossed zero the way it is watched.
+#: Number of a condition, its value before and after -> whether it crossed zero as it is watched.
 Crossed = Callable[[int, float, float], bool]
 
 
