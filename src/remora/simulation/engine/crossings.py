@@ -26,6 +26,9 @@ DEGREE = 8
 MOST_HALVINGS = 6
 #: Last coefficients this small, relative to the condition, mean that the interpolant is good.
 RESOLVED = 1e-9
+#: What rounding makes of a dense output, relative to its largest value: extrema this small touch
+#: zero and do not cross it.
+ROUNDING = 64.0 * float(np.finfo(float).eps)
 #: Looks at a condition until its zero is known to the last bit.
 MOST_LOOKS = 120
 #: The Chebyshev points in [0, 1], in ascending order.
@@ -105,7 +108,9 @@ class _Search:
         extrema = _near_zero(coefficients, 10.0 * small + 1e-12 * size)
         if extrema.size:
             more = self._look(low + (high - low) * extrema)[:, self._row]
-            places, seen = np.concatenate([places, extrema]), np.concatenate([seen, more])
+            sure = np.abs(more) > ROUNDING * size  # else it only touches zero
+            places = np.concatenate([places, extrema[sure]])
+            seen = np.concatenate([seen, more[sure]])
             order = np.argsort(places, kind="stable")
             places, seen = places[order], seen[order]
         for i in range(1, places.size):

@@ -15,6 +15,7 @@ from remora.simulation.engine.crossings import Crossing, Look, crossings, first_
 from remora.simulation.engine.run_model import RunModel
 from remora.simulation.engine.run_state import RunState
 from remora.simulation.inputs.events import Watch, Watched
+from remora.simulation.inputs.loads import HeldValue
 from remora.simulation.integrators.error_scale import ErrorScale
 from remora.simulation.integrators.step_result import StepResult, norm
 from remora.simulation.integrators.table import Integrator
@@ -24,6 +25,9 @@ from remora.simulation.recording.checkpoint import PhaseCheckpoint
 SHRINK, GROW, SAFETY = 0.2, 8.0, 0.9
 #: Times closer than this many units in the last place are one.
 CLOSE = 8.0
+#: A controller that was asked less than this before a phase ends is not asked again where the next
+#: begins, s; at most a hundredth of its sample time.
+SAME_SAMPLE = 1e-6
 #: After a crossing what a condition does is rounding for so many last places of the time, and for
 #: this fraction of the step.
 NOISE, NOISE_OF_STEP = 64.0, 1e-9
@@ -110,7 +114,7 @@ class PhaseLoop:
         self._asked = [1] * len(system.controllers)  # they have seen the start
         self._bounds = (start, start)  # of the segment
         self._tried = 0
-        self._last: dict[int, tuple[float, float]] = {}  # when conditions crossed, and to where
+        self._last: dict[int, tuple[float, float]] = {}  # when conditions crossed, and for how long
         self._reach = ErrorScale(system.robot)
         self._any_error = np.full(2 * system.robot.nv + WORKS, np.inf)
 
@@ -118,6 +122,21 @@ class PhaseLoop:
     def looked(self) -> Array:
         """The conditions as they were last seen."""
         return self._looked
+
+    @property
+    def settled(self) -> bool:
+        """Whether no condition crossed zero so shortly before that this must be remembered."""
+        return not any(self._just_fired(k, self._state.t) for k in self._last)
+
+    def just_sampled(self) -> list[HeldValue]:
+        """Return the controllers whose last sample is so recent that it counts as one of now."""
+        now, found = self._state.t, list[HeldValue]()
+        for controller, asked in zip(self._system.controllers, self._asked, strict=True):
+            period = controller.sample_time
+            last = self._start + (asked - 1) * period
+            if now - last <= min(SAME_SAMPLE, 0.01 * period):
+                found.append(controller)
+        return found
 
     def inside(self) -> PhaseCheckpoint:
         """Return what makes the next step be as it would have been, for a mark."""

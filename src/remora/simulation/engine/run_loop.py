@@ -153,8 +153,13 @@ class RunLoop:
         state, system = self._state, self._system
         system.enter(state.t, stop)
         jumped = self._begin(phase, system)
+        recent = [] if index == 0 or jumped else self._drive.just_sampled()
         for controller in system.controllers:
-            system.sample(controller, state.t, state.q, state.v)
+            last = next((c for c in recent if c.same_place(controller)), None)
+            if last is None:
+                system.sample(controller, state.t, state.q, state.v)
+            else:  # the event that ended the last phase and its sample are at one time
+                controller.value = last.value
         if index == 0 or jumped:
             self._record(state.t, state.q, state.v, state.work)
         if index == 0:
@@ -236,8 +241,7 @@ class RunLoop:
                 t = float(min(times[self._next], step.stop))
                 self._record(t, *step.at(t))
                 self._next += 1
-        goes_on = all(event.watched.action == "record" for event in fired)
-        if self._recorder.saves and goes_on:
+        if self._recorder.saves and not fired and self._drive.settled:
             self._recorder.mark = self._marked()
         self._watcher.look(self._state.t, self._state.q, self._state.v)
 
