@@ -131,7 +131,7 @@ def test_rest_on_a_stop():
 def test_a_stop_that_is_grazed():
     """Up to the stop to rounding, and back: nothing happens, and the run goes on."""
     robot = slider(upper=1.25, gravity=-10.0)
-    for speed in np.nextafter(5.0, [4.0, 6.0]).tolist() + [5.0, 5.0 + 1e-12, 5.0 - 1e-12]:
+    for speed in (*np.nextafter(5.0, [4.0, 6.0]).tolist(), 5.0, 5.0 + 1e-12, 5.0 - 1e-12):
         run = rm.simulate(robot, [0.0], [speed], 2.0, stops=1e6)
         assert run.q[-1, 0] == pytest.approx(-10.0, abs=1e-6)
 

@@ -13,6 +13,7 @@ from remora.algebra.namespace import Array
 from remora.errors import InvalidValue, RemoraError, SimulationError, UnknownName
 from remora.model.joints import in_coordinates
 from remora.model.robot import Robot
+from remora.simulation.inputs.arguments import is_several
 from remora.simulation.inputs.loads import described, frozen_view
 
 Action = Literal["record", "next", "stop"]
@@ -49,9 +50,29 @@ class Event:
         if not callable(self.condition):
             raise RemoraError(f"the condition of event {self.name!r} must be a function (t, q, v)")
 
+        if not isinstance(self.name, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise RemoraError(f"the name of an event must be a string, not {self.name!r}")
+
     def described(self) -> list[Any]:
         """Return it in plain words and numbers: name, action, direction, condition."""
         return [self.name, self.action, self.direction, described(self.condition)]
+
+
+def listed_events(name: str, given: Any) -> tuple[Event, ...]:
+    """Return events as a tuple, or say what to write."""
+    if isinstance(given, Event):
+        return (given,)
+    if not is_several(given):
+        raise RemoraError(f"{name} must be a list of rm.Event(...), not {given!r}")
+    found = tuple(given)
+    for event in found:
+        if not isinstance(event, Event):
+            write = "rm.Event(condition, 'its name')" if callable(event) else "rm.Event(...)"
+            raise RemoraError(
+                f"{name} must be rm.Event(...), not {type(event).__name__}: write {write}, with a "
+                "condition (t, q, v) -> a number that crosses zero, or a truth value"
+            )
+    return found
 
 
 class Watched(NamedTuple):
