@@ -88,7 +88,7 @@ def test_the_robot_comes_first():
 
 def test_phases_say_what_they_expect():
     for options, text in [
-        ({"duration": "1"}, "duration must be a number"),
+        ({"duration": "1"}, "the duration of a phase must be a number"),
         ({"duration": 1.0, "events": [condition]}, r"write rm\.Event"),
         ({"duration": 1.0, "own_clock": "yes"}, "own_clock must be True or False"),
         ({"duration": 1.0, "name": 3}, "the name of a phase must be a string"),

@@ -17,6 +17,7 @@ from remora.codegen.integration.step_loop import StepLoop
 from remora.codegen.integration.step_loop_cpu import StepLoopKernel
 from remora.codegen.integration.step_loop_ptx import CudaStepLoop
 from remora.codegen.ir.arguments import DTYPES
+from remora.dynamics.forces.stops import stop_overlaps
 from remora.dynamics.kernels.compiled import (
     LARGEST_TRACED,
     TARGETS,
@@ -29,6 +30,7 @@ from remora.errors import InvalidValue, RemoraError, SimulationError, UnknownNam
 from remora.model.robot import Robot
 from remora.simulation.batch.batch_inputs import BatchInputs, batch_inputs
 from remora.simulation.batch.batch_loop import Forces, batch_loop_source, step_loop
+from remora.simulation.batch.stop_loop import stop_loop
 from remora.simulation.engine.progress import batch_bar
 from remora.simulation.engine.run_model import RobotModel
 from remora.simulation.engine.simulate import model_of, sample_times
@@ -248,6 +250,8 @@ def _kernel(
 
     def made() -> StepLoop:
         passive, formulation = model.passive, model.formulation
+        if passive.stiffness > 0.0 and stop_overlaps(robot, np.zeros(robot.nq)).size:
+            return stop_loop(robot, forces, parameters, formulation, passive, nudge, dtype)
         return step_loop(robot, RK4, forces, parameters, formulation, passive, nudge)
 
     numbers = robot_key(robot)

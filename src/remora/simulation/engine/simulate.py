@@ -23,6 +23,7 @@ from remora.simulation.inputs.arguments import (
     flag,
     number,
     path,
+    seconds,
     stop_numbers,
     whole,
     word,
@@ -142,7 +143,7 @@ def simulate(
     step_to_samples, note = flag("step_to_samples", step_to_samples), word("note", note)
     out = path("out", out)
     given = Phase(
-        duration=0.0 if duration is None else duration,
+        duration=0.0 if duration is None else seconds("duration", duration),
         torque=torque,
         base_wrench=base_wrench,
         wrenches=wrenches,

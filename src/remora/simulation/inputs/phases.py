@@ -55,7 +55,7 @@ class Phase:
     def __post_init__(self) -> None:
         """Check what can be checked without a robot."""
         found = {
-            "duration": seconds("duration", self.duration),
+            "duration": seconds("the duration of a phase", self.duration),
             "prescribed": by_name("prescribed", self.prescribed),
             "locked": names("locked", self.locked),
             "events": listed_events("events", self.events),
