@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import remora as rm
+from ptx_machine import launched
 from remora.dynamics.forces.equations_of_motion import Passive
 from remora.simulation.batch.batch_inputs import batch_inputs
 from remora.simulation.batch.batch_loop import Forces
@@ -94,6 +95,21 @@ def test_the_loop_as_it_is_interpreted():
     seen = ready.interpret(own.arrays, *table.values())
     for a, b in zip(made, seen, strict=True):
         assert np.array_equal(a, b)
+
+
+def test_the_loop_on_a_gpu():
+    """Its PTX on the small machine of the tests, one thread in a block: what NumPy gives."""
+    from remora.codegen.integration.step_loop_ptx import CudaStepLoop
+
+    robot = slider(lower=-0.3, upper=0.4, gravity=-2.0)
+    own = batch_inputs(robot, np.zeros((3, 1)), np.linspace(-4.0, 4.0, 3)[:, None], None, None, {},
+                       {}, "float64")  # fmt: skip
+    forces = Forces(own.torque, own.wrenches, own.inputs)
+    loop = stop_loop(robot, forces, (), "articulated", Passive(1e-3, 1e4, 0.1), 0.0, "float64")
+    table = {"starts": [0.0], "steps": [0.1], "counts": [3]}
+    got = launched(CudaStepLoop(loop, "stops", "float64"), own.arrays, **table, block=1)
+    for a, b in zip(got, loop.prepared("float64").interpret(own.arrays, **table), strict=True):
+        assert np.abs(a - b).max() < 1e-9
 
 
 def test_a_run_that_needs_too_many_passes_is_not_ok():
