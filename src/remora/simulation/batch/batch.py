@@ -19,13 +19,13 @@ from remora.codegen.integration.step_loop_ptx import CudaStepLoop
 from remora.codegen.ir.arguments import DTYPES
 from remora.dynamics.forces.stops import stop_overlaps
 from remora.dynamics.kernels.compiled import (
-    LARGEST_TRACED,
     TARGETS,
     compile_function,
     robot_key,
     sources,
 )
 from remora.dynamics.kernels.parameters import parameter
+from remora.dynamics.kernels.size_policy import LARGEST_STRAIGHT_LINE, fits_straight_line
 from remora.errors import InvalidValue, RemoraError, SimulationError, UnknownName
 from remora.model.robot import Robot
 from remora.simulation.batch.batch_inputs import BatchInputs, batch_inputs
@@ -187,9 +187,9 @@ def simulate_batch(
     threads = whole("threads", threads)
     if threads < 0:
         raise InvalidValue(f"threads must be a number of threads, or 0, not {threads}")
-    if len(robot.bodies) > LARGEST_TRACED:
+    if not fits_straight_line(robot):
         raise RemoraError(
-            f"a batch is compiled as a straight line, for at most {LARGEST_TRACED} bodies; "
+            f"a batch is compiled as a straight line, for at most {LARGEST_STRAIGHT_LINE} bodies; "
             f"{robot.name!r} has {len(robot.bodies)}: use rm.simulate"
         )
     model = model_of(robot, formulation, slip_speed, stops, saturate=False)
