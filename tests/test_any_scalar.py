@@ -15,13 +15,12 @@ from remora.algebra import dual_quaternion as dq
 from remora.algebra import linear, pose, quaternion, screw, tangent, vector
 from remora.dynamics import discrete_mechanics, floating, formulations, kinematics, momentum
 from remora.dynamics.derivatives import derivatives, regressor
-from remora.dynamics.forces import equations_of_motion, friction, stops
+from remora.dynamics.forces import equations_of_motion, friction, reduced_motion, stops
 from remora.dynamics.lagrangian import (
     euler_angles,
     links,
     matrices,
     reduced,
-    reduced_motion,
     separated,
 )
 from remora.dynamics.maximal import joint_relations
@@ -226,7 +225,9 @@ TABLE = {
         "losses": (on_robot(equations_of_motion.losses), state_q, v_),
         "actuation": (on_robot(equations_of_motion.actuation), state_q, v_, a_, bodies6),
         "flow": (on_robot(equations_of_motion.flow), state_q, v_, v_, a_, bodies6),
-        "flow_near": (on_robot(equations_of_motion.flow_near), state_q, array(2 * ROBOT.nv + 3), a_, bodies6),
+        "flow_near": (
+            on_robot(equations_of_motion.flow_near), state_q, array(2 * ROBOT.nv + 3), a_, bodies6
+        ),
     },
     discrete_mechanics: {
         "lagrangian_slopes": (on_robot(discrete_mechanics.lagrangian_slopes), state_q, v_, bodies6),

@@ -13,6 +13,7 @@ import numpy as np
 
 from remora.algebra import dual_quaternion, vector
 from remora.algebra.namespace import Array, ArrayLike, is_symbolic, stack
+from remora.dynamics.joint_arrays import batch_shape, with_batch
 from remora.dynamics.lagrangian import dynamics as lagrangian
 from remora.dynamics.lagrangian import euler_angles, matrices
 from remora.dynamics.lagrangian.solving import solve_prescribed
@@ -21,10 +22,9 @@ from remora.dynamics.maximal.joint_maps import Solution
 from remora.dynamics.recursive import articulated, recursive_newton_euler
 from remora.dynamics.recursive.composite import mass_matrix_of, mass_matrix_size
 from remora.dynamics.recursive.coriolis import coriolis_matrix_of
-from remora.dynamics.recursive.outward_pass import batch_shape, with_batch
 from remora.errors import InvalidValue, RemoraError, ShapeError, UnknownName
-from remora.model.building.validate import finite
 from remora.model.joints import actuation_basis, kind, motion_screws
+from remora.model.numbers import finite
 from remora.model.robot import Robot
 from remora.model.state import configuration, velocity
 

@@ -8,6 +8,7 @@
                 cells = prepare(cells, clock, row)
                 cells = evaluate(cells, clock, row)
             cells = finish(cells, clock)
+            # with `again`, the name of a cell: from the stages on, until it is 0 in all runs
         outputs[m] = sample(cells, clock)
 
 Each block is a graph whose inputs and outputs are cells by name, so that the large one, `evaluate`,
@@ -71,6 +72,9 @@ class StepLoop:
         evaluate: the second, which writes no cell that it reads.
         finish: the end of a step.
         sample: makes the outputs.
+        again: name of a cell with one number that is 1 where a step begins; stages and `finish` are
+            repeated while it is positive in one of the runs that are done together. Where it is 0
+            they must change nothing. None: once.
     """
 
     inputs: tuple[Signature, ...]
@@ -82,6 +86,7 @@ class StepLoop:
     evaluate: Graph
     finish: Graph
     sample: Graph
+    again: str | None = None
 
     def __post_init__(self) -> None:
         """Refuse what does not fit together."""
@@ -97,6 +102,8 @@ class StepLoop:
         known = _unlike("cells", self.cells) | _given(rows)
         if len(known) < len(self.cells) + 2:
             raise RemoraError(f"no cell of a march may be called {CLOCK!r} or {ROW!r}")
+        if self.again is not None and known.get(self.again) != Signature(self.again, (1,)):
+            raise RemoraError(f"cell {self.again!r}, which repeats steps, must have shape (1,)")
         _matched("start", "reads", self.start.inputs, self.inputs)
         _matched("start", "writes", self.start.outputs, self.cells, complete=True)
         for name, extras in _EXTRAS.items():
@@ -125,6 +132,7 @@ class StepLoop:
         evaluate: Block,
         finish: Block,
         sample: Block,
+        again: str | None = None,
     ) -> StepLoop:
         """Return the march of five functions on arrays.
 
@@ -137,6 +145,7 @@ class StepLoop:
             evaluate: reads and writes other cells.
             finish: reads and writes cells.
             sample: reads cells and writes the outputs.
+            again: name of the cell that says whether a step is to be repeated.
         """
         rows = np.array(rows, dtype=float)
         given = {s.name: s for s in inputs}
@@ -159,6 +168,7 @@ class StepLoop:
             tuple(inputs), tuple(cells), sampled.outputs, rows,
             graph("start", start, given), graph("prepare", prepare, known),
             graph("evaluate", evaluate, known), graph("finish", finish, known), sampled,
+            again=again,
         )  # fmt: skip
 
     def prepared(self, dtype: str, fma: bool = True) -> StepLoop:
@@ -213,11 +223,16 @@ class StepLoop:
         for begin, h, count in zip(starts, steps, counts, strict=True):
             for i in range(count):
                 cells[CLOCK] = everywhere([begin + float(i) * h, h])
-                for row in self.rows:
-                    cells[ROW] = everywhere(row)
-                    cells |= run(self.prepare, cells)
-                    cells |= run(self.evaluate, cells)
-                cells |= run(self.finish, cells)
+                if self.again is not None:
+                    cells[self.again] = np.ones((runs, 1), dtype)
+                while True:
+                    for row in self.rows:
+                        cells[ROW] = everywhere(row)
+                        cells |= run(self.prepare, cells)
+                        cells |= run(self.evaluate, cells)
+                    cells |= run(self.finish, cells)
+                    if self.again is None or not np.any(cells[self.again] > 0.0):
+                        break
             cells[CLOCK] = everywhere([begin + float(count) * h, h])
             for name, value in run(self.sample, cells).items():
                 samples[name].append(value)

@@ -75,6 +75,12 @@ class ThreadCode(BlockCode):
         places = {_cell(cell): place for cell, place in self.plan.places.items()}
         BlockLines(self.w, ptx.Piece(graph, part, inputs, outputs), self.dtype, places, self._given)
 
+    def cell_pointer(self, name: str) -> str:
+        """Return the typed address of the first number of a cell."""
+        place = self.plan.places[name]
+        address = self.w.emit(f"getelementptr {self.scalar}, {_LOCAL} %cells, i64 {place}")
+        return f"{_LOCAL} {address}"
+
     def function(self, name: str) -> str:
         """Return the IR of the entry."""
         self.loops()

@@ -26,10 +26,10 @@ import numpy as np
 from remora.algebra import pose
 from remora.algebra.namespace import Array, ArrayLike, asarray, concatenate
 from remora.dynamics.floating import refuse_other_bases
-from remora.dynamics.recursive.outward_pass import batch_shape, with_batch
+from remora.dynamics.joint_arrays import batch_shape, with_batch
 from remora.errors import InvalidValue
-from remora.model.building.validate import finite
 from remora.model.joint_types import lookup
+from remora.model.numbers import finite
 from remora.model.robot import Body, Frame, Joint, Limits, Robot
 from remora.model.state import configuration, velocity
 from remora.model.topology import children

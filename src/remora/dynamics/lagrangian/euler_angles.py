@@ -19,6 +19,7 @@ import numpy as np
 
 from remora.algebra import pose, quaternion, vector
 from remora.algebra.namespace import Array, ArrayLike, concatenate, cos, is_symbolic, sin, stack
+from remora.dynamics.joint_arrays import batch_shape, gather
 from remora.dynamics.lagrangian.links import links_of
 from remora.dynamics.lagrangian.matrices import (
     applied_force_of,
@@ -27,7 +28,6 @@ from remora.dynamics.lagrangian.matrices import (
 )
 from remora.dynamics.lagrangian.solving import solve_prescribed
 from remora.dynamics.recursive.composite import mass_matrix_size, square
-from remora.dynamics.recursive.outward_pass import batch_shape, gather
 from remora.errors import InvalidValue
 from remora.model import joints
 from remora.model.robot import Robot

@@ -26,7 +26,7 @@ import numpy as np
 from remora.algebra import screw, vector
 from remora.algebra.namespace import Array, ArrayLike, concatenate, stack
 from remora.algebra.screw import Inertia, Transform
-from remora.dynamics.recursive.outward_pass import batch_shape, columns, with_batch
+from remora.dynamics.joint_arrays import batch_shape, columns, with_batch
 from remora.model import joints
 from remora.model.robot import Robot
 from remora.model.state import configuration

@@ -25,6 +25,7 @@ import numpy as np
 
 from remora.algebra import dual_quaternion, linear, screw, vector
 from remora.algebra.namespace import Array, ArrayLike, asarray, concatenate, constant
+from remora.dynamics.joint_arrays import batch_shape, gather
 from remora.dynamics.lagrangian.links import (
     Links,
     bracket_matrix,
@@ -33,7 +34,6 @@ from remora.dynamics.lagrangian.links import (
     screw_partials,
 )
 from remora.dynamics.recursive.composite import square
-from remora.dynamics.recursive.outward_pass import batch_shape, gather
 from remora.model import joints
 from remora.model.robot import Robot
 from remora.model.state import configuration

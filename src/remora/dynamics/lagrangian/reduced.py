@@ -27,6 +27,7 @@ import numpy as np
 from remora.algebra import dual_quaternion, linear, screw, vector
 from remora.algebra.namespace import Array, ArrayLike, concatenate, constant
 from remora.dynamics.floating import refuse_other_bases
+from remora.dynamics.joint_arrays import batch_shape, with_batch
 from remora.dynamics.lagrangian.links import Links, bracket_matrix, links_of
 from remora.dynamics.lagrangian.matrices import (
     bracket_of,
@@ -34,9 +35,8 @@ from remora.dynamics.lagrangian.matrices import (
     mass_matrix_rate_of,
     momentum_partials_of,
 )
-from remora.dynamics.recursive.outward_pass import batch_shape, with_batch
 from remora.model import joints
-from remora.model.building.validate import finite
+from remora.model.numbers import finite
 from remora.model.robot import Robot
 from remora.model.state import configuration
 

@@ -17,6 +17,7 @@ import numpy as np
 from remora.algebra import quaternion, vector
 from remora.algebra.namespace import Array, ArrayLike, asarray, concatenate, constant
 from remora.dynamics.floating import refuse_other_bases
+from remora.dynamics.joint_arrays import batch_shape, with_batch
 from remora.dynamics.lagrangian.links import Links, links_of
 from remora.dynamics.lagrangian.matrices import (
     bracket_of,
@@ -24,7 +25,6 @@ from remora.dynamics.lagrangian.matrices import (
     mass_matrix_rate_of,
     momentum_partials_of,
 )
-from remora.dynamics.recursive.outward_pass import batch_shape, with_batch
 from remora.model import joints
 from remora.model.robot import Robot
 from remora.model.state import configuration, velocity

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from remora.algebra import linear, vector
 from remora.algebra.namespace import Array, stack
-from remora.dynamics.recursive.outward_pass import batch_shape, with_batch
+from remora.dynamics.joint_arrays import batch_shape, with_batch
 from remora.model.robot import Robot
 
 

@@ -121,7 +121,7 @@ def step_loop(
     return StepLoop.traced(
         [q, v, *data],
         cells,
-        _rows(tableau, nudge),
+        stage_rows(tableau, nudge),
         start=Block(start, ("q", "v", *names), [s.name for s in cells]),
         prepare=Block(prepare, stage, ("au", "av", "qs", "us", "vs")),
         evaluate=Block(evaluate, ("qs", "us", "vs", "clock", "row", *names), ("ku", "kv")),
@@ -130,7 +130,7 @@ def step_loop(
     )
 
 
-def _rows(tableau: Tableau, nudge: float) -> Array:
+def stage_rows(tableau: Tableau, nudge: float) -> Array:
     """Return for each stage: the weight of k before it, that k's part of the sum, two of time."""
     stages = len(tableau.b)
     below = np.array([tableau.a[i, i - 1] if i else 0.0 for i in range(stages)])

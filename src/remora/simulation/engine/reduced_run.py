@@ -14,14 +14,14 @@ from remora.algebra.namespace import Array, is_symbolic
 from remora.codegen.kernel import Kernel
 from remora.dynamics.floating import refuse_other_bases
 from remora.dynamics.forces.equations_of_motion import WORKS
+from remora.dynamics.forces.reduced_motion import reduced_rates_near
 from remora.dynamics.lagrangian.reduced import base_velocity
-from remora.dynamics.lagrangian.reduced_motion import reduced_rates_near
 from remora.dynamics.momentum import momentum
 from remora.errors import InvalidValue, RemoraError, SimulationError, UnknownName
 from remora.model.robot import Robot
-from remora.simulation.engine.robot_kernels import kernel
 from remora.simulation.engine.run_model import RobotModel, RunModel
 from remora.simulation.inputs.phases import Phase
+from remora.simulation.robot_kernels import kernel
 
 #: The states a run can have.
 MODELS = ("full", "reduced")

@@ -22,7 +22,6 @@ from remora.simulation.engine.phase_loop import (
 )
 from remora.simulation.engine.progress import Watcher
 from remora.simulation.engine.reduced_run import run_model
-from remora.simulation.engine.robot_kernels import kernel
 from remora.simulation.engine.run_model import RobotModel, RunModel
 from remora.simulation.engine.run_state import RunState
 from remora.simulation.inputs.events import Action, Event, Watch
@@ -30,6 +29,7 @@ from remora.simulation.inputs.loads import Sum, is_mapping
 from remora.simulation.inputs.phases import Phase
 from remora.simulation.recording.checkpoint import Checkpoint
 from remora.simulation.recording.recording import Recording
+from remora.simulation.robot_kernels import kernel
 from remora.simulation.storage.recorder import Recorder
 
 #: How far a joint may be from where its prescribed motion begins, rad or m, rad/s or m/s.
@@ -135,8 +135,7 @@ class RunLoop:
             else:
                 for hold, order in zip(system.controllers, resumed.inside.orders, strict=True):
                     hold.value = order
-            offset = start if phase.own_clock else 0.0
-            watch = Watch(plan.model.robot, plan.events, phase.events, plan.limits, offset)
+            watch = Watch(plan.model.robot, plan.events, phase.events, plan.limits)
             drive = PhaseLoop(system, state, plan.stepping, watch, self._made, start)
             self._drive = drive
             inside = None if resumed is None else resumed.inside
@@ -155,8 +154,13 @@ class RunLoop:
         state, system = self._state, self._system
         system.enter(state.t, stop)
         jumped = self._begin(phase, system)
+        recent = [] if index == 0 or jumped else self._drive.just_sampled()
         for controller in system.controllers:
-            system.sample(controller, state.t, state.q, state.v)
+            last = next((c for c in recent if c.same_place(controller)), None)
+            if last is None:
+                system.sample(controller, state.t, state.q, state.v)
+            else:  # the event that ended the last phase and its sample are at one time
+                controller.value = last.value
         if index == 0 or jumped:
             self._record(state.t, state.q, state.v, state.work)
         if index == 0:
@@ -167,7 +171,7 @@ class RunLoop:
         """Note limits that are passed where the run begins; refuse them where they end a run."""
         state, plan = self._state, self._plan
         watch = Watch(plan.model.robot, (), (), plan.limits)
-        for name, action in watch.passed(watch.values(state.t, state.q, state.v)):
+        for name, action in watch.passed(watch.values(state.t, state.t, state.q, state.v)):
             if action == "stop":
                 raise RemoraError(f"the run begins beyond the {name}")
             self._recorder.event(state.t, name, state.q, state.v, action)
@@ -238,8 +242,7 @@ class RunLoop:
                 t = float(min(times[self._next], step.stop))
                 self._record(t, *step.at(t))
                 self._next += 1
-        goes_on = all(event.watched.action == "record" for event in fired)
-        if self._recorder.saves and goes_on:
+        if self._recorder.saves and not fired and self._drive.settled:
             self._recorder.mark = self._marked()
         self._watcher.look(self._state.t, self._state.q, self._state.v)
 
@@ -252,7 +255,7 @@ class RunLoop:
         )  # fmt: skip
 
     def _record(self, t: float, q: Array, v: Array, work: Array) -> None:
-        tau, lost, wrenches = self._system.loads(t, q, v)
+        tau, lost, wrenches = self._system.loads_seen(t, q, v)
         self._last = t
         self._recorder.append(t, q, v, tau, lost, wrenches, work, self._phase)
 

@@ -11,8 +11,8 @@ import numpy as np
 from remora.algebra import vector
 from remora.algebra.namespace import Array, concatenate
 from remora.dynamics.forces.equations_of_motion import NO_STOPS, Passive, losses
+from remora.dynamics.joint_arrays import batch_shape, with_batch
 from remora.dynamics.lagrangian.reduced import reduced_flow
-from remora.dynamics.recursive.outward_pass import batch_shape, with_batch
 from remora.model.robot import Robot
 from remora.model.state import integrate, log_rate
 
