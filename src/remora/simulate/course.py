@@ -82,7 +82,6 @@ class Course:
             self._watcher.look(state.t, state.q, state.v, last=True)
         except KeyboardInterrupt:
             status, message = "interrupted", f"interrupted at t = {state.t:.9g} s"
-            warnings.warn(f"{message}: what was computed is kept", RuntimeWarning, stacklevel=4)
         except RemoraError as error:
             raise self._failed(error) from error
         except BaseException as error:
@@ -94,6 +93,8 @@ class Course:
             recorder.finish(status, message)
         except RemoraError as error:
             raise self._failed(error) from error
+        if status == "interrupted":
+            warnings.warn(f"{message}: what was computed is kept", RuntimeWarning, stacklevel=4)
         return recorder.recording()
 
     def _failed(self, why: RemoraError) -> SimulationError:

@@ -118,7 +118,10 @@ class Drive:
     def inside(self) -> Inside:
         """Return what makes the next step be as it would have been, for a mark."""
         orders = [c.value for c in self._system.controllers]
-        return Inside(self._h, self._rate, self._looked, list(self._asked), orders, self._bounds)
+        asked = list(self._asked)
+        return Inside(
+            self._h, self._rate, self._looked, asked, orders, self._bounds, self._tried
+        )
 
     def run(
         self,
@@ -142,6 +145,10 @@ class Drive:
             self._looked[: len(before)] = before
         else:
             asked[:], self._h, self._looked = resumed.asked, resumed.h, resumed.looked
+            self._tried = resumed.tried
+            # also where it is at its end: what acts there is sampled as it is within
+            self._bounds = resumed.segment
+            system.enter(*resumed.segment)
             if state.t < resumed.segment[1]:
                 ended = self._segment(*resumed.segment, resumed.rate)
                 if ended is not None:

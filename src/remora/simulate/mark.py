@@ -20,6 +20,7 @@ class Inside(NamedTuple):
         asked: how often each controller was asked.
         orders: what each of them ordered last.
         segment: the times between which all is smooth, s.
+        tried: steps of an adaptive method that were tried in this phase.
     """
 
     h: float | None
@@ -28,6 +29,7 @@ class Inside(NamedTuple):
     asked: list[int]
     orders: list[Array]
     segment: tuple[float, float]
+    tried: int
 
 
 class Mark(NamedTuple):
@@ -88,6 +90,7 @@ def from_plain(data: Mapping[str, Any]) -> Mark:
         asked=[int(k) for k in inner["asked"]],
         orders=[array(x) for x in inner["orders"]],
         segment=(float(start), float(stop)),
+        tried=int(inner["tried"]),
     )
     rest, rest_v, rest_work = data["carried"]
     return Mark(
