@@ -119,9 +119,7 @@ class Drive:
         """Return what makes the next step be as it would have been, for a mark."""
         orders = [c.value for c in self._system.controllers]
         asked = list(self._asked)
-        return Inside(
-            self._h, self._rate, self._looked, asked, orders, self._bounds, self._tried
-        )
+        return Inside(self._h, self._rate, self._looked, asked, orders, self._bounds, self._tried)
 
     def run(
         self,

@@ -47,6 +47,7 @@ class Mark(NamedTuple):
         work: `(3,)`, J.
         carried: what rounding left over of q, v and work.
         inside: what else the next step depends on.
+        changed: parts of what acts that have changed since the start: memory that is not saved.
     """
 
     samples: int
@@ -60,6 +61,7 @@ class Mark(NamedTuple):
     work: Array
     carried: tuple[Array, Array, Array]
     inside: Inside
+    changed: tuple[str, ...] = ()
 
     def plain(self) -> dict[str, Any]:
         """Return it as data for JSON, which keeps every bit of a float."""
@@ -105,4 +107,5 @@ def from_plain(data: Mapping[str, Any]) -> Mark:
         work=array(data["work"]),
         carried=(array(rest), array(rest_v), array(rest_work)),
         inside=inside,
+        changed=tuple(str(name) for name in data["changed"]),
     )

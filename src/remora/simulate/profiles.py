@@ -213,6 +213,10 @@ class Motion:
         motion.given = {"from": first.tolist(), "to": (first + way).tolist()}
         return motion
 
+    def identity_parts(self) -> tuple[Any, ...]:
+        """Return what it is by value: not the machine code of its rates."""
+        return self.given, self.breaks
+
     def __call__(self, t: float) -> tuple[Array, Array, Array]:
         """Return q, v and v̇ at a time, each `(n,)`."""
         q, v, a = self._at(t)

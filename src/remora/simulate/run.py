@@ -18,6 +18,7 @@ from remora.model.state import configuration, velocity
 from remora.simulate.course import Course, Plan
 from remora.simulate.drive import Stepping
 from remora.simulate.events import Event
+from remora.simulate.fingerprint import Acting, acting
 from remora.simulate.integrators import INTEGRATORS
 from remora.simulate.phases import Phase, listed
 from remora.simulate.recording import Recording
@@ -62,6 +63,7 @@ def simulate(
     start: float = 0.0,
     out: str | Path | None = None,
     resume: bool = False,
+    assume_unchanged: bool = False,
     note: str = "",
     progress: Any = None,
 ) -> Recording:
@@ -109,12 +111,16 @@ def simulate(
             joints, by default.
         start: time at the start, s.
         out: a directory to save the run in as it goes, for `rm.open_run`.
-        resume: go on with the run in `out` if it did not come to its end, from its last step on
+        resume: continue the run in `out` if it did not come to its end, from its last checkpoint on
             disk; what was recorded before stays as it is, and the rest is the same to the last bit
-            as without the stop. A complete run is returned, one of another robot or with other
-            settings refused (of functions their source is compared); an empty or missing directory
-            is where the run begins. What a controller of your own remembers is not known: give one
-            that does not need it.
+            as without the stop. A complete run is returned. One of another robot or with other
+            settings is refused, with what differs: your functions, controllers and motions are
+            compared by value (byte code, default arguments, closures, attributes, the globals
+            they name). An empty or missing directory is where the run begins.
+        assume_unchanged: with `resume`, take for unchanged what cannot be compared by value (open
+            files, generators, locks, objects of C libraries) and accept a controller that
+            remembers something: it resumes with the memory that it is given with, so the rest of
+            the run is not the same to the last bit. Everything else is compared all the same.
         note: a text to be kept in the settings.
         progress: True for a bar, False for none; None: a bar on a terminal if it takes long; or a
             function that gets a `Status`.
@@ -161,14 +167,20 @@ def simulate(
     watched = None if limits == "ignore" else limits
     everywhere = () if phases is None else tuple(events)
     plan = Plan(model, stepping, parts, everywhere, watched, times, land, tuple(breaks))
+
+    def acts() -> Acting:
+        return acting(parts, everywhere, single=phases is None)
+
     left = None
     if resume:
         if out is None:
             raise RemoraError("to resume a run, name the directory it is in: out='...'")
-        left = left_over(out, robot, settings)
+        left = left_over(out, robot, settings, acts(), assume_unchanged)
         if left is not None and left.run.status == "complete":
             return left.run
-    recorder = Recorder(robot, settings, out, left=left)
+    elif assume_unchanged:
+        raise RemoraError("assume_unchanged is for runs that are resumed: say resume=True, too")
+    recorder = Recorder(robot, settings, out, left=left, acts=None if out is None else acts)
     return Course(plan, recorder, start, q, v, progress).go()
 
 
