@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import remora as rm
-from remora.simulation.fingerprint import fingerprint
+from remora.simulation.storage.fingerprint import fingerprint
 
 ROBOT = rm.load("vt18_satellite")
 Q, V = rm.neutral(ROBOT), np.full(9, 0.01)

@@ -18,11 +18,11 @@ from remora.model.state import configuration, velocity
 from remora.simulation.engine.phase_loop import StepperSettings
 from remora.simulation.engine.run_loop import RunLoop, RunPlan
 from remora.simulation.engine.run_model import RobotModel
-from remora.simulation.fingerprint import Acting, acting
 from remora.simulation.inputs.events import Event
 from remora.simulation.inputs.phases import Phase, listed
 from remora.simulation.integrators.table import INTEGRATORS
 from remora.simulation.recording.recording import Recording
+from remora.simulation.storage.fingerprint import Acting, acting
 from remora.simulation.storage.recorder import Recorder
 from remora.simulation.storage.resume import stopped_run
 

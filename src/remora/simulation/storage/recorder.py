@@ -36,7 +36,6 @@ from remora.dynamics.kernels.compiled import CompiledRobot
 from remora.errors import RemoraError, UnknownName
 from remora.model.formats.yaml import robot_to_yaml
 from remora.model.robot import Robot
-from remora.simulation.fingerprint import Acting, changed
 from remora.simulation.recording.checkpoint import Checkpoint
 from remora.simulation.recording.quantities import QUANTITIES, STORED, column, recorded
 from remora.simulation.recording.recording import RecordedEvent, Recording
@@ -50,6 +49,7 @@ from remora.simulation.storage.file_format import (
     spec,
     zarr,
 )
+from remora.simulation.storage.fingerprint import Acting, changed
 from remora.simulation.storage.resume import StoppedRun
 
 #: How a run can end.

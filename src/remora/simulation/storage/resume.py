@@ -12,11 +12,11 @@ from typing import Any, NamedTuple, TypeGuard
 from remora.errors import RemoraError
 from remora.model.formats.yaml import robot_to_yaml
 from remora.model.robot import Robot
-from remora.simulation.fingerprint import Acting, differences
 from remora.simulation.inputs.loads import is_mapping
 from remora.simulation.recording.checkpoint import Checkpoint, from_plain
 from remora.simulation.recording.recording import Recording
 from remora.simulation.storage.file_format import plain
+from remora.simulation.storage.fingerprint import Acting, differences
 from remora.simulation.storage.reading import open_run, opened
 
 #: How many differences are named.
