@@ -50,8 +50,8 @@ def asked(**options):
     phases = [
         rm.Phase(2.0, torque={"J1": 4.0, "J2": rm.Pulse(0.1, 0.4, 0.3)}, events=[turned, seen]),
         rm.Phase(
-            0.6, torque={"J1": rm.ZeroOrderHold(brake, 0.13)}, prescribed={"J2": Move.to(0.1, 0.0, 0.5)},
-            locked=["J3"], impulse=True, own_clock=True,
+            0.6, torque={"J1": rm.ZeroOrderHold(brake, 0.13)},
+            prescribed={"J2": Move.to(0.1, 0.0, 0.5)}, locked=["J3"], impulse=True, own_clock=True,
         ),
         rm.Phase(
             0.5, torque=rm.ZeroOrderHold(law, 0.17),
@@ -200,8 +200,8 @@ KILLED = """
     sys.path.insert(0, TESTS)
     import remora as rm
     import zarr.storage._local as local
-    from simulate.test_interrupts import METHODS, Q, ROBOT, V, asked, bits, check_part
-    from remora.simulate import storage
+    from simulation.test_interrupts import METHODS, Q, ROBOT, V, asked, bits, check_part
+    from remora.simulation.storage import recorder as storage
 
     storage.FLUSH_SECONDS = 0.0  # every sample is written at once
     storage._chunk_rows = lambda robot: 4

@@ -131,8 +131,8 @@ KILLER = """
     import os, random, signal, sys, time
     sys.path.insert(0, TESTS)
     import remora as rm
-    from remora.simulate import storage
-    from simulate.test_resume import OPTIONS, Q, V, VT18, phases
+    from remora.simulation.storage import recorder as storage
+    from simulation.test_resume import OPTIONS, Q, V, VT18, phases
     storage.FLUSH_SECONDS = 0.02
     options = {"phases": phases(), **OPTIONS["dense"]}
     rm.simulate(VT18, Q, V, **options, out=f"{OUT}/whole")  # all is compiled, and how long it takes

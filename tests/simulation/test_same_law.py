@@ -310,7 +310,7 @@ OTHER = """
     import sys
     sys.path.insert(0, TESTS)
     {space}
-    from simulate.test_same_law import LAWS, fingerprint
+    from simulation.test_same_law import LAWS, fingerprint
     {space}
     def local(k):
         {space}
