@@ -120,7 +120,14 @@ class PhaseLoop:
         orders = [c.value for c in self._system.controllers]
         asked = list(self._asked)
         return PhaseCheckpoint(
-            self._h, self._rate, self._looked, asked, orders, self._bounds, self._tried
+            self._h,
+            self._rate,
+            self._looked,
+            asked,
+            orders,
+            self._bounds,
+            self._tried,
+            dict(self._last),
         )
 
     def run(
@@ -145,7 +152,7 @@ class PhaseLoop:
             self._looked[: len(before)] = before
         else:
             asked[:], self._h, self._looked = resumed.asked, resumed.h, resumed.looked
-            self._tried = resumed.tried
+            self._tried, self._last = resumed.tried, dict(resumed.last)
             # also where it is at its end: what acts there is sampled as it is within
             self._bounds = resumed.segment
             system.enter(*resumed.segment)
@@ -178,6 +185,8 @@ class PhaseLoop:
         state, integrator = self._state, self._stepping.integrator
         self._system.q, self._bounds = state.q, (start, stop)
         self._system.enter(start, stop)
+        if state.t == start:
+            self._system.check_joined(start, state.q, state.v)
         self._rate = rate
         if integrator.error_order:
             return self._adaptive(stop, state.t == start)
@@ -265,6 +274,7 @@ class PhaseLoop:
             return q, v, moved[2 * nv :]
 
         before = state.q
+        system.check_motions(start, end)
         state.add(end, attempt.change)
         system.set_held(end, state.q, state.v)
         fired = [LocatedEvent(end, self._watch.items[k], state.q, state.v) for k in crossed]

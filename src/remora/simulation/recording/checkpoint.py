@@ -21,6 +21,7 @@ class PhaseCheckpoint(NamedTuple):
         orders: what each of them ordered last.
         segment: the times between which all is smooth, s.
         tried: steps of an adaptive method that were tried in this phase.
+        last: by condition when it crossed zero last, and what else is kept of that.
     """
 
     h: float | None
@@ -30,6 +31,7 @@ class PhaseCheckpoint(NamedTuple):
     orders: list[Array]
     segment: tuple[float, float]
     tried: int
+    last: dict[int, tuple[float, float]]
 
 
 class Checkpoint(NamedTuple):
@@ -93,6 +95,7 @@ def from_plain(data: Mapping[str, Any]) -> Checkpoint:
         orders=[array(x) for x in inner["orders"]],
         segment=(float(start), float(stop)),
         tried=int(inner["tried"]),
+        last={int(k): (float(t), float(x)) for k, (t, x) in inner["last"].items()},
     )
     rest, rest_v, rest_work = data["carried"]
     return Checkpoint(
