@@ -267,3 +267,72 @@ def test_a_batch_of_no_time_and_parameters_that_broadcast():
     assert many.evaluate(rm.kinetic_energy).shape == (4, 3, 2)
     with pytest.raises(rm.RemoraError, match="threads"):
         rm.simulate_batch(SERVICER, Q, V, 1.0, step=0.01, threads=-3)
+
+
+# Numbers of the robot that are impossible ---------------------------------------------------------
+
+ARM = SERVICER.bodies[4].name
+ELBOW = SERVICER.joints[4].name
+
+
+def numbers(name, bad, place=(3,)):
+    """The robot's own number for 8 runs, one of them with another."""
+    owner, _, field = name.rpartition(".")
+    if owner:
+        parts = SERVICER.bodies if owner in SERVICER.bodies else SERVICER.joints
+        one = getattr(parts[owner], field)
+    else:
+        parts = SERVICER.joints if field == "placement" else SERVICER.bodies
+        one = np.stack([getattr(part, field) for part in parts])
+    values = np.broadcast_to(one, (8, *np.shape(one))).copy()
+    values[place] = bad
+    return values
+
+
+IMPOSSIBLE = [
+    (f"{ARM}.mass", -100.0, (3,), r"mass of run \[3\] must be positive: -100.0"),
+    (f"{ARM}.mass", 0.0, (3,), r"mass of run \[3\] must be positive: 0.0"),
+    ("mass", -1e-3, (3, 2), rf"mass of '{SERVICER.bodies[2].name}' of run \[3\] must be pos"),
+    (f"{ARM}.inertia", np.diag([1.0, 1.0, -1.0]), (3,), "must be positive semi-definite"),
+    (f"{ARM}.inertia", np.diag([1.0, 1.0, 3.0]), (3,), "violates the triangle inequality"),
+    (f"{ARM}.inertia", np.eye(3) + np.eye(3, k=1), (3,), "must be symmetric"),
+    (f"{ELBOW}.placement", 2.0 * SERVICER.joints[4].placement, (3,), "must be a unit dual quat"),
+    (f"{ELBOW}.placement", [1.0, 0, 0, 0, 0.5, 0, 0, 0], (3,), "must be a unit dual quaternion"),
+    ("placement", [2.0, 0, 0, 0, 0, 0, 0, 0], (3, 1), "must be a unit dual quaternion"),
+    (f"{ELBOW}.damping", -1.0, (3,), "must not be negative"),
+    (f"{ELBOW}.rotor_inertia", -1.0, (3,), "must not be negative"),
+    (f"{ARM}.com", 1e60, (3,), "exceeds 1e"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "bad", "place", "text"), IMPOSSIBLE, ids=lambda x: str(x)[:20])
+def test_impossible_numbers_of_the_robot_are_refused(name, bad, place, text):
+    own = {"parameters": {name: numbers(name, bad, place)}, "step": 0.02}
+    with pytest.raises(rm.InvalidValue, match=text):
+        rm.simulate_batch(SERVICER, Q[:8], V[:8], 0.1, **own)
+    kept = rm.simulate_batch(SERVICER, Q[:8], V[:8], 0.1, **own, failures="keep")
+    others = np.arange(8) != 3
+    assert np.array_equal(kept.ok, others)
+    assert np.isnan(kept.q[3]).all()
+    good = numbers(name, numbers(name, bad, place)[0][place[1:]], place)
+    whole = rm.simulate_batch(SERVICER, Q[:8], V[:8], 0.1, step=0.02, parameters={name: good})
+    assert whole.ok.all()
+    assert np.array_equal(kept.v[others], whole.v[others])
+
+
+def test_one_impossible_number_for_all_runs():
+    with pytest.raises(rm.InvalidValue, match=r"mass must be positive: -100.0"):
+        rm.simulate_batch(SERVICER, Q, V, 0.1, step=0.02, parameters={f"{ARM}.mass": -100.0})
+    options = {"parameters": {f"{ARM}.mass": -100.0}, "failures": "keep", "step": 0.02}
+    assert not rm.simulate_batch(SERVICER, Q, V, 0.1, **options).ok.any()
+
+
+def test_placements_that_are_unit_but_for_rounding_are_made_unit():
+    x = SERVICER.joints[4].placement
+    plain = rm.simulate_batch(
+        SERVICER, Q[0], V[0], 0.1, step=0.02, parameters={f"{ELBOW}.placement": x}
+    )
+    near = rm.simulate_batch(
+        SERVICER, Q[0], V[0], 0.1, step=0.02, parameters={f"{ELBOW}.placement": (1 + 3e-7) * x}
+    )
+    assert np.abs(near.v - plain.v).max() < 1e-14
