@@ -1,5 +1,8 @@
 """Batches: the same as single runs, whoever shares the batch, on any threads."""
 
+import inspect
+import math
+
 import numpy as np
 import pytest
 
@@ -336,3 +339,122 @@ def test_placements_that_are_unit_but_for_rounding_are_made_unit():
         SERVICER, Q[0], V[0], 0.1, step=0.02, parameters={f"{ELBOW}.placement": (1 + 3e-7) * x}
     )
     assert np.abs(near.v - plain.v).max() < 1e-14
+
+
+# Laws that cannot be compiled ---------------------------------------------------------------------
+
+
+def writes_a_slice(t, q, v):
+    tau = np.zeros(SERVICER.nv)
+    tau[9:] = -0.5 * v[9:]  # here
+    return tau
+
+
+def writes_an_element(t, q, v):
+    tau = np.zeros(SERVICER.nv)
+    tau[9] = -0.5 * v[9]  # here
+    return tau
+
+
+def adds_in_place(t, q, v):
+    tau = np.zeros(SERVICER.nv)
+    tau -= v  # here
+    return tau
+
+
+def asks_if(t, q, v):
+    if v[9] > 0.0:  # here
+        return -v
+    return v
+
+
+def chooses(t, q, v):
+    return np.where(v > 0.0, -v, v)  # here
+
+
+def clips(t, q, v):
+    return np.clip(-v, -1.0, 1.0)  # here
+
+
+def converts(t, q, v):
+    return -v * np.float64(v[9])  # here
+
+
+def compares_a_float(t, q, v):
+    return -v if float(v[9]) > 0.0 else v  # here
+
+
+def takes_a_sine(t, q, v):
+    return -v * math.sin(t)  # here
+
+
+def interpolates(t, q, v):
+    return -v * np.interp(t, [0.0, 1.0], [0.0, 1.0])  # here
+
+
+def solves(t, q, v):
+    return -np.linalg.solve(np.diag(v), v)  # here
+
+
+def splines(t, q, v):
+    from scipy.interpolate import CubicSpline
+
+    return -v * CubicSpline([0.0, 1.0, 2.0], [0.0, 1.0, 0.0])(t)  # here
+
+
+def indexes(t, q, v):
+    return -v * v[int(q[9])]  # here
+
+
+def fails(t, q, v):
+    raise KeyError("gain")  # here
+
+
+@pytest.mark.parametrize(
+    ("law", "reason", "advice"),
+    [
+        (writes_a_slice, "writes symbols into an array of numbers", "np.concatenate"),
+        (writes_an_element, "writes symbols into an array of numbers", "np.concatenate"),
+        (adds_in_place, "writes symbols into an array of numbers", "np.concatenate"),
+        (asks_if, "asks whether a symbol is true", "select and less"),
+        (chooses, "asks whether a symbol is true", "select and less"),
+        (clips, "asks whether a symbol is true", "select and less"),
+        (converts, "asks for the number of a symbol", "leave out the conversion"),
+        (compares_a_float, "asks for the number of a symbol", "leave out the conversion"),
+        (takes_a_sine, "asks for the number of a symbol", "NumPy's functions"),
+        (interpolates, "hands symbols to a function for numbers", "rm.Profile"),
+        (solves, "hands symbols to a function for numbers", "rm.algebra"),
+        (splines, "asks for the number of a symbol", ""),
+        (indexes, "asks for the whole number of a symbol", "must be known"),
+        (fails, "raised KeyError: 'gain'", ""),
+    ],
+    ids=lambda x: getattr(x, "__name__", ""),
+)
+def test_a_law_that_cannot_be_compiled_is_refused_with_its_line(law, reason, advice):
+    with pytest.raises(rm.RemoraError) as caught:
+        rm.simulate_batch(SERVICER, Q, V, 0.1, step=0.02, torque=law)
+    text = str(caught.value)
+    lines, first = inspect.getsourcelines(law)
+    line = next(k for k, one in enumerate(lines) if "# here" in one)
+    place = f"{__file__}, line {first + line}, in {law.__name__}: `{lines[line].strip()}` "
+    assert text.startswith(place + reason)
+    assert advice in text
+    assert "casadi" not in text.lower()
+
+
+def test_functions_to_compile_are_refused_with_their_line():
+    with pytest.raises(rm.RemoraError, match=r"in writes_a_slice: `tau\[9:\] = .*np.concatenate"):
+        rm.compile(lambda robot, q, v: writes_a_slice(0.0, q, v), SERVICER)
+
+
+def test_a_law_that_gives_no_numbers():
+    with pytest.raises(rm.RemoraError, match=r"torque must be numbers \(13,\), not str"):
+        rm.simulate_batch(SERVICER, Q, V, 0.1, step=0.02, torque=lambda t, q, v: "none")
+
+
+def test_symbols_outside_of_tracing_are_casadi_s_own():
+    casadi = pytest.importorskip("casadi")
+    with pytest.raises(rm.RemoraError):
+        rm.simulate_batch(SERVICER, Q, V, 0.1, step=0.02, torque=converts)
+    assert math.isnan(float(casadi.SX.sym("x")))
+    assert float(casadi.SX(2.5)) == 2.5

@@ -168,7 +168,12 @@ def law(given: Any, shape: tuple[int, ...], what: str) -> Law:
 
         def traced(t: Array, q: Array, v: Array, **others: Array) -> Array:
             own = {n: x for n, x in others.items() if names is None or n in names}
-            value = asarray(function(t, q, v, **own))
+            returned: Any = function(t, q, v, **own)
+            try:
+                value = asarray(returned)
+            except (TypeError, ValueError):
+                kind = type(returned).__name__
+                raise RemoraError(f"{what} must be numbers {shape}, not {kind}") from None
             if value.size == 1 and math.prod(shape) == 1:
                 value = value.reshape(shape)  # a single symbol has no shape
             if value.shape != shape:

@@ -247,7 +247,7 @@ def _with_rates(function: Callable[[Any], Any]) -> Callable[[float], Any]:
 
     try:
         kernel = Kernel(rates, [Signature("t", ())], "motion")
-    except (TypeError, NotImplementedError, AttributeError) as error:
+    except (RemoraError, TypeError, NotImplementedError, AttributeError) as error:
         raise RemoraError(
             "the motion cannot be differentiated: write it with NumPy's functions, or let it give "
             f"(q, v, vdot) ({error})"
