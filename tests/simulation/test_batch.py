@@ -12,6 +12,7 @@ from trees import Case
 SERVICER = rm.load("servicer")
 Q, V = rm.random_state(SERVICER, 5, 37)
 V = 0.1 * V
+ELBOW = SERVICER.joints[4].name
 
 
 def single(robot, q, v, duration, step, **options):
@@ -272,10 +273,40 @@ def test_a_batch_of_no_time_and_parameters_that_broadcast():
         rm.simulate_batch(SERVICER, Q, V, 1.0, step=0.01, threads=-3)
 
 
+# Late times ---------------------------------------------------------------------------------------
+
+LATE = 1e6  # s, where float32 is 0.06 s apart
+
+
+def sway(t, q, v, rate):
+    return np.concatenate([np.zeros(6), 4.0 * np.sin(rate * t) * np.ones(7)])
+
+
+LATE_LOADS = {
+    "function": {"torque": lambda t, q, v: -0.1 * v + 3.0 * np.cos(5.0 * t)},
+    "with inputs": {"torque": sway, "inputs": {"rate": np.linspace(3.0, 9.0, 37)}},
+    "pulse": {"torque": {ELBOW: rm.Pulse(LATE + 0.013, LATE + 0.4, 5.0)}},
+    "profile": {
+        "torque": {ELBOW: rm.Profile([LATE, LATE + 0.171, LATE + 0.5], [0.0, 9.0, -3.0], "linear")}
+    },
+    "wrenches": {"wrenches": lambda t, q, v: np.cos(7.0 * t) * np.ones((len(SERVICER.bodies), 6))},
+}
+
+
+@pytest.mark.parametrize("load", LATE_LOADS)
+def test_the_time_is_double_in_single_precision(load):
+    options = {"step": 0.01, "start": LATE, "sample": 0.1, **LATE_LOADS[load]}
+    exact = rm.simulate_batch(SERVICER, Q, V, 0.5, **options)
+    single = rm.simulate_batch(SERVICER, Q, V, 0.5, **options, dtype="float32")
+    still = rm.simulate_batch(SERVICER, Q, V, 0.5, step=0.01, start=LATE, sample=0.1)
+    assert single.v.dtype == np.float32
+    assert np.abs(exact.v - still.v).max() > 0.01  # what acts can be seen
+    assert np.abs(single.v - exact.v).max() < 2e-5 * (1.0 + np.abs(exact.v).max())
+
+
 # Numbers of the robot that are impossible ---------------------------------------------------------
 
 ARM = SERVICER.bodies[4].name
-ELBOW = SERVICER.joints[4].name
 
 
 def numbers(name, bad, place=(3,)):

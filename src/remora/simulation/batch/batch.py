@@ -158,7 +158,8 @@ def simulate_batch(
         slip_speed: of dry friction, see `passive_forces`.
         formulation: of forward dynamics, see `simulate`.
         start: time at the start, s.
-        dtype: `float64` or `float32`.
+        dtype: `float64` or `float32`, of states and equations; the time, and what your functions
+            make of it, is `float64` in both.
         target: "cpu", or "cuda" for arrays in the memory of a GPU.
         threads: of the processor; 0: one per core.
         failures: what happens where a run does not stay finite: `raise` a SimulationError that has
@@ -211,7 +212,7 @@ def simulate_batch(
         raise InvalidValue("start and breaks must be finite numbers of seconds")
     breaks = (*breaks, *own.breaks)
     table = _timetable(times, step, breaks)
-    nudge = NUDGE * float(np.finfo(dtype).eps) if breaks else 0.0
+    nudge = NUDGE * float(np.finfo(float).eps) if breaks else 0.0  # times are float64 always
     kernel = _kernel(robot, own, model, nudge, dtype, target)
     if isinstance(kernel, CudaStepLoop):
         results, status = kernel(*own.arrays, **table.passed), "complete"
@@ -255,7 +256,7 @@ def _kernel(
 
     def made() -> StepLoop:
         passive, formulation = model.passive, model.formulation
-        return step_loop(robot, RK4, forces, parameters, formulation, passive, nudge)
+        return step_loop(robot, RK4, forces, parameters, formulation, passive, nudge, dtype)
 
     numbers = robot_key(robot)
     if own.constants is None or numbers is None:
