@@ -279,17 +279,19 @@ LATE = 1e6  # s, where float32 is 0.06 s apart
 
 
 def sway(t, q, v, rate):
-    return np.concatenate([np.zeros(6), 4.0 * np.sin(rate * t) * np.ones(7)])
+    return np.concatenate([np.zeros(6), 0.1 * np.sin(rate * t) * np.ones(7)])
 
 
 LATE_LOADS = {
-    "function": {"torque": lambda t, q, v: -0.1 * v + 3.0 * np.cos(5.0 * t)},
-    "with inputs": {"torque": sway, "inputs": {"rate": np.linspace(3.0, 9.0, 37)}},
-    "pulse": {"torque": {ELBOW: rm.Pulse(LATE + 0.013, LATE + 0.4, 5.0)}},
+    "function": {"torque": lambda t, q, v: -0.1 * v + 0.1 * np.cos(5.0 * t)},
+    "with inputs": {"torque": sway, "inputs": {"rate": 3.0 + np.arange(37) / 8.0}},
+    "pulse": {"torque": {ELBOW: rm.Pulse(LATE + 0.013, LATE + 0.4, 0.5)}},
     "profile": {
-        "torque": {ELBOW: rm.Profile([LATE, LATE + 0.171, LATE + 0.5], [0.0, 9.0, -3.0], "linear")}
+        "torque": {ELBOW: rm.Profile([LATE, LATE + 0.171, LATE + 0.5], [0.0, 0.9, -0.3], "linear")}
     },
-    "wrenches": {"wrenches": lambda t, q, v: np.cos(7.0 * t) * np.ones((len(SERVICER.bodies), 6))},
+    "wrenches": {
+        "wrenches": lambda t, q, v: 0.1 * np.cos(7.0 * t) * np.ones((len(SERVICER.bodies), 6))
+    },
 }
 
 

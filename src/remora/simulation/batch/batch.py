@@ -149,7 +149,7 @@ def simulate_batch(
         wrenches: external, [f, τ] on each body in its own frame about its origin: numbers
             `(nb, 6)`, or `(..., nb, 6)` for each run; or a function -> `(nb, 6)`.
         inputs: arrays that differ from run to run, by the names under which the functions get them;
-            the runs' batch shape in front.
+            the runs' batch shape in front. They are rounded to `dtype`.
         parameters: numbers of the robot that differ from run to run: `"mass"`, `"arm.mass"`,
             `"elbow.damping"`, ..., see `rm.compile`.
         sample: seconds between samples, or the times of all samples `(n,)`; None: start and end.
