@@ -41,7 +41,7 @@ def test_the_tool_is_where_it_should_be(shown):
     run = rm.open_run(folder / "remora-demo" / "run")
     assert run.status == "complete"
     goal = pose.translation(run.robot.frame("target").placement)
-    assert np.linalg.norm(run["tool"].position[-1] - goal) < 1e-4  # m
+    assert np.linalg.norm(run.frame("tool").position[-1] - goal) < 1e-4  # m
     assert run.conservation().angular_momentum.relative < 1e-13
     assert np.degrees(np.linalg.norm(rm.difference(run.robot, run.q[0], run.q[-1])[:3])) > 2.0
 

@@ -264,7 +264,7 @@ class TestTheSwitch:
         H = kernel.jacobian("vdot")(q, v, v)
         assert_close(H, rm.mass_matrix(robot, q))
         assert len(kernel.graph.nodes) > 100
-        monkeypatch.setattr("remora.dynamics.kernels.compiled.LARGEST_TRACED", 3)
+        monkeypatch.setattr("remora.dynamics.kernels.size_policy.LARGEST_STRAIGHT_LINE", 3)
         large = rm.compile(rm.inverse_dynamics, robot)
         with pytest.raises(RemoraError, match="compiled as loops over its 4 bodies"):
             large.save_c("nowhere")

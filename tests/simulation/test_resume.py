@@ -38,7 +38,8 @@ def phases():
     return [
         rm.Phase(4.0, torque={"J1": 0.4, "J2": rm.Pulse(0.5, 0.9, 0.3)}, events=[turned, seen]),
         rm.Phase(
-            1.5, torque={"J1": rm.ZeroOrderHold(brake, 0.13)}, prescribed={"J2": Move.to(0.4, 0.0, 1.0)},
+            1.5, torque={"J1": rm.ZeroOrderHold(brake, 0.13)},
+            prescribed={"J2": Move.to(0.4, 0.0, 1.0)},
             locked=["J3"], base_wrench=wave, impulse=True, own_clock=True,
         ),
         rm.Phase(1.5, torque=rm.ZeroOrderHold(law, 0.07), wrenches=push),

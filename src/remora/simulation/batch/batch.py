@@ -18,13 +18,13 @@ from remora.codegen.integration.step_loop_cpu import StepLoopKernel
 from remora.codegen.integration.step_loop_ptx import CudaStepLoop
 from remora.codegen.ir.arguments import DTYPES
 from remora.dynamics.kernels.compiled import (
-    LARGEST_TRACED,
     TARGETS,
     compile_function,
     robot_key,
     sources,
 )
 from remora.dynamics.kernels.parameters import parameter
+from remora.dynamics.kernels.size_policy import LARGEST_STRAIGHT_LINE, fits_straight_line
 from remora.errors import InvalidValue, RemoraError, SimulationError, UnknownName
 from remora.model.robot import Robot
 from remora.simulation.batch.batch_inputs import BatchInputs, batch_inputs
@@ -179,9 +179,9 @@ def simulate_batch(
         raise InvalidValue(f"step must be a positive number of seconds, not {step}")
     if not (math.isfinite(duration) and duration >= 0.0):
         raise InvalidValue(f"duration must be a number of seconds, not {duration}")
-    if len(robot.bodies) > LARGEST_TRACED:
+    if not fits_straight_line(robot):
         raise RemoraError(
-            f"a batch is compiled as a straight line, for at most {LARGEST_TRACED} bodies; "
+            f"a batch is compiled as a straight line, for at most {LARGEST_STRAIGHT_LINE} bodies; "
             f"{robot.name!r} has {len(robot.bodies)}: use rm.simulate"
         )
     model = model_of(robot, formulation, slip_speed, stops, saturate=False)
