@@ -25,7 +25,7 @@ from remora.simulation.inputs.held_joints import HeldJoint
 CLOSE = 1e-9
 #: How far rates may be off, relative to their size.
 CLOSE_RATE = 1e-6
-#: Intervals of a step that are looked at before its rates are taken for wrong.
+#: Intervals of a step that are divided before its rates are taken for wrong.
 MOST_INTERVALS = 200
 #: Intervals shorter than so many last places of the time are not divided.
 SHORTEST = 256.0
@@ -49,20 +49,22 @@ def check_step(held: HeldJoint, at: At, start: float, stop: float) -> None:
     Raises:
         SimulationError: with joint, time and values.
     """
-    intervals, looked = [(start, stop)], 0
+    first = _fault(held, at, start, stop)
+    intervals, looked = [] if first is None else [(start, stop)], 0
     while intervals:
         a, b = intervals.pop()
-        looked += 1
-        fault = _fault(held, at, a, b)
-        if fault is None:
+        if _fault(held, at, a, b) is None:
             continue
+        looked += 1
         middle = 0.5 * (a + b)
         if b - a <= SHORTEST * np.spacing(max(abs(a), abs(b))) or not a < middle < b:
             check_joined(held, b, at(a), at(b))
         elif looked < MOST_INTERVALS:
             intervals += [(middle, b), (a, middle)]
             continue
-        raise SimulationError(f"contradiction: the motion of joint {held.joint.name!r} {fault}", a)
+        raise SimulationError(
+            f"contradiction: the motion of joint {held.joint.name!r} {first}", start
+        )
 
 
 def check_joined(
@@ -120,8 +122,8 @@ def _fault(held: HeldJoint, at: At, a: float, b: float) -> str | None:
         off = np.abs(change - h * mean)
         if np.any(off > CLOSE * size + (CLOSE_RATE * h + clock) * rate):
             return (
-                f"says {what} = {_shown(told)} at t = {a:.9g} s, but its {of} changes at "
-                f"{_shown(change / h)} from there to {b:.9g} s"
+                f"says {what} = {_shown(told)} at t = {a:.9g} s, but from there to {b:.9g} s its "
+                f"{of} changes at {_shown(change / h)} per second"
             )
     return None
 
