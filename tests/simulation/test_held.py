@@ -248,7 +248,7 @@ def test_accelerations_may_jump():
 
     for breaks in ((), (1.0,)):
         run = rm.simulate(VT18, Q, V, 2.0, prescribed={"J2": rm.Motion(ramp, breaks)}, rtol=1e-11)
-        assert run["J2"].q[-1] == pytest.approx(0.3, abs=1e-12)
+        assert run.joint("J2").q[-1] == pytest.approx(0.3, abs=1e-12)
         assert run.conservation().angular_momentum.relative < 1e-8
 
 
