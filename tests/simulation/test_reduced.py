@@ -62,8 +62,8 @@ def test_the_equivalent_manipulator_moves_as_the_full_model(full):
     run = rm.simulate(twin, q, v, 60.0, torque=forces(3), **PRECISE)
     assert_close(run.q[:, 4:], full.q[:, 8:], rtol=1e-9)
     assert_close(run.v, np.delete(full.v, [3, 4, 5], axis=1), rtol=1e-9)
-    tool = full["tool"].position - full.com
-    assert_close(run["tool"].position, tool, rtol=1e-9)
+    tool = full.frame("tool").position - full.com
+    assert_close(run.frame("tool").position, tool, rtol=1e-9)
 
 
 def test_pinocchio_as_a_second_witness_of_the_equivalent_manipulator(full):

@@ -289,7 +289,7 @@ def described(given: Any) -> Any:
         return {**told, "with": numbers} if numbers else told
     if is_array(given) or _is_list(given):
         return np.asarray(given).tolist()
-    return repr(given)
+    return {"object": f"{type(given).__module__}.{type(given).__qualname__}"}
 
 
 def _numbers_of(function: Any) -> dict[str, Any]:
