@@ -202,6 +202,10 @@ class CompiledRobot:
         self.__dict__[name] = method  # found directly from now on
         return method
 
+    def identity_parts(self) -> tuple[Any, ...]:
+        """Return what it is by value: not what has been compiled of it so far."""
+        return self.robot, self.dtype, self.target
+
     def __dir__(self) -> list[str]:
         """Return the functions too, for completion."""
         return [*super().__dir__(), *FUNCTIONS]
@@ -238,6 +242,10 @@ class _Method:
             options["stream"] = named.pop("stream")
         kernel, arrays = self.kernel(*arguments, **named)
         return kernel(*arrays, out=out, **options)
+
+    def identity_parts(self) -> tuple[Any, ...]:
+        """Return what it is by value."""
+        return self._function, self._owner
 
     def kernel(self, *arguments: Any, **named: Any) -> tuple[Kernel | CudaKernel, list[Any]]:
         """Return the kernel that such a call uses, and the arrays that go into it."""

@@ -25,7 +25,7 @@ from remora.dynamics.forces.stops import stop_overlaps, stop_rates
 from remora.dynamics.kernels.parameters import parameter
 from remora.model.robot import Robot
 from remora.model.state import increment, integrate, log_rate
-from remora.simulation.batch.batch_loop import Forces, stage_rows
+from remora.simulation.batch.batch_loop import Forces, reads_time, stage_rows
 from remora.simulation.integrators.tableaus import RK4
 
 #: Error allowed in a pass in contact, relative to the largest speed.
@@ -57,12 +57,17 @@ def stop_loop(
     names = [s.name for s in data]
     q, v = Signature("q", (nq,)), Signature("v", (nv,))
     speeds = ("ku", "kv", "au", "av", "us", "vs", "rest_v", "kv_first", "kv_fourth")
-    cells = [
+    own = [
         q, v, Signature("qs", (nq,)), Signature("rest_q", (nq,)),
         *(Signature(name, (nv,)) for name in speeds),
         *(Signature(name, (1,)) for name in ("left", "longest", "passes")),
         Signature("contact", (stops,)), *data,
     ]  # fmt: skip
+    cells = list(own)
+    laws = names[: len(forces.inputs)]
+    loaded = [Signature("load tau", (nv,))]
+    if forces.wrenches is not None:
+        loaded.append(Signature("load wrenches", (len(robot.bodies), 6)))
     tolerance = TOLERANCE if dtype == "float64" else TOLERANCE_SINGLE
     rounding = 64.0 * float(np.finfo(dtype).eps)
 
@@ -73,7 +78,7 @@ def stop_loop(
         zero, nothing = np.zeros(nv), np.zeros(1)
         return (
             q, v, q, np.zeros(nq), *[zero] * len(speeds), nothing, nothing + _ENDLESS, nothing,
-            contact, *others,
+            contact, *others, *(np.zeros(s.shape) for s in cells[len(own) :]),
         )  # fmt: skip
 
     def prepare(
@@ -88,25 +93,44 @@ def stop_loop(
         kv_fourth = select(less(0.5, end), kv, kv_fourth)
         return au, av, integrate(robot, q, us), us, vs, kv_first, kv_fourth
 
-    def evaluate(
-        qs: Array, us: Array, vs: Array, left: Array, longest: Array, contact: Array, clock: Array,
-        row: Array, *others: Array,
-    ) -> tuple[Array, ...]:  # fmt: skip
+    def loads(
+        qs: Array, vs: Array, left: Array, longest: Array, clock: Array, row: Array, *others: Array
+    ) -> tuple[Array, ...]:
         now, whole = clock[:1], clock[1:]
         h = _smaller(left * whole, longest)
         within = row[3:4] * (absolute(now) + whole)
         t = (now + (1.0 - left) * whole + row[2:3] * h + within).reshape(())
-        given = dict(zip(names, others, strict=True))
-        changed = robot
-        for signature, change in extra:
-            changed = change(changed, given.pop(signature.name))
+        given = dict(zip(laws, others, strict=True))
         tau = forces.torque(t, qs, vs, **given)
-        wrenches = None if forces.wrenches is None else forces.wrenches(t, qs, vs, **given)
+        if forces.wrenches is None:
+            return (tau,)
+        return tau, forces.wrenches(t, qs, vs, **given)
+
+    def rates(
+        qs: Array, us: Array, vs: Array, contact: Array, acting: Sequence[Array],
+        numbers: Sequence[Array],
+    ) -> tuple[Array, ...]:  # fmt: skip
+        changed = robot
+        for (_, change), value in zip(extra, numbers, strict=True):
+            changed = change(changed, value)
+        tau, wrenches = acting[0], acting[1] if len(acting) > 1 else None
         vdot, _ = actuation(
             changed, qs, vs, tau, wrenches, formulation=formulation, passive=passive,
             contact=contact,
         )  # fmt: skip
         return log_rate(robot, us, vs), vdot
+
+    def evaluate(
+        qs: Array, us: Array, vs: Array, left: Array, longest: Array, contact: Array, clock: Array,
+        row: Array, *others: Array,
+    ) -> tuple[Array, ...]:  # fmt: skip
+        acting = loads(qs, vs, left, longest, clock, row, *others[: len(laws)])
+        return rates(qs, us, vs, contact, acting, others[len(laws) :])
+
+    def evaluate_loaded(
+        qs: Array, us: Array, vs: Array, contact: Array, *others: Array
+    ) -> tuple[Array, ...]:
+        return rates(qs, us, vs, contact, others[: len(loaded)], others[len(loaded) :])
 
     def finish(
         q: Array, v: Array, rest_q: Array, rest_v: Array, ku: Array, kv: Array, au: Array,
@@ -163,6 +187,15 @@ def stop_loop(
 
     ks = ("ku", "kv", "au", "av", "kv_first", "kv_fourth")
     length = ("left", "longest")
+    timed = Block(loads, ("qs", "vs", *length, "clock", "row", *laws), [s.name for s in loaded])
+    apart = dtype == "float32" and reads_time(timed, cells, rows=6)
+    then = Block(
+        evaluate, ("qs", "us", "vs", *length, "contact", "clock", "row", *names), ("ku", "kv")
+    )
+    if apart:
+        cells += loaded
+        reads = ("qs", "us", "vs", "contact", *(s.name for s in loaded), *names[len(laws) :])
+        then = Block(evaluate_loaded, reads, ("ku", "kv"))
     return StepLoop.traced(
         [q, v, *data],
         cells,
@@ -172,14 +205,13 @@ def stop_loop(
             prepare, ("q", "v", *ks, *length, "clock", "row"),
             ("au", "av", "qs", "us", "vs", "kv_first", "kv_fourth"),
         ),
-        evaluate=Block(
-            evaluate, ("qs", "us", "vs", *length, "contact", "clock", "row", *names), ("ku", "kv")
-        ),
+        evaluate=then,
         finish=Block(
             finish, ("q", "v", "rest_q", "rest_v", *ks, *length, "passes", "contact", "clock"),
             ("q", "v", "rest_q", "rest_v", "au", "av", *length, "passes", "contact"),
         ),
         sample=Block(sample, ("q", "v"), ("q", "v")),
+        timed=timed if apart else None,
         again="left",
     )  # fmt: skip
 

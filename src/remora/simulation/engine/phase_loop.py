@@ -141,8 +141,16 @@ class PhaseLoop:
     def inside(self) -> PhaseCheckpoint:
         """Return what makes the next step be as it would have been, for a mark."""
         orders = [c.value for c in self._system.controllers]
+        asked = list(self._asked)
         return PhaseCheckpoint(
-            self._h, self._rate, self._looked, list(self._asked), orders, self._bounds
+            self._h,
+            self._rate,
+            self._looked,
+            asked,
+            orders,
+            self._bounds,
+            self._tried,
+            dict(self._last),
         )
 
     def run(
@@ -167,6 +175,9 @@ class PhaseLoop:
             self._looked[: len(before)] = before
         else:
             asked[:], self._h, self._looked = resumed.asked, resumed.h, resumed.looked
+            self._tried, self._last = resumed.tried, dict(resumed.last)
+            # also where it is at its end: what acts there is sampled as it is within
+            self._bounds = resumed.segment
             system.enter(*resumed.segment)
             system.touch(state.t, state.q, state.v)
             if state.t < resumed.segment[1]:
@@ -199,6 +210,8 @@ class PhaseLoop:
         state, integrator = self._state, self._stepping.integrator
         self._system.q, self._bounds = state.q, (start, stop)
         self._system.enter(start, stop)
+        if state.t == start:
+            self._system.check_joined(start, state.q, state.v)
         self._rate = rate
         if integrator.error_order:
             return self._adaptive(stop, state.t == start)
@@ -287,6 +300,7 @@ class PhaseLoop:
             system.contact = during
             return q, v, moved[2 * nv :]
 
+        system.check_motions(start, end)
         state.add(end, attempt.change)
         system.set_held(end, state.q, state.v)
         items = self._watch.items

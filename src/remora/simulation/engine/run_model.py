@@ -6,6 +6,7 @@ The state of a step is y = [u, v, work] about the configuration at its start, se
 from __future__ import annotations
 
 import functools
+import itertools
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,6 +29,7 @@ from remora.errors import RemoraError, SimulationError
 from remora.model.joints import kind
 from remora.model.robot import Robot
 from remora.model.state import increment, integrate, log_rate
+from remora.simulation.engine.motion_check import check_joined, check_step
 from remora.simulation.inputs.held_joints import HeldJoint
 from remora.simulation.inputs.loads import HeldValue, Load, frozen_view
 from remora.simulation.inputs.phases import Phase, held_joints
@@ -109,6 +111,7 @@ class RunModel:
             for name, motion in held_joints(robot, phase, q).items()
         }
         self.held = tuple(self._held)
+        self._prescribed = tuple(phase.prescribed)
         loads = self._loads = (self._torque, self._base, self._wrenches)
         parts = [
             *(load.breaks for load in loads),
@@ -188,6 +191,33 @@ class RunModel:
         """Put held joints where they are to be at t, in place."""
         for name, own in self._held.items():
             q[own.joint.q], v[own.joint.v], _ = self.motion(name, t)
+
+    def check_motions(self, start: float, stop: float) -> None:
+        """Refuse prescribed motions that are inconsistent or jump in a step, see `motion_check`."""
+        for name in self._prescribed:
+            check_step(self._held[name], functools.partial(self.motion, name), start, stop)
+
+    def check_joined(self, t: float, q: Array, v: Array) -> None:
+        """Refuse prescribed motions that jump between a state and what comes after it."""
+        for name in self._prescribed:
+            own, after = self._held[name], self.motion(name, t)
+            check_joined(own, t, (q[own.joint.q], v[own.joint.v], after[2]), after)
+
+    def look_ahead(self, start: float, stop: float) -> None:
+        """Refuse prescribed motions that jump at a break, or are wrong in the middle between two.
+
+        All of a motion is checked as the run goes on; what is plainly wrong is told before.
+        """
+        breaks = [t for t in self.breaks if start < t < stop]
+        for name in self._prescribed:
+            own, at = self._held[name], functools.partial(self.motion, name)
+            for t in breaks:
+                margin = MARGIN * np.spacing(max(abs(t), abs(self._offset)))
+                check_joined(own, t, at(t - margin), at(t + margin))
+            for a, b in itertools.pairwise([start, *breaks, stop]):
+                middle, half = 0.5 * (a + b), 1e-4 * min(1.0, b - a)
+                if half > 0.0:
+                    check_step(own, at, middle - half, middle + half)
 
     def _with_held(self, t: float, u: Array, v: Array) -> tuple[Array, Array, Array]:
         """Return u, v and accelerations with the held joints' own."""

@@ -15,6 +15,7 @@ from remora.dynamics.formulations import FORMULATIONS
 from remora.errors import InvalidValue, RemoraError, ShapeError, UnknownName
 from remora.model.robot import Robot
 from remora.model.state import configuration, velocity
+from remora.simulation.engine.interrupts import interruptible, uninterrupted
 from remora.simulation.engine.phase_loop import StepperSettings
 from remora.simulation.engine.run_loop import RunLoop, RunPlan
 from remora.simulation.engine.run_model import RobotModel
@@ -30,9 +31,11 @@ from remora.simulation.inputs.arguments import (
 )
 from remora.simulation.inputs.arguments import times as times_of
 from remora.simulation.inputs.events import Event, listed_events
+from remora.simulation.inputs.loads import LoadLike
 from remora.simulation.inputs.phases import Phase, listed
 from remora.simulation.integrators.table import INTEGRATORS
 from remora.simulation.recording.recording import Recording
+from remora.simulation.storage.fingerprint import Acting, acting
 from remora.simulation.storage.recorder import Recorder
 from remora.simulation.storage.resume import stopped_run
 
@@ -49,9 +52,9 @@ def simulate(
     v: ArrayLike,
     duration: float | None = None,
     *,
-    torque: Any = None,
-    base_wrench: Any = None,
-    wrenches: Any = None,
+    torque: LoadLike = None,
+    base_wrench: LoadLike = None,
+    wrenches: LoadLike = None,
     prescribed: Mapping[str, Any] | None = None,
     locked: str | Sequence[str] = (),
     events: Sequence[Event] = (),
@@ -73,6 +76,7 @@ def simulate(
     start: float = 0.0,
     out: str | Path | None = None,
     resume: bool = False,
+    assume_unchanged: bool = False,
     note: str = "",
     progress: Any = None,
 ) -> Recording:
@@ -120,12 +124,16 @@ def simulate(
             joints, by default.
         start: time at the start, s.
         out: a directory to save the run in as it goes, for `rm.open_run`.
-        resume: go on with the run in `out` if it did not come to its end, from its last step on
+        resume: continue the run in `out` if it did not come to its end, from its last checkpoint on
             disk; what was recorded before stays as it is, and the rest is the same to the last bit
-            as without the stop. A complete run is returned, one of another robot or with other
-            settings refused (of functions their source is compared); an empty or missing directory
-            is where the run begins. What a controller of your own remembers is not known: give one
-            that does not need it.
+            as without the stop. A complete run is returned. One of another robot or with other
+            settings is refused, with what differs: your functions, controllers and motions are
+            compared by value (byte code, default arguments, closures, attributes, the globals
+            they name). An empty or missing directory is where the run begins.
+        assume_unchanged: with `resume`, take for unchanged what cannot be compared by value (open
+            files, generators, locks, objects of C libraries) and accept a controller that
+            remembers something: it resumes with the memory that it is given with, so the rest of
+            the run is not the same to the last bit. Everything else is compared all the same.
         note: a text to be kept in the settings.
         progress: True for a bar, False for none; None: a bar on a terminal if it takes long; or a
             function that gets a `Status`.
@@ -175,17 +183,27 @@ def simulate(
         "phases": [p.described() for p in parts], "note": note,
     }  # fmt: skip
     watched = None if limits == "ignore" else limits
-    everywhere = () if phases is None else events
-    plan = RunPlan(model, stepping, parts, everywhere, watched, times, step_to_samples, breaks)
+    everywhere = () if phases is None else tuple(events)
+    plan = RunPlan(
+        model, stepping, parts, everywhere, watched, times, step_to_samples, tuple(breaks)
+    )
+
+    def acts() -> Acting:
+        return acting(parts, everywhere, single=phases is None)
+
     left = None
     if resume:
         if out is None:
             raise RemoraError("to resume a run, name the directory it is in: out='...'")
-        left = stopped_run(out, robot, settings)
+        left = stopped_run(out, robot, settings, acts(), assume_unchanged)
         if left is not None and left.run.status == "complete":
             return left.run
-    recorder = Recorder(robot, settings, out, left=left)
-    return RunLoop(plan, recorder, start, q, v, progress).go()
+    elif assume_unchanged:
+        raise RemoraError("assume_unchanged is for runs that are resumed: say resume=True, too")
+    with uninterrupted():
+        recorder = Recorder(robot, settings, out, left=left, acts=None if out is None else acts)
+    with interruptible():
+        return RunLoop(plan, recorder, start, q, v, progress).go()
 
 
 def _checked_state(robot: Robot, q: ArrayLike, v: ArrayLike) -> tuple[Array, Array]:
@@ -258,6 +276,9 @@ def sample_times(sample: float | ArrayLike | None, start: float, end: float) -> 
     """Return the times of the samples, the start first, or None for every step."""
     if sample is None:
         return None
+    given = np.asarray(sample, dtype=float)
+    if given.ndim == 0:
+        interval = float(given)
     if isinstance(sample, str) or np.ndim(sample) == 0:
         interval = number("sample", sample, "0.1, in s, or the times of all samples")
         if not (math.isfinite(interval) and interval > 0.0):
