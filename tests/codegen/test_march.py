@@ -5,14 +5,15 @@ import re
 import subprocess
 import sys
 import textwrap
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-import ptx_machine
 import remora as rm
 from numeric import assert_close
-from remora.algebra.namespace import asarray, concatenate, cos, sin, stack
+from ptx_machine import launched
+from remora.algebra.namespace import asarray, concatenate, cos, less, select, sin, stack
 from remora.algebra.vector import cross
 from remora.codegen.gpu import cuda_kernel, ptx
 from remora.codegen.integration.step_loop import Block, StepLoop
@@ -161,23 +162,6 @@ class TestEquations:
         expected = march.prepared(dtype).interpret(given, **TIMES, dtype=dtype)
         for a, b in zip(got, expected, strict=True):
             assert_close(a, b, rtol=1e-12 if dtype == "float64" else 1e-6)
-
-
-def launched(kernel, arguments, starts, steps, counts, columns=False):
-    """Run the PTX of a march on the small machine."""
-    n, call, results = len(arguments[0]), [], []
-    for a, s in zip(arguments, kernel.inputs, strict=True):
-        rows = a.reshape(n, s.size)
-        call += [np.ascontiguousarray(rows.T), n, 1] if columns else [rows.copy(), 1, s.size]
-    for s in kernel.outputs:
-        results.append(np.full((s.size, len(starts), n), np.nan, kernel.dtype))
-        call += [results[-1], len(starts) * n]
-    times = [np.asarray(starts, float), np.asarray(steps, float), np.asarray(counts, np.int64)]
-    (entry,) = kernel.code.entries
-    call += [n, len(starts), *times]
-    ptx_machine.run(kernel.ptx(), entry, call, -(-n // 4), 4)
-    shapes = [(n, len(starts), *s.shape) for s in kernel.outputs]
-    return [r.transpose(2, 1, 0).reshape(shape) for r, shape in zip(results, shapes, strict=True)]
 
 
 LATE = 1e6  # s, where float32 is 0.06 s apart
@@ -354,6 +338,50 @@ def test_a_block_reads_before_it_writes(registers, monkeypatch):
         assert_close(got[0], expected)
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_steps_are_repeated_as_each_run_demands(dtype):
+    """In each step a run takes passes of its own length until the step is covered."""
+    x, p, left = (Signature(name, (1,)) for name in ("x", "p", "left"))
+    count = Signature("count", (1,))
+
+    def finish(x, p, left, count, clock):
+        length = select(less(left, p), left, p)
+        rest = select(less(p, left), left - p, 0.0)
+        return x + length * clock[1:], rest, count + select(less(0.0, left), 1.0, 0.0)
+
+    march = StepLoop.traced(
+        [x, p],
+        [x, p, left, count, Signature("unused", (1,))],
+        [[0.0]],
+        start=Block(
+            lambda x, p: (x, p, 0.0 * p, 0.0 * p, x),
+            ("x", "p"),
+            ("x", "p", "left", "count", "unused"),
+        ),
+        prepare=Block(lambda x: x, ("x",), ("x",)),
+        evaluate=Block(lambda x: 2.0 * x, ("x",), ("unused",)),
+        finish=Block(finish, ("x", "p", "left", "count", "clock"), ("x", "left", "count")),
+        sample=Block(lambda x, count: (x, count), ("x", "count"), ("x", "count")),
+        again="left",
+    )
+    n = 2 * host().lanes(dtype) + 3
+    given = [np.arange(n, dtype=dtype)[:, None], (0.5 ** (np.arange(n, dtype=dtype) % 6))[:, None]]
+    times = {"starts": [0.0, 0.4], "steps": [0.25, 0.5], "counts": [4, 3]}
+    expected = march.prepared(dtype, host().fma).interpret(given, **times, dtype=dtype)
+    np.testing.assert_array_equal(expected[1][:, 0, 0], 4 * 2.0 ** (np.arange(n) % 6))
+    np.testing.assert_allclose(expected[0][:, 1, 0], np.arange(n) + 2.5, rtol=1e-6)
+    for a, b in zip(StepLoopKernel(march, "again", dtype)(*given, **times), expected, strict=True):
+        np.testing.assert_array_equal(a, b)
+    for a, b in zip(
+        launched(CudaStepLoop(march, "again", dtype), given, **times, block=1),
+        expected,
+        strict=True,
+    ):
+        np.testing.assert_array_equal(a, b)
+    with pytest.raises(rm.RemoraError, match=r"must have shape \(1,\)"):
+        replace(march, again="nothing")
+
+
 def test_cells_that_look_like_arguments():
     """Names are the march's own: an argument may be called clock, a cell a0 or o0."""
     a, o, clock = Signature("a0", ()), Signature("o0", ()), Signature("clock", ())
@@ -503,7 +531,7 @@ print(len(made), kernel(*arguments(PENDULUM, (3,)), **TIMES)[0].tobytes().hex())
 def test_the_second_process_does_not_trace(tmp_path):
     tmp_path.chmod(0o700)
     here = os.path.dirname(__file__)
-    paths = os.pathsep.join([here, os.path.dirname(here)])
+    paths = os.pathsep.join([here, os.path.dirname(here), *filter(None, sys.path)])
     env = {**os.environ, "REMORA_CACHE": str(tmp_path), "PYTHONPATH": paths}
     found = [
         subprocess.run(

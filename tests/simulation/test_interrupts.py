@@ -1,268 +1,175 @@
-"""Runs that end at any line of the code or at any file that is written, and are then resumed.
+"""Ctrl-C works where the parent process ignores SIGINT, as scripts and nohup do."""
 
-The run has all that a checkpoint must know: phases, one of them ended by an event, a locked and a
-prescribed joint, controllers, recorded events, elastic stops at the joints' limits, an impulse, a
-pulse that lasts until the end, and an end between two samples.
-"""
-
-import contextlib
-import dataclasses
-import gc
 import os
-import random
+import signal
 import subprocess
 import sys
 import textwrap
-import warnings
+import threading
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import remora as rm
-from remora.simulation.engine import progress
-from remora.simulation.inputs.moves import Move
-from remora.simulation.storage import recorder
-
-PLAIN = rm.load("vt18_satellite")
-_RANGE = {"lower": np.array([-0.1]), "upper": np.array([0.06])}
-ROBOT = PLAIN.replace_joint("J1", limits=dataclasses.replace(PLAIN.joints["J1"].limits, **_RANGE))
-Q, V = rm.neutral(ROBOT), np.zeros(9)
-J1 = ROBOT.joints["J1"]
+from processes import IGNORING_SIGINT
+from remora.simulation.engine.interrupts import interruptible, uninterrupted
 
 
-def brake(t, q, v):
-    return -0.3 * v[6:7] + 0.2 * np.cos(t)
+@pytest.fixture
+def sigint():
+    """Put back this process's handler of SIGINT at the end of the test."""
+    before = signal.getsignal(signal.SIGINT)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
-def law(t, q, v):
-    return -0.5 * v - 0.1 * np.sin(3.0 * t)
+def interrupt():
+    os.kill(os.getpid(), signal.SIGINT)
 
 
-def law_of_one(t, q, v):
-    return -v[7:8] + 0.3 * np.cos(t)
+def test_an_ignored_sigint_becomes_an_interrupt(sigint):
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with pytest.raises(KeyboardInterrupt), interruptible(inherited=True):
+        interrupt()
+    assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
 
 
-def asked(**options):
-    """What the run is asked for."""
-    turned = rm.Event(lambda t, q, v: q[J1.q][0] - 0.05, "turned", "next", 1)
-    seen = rm.Event(lambda t, q, v: v[J1.v][0] - 0.03, "seen", "record")
-    phases = [
-        rm.Phase(2.0, torque={"J1": 4.0, "J2": rm.Pulse(0.1, 0.4, 0.3)}, events=[turned, seen]),
-        rm.Phase(
-            0.6, torque={"J1": rm.ZeroOrderHold(brake, 0.13)},
-            prescribed={"J2": Move.to(0.1, 0.0, 0.5)}, locked=["J3"], impulse=True, own_clock=True,
-        ),
-        rm.Phase(
-            0.5, torque=rm.ZeroOrderHold(law, 0.17),
-            base_wrench=rm.Pulse(0.1, 0.5, np.ones(6)), own_clock=True,
-        ),
-    ]  # fmt: skip
-    return {"phases": phases, "stops": (50.0, 1.0), "sample": 0.17, **options}
+def test_a_program_that_ignores_sigint_by_itself_is_left_alone(sigint):
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with interruptible(inherited=False):
+        interrupt()
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
 
 
-METHODS = {
-    "dopri5": {"integrator": "dopri5", "rtol": 1e-6},
-    "rk4": {"integrator": "rk4", "step": 0.03},
-}
+def test_a_handler_of_the_program_is_left_alone(sigint):
+    got = []
+    signal.signal(signal.SIGINT, lambda number, frame: got.append(number))
+    with interruptible(inherited=True):
+        interrupt()
+    assert got == [signal.SIGINT]
 
 
-def bits(run, n=None):
-    """The rows of a run, as they are; and its events."""
-    rows = {name: values[:n].tobytes() for name, values in run.columns.items()}
-    events = [(e.t, e.name, e.action, e.q.tobytes(), e.v.tobytes()) for e in run.events]
-    return rows, events, run.phase_starts
+def test_other_threads_install_nothing(sigint):
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    seen = []
+
+    def inside():
+        with interruptible(inherited=True):
+            seen.append(signal.getsignal(signal.SIGINT))
+
+    thread = threading.Thread(target=inside)
+    thread.start()
+    thread.join()
+    assert seen == [signal.SIG_IGN]
 
 
-def check_part(folder, whole):
-    """What is on disk is the beginning of the whole run."""
-    if (folder / "zarr.json").exists():
-        part = rm.open_run(folder)
-        rows, events, starts = bits(part)
-        expected = bits(whole, len(part))
-        assert rows == {name: expected[0][name] for name in rows}
-        assert events == expected[1][: len(events)]
-        assert starts == expected[2][: len(starts)]
+def test_an_interrupt_waits_for_the_end_of_a_short_block(ctrl_c):
+    done = []
+
+    def block():
+        with uninterrupted():
+            interrupt()
+            done.append("block")
+        done.append("after the interrupt")
+
+    with pytest.raises(KeyboardInterrupt):
+        block()
+    assert done == ["block"]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
-class Lines:
-    """Counts the lines of remora's simulation that run, and raises KeyboardInterrupt at one."""
+def test_an_error_in_a_short_block_is_raised_as_it_is(ctrl_c):
+    def block():
+        with uninterrupted():
+            interrupt()
+            raise ZeroDivisionError
 
-    def __init__(self, at=None):
-        self.count, self.at = 0, at
-
-    def __call__(self, frame, event, _):
-        return self.line if "/remora/simul" in frame.f_code.co_filename else None
-
-    def line(self, frame, event, _):
-        if event == "line":
-            self.count += 1
-            if self.count == self.at:
-                sys.settrace(None)
-                raise KeyboardInterrupt
-        return self.line
-
-    @contextlib.contextmanager
-    def watching(self):
-        before = sys.gettrace()
-        sys.settrace(self)
-        try:
-            yield
-        finally:
-            sys.settrace(before)
+    with pytest.raises(ZeroDivisionError):
+        block()
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_interrupted_at_any_line_the_rest_is_the_same_to_the_last_bit(
-    method, tmp_path, monkeypatch
-):
-    monkeypatch.setattr(recorder, "FLUSH_SECONDS", 0.05)
-    options = asked(**METHODS[method])
-    whole = rm.simulate(ROBOT, Q, V, **options)
-    assert len(whole.phase_starts) == 3
-    assert {"turned", "seen"} <= {e.name for e in whole.events}
-    assert np.abs(whole.passive).max() > 0.1  # of the stops
-    lines = Lines()
-    with lines.watching():
-        rm.simulate(ROBOT, Q, V, **options, out=tmp_path / "counted")
-    rng = random.Random(7)
-    places = rng.sample(range(1, lines.count), 12)
-    places += range(lines.count - 270, lines.count, 30)  # the last sample, and the end
-    for place in places:
-        folder = tmp_path / str(place)
-        with (
-            Lines(place).watching(),
-            contextlib.suppress(KeyboardInterrupt),
-            warnings.catch_warnings(),
-        ):
-            warnings.simplefilter("ignore", RuntimeWarning)
-            rm.simulate(ROBOT, Q, V, **options, out=folder)
-        gc.collect()  # what kept the folder locked
-        check_part(folder, whole)
-        run = rm.simulate(ROBOT, Q, V, **options, out=folder, resume=True)
-        assert bits(run) == bits(rm.open_run(folder)) == bits(whole), f"line {place}"
-        assert run.status == "complete"
+def test_the_files_of_a_run_are_begun_whole(ctrl_c, monkeypatch, tmp_path):
+    """An interrupt while they are made: they can be read, and the run begins there again."""
+    robot = rm.load("vt18_satellite")
+    make = Path.mkdir
+
+    def interrupted(self, *arguments, **options):
+        make(self, *arguments, **options)
+        if self == tmp_path / "run":
+            interrupt()
+
+    monkeypatch.setattr(Path, "mkdir", interrupted)
+    asked = (robot, rm.neutral(robot), np.zeros(robot.nv), 1.0)
+    with pytest.raises(KeyboardInterrupt):
+        rm.simulate(*asked, out=tmp_path / "run")
+    monkeypatch.undo()
+    assert rm.open_run(tmp_path / "run").status == "running"
+    assert rm.simulate(*asked, out=tmp_path / "run", resume=True).status == "complete"
 
 
-def test_interrupted_in_any_sample(tmp_path, monkeypatch):
-    """Also in the last: what acts at the end of the run is what acts just before it."""
-    options = {"duration": 1.0, "torque": {"J2": rm.Pulse(0.0, 1.0, 5.0)}, "sample": 0.3}
-    whole = rm.simulate(ROBOT, Q, V, **options)
-    assert whole.tau[:, ROBOT.joints["J2"].v].ravel().tolist() == [5.0] * 5
-    append = recorder.Recorder.append
-    for k in range(len(whole)):
+RUN = """
+    import os, signal, warnings
+    import numpy as np, remora as rm
+    assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    robot = rm.load("vt18_satellite")
 
-        def interrupted(self, *sample, k=k):
-            if len(self) == k:
-                raise KeyboardInterrupt
-            append(self, *sample)
+    def torque(t, q, v):
+        if t > 0.5:
+            os.kill(os.getpid(), signal.SIGINT)
+        return np.zeros(9)
 
-        with monkeypatch.context() as patch:
-            patch.setattr(recorder.Recorder, "append", interrupted)
-            with pytest.warns(RuntimeWarning, match="interrupted"):
-                rm.simulate(ROBOT, Q, V, **options, out=tmp_path / str(k))
-        run = rm.simulate(ROBOT, Q, V, **options, out=tmp_path / str(k), resume=True)
-        assert bits(run) == bits(whole), f"sample {k}"
+    warnings.simplefilter("ignore")
+    run = rm.simulate(robot, rm.neutral(robot), np.zeros(9), 5.0, torque=torque, max_step=0.1)
+    assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    print(run.status)
+"""
+BATCH = """
+    import os, signal, warnings
+    import numpy as np, remora as rm
+    from remora.simulation.batch import batch
+    from remora.codegen.integration.step_loop_cpu import StepLoopKernel
+    plain, calls = StepLoopKernel.__call__, []
 
+    def interrupted(self, *arguments, **options):
+        calls.append(1)
+        if len(calls) == 2:
+            os.kill(os.getpid(), signal.SIGINT)
+        return plain(self, *arguments, **options)
 
-def test_steps_of_a_phase_are_counted_on(tmp_path, monkeypatch):
-    """A limit on the steps holds for the run, however often it is interrupted."""
-    options = {
-        "duration": 50.0,
-        "torque": {"J2": rm.ZeroOrderHold(law_of_one, 0.1)},
-        "max_steps": 60,
-    }
-    for _ in range(3):
-        left = 25
+    StepLoopKernel.__call__, batch.BLOCK = interrupted, 4
+    robot = rm.load("vt18_satellite")
+    q = np.broadcast_to(rm.neutral(robot), (12, robot.nq))
+    warnings.simplefilter("ignore")
+    runs = rm.simulate_batch(robot, q, np.zeros(9), 0.1, step=0.1, threads=1)
+    assert runs.ok.tolist() == [True] * 4 + [False] * 8
+    print(runs.status)
+"""
+WORKER = """
+    import multiprocessing, signal
+    from remora.simulation.engine.interrupts import interruptible
 
-        def interrupt(status):
-            nonlocal left
-            left -= 1
-            if left == 0:
-                raise KeyboardInterrupt
+    def work():
+        with interruptible():
+            assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+        print("interrupted by nobody", flush=True)
 
-        monkeypatch.setattr(progress, "INTERVAL", 0.0)
-        with warnings.catch_warnings(), contextlib.suppress(rm.SimulationError):
-            warnings.simplefilter("ignore", RuntimeWarning)
-            rm.simulate(
-                ROBOT, Q, V, **options, out=tmp_path / "run", resume=True, progress=interrupt
-            )
-    run = rm.open_run(tmp_path / "run")
-    assert run.status == "failed"
-    assert "60 steps were not enough" in run.message
-
-
-# Kills --------------------------------------------------------------------------------------------
-
-KILLED = """
-    import os, sys
-    from pathlib import Path
-    sys.path.insert(0, TESTS)
-    import remora as rm
-    import zarr.storage._local as local
-    from simulation.test_interrupts import METHODS, Q, ROBOT, V, asked, bits, check_part
-    from remora.simulation.storage import recorder as storage
-
-    storage.FLUSH_SECONDS = 0.0  # every sample is written at once
-    storage._chunk_rows = lambda robot: 4
-    options = asked(**METHODS["rk4"])
-    whole = rm.simulate(ROBOT, Q, V, **options)
-    put = local._put
-    writes = 0
-
-    def counted(path, value, exclusive=False):
-        global writes
-        writes += 1
-        if writes == LAST:  # half of a file, under its temporary name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            data = bytes(value.as_buffer_like())
-            path.with_suffix(".0123.partial").write_bytes(data[: len(data) // 2])
-            os._exit(9)
-        return put(path, value, exclusive)
-
-    local._put = counted
-
-    def run_in_a_process(last, folder):
-        global LAST, writes
-        child = os.fork()
-        if child == 0:
-            LAST, writes = last, 0
-            status = 0
-            try:
-                rm.simulate(ROBOT, Q, V, **options, out=folder, resume=True)
-            except BaseException as error:
-                print(type(error), error, flush=True)
-                status = 1
-            os._exit(status)
-        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-
-    LAST, total = -1, None
-    folder = Path(OUT)
-    kills = 0
-    for k in range(1 + FIRST, 10_000, STRIDE):
-        place = folder / str(k)
-        end = run_in_a_process(k, place)
-        if end == 0:
-            break
-        assert end == 9, end
-        kills += 1
-        check_part(place, whole)
-        assert run_in_a_process(k + 20, place) in (0, 9)  # killed once more
-        check_part(place, whole)
-        assert run_in_a_process(-1, place) == 0
-        end = rm.open_run(place)
-        assert end.status == "complete"
-        assert bits(end) == bits(whole), k
-    print("kills", kills)
+    worker = multiprocessing.get_context("fork").Process(target=work)
+    worker.start()
+    worker.join()
+    assert worker.exitcode == 0
 """
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_killed_at_any_file_it_writes(tmp_path):
-    """Each time one process, killed within a write, then another, and a third that ends."""
-    tests = str(Path(__file__).parents[1])
-    head = f"TESTS, OUT, FIRST, STRIDE = {tests!r}, {str(tmp_path)!r}, 0, 37\n"
-    command = [sys.executable, "-c", head + textwrap.dedent(KILLED)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=240)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert int(done.stdout.split()[-1]) >= 10
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [(RUN, "interrupted"), (BATCH, "interrupted"), (WORKER, "interrupted by nobody")],
+    ids=["run", "batch", "worker of a pool"],
+)
+def test_in_a_background_job_of_a_script(code, said):
+    done = subprocess.run(
+        [*IGNORING_SIGINT, sys.executable, "-c", textwrap.dedent(code)],
+        capture_output=True, text=True, timeout=100, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout.strip()) == (0, said), done.stderr

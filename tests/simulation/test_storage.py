@@ -419,7 +419,9 @@ def test_what_cannot_be_written_is_refused_before_the_run(satellite, tmp_path):
     assert not (tmp_path / "a").exists()
 
 
-def test_ctrl_c_while_writing_loses_nothing(satellite, columns, whole, tmp_path, monkeypatch):
+def test_ctrl_c_while_writing_loses_nothing(
+    satellite, columns, whole, tmp_path, monkeypatch, ctrl_c
+):
     """An interrupted wait for the disk; what was being written is finished before the end is."""
     recorder = Recorder(satellite, {}, tmp_path / "run", chunk=8)
     fill(recorder, columns, 0, 7)

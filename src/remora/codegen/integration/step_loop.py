@@ -9,6 +9,7 @@
                 cells = timed(cells, clock, row)        # in double precision; may be missing
                 cells = evaluate(cells, clock, row)
             cells = finish(cells, clock)
+            # with `again`, the name of a cell: from the stages on, until it is 0 in all runs
         outputs[m] = sample(cells, clock)
 
 Each block is a graph whose inputs and outputs are cells by name, so that the large one, `evaluate`,
@@ -79,6 +80,9 @@ class StepLoop:
         finish: the end of a step.
         sample: makes the outputs.
         timed: what depends on the time, between `prepare` and `evaluate`, in double precision.
+        again: name of a cell with one number that is 1 where a step begins; stages and `finish` are
+            repeated while it is positive in one of the runs that are done together. Where it is 0
+            they must change nothing. None: once.
     """
 
     inputs: tuple[Signature, ...]
@@ -91,6 +95,7 @@ class StepLoop:
     finish: Graph
     sample: Graph
     timed: Graph | None = None
+    again: str | None = None
 
     def __post_init__(self) -> None:
         """Refuse what does not fit together."""
@@ -106,6 +111,8 @@ class StepLoop:
         known = _unlike("cells", self.cells) | _given(rows)
         if len(known) < len(self.cells) + 2:
             raise RemoraError(f"no cell of a march may be called {CLOCK!r} or {ROW!r}")
+        if self.again is not None and known.get(self.again) != Signature(self.again, (1,)):
+            raise RemoraError(f"cell {self.again!r}, which repeats steps, must have shape (1,)")
         _matched("start", "reads", self.start.inputs, self.inputs)
         _matched("start", "writes", self.start.outputs, self.cells, complete=True)
         for name, graph in self.blocks().items():
@@ -141,6 +148,7 @@ class StepLoop:
         finish: Block,
         sample: Block,
         timed: Block | None = None,
+        again: str | None = None,
     ) -> StepLoop:
         """Return the march of five or six functions on arrays.
 
@@ -154,6 +162,7 @@ class StepLoop:
             finish: reads and writes cells.
             sample: reads cells and writes the outputs.
             timed: reads and writes other cells, in double precision.
+            again: name of the cell that says whether a step is to be repeated.
         """
         rows = np.array(rows, dtype=float)
         given = {s.name: s for s in inputs}
@@ -176,7 +185,7 @@ class StepLoop:
             tuple(inputs), tuple(cells), sampled.outputs, rows,
             graph("start", start, given), graph("prepare", prepare, known),
             graph("evaluate", evaluate, known), graph("finish", finish, known), sampled,
-            None if timed is None else graph("timed", timed, known),
+            timed=None if timed is None else graph("timed", timed, known), again=again,
         )  # fmt: skip
 
     def prepared(self, dtype: str, fma: bool = True) -> StepLoop:
@@ -238,14 +247,19 @@ class StepLoop:
             for i in range(count):
                 clock = [begin + float(i) * h, h]
                 cells[CLOCK] = everywhere(clock, dtype)
-                for row in self.rows:
-                    cells[ROW] = everywhere(row, dtype)
-                    cells |= run(self.prepare, cells)
-                    if self.timed is not None:
-                        exact = {**cells, CLOCK: everywhere(clock, "float64")}
-                        cells |= run_timed(self.timed, exact)
-                    cells |= run(self.evaluate, cells)
-                cells |= run(self.finish, cells)
+                if self.again is not None:
+                    cells[self.again] = np.ones((runs, 1), dtype)
+                while True:
+                    for row in self.rows:
+                        cells[ROW] = everywhere(row, dtype)
+                        cells |= run(self.prepare, cells)
+                        if self.timed is not None:
+                            exact = {**cells, CLOCK: everywhere(clock, "float64")}
+                            cells |= run_timed(self.timed, exact)
+                        cells |= run(self.evaluate, cells)
+                    cells |= run(self.finish, cells)
+                    if self.again is None or not np.any(cells[self.again] > 0.0):
+                        break
             cells[CLOCK] = everywhere([begin + float(count) * h, h], dtype)
             for name, value in run(self.sample, cells).items():
                 samples[name].append(value)

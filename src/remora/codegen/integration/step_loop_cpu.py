@@ -14,7 +14,8 @@ import ctypes
 import functools
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -91,13 +92,39 @@ class BlockCode:
             count = self._number("%counts", "i64", m)
             with w.loop("step", count) as i:
                 self._set_clock(begin, h, i)
-                with w.loop("stage", len(self.march.rows)) as s:
-                    self._set_row(s)
-                    for name, graph in plan.stages.items():
-                        self.block(name, graph)
-                self.block("finish", plan.finish)
+                with self._repeated():
+                    with w.loop("stage", len(self.march.rows)) as s:
+                        self._set_row(s)
+                        for name, graph in plan.stages.items():
+                            self.block(name, graph)
+                    self.block("finish", plan.finish)
             self._set_clock(begin, h, count)
             self.block("sample", plan.sample)
+
+    @contextmanager
+    def _repeated(self) -> Generator[None]:
+        """Write what is inside so that it is done again while a run says so, see `StepLoop`."""
+        w, again = self.w, self.march.again
+        if again is None:
+            yield
+            return
+        one = constant(1.0, self.dtype, self.lanes)
+        w.put(f"store volatile {self.vector} {one}, {self.cell_pointer(again)}")
+        w.put("br label %pass")
+        w.label("pass")
+        yield
+        left = w.emit(f"load volatile {self.vector}, {self.cell_pointer(again)}")
+        zero = constant(0.0, self.dtype, self.lanes)
+        more = w.emit(f"fcmp ogt {self.vector} {left}, {zero}")
+        if self.lanes > 1:
+            bits = w.emit(f"bitcast <{self.lanes} x i1> {more} to i{self.lanes}")
+            more = w.emit(f"icmp ne i{self.lanes} {bits}, 0")
+        w.put(f"br i1 {more}, label %pass, label %pass.done")
+        w.label("pass.done")
+
+    def cell_pointer(self, name: str) -> str:
+        """Return the typed address of the first number of a cell."""
+        raise NotImplementedError
 
     def rows(self, space: str = "") -> str:
         """Return the table of coefficients, in LLVM's address space `space`."""
@@ -190,6 +217,10 @@ class LaneCode(BlockCode):
     @property
     def _wide(self) -> str:
         return vector("double", self.lanes)
+
+    def cell_pointer(self, name: str) -> str:
+        """Return the typed address of the first number of a cell."""
+        return f"ptr {self._cell(name, 0)}"
 
     def _cell(self, name: str, j: int) -> str:
         place = self.plan.places[name] + j
@@ -296,7 +327,7 @@ class StepLoopKernel(CompiledStepLoop):
         if key is None:
             march = self.march
             graphs = [(g.inputs, g.outputs, g.nodes, g.results) for g in march.blocks().values()]
-            about = march.inputs, march.cells, march.outputs, march.rows.tolist()
+            about = march.inputs, march.cells, march.outputs, march.rows.tolist(), march.again
             entry = digest("march", *about, *graphs, *target)
         else:
             entry = digest("given march", key, *target)

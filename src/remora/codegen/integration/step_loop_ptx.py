@@ -81,6 +81,12 @@ class ThreadCode(BlockCode):
         piece = ptx.Piece(graph, part, inputs, outputs)
         BlockLines(self.w, piece, precision, places, given, self.dtype)
 
+    def cell_pointer(self, name: str) -> str:
+        """Return the typed address of the first number of a cell."""
+        place = self.plan.places[name]
+        address = self.w.emit(f"getelementptr {self.scalar}, {_LOCAL} %cells, i64 {place}")
+        return f"{_LOCAL} {address}"
+
     def function(self, name: str) -> str:
         """Return the IR of the entry."""
         self.loops()

@@ -17,6 +17,7 @@ from remora.codegen.integration.step_loop import StepLoop
 from remora.codegen.integration.step_loop_cpu import StepLoopKernel
 from remora.codegen.integration.step_loop_ptx import CudaStepLoop
 from remora.codegen.ir.arguments import DTYPES
+from remora.dynamics.forces.stops import stop_overlaps
 from remora.dynamics.kernels.compiled import (
     TARGETS,
     compile_function,
@@ -29,9 +30,14 @@ from remora.errors import InvalidValue, RemoraError, SimulationError, UnknownNam
 from remora.model.robot import Robot
 from remora.simulation.batch.batch_inputs import BatchInputs, batch_inputs
 from remora.simulation.batch.batch_loop import Forces, batch_loop_source, step_loop
+from remora.simulation.batch.stop_loop import stop_loop
+from remora.simulation.engine.interrupts import interruptible
 from remora.simulation.engine.progress import batch_bar
 from remora.simulation.engine.run_model import RobotModel
 from remora.simulation.engine.simulate import model_of, sample_times
+from remora.simulation.inputs.arguments import by_name, number, seconds, whole
+from remora.simulation.inputs.arguments import times as times_of
+from remora.simulation.inputs.loads import LoadLike
 from remora.simulation.integrators.tableaus import RK4
 
 #: Runs that are computed between two looks at the progress, for each thread.
@@ -114,8 +120,8 @@ def simulate_batch(
     duration: float,
     *,
     step: float,
-    torque: Any = None,
-    wrenches: Any = None,
+    torque: LoadLike = None,
+    wrenches: LoadLike = None,
     inputs: Mapping[str, ArrayLike] | None = None,
     parameters: Mapping[str, ArrayLike] | None = None,
     sample: float | ArrayLike | None = None,
@@ -172,23 +178,32 @@ def simulate_batch(
         SimulationError: if a run does not stay finite.
         InvalidValue: if numbers of the robot are physically impossible.
     """
-    for name, value, known in (("target", target, TARGETS), ("failures", failures, FAILURES)):
-        if value not in known:
+    if not isinstance(robot, Robot):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise RemoraError(
+            f"a robot is moved, not {robot!r}: rm.simulate_batch(rm.load(...), q, v, ...)"
+        )
+    for name, value, known in (
+        ("target", target, TARGETS), ("failures", failures, FAILURES), ("dtype", dtype, DTYPES)
+    ):  # fmt: skip
+        if not isinstance(value, str) or value not in known:  # pyright: ignore[reportUnnecessaryIsInstance]
             raise UnknownName(name, value, known)
+    duration, step = seconds("duration", duration), number("step", step, "0.01, in s")
     if not (math.isfinite(step) and step > 0.0):
         raise InvalidValue(f"step must be a positive number of seconds, not {step}")
-    if not (math.isfinite(duration) and duration >= 0.0):
-        raise InvalidValue(f"duration must be a number of seconds, not {duration}")
+    start, breaks = number("start", start, "0.0, in s"), times_of("breaks", breaks)
+    if not math.isfinite(start):
+        raise InvalidValue(f"start must be a finite number of seconds, not {start}")
+    threads = whole("threads", threads)
+    if threads < 0:
+        raise InvalidValue(f"threads must be a number of threads, or 0, not {threads}")
     if not fits_straight_line(robot):
         raise RemoraError(
             f"a batch is compiled as a straight line, for at most {LARGEST_STRAIGHT_LINE} bodies; "
             f"{robot.name!r} has {len(robot.bodies)}: use rm.simulate"
         )
     model = model_of(robot, formulation, slip_speed, stops, saturate=False)
-    if dtype not in DTYPES:
-        raise UnknownName("dtype", dtype, DTYPES)
     own = batch_inputs(
-        robot, q, v, torque, wrenches, inputs or {}, parameters or {},
+        robot, q, v, torque, wrenches, by_name("inputs", inputs), by_name("parameters", parameters),
         None if target == "cuda" else dtype,
     )  # fmt: skip
     if own.faults and failures == "raise":
@@ -206,10 +221,6 @@ def simulate_batch(
         times = np.append(times, end)
     if duration / step > MOST_STEPS:
         raise InvalidValue(f"{duration:g} s in steps of {step:g} s are more than {MOST_STEPS:g}")
-    if threads < 0:
-        raise InvalidValue(f"threads must be a number of threads, or 0, not {threads}")
-    if not math.isfinite(start) or not all(math.isfinite(t) for t in breaks):
-        raise InvalidValue("start and breaks must be finite numbers of seconds")
     breaks = (*breaks, *own.breaks)
     table = _timetable(times, step, breaks)
     nudge = NUDGE * float(np.finfo(float).eps) if breaks else 0.0  # times are float64 always
@@ -217,7 +228,8 @@ def simulate_batch(
     if isinstance(kernel, CudaStepLoop):
         results, status = kernel(*own.arrays, **table.passed), "complete"
     else:
-        results, status = _in_blocks(kernel, own, table, threads, progress)
+        with interruptible():
+            results, status = _in_blocks(kernel, own, table, threads, progress)
     return _finished(robot, times, results, own, table, failures, status)
 
 
@@ -256,6 +268,8 @@ def _kernel(
 
     def made() -> StepLoop:
         passive, formulation = model.passive, model.formulation
+        if passive.stiffness > 0.0 and stop_overlaps(robot, np.zeros(robot.nq)).size:
+            return stop_loop(robot, forces, parameters, formulation, passive, nudge, dtype)
         return step_loop(robot, RK4, forces, parameters, formulation, passive, nudge, dtype)
 
     numbers = robot_key(robot)

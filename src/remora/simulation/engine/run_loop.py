@@ -134,8 +134,7 @@ class RunLoop:
             else:
                 for hold, order in zip(system.controllers, resumed.inside.orders, strict=True):
                     hold.value = order
-            offset = start if phase.own_clock else 0.0
-            watch = Watch(plan.model.robot, plan.events, phase.events, plan.limits, offset)
+            watch = Watch(plan.model.robot, plan.events, phase.events, plan.limits)
             drive = PhaseLoop(system, state, plan.stepping, watch, self._made, start)
             self._drive = drive
             inside = None if resumed is None else resumed.inside
@@ -154,8 +153,13 @@ class RunLoop:
         state, system = self._state, self._system
         system.enter(state.t, stop)
         jumped = self._begin(phase, system)
+        recent = [] if index == 0 or jumped else self._drive.just_sampled()
         for controller in system.controllers:
-            system.sample(controller, state.t, state.q, state.v)
+            last = next((c for c in recent if c.same_place(controller)), None)
+            if last is None:
+                system.sample(controller, state.t, state.q, state.v)
+            else:  # the event that ended the last phase and its sample are at one time
+                controller.value = last.value
         if index == 0 or jumped:
             self._record(state.t, state.q, state.v, state.work)
         if index == 0:
@@ -166,7 +170,7 @@ class RunLoop:
         """Note limits that are passed where the run begins; refuse them where they end a run."""
         state, plan = self._state, self._plan
         watch = Watch(plan.model.robot, (), (), plan.limits)
-        for name, action in watch.passed(watch.values(state.t, state.q, state.v)):
+        for name, action in watch.passed(watch.values(state.t, state.t, state.q, state.v)):
             if action == "stop":
                 raise RemoraError(f"the run begins beyond the {name}")
             self._recorder.event(state.t, name, state.q, state.v, action)
@@ -237,8 +241,7 @@ class RunLoop:
                 t = float(min(times[self._next], step.stop))
                 self._record(t, *step.at(t))
                 self._next += 1
-        goes_on = all(event.watched.action == "record" for event in fired)
-        if self._recorder.saves and goes_on:
+        if self._recorder.saves and not fired and self._drive.settled:
             self._recorder.mark = self._marked()
         self._watcher.look(self._state.t, self._state.q, self._state.v)
 
@@ -251,7 +254,7 @@ class RunLoop:
         )  # fmt: skip
 
     def _record(self, t: float, q: Array, v: Array, work: Array) -> None:
-        tau, lost, wrenches = self._system.loads(t, q, v)
+        tau, lost, wrenches = self._system.loads_seen(t, q, v)
         self._last = t
         self._recorder.append(t, q, v, tau, lost, wrenches, work, self._phase)
 

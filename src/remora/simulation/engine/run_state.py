@@ -42,6 +42,14 @@ class RunState:
         """The state of a step that begins here, `(2 nv + 3,)`."""
         return np.concatenate([np.zeros(self._nv), self.v, self.work])
 
+    def after(self, change: Array) -> tuple[Array, Array]:
+        """Return q and v as they will be, to the last bit, when a change is added."""
+        nv = self._nv
+        moved = np.ascontiguousarray(change[:nv])
+        q, _ = total_and_rest(self.q, self._move(self.q, moved) + self.rest)
+        v, _ = total_and_rest(self.v, change[nv : 2 * nv] + self._rest_v)
+        return q, v
+
     def add(self, t: float, change: Array) -> None:
         """Go on to t by what a step has changed."""
         nv = self._nv
