@@ -497,7 +497,9 @@ def test_symbols_outside_of_tracing_are_casadi_s_own():
 def test_late_times_with_stops(dtype):
     """Contact is located in passes of their own, which see the time in double precision, too."""
     builder = rm.Builder("slide").body("a", mass=1.0, inertia=(1, 1, 1))
-    robot = builder.joint("x", "prismatic", None, "a", axis=(1, 0, 0), limits=(-1.0, 0.2)).build()
+    robot = builder.joint(
+        "x", "prismatic", None, "a", axis=(1, 0, 0), lower=-1.0, upper=0.2
+    ).build()
     options = {"step": 0.01, "start": LATE, "stops": 200.0, "sample": 0.2}
     law = {"torque": lambda t, q, v: 8.0 * np.cos(5.0 * t) + 0.0 * v}
     exact = rm.simulate(
