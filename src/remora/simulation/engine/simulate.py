@@ -183,10 +183,8 @@ def simulate(
         "phases": [p.described() for p in parts], "note": note,
     }  # fmt: skip
     watched = None if limits == "ignore" else limits
-    everywhere = () if phases is None else tuple(events)
-    plan = RunPlan(
-        model, stepping, parts, everywhere, watched, times, step_to_samples, tuple(breaks)
-    )
+    everywhere = () if phases is None else events
+    plan = RunPlan(model, stepping, parts, everywhere, watched, times, step_to_samples, breaks)
 
     def acts() -> Acting:
         return acting(parts, everywhere, single=phases is None)
