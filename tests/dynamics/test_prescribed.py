@@ -71,7 +71,7 @@ def test_a_locked_joint_is_a_fixed_one(seed):
     assert_close(vdot[keep_v], alone, rtol=1e-11)
 
 
-@pytest.mark.parametrize("formulation", ["newton_euler", "decoupled"])
+@pytest.mark.parametrize("formulation", ["newton_euler", "decoupled", "image_space"])
 @pytest.mark.parametrize("seed", range(12))
 def test_reactions_with_prescribed_joints(seed, formulation):
     """The same as with the actuation that was found applied as a force."""
