@@ -6,6 +6,7 @@ from remora.codegen.kernel import Kernel
 from remora.control.attitude_pd import AttitudePD
 from remora.control.joint_pd import JointPD
 from remora.control.laws import CONTROLLERS
+from remora.dynamics import spart
 from remora.dynamics.derivatives.derivatives import (
     ForwardDerivatives,
     InverseDerivatives,
@@ -227,6 +228,7 @@ __all__ = [
     "save_robot",
     "simulate",
     "simulate_batch",
+    "spart",
     "spart_layout",
     "stop_forces",
     "topology",
