@@ -67,6 +67,7 @@ from remora.dynamics.maximal.joint_relations import (
     joint_speeds,
     joint_twists,
 )
+from remora.dynamics.maximal.newton_euler import NewtonEulerSystem, newton_euler_system
 from remora.dynamics.momentum import (
     center_of_mass,
     center_of_mass_jacobian,
@@ -147,6 +148,7 @@ __all__ = [
     "Layout",
     "ModelError",
     "Motion",
+    "NewtonEulerSystem",
     "Phase",
     "Profile",
     "Pulse",
@@ -211,6 +213,7 @@ __all__ = [
     "mujoco_layout",
     "neutral",
     "newton_euler_solution",
+    "newton_euler_system",
     "normalize",
     "open_run",
     "passive_forces",
