@@ -198,7 +198,8 @@ def test_equation_71_as_printed_is_regular_and_wrong():
     assert unknown.shape == (40, 40)  # 8(B - 1) + R + d
     assert np.linalg.matrix_rank(unknown) == 40
     found = np.linalg.solve(unknown, B)[-1]
-    assert abs(found - actuation) > 0.5 * abs(actuation)
+    assert found == pytest.approx(10.3486, rel=1e-4)  # N m
+    assert actuation == pytest.approx(12.5190, rel=1e-4)
 
 
 def test_equation_71_with_the_accelerations_put_in_lacks_equations():
