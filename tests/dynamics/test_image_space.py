@@ -1,11 +1,15 @@
 """DM93: the eight coordinates of every body, their constraints, multipliers, and long runs."""
 
+import runpy
+from pathlib import Path
+
 import casadi
 import numpy as np
 import pytest
 
 import remora as rm
 from numeric import assert_close, traced
+from peers import PINOCCHIO_KINDS, pinocchio_model
 from remora.algebra import dual_quaternion as dq
 from remora.algebra import pose, quaternion
 from remora.algebra.namespace import asarray
@@ -402,3 +406,68 @@ def test_stabilization_and_projection_hold_the_manifold():
         _, found = rm.from_image_coordinates(robot, Q, rate)
         assert_close(found, reference.v[-1], rtol=error)
     assert abs(reference.q[-1, 0]) > 2 * np.pi  # it went over the top
+
+
+# The double pendulum of section 3 ---------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def planar():
+    """What examples/12_dm93_double_pendulum.py has: (26) to (32) in four components."""
+    path = Path(__file__).resolve().parents[2] / "examples" / "12_dm93_double_pendulum.py"
+    return runpy.run_path(str(path))
+
+
+def test_double_pendulum_against_its_closed_form(planar, rng):
+    """mL θ̈1 = W cos θ1, (θ1 + θ2)¨ = 0; the pin's force is -(λ2/4) d."""
+    m, L, W = planar["m"], planar["L"], planar["W"]
+    for _ in range(10):
+        theta, rate = rng.uniform(-3, 3, 2), 5 * rng.normal(size=2)
+        Q, dQ = planar["image_point"](theta, rate)
+        second, (_, multiplier) = planar["solution"](Q, dQ)
+        # θ̈ from Q̈: Q3 = sin σ, Q4 = cos σ, Q5, Q6 = L/2 (cos δ, sin δ)
+        sigma = second[0] * Q[1] - second[1] * Q[0]
+        delta = (second[3] * Q[2] - second[2] * Q[3]) / (L / 2) ** 2
+        assert_close(sigma + delta, W * np.cos(theta[0]) / (m * L), rtol=1e-11)
+        assert_close(2 * sigma, 0.0, rtol=1e-11)
+        direction = np.array([np.cos(theta[0]), np.sin(theta[0])])
+        across = np.array([-direction[1], direction[0]])
+        acceleration = L * (W * np.cos(theta[0]) / (m * L) * across - rate[0] ** 2 * direction)
+        pin = m * acceleration - [0, W]
+        assert_close(-multiplier / 4 * L * direction, pin, rtol=1e-11)
+
+
+def test_planar_quaternions_are_the_eight_coordinates_in_the_plane(planar, rng):
+    """The planar M and h are rows and columns 3 to 6 of the spatial ones (26, 31)."""
+    m, j = planar["m"], planar["j"]
+    Q4, dQ4 = planar["image_point"](rng.uniform(-3, 3, 2), rng.normal(size=2))
+    places = [3, 0, 5, 6]  # Q3, Q4, Q5, Q6 in Remora's order
+    Q, dQ = np.zeros(8), np.zeros(8)
+    Q[places], dQ[places] = Q4, dQ4
+    inertia = np.diag([1.0, 2.0, j])
+    zero = np.zeros(3)
+    body = image_space.body_equations(np.asarray(m), inertia, Q, dQ, zero, zero)
+    weight = image_space.generalized_force(Q, np.array([0, planar["W"], 0]), zero)
+    second, multipliers = planar["solution"](Q4, dQ4)
+    Phi = np.array([[Q4[0], Q4[1], 0, 0], [0, 0, Q4[2], Q4[3]]])
+    left = body.M[np.ix_(places, places)] @ second + Phi.T @ multipliers
+    assert_close(left, (weight + body.h)[places], rtol=1e-12, scale=np.abs(left).max())
+
+
+# Pinocchio --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_pinocchio(seed):
+    pin = pytest.importorskip("pinocchio")
+    base = ("free", "fixed", "planar", "spherical", "revolute")[seed % 5]
+    c = Case(seed, largest=12, kinds=PINOCCHIO_KINDS, base=base)
+    model, _, _ = pinocchio_model(c.robot)
+    data, layout = model.createData(), rm.pinocchio_layout(c.robot, model)
+    q, v = layout.q_to(c.q), layout.v_to(c.q, c.v)
+    vdot = rm.forward_dynamics(*c.state, c.tau, formulation="image_space")
+    theirs = pin.aba(model, data, q, v, layout.tau_to(c.q, c.tau))
+    assert_close(layout.vdot_to(c.q, c.v, vdot), theirs, scale=np.abs(theirs).max(initial=1.0))
+    tau = rm.inverse_dynamics(*c.state, c.vdot, formulation="image_space")
+    theirs = pin.rnea(model, data, q, v, layout.vdot_to(c.q, c.v, c.vdot))
+    assert_close(layout.tau_to(c.q, tau), theirs)
