@@ -4,7 +4,8 @@
 
 Algorithm 1 of VT18 taken literally (state: base pose, joint angles, every body's dual velocity y;
 ẏ from eq. 60) and the decoupled form with three choices of state, each integrated by the formulas
-and the step control of MATLAB's ode45, tolerances as printed, nothing normalized.
+and the step control of MATLAB's ode45, tolerances as printed. No state is normalized; rotation
+matrices are taken from q/|q|.
 """
 
 import argparse
@@ -37,13 +38,15 @@ _rows = [np.array(RK45.A), np.array(RK45.B), np.array(RK45.C), np.array(RK45.E)]
 # The right-hand sides: x -> ẋ, written once on arrays and compiled --------------------------------
 
 
-def body_poses(robot, q):
-    """Poses of the centres of mass from base pose and angles, without normalizing."""
-    frames = []
-    for joint in robot.joints:
-        own = joints.relative_pose(joint, q)
-        frames.append(own if joint.parent < 0 else dq.mul(frames[joint.parent], own))
-    return [dq.mul(x, to_com) for x, to_com in zip(frames, TO_COM, strict=True)]
+def rotations(robot, q):
+    """Rotation matrices of all bodies, outward from the base's, so that forces cancel in pairs."""
+    R = []
+    for i, joint in enumerate(robot.joints):
+        if i == 0:
+            R.append(quaternion.to_matrix(quaternion.normalize(q[:4])))
+        else:
+            R.append(R[joint.parent] @ joints.relative_transform(joint, q).R)
+    return R
 
 
 def tree_rates(robot, q, twists):
@@ -75,7 +78,7 @@ def decoupled_accelerations(robot, q, v, R, X, twists, tau):
 def decoupled_tree(robot, x, tau, axes):
     """x = (q, Γ, velocities): ω in body axes, ṙ of the centres in inertial or in body axes."""
     q, u = x[:11], x[11:].reshape(NB, 6)
-    R = [pose.to_rotation_matrix(own) for own in body_poses(robot, q)]
+    R = rotations(robot, q)
     back = [vector.transpose(own) for own in R]
     inertial = axes == "inertial"
     own = [
@@ -95,17 +98,17 @@ def decoupled_tree(robot, x, tau, axes):
 def decoupled_bodies(robot, x, tau):
     """x = r, quaternion, ṙ, ω of every body: no joint coordinate is a state."""
     z = x.reshape(NB, 13)
-    frames, twists, parts = [], [], []
-    for i in range(NB):
-        x_com = pose.from_parts(z[i, 3:7], z[i, :3])
-        frames.append(dq.mul(x_com, dq.conjugate(TO_COM[i])))
-        v = quaternion.rotate(quaternion.conjugate(z[i, 3:7]), z[i, 7:10])
+    R = [quaternion.to_matrix(quaternion.normalize(z[i, 3:7])) for i in range(NB)]
+    p, X, twists, parts = [], [], [], []
+    for i, joint in enumerate(robot.joints):
+        p.append(z[i, :3] - vector.apply(R[i], robot.bodies[i].com))
+        if joint.parent < 0:
+            X.append(screw.Transform(R[i], p[i]))
+        else:
+            back = vector.transpose(R[joint.parent])
+            X.append(screw.Transform(back @ R[i], vector.apply(back, p[i] - p[joint.parent])))
+        v = vector.apply(vector.transpose(R[i]), z[i, 7:10])
         twists.append(screw.adjoint(TO_COM[i], concatenate([z[i, 10:], v])))
-    X = [
-        screw.transform(own if j.parent < 0 else dq.mul(dq.conjugate(frames[j.parent]), own))
-        for j, own in zip(robot.joints, frames, strict=True)
-    ]
-    R = [pose.to_rotation_matrix(own) for own in frames]
     q, v = rm.neutral(robot), np.zeros(robot.nv)  # revolute joints: their maps are constant
     y = decoupled_accelerations(robot, q, v, R, X, twists, tau)
     for i in range(NB):
@@ -129,6 +132,7 @@ def start_of_bodies(q):
 def kept(r, attitude, omega, velocity):
     """Centre of mass, linear and angular momentum about the inertial origin, `(..., 3)` each."""
     P = MASS * velocity
+    attitude = quaternion.normalize(attitude)
     spin = quaternion.rotate(attitude, np.einsum("bij,...bj->...bi", INERTIA, omega))
     L = spin + np.cross(r, P)
     return np.sum(MASS * r, axis=-2) / MASS.sum(), P.sum(axis=-2), L.sum(axis=-2)
@@ -138,7 +142,11 @@ def kept_of_tree(x, axes):
     poses = dq.mul(rm.poses(robot, x[:, :11]), TO_COM)
     u = x[:, 11:].reshape(-1, NB, 6)
     attitude = poses[..., :4]
-    v = u[..., 3:] if axes == "inertial" else quaternion.rotate(attitude, u[..., 3:])
+    v = (
+        u[..., 3:]
+        if axes == "inertial"
+        else quaternion.rotate(quaternion.normalize(attitude), u[..., 3:])
+    )
     return kept(pose.translation(poses), attitude, u[..., :3], v)
 
 
