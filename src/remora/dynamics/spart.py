@@ -15,8 +15,8 @@ import numpy as np
 
 from remora.algebra import linear, pose, vector
 from remora.algebra.namespace import Array, ArrayLike, asarray, concatenate, stack
-from remora.dynamics.maximal.joint_maps import refuse_followers
-from remora.dynamics.recursive.outward_pass import Link, batch_shape, moving_links, with_batch
+from remora.dynamics.joint_arrays import batch_shape, with_batch
+from remora.dynamics.recursive.outward_pass import Link, moving_links
 from remora.errors import InvalidValue, ShapeError
 from remora.model import joints
 from remora.model.robot import Robot
@@ -258,7 +258,12 @@ def _partition(robot: Robot, A: Array) -> Partition:
 
 def _links(robot: Robot, q: Array, v: Array | None) -> list[_LinkMotion]:
     """Return every link in inertial axes."""
-    refuse_followers(robot, "spart")
+    names = [joint.name for joint in robot.joints if joint.mimic is not None]
+    if names:
+        raise InvalidValue(
+            f"SPART moves every joint by itself: rm.spart has no joints that mimic others "
+            f"({', '.join(names)})"
+        )
     v = np.zeros(robot.nv) if v is None else v
     result: list[_LinkMotion] = []
     moving: list[Link] = moving_links(robot, q, v)

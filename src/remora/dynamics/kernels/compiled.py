@@ -28,6 +28,7 @@ from remora.dynamics import floating, formulations, kinematics, momentum
 from remora.dynamics.derivatives import derivatives, regressor
 from remora.dynamics.forces import friction
 from remora.dynamics.kernels.parameters import parameter
+from remora.dynamics.kernels.size_policy import LARGEST_STRAIGHT_LINE, fits_straight_line
 from remora.dynamics.kernels.tree_recursions import RECURSIONS, loops, uses_loops
 from remora.dynamics.maximal import joint_relations
 from remora.errors import RemoraError, UnknownName
@@ -52,16 +53,14 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
         formulations.bias_force, friction.passive_forces,
         derivatives.forward_dynamics_derivatives, derivatives.inverse_dynamics_derivatives,
         regressor.inertia_regressor,
-        joint_relations.joint_twists, joint_relations.joint_speeds, joint_relations.joint_accelerations,
-        joint_relations.constraint_violation,
+        joint_relations.joint_twists, joint_relations.joint_speeds,
+        joint_relations.joint_accelerations, joint_relations.constraint_violation,
         state.integrate, state.difference, state.normalize,
     )
 }  # fmt: skip
 
 #: What a kernel can be made for.
 TARGETS = ("cpu", "cuda")
-#: A straight line of more bodies than this is too long to trace: for graphs, derivatives and C.
-LARGEST_TRACED = 200
 #: Parameters that hold no numbers of a state: they are compiled in.
 STATIC = frozenset(("target", "formulation", "prescribed", "slip_speed"))
 
@@ -143,11 +142,11 @@ def compile_function(
     )
 
     def short_enough(*arrays: Array) -> Any:
-        if rolled and len(robot.bodies) > LARGEST_TRACED:
+        if rolled and not fits_straight_line(robot):
             raise RemoraError(
                 f"{name} of {robot.name!r} is compiled as loops over its {len(robot.bodies)} "
                 "bodies; graphs, derivatives, C and object files are made of a straight line, for "
-                f"at most {LARGEST_TRACED}"
+                f"at most {LARGEST_STRAIGHT_LINE}"
             )
         return on_arrays(*arrays)
 
@@ -167,7 +166,7 @@ def _rolls(
     if row is None or not usual:
         return False
     if target == "cuda" and row.climb is not None:  # no loops for these there yet
-        return len(robot.bodies) > LARGEST_TRACED
+        return not fits_straight_line(robot)
     return uses_loops(robot, row.straight)
 
 
@@ -202,6 +201,10 @@ class CompiledRobot:
         method = _Method(FUNCTIONS[name], self)
         self.__dict__[name] = method  # found directly from now on
         return method
+
+    def identity_parts(self) -> tuple[Any, ...]:
+        """Return what it is by value: not what has been compiled of it so far."""
+        return self.robot, self.dtype, self.target
 
     def __dir__(self) -> list[str]:
         """Return the functions too, for completion."""
@@ -239,6 +242,10 @@ class _Method:
             options["stream"] = named.pop("stream")
         kernel, arrays = self.kernel(*arguments, **named)
         return kernel(*arrays, out=out, **options)
+
+    def identity_parts(self) -> tuple[Any, ...]:
+        """Return what it is by value."""
+        return self._function, self._owner
 
     def kernel(self, *arguments: Any, **named: Any) -> tuple[Kernel | CudaKernel, list[Any]]:
         """Return the kernel that such a call uses, and the arrays that go into it."""

@@ -14,19 +14,20 @@ import numpy as np
 
 from remora.algebra import vector
 from remora.algebra.namespace import Array, ArrayLike, concatenate, is_symbolic, stack
+from remora.dynamics.joint_arrays import batch_shape, with_batch
 from remora.dynamics.maximal import image_space, joint_equations, saddle_point
 from remora.dynamics.maximal.image_space import Assembled, JointRows
 from remora.dynamics.maximal.joint_maps import (
     constraint,
     mass_properties,
-    refuse_followers,
     refuse_unfit,
 )
-from remora.dynamics.recursive.outward_pass import batch_shape, moving_links, with_batch
+from remora.dynamics.mimic_joints import refuse_mimic_joints
+from remora.dynamics.recursive.outward_pass import moving_links
 from remora.errors import InvalidValue
 from remora.model import joints
-from remora.model.building.validate import finite
 from remora.model.joints import kind
+from remora.model.numbers import finite
 from remora.model.robot import Robot
 from remora.model.state import configuration, velocity
 
@@ -116,7 +117,7 @@ def from_image_coordinates(robot: Robot, Q: ArrayLike, Q_rate: ArrayLike) -> tup
         Q: coordinates, `(..., nb, 8)`.
         Q_rate: their rates, `(..., nb, 8)`.
     """
-    refuse_followers(robot, "image_space")
+    refuse_mimic_joints(robot, "image_space")
     Qs, rates, batch = _checked(robot, Q, Q_rate)
     rows = _rows(robot, Qs, rates)
     _refuse_off_manifold(robot, Qs, rates, rows)

@@ -29,6 +29,7 @@ import numpy as np
 from remora.algebra import dual_quaternion as dq
 from remora.algebra import linear, pose, quaternion, vector
 from remora.algebra.namespace import Array, asarray, concatenate, stack
+from remora.dynamics.joint_arrays import batch_shape, gather, with_batch
 from remora.dynamics.maximal import joint_equations, saddle_point
 from remora.dynamics.maximal.joint_maps import (
     Solution,
@@ -36,13 +37,7 @@ from remora.dynamics.maximal.joint_maps import (
     mass_properties,
     refuse_unfit,
 )
-from remora.dynamics.recursive.outward_pass import (
-    accelerations_of,
-    batch_shape,
-    gather,
-    moving_links,
-    with_batch,
-)
+from remora.dynamics.recursive.outward_pass import accelerations_of, moving_links
 from remora.model import joints
 from remora.model.robot import Robot
 

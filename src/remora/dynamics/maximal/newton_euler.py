@@ -20,6 +20,7 @@ import numpy as np
 from remora.algebra import dual_quaternion as dq
 from remora.algebra import pose, screw, vector
 from remora.algebra.namespace import Array, ArrayLike, asarray, concatenate
+from remora.dynamics.joint_arrays import batch_shape, gather, with_batch
 from remora.dynamics.maximal import saddle_point
 from remora.dynamics.maximal.joint_maps import (
     Maps,
@@ -30,16 +31,9 @@ from remora.dynamics.maximal.joint_maps import (
     mass_properties,
     refuse_unfit,
 )
-from remora.dynamics.recursive.outward_pass import (
-    Link,
-    accelerations_of,
-    batch_shape,
-    gather,
-    moving_links,
-    with_batch,
-)
+from remora.dynamics.recursive.outward_pass import Link, accelerations_of, moving_links
 from remora.model import joints
-from remora.model.building.validate import finite
+from remora.model.numbers import finite
 from remora.model.robot import Robot
 from remora.model.state import configuration, velocity
 from remora.model.topology import incidence_matrix, negatives, positives
