@@ -1,6 +1,6 @@
 """What decides the drift in VT18's experiment: one linear system, four choices of the state.
 
-    python docs/pictures/vt18_drift.py [--starts N]
+    python docs/pictures/vt18_drift.py [--starts N] [--tolerance X]
 
 Algorithm 1 of VT18 taken literally (state: base pose, joint angles, every body's dual velocity y;
 ẏ from eq. 60) and the decoupled form with three choices of state, each integrated by the formulas
@@ -241,7 +241,11 @@ def drifts(name, q, stops=True):
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--starts", type=int, default=6)
-    starts = [rm.random_state(robot, seed)[0] for seed in range(parser.parse_args().starts)]
+    parser.add_argument("--tolerance", type=float, help="relative and absolute; as printed")
+    options = parser.parse_args()
+    if options.tolerance is not None:
+        globals().update(RTOL=options.tolerance, ATOL=options.tolerance)
+    starts = [rm.random_state(robot, seed)[0] for seed in range(options.starts)]
     for stops in (True, False):
         print(f"\nsteps {'end' if stops else 'do not end'} at the pulses; medians of the largest")
         print(f"{'state':26}{'steps':>6}{'CoM, m':>10}{'P, N s':>10}{'L, N m s':>10}   DQ / it")
