@@ -14,7 +14,7 @@ import numpy as np
 from remora.algebra import dual_quaternion, linear, vector
 from remora.algebra.namespace import Array, ArrayLike, is_symbolic, stack
 from remora.dynamics.joint_arrays import batch_shape, with_batch
-from remora.dynamics.maximal import decoupled, newton_euler
+from remora.dynamics.maximal import decoupled, image_space, newton_euler
 from remora.dynamics.maximal.joint_maps import Solution
 from remora.dynamics.recursive import articulated, recursive_newton_euler
 from remora.dynamics.recursive.composite import mass_matrix_of, mass_matrix_size
@@ -115,6 +115,16 @@ FORMULATIONS: dict[str, Formulation] = {
     "composite": Formulation(_by_mass_matrix, _inverse_by_mass_matrix),
     "newton_euler": Formulation(_maximal(newton_euler.solve_maximal), newton_euler.inverse_maximal),
     "decoupled": Formulation(_maximal(decoupled.solve_decoupled), decoupled.inverse_decoupled),
+    "image_space": Formulation(
+        _maximal(image_space.solve_image_space), image_space.inverse_image_space
+    ),
+}
+
+#: The formulations that find every reaction together with the accelerations.
+MAXIMAL: dict[str, Callable[..., Solution]] = {
+    "newton_euler": newton_euler.solve_maximal,
+    "decoupled": decoupled.solve_decoupled,
+    "image_space": image_space.solve_image_space,
 }
 
 
@@ -134,7 +144,8 @@ def forward_dynamics(
         v: velocity, `(..., nv)`.
         tau: generalized forces, `(..., nv)`; on a free base [torque, force] in body axes.
         wrenches: external, [f, τ] on each body in its own frame about its origin, `(..., nb, 6)`.
-        formulation: `articulated` O(n), `composite`, `newton_euler` [VT18] or `decoupled`.
+        formulation: `articulated` O(n), `composite`, `newton_euler` [VT18], `decoupled` or
+            `image_space` [DM93].
     """
     return hybrid_dynamics(robot, q, v, tau, {}, wrenches, formulation)[0]
 
@@ -155,7 +166,8 @@ def inverse_dynamics(
         v: velocity, `(..., nv)`.
         vdot: rate of v, `(..., nv)`.
         wrenches: external, [f, τ] on each body in its own frame about its origin, `(..., nb, 6)`.
-        formulation: `recursive` O(n), `composite`, `newton_euler` [VT18] or `decoupled`.
+        formulation: `recursive` O(n), `composite`, `newton_euler` [VT18], `decoupled` or
+            `image_space` [DM93].
     """
     able = {name: row.inverse for name, row in FORMULATIONS.items() if row.inverse is not None}
     if formulation not in able:
@@ -186,7 +198,8 @@ def hybrid_dynamics(
         prescribed: acceleration by name of the joint: a number for one degree of freedom, else
             `(..., nv_i)`.
         wrenches: external, [f, τ] on each body in its own frame about its origin, `(..., nb, 6)`.
-        formulation: `articulated` O(n), `composite`, `newton_euler` [VT18] or `decoupled`.
+        formulation: `articulated` O(n), `composite`, `newton_euler` [VT18], `decoupled` or
+            `image_space` [DM93].
     """
     able = {name: row.hybrid for name, row in FORMULATIONS.items() if row.hybrid is not None}
     if formulation not in able:
@@ -206,7 +219,7 @@ def newton_euler_solution(
     prescribed: Mapping[str, ArrayLike] | None = None,
     formulation: str = "newton_euler",
 ) -> Solution:
-    """Return everything VT18's framework finds: accelerations of all bodies and all reactions.
+    """Return everything a maximal formulation finds: all bodies' accelerations, all reactions.
 
     Args:
         robot: the robot.
@@ -215,14 +228,13 @@ def newton_euler_solution(
         tau: generalized forces, `(..., nv)`.
         wrenches: external, [f, τ] on each body in its own frame about its origin, `(..., nb, 6)`.
         prescribed: accelerations of joints that follow a given motion, by name.
-        formulation: `newton_euler` [VT18] or `decoupled`.
+        formulation: `newton_euler` [VT18], `decoupled` or `image_space` [DM93].
     """
-    solvers = {"newton_euler": newton_euler.solve_maximal, "decoupled": decoupled.solve_decoupled}
-    if formulation not in solvers:
-        raise UnknownName("maximal formulation", formulation, solvers)
+    if formulation not in MAXIMAL:
+        raise UnknownName("maximal formulation", formulation, MAXIMAL)
     q, v, tau, w = checked_arguments(robot, q, v, tau, wrenches, "tau")
     given = prescribed_by_index(robot, prescribed or {}, q.shape[:-1])
-    return Solution(*map(finite_result, solvers[formulation](robot, q, v, tau, w, given)))
+    return Solution(*map(finite_result, MAXIMAL[formulation](robot, q, v, tau, w, given)))
 
 
 def reaction_wrenches(
@@ -246,9 +258,9 @@ def reaction_wrenches(
         v: velocity, `(..., nv)`.
         tau: generalized forces, `(..., nv)`.
         wrenches: external, [f, τ] on each body in its own frame about its origin, `(..., nb, 6)`.
-        formulation: what finds the accelerations; `newton_euler` finds the reactions with them.
+        formulation: what finds the accelerations; the maximal ones find the reactions with them.
     """
-    if formulation in ("newton_euler", "decoupled"):
+    if formulation in MAXIMAL:
         solution = newton_euler_solution(robot, q, v, tau, wrenches, formulation=formulation)
         return solution.reactions
     vdot = forward_dynamics(robot, q, v, tau, wrenches, formulation)
