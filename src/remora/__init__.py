@@ -49,6 +49,20 @@ from remora.dynamics.kinematics import (
     poses,
     twists,
 )
+from remora.dynamics.lagrangian.equivalent import equivalent_manipulator, equivalent_state
+from remora.dynamics.lagrangian.matrices import mass_matrix_partials
+from remora.dynamics.lagrangian.reduced import (
+    base_velocity,
+    reduced_coriolis_matrix,
+    reduced_forward_dynamics,
+    reduced_mass_matrix,
+    reduced_momentum_force,
+)
+from remora.dynamics.lagrangian.separated import (
+    separated_coriolis_matrix,
+    separated_mass_matrix,
+    separated_velocity,
+)
 from remora.dynamics.maximal.image_coordinates import (
     ImageSpaceConstraints,
     ImageSpaceSolution,
@@ -165,6 +179,7 @@ __all__ = [
     "algebra",
     "base_response",
     "base_response_rate",
+    "base_velocity",
     "bias_force",
     "bundled_robots",
     "bundled_scenarios",
@@ -176,6 +191,8 @@ __all__ = [
     "constraint_violation",
     "coriolis_matrix",
     "difference",
+    "equivalent_manipulator",
+    "equivalent_state",
     "floating_inverse_dynamics",
     "forward_dynamics",
     "forward_dynamics_derivatives",
@@ -208,6 +225,7 @@ __all__ = [
     "load_scenario",
     "locked_inertia",
     "mass_matrix",
+    "mass_matrix_partials",
     "momentum",
     "momentum_matrix",
     "mujoco_layout",
@@ -225,10 +243,17 @@ __all__ = [
     "random_robot",
     "random_state",
     "reaction_wrenches",
+    "reduced_coriolis_matrix",
+    "reduced_forward_dynamics",
+    "reduced_mass_matrix",
+    "reduced_momentum_force",
     "report",
     "robot_to_yaml",
     "save_html",
     "save_robot",
+    "separated_coriolis_matrix",
+    "separated_mass_matrix",
+    "separated_velocity",
     "simulate",
     "simulate_batch",
     "spart",

@@ -11,9 +11,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from remora.algebra import dual_quaternion, linear, vector
+from remora.algebra import dual_quaternion, vector
 from remora.algebra.namespace import Array, ArrayLike, is_symbolic, stack
 from remora.dynamics.joint_arrays import batch_shape, with_batch
+from remora.dynamics.lagrangian import dynamics as lagrangian
+from remora.dynamics.lagrangian import euler_angles, matrices
+from remora.dynamics.lagrangian.solving import solve_prescribed
 from remora.dynamics.maximal import decoupled, image_space, newton_euler
 from remora.dynamics.maximal.joint_maps import Solution
 from remora.dynamics.recursive import articulated, recursive_newton_euler
@@ -38,10 +41,14 @@ class Formulation:
     Attributes:
         hybrid: forward dynamics with any joints prescribed -> vdot, tau; None where it has none.
         inverse: inverse dynamics -> tau; None where it has none.
+        mass_matrix: (robot, q) -> H; None where it has none of its own.
+        coriolis_matrix: (robot, q, v) -> C; None where it has none of its own.
     """
 
     hybrid: Hybrid | None
     inverse: Inverse | None
+    mass_matrix: Callable[[Robot, Array], Array] | None = None
+    coriolis_matrix: Callable[[Robot, Array, Array], Array] | None = None
 
 
 def _by_mass_matrix(
@@ -58,30 +65,7 @@ def _by_mass_matrix(
     H = mass_matrix_of(robot, q)
     size = None if is_symbolic(H) else mass_matrix_size(robot, q)
     bias = recursive_newton_euler.inverse(robot, q, v, 0.0 * v, wrenches)
-    held = [i for j in prescribed for i in range(robot.nv)[robot.joints[j].v]]
-    free = [i for i in range(robot.nv) if i not in held]
-    batch = batch_shape(q, v, tau, bias)
-    values = [with_batch(prescribed[j], batch, trailing=1) for j in prescribed]
-    given = {
-        place: values[k][..., n]
-        for k, j in enumerate(prescribed)
-        for n, place in enumerate(range(robot.nv)[robot.joints[j].v])
-    }
-    rest = tau - bias
-    if given:
-        known = stack([given[i] for i in held])
-        rest = rest - vector.apply(H[..., :, held], known)
-    entries: dict[int, Array] = dict(given)
-    if free:
-        right = stack([rest[..., i] for i in free])
-        block = H[..., free, :][..., :, free]
-        size = None if size is None else size[..., free, :][..., :, free]
-        found = linear.ldl_solve(linear.ldl(block, size), right[..., None])[..., 0]
-        entries |= {place: found[..., n] for n, place in enumerate(free)}
-    vdot = with_batch(stack([entries[i] for i in range(robot.nv)]), batch, trailing=1)
-    force = vector.apply(H, vdot) + bias
-    parts = [force[..., i] if i in given else tau[..., i] for i in range(robot.nv)]
-    return vdot, with_batch(stack(parts), batch, trailing=1)
+    return solve_prescribed(robot, H, bias, tau, prescribed, size)
 
 
 def _inverse_by_mass_matrix(
@@ -112,12 +96,18 @@ def _maximal(solve: Callable[..., Solution]) -> Hybrid:
 FORMULATIONS: dict[str, Formulation] = {
     "articulated": Formulation(articulated.hybrid, None),
     "recursive": Formulation(None, recursive_newton_euler.inverse),
-    "composite": Formulation(_by_mass_matrix, _inverse_by_mass_matrix),
+    "composite": Formulation(
+        _by_mass_matrix, _inverse_by_mass_matrix, mass_matrix_of, coriolis_matrix_of
+    ),
     "newton_euler": Formulation(_maximal(newton_euler.solve_maximal), newton_euler.inverse_maximal),
     "decoupled": Formulation(_maximal(decoupled.solve_decoupled), decoupled.inverse_decoupled),
     "image_space": Formulation(
         _maximal(image_space.solve_image_space), image_space.inverse_image_space
     ),
+    "lagrangian": Formulation(
+        lagrangian.hybrid, lagrangian.inverse, matrices.mass_matrix_of, matrices.coriolis_matrix_of
+    ),
+    "euler_angles": Formulation(euler_angles.hybrid, euler_angles.inverse),
 }
 
 #: The formulations that find every reaction together with the accelerations.
@@ -144,8 +134,9 @@ def forward_dynamics(
         v: velocity, `(..., nv)`.
         tau: generalized forces, `(..., nv)`; on a free base [torque, force] in body axes.
         wrenches: external, [f, τ] on each body in its own frame about its origin, `(..., nb, 6)`.
-        formulation: `articulated` O(n), `composite`, `newton_euler` [VT18], `decoupled` or
-            `image_space` [DM93].
+        formulation: a row of FORMULATIONS with `hybrid`: `articulated` O(n), `composite`,
+            `newton_euler` [VT18], `decoupled`, `image_space` [DM93], `lagrangian` [FPG11]
+            or `euler_angles`.
     """
     return hybrid_dynamics(robot, q, v, tau, {}, wrenches, formulation)[0]
 
@@ -166,8 +157,9 @@ def inverse_dynamics(
         v: velocity, `(..., nv)`.
         vdot: rate of v, `(..., nv)`.
         wrenches: external, [f, τ] on each body in its own frame about its origin, `(..., nb, 6)`.
-        formulation: `recursive` O(n), `composite`, `newton_euler` [VT18], `decoupled` or
-            `image_space` [DM93].
+        formulation: a row of FORMULATIONS with `inverse`: `recursive` O(n), `composite`,
+            `newton_euler` [VT18], `decoupled`, `image_space` [DM93], `lagrangian` [FPG11]
+            or `euler_angles`.
     """
     able = {name: row.inverse for name, row in FORMULATIONS.items() if row.inverse is not None}
     if formulation not in able:
@@ -198,8 +190,9 @@ def hybrid_dynamics(
         prescribed: acceleration by name of the joint: a number for one degree of freedom, else
             `(..., nv_i)`.
         wrenches: external, [f, τ] on each body in its own frame about its origin, `(..., nb, 6)`.
-        formulation: `articulated` O(n), `composite`, `newton_euler` [VT18], `decoupled` or
-            `image_space` [DM93].
+        formulation: a row of FORMULATIONS with `hybrid`: `articulated` O(n), `composite`,
+            `newton_euler` [VT18], `decoupled`, `image_space` [DM93], `lagrangian` [FPG11]
+            or `euler_angles`.
     """
     able = {name: row.hybrid for name, row in FORMULATIONS.items() if row.hybrid is not None}
     if formulation not in able:
@@ -273,25 +266,40 @@ def reaction_wrenches(
     return with_batch(stack(reactions, axis=-2), batch_shape(q, v, vdot), trailing=2)
 
 
-def mass_matrix(robot: Robot, q: ArrayLike) -> Array:
+def mass_matrix(robot: Robot, q: ArrayLike, formulation: str = "composite") -> Array:
     """Return H `(..., nv, nv)`, symmetric and positive definite: kinetic energy ½ vᵀ H v.
 
     Args:
         robot: the robot; rotor inertias are on the diagonal.
         q: configuration, `(..., nq)`.
+        formulation: `composite`, or `lagrangian` [FPG11, eqs. 9-11].
     """
-    return mass_matrix_of(robot, configuration(robot, q))
+    able = {n: row.mass_matrix for n, row in FORMULATIONS.items() if row.mass_matrix is not None}
+    if formulation not in able:
+        raise UnknownName("formulation of the mass matrix", formulation, able)
+    return able[formulation](robot, configuration(robot, q))
 
 
-def coriolis_matrix(robot: Robot, q: ArrayLike, v: ArrayLike) -> Array:
-    """Return C `(..., nv, nv)` with Ḣ - 2C skew-symmetric and C v the velocity-dependent forces.
+def coriolis_matrix(
+    robot: Robot, q: ArrayLike, v: ArrayLike, formulation: str = "composite"
+) -> Array:
+    """Return C `(..., nv, nv)` with C v the velocity-dependent forces.
+
+    vᵀ(Ḣ - 2C)v = 0 always; by default Ḣ - 2C is skew-symmetric, too. FPG11's C is not the same
+    matrix, and for it only the former holds.
 
     Args:
         robot: the robot.
         q: configuration, `(..., nq)`.
         v: velocity, `(..., nv)`.
+        formulation: `composite`, or `lagrangian` [FPG11, eq. 26, corrected].
     """
-    return coriolis_matrix_of(robot, configuration(robot, q), velocity(robot, v))
+    able = {
+        n: row.coriolis_matrix for n, row in FORMULATIONS.items() if row.coriolis_matrix is not None
+    }
+    if formulation not in able:
+        raise UnknownName("formulation of the Coriolis matrix", formulation, able)
+    return able[formulation](robot, configuration(robot, q), velocity(robot, v))
 
 
 def bias_force(robot: Robot, q: ArrayLike, v: ArrayLike) -> Array:

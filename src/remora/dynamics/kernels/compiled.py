@@ -30,6 +30,7 @@ from remora.dynamics.forces import friction
 from remora.dynamics.kernels.parameters import parameter
 from remora.dynamics.kernels.size_policy import LARGEST_STRAIGHT_LINE, fits_straight_line
 from remora.dynamics.kernels.tree_recursions import RECURSIONS, loops, uses_loops
+from remora.dynamics.lagrangian import reduced, separated
 from remora.dynamics.maximal import joint_relations
 from remora.errors import RemoraError, UnknownName
 from remora.model import state
@@ -48,6 +49,10 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
         momentum.potential_energy,
         floating.base_response, floating.base_response_rate, floating.generalized_jacobian,
         floating.generalized_jacobian_rate, floating.floating_inverse_dynamics,
+        reduced.base_velocity, reduced.reduced_mass_matrix, reduced.reduced_coriolis_matrix,
+        reduced.reduced_momentum_force, reduced.reduced_forward_dynamics,
+        separated.separated_velocity, separated.separated_mass_matrix,
+        separated.separated_coriolis_matrix,
         formulations.forward_dynamics, formulations.inverse_dynamics,
         formulations.reaction_wrenches, formulations.mass_matrix, formulations.coriolis_matrix,
         formulations.bias_force, friction.passive_forces,
@@ -311,7 +316,8 @@ def _shapes(robot: Robot) -> dict[str, tuple[int, ...]]:
     rest = nv - robot.joints[0].v.stop
     return {
         "q": (nq,), "q0": (nq,), "q1": (nq,), "v": (nv,), "tau": (nv,), "vdot": (nv,), "dq": (nv,),
-        "vdot_joints": (rest,), "wrenches": bodies, "twists": bodies, "accelerations": bodies,
+        "vdot_joints": (rest,), "joint_speeds": (rest,), "joint_forces": (rest,), "momentum": (6,),
+        "wrenches": bodies, "twists": bodies, "accelerations": bodies,
         "point": (3,), "t": (),
     }  # fmt: skip
 

@@ -50,12 +50,14 @@ class RobotModel(NamedTuple):
         formulation: of forward dynamics.
         passive: what acts at the joints by itself.
         saturate: whether the drives give no more than the joints' effort limits.
+        momentum: [linear, angular] that the base's velocity is found from; None: it is a state.
     """
 
     robot: Robot
     formulation: str
     passive: Passive
     saturate: bool
+    momentum: tuple[float, ...] | None = None
 
 
 class EvaluatedLoads(NamedTuple):

@@ -17,6 +17,7 @@ from remora.model.robot import Robot
 from remora.model.state import configuration, velocity
 from remora.simulation.engine.interrupts import interruptible, uninterrupted
 from remora.simulation.engine.phase_loop import StepperSettings
+from remora.simulation.engine.reduced_run import with_model
 from remora.simulation.engine.run_loop import RunLoop, RunPlan
 from remora.simulation.engine.run_model import RobotModel
 from remora.simulation.inputs.arguments import (
@@ -73,6 +74,7 @@ def simulate(
     saturate: bool = False,
     slip_speed: float = 1e-3,
     formulation: str | None = None,
+    model: Literal["full", "reduced"] = "full",
     start: float = 0.0,
     out: str | Path | None = None,
     resume: bool = False,
@@ -122,6 +124,8 @@ def simulate(
         slip_speed: of dry friction, see `passive_forces`.
         formulation: of forward dynamics; `articulated`, or `composite` for robots with mimic
             joints, by default.
+        model: `full`, or `reduced` for a free-floating robot that nothing pushes: the base's six
+            speeds are no states but follow from the momentum of the start [FPG11, eqs. 18, 19].
         start: time at the start, s.
         out: a directory to save the run in as it goes, for `rm.open_run`.
         resume: continue the run in `out` if it did not come to its end, from its last checkpoint on
@@ -165,7 +169,8 @@ def simulate(
         raise InvalidValue(f"start must be a finite number of seconds, not {start}")
     parts = (given,) if phases is None else listed(phases)
     q, v = _checked_state(robot, q, v)
-    model = model_of(robot, formulation, slip_speed, stops, saturate)
+    equations = model_of(robot, formulation, slip_speed, stops, saturate)
+    equations = with_model(equations, model, integrator, parts, q, v)
     stepping = _stepping(integrator, rtol, atol, step, max_step, max_steps)
     if not isinstance(limits, str) or limits not in LIMITS:  # pyright: ignore[reportUnnecessaryIsInstance]
         raise UnknownName("treatment of limits", limits, LIMITS)
@@ -177,14 +182,16 @@ def simulate(
         "max_step": None if math.isinf(max_step) else max_step,
         "sample": None if sample is None else np.asarray(sample).tolist(),
         "step_to_samples": step_to_samples, "breaks": list(breaks), "limits": limits,
-        "stops": [model.passive.stiffness, model.passive.damping], "saturate": saturate,
-        "slip_speed": slip_speed, "formulation": model.formulation,
+        "stops": [equations.passive.stiffness, equations.passive.damping], "saturate": saturate,
+        "slip_speed": slip_speed, "formulation": equations.formulation,
         "events": [e.described() for e in events],
         "phases": [p.described() for p in parts], "note": note,
     }  # fmt: skip
+    if model != "full":
+        settings["model"] = model
     watched = None if limits == "ignore" else limits
     everywhere = () if phases is None else events
-    plan = RunPlan(model, stepping, parts, everywhere, watched, times, step_to_samples, breaks)
+    plan = RunPlan(equations, stepping, parts, everywhere, watched, times, step_to_samples, breaks)
 
     def acts() -> Acting:
         return acting(parts, everywhere, single=phases is None)
