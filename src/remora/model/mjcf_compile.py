@@ -15,7 +15,7 @@ from xml.sax.saxutils import quoteattr
 import numpy as np
 
 from remora.errors import Fault, ModelError, RemoraError
-from remora.model.mjcf_files import Node, Source
+from remora.model.formats.mjcf_files import Node, Source
 
 #: The corners of the tetrahedron that stands for a mesh, and its two sizes.
 _CORNERS = np.array([[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 2.0, 0.0], [0.0, 0.0, 3.0]])
@@ -143,7 +143,9 @@ def _fault(source: Source, message: str, nodes: list[Node]) -> Fault:
     reason = " ".join(message.split())
     if 0 < line <= len(nodes) and found is not None:
         label, own = source.where(nodes[line - 1])
-        reason = " ".join((message[: found.start()] + f"line {own}" + message[found.end() :]).split())
+        reason = " ".join(
+            (message[: found.start()] + f"line {own}" + message[found.end() :]).split()
+        )
         return Fault(f"MuJoCo, {label}", _short(reason), own)
     return Fault("MuJoCo", _short(reason))
 

@@ -9,9 +9,9 @@ import numpy as np
 
 from remora.algebra import dual_quaternion, pose, quaternion
 from remora.algebra.namespace import Array
-from remora.model.mjcf_files import MeshFile, Source
+from remora.model.building.validate import frozen
+from remora.model.formats.mjcf_files import MeshFile, Source
 from remora.model.robot import Geometry
-from remora.model.validate import frozen
 
 #: Groups that MuJoCo's viewer shows at first.
 _SHOWN = 3
