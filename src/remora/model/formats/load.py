@@ -14,18 +14,10 @@ from remora.model.formats.urdf import read_urdf
 from remora.model.formats.yaml import read_yaml
 from remora.model.robot import Robot
 
-
-def _read_mjcf(file: Path, mesh_root: Path | None) -> Builder:
-    if mesh_root is not None:
-        reason = "mesh_root is for URDF and YAML; MuJoCo's meshes lie below the folder of the file"
-        raise InvalidValue(f"{file}: {reason}")
-    return read_mjcf(file)
-
-
 #: One reader per file format: (file, mesh_root) -> builder.
 READERS: dict[str, Callable[[Path, Path | None], Builder]] = {
     ".urdf": read_urdf,
-    ".xml": _read_mjcf,
+    ".xml": read_mjcf,
     ".yaml": read_yaml,
     ".yml": read_yaml,
 }
