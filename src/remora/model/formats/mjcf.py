@@ -164,7 +164,7 @@ class _Converter:
         before = dual_quaternion.mul(dual_quaternion.conjugate(self._moved[parent]), x_body)
         on = self._bodies[parent]
         for link in chain:
-            own = list(joints[link.joints])
+            own = [joints[k] for k in link.joints]
             name = joined(self._joints[j] for j in own) or f"{body}_fixed"
             if link.part is not None:
                 name += "_translation" if link.kind == "cartesian" else "_rotation"
@@ -198,7 +198,7 @@ class _Converter:
         """Return limits, damping, friction and armature of every speed, in MuJoCo's order."""
         model = self._model
         dofs = [k for j in joints for k in self._dofs(j)]
-        dofs = dofs if link.part is None else dofs[link.part]
+        dofs = dofs if link.part is None else [dofs[k] for k in link.part]
         tables = (model.dof_damping, model.dof_frictionloss, model.dof_armature)
         damping, friction, armature = (np.array(x[dofs]) for x in tables)
         if link.kind == "free":

@@ -37,8 +37,8 @@ class Link:
     kind: str
     moved: Array
     axes: dict[str, Array] = field(default_factory=dict[str, Array])
-    joints: slice = slice(0, 1)
-    part: slice | None = None
+    joints: range = range(1)
+    part: range | None = None
 
     def at(self, q: float) -> Array:
         """Return the pose of a hinge or slide at q."""
@@ -62,21 +62,21 @@ def links(types: Sequence[int], p: Array, a: Array, apart: bool, armature: bool)
         armature: whether they have any.
     """
     if not types:
-        return [Link("fixed", dual_quaternion.identity(), joints=slice(0, 0))]
+        return [Link("fixed", dual_quaternion.identity(), joints=range(0))]
     if tuple(types) == (FREE,) and armature:
         here = dual_quaternion.identity()
         return [
-            Link("cartesian", here, part=slice(0, 3)),
-            Link("spherical", here, part=slice(3, 6)),
+            Link("cartesian", here, part=range(3)),
+            Link("spherical", here, part=range(3, 6)),
         ]
     make = None if apart else STACKS.get(tuple(types))
     whole = make(p, a) if make else None
     if whole is not None:
         return [whole]
-    return [_SINGLE[t](p[k], a[k], slice(k, k + 1)) for k, t in enumerate(types)]
+    return [_SINGLE[t](p[k], a[k], range(k, k + 1)) for k, t in enumerate(types)]
 
 
-_SINGLE: dict[int, Callable[[Array, Array, slice], Link]] = {
+_SINGLE: dict[int, Callable[[Array, Array, range], Link]] = {
     FREE: lambda p, a, k: Link("free", dual_quaternion.identity(), joints=k),
     BALL: lambda p, a, k: Link("spherical", pose.from_translation(p), joints=k),
     SLIDE: lambda p, a, k: Link("prismatic", dual_quaternion.identity(), {"axis": a}, k),
@@ -95,19 +95,19 @@ def _universal(p: Array, a: Array) -> Link | None:
 
 
 def _anchored(kind: str, p: Array, **axes: Array) -> Link:
-    return Link(kind, pose.from_translation(p), axes, slice(0, 2))
+    return Link(kind, pose.from_translation(p), axes, range(2))
 
 
 def _planar(p: Array, a: Array) -> Link | None:
     if not _right_handed(a):
         return None
     turned = pose.from_rotation_matrix(a.T, p[2])
-    return Link("planar", turned, {"axis": np.eye(3)[2]}, slice(0, 3))
+    return Link("planar", turned, {"axis": np.eye(3)[2]}, range(3))
 
 
 def _cartesian(p: Array, a: Array) -> Link | None:
     turned = pose.from_rotation_matrix(a.T)
-    return Link("cartesian", turned, joints=slice(0, 3)) if _right_handed(a) else None
+    return Link("cartesian", turned, joints=range(3)) if _right_handed(a) else None
 
 
 def _right_handed(a: Array) -> bool:
