@@ -68,6 +68,7 @@ from remora.dynamics.stops import stop_forces
 from remora.errors import (
     Fault,
     ModelError,
+    ModelWarning,
     RemoraError,
     ShapeError,
     SimulationError,
@@ -138,6 +139,7 @@ __all__ = [
     "Kernel",
     "Layout",
     "ModelError",
+    "ModelWarning",
     "Motion",
     "Phase",
     "Profile",
