@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from remora.errors import ModelError, RemoraError
-from remora.model.load import load
+from remora.model.formats.load import load
 from remora.model.robot import Robot
 
 #: What is odd about a robot is told; here any robot is fine.

@@ -18,7 +18,7 @@ import numpy as np
 from remora.algebra import dual_quaternion
 from remora.algebra.namespace import Array, ArrayLike, asarray, is_symbolic
 from remora.errors import ShapeError, UnknownName
-from remora.model.validate import finite, frozen
+from remora.model.building.validate import finite, frozen
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +102,7 @@ class Joint:
 
     Attributes:
         name: unique among joints.
-        kind: a key of `remora.model.kinds.JOINTS`.
+        kind: a key of `remora.model.joint_types.JOINTS`.
         parent: index of the body it is mounted on, -1 for the inertial frame.
         q: slice of its coordinates in `q (..., nq)`; a follower has its leader's.
         v: slice of its speeds in `v (..., nv)`; a follower has its leader's.
