@@ -9,11 +9,10 @@ import numpy as np
 
 from remora.algebra.namespace import Array, ArrayLike, is_symbolic
 from remora.errors import Fault, InvalidValue, ModelError
-from remora.model import physics
-from remora.model.building import tree
+from remora.model.building import physics, tree
+from remora.model.building.consistency import treatment, violation
 from remora.model.building.tree import BodyDraft, FrameDraft, JointDraft
 from remora.model.building.validate import Checker, Place, frozen
-from remora.model.building.consistency import treatment, violation
 from remora.model.joint_types import JOINTS, plane
 from remora.model.robot import Body, Geometry, Joint, Limits, Named, Robot
 

@@ -7,8 +7,6 @@ from typing import Protocol
 
 import numpy as np
 
-from remora.model.building.tree import massless
-from remora.model.building.validate import Checker, Place
 from remora.model.building.consistency import (
     Impossible,
     Treatment,
@@ -18,6 +16,8 @@ from remora.model.building.consistency import (
     repaired,
 )
 from remora.model.building.definite import Undefined, is_immobile, undefined_joint
+from remora.model.building.tree import massless
+from remora.model.building.validate import Checker, Place
 from remora.model.robot import Robot
 from remora.model.topology import subtree
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from remora.algebra.namespace import ArrayLike
 from remora.errors import Fault, InvalidValue, ModelError, ModelWarning, UnknownName
 from remora.model.building.builder import Builder, base_kind
-from remora.model.building.validate import Place
 from remora.model.building.consistency import treatment
+from remora.model.building.validate import Place
 from remora.model.formats.mjcf import read_mjcf
 from remora.model.formats.urdf import read_urdf
 from remora.model.formats.yaml import read_yaml
