@@ -10,6 +10,10 @@ class RemoraError(Exception):
     """Base of every error that Remora raises for bad input."""
 
 
+class ModelWarning(UserWarning):
+    """A robot file has something odd that concerns what its robot can compute."""
+
+
 class ShapeError(RemoraError, ValueError):
     """An array has the wrong shape or type."""
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from remora.algebra import pose
-from remora.errors import InvalidValue, ModelError, RemoraError, UnknownName
+from remora.errors import InvalidValue, ModelError, ModelWarning, RemoraError, UnknownName
 from remora.model.formats import load as load_module
 from remora.model.formats.load import READERS, bundled_robots, load
 from remora.model.formats.xml import Element, parse
@@ -212,8 +212,10 @@ def test_meshes_of_a_package_are_sought_up_to_the_root(tmp_path: Path) -> None:
     expected = [str((tmp_path / "meshes" / "a.stl").resolve())] * 2
     robot = load(file, mesh_root=tmp_path)
     assert [g.mesh for g in robot.bodies["a"].geometry] == expected
-    with pytest.raises(ModelError, match="mesh_root"):
-        load(file)
+    robot = load(file)
+    assert robot.bodies["a"].geometry == ()
+    assert len(robot.warnings) == 2
+    assert all("mesh_root" in warning for warning in robot.warnings)
 
 
 def test_extensions_are_accepted_and_typos_are_named(read) -> None:
@@ -300,8 +302,10 @@ def test_floating_joint_from_the_world(read) -> None:
     robot = read(*parts, base="fixed")
     assert [j.kind for j in robot.joints] == ["fixed", "free"]
     assert robot.nv == 6
-    with pytest.raises(ModelError, match="base='fixed'"):
-        read(*parts)
+    with pytest.warns(ModelWarning, match="no mass: mounted on the ground; base='free'"):
+        assert [j.kind for j in read(*parts).joints] == ["fixed", "free"]
+    with pytest.warns(ModelWarning, match=r"not defined: what joint 'base' \(free\)"):
+        read(*parts, base="free")
 
 
 def test_gravity_is_set_and_checked(read) -> None:
@@ -313,7 +317,7 @@ def test_gravity_is_set_and_checked(read) -> None:
 YAML = """remora: 1
 name: y
 bodies:
-  - {name: bus, mass: 1, joint: {name: root, kind: free, parent: null, xyz: [1, 0, 0]}}
+  - {name: bus, mass: 1, inertia: [1, 1, 1], joint: {name: root, kind: free, parent: null, xyz: [1, 0, 0]}}
 """
 
 

@@ -142,7 +142,8 @@ def test_meshes_are_found_as_in_urdf(tmp_path):
     )
     shapes = "".join(f"      - {{kind: mesh, mesh: '{name}'}}\n" for name in names)
     path = tmp_path / "robots" / "robot.yaml"
-    path.write_text(f"{HEAD}  - name: bus\n    mass: 1\n    geometry:\n{shapes}")
+    mass = "mass: 1\n    inertia: [1, 1, 1]"
+    path.write_text(f"{HEAD}  - name: bus\n    {mass}\n    geometry:\n{shapes}")
     robot = load(path, mesh_root=tmp_path)
     mesh = str((tmp_path / "meshes" / "a.stl").resolve())
     gone = str((tmp_path / "robots").resolve() / "gone.stl")

@@ -6,6 +6,7 @@ document type (and with it every entity) is refused outright: no robot needs one
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +30,8 @@ MAX_DEPTH = 64
 MAX_ELEMENTS = 200_000
 #: The longest attribute, in characters.
 MAX_ATTRIBUTE = 10_000
+#: An XML declaration after blank lines, which XML does not allow: left out.
+_DECLARATION = re.compile(rb"\A(\s+)<\?xml[^<>\n]{0,200}\?>")
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,11 +142,18 @@ def _chunks(path: str | Path, source: str) -> Iterator[bytes]:
     A full chunk without a "<" is a single endless token, which the parser would hoard until it
     ends; no honest file has one.
     """
-    empty = True
+    empty, zeros, wide = True, b"", False
     for chunk in chunks(path, MAX_BYTES):
+        if empty:
+            chunk = _DECLARATION.sub(rb"\1", chunk)
+            wide = b"\0" in chunk[:4]  # UTF-16, where zeros are part of the text
         if len(chunk) == CHUNK and b"<" not in chunk:
             _refuse(source, "XML", f"has no element in {CHUNK} bytes on end")
         empty = False
+        if not wide:  # zeros at the end of a file, which some editors leave, are no text
+            chunk = zeros + chunk
+            zeros = chunk[len(chunk.rstrip(b"\0")) :]
+            chunk = chunk[: len(chunk) - len(zeros)]
         yield chunk
     if empty:
         _refuse(source, "file", "is empty")
