@@ -126,7 +126,9 @@ def concerns(r: dict[str, Any]) -> bool:
 def moving_with_mass(path: Path) -> bool:
     """Tell whether a URDF names a joint that moves and a mass that is not zero."""
     text = re.sub(r"<!--.*?-->", "", path.read_text(errors="replace"), flags=re.DOTALL)
-    kinds = r"<joint\b[^>]*type\s*=\s*[\"'](revolute|continuous|prismatic|planar|floating|spherical)"
+    kinds = (
+        r"<joint\b[^>]*type\s*=\s*[\"'](revolute|continuous|prismatic|planar|floating|spherical)"
+    )
     masses = re.findall(r"<mass\b[^>]*value\s*=\s*[\"']\s*([0-9.eE+-]+)", text)
     return bool(re.search(kinds, text)) and any(_number(x) > 0.0 for x in masses)
 

@@ -191,7 +191,9 @@ class Pinocchio:
     def model(path: Path, robot: Robot | None) -> tuple[Any, dict[str, Any]]:
         import pinocchio as pin
 
-        root = [] if robot is None or robot.joints[0].kind == "fixed" else [pin.JointModelFreeFlyer()]
+        root = (
+            [] if robot is None or robot.joints[0].kind == "fixed" else [pin.JointModelFreeFlyer()]
+        )
         with contextlib.redirect_stderr(io.StringIO()):
             model = pin.buildModelFromUrdf(str(path), *root)
         model.gravity = pin.Motion.Zero()
@@ -280,6 +282,6 @@ COMMANDS = {
 
 def serve(pipe: Any) -> None:
     """Examine what comes through the pipe until None comes."""
-    with open("/dev/null", "w") as nowhere, contextlib.redirect_stdout(nowhere):
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(EOFError):
         while (job := pipe.recv()) is not None:
             pipe.send(examined(*job))

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -93,7 +94,10 @@ class _Converter:
                 self._builder.frame(own, self._bodies[body], placement=x, place=place)
         for i in range(int(model.ntendon)):
             name = str(model.tendon(i).name) or str(i)
-            self._warn("tendon", name, "is left out, with whatever force it has")
+            if float(model.tendon_armature[i]) != 0.0:
+                self._fault("tendon", name, "has armature: inertia along a tendon is not supported")
+            else:
+                self._warn("tendon", name, "is left out, with whatever force it has")
         return self._builder
 
     def _body(self, i: int, mimics: dict[int, tuple[str, float, float]]) -> None:
@@ -109,9 +113,8 @@ class _Converter:
         )
         inertia = R @ np.diag(model.body_inertia[i]) @ R.T
         place = self._place("body", name)
-        shapes = body_shapes(
-            self._source, model, i, back, lambda text: self._warn("body", name, text)
-        )
+        warn, fault = partial(self._warn, "body", name), partial(self._fault, "body", name)
+        shapes = body_shapes(self._source, model, i, back, warn, fault)
         self._builder.body(
             name,
             float(model.body_mass[i]),
@@ -141,7 +144,9 @@ class _Converter:
         dofs = model.dof_armature[[k for j in joints for k in self._dofs(j)]]
         apart = len(joints) > 1 and bool(tied or np.any(start != 0.0))
         types = [int(model.jnt_type[j]) for j in joints]
-        return links(types, model.jnt_pos[joints], model.jnt_axis[joints], apart, np.any(dofs))
+        return links(
+            types, model.jnt_pos[joints], model.jnt_axis[joints], apart, bool(np.any(dofs))
+        )
 
     def _dofs(self, j: int) -> range:
         """Return the speeds of a joint."""
@@ -289,13 +294,13 @@ class _Converter:
 
 
 def _nodes(root: Node) -> dict[tuple[str, str], Node]:
-    """Return where the file names what; an equality's own tag says only its type."""
+    """Return where the file names what; the own tag of some says only their type."""
     nodes: dict[tuple[str, str], Node] = {}
     waiting = [(root, "")]
     while waiting:
         node, outer = waiting.pop()
         tag = {"freejoint": "joint"}.get(node.tag, node.tag)
-        tag = "equality" if outer == "equality" else tag
+        tag = outer if outer in ("equality", "tendon") else tag
         nodes.setdefault((tag, node.attributes.get("name", "")), node)
         waiting.extend((child, node.tag) for child in node.children[::-1])
     return nodes

@@ -53,7 +53,7 @@ def compiled(source: Source) -> tuple[Any, list[str]]:
     if not depending:
         return model, notes
     wanted = _meshes_of(model, depending) or set(source.meshes)
-    opened = {name for name in wanted if source.meshes[name].path is not None}
+    opened = {name for name in wanted if not source.meshes[name].why}
     notes.clear()
     model = _compile(source, opened, _SIZES[0], notes)
     if opened != wanted:

@@ -71,8 +71,8 @@ class MeshFile:
     Attributes:
         node: its element in the copy, which names no file.
         file: the file as it is written.
-        path: where it lies; None where it must not be opened or is not there.
-        why: why not.
+        path: where it lies, or should; None where it must not be opened.
+        why: why it is not opened; empty where it can be.
     """
 
     node: Node
@@ -173,7 +173,7 @@ class _Look:
             own = node.file.parent.resolve()
             folders = [self._folder / given, own / given, own]
             path, why = located(self._root, folders, value)
-            if path is not None and path.stat().st_size > MAX_MESH:
+            if path is not None and not why and path.stat().st_size > MAX_MESH:
                 path, why = None, f"is larger than {MAX_MESH >> 20} MiB"
             if name in self.meshes:
                 self._fault(node, f"the name {shown(name)!r} is used twice")
@@ -212,7 +212,7 @@ class _Look:
         node = Node(element.tag, dict(element.attributes), file, element.line)
         name = element.attributes.get("file", "")
         path, why = located(self._root, [file.parent.resolve(), self._folder], name)
-        if path is None or path in self._seen:
+        if path is None or why or path in self._seen:
             self._fault(node, f"file {shown(name)!r} {why or 'is included a second time'}")
             return []
         self._seen.add(path)

@@ -27,7 +27,12 @@ _MESH = 7
 
 
 def body_shapes(
-    source: Source, model: Any, body: int, back: Array, warn: Callable[[str], None]
+    source: Source,
+    model: Any,
+    body: int,
+    back: Array,
+    warn: Callable[[str], None],
+    fault: Callable[[str], None],
 ) -> Iterator[Geometry]:
     """Yield the shapes of a body that MuJoCo's viewer shows: groups 0 to 2.
 
@@ -37,12 +42,13 @@ def body_shapes(
         body: its number.
         back: pose of MuJoCo's body frame in Remora's, `(8,)`.
         warn: takes what is left out and why.
+        fault: takes what is not finite: MuJoCo would leave it out of the mass without a word.
     """
     first, count = int(model.body_geomadr[body]), int(model.body_geomnum[body])
     for g in range(first, first + count):
         if int(model.geom_group[g]) >= _SHOWN:
             continue
-        name = f"geom {model.geom(g).name or g!r}"
+        name = f"geom {str(model.geom(g).name or g)!r}"
         kind = int(model.geom_type[g])
         x, mesh = pose_of(model.geom_pos[g], model.geom_quat[g]), None
         if kind in _SOLIDS:
@@ -54,6 +60,8 @@ def body_shapes(
                 why = "has no file" if found is None else f"{found.file!r} {found.why}"
                 warn(f"{name}: its mesh {why}; the shape is left out")
                 continue
+            if found.why:
+                warn(f"{name}: its mesh {found.file!r} {found.why}; kept all the same")
             what, mesh = "mesh", str(found.path)
             size = tuple(float(s) for s in model.mesh_scale[int(model.geom_dataid[g])])
             x = _of_file(model, int(model.geom_dataid[g]), found, x)
@@ -64,7 +72,7 @@ def body_shapes(
         red, green, blue, alpha = (float(np.clip(c, 0.0, 1.0)) for c in rgba)
         x = frozen(dual_quaternion.mul(back, x))
         if not np.all(np.isfinite([*size, *x, *rgba])):
-            warn(f"{name} is not finite; the shape is left out")
+            fault(f"{name} is not finite")
             continue
         yield Geometry(what, size, x, (red, green, blue, alpha), mesh)
 

@@ -4,21 +4,35 @@ from __future__ import annotations
 
 from pathlib import Path
 
-#: What marks a folder as a package: of ROS, of SDF models, of Python.
-MARKS = ("package.xml", "model.config", "__init__.py")
+#: What marks a folder as a package of ROS or an SDF model.
+_MARKS = ("package.xml", "model.config")
+_PYTHON = "__init__.py"
 
 
 def default_root(file: Path) -> Path:
     """Return the nearest parent folder that is a package; the folder of the file if none is.
 
-    Robot files name their meshes relative to the package they come in (`../meshes/arm.stl`). A
-    file that is in no package, one just downloaded say, has no business outside its own folder.
+    A package has a `package.xml` (ROS), a `model.config` (SDF), or is a Python package, the
+    outermost of those nested. Robot files name their meshes relative to the package they come in
+    (`../meshes/arm.stl`); a file in no package, one just downloaded say, has no business outside
+    its own folder.
     """
     folder = file.resolve().parent
     for parent in (folder, *folder.parents):
-        if parent != Path(parent.anchor) and any((parent / mark).is_file() for mark in MARKS):
+        if parent == Path(parent.anchor):
+            break
+        if is_package(parent):
+            return parent
+        if (parent / _PYTHON).is_file():
+            while (parent.parent / _PYTHON).is_file() and parent.parent != parent:
+                parent = parent.parent
             return parent
     return folder
+
+
+def is_package(folder: Path) -> bool:
+    """Tell whether a folder is a ROS package or an SDF model."""
+    return any((folder / mark).is_file() for mark in _MARKS)
 
 
 def allowed_root(file: Path, root: str | Path | None) -> Path:
@@ -27,7 +41,7 @@ def allowed_root(file: Path, root: str | Path | None) -> Path:
 
 
 def located(root: Path, folders: list[Path], name: str) -> tuple[Path | None, str]:
-    """Return where a named file lies, or None and why it is not used.
+    """Return where a named file lies, None where it must not be opened; and what is wrong with it.
 
     Args:
         root: the folder it must lie in once links are resolved.
@@ -36,16 +50,16 @@ def located(root: Path, folders: list[Path], name: str) -> tuple[Path | None, st
     """
     if "://" in name:
         return None, "is an address, not a path"
-    outside = False
+    inside: list[Path] = []
     try:
         for folder in folders:
             path = (folder / name.replace("\\", "/")).resolve()
-            if not path.is_relative_to(root):
-                outside = True
-            elif path.is_file():
-                return path, ""
+            if path.is_relative_to(root):
+                inside.append(path)
+                if path.is_file():
+                    return path, ""
     except (OSError, ValueError, RuntimeError):  # too long a name, a null, a loop of links
         return None, "is not a path that can be followed"
-    if outside:
+    if len(inside) < len(folders):
         return None, f"leads out of the folder {root}; allow another mesh_root for it"
-    return None, "is not found"
+    return inside[0], "is not found"
