@@ -312,7 +312,7 @@ class Builder:
         return dataclasses.replace(robot, warnings=tuple(self.warnings))
 
     def has_massless_root(self) -> bool:
-        """Tell whether no joint carries the root, and neither it nor what is fixed to it has mass."""
+        """Tell whether the root, on no joint yet, has no mass, nor anything fixed to it."""
         carried = {j.child for j in self._joints.values()}
         rigid = [name for name in self._bodies if name not in carried]
         if len(rigid) != 1:

@@ -11,7 +11,8 @@ import numpy as np
 
 from remora.algebra.namespace import Array, ArrayLike, is_symbolic
 from remora.dynamics.forces.equations_of_motion import Passive
-from remora.dynamics.formulations import FORMULATIONS
+from remora.dynamics.formulations import FORMULATIONS, usual_formulation
+from remora.dynamics.refusals import refuse_kinematic
 from remora.errors import InvalidValue, RemoraError, ShapeError, UnknownName
 from remora.model.robot import Robot
 from remora.model.state import configuration, velocity
@@ -198,8 +199,8 @@ def model_of(
 ) -> RobotModel:
     """Return what stays the same throughout a run, checked."""
     able = [name for name, row in FORMULATIONS.items() if row.hybrid is not None]
-    followers = any(j.mimic is not None for j in robot.joints)
-    formulation = formulation or ("composite" if followers else "articulated")
+    refuse_kinematic(robot, "a simulation")
+    formulation = usual_formulation(robot) if formulation is None else formulation
     if formulation not in able:
         raise UnknownName("formulation of forward dynamics", formulation, able)
     stiffness, damping = stops if isinstance(stops, tuple) else (stops or 0.0, 0.0)
