@@ -332,7 +332,9 @@ def test_base_given_overrides_the_one_of_the_file(tmp_path: Path) -> None:
 
 def test_base_given_for_two_bases_is_ambiguous(tmp_path: Path) -> None:
     file = tmp_path / "y.yaml"
-    file.write_text(YAML + YAML.partition("bodies:\n")[2].replace("bus", "b").replace("root", "two"))
+    file.write_text(
+        YAML + YAML.partition("bodies:\n")[2].replace("bus", "b").replace("root", "two")
+    )
     assert len(load(file).bodies) == 2
     with pytest.raises(ModelError, match="'root', 'two'"):
         load(file, base="fixed")
