@@ -73,6 +73,7 @@ from remora.errors import (
     RemoraError,
     ShapeError,
     SimulationError,
+    SimulationWarning,
     UnknownName,
 )
 from remora.model import topology
@@ -142,6 +143,7 @@ __all__ = [
     "Scenario",
     "ShapeError",
     "SimulationError",
+    "SimulationWarning",
     "Status",
     "UnknownName",
     "ZeroOrderHold",

@@ -213,9 +213,8 @@ def test_meshes_of_a_package_are_sought_up_to_the_root(tmp_path: Path) -> None:
     robot = load(file, mesh_root=tmp_path)
     assert [g.mesh for g in robot.bodies["a"].geometry] == expected
     robot = load(file)
-    assert robot.bodies["a"].geometry == ()
-    assert len(robot.warnings) == 2
-    assert all("mesh_root" in warning for warning in robot.warnings)
+    assert str(tmp_path / "meshes") not in "".join(g.mesh for g in robot.bodies["a"].geometry)
+    assert any("leads out" in w and "mesh_root" in w for w in robot.warnings)
 
 
 def test_extensions_are_accepted_and_typos_are_named(read) -> None:
@@ -317,7 +316,8 @@ def test_gravity_is_set_and_checked(read) -> None:
 YAML = """remora: 1
 name: y
 bodies:
-  - {name: bus, mass: 1, inertia: [1, 1, 1], joint: {name: root, kind: free, parent: null, xyz: [1, 0, 0]}}
+  - {name: bus, mass: 1, inertia: [1, 1, 1], joint: {name: root, kind: free, parent: null,
+     xyz: [1, 0, 0]}}
 """
 
 
@@ -332,7 +332,9 @@ def test_base_given_overrides_the_one_of_the_file(tmp_path: Path) -> None:
 
 def test_base_given_for_two_bases_is_ambiguous(tmp_path: Path) -> None:
     file = tmp_path / "y.yaml"
-    file.write_text(YAML + YAML.splitlines()[-1].replace("bus", "b").replace("root", "two") + "\n")
+    file.write_text(
+        YAML + YAML.partition("bodies:\n")[2].replace("bus", "b").replace("root", "two")
+    )
     assert len(load(file).bodies) == 2
     with pytest.raises(ModelError, match="'root', 'two'"):
         load(file, base="fixed")

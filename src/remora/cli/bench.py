@@ -44,6 +44,7 @@ from remora.cli.peers import (
     reference,
     relative,
 )
+from remora.cli.robot_options import Inertia
 from remora.codegen.kernel import Kernel
 from remora.codegen.llvm import host as cpu
 from remora.dynamics.kernels.compiled import FUNCTIONS, compile_function
@@ -299,6 +300,7 @@ def bench(
     on_gpu: Annotated[
         bool, typer.Option("--gpu", help="Measure CUDA kernels on the GPU instead (needs CuPy).")
     ] = False,
+    inertia: Inertia = None,
 ) -> None:
     """Measure the compiled functions on this machine, beside Pinocchio and MuJoCo if installed.
 
@@ -315,7 +317,7 @@ def bench(
         raise InvalidValue("--threads must be 0 or more, --seconds more than 0")
     if on_gpu and (threads or not growth):
         raise InvalidValue("--threads and --no-growth are for the CPU: leave them out with --gpu")
-    loaded = load(robot)
+    loaded = load(robot, inertia=inertia)
     console = Console(highlight=False, emoji=False)
     title = f"{loaded.name}: {len(loaded.bodies)} bodies, nv = {loaded.nv}"
     if on_gpu:

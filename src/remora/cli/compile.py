@@ -11,6 +11,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
+from remora.cli.robot_options import Inertia, NoDynamics
 from remora.codegen import kernel_cache
 from remora.codegen.export.objects import TARGETS as TRIPLES
 from remora.codegen.ir.arguments import DTYPES
@@ -56,6 +57,8 @@ def compile(
         Path | None,
         typer.Option(help="Folder for the files of c, object and cuda; made if missing."),
     ] = None,
+    inertia: Inertia = None,
+    no_dynamics: NoDynamics = False,
 ) -> None:
     """Turn a function of a robot into machine code, C, an object file or a GPU kernel.
 
@@ -72,7 +75,7 @@ def compile(
     For a GPU (none is needed here): remora compile servicer --target cuda --out build
     """
     _check(function, target, triple, dtype, out)
-    loaded = load(robot)
+    loaded = load(robot, inertia=inertia, dynamics=not no_dynamics)
     fixed = _fixed(loaded, function, frame)
     start = time.perf_counter()
     where = "cuda" if target == "cuda" else "cpu"

@@ -9,6 +9,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
+from remora.cli.robot_options import Inertia, NoDynamics
 from remora.errors import InvalidValue
 from remora.simulation.recording.recording import Recording
 from remora.viewer.page.page import viser_module
@@ -37,6 +38,8 @@ def view(
     mesh_root: Annotated[
         Path | None, typer.Option(help="The folder that the robot's meshes lie in.")
     ] = None,
+    inertia: Inertia = None,
+    no_dynamics: NoDynamics = False,
 ) -> None:
     """Look at a run, or move a robot's joints and see its base recoil.
 
@@ -49,7 +52,7 @@ def view(
     A file to send around: remora view runs/first --html first.html
     """
     viser_module()
-    shown = viewable(thing, mesh_root)
+    shown = viewable(thing, mesh_root, inertia, not no_dynamics)
     if html is not None:
         if not isinstance(shown, Recording):
             raise InvalidValue(f"--html is for runs; {thing} is a robot: leave it out")

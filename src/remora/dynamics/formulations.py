@@ -19,6 +19,7 @@ from remora.dynamics.recursive import articulated, recursive_newton_euler
 from remora.dynamics.recursive.composite import mass_matrix_of, mass_matrix_size
 from remora.dynamics.recursive.coriolis import coriolis_matrix_of
 from remora.dynamics.recursive.outward_pass import batch_shape, with_batch
+from remora.dynamics.refusals import needs_dynamics, refuse_undefined
 from remora.errors import InvalidValue, RemoraError, ShapeError, UnknownName
 from remora.model.building.validate import finite
 from remora.model.joints import actuation_basis, kind, motion_screws
@@ -38,10 +39,12 @@ class Formulation:
     Attributes:
         hybrid: forward dynamics with any joints prescribed -> vdot, tau; None where it has none.
         inverse: inverse dynamics -> tau; None where it has none.
+        followers: whether it takes joints that mimic others.
     """
 
     hybrid: Hybrid | None
     inverse: Inverse | None
+    followers: bool = False
 
 
 def _by_mass_matrix(
@@ -76,7 +79,12 @@ def _by_mass_matrix(
         right = stack([rest[..., i] for i in free])
         block = H[..., free, :][..., :, free]
         size = None if size is None else size[..., free, :][..., :, free]
-        found = linear.ldl_solve(linear.ldl(block, size), right[..., None])[..., 0]
+        try:
+            factors = linear.ldl(block, size)
+        except InvalidValue:
+            refuse_undefined(robot, prescribed)
+            raise
+        found = linear.ldl_solve(factors, right[..., None])[..., 0]
         entries |= {place: found[..., n] for n, place in enumerate(free)}
     vdot = with_batch(stack([entries[i] for i in range(robot.nv)]), batch, trailing=1)
     force = vector.apply(H, vdot) + bias
@@ -111,20 +119,32 @@ def _maximal(solve: Callable[..., Solution]) -> Hybrid:
 #: Every formulation, by name. The maximal ones find every reaction too.
 FORMULATIONS: dict[str, Formulation] = {
     "articulated": Formulation(articulated.hybrid, None),
-    "recursive": Formulation(None, recursive_newton_euler.inverse),
-    "composite": Formulation(_by_mass_matrix, _inverse_by_mass_matrix),
+    "recursive": Formulation(None, recursive_newton_euler.inverse, followers=True),
+    "composite": Formulation(_by_mass_matrix, _inverse_by_mass_matrix, followers=True),
     "newton_euler": Formulation(_maximal(newton_euler.solve_maximal), newton_euler.inverse_maximal),
     "decoupled": Formulation(_maximal(decoupled.solve_decoupled), decoupled.inverse_decoupled),
 }
 
 
+def usual_formulation(robot: Robot) -> str:
+    """Return the formulation of forward dynamics that a robot gets unless told otherwise.
+
+    The first of the table that takes all of its joints: `articulated`, and with joints that mimic
+    others `composite`.
+    """
+    follows = any(joint.mimic is not None for joint in robot.joints)
+    able = (name for name, row in FORMULATIONS.items() if row.hybrid is not None)
+    return next(name for name in able if FORMULATIONS[name].followers or not follows)
+
+
+@needs_dynamics
 def forward_dynamics(
     robot: Robot,
     q: ArrayLike,
     v: ArrayLike,
     tau: ArrayLike,
     wrenches: ArrayLike | None = None,
-    formulation: str = "articulated",
+    formulation: str | None = None,
 ) -> Array:
     """Return vdot `(..., nv)`, the rate of v that the forces make: H v̇ + C v = τ + Σ JᵀW + gravity.
 
@@ -134,11 +154,13 @@ def forward_dynamics(
         v: velocity, `(..., nv)`.
         tau: generalized forces, `(..., nv)`; on a free base [torque, force] in body axes.
         wrenches: external, [f, τ] on each body in its own frame about its origin, `(..., nb, 6)`.
-        formulation: `articulated` O(n), `composite`, `newton_euler` [VT18] or `decoupled`.
+        formulation: `articulated` O(n), `composite`, `newton_euler` [VT18] or `decoupled`;
+            default: the one that suits the robot, see `usual_formulation`.
     """
     return hybrid_dynamics(robot, q, v, tau, {}, wrenches, formulation)[0]
 
 
+@needs_dynamics
 def inverse_dynamics(
     robot: Robot,
     q: ArrayLike,
@@ -164,6 +186,7 @@ def inverse_dynamics(
     return finite_result(able[formulation](robot, q, v, vdot, w))
 
 
+@needs_dynamics
 def hybrid_dynamics(
     robot: Robot,
     q: ArrayLike,
@@ -171,7 +194,7 @@ def hybrid_dynamics(
     tau: ArrayLike,
     prescribed: Mapping[str, ArrayLike],
     wrenches: ArrayLike | None = None,
-    formulation: str = "articulated",
+    formulation: str | None = None,
 ) -> tuple[Array, Array]:
     """Return vdot and tau where some joints follow given accelerations [VT18, eqs. 61-76].
 
@@ -186,17 +209,22 @@ def hybrid_dynamics(
         prescribed: acceleration by name of the joint: a number for one degree of freedom, else
             `(..., nv_i)`.
         wrenches: external, [f, τ] on each body in its own frame about its origin, `(..., nb, 6)`.
-        formulation: `articulated` O(n), `composite`, `newton_euler` [VT18] or `decoupled`.
+        formulation: `articulated` O(n), `composite`, `newton_euler` [VT18] or `decoupled`;
+            default: the one that suits the robot, see `usual_formulation`.
     """
+    formulation = usual_formulation(robot) if formulation is None else formulation
     able = {name: row.hybrid for name, row in FORMULATIONS.items() if row.hybrid is not None}
     if formulation not in able:
         raise UnknownName("formulation of forward dynamics", formulation, able)
     q, v, tau, w = checked_arguments(robot, q, v, tau, wrenches, "tau")
     given = prescribed_by_index(robot, prescribed, q.shape[:-1])
+    if is_symbolic(q) or is_symbolic(v):
+        refuse_undefined(robot, given)
     vdot, found = able[formulation](robot, q, v, tau, w, given)
     return finite_result(vdot), finite_result(found)
 
 
+@needs_dynamics
 def newton_euler_solution(
     robot: Robot,
     q: ArrayLike,
@@ -225,13 +253,14 @@ def newton_euler_solution(
     return Solution(*map(finite_result, solvers[formulation](robot, q, v, tau, w, given)))
 
 
+@needs_dynamics
 def reaction_wrenches(
     robot: Robot,
     q: ArrayLike,
     v: ArrayLike,
     tau: ArrayLike,
     wrenches: ArrayLike | None = None,
-    formulation: str = "articulated",
+    formulation: str | None = None,
 ) -> Array:
     """Return the constraint's wrench [f, τ] on body i through joint i, `(..., nj, 6)`.
 
@@ -247,6 +276,7 @@ def reaction_wrenches(
         tau: generalized forces, `(..., nv)`.
         wrenches: external, [f, τ] on each body in its own frame about its origin, `(..., nb, 6)`.
         formulation: what finds the accelerations; `newton_euler` finds the reactions with them.
+            Default: the one that suits the robot.
     """
     if formulation in ("newton_euler", "decoupled"):
         solution = newton_euler_solution(robot, q, v, tau, wrenches, formulation=formulation)
@@ -261,6 +291,7 @@ def reaction_wrenches(
     return with_batch(stack(reactions, axis=-2), batch_shape(q, v, vdot), trailing=2)
 
 
+@needs_dynamics
 def mass_matrix(robot: Robot, q: ArrayLike) -> Array:
     """Return H `(..., nv, nv)`, symmetric and positive definite: kinetic energy ½ vᵀ H v.
 
@@ -271,6 +302,7 @@ def mass_matrix(robot: Robot, q: ArrayLike) -> Array:
     return mass_matrix_of(robot, configuration(robot, q))
 
 
+@needs_dynamics
 def coriolis_matrix(robot: Robot, q: ArrayLike, v: ArrayLike) -> Array:
     """Return C `(..., nv, nv)` with Ḣ - 2C skew-symmetric and C v the velocity-dependent forces.
 
@@ -282,6 +314,7 @@ def coriolis_matrix(robot: Robot, q: ArrayLike, v: ArrayLike) -> Array:
     return coriolis_matrix_of(robot, configuration(robot, q), velocity(robot, v))
 
 
+@needs_dynamics
 def bias_force(robot: Robot, q: ArrayLike, v: ArrayLike) -> Array:
     """Return C v and gravity's share, `(..., nv)`: the tau at which v̇ = 0.
 

@@ -61,7 +61,7 @@ def actuation(
     wrenches: Array | None = None,
     vdot: Array | None = None,
     held: tuple[str, ...] = (),
-    formulation: str = "articulated",
+    formulation: str | None = None,
     passive: Passive = NO_STOPS,
 ) -> tuple[Array, Array]:
     """Return vdot and what the drives give, both `(..., nv)`; see `flow`."""
@@ -81,7 +81,7 @@ def flow_near(
     wrenches: Array | None = None,
     vdot: Array | None = None,
     held: tuple[str, ...] = (),
-    formulation: str = "articulated",
+    formulation: str | None = None,
     passive: Passive = NO_STOPS,
 ) -> Array:
     """Return the rate of y = [u, v, work] about the configuration q₀ = `q`; see `flow`."""
@@ -99,7 +99,7 @@ def flow(
     wrenches: Array | None = None,
     vdot: Array | None = None,
     held: tuple[str, ...] = (),
-    formulation: str = "articulated",
+    formulation: str | None = None,
     passive: Passive = NO_STOPS,
 ) -> Array:
     """Return the rate of y = [u, v, work], `(..., 2 nv + 3)`.

@@ -76,6 +76,7 @@ class Builder:
         self.check = Checker()
         self.warnings: list[str] = []
         self.loud: list[str] = []
+        self.dynamics = True
         self._gravity = self.check.numbers(Place("gravity"), "gravity", gravity, 3)
         self._bodies: dict[str, BodyDraft] = {}
         self._joints: dict[str, JointDraft] = {}
@@ -268,7 +269,7 @@ class Builder:
         base: str | None = "free",
         merge_fixed: bool = False,
         inertia: str = "strict",
-        dynamics: bool = True,
+        dynamics: bool | None = None,
     ) -> Robot:
         """Validate everything and return the robot.
 
@@ -278,7 +279,8 @@ class Builder:
             inertia: `strict` refuses an inertia that no body can have, `warn` computes with it as
                 long as the mass matrix stays positive definite, `repair` replaces it by the
                 nearest possible one.
-            dynamics: False for a kinematics-only model, whose masses are not judged.
+            dynamics: False for a kinematics-only model, whose masses are not judged; default: as
+                the description says.
 
         Raises:
             ModelError: with every fault found.
@@ -286,6 +288,7 @@ class Builder:
             UnknownName: if there is no such treatment of inertia.
         """
         base, how = None if base is None else base_kind(base), treatment(inertia)
+        dynamics = self.dynamics if dynamics is None else dynamics
         joints = self._with_base(base)
         order = tree.order(self._bodies, joints, self.check)
         for frame in self._frames.values():
@@ -312,7 +315,7 @@ class Builder:
         return dataclasses.replace(robot, warnings=tuple(self.warnings))
 
     def has_massless_root(self) -> bool:
-        """Tell whether no joint carries the root, and neither it nor what is fixed to it has mass."""
+        """Tell whether the root, on no joint yet, has no mass, nor anything fixed to it."""
         carried = {j.child for j in self._joints.values()}
         rigid = [name for name in self._bodies if name not in carried]
         if len(rigid) != 1:

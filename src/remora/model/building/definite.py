@@ -8,6 +8,7 @@ D = Sᵀ Iᴬ S of the articulated-body algorithm are computed at some configura
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import NamedTuple
 
 import numpy as np
@@ -40,19 +41,23 @@ class Undefined(NamedTuple):
     everywhere: bool
 
 
-def undefined_joint(robot: Robot) -> Undefined | None:
+def undefined_joint(robot: Robot, prescribed: Collection[int] = ()) -> Undefined | None:
     """Return a joint at which the mass matrix is not positive definite; None if there is none.
 
     A robot with symbolic numbers is not judged: there are no values yet.
+
+    Args:
+        robot: the robot.
+        prescribed: joints whose accelerations are given, by index; they need no inertia.
     """
     if robot.nv == 0 or not _suspicious(robot):
         return None
     q = np.concatenate([neutral(robot)[None], random_state(robot, 14, SAMPLES)[0]])
-    found = _by_pivots(robot, q)
+    found = _by_pivots(robot, q, prescribed)
     if found is None or not any(j.mimic is not None for j in robot.joints):
         return found
     # The pivots take followers for joints of their own, which asks for more than is needed.
-    return _by_matrix(robot, q) if len(robot.bodies) <= LARGEST_DENSE else found
+    return _by_matrix(robot, q, prescribed) if len(robot.bodies) <= LARGEST_DENSE else found
 
 
 def is_immobile(joint: Joint) -> bool:
@@ -74,13 +79,13 @@ def _suspicious(robot: Robot) -> bool:
     return False
 
 
-def _by_pivots(robot: Robot, q: Array) -> Undefined | None:
+def _by_pivots(robot: Robot, q: Array, prescribed: Collection[int]) -> Undefined | None:
     """Look at the pivots of the articulated-body algorithm, from the tips inwards."""
     carried, whole = _inertias(robot), _inertias(robot)
     for i in reversed(range(len(robot.joints))):
         joint, I, size = robot.joints[i], carried[i], whole[i]
         S = joints.motion_screws(joint, q)
-        if S.shape[-1] > 0:
+        if S.shape[-1] > 0 and i not in prescribed:
             rotor = joints.rotor_inertia(joint)[..., None] * np.eye(S.shape[-1])
             U = I @ S
             D = vector.transpose(S) @ U + rotor
@@ -97,7 +102,7 @@ def _by_pivots(robot: Robot, q: Array) -> Undefined | None:
     return None
 
 
-def _by_matrix(robot: Robot, q: Array) -> Undefined | None:
+def _by_matrix(robot: Robot, q: Array, prescribed: Collection[int]) -> Undefined | None:
     """Look at the mass matrix H = Σ Jᵀ M J itself."""
     H, size = np.zeros((2, len(q), robot.nv, robot.nv))
     jacobians: list[Array] = []
@@ -112,10 +117,15 @@ def _by_matrix(robot: Robot, q: Array) -> Undefined | None:
         rotor = np.zeros(robot.nv)
         rotor[joint.v] = joints.rotor_inertia(joint)
         H, size = H + np.diag(rotor), size + np.diag(rotor)
+    held = {i for k in prescribed for i in range(robot.nv)[robot.joints[k].v]}
+    free = [i for i in range(robot.nv) if i not in held]
+    if not free:
+        return None
+    H, size = H[..., free, :][..., :, free], size[..., free, :][..., :, free]
     least = _least(H, size)
     if not np.any(least <= ROUNDING):
         return None
-    weakest = int(np.argmin(np.min(np.diagonal(H, axis1=-2, axis2=-1), axis=0)))
+    weakest = free[int(np.argmin(np.min(np.diagonal(H, axis1=-2, axis2=-1), axis=0)))]
     index = next(i for i, j in enumerate(robot.joints) if j.v.start <= weakest < j.v.stop)
     return Undefined(index, bool(np.any(least < -ROUNDING)), bool(np.all(least <= ROUNDING)))
 

@@ -94,7 +94,7 @@ def load(
         reason = "the root has no mass: mounted on the ground; base='free' lets it float"
         builder.warn(Place("base"), reason, loud=True)
     how = inertia or ("strict" if suffix in _STRICT else "warn")
-    robot = builder.build(base or "free", merge_fixed, how, dynamics)
+    robot = builder.build(base or "free", merge_fixed, how, dynamics and builder.dynamics)
     for text in builder.loud:
         warnings.warn(f"{builder.source}: {text}", ModelWarning, stacklevel=2)
     return robot

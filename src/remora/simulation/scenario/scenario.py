@@ -113,7 +113,7 @@ def bundled_scenarios() -> dict[str, Path]:
     return {path.stem: path for path in sorted(_BUNDLED.glob("*.yaml"))}
 
 
-def load_scenario(path: str | os.PathLike[str]) -> Scenario:
+def load_scenario(path: str | os.PathLike[str], inertia: str | None = None) -> Scenario:
     """Load a scenario from a `.yaml` file, or a bundled one by name.
 
     Nothing in the file is trusted or executed: every fault found is reported with its line in one
@@ -121,6 +121,7 @@ def load_scenario(path: str | os.PathLike[str]) -> Scenario:
 
     Args:
         path: the file; or, without suffix and folder, the name of a bundled scenario.
+        inertia: treatment of impossible inertias of the robot, instead of the file's; see `rm.load`.
 
     Raises:
         ModelError: if the file, or the scenario in it, is refused.
@@ -142,7 +143,7 @@ def load_scenario(path: str | os.PathLike[str]) -> Scenario:
     def refuse(path: faults.Path, reason: str) -> None:
         check.faults.append(faults.fault_at(root, path, reason))
 
-    robot = _robot(data.get("robot"), file.parent, refuse)
+    robot = _robot(data.get("robot"), file.parent, refuse, inertia)
     told: ScenarioFile | None = None
     try:
         told = ScenarioFile.model_validate(data, context=robot)
@@ -183,7 +184,7 @@ def _located(path: str | os.PathLike[str]) -> Path:
     return file
 
 
-def _robot(given: Any, folder: Path, refuse: Refuse) -> Robot | None:
+def _robot(given: Any, folder: Path, refuse: Refuse, inertia: str | None = None) -> Robot | None:
     """Return the robot, or None and a fault (none where the schema tells it)."""
     if isinstance(given, str):
         told = RobotFile(file=given) if given else None
@@ -203,6 +204,7 @@ def _robot(given: Any, folder: Path, refuse: Refuse) -> Robot | None:
             told.merge_fixed,
             told.gravity,
             root,
+            inertia or told.inertia,
         )
     except RemoraError as error:
         refuse(("robot",), str(error).replace("\n", "\n  "))

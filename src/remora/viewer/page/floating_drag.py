@@ -24,7 +24,9 @@ STEP = 0.02
 
 
 def floats(robot: Robot) -> bool:
-    """Tell whether the robot has one base, and a free one."""
+    """Tell whether the robot has one base, a free one, that recoils: a model with masses."""
+    if not robot.dynamics:
+        return False
     return robot.joints[0].kind == "free" and sum(j.parent < 0 for j in robot.joints) == 1
 
 
