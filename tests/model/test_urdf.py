@@ -382,9 +382,7 @@ def test_not_a_path() -> None:
         load("a\0b.urdf")
 
 
-def test_mesh_root_is_not_for_mjcf(tmp_path: Path) -> None:
-    with pytest.raises(InvalidValue, match="mesh_root is for URDF and YAML"):
-        load(tmp_path / "robot.xml", mesh_root=tmp_path)
+def test_mesh_root_is_a_path() -> None:
     with pytest.raises(InvalidValue, match="a path is needed"):
         load("servicer", mesh_root=5)  # pyright: ignore[reportArgumentType]
 
