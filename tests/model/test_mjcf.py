@@ -352,13 +352,15 @@ MALFORMED = {
         world('<body name="a"><joint/><geom size="1" mass="1" pos="nan 0 0"/></body>'), 2, "finite"
     ),
     "tendon with inertia": (
-        mjcf(J, '<tendon><fixed name="t" armature="1"><joint joint="j" coef="1"/></fixed></tendon>'),
+        mjcf(J, '<tendon><fixed name="t" armature="1"><joint joint="j" coef="1"/></fixed>'
+                "</tendon>"),
         11, "armature"
     ),
     "mass from a missing mesh": (from_mesh("none.stl"), 2, "'none.stl' is not found"),
     "mass from a mesh outside": (from_mesh("/etc/passwd"), 2, "leads out of the folder"),
     "mass from a built-in mesh": (
-        world('<body name="a"><freejoint/><geom type="mesh" mesh="m"/></body>', BUILT_IN), 2, "built-in"
+        world('<body name="a"><freejoint/><geom type="mesh" mesh="m"/></body>', BUILT_IN),
+        2, "built-in"
     ),
     "include twice": (
         '<mujoco>\n<include file="robot.xml"/></mujoco>', 2, "is included a second time"
@@ -437,7 +439,7 @@ def test_textures_and_skins_are_left_out_unopened(tmp_path):
     rest = (
         '<compiler texturedir=".."/><asset><texture name="t" file="../../a.png"/>'
         '<texture name="u" type="2d" builtin="flat" width="999999" height="1"/>'
-        '<material name="blue" texture="t" rgba="0 0 1 1"/><skin name="fur" file="fur.skn"/></asset>'
+        '<material name="blue" texture="t" rgba="0 0 1 1"/><skin name="fur" file="f.skn"/></asset>'
         '<size nstack="99999999" njmax="99999999"/>'
     )
     robot = robot_of(tmp_path, mjcf(J + '<geom type="box" size="1 1 1" material="blue"/>', rest))

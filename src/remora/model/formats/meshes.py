@@ -76,9 +76,7 @@ class Meshes:
             warn(f"{quoted} is neither path, file:// nor package://; left out")
             return None
         if not path.exists():
-            warn(
-                f"{quoted}: there is no such file; kept all the same (mesh_root says where meshes lie)"
-            )
+            warn(f"{quoted}: there is no such file (mesh_root says where meshes lie); kept")
         return str(path)
 
     def _candidates(self, name: str) -> list[tuple[Path, Path]]:

@@ -127,14 +127,14 @@ class _Converter:
             return None
         try:
             parent, child = joint.scope.link(names["parent"]), joint.scope.link(names["child"])
-            x = joint.scope.world_pose(joint_frame(joint))
+            x = None if child is None else joint.scope.world_pose(joint_frame(joint))
         except FrameError as error:
             text.fault(place, str(error))
             return None
         unknown = [name for name in (parent, child) if name is not None and name not in self._at]
         if unknown:
             text.fault(place, f"there is no link {unknown[0]!r}")
-        elif child is None:
+        elif child is None or x is None:
             text.fault(place, "its child is the world; swap parent and child")
         elif parent == child:
             text.fault(place, f"parent and child are the same link {child!r}")

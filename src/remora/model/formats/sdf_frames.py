@@ -15,6 +15,8 @@ from remora.model.building.validate import Place
 
 #: The model's own frame, and the world's, as names of frames.
 MODEL, WORLD = "__model__", "world"
+#: Before the key of a joint's frame: before SDF 1.7 a link may have the same name.
+JOINT = "joint "
 
 
 class FrameError(Exception):
@@ -85,7 +87,7 @@ class Scope:
 
     def world_pose(self, name: str) -> Array:
         """Return the pose of a frame in the world, `(8,)`; see `pose`."""
-        if name == WORLD:
+        if name == WORLD and name not in self.frames:
             return dual_quaternion.identity()
         x, at = self.pose(name), self.outer
         while at is not None:
@@ -102,8 +104,8 @@ class Scope:
         seen: set[str] = set()
         at = name
         while True:
-            if self._is_world(at) or at == WORLD:
-                return None
+            if self._is_world(at) or (at == WORLD and at not in self.frames):
+                return None  # a link may have that name: older files do that
             if at in seen:
                 raise FrameError(f"{name!r} is attached to itself")
             seen.add(at)
@@ -128,5 +130,5 @@ class Scope:
         return self.is_world and name in ("", MODEL, WORLD)
 
     def _known(self) -> str:
-        names = [*self.frames, *self.models]
+        names = [name for name in self.frames if not name.startswith(JOINT)]
         return ", ".join(map(repr, names[:20])) + (", ..." if len(names) > 20 else "")

@@ -11,7 +11,7 @@ from remora.errors import Fault, ModelError
 from remora.model.building.builder import MAX_BODIES
 from remora.model.building.validate import Place
 from remora.model.formats.meshes import Meshes
-from remora.model.formats.sdf_frames import FrameError, PoseFrame, Scope
+from remora.model.formats.sdf_frames import JOINT, FrameError, PoseFrame, Scope
 from remora.model.formats.sdf_text import SdfText
 from remora.model.formats.urdf_text import MAX_NAME
 from remora.model.formats.xml import Element, parse, shown
@@ -86,10 +86,8 @@ class Models:
         text = self._text
         place = text.at(model)
         told = model if include is None else include
-        name = (text.word(told, "name", place) if include else "") or model.attributes.get(
-            "name", ""
-        )
-        name = name[:MAX_NAME] or "model"
+        name = text.word(told, "name", place) if include is not None else ""
+        name = (name or model.attributes.get("name", ""))[:MAX_NAME] or "model"
         if name in outer.models:
             text.fault(place, f"the name {shown(name)!r} is used twice")
             return
@@ -213,8 +211,8 @@ def joint_end(text: SdfText, joint: Part, role: str) -> str:
 
 
 def joint_frame(joint: Part) -> str:
-    """Return the key of a joint's frame: before SDF 1.7 a link may have the same name."""
-    return f"joint {joint.name}"
+    """Return the key of a joint's frame in its scope."""
+    return JOINT + joint.name
 
 
 def sdf_minor(root: Element) -> int | None:

@@ -101,9 +101,7 @@ class SdfText(Text):
         if count == 7:
             r = np.roll(numbers[3:], 1)
             if abs(float(np.linalg.norm(r)) - 1.0) > _UNIT:
-                self.fault(
-                    place, f"the quaternion {shown(' '.join(words[3:]))} is not of unit length"
-                )
+                self.fault(place, f"{shown(child.text)!r}: its quaternion is not of unit length")
                 return dual_quaternion.identity(), _relative_to(child)
             return pose.from_parts(quaternion.normalize(r), numbers[:3]), _relative_to(child)
         angles = numbers[3:]
