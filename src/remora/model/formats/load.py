@@ -14,6 +14,7 @@ from remora.model.building.consistency import treatment
 from remora.model.building.validate import Place
 from remora.model.formats.mjcf import read_mjcf
 from remora.model.formats.urdf import read_urdf
+from remora.model.formats.xacro import read_xacro
 from remora.model.formats.yaml import read_yaml
 from remora.model.robot import Robot
 
@@ -28,6 +29,7 @@ def _read_mjcf(file: Path, mesh_root: Path | None) -> Builder:
 #: One reader per file format: (file, mesh_root) -> builder.
 READERS: dict[str, Callable[[Path, Path | None], Builder]] = {
     ".urdf": read_urdf,
+    ".xacro": read_xacro,
     ".xml": _read_mjcf,
     ".yaml": read_yaml,
     ".yml": read_yaml,
@@ -48,7 +50,7 @@ def load(
     inertia: str | None = None,
     dynamics: bool = True,
 ) -> Robot:
-    """Load a robot from a `.urdf`, `.xml` (MJCF) or `.yaml` file, or a bundled one by name.
+    """Load a robot from a `.urdf` (`.urdf.xacro`), `.xml` (MJCF) or `.yaml` file, or a bundled one by name.
 
     Nothing in the file is trusted: every fault found is reported with its line in one error.
 
