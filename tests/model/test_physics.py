@@ -102,7 +102,7 @@ def test_impossible_inertia_is_told_and_used_as_it_is(file) -> None:
 
 
 def test_strict_refuses_it(file) -> None:
-    with pytest.raises(rm.ModelError, match='line 3, <link name="arm">: .*triangle inequality'):
+    with pytest.raises(rm.ModelError, match=r'line 3, <link name="arm">: .*triangle inequality'):
         rm.load(file(*ARM), inertia="strict")
 
 
@@ -153,7 +153,7 @@ def test_links_are_judged_after_they_are_merged(file) -> None:
         joint("weld", "bus", "plate", "fixed"),
     )
     assert rm.load(path, inertia="strict").warnings == ()
-    with pytest.raises(rm.ModelError, match="'?plate'?.*triangle inequality"):
+    with pytest.raises(rm.ModelError, match=r"'?plate'?.*triangle inequality"):
         rm.load(path, inertia="strict", merge_fixed=False)
 
 
@@ -322,7 +322,7 @@ BARE = chain("1 0 0", "0 1 0", tip="")
 
 
 def test_a_robot_without_masses_is_refused_with_the_way_out(file) -> None:
-    with pytest.raises(rm.ModelError, match="mass is zero.*dynamics=False"):
+    with pytest.raises(rm.ModelError, match=r"mass is zero.*dynamics=False"):
         quiet(file(*BARE))
 
 
@@ -372,7 +372,7 @@ def test_kinematics_only_survives_saving(file, tmp_path: Path) -> None:
     again = rm.load(tmp_path / "again.yaml")
     assert not again.dynamics
     (tmp_path / "odd.yaml").write_text("remora: 1\ndynamics: maybe\nbodies: []\n")
-    with pytest.raises(rm.ModelError, match="line 2.*dynamics must be true or false"):
+    with pytest.raises(rm.ModelError, match=r"line 2.*dynamics must be true or false"):
         rm.load(tmp_path / "odd.yaml")
 
 

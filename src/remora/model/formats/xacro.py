@@ -23,7 +23,7 @@ MAX_SECONDS = 60.0
 
 # Runs in the process of its own: the root, the file and the largest size are its arguments.
 _PROGRAM = r"""
-import os, sys
+import errno, os, sys
 import xacro, yaml, xml.dom.minidom, xml.dom.expatbuilder, encodings.utf_8, encodings.ascii
 from xacro import substitution_args
 root, file, largest = sys.argv[1], sys.argv[2], int(sys.argv[3])
@@ -43,7 +43,7 @@ HARMLESS = ("os.listdir", "os.scandir", "os.walk", "os.fspath")
 
 def hook(event, arguments):
     if event == "open" and not allowed(*arguments[:3]):
-        raise PermissionError(f"{arguments[0]!r} is not a file below {root}")
+        raise PermissionError(errno.EACCES, f"is not a file below {root}", arguments[0])
     if event.startswith(FORBIDDEN) and event not in HARMLESS:
         raise PermissionError(f"{event} is not allowed in a template")
 
