@@ -1,5 +1,6 @@
 """SDF: the same robot as in URDF, frames resolved, and clear refusals."""
 
+import re
 from pathlib import Path
 
 import numpy as np

@@ -15,12 +15,14 @@ from remora.model.building.validate import Place
 from remora.model.formats.mjcf import read_mjcf
 from remora.model.formats.sdf import read_sdf
 from remora.model.formats.urdf import read_urdf
+from remora.model.formats.xacro import read_xacro
 from remora.model.formats.yaml import read_yaml
 from remora.model.robot import Robot
 
 #: One reader per file format: (file, mesh_root) -> builder.
 READERS: dict[str, Callable[[Path, Path | None], Builder]] = {
     ".urdf": read_urdf,
+    ".xacro": read_xacro,
     ".xml": read_mjcf,
     ".sdf": read_sdf,
     ".yaml": read_yaml,
@@ -42,7 +44,9 @@ def load(
     inertia: str | None = None,
     dynamics: bool = True,
 ) -> Robot:
-    """Load a robot from a `.urdf`, `.xml` (MJCF), `.sdf` or `.yaml` file, or a bundled one by name.
+    """Load a robot from a file, or a bundled one by name.
+
+    URDF (`.urdf`, `.urdf.xacro`), MJCF (`.xml`), SDF (`.sdf`) and Remora's own `.yaml` are read.
 
     Nothing in the file is trusted: every fault found is reported with its line in one error.
 

@@ -37,19 +37,22 @@ _SOLIDS = {
 _ZERO = (0.0, 0.0, 0.0)
 
 
-def read_urdf(path: str | Path, mesh_root: str | Path | None = None) -> Builder:
+def read_urdf(
+    path: str | Path, mesh_root: str | Path | None = None, content: bytes | None = None
+) -> Builder:
     """Read a URDF file into a builder, whose `build` validates the robot.
 
     Args:
         path: the file.
         mesh_root: the folder that every mesh must lie in; default: the folder of the file.
+        content: what is read in place of the file's own text: a template, expanded.
 
     Raises:
         ModelError: if the file is not XML, not URDF, or too large. Faults within the robot are
             noted in the builder instead.
     """
     path = Path(path)
-    root = parse(path)
+    root = parse(path, content)
     reason = _not_urdf(root) or _too_many(root)
     if reason:
         raise ModelError(str(path), [Fault(root.label, reason, root.line)])

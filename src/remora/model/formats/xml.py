@@ -7,7 +7,7 @@ document type (and with it every entity) is refused outright: no robot needs one
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NoReturn
@@ -65,7 +65,7 @@ class Element:
         return f"<{shown(self.tag)}{attribute}>"
 
 
-def parse(path: str | Path) -> Element:
+def parse(path: str | Path, content: bytes | None = None) -> Element:
     """Read an XML file and return its root element.
 
     Raises:
@@ -78,7 +78,8 @@ def parse(path: str | Path) -> Element:
     parser.setContentHandler(tree)
     tree.setDocumentLocator(ExpatLocator(parser))
     try:
-        for chunk in _chunks(path, source):
+        pieces = chunks(path, MAX_BYTES) if content is None else _pieces(content)
+        for chunk in _chunks(pieces, source):
             parser.feed(chunk)
         parser.close()
     except SAXParseException as error:
@@ -148,14 +149,19 @@ class _Tree(ContentHandler):
         _refuse(self._source, element.label, reason, element.line)
 
 
-def _chunks(path: str | Path, source: str) -> Iterator[bytes]:
+def _pieces(content: bytes) -> Iterator[bytes]:
+    for start in range(0, len(content), CHUNK):
+        yield content[start : start + CHUNK]
+
+
+def _chunks(pieces: Iterable[bytes], source: str) -> Iterator[bytes]:
     """Yield the file in pieces, each with a tag in it.
 
     A full chunk without a "<" is a single endless token, which the parser would hoard until it
     ends; no honest file has one.
     """
     empty, zeros, wide = True, b"", False
-    for chunk in chunks(path, MAX_BYTES):
+    for chunk in pieces:
         if empty:
             chunk = _DECLARATION.sub(rb"\1", chunk)
             wide = b"\0" in chunk[:4]  # UTF-16, where zeros are part of the text
