@@ -120,7 +120,7 @@ def concerns(r: dict[str, Any]) -> bool:
         return bool(r.get("peer") and r.get("peer_nv", 0) > 0 and not r.get("loop"))
     if r["format"] == "urdf":
         return moving_with_mass(Path(r["file"]))
-    return bool(r["loads"] and r.get("nv", 0) > 0) or not r["loads"]
+    return r["nv"] > 0 if r["loads"] else r["why"] != "closed loop"
 
 
 def moving_with_mass(path: Path) -> bool:
@@ -224,17 +224,21 @@ def spread(results: Iterable[dict[str, Any]], count: int) -> list[tuple[str, Pat
 def main() -> None:
     """Examine, print, write."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("places", nargs="+", help="folders, or names of installed packages")
+    parser.add_argument("places", nargs="*", help="folders, or names of installed packages")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--markdown", type=Path)
     parser.add_argument("--details", type=Path, help="JSON with the result of every file")
     parser.add_argument("--limit", type=float, default=30.0, help="seconds for each file")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--commands", type=int, default=0, metavar="N")
+    parser.add_argument("--again", type=Path, help="take the results from --details of a run")
     parser.add_argument("--only", default="", help="only files whose path contains this text")
     options = parser.parse_args()
-    files = [item for item in found(options.places) if options.only in str(item[1])]
-    results = examined(files, options.limit, options.jobs, commands=False)
+    if options.again is not None:
+        results = [r for r in json.loads(options.again.read_text()) if "again" not in r["format"]]
+    else:
+        files = [item for item in found(options.places) if options.only in str(item[1])]
+        results = examined(files, options.limit, options.jobs, commands=False)
     if options.commands:
         chosen = spread(results, options.commands)
         results += [
