@@ -226,7 +226,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("places", nargs="*", help="folders, or names of installed packages")
     parser.add_argument("--json", type=Path)
-    parser.add_argument("--markdown", type=Path)
+    parser.add_argument(
+        "--markdown", type=Path, help="a page with <!-- corpus --> ... <!-- end -->"
+    )
     parser.add_argument("--details", type=Path, help="JSON with the result of every file")
     parser.add_argument("--limit", type=float, default=30.0, help="seconds for each file")
     parser.add_argument("--jobs", type=int, default=2)
@@ -252,7 +254,11 @@ def main() -> None:
         if path is not None:
             path.write_text(json.dumps(value, indent=2) + "\n")
     if options.markdown is not None:
-        options.markdown.write_text(markdown(table))
+        text = options.markdown.read_text()
+        made = f"<!-- corpus -->\n{markdown(table)}<!-- end -->"
+        options.markdown.write_text(
+            re.sub(r"<!-- corpus -->.*?<!-- end -->", made, text, flags=re.S)
+        )
 
 
 if __name__ == "__main__":

@@ -303,7 +303,7 @@ def test_floating_joint_from_the_world(read) -> None:
     assert robot.nv == 6
     with pytest.warns(ModelWarning, match="no mass: mounted on the ground; base='free'"):
         assert [j.kind for j in read(*parts).joints] == ["fixed", "free"]
-    with pytest.warns(ModelWarning, match=r"not defined: what joint 'base' \(free\)"):
+    with pytest.warns(ModelWarning, match=r"singular: what joint 'base' \(free\)"):
         read(*parts, base="free")
 
 

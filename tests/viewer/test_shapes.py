@@ -210,3 +210,29 @@ def test_meshes_that_are_not_drawn_are_counted(tmp_path):
     (tmp_path / "gone.stl").write_text("no mesh")
     assert "1 of 1 meshes cannot be read" in missing_meshes(robot, shapes(robot))
     assert missing_meshes(rm.load("servicer"), shapes(rm.load("servicer"))) is None
+
+
+@pytest.mark.parametrize("kind", ["revolute", "prismatic", "spherical"])
+def test_a_robot_whose_joints_sit_at_the_centre_of_its_base(kind):
+    robot = (
+        rm.Builder("slider")
+        .body("bus", mass=8, inertia=(1, 1, 1))
+        .body("load", mass=2, inertia=(0.1, 0.1, 0.1))
+        .joint("rail", kind, "bus", "load")
+        .build()
+    )
+    drawn = shapes(robot)
+    assert {shape.body for shape in drawn} == {0, 1}
+    panels = [shape for shape in drawn if shape.kind == "cells"]
+    assert len(panels) > 1
+    assert all(np.all(np.isfinite(surface(shape).points)) for shape in drawn)
+
+
+@pytest.mark.parametrize("base", ["free", "fixed"])
+def test_bodies_without_mass_are_drawn(base):
+    builder = rm.Builder().body("bus")
+    for k, parent in enumerate(("bus", "link0", "bus")):
+        builder.body(f"link{k}").joint(f"j{k}", "revolute", parent, f"link{k}", xyz=(k, 0, 0))
+    drawn = shapes(builder.build(base=base, dynamics=False))
+    assert drawn
+    assert all(np.all(np.isfinite(surface(shape).points)) for shape in drawn)

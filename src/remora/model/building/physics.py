@@ -73,7 +73,8 @@ def cannot_accelerate(robot: Robot, joint: int) -> str:
     """Return why forward dynamics is undefined at a joint."""
     own = robot.joints[joint]
     return (
-        f"forward dynamics is not defined: what joint {own.name!r} ({own.kind}) carries has no "
+        f"forward dynamics is not defined, for the mass matrix is singular: what joint "
+        f"{own.name!r} ({own.kind}) carries has no "
         "inertia along its freedoms"
     )
 
@@ -118,7 +119,7 @@ def _report(
     joint, place = robot.joints[found.joint], places[found.joint]
     carried = subtree(robot, found.joint)
     ground = "; say base='fixed' if it is the ground" if joint.parent < 0 else ""
-    instead = f"{ground}; dynamics=False loads it for kinematics only"
+    instead = f"{ground}; dynamics=False (--no-dynamics) loads it for kinematics only"
     guilty = [robot.bodies[index].name for index, _ in odd if index in carried]
     moving = zip(robot.bodies, robot.joints, strict=True)
     nothing = all(massless(b) for b, j in moving if not is_immobile(j))
