@@ -104,7 +104,9 @@ def examined(
         finally:
             idle.append(worker)
         if number % 50 == 0 or commands:
-            print(f"{number}/{len(files)} {time.perf_counter() - start:.0f} s", file=sys.stderr)
+            elapsed = f"{time.perf_counter() - start:.0f} s"
+            tried = json.dumps(result["commands"]) if "commands" in result else ""
+            print(f"{number}/{len(files)} {elapsed} {path} {tried}", file=sys.stderr, flush=True)
         return result
 
     with ThreadPoolExecutor(jobs) as pool:
