@@ -230,6 +230,12 @@ def test_models_are_included_below_the_root(tmp_path):
     (arm / "new.sdf").write_text(sdf(link("l") + "\n<link name='l'/>"))
     with pytest.raises(ModelError, match=r"line 4, <link name=\"l\"> in new.sdf: .* used twice"):
         load(path)
+    (tmp_path / "secret.sdf").write_text(sdf(link("l")))
+    (arm / "new.sdf").unlink()
+    (arm / "new.sdf").symlink_to(tmp_path / "secret.sdf")
+    with pytest.raises(ModelError, match="leads out of the model's folder"):
+        load(path)
+    (arm / "new.sdf").unlink()
     inner = tmp_path / "inner"
     inner.mkdir()
     for uri in ("../models/arm", "/etc", "model://../models/arm", "https://a.b/c"):

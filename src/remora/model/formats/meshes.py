@@ -105,8 +105,8 @@ class Meshes:
         """Return the folders of that name above the file, and the packages beside those above it.
 
         A folder beside is taken for the package only if it says that it is one: any file could
-        name `package://etc`.
+        name `package://etc`; and one at the top of the file system, such as `home`, never.
         """
-        above = [f for f in folders if f.name == package]
+        above = [f for f in folders if f.name == package and f.parent != Path(f.anchor)]
         beside = [f / package for f in folders if is_package(f / package)]
         return [*above, *(f.resolve() for f in beside if f.resolve().name == package)]

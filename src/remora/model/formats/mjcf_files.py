@@ -201,6 +201,8 @@ class _Look:
                 given.pop(key, None)
             self._named.append((node, given.pop("file", "")))
         given.pop("texture", None)
+        if any(key.startswith("file") for key in given):
+            self._fault(node, "names a file, which this element may not")
         for key in _COUNTS.get(node.tag, ()):
             for name in given if key == "*" else (key,):
                 number = _integer(given.get(name, "0"))

@@ -192,8 +192,11 @@ class Models:
             text.fault(place, f"uri {shown(uri)!r} is no path, file:// or model://")
             return None
         if path.is_dir():
-            named = next(_config_files(path), "model.sdf")
-            path = (path / named).resolve() if Path(named).name == named else path / "model.sdf"
+            folder, named = path, next(_config_files(path), "model.sdf")
+            path = (folder / named).resolve()
+            if not path.is_relative_to(folder):
+                text.fault(place, f"uri {shown(uri)!r}: its file leads out of the model's folder")
+                return None
         if not path.is_file():
             text.fault(place, f"uri {shown(uri)!r} is not found; mesh_root says where models lie")
             return None
