@@ -34,11 +34,11 @@ class Impossible(NamedTuple):
     """A body whose inertia no distribution of mass has.
 
     Attributes:
-        index: of the body.
+        body: its index.
         reason: which condition it violates, with its principal moments.
     """
 
-    index: int
+    body: int
     reason: str
 
 

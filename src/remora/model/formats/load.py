@@ -50,7 +50,7 @@ def load(
     inertia: str | None = None,
     dynamics: bool = True,
 ) -> Robot:
-    """Load a robot from a `.urdf` (`.urdf.xacro`), `.xml` (MJCF) or `.yaml` file, or a bundled one by name.
+    """Load a robot from a `.urdf`, `.urdf.xacro`, `.xml` (MJCF) or `.yaml` file, or a bundled one.
 
     Nothing in the file is trusted: every fault found is reported with its line in one error.
 

@@ -231,8 +231,9 @@ def _usual_integrator(
     max_steps: int,
 ) -> str:
     """Return the integrator of a run that names none: `dop853`, for stiff robots `radau`."""
-    held = set.intersection(*({*p.prescribed, *p.locked} for p in phases)) if phases else set()
-    found = stiffest(robot, q, slip_speed, held & set(robot.joints.names))
+    given = [{*phase.prescribed, *phase.locked} for phase in phases]
+    held = [name for name in robot.joints.names if all(name in names for names in given)]
+    found = stiffest(robot, q, slip_speed, held)
     steps = 0.0 if found is None else found.rate * duration / STABLE
     if found is None or steps <= min(MOST_EXPLICIT, max_steps):
         return "dop853"
