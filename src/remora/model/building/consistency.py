@@ -18,7 +18,7 @@ import numpy as np
 from remora.algebra import pose
 from remora.algebra.namespace import Array, is_symbolic
 from remora.errors import UnknownName
-from remora.model.building.validate import frozen
+from remora.model.numbers import frozen
 from remora.model.robot import Body, Joint
 
 #: What is done about an inertia that no body can have.

@@ -121,7 +121,7 @@ def load_scenario(path: str | os.PathLike[str], inertia: str | None = None) -> S
 
     Args:
         path: the file; or, without suffix and folder, the name of a bundled scenario.
-        inertia: treatment of impossible inertias of the robot, instead of the file's; see `rm.load`.
+        inertia: treatment of impossible inertias, instead of the file's; see `rm.load`.
 
     Raises:
         ModelError: if the file, or the scenario in it, is refused.
