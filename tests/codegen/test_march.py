@@ -431,7 +431,7 @@ print(len(made), kernel(*arguments(PENDULUM, (3,)), **TIMES)[0].tobytes().hex())
 def test_the_second_process_does_not_trace(tmp_path):
     tmp_path.chmod(0o700)
     here = os.path.dirname(__file__)
-    paths = os.pathsep.join([here, os.path.dirname(here)])
+    paths = os.pathsep.join([here, os.path.dirname(here), *filter(None, sys.path)])
     env = {**os.environ, "REMORA_CACHE": str(tmp_path), "PYTHONPATH": paths}
     found = [
         subprocess.run(

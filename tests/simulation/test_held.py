@@ -21,14 +21,14 @@ def swing(t):
 def test_a_prescribed_joint_is_where_it_should_be_and_momentum_stays():
     run = rm.simulate(VT18, Q, V, 10.0, prescribed={"J2": swing}, rtol=1e-12, atol=1e-13)
     t = run.t
-    assert np.abs(run["J2"].q - 0.4 * (1 - np.cos(0.7 * t))).max() < 1e-14
-    assert np.abs(run["J2"].v - 0.28 * np.sin(0.7 * t)).max() < 1e-14
-    assert np.abs(run["J2"].vdot - 0.196 * np.cos(0.7 * t)).max() < 1e-12
+    assert np.abs(run.joint("J2").q - 0.4 * (1 - np.cos(0.7 * t))).max() < 1e-14
+    assert np.abs(run.joint("J2").v - 0.28 * np.sin(0.7 * t)).max() < 1e-14
+    assert np.abs(run.joint("J2").vdot - 0.196 * np.cos(0.7 * t)).max() < 1e-12
     found = run.conservation()
     assert found.linear_momentum.relative < 1e-11
     assert found.angular_momentum.relative < 1e-11
     assert found.energy.relative < 1e-10
-    assert np.abs(run["J2"].torque).max() > 0.1
+    assert np.abs(run.joint("J2").torque).max() > 0.1
 
 
 @pytest.mark.parametrize("formulation", ["articulated", "composite", "newton_euler", "decoupled"])
@@ -40,7 +40,9 @@ def test_replayed_with_the_recorded_actuation_the_run_is_the_same(formulation):
     )  # fmt: skip
     profile = rm.Profile(first.t, first.tau, kind="cubic")
     again = rm.simulate(VT18, Q, V, 3.0, torque=profile, rtol=1e-12, sample=0.01)
-    assert np.abs(first["J2"].q - again["J2"].q).max() < 2e-7  # the profile's own error: h^3/..
+    assert (
+        np.abs(first.joint("J2").q - again.joint("J2").q).max() < 2e-7
+    )  # the profile's own error: h^3/..
     # without a profile between: inverse dynamics of the prescribed motion is the torque exactly
     for k in range(0, len(first), 37):
         tau = rm.inverse_dynamics(VT18, first.q[k], first.v[k], first.vdot[k])
@@ -72,7 +74,7 @@ def test_a_locked_joint_stays_and_the_robot_moves_as_if_it_were_welded():
     q, v = Q.copy(), rng.normal(size=9) * 0.2
     q[9], v[7] = 0.6, 0.0
     run = rm.simulate(VT18, q, v, 5.0, locked=["J2"], rtol=1e-12)
-    assert np.abs(run["J2"].q - 0.6).max() == 0.0
+    assert np.abs(run.joint("J2").q - 0.6).max() == 0.0
     welded = (
         rm.Builder("welded")
         .body("body_1", mass=10, inertia=(50, 50, 50))
@@ -106,7 +108,7 @@ def test_a_spherical_joint_can_be_prescribed():
     v[robot.joints[name].v] = 0.5 * axis
     motion = rm.Motion(lambda t: (quaternion.exp(0.25 * t * axis), 0.5 * axis, 0.0 * axis))
     run = rm.simulate(robot, q, v, 4.0, prescribed={name: motion}, rtol=1e-11)
-    assert np.abs(run[name].q[-1] - quaternion.exp(1.0 * axis)).max() < 1e-12
+    assert np.abs(run.joint(name).q[-1] - quaternion.exp(1.0 * axis)).max() < 1e-12
     assert run.conservation().angular_momentum.relative < 1e-9
     assert run.conservation().energy.relative < 1e-9
 
@@ -122,7 +124,7 @@ def test_phases_hold_and_let_go():
     run = rm.simulate(VT18, Q, V, phases=phases, rtol=1e-12, atol=1e-13)
     assert run.t[-1] == 10.0
     hold = run.phase == 1
-    assert np.abs(run["J2"].q[hold] - 1.2).max() < 1e-12
+    assert np.abs(run.joint("J2").q[hold] - 1.2).max() < 1e-12
     assert np.abs(run.v[-1]).max() < 1e-10  # at rest again
     assert np.abs(rm.difference(VT18, run.q[0], run.q[-1])).max() < 1e-9  # planar: it comes back
     assert run.conservation().energy.relative < 1e-9
@@ -141,7 +143,7 @@ def test_locking_a_moving_joint_is_an_impulse_that_keeps_momentum():
     jump = np.flatnonzero(np.diff(run.t) == 0.0)
     assert len(jump) == 1
     assert run.kinetic_energy[jump[0] + 1] < run.kinetic_energy[jump[0]]
-    assert np.all(run["J2"].v[jump[0] + 1 :] == 0.0)
+    assert np.all(run.joint("J2").v[jump[0] + 1 :] == 0.0)
 
 
 # Contradictions -----------------------------------------------------------------------------------

@@ -85,7 +85,9 @@ def test_the_camera_follows_by_the_world_moving_the_other_way(page, run, what):
     page.follow.value = what
     page.time = run.t[60]
     world = pose.from_parts(page.scene.world.wxyz, page.scene.world.position)
-    point = {MASS: run.com, "tool": run["tool"].position}.get(what, run["bus"].position)[60]
+    point = {MASS: run.com, "tool": run.frame("tool").position}.get(
+        what, run.frame("bus").position
+    )[60]
     assert np.abs(pose.transform_point(world, point)).max() < 1e-6  # sent as it is recorded
     turned = pose.compose(world, run.poses[60, 0])
     if what == RIDE:

@@ -18,7 +18,7 @@ import numpy as np
 from remora.algebra import dual_quaternion
 from remora.algebra.namespace import Array, ArrayLike, asarray, is_symbolic
 from remora.errors import ShapeError, UnknownName
-from remora.model.building.validate import finite, frozen
+from remora.model.numbers import finite, frozen
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,8 +8,8 @@ import numpy as np
 
 from remora.algebra.namespace import Array, ArrayLike, concatenate, is_symbolic
 from remora.errors import InvalidValue
-from remora.model.building.validate import UNIT_TOLERANCE, finite
 from remora.model.joints import kind
+from remora.model.numbers import UNIT_TOLERANCE, finite
 from remora.model.robot import Joint, Robot
 
 

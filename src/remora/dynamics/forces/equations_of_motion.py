@@ -18,8 +18,8 @@ from remora.algebra.namespace import Array, concatenate
 from remora.dynamics.forces.friction import passive_forces
 from remora.dynamics.forces.stops import stop_forces
 from remora.dynamics.formulations import hybrid_dynamics
+from remora.dynamics.joint_arrays import batch_shape, with_batch
 from remora.dynamics.kinematics import twists
-from remora.dynamics.recursive.outward_pass import batch_shape, with_batch
 from remora.model.robot import Robot
 from remora.model.state import integrate, log_rate
 

@@ -29,6 +29,7 @@ from remora.dynamics.derivatives import derivatives, regressor
 from remora.dynamics.forces import friction
 from remora.dynamics.formulations import usual_formulation
 from remora.dynamics.kernels.parameters import parameter
+from remora.dynamics.kernels.size_policy import LARGEST_STRAIGHT_LINE, fits_straight_line
 from remora.dynamics.kernels.tree_recursions import RECURSIONS, loops, uses_loops
 from remora.dynamics.maximal import joint_relations
 from remora.dynamics.refusals import refuse_function
@@ -54,16 +55,14 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
         formulations.bias_force, friction.passive_forces,
         derivatives.forward_dynamics_derivatives, derivatives.inverse_dynamics_derivatives,
         regressor.inertia_regressor,
-        joint_relations.joint_twists, joint_relations.joint_speeds, joint_relations.joint_accelerations,
-        joint_relations.constraint_violation,
+        joint_relations.joint_twists, joint_relations.joint_speeds,
+        joint_relations.joint_accelerations, joint_relations.constraint_violation,
         state.integrate, state.difference, state.normalize,
     )
 }  # fmt: skip
 
 #: What a kernel can be made for.
 TARGETS = ("cpu", "cuda")
-#: A straight line of more bodies than this is too long to trace: for graphs, derivatives and C.
-LARGEST_TRACED = 200
 #: Parameters that hold no numbers of a state: they are compiled in.
 STATIC = frozenset(("target", "formulation", "prescribed", "slip_speed"))
 
@@ -147,11 +146,11 @@ def compile_function(
     )
 
     def short_enough(*arrays: Array) -> Any:
-        if rolled and len(robot.bodies) > LARGEST_TRACED:
+        if rolled and not fits_straight_line(robot):
             raise RemoraError(
                 f"{name} of {robot.name!r} is compiled as loops over its {len(robot.bodies)} "
                 "bodies; graphs, derivatives, C and object files are made of a straight line, for "
-                f"at most {LARGEST_TRACED}"
+                f"at most {LARGEST_STRAIGHT_LINE}"
             )
         return on_arrays(*arrays)
 
@@ -175,7 +174,7 @@ def _rolls(
     if not row.followers and any(joint.mimic is not None for joint in robot.joints):
         return False
     if target == "cuda" and row.climb is not None:  # no loops for these there yet
-        return len(robot.bodies) > LARGEST_TRACED
+        return not fits_straight_line(robot)
     return uses_loops(robot, row.straight)
 
 

@@ -12,8 +12,9 @@ from remora.errors import Fault, InvalidValue, ModelError
 from remora.model.building import physics, tree
 from remora.model.building.consistency import treatment, violation
 from remora.model.building.tree import BodyDraft, FrameDraft, JointDraft
-from remora.model.building.validate import Checker, Place, frozen
+from remora.model.building.validate import Checker, Place
 from remora.model.joint_types import JOINTS, plane
+from remora.model.numbers import frozen
 from remora.model.robot import Body, Geometry, Joint, Limits, Named, Robot
 
 #: More bodies than any machine has; a description with more is refused.

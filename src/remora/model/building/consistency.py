@@ -18,7 +18,7 @@ import numpy as np
 from remora.algebra import pose
 from remora.algebra.namespace import Array, is_symbolic
 from remora.errors import UnknownName
-from remora.model.building.validate import frozen
+from remora.model.numbers import frozen
 from remora.model.robot import Body, Joint
 
 #: What is done about an inertia that no body can have.
@@ -34,11 +34,11 @@ class Impossible(NamedTuple):
     """A body whose inertia no distribution of mass has.
 
     Attributes:
-        index: of the body.
+        body: its index.
         reason: which condition it violates, with its principal moments.
     """
 
-    index: int
+    body: int
     reason: str
 
 

@@ -57,7 +57,7 @@ def judged(
     if found is not None:
         _report(robot, found, odd, places, treatment, check, warn)
     if odd and not check.faults:
-        names = listed(robot.bodies[index].name for index, _ in odd)
+        names = listed(robot.bodies[i].name for i, _ in odd)
         first = odd[0].reason.split(";")[0]
         warn(
             ROBOT,
@@ -90,7 +90,7 @@ def _repaired(
         before, after = moments_text(old), moments_text(new)
         warn(places[index], f"inertia repaired: principal moments {before} became {after} kg m²")
         largest = max(largest, float(np.max(np.abs(new - old))))
-    names = listed(robot.bodies[index].name for index, _ in odd)
+    names = listed(robot.bodies[i].name for i, _ in odd)
     warn(
         ROBOT,
         f"the inertia of {len(odd)} of {len(robot.bodies)} bodies ({names}) was physically "
@@ -120,7 +120,7 @@ def _report(
     carried = subtree(robot, found.joint)
     ground = "; say base='fixed' if it is the ground" if joint.parent < 0 else ""
     instead = f"{ground}; dynamics=False (--no-dynamics) loads it for kinematics only"
-    guilty = [robot.bodies[index].name for index, _ in odd if index in carried]
+    guilty = [robot.bodies[i].name for i, _ in odd if i in carried]
     moving = zip(robot.bodies, robot.joints, strict=True)
     nothing = all(massless(b) for b, j in moving if not is_immobile(j))
     if found.negative and guilty:

@@ -9,8 +9,8 @@ import numpy as np
 
 from remora.algebra import dual_quaternion, pose, quaternion
 from remora.algebra.namespace import Array
-from remora.model.building.validate import frozen
 from remora.model.formats.mjcf_files import MeshFile, Source
+from remora.model.numbers import frozen
 from remora.model.robot import Geometry
 
 #: Groups that MuJoCo's viewer shows at first.

@@ -8,10 +8,11 @@ import numpy as np
 
 from remora.algebra import dual_quaternion, pose
 from remora.algebra.namespace import Array
-from remora.model.building.validate import Place, frozen
+from remora.model.building.validate import Place
 from remora.model.formats.meshes import Meshes
 from remora.model.formats.sdf_text import SdfText
 from remora.model.formats.xml import Element, shown
+from remora.model.numbers import frozen
 from remora.model.robot import Geometry
 
 #: The solids, with the elements that give their size and how many numbers each holds.

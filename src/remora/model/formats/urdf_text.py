@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -85,7 +85,7 @@ class Text:
         self.faults = 0
 
     @contextmanager
-    def cosmetic(self, consequence: str) -> Iterator[Callable[[], bool]]:
+    def cosmetic(self, consequence: str) -> Generator[Callable[[], bool]]:
         """Take faults for warnings meanwhile: no look of a robot refuses it.
 
         Args:

@@ -18,20 +18,22 @@ from remora.codegen.integration.step_loop_cpu import StepLoopKernel
 from remora.codegen.integration.step_loop_ptx import CudaStepLoop
 from remora.codegen.ir.arguments import DTYPES
 from remora.dynamics.kernels.compiled import (
-    LARGEST_TRACED,
     TARGETS,
     compile_function,
     robot_key,
     sources,
 )
 from remora.dynamics.kernels.parameters import parameter
+from remora.dynamics.kernels.size_policy import LARGEST_STRAIGHT_LINE, fits_straight_line
 from remora.errors import InvalidValue, RemoraError, SimulationError, UnknownName
 from remora.model.robot import Robot
 from remora.simulation.batch.batch_inputs import BatchInputs, batch_inputs
 from remora.simulation.batch.batch_loop import Forces, batch_loop_source, step_loop
+from remora.simulation.engine.interrupts import interruptible
 from remora.simulation.engine.progress import batch_bar
 from remora.simulation.engine.run_model import RobotModel
 from remora.simulation.engine.simulate import model_of, sample_times
+from remora.simulation.inputs.loads import LoadLike
 from remora.simulation.integrators.tableaus import RK4
 
 #: Runs that are computed between two looks at the progress, for each thread.
@@ -111,8 +113,8 @@ def simulate_batch(
     duration: float,
     *,
     step: float,
-    torque: Any = None,
-    wrenches: Any = None,
+    torque: LoadLike = None,
+    wrenches: LoadLike = None,
     inputs: Mapping[str, ArrayLike] | None = None,
     parameters: Mapping[str, ArrayLike] | None = None,
     sample: float | ArrayLike | None = None,
@@ -172,9 +174,9 @@ def simulate_batch(
         raise InvalidValue(f"step must be a positive number of seconds, not {step}")
     if not (math.isfinite(duration) and duration >= 0.0):
         raise InvalidValue(f"duration must be a number of seconds, not {duration}")
-    if len(robot.bodies) > LARGEST_TRACED:
+    if not fits_straight_line(robot):
         raise RemoraError(
-            f"a batch is compiled as a straight line, for at most {LARGEST_TRACED} bodies; "
+            f"a batch is compiled as a straight line, for at most {LARGEST_STRAIGHT_LINE} bodies; "
             f"{robot.name!r} has {len(robot.bodies)}: use rm.simulate"
         )
     model = model_of(robot, formulation, slip_speed, stops, saturate=False)
@@ -202,7 +204,8 @@ def simulate_batch(
     if isinstance(kernel, CudaStepLoop):
         results, status = kernel(*own.arrays, **table.passed), "complete"
     else:
-        results, status = _in_blocks(kernel, own, table, threads, progress)
+        with interruptible():
+            results, status = _in_blocks(kernel, own, table, threads, progress)
     return _finished(robot, times, results, own.parameters, table, failures, status)
 
 

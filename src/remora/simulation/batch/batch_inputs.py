@@ -11,7 +11,7 @@ from remora.algebra.namespace import Array, ArrayLike
 from remora.codegen.ir.graph import Signature
 from remora.dynamics.kernels.parameters import parameter
 from remora.errors import RemoraError, ShapeError
-from remora.model.building.validate import finite
+from remora.model.numbers import finite
 from remora.model.robot import Robot
 from remora.model.state import configuration, velocity
 from remora.simulation.batch.batch_loop import Law, gathered, law

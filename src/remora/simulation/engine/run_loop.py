@@ -21,7 +21,6 @@ from remora.simulation.engine.phase_loop import (
     StepperSettings,
 )
 from remora.simulation.engine.progress import Watcher
-from remora.simulation.engine.robot_kernels import kernel
 from remora.simulation.engine.run_model import RobotModel, RunModel
 from remora.simulation.engine.run_state import RunState
 from remora.simulation.inputs.events import Action, Event, Watch
@@ -29,6 +28,7 @@ from remora.simulation.inputs.loads import Sum, is_mapping
 from remora.simulation.inputs.phases import Phase
 from remora.simulation.recording.checkpoint import Checkpoint
 from remora.simulation.recording.recording import Recording
+from remora.simulation.robot_kernels import kernel
 from remora.simulation.storage.recorder import Recorder
 
 #: How far a joint may be from where its prescribed motion begins, rad or m, rad/s or m/s.

@@ -27,11 +27,11 @@ from remora.errors import RemoraError, SimulationError
 from remora.model.joints import kind
 from remora.model.robot import Robot
 from remora.model.state import increment, integrate, log_rate
-from remora.simulation.engine.robot_kernels import kernel
 from remora.simulation.engine.stiffness import Stiffest, stiffest
 from remora.simulation.inputs.held_joints import HeldJoint
 from remora.simulation.inputs.loads import HeldValue, Load, frozen_view
 from remora.simulation.inputs.phases import Phase, held_joints
+from remora.simulation.robot_kernels import kernel
 
 #: What jumps at a time is seen as it is so many last places of the time later or earlier; times
 #: closer than half of that are one.

@@ -8,8 +8,8 @@ from remora.algebra.namespace import Array, total_and_rest
 from remora.dynamics.forces.equations_of_motion import WORKS
 from remora.model.robot import Robot
 from remora.model.state import increment
-from remora.simulation.engine.robot_kernels import kernel
 from remora.simulation.recording.checkpoint import Checkpoint
+from remora.simulation.robot_kernels import kernel
 
 
 class RunState:

@@ -23,11 +23,13 @@ from remora.errors import (
 )
 from remora.model.robot import Robot
 from remora.model.state import configuration, velocity
+from remora.simulation.engine.interrupts import interruptible, uninterrupted
 from remora.simulation.engine.phase_loop import StepperSettings
 from remora.simulation.engine.run_loop import RunLoop, RunPlan
 from remora.simulation.engine.run_model import RobotModel
 from remora.simulation.engine.stiffness import MOST_EXPLICIT, STABLE, stiffest
 from remora.simulation.inputs.events import Event
+from remora.simulation.inputs.loads import LoadLike
 from remora.simulation.inputs.phases import Phase, listed
 from remora.simulation.integrators.table import INTEGRATORS
 from remora.simulation.recording.recording import Recording
@@ -47,9 +49,9 @@ def simulate(
     v: ArrayLike,
     duration: float | None = None,
     *,
-    torque: Any = None,
-    base_wrench: Any = None,
-    wrenches: Any = None,
+    torque: LoadLike = None,
+    base_wrench: LoadLike = None,
+    wrenches: LoadLike = None,
     prescribed: Mapping[str, Any] | None = None,
     locked: Sequence[str] = (),
     events: Sequence[Event] = (),
@@ -183,8 +185,10 @@ def simulate(
         left = stopped_run(out, robot, settings)
         if left is not None and left.run.status == "complete":
             return left.run
-    recorder = Recorder(robot, settings, out, left=left)
-    return RunLoop(plan, recorder, start, q, v, progress).go()
+    with uninterrupted():
+        recorder = Recorder(robot, settings, out, left=left)
+    with interruptible():
+        return RunLoop(plan, recorder, start, q, v, progress).go()
 
 
 def _checked_state(robot: Robot, q: ArrayLike, v: ArrayLike) -> tuple[Array, Array]:
@@ -231,8 +235,9 @@ def _usual_integrator(
     max_steps: int,
 ) -> str:
     """Return the integrator of a run that names none: `dop853`, for stiff robots `radau`."""
-    held = set.intersection(*({*p.prescribed, *p.locked} for p in phases)) if phases else set()
-    found = stiffest(robot, q, slip_speed, held & set(robot.joints.names))
+    given = [{*phase.prescribed, *phase.locked} for phase in phases]
+    held = [name for name in robot.joints.names if all(name in names for names in given)]
+    found = stiffest(robot, q, slip_speed, held)
     steps = 0.0 if found is None else found.rate * duration / STABLE
     if found is None or steps <= min(MOST_EXPLICIT, max_steps):
         return "dop853"
@@ -277,8 +282,9 @@ def sample_times(sample: float | ArrayLike | None, start: float, end: float) -> 
     """Return the times of the samples, the start first, or None for every step."""
     if sample is None:
         return None
-    if np.ndim(sample) == 0:
-        interval = float(sample)
+    given = np.asarray(sample, dtype=float)
+    if given.ndim == 0:
+        interval = float(given)
         if not (math.isfinite(interval) and interval > 0.0):
             raise InvalidValue(f"sample must be a positive number of seconds, not {interval}")
         count = (end - start) / interval

@@ -9,7 +9,7 @@ import numpy as np
 
 from remora.algebra.namespace import Array
 from remora.errors import InvalidValue
-from remora.model.joint_types import Kind
+from remora.model.joint_types import JointType
 from remora.model.robot import Joint
 from remora.simulation.inputs.profiles import Motion
 
@@ -24,7 +24,7 @@ class HeldJoint(NamedTuple):
     """
 
     joint: Joint
-    row: Kind
+    row: JointType
     motion: Motion
 
     def checked(self, q: Array, v: Array, a: Array) -> tuple[Array, Array, Array]:

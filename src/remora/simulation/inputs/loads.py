@@ -11,11 +11,11 @@ import functools
 import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol, TypeGuard, runtime_checkable
+from typing import Any, Protocol, TypeAlias, TypeGuard, runtime_checkable
 
 import numpy as np
 
-from remora.algebra.namespace import Array, is_array
+from remora.algebra.namespace import Array, ArrayLike, is_array
 from remora.errors import InvalidValue, RemoraError, ShapeError
 from remora.simulation.inputs.profiles import Motion, Profile, Pulse
 
@@ -57,6 +57,14 @@ class Sum:
     def __init__(self, *parts: Any) -> None:
         """Keep the parts: each in any form of a load."""
         self.parts = parts
+
+
+#: A load over time: numbers, a function (t, q, v), a profile, a controller.
+LoadValue: TypeAlias = (
+    ArrayLike | Callable[[float, Array, Array], Any] | Profile | Pulse | Controller | Sum
+)
+#: A load as a user gives it: also by the name of a joint or a body.
+LoadLike: TypeAlias = LoadValue | Mapping[str, LoadValue] | None
 
 
 class Load:

@@ -14,7 +14,7 @@ from remora.errors import InvalidValue, RemoraError
 from remora.model.joints import kind
 from remora.model.robot import Joint, Robot
 from remora.simulation.inputs.events import Event
-from remora.simulation.inputs.loads import described
+from remora.simulation.inputs.loads import LoadLike, described
 from remora.simulation.inputs.moves import Move
 from remora.simulation.inputs.profiles import Motion
 
@@ -42,9 +42,9 @@ class Phase:
     """
 
     duration: float
-    torque: Any = None
-    base_wrench: Any = None
-    wrenches: Any = None
+    torque: LoadLike = None
+    base_wrench: LoadLike = None
+    wrenches: LoadLike = None
     prescribed: Mapping[str, Any] = field(default_factory=dict[str, Any])
     locked: Sequence[str] = ()
     events: Sequence[Event] = ()

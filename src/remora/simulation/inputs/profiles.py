@@ -159,7 +159,8 @@ class Pulse:
         on = _within(t, self.start, self.stop)
         middle = 0.5 * (self.start + self.stop)
         seen = select(on, t, middle)  # a function is not asked outside its times
-        value = asarray(self.value(seen) if callable(self.value) else self.value)
+        given: Any = self.value(seen) if callable(self.value) else self.value
+        value = asarray(given)
         return select(on, value, 0.0 * value)
 
     @functools.cached_property

@@ -20,6 +20,7 @@ from remora.algebra.namespace import Array
 from remora.dynamics.kernels.compiled import CompiledRobot
 from remora.errors import InvalidValue, RemoraError, UnknownName
 from remora.model.robot import Robot
+from remora.simulation.engine.interrupts import interruptible
 from remora.simulation.recording.quantities import evaluated
 from remora.viewer.scene.overlays import axes_poses, center_of_mass
 from remora.viewer.scene.scene import WORLD, Scene, end_effectors, extent, seen_from
@@ -173,7 +174,7 @@ class Page:
     def wait(self) -> None:
         """Print the address and keep the page up until `close` is called or Ctrl+C is pressed."""
         print(f"{self.url}  (Ctrl+C ends it)", flush=True)
-        with contextlib.suppress(KeyboardInterrupt):
+        with contextlib.suppress(KeyboardInterrupt), interruptible():
             while not self._closed.wait(0.2):
                 pass
         self.close()

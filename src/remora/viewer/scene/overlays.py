@@ -168,7 +168,7 @@ def has_mass(robot: Robot) -> bool:
 
 
 def center_of_mass(fast: CompiledRobot, q: Array) -> Array:
-    """Return the centre of mass at q `(nq,)` in the inertial frame, `(3,)`; without mass, body 0."""
+    """Return the centre of mass at q `(nq,)` in the inertial frame `(3,)`; without mass, body 0."""
     if not has_mass(fast.robot):
         return pose.translation(evaluated(fast, "poses", q[None])[0, 0])
     return evaluated(fast, "center_of_mass", q[None])[0]
