@@ -75,13 +75,13 @@ class Worker:
             self._child = context.Process(target=serve, args=(there,), daemon=True)
             self._child.start()
             there.close()
-        self._pipe.send((str(file), commands))
         lost = {"file": str(file), "format": file_format(file), "loads": False}
         try:
+            self._pipe.send((str(file), commands))
             if self._pipe.poll(self._limit * (10 if commands else 1) + 20.0):
                 return self._pipe.recv()
             lost |= {"why": f"more than {self._limit:g} s", "text": ""}
-        except EOFError:
+        except (EOFError, OSError):
             lost |= {"why": "the process died", "text": ""}
         self._child.kill()
         self._child.join()
