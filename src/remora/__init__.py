@@ -97,9 +97,11 @@ from remora.errors import (
     Fault,
     InvalidValue,
     ModelError,
+    ModelWarning,
     RemoraError,
     ShapeError,
     SimulationError,
+    SimulationWarning,
     UnknownName,
 )
 from remora.model import topology
@@ -161,6 +163,7 @@ __all__ = [
     "Kernel",
     "Layout",
     "ModelError",
+    "ModelWarning",
     "Motion",
     "NewtonEulerSystem",
     "Phase",
@@ -172,6 +175,7 @@ __all__ = [
     "Scenario",
     "ShapeError",
     "SimulationError",
+    "SimulationWarning",
     "Status",
     "UnknownName",
     "ZeroOrderHold",

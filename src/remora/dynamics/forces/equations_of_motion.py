@@ -76,7 +76,7 @@ def actuation(
     wrenches: Array | None = None,
     vdot: Array | None = None,
     held: tuple[str, ...] = (),
-    formulation: str = "articulated",
+    formulation: str | None = None,
     passive: Passive = NO_STOPS,
     contact: Array | None = None,
 ) -> tuple[Array, Array]:
@@ -97,7 +97,7 @@ def flow_near(
     wrenches: Array | None = None,
     vdot: Array | None = None,
     held: tuple[str, ...] = (),
-    formulation: str = "articulated",
+    formulation: str | None = None,
     passive: Passive = NO_STOPS,
     contact: Array | None = None,
 ) -> Array:
@@ -117,7 +117,7 @@ def flow(
     wrenches: Array | None = None,
     vdot: Array | None = None,
     held: tuple[str, ...] = (),
-    formulation: str = "articulated",
+    formulation: str | None = None,
     passive: Passive = NO_STOPS,
     contact: Array | None = None,
 ) -> Array:

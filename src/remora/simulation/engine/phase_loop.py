@@ -250,7 +250,8 @@ class PhaseLoop:
             if self._tried > self._stepping.max_steps:
                 raise SimulationError(
                     f"{self._stepping.max_steps} steps were not enough (the last is of {h:.3g} s): "
-                    "a controller may drive the robot faster and faster; else raise max_steps",
+                    "a controller may drive the robot faster and faster; else raise max_steps"
+                    f"{self._stiffest()}",
                     state.t,
                 )
             if not attempt.error <= 1.0:  # or not a number
@@ -274,6 +275,13 @@ class PhaseLoop:
             if ended is not None:
                 return ended
         return None
+
+    def _stiffest(self) -> str:
+        """Return which joint makes the equations stiff, if any does, as the end of a message."""
+        found = self._system.stiffest()
+        if found is None:
+            return ""
+        return f"; {found.described()}: where that is too stiff, use integrator='radau'"
 
     def _attempt(self, h: float, again: bool = False) -> StepResult:
         system, state = self._system, self._state

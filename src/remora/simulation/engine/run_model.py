@@ -30,6 +30,7 @@ from remora.model.joints import kind
 from remora.model.robot import Robot
 from remora.model.state import increment, integrate, log_rate
 from remora.simulation.engine.motion_check import check_joined, check_step
+from remora.simulation.engine.stiffness import Stiffest, stiffest
 from remora.simulation.inputs.held_joints import HeldJoint
 from remora.simulation.inputs.loads import HeldValue, Load, frozen_view
 from remora.simulation.inputs.phases import Phase, held_joints
@@ -151,6 +152,10 @@ class RunModel:
         }  # fmt: skip
         names = (*arguments, *more)
         return kernel(function, model.robot, names, {**(shapes or {}), **self._frozen}, **fixed)
+
+    def stiffest(self) -> Stiffest | None:
+        """Return the joint whose own damping or friction makes the equations stiffest here."""
+        return stiffest(self.robot, self.q, self._model.passive.slip_speed, self.held)
 
     # Time ---------------------------------------------------------------------------------------
 
