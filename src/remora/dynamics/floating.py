@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from remora.algebra import dual_quaternion, linear, screw, vector
 from remora.algebra.namespace import Array, ArrayLike, concatenate
+from remora.dynamics.base_requirements import refuse_other_bases
 from remora.dynamics.formulations import FORMULATIONS, usual_formulation
 from remora.dynamics.joint_arrays import batch_shape, columns, with_batch
 from remora.dynamics.kinematics import Target, jacobian, jacobian_rate, poses
@@ -16,7 +17,7 @@ from remora.dynamics.momentum import momentum_per_speed
 from remora.dynamics.recursive.composite import mass_matrix_of
 from remora.dynamics.recursive.coriolis import coriolis_matrix_of
 from remora.dynamics.refusals import needs_dynamics
-from remora.errors import InvalidValue, ShapeError
+from remora.errors import ShapeError
 from remora.model.joints import kind
 from remora.model.numbers import finite
 from remora.model.robot import Robot
@@ -144,14 +145,3 @@ def floating_inverse_dynamics(
     assert hybrid is not None  # as it is one of forward dynamics
     vdot, tau = hybrid(robot, q, v, 0.0 * v, w, prescribed)
     return tau[..., base:], vdot[..., :base]
-
-
-def refuse_other_bases(robot: Robot) -> None:
-    """Refuse a robot that does not have one base on a free joint."""
-    if sum(j.parent < 0 for j in robot.joints) > 1:
-        raise InvalidValue(f"robot {robot.name!r} must have one base, not several")
-    if robot.joints[0].kind != "free":
-        raise InvalidValue(
-            f"robot {robot.name!r} must have its base on a free joint, not on a "
-            f"{robot.joints[0].kind} one"
-        )
