@@ -108,7 +108,6 @@ def as_dictionary(robot: Robot) -> dict[str, Any]:
         "nq": robot.nq,
         "nv": robot.nv,
         "mass": float(robot.mass),
-        "dynamics": robot.dynamics,
         "gravity": robot.gravity.tolist(),
         "bodies": [
             {
@@ -148,6 +147,7 @@ def as_dictionary(robot: Robot) -> dict[str, Any]:
             }
             for f in robot.frames
         ],
+        "dynamics": robot.dynamics,
         "warnings": list(robot.warnings),
     }
 
