@@ -128,6 +128,21 @@ def test_help_explains(arguments):
     assert remora("--version").stdout.strip() == f"remora {rm.__version__}"
 
 
+def test_mesh_root_is_an_option_of_every_command_that_takes_a_robot(tmp_path):
+    (tmp_path / "urdf").mkdir()
+    (tmp_path / "a.stl").touch()
+    file = tmp_path / "urdf" / "robot.urdf"
+    file.write_text(
+        '<robot name="r"><link name="a"><inertial><mass value="1"/>'
+        '<inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/></inertial>'
+        '<visual><geometry><mesh filename="../a.stl"/></geometry></visual></link></robot>'
+    )
+    assert "leads out of" in remora("info", str(file)).stdout
+    assert "leads out of" not in remora("info", str(file), "--mesh-root", str(tmp_path)).stdout
+    for command in ("info", "view", "run", "compile", "bench", "report"):
+        assert "--mesh-root" in remora(command, "--help").stdout
+
+
 ODD = """<robot name="odd">
 <link name="bus"><inertial><mass value="1"/>
 <inertia ixx="0.1" iyy="0.1" izz="0.5" ixy="0" ixz="0" iyz="0"/></inertial></link>

@@ -355,14 +355,14 @@ def test_bundled_robots_load_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_unknown_suffix_lists_the_known(tmp_path: Path) -> None:
-    for path in (tmp_path / "robot.sdf", str(tmp_path / "robot"), tmp_path):
+    for path in (tmp_path / "robot.step", str(tmp_path / "robot"), tmp_path):
         with pytest.raises(ModelError) as caught:
             load(path)
         assert str(path) in str(caught.value)
         assert all(suffix in str(caught.value) for suffix in READERS)
 
 
-@pytest.mark.parametrize("path", ["./servicer", "servicer.sdf", Path("servicer")])
+@pytest.mark.parametrize("path", ["./servicer", "servicer.step", Path("servicer")])
 def test_a_bundled_name_with_more_to_it_gets_a_hint(path) -> None:
     with pytest.raises(ModelError, match="for the bundled robot say 'servicer' alone") as caught:
         load(path)
@@ -382,9 +382,7 @@ def test_not_a_path() -> None:
         load("a\0b.urdf")
 
 
-def test_mesh_root_is_not_for_mjcf(tmp_path: Path) -> None:
-    with pytest.raises(InvalidValue, match="mesh_root is for URDF and YAML"):
-        load(tmp_path / "robot.xml", mesh_root=tmp_path)
+def test_mesh_root_is_a_path() -> None:
     with pytest.raises(InvalidValue, match="a path is needed"):
         load("servicer", mesh_root=5)  # pyright: ignore[reportArgumentType]
 

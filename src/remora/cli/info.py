@@ -14,7 +14,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from remora.algebra.namespace import Array
-from remora.cli.robot_options import Inertia, NoDynamics
+from remora.cli.robot_options import Inertia, MeshRoot, NoDynamics
 from remora.errors import ModelWarning
 from remora.model.formats.load import load
 from remora.model.formats.xml import shown
@@ -24,7 +24,8 @@ from remora.model.robot import Joint, Robot
 
 def info(
     file: Annotated[
-        str, typer.Argument(help="A robot file (.urdf, .xml, .yaml) or a bundled robot's name.")
+        str,
+        typer.Argument(help="A robot file (URDF, MJCF, SDF, YAML) or a bundled robot's name."),
     ],
     base: Annotated[
         str | None,
@@ -33,6 +34,7 @@ def info(
     keep_fixed: Annotated[
         bool, typer.Option("--keep-fixed", help="Keep links on fixed joints as bodies.")
     ] = False,
+    mesh_root: MeshRoot = None,
     inertia: Inertia = None,
     no_dynamics: NoDynamics = False,
     as_json: Annotated[
@@ -45,7 +47,14 @@ def info(
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ModelWarning)  # all warnings are printed below
-        robot = load(file, base, not keep_fixed, inertia=inertia, dynamics=not no_dynamics)
+        robot = load(
+            file,
+            base,
+            not keep_fixed,
+            mesh_root=mesh_root,
+            inertia=inertia,
+            dynamics=not no_dynamics,
+        )
     if as_json:
         typer.echo(json.dumps(as_dictionary(robot), indent=2))
         return

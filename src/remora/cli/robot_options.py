@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, TypeAlias
 
 import typer
 
+#: `--mesh-root`: as of `rm.load`.
+MeshRoot: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        help="The folder that the meshes, and the files that others include, lie in. Default: the "
+        "package that the file is in, else its folder.",
+    ),
+]
 #: `--inertia`: as of `rm.load`.
 Inertia: TypeAlias = Annotated[
     str | None,

@@ -77,6 +77,8 @@ class Builder:
         self.check = Checker()
         self.warnings: list[str] = []
         self.loud: list[str] = []
+        #: Where the root stands that no joint carries; None: at the origin of the inertial frame.
+        self.root_placement: Array | None = None
         self.dynamics = True
         self._gravity = self.check.numbers(Place("gravity"), "gravity", gravity, 3)
         self._bodies: dict[str, BodyDraft] = {}
@@ -415,7 +417,8 @@ class Builder:
             name = "base"
             while name in self._joints:
                 name = f"{name}_joint"
-            self.joint(name, base, None, roots[0], place=Place(f"base of {roots[0]!r}"))
+            at, place = self.root_placement, Place(f"base of {roots[0]!r}")
+            self.joint(name, base, None, roots[0], placement=at, place=place)
             joints = [self._joints.pop(name), *joints] if name in self._joints else joints
         if len(self._bodies) > MAX_BODIES:
             reason = f"has {len(self._bodies)} bodies; {MAX_BODIES} are allowed"

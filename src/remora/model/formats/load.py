@@ -13,24 +13,18 @@ from remora.model.building.builder import Builder, base_kind
 from remora.model.building.consistency import treatment
 from remora.model.building.validate import Place
 from remora.model.formats.mjcf import read_mjcf
+from remora.model.formats.sdf import read_sdf
 from remora.model.formats.urdf import read_urdf
 from remora.model.formats.xacro import read_xacro
 from remora.model.formats.yaml import read_yaml
 from remora.model.robot import Robot
 
-
-def _read_mjcf(file: Path, mesh_root: Path | None) -> Builder:
-    if mesh_root is not None:
-        reason = "mesh_root is for URDF and YAML; MuJoCo's meshes lie below the folder of the file"
-        raise InvalidValue(f"{file}: {reason}")
-    return read_mjcf(file)
-
-
 #: One reader per file format: (file, mesh_root) -> builder.
 READERS: dict[str, Callable[[Path, Path | None], Builder]] = {
     ".urdf": read_urdf,
     ".xacro": read_xacro,
-    ".xml": _read_mjcf,
+    ".xml": read_mjcf,
+    ".sdf": read_sdf,
     ".yaml": read_yaml,
     ".yml": read_yaml,
 }
@@ -50,7 +44,9 @@ def load(
     inertia: str | None = None,
     dynamics: bool = True,
 ) -> Robot:
-    """Load a robot from a `.urdf`, `.urdf.xacro`, `.xml` (MJCF) or `.yaml` file, or a bundled one.
+    """Load a robot from a file, or a bundled one by name.
+
+    URDF (`.urdf`, `.urdf.xacro`), MJCF (`.xml`), SDF (`.sdf`) and Remora's own `.yaml` are read.
 
     Nothing in the file is trusted: every fault found is reported with its line in one error.
 
@@ -62,8 +58,9 @@ def load(
         merge_fixed: make each body on a fixed joint part of its parent; it stays a frame.
         gravity: acceleration in the inertial frame, `(3,)`, m/s²; default: as the file says, and
             zero where it says nothing.
-        mesh_root: the folder that the meshes of a URDF or YAML file must lie in; default: that of
-            the file. Meshes are only named, never opened.
+        mesh_root: the folder that everything the file names must lie in: meshes, and the files
+            that MJCF and SDF include. Default: the nearest parent folder that is a package (with a
+            `package.xml`, a `model.config` or an `__init__.py`), else the folder of the file.
         inertia: what to do about an inertia that no body can have: `strict` refuses it; `warn`
             computes with it as long as the mass matrix stays positive definite; `repair` replaces
             it by the nearest possible one (in the Frobenius norm of the second-moment matrix, mass

@@ -70,7 +70,7 @@ def read_urdf(
 def _not_urdf(root: Element) -> str | None:
     if root.tag == "robot":
         return None
-    others = {"sdf": "this is SDF; convert it to URDF", "mujoco": "this is MJCF; name it .xml"}
+    others = {"sdf": "this is SDF; name it .sdf", "mujoco": "this is MJCF; name it .xml"}
     return others.get(root.tag, "the root of a URDF file must be <robot>")
 
 

@@ -163,7 +163,7 @@ class Text:
         if text is not None:
             words = text.split()
             listed = [word.removesuffix(",") for word in words[:-1]] + words[-1:]
-            reason = _why_not_numbers(listed, count)
+            reason = why_not_numbers(listed, count)
             if reason is None:
                 if listed != words:
                     self.warn(inside(owner, element), f"{key} parts its numbers by commas")
@@ -186,7 +186,8 @@ class Text:
         self._builder.warn(place, reason)
 
 
-def _why_not_numbers(words: Sequence[str], count: int) -> str | None:
+def why_not_numbers(words: Sequence[str], count: int) -> str | None:
+    """Return what is wrong with words that should be so many finite numbers; None: nothing."""
     if any("," in word for word in words):
         return "holds a comma; decimals take a point, and spaces part numbers"
     if len(words) != count:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NoReturn
 from xml.sax import SAXException, SAXParseException
@@ -43,12 +43,19 @@ class Element:
         attributes: by name.
         line: where it starts in the file, from 1.
         children: the elements inside, in order.
+        pieces: the text between them, as it came; what is longer than `MAX_ATTRIBUTE` is cut.
     """
 
     tag: str
     attributes: Mapping[str, str]
     line: int
     children: list[Element]
+    pieces: list[str] = field(default_factory=list[str])
+
+    @property
+    def text(self) -> str:
+        """The text inside, without blanks around it."""
+        return "".join(self.pieces).strip()
 
     @property
     def label(self) -> str:
@@ -132,6 +139,11 @@ class _Tree(ContentHandler):
 
     def endElement(self, name: str) -> None:
         self._open.pop()
+
+    def characters(self, content: str) -> None:
+        pieces = self._open[-1].pieces
+        if (pieces or not content.isspace()) and len(pieces) < 100:
+            pieces.append(content[:MAX_ATTRIBUTE])
 
     def _stop(self, element: Element, reason: str) -> NoReturn:
         _refuse(self._source, element.label, reason, element.line)
