@@ -184,7 +184,9 @@ def simulate(
     equations = model_of(robot, formulation, slip_speed, stops, saturate)
     end = start + sum(p.duration for p in parts)
     if integrator is None:
-        integrator = _usual_integrator(robot, q, parts, end - start, slip_speed, max_steps)
+        integrator = "dop853"
+        if model == "full":  # the reduced model has explicit methods only
+            integrator = _usual_integrator(robot, q, parts, end - start, slip_speed)
     equations = with_model(equations, model, integrator, parts, q, v)
     stepping = _stepping(integrator, rtol, atol, step, max_step, max_steps)
     if not isinstance(limits, str) or limits not in LIMITS:  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -266,14 +268,13 @@ def _usual_integrator(
     phases: Sequence[Phase],
     duration: float,
     slip_speed: float,
-    max_steps: int,
 ) -> str:
     """Return the integrator of a run that names none: `dop853`, for stiff robots `radau`."""
     given = [{*phase.prescribed, *phase.locked} for phase in phases]
     held = [name for name in robot.joints.names if all(name in names for names in given)]
     found = stiffest(robot, q, slip_speed, held)
     steps = 0.0 if found is None else found.rate * duration / STABLE
-    if found is None or steps <= min(MOST_EXPLICIT, max_steps):
+    if found is None or steps <= MOST_EXPLICIT:
         return "dop853"
     warnings.warn(
         f"robot {robot.name!r} is stiff: {found.described()}, for which an explicit method would "
