@@ -6,6 +6,7 @@ from remora.codegen.kernel import Kernel
 from remora.control.attitude_pd import AttitudePD
 from remora.control.joint_pd import JointPD
 from remora.control.laws import CONTROLLERS
+from remora.dynamics import spart
 from remora.dynamics.derivatives.derivatives import (
     ForwardDerivatives,
     InverseDerivatives,
@@ -48,12 +49,39 @@ from remora.dynamics.kinematics import (
     poses,
     twists,
 )
+from remora.dynamics.lagrangian.equivalent import equivalent_manipulator, equivalent_state
+from remora.dynamics.lagrangian.matrices import mass_matrix_partials
+from remora.dynamics.lagrangian.reduced import (
+    base_velocity,
+    reduced_coriolis_matrix,
+    reduced_forward_dynamics,
+    reduced_mass_matrix,
+    reduced_momentum_force,
+)
+from remora.dynamics.lagrangian.separated import (
+    separated_coriolis_matrix,
+    separated_mass_matrix,
+    separated_velocity,
+)
+from remora.dynamics.maximal.image_coordinates import (
+    ImageSpaceConstraints,
+    ImageSpaceSolution,
+    ImageSpaceSystem,
+    from_image_coordinates,
+    image_coordinates,
+    image_rates,
+    image_space_constraints,
+    image_space_solution,
+    image_space_system,
+    project_image_coordinates,
+)
 from remora.dynamics.maximal.joint_relations import (
     constraint_violation,
     joint_accelerations,
     joint_speeds,
     joint_twists,
 )
+from remora.dynamics.maximal.newton_euler import NewtonEulerSystem, newton_euler_system
 from remora.dynamics.momentum import (
     center_of_mass,
     center_of_mass_jacobian,
@@ -125,6 +153,9 @@ __all__ = [
     "ForwardDerivatives",
     "Frame",
     "Geometry",
+    "ImageSpaceConstraints",
+    "ImageSpaceSolution",
+    "ImageSpaceSystem",
     "InvalidValue",
     "InverseDerivatives",
     "Joint",
@@ -134,6 +165,7 @@ __all__ = [
     "ModelError",
     "ModelWarning",
     "Motion",
+    "NewtonEulerSystem",
     "Phase",
     "Profile",
     "Pulse",
@@ -151,6 +183,7 @@ __all__ = [
     "algebra",
     "base_response",
     "base_response_rate",
+    "base_velocity",
     "bias_force",
     "bundled_robots",
     "bundled_scenarios",
@@ -162,6 +195,8 @@ __all__ = [
     "constraint_violation",
     "coriolis_matrix",
     "difference",
+    "equivalent_manipulator",
+    "equivalent_state",
     "floating_inverse_dynamics",
     "forward_dynamics",
     "forward_dynamics_derivatives",
@@ -169,9 +204,15 @@ __all__ = [
     "frame_pose",
     "frame_twist",
     "from_dh",
+    "from_image_coordinates",
     "generalized_jacobian",
     "generalized_jacobian_rate",
     "hybrid_dynamics",
+    "image_coordinates",
+    "image_rates",
+    "image_space_constraints",
+    "image_space_solution",
+    "image_space_system",
     "inertia_derivatives",
     "inertia_parameters",
     "inertia_regressor",
@@ -188,11 +229,13 @@ __all__ = [
     "load_scenario",
     "locked_inertia",
     "mass_matrix",
+    "mass_matrix_partials",
     "momentum",
     "momentum_matrix",
     "mujoco_layout",
     "neutral",
     "newton_euler_solution",
+    "newton_euler_system",
     "normalize",
     "open_run",
     "passive_forces",
@@ -200,15 +243,24 @@ __all__ = [
     "plot",
     "poses",
     "potential_energy",
+    "project_image_coordinates",
     "random_robot",
     "random_state",
     "reaction_wrenches",
+    "reduced_coriolis_matrix",
+    "reduced_forward_dynamics",
+    "reduced_mass_matrix",
+    "reduced_momentum_force",
     "report",
     "robot_to_yaml",
     "save_html",
     "save_robot",
+    "separated_coriolis_matrix",
+    "separated_mass_matrix",
+    "separated_velocity",
     "simulate",
     "simulate_batch",
+    "spart",
     "spart_layout",
     "stop_forces",
     "topology",

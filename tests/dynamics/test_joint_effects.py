@@ -79,7 +79,7 @@ def test_followers_move_with_their_leaders():
     assert_close(H @ vdot + rm.bias_force(tied, q, v), tau)
     C = rm.coriolis_matrix(tied, q, v)
     assert_close(C @ v, rm.bias_force(tied, q, v))
-    for f in ("articulated", "newton_euler", "decoupled"):
+    for f in ("articulated", "newton_euler", "decoupled", "image_space"):
         with pytest.raises(RemoraError, match=r"right_joint.*composite"):
             rm.forward_dynamics(tied, q, v, tau, formulation=f)
     with pytest.raises(RemoraError, match="mimics 'left_joint': prescribe that one"):

@@ -423,3 +423,9 @@ def test_blanks_before_the_declaration_and_zeros_after_the_end(file) -> None:
     path.write_bytes(path.read_bytes().replace(b"bus", b"b\0s"))
     with pytest.raises(rm.ModelError, match="line 5, XML: is not well-formed"):
         rm.load(path)
+
+
+def test_a_world_that_is_no_link_is_the_inertial_frame(file) -> None:
+    robot = rm.load(file(*ARM[:1], joint("weld", "world", "bus", "fixed")))
+    assert [(j.name, j.kind, j.parent) for j in robot.joints] == [("weld", "fixed", -1)]
+    assert "no link 'world': taken for the inertial frame" in robot.warnings[0]

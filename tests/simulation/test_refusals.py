@@ -92,7 +92,7 @@ def test_a_step_that_underflows():
         ({"sample": 0.0}, "sample must be a positive number"),
         ({"sample": [1.0, 0.5]}, "must be finite and ascend"),
         ({"sample": [9.0]}, "must lie between 0 and 5 s"),
-        ({"duration": np.inf}, "duration of a phase must be a number"),
+        ({"duration": np.inf}, "duration must be a number of seconds"),
         ({"duration": None}, "say how long"),
         ({"formulation": "magic"}, "no formulation of forward dynamics named 'magic'"),
         ({"limits": "bounce"}, "no treatment of limits named 'bounce'"),

@@ -117,7 +117,6 @@ def as_dictionary(robot: Robot) -> dict[str, Any]:
         "nq": robot.nq,
         "nv": robot.nv,
         "mass": float(robot.mass),
-        "dynamics": robot.dynamics,
         "gravity": robot.gravity.tolist(),
         "bodies": [
             {
@@ -157,6 +156,7 @@ def as_dictionary(robot: Robot) -> dict[str, Any]:
             }
             for f in robot.frames
         ],
+        "dynamics": robot.dynamics,
         "warnings": list(robot.warnings),
     }
 

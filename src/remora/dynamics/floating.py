@@ -50,7 +50,7 @@ def base_response(robot: Robot, q: ArrayLike) -> Array:
         robot: a robot with a free base.
         q: configuration, `(..., nq)`.
     """
-    _refuse_other_bases(robot)
+    refuse_other_bases(robot)
     q = configuration(robot, q)
     x = poses(robot, q)
     x_base = dual_quaternion.conjugate(x[..., 0, :])
@@ -74,7 +74,7 @@ def base_response_rate(robot: Robot, q: ArrayLike, v: ArrayLike) -> Array:
         q: configuration, `(..., nq)`.
         v: velocity, `(..., nv)`.
     """
-    _refuse_other_bases(robot)
+    refuse_other_bases(robot)
     q, v = configuration(robot, q), velocity(robot, v)
     H0 = mass_matrix_of(robot, q)[..., :6, :6]
     C = coriolis_matrix_of(robot, q, v)
@@ -146,7 +146,8 @@ def floating_inverse_dynamics(
     return tau[..., base:], vdot[..., :base]
 
 
-def _refuse_other_bases(robot: Robot) -> None:
+def refuse_other_bases(robot: Robot) -> None:
+    """Refuse a robot that does not have one base on a free joint."""
     if sum(j.parent < 0 for j in robot.joints) > 1:
         raise InvalidValue(f"robot {robot.name!r} must have one base, not several")
     if robot.joints[0].kind != "free":

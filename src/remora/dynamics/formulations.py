@@ -11,10 +11,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from remora.algebra import dual_quaternion, linear, vector
+from remora.algebra import dual_quaternion, vector
 from remora.algebra.namespace import Array, ArrayLike, is_symbolic, stack
 from remora.dynamics.joint_arrays import batch_shape, with_batch
-from remora.dynamics.maximal import decoupled, newton_euler
+from remora.dynamics.lagrangian import dynamics as lagrangian
+from remora.dynamics.lagrangian import euler_angles, matrices
+from remora.dynamics.lagrangian.solving import solve_prescribed
+from remora.dynamics.maximal import decoupled, image_space, newton_euler
 from remora.dynamics.maximal.joint_maps import Solution
 from remora.dynamics.recursive import articulated, recursive_newton_euler
 from remora.dynamics.recursive.composite import mass_matrix_of, mass_matrix_size
@@ -40,10 +43,14 @@ class Formulation:
         hybrid: forward dynamics with any joints prescribed -> vdot, tau; None where it has none.
         inverse: inverse dynamics -> tau; None where it has none.
         followers: whether it takes joints that mimic others.
+        mass_matrix: (robot, q) -> H; None where it has none of its own.
+        coriolis_matrix: (robot, q, v) -> C; None where it has none of its own.
     """
 
     hybrid: Hybrid | None
     inverse: Inverse | None
+    mass_matrix: Callable[[Robot, Array], Array] | None = None
+    coriolis_matrix: Callable[[Robot, Array, Array], Array] | None = None
     followers: bool = False
 
 
@@ -61,35 +68,11 @@ def _by_mass_matrix(
     H = mass_matrix_of(robot, q)
     size = None if is_symbolic(H) else mass_matrix_size(robot, q)
     bias = recursive_newton_euler.inverse(robot, q, v, 0.0 * v, wrenches)
-    held = [i for j in prescribed for i in range(robot.nv)[robot.joints[j].v]]
-    free = [i for i in range(robot.nv) if i not in held]
-    batch = batch_shape(q, v, tau, bias)
-    values = [with_batch(prescribed[j], batch, trailing=1) for j in prescribed]
-    given = {
-        place: values[k][..., n]
-        for k, j in enumerate(prescribed)
-        for n, place in enumerate(range(robot.nv)[robot.joints[j].v])
-    }
-    rest = tau - bias
-    if given:
-        known = stack([given[i] for i in held])
-        rest = rest - vector.apply(H[..., :, held], known)
-    entries: dict[int, Array] = dict(given)
-    if free:
-        right = stack([rest[..., i] for i in free])
-        block = H[..., free, :][..., :, free]
-        size = None if size is None else size[..., free, :][..., :, free]
-        try:
-            factors = linear.ldl(block, size)
-        except InvalidValue:
-            refuse_undefined(robot, prescribed)
-            raise
-        found = linear.ldl_solve(factors, right[..., None])[..., 0]
-        entries |= {place: found[..., n] for n, place in enumerate(free)}
-    vdot = with_batch(stack([entries[i] for i in range(robot.nv)]), batch, trailing=1)
-    force = vector.apply(H, vdot) + bias
-    parts = [force[..., i] if i in given else tau[..., i] for i in range(robot.nv)]
-    return vdot, with_batch(stack(parts), batch, trailing=1)
+    try:
+        return solve_prescribed(robot, H, bias, tau, prescribed, size)
+    except InvalidValue:
+        refuse_undefined(robot, prescribed)
+        raise
 
 
 def _inverse_by_mass_matrix(
@@ -120,9 +103,33 @@ def _maximal(solve: Callable[..., Solution]) -> Hybrid:
 FORMULATIONS: dict[str, Formulation] = {
     "articulated": Formulation(articulated.hybrid, None),
     "recursive": Formulation(None, recursive_newton_euler.inverse, followers=True),
-    "composite": Formulation(_by_mass_matrix, _inverse_by_mass_matrix, followers=True),
+    "composite": Formulation(
+        _by_mass_matrix,
+        _inverse_by_mass_matrix,
+        mass_matrix_of,
+        coriolis_matrix_of,
+        followers=True,
+    ),
     "newton_euler": Formulation(_maximal(newton_euler.solve_maximal), newton_euler.inverse_maximal),
     "decoupled": Formulation(_maximal(decoupled.solve_decoupled), decoupled.inverse_decoupled),
+    "image_space": Formulation(
+        _maximal(image_space.solve_image_space), image_space.inverse_image_space
+    ),
+    "lagrangian": Formulation(
+        lagrangian.hybrid,
+        lagrangian.inverse,
+        matrices.mass_matrix_of,
+        matrices.coriolis_matrix_of,
+        followers=True,
+    ),
+    "euler_angles": Formulation(euler_angles.hybrid, euler_angles.inverse, followers=True),
+}
+
+#: The formulations that find every reaction together with the accelerations.
+MAXIMAL: dict[str, Callable[..., Solution]] = {
+    "newton_euler": newton_euler.solve_maximal,
+    "decoupled": decoupled.solve_decoupled,
+    "image_space": image_space.solve_image_space,
 }
 
 
@@ -154,8 +161,10 @@ def forward_dynamics(
         v: velocity, `(..., nv)`.
         tau: generalized forces, `(..., nv)`; on a free base [torque, force] in body axes.
         wrenches: external, [f, τ] on each body in its own frame about its origin, `(..., nb, 6)`.
-        formulation: `articulated` O(n), `composite`, `newton_euler` [VT18] or `decoupled`;
-            default: the one that suits the robot, see `usual_formulation`.
+        formulation: a row of FORMULATIONS with `hybrid`: `articulated` O(n), `composite`,
+            `newton_euler` [VT18], `decoupled`, `image_space` [DM93], `lagrangian` [FPG11]
+            or `euler_angles`.
+            Default: the one that suits the robot, see `usual_formulation`.
     """
     return hybrid_dynamics(robot, q, v, tau, {}, wrenches, formulation)[0]
 
@@ -177,7 +186,9 @@ def inverse_dynamics(
         v: velocity, `(..., nv)`.
         vdot: rate of v, `(..., nv)`.
         wrenches: external, [f, τ] on each body in its own frame about its origin, `(..., nb, 6)`.
-        formulation: `recursive` O(n), `composite`, `newton_euler` [VT18] or `decoupled`.
+        formulation: a row of FORMULATIONS with `inverse`: `recursive` O(n), `composite`,
+            `newton_euler` [VT18], `decoupled`, `image_space` [DM93], `lagrangian` [FPG11]
+            or `euler_angles`.
     """
     able = {name: row.inverse for name, row in FORMULATIONS.items() if row.inverse is not None}
     if formulation not in able:
@@ -209,8 +220,10 @@ def hybrid_dynamics(
         prescribed: acceleration by name of the joint: a number for one degree of freedom, else
             `(..., nv_i)`.
         wrenches: external, [f, τ] on each body in its own frame about its origin, `(..., nb, 6)`.
-        formulation: `articulated` O(n), `composite`, `newton_euler` [VT18] or `decoupled`;
-            default: the one that suits the robot, see `usual_formulation`.
+        formulation: a row of FORMULATIONS with `hybrid`: `articulated` O(n), `composite`,
+            `newton_euler` [VT18], `decoupled`, `image_space` [DM93], `lagrangian` [FPG11]
+            or `euler_angles`.
+            Default: the one that suits the robot, see `usual_formulation`.
     """
     formulation = usual_formulation(robot) if formulation is None else formulation
     able = {name: row.hybrid for name, row in FORMULATIONS.items() if row.hybrid is not None}
@@ -234,7 +247,7 @@ def newton_euler_solution(
     prescribed: Mapping[str, ArrayLike] | None = None,
     formulation: str = "newton_euler",
 ) -> Solution:
-    """Return everything VT18's framework finds: accelerations of all bodies and all reactions.
+    """Return everything a maximal formulation finds: all bodies' accelerations, all reactions.
 
     Args:
         robot: the robot.
@@ -243,14 +256,13 @@ def newton_euler_solution(
         tau: generalized forces, `(..., nv)`.
         wrenches: external, [f, τ] on each body in its own frame about its origin, `(..., nb, 6)`.
         prescribed: accelerations of joints that follow a given motion, by name.
-        formulation: `newton_euler` [VT18] or `decoupled`.
+        formulation: `newton_euler` [VT18], `decoupled` or `image_space` [DM93].
     """
-    solvers = {"newton_euler": newton_euler.solve_maximal, "decoupled": decoupled.solve_decoupled}
-    if formulation not in solvers:
-        raise UnknownName("maximal formulation", formulation, solvers)
+    if formulation not in MAXIMAL:
+        raise UnknownName("maximal formulation", formulation, MAXIMAL)
     q, v, tau, w = checked_arguments(robot, q, v, tau, wrenches, "tau")
     given = prescribed_by_index(robot, prescribed or {}, q.shape[:-1])
-    return Solution(*map(finite_result, solvers[formulation](robot, q, v, tau, w, given)))
+    return Solution(*map(finite_result, MAXIMAL[formulation](robot, q, v, tau, w, given)))
 
 
 @needs_dynamics
@@ -275,10 +287,10 @@ def reaction_wrenches(
         v: velocity, `(..., nv)`.
         tau: generalized forces, `(..., nv)`.
         wrenches: external, [f, τ] on each body in its own frame about its origin, `(..., nb, 6)`.
-        formulation: what finds the accelerations; `newton_euler` finds the reactions with them.
+        formulation: what finds the accelerations; the maximal ones find the reactions with them.
             Default: the one that suits the robot.
     """
-    if formulation in ("newton_euler", "decoupled"):
+    if formulation in MAXIMAL:
         solution = newton_euler_solution(robot, q, v, tau, wrenches, formulation=formulation)
         return solution.reactions
     vdot = forward_dynamics(robot, q, v, tau, wrenches, formulation)
@@ -292,26 +304,41 @@ def reaction_wrenches(
 
 
 @needs_dynamics
-def mass_matrix(robot: Robot, q: ArrayLike) -> Array:
+def mass_matrix(robot: Robot, q: ArrayLike, formulation: str = "composite") -> Array:
     """Return H `(..., nv, nv)`, symmetric and positive definite: kinetic energy ½ vᵀ H v.
 
     Args:
         robot: the robot; rotor inertias are on the diagonal.
         q: configuration, `(..., nq)`.
+        formulation: `composite`, or `lagrangian` [FPG11, eqs. 9-11].
     """
-    return mass_matrix_of(robot, configuration(robot, q))
+    able = {n: row.mass_matrix for n, row in FORMULATIONS.items() if row.mass_matrix is not None}
+    if formulation not in able:
+        raise UnknownName("formulation of the mass matrix", formulation, able)
+    return able[formulation](robot, configuration(robot, q))
 
 
 @needs_dynamics
-def coriolis_matrix(robot: Robot, q: ArrayLike, v: ArrayLike) -> Array:
-    """Return C `(..., nv, nv)` with Ḣ - 2C skew-symmetric and C v the velocity-dependent forces.
+def coriolis_matrix(
+    robot: Robot, q: ArrayLike, v: ArrayLike, formulation: str = "composite"
+) -> Array:
+    """Return C `(..., nv, nv)` with C v the velocity-dependent forces.
+
+    vᵀ(Ḣ - 2C)v = 0 always; by default Ḣ - 2C is skew-symmetric, too. FPG11's C is not the same
+    matrix, and for it only the former holds.
 
     Args:
         robot: the robot.
         q: configuration, `(..., nq)`.
         v: velocity, `(..., nv)`.
+        formulation: `composite`, or `lagrangian` [FPG11, eq. 26, corrected].
     """
-    return coriolis_matrix_of(robot, configuration(robot, q), velocity(robot, v))
+    able = {
+        n: row.coriolis_matrix for n, row in FORMULATIONS.items() if row.coriolis_matrix is not None
+    }
+    if formulation not in able:
+        raise UnknownName("formulation of the Coriolis matrix", formulation, able)
+    return able[formulation](robot, configuration(robot, q), velocity(robot, v))
 
 
 @needs_dynamics

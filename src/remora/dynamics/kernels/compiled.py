@@ -31,6 +31,7 @@ from remora.dynamics.formulations import usual_formulation
 from remora.dynamics.kernels.parameters import parameter
 from remora.dynamics.kernels.size_policy import LARGEST_STRAIGHT_LINE, fits_straight_line
 from remora.dynamics.kernels.tree_recursions import RECURSIONS, loops, uses_loops
+from remora.dynamics.lagrangian import reduced, separated
 from remora.dynamics.maximal import joint_relations
 from remora.dynamics.refusals import refuse_function
 from remora.errors import RemoraError, UnknownName
@@ -50,6 +51,10 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
         momentum.potential_energy,
         floating.base_response, floating.base_response_rate, floating.generalized_jacobian,
         floating.generalized_jacobian_rate, floating.floating_inverse_dynamics,
+        reduced.base_velocity, reduced.reduced_mass_matrix, reduced.reduced_coriolis_matrix,
+        reduced.reduced_momentum_force, reduced.reduced_forward_dynamics,
+        separated.separated_velocity, separated.separated_mass_matrix,
+        separated.separated_coriolis_matrix,
         formulations.forward_dynamics, formulations.inverse_dynamics,
         formulations.reaction_wrenches, formulations.mass_matrix, formulations.coriolis_matrix,
         formulations.bias_force, friction.passive_forces,
@@ -210,6 +215,10 @@ class CompiledRobot:
         self.__dict__[name] = method  # found directly from now on
         return method
 
+    def identity_parts(self) -> tuple[Any, ...]:
+        """Return what it is by value: not what has been compiled of it so far."""
+        return self.robot, self.dtype, self.target
+
     def __dir__(self) -> list[str]:
         """Return the functions too, for completion."""
         return [*super().__dir__(), *FUNCTIONS]
@@ -246,6 +255,10 @@ class _Method:
             options["stream"] = named.pop("stream")
         kernel, arrays = self.kernel(*arguments, **named)
         return kernel(*arrays, out=out, **options)
+
+    def identity_parts(self) -> tuple[Any, ...]:
+        """Return what it is by value."""
+        return self._function, self._owner
 
     def kernel(self, *arguments: Any, **named: Any) -> tuple[Kernel | CudaKernel, list[Any]]:
         """Return the kernel that such a call uses, and the arrays that go into it."""
@@ -311,7 +324,8 @@ def _shapes(robot: Robot) -> dict[str, tuple[int, ...]]:
     rest = nv - robot.joints[0].v.stop
     return {
         "q": (nq,), "q0": (nq,), "q1": (nq,), "v": (nv,), "tau": (nv,), "vdot": (nv,), "dq": (nv,),
-        "vdot_joints": (rest,), "wrenches": bodies, "twists": bodies, "accelerations": bodies,
+        "vdot_joints": (rest,), "joint_speeds": (rest,), "joint_forces": (rest,), "momentum": (6,),
+        "wrenches": bodies, "twists": bodies, "accelerations": bodies,
         "point": (3,), "t": (),
     }  # fmt: skip
 

@@ -1,1 +1,1 @@
-"""Maximal-coordinate formulations: VT18's Newton-Euler system and the decoupled one."""
+"""Maximal-coordinate formulations: VT18's system, the decoupled one, DM93's image space."""

@@ -31,7 +31,7 @@ def base_kind(base: str) -> str:
     """Return the kind of joint that the option `base` asks for.
 
     Raises:
-        ValueRefused: if there is no such kind; the text lists those there are.
+        InvalidValue: if there is no such kind; the text lists those there are.
     """
     kind = kind_named(base)
     if kind is None:
@@ -251,7 +251,7 @@ class Builder:
         hangs there `build` adds one.
 
         Raises:
-            ValueRefused: if there is no such kind.
+            InvalidValue: if there is no such kind.
         """
         kind = base_kind(kind)
         bases = [j for j in self._joints.values() if j.parent is None]
@@ -287,7 +287,7 @@ class Builder:
 
         Raises:
             ModelError: with every fault found.
-            ValueRefused: if `base` is no kind of joint.
+            InvalidValue: if `base` is no kind of joint.
             UnknownName: if there is no such treatment of inertia.
         """
         base, how = None if base is None else base_kind(base), treatment(inertia)

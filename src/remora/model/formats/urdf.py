@@ -24,6 +24,8 @@ from remora.model.robot import Geometry
 Color: TypeAlias = tuple[float, float, float, float]
 
 _KINDS = ("fixed", "revolute", "continuous", "prismatic", "floating", "planar")
+#: Drake's name for the inertial frame, where no link has it.
+_WORLD = "world"
 #: A joint that Bullet adds to URDF's.
 _BULLET = "spherical"
 _WITH_AXIS = ("revolute", "continuous", "prismatic", "planar")
@@ -103,6 +105,7 @@ class _Reader:
         self._meshes = meshes
         self._colors: dict[str, Color] = {}
         self._joint_names: frozenset[str] = frozenset()
+        self._has_world = False
 
     def robot(self, root: Element) -> None:
         place = Place(root.label, root.line)
@@ -111,6 +114,8 @@ class _Reader:
             self._text.warn(place, f"has no name; called {self._builder.name!r}")
         joints = (child for child in root.children if child.tag == "joint")
         self._joint_names = frozenset(joint.attributes.get("name", "") for joint in joints)
+        links = (child for child in root.children if child.tag == "link")
+        self._has_world = any(link.attributes.get("name") == _WORLD for link in links)
         readers = {"material": self._shared, "link": self._link, "joint": self._joint}
         for tag, read in readers.items():
             for child in root.children:
@@ -246,10 +251,13 @@ class _Reader:
         if kind is None:
             self._builder.kindless_joint(name, parent, child, place)
             return
+        grounded = parent == _WORLD and not self._has_world
+        if grounded:
+            text.warn(place, f"there is no link {_WORLD!r}: taken for the inertial frame")
         self._builder.joint(
             name,
             kind,
-            parent,
+            None if grounded else parent,
             child,
             xyz=xyz,
             rpy=rpy,

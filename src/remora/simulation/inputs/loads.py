@@ -240,6 +240,11 @@ class HeldValue:
         self.value = np.zeros(load.shape)
         self._load, self._controller = load, controller
 
+    def same_place(self, other: HeldValue) -> bool:
+        """Tell whether another holds what the same controller gives to the same load."""
+        same = self._controller is other._controller and self._load.what == other._load.what
+        return same and self._load.shape == other._load.shape
+
     def sample(self, t: float, q: Array, v: Array) -> None:
         """Ask the controller."""
         self.value = self._load.checked(self._controller, t, q.copy(), v.copy())
@@ -284,7 +289,7 @@ def described(given: Any) -> Any:
         return {**told, "with": numbers} if numbers else told
     if is_array(given) or _is_list(given):
         return np.asarray(given).tolist()
-    return repr(given)
+    return {"object": f"{type(given).__module__}.{type(given).__qualname__}"}
 
 
 def _numbers_of(function: Any) -> dict[str, Any]:
