@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 
 import remora as rm
-from remora.dynamics.maximal.newton_euler import system
 
 TORQUE = {  # eq. 78, N m
     "J1": rm.Pulse(2, 5, lambda t: 0.5 * np.sin(t - 2)),
@@ -32,8 +31,7 @@ def simulated(integrator: str, formulation: str, duration: float = 70.0) -> rm.R
 
 def condition_numbers(run: rm.Recording) -> np.ndarray:
     """Return the condition number of S [VT18, eq. 57] at every step."""
-    states = zip(run.q, run.v, run.tau, strict=True)
-    return np.array([np.linalg.cond(system(robot, *x, None, {}).dense()[0]) for x in states])
+    return np.linalg.cond(rm.newton_euler_system(robot, run.q, run.v, run.tau).S)
 
 
 def main(folder: Path | None) -> None:

@@ -41,3 +41,11 @@ def reference(request) -> spart.Reference:
     if not ORACLE.is_dir():
         pytest.skip("the SPART reference numbers are not beside this checkout")
     return spart.Reference(ORACLE, request.param)
+
+
+@pytest.fixture(scope="session", params=spart.ROBOTS)
+def unmerged(request) -> spart.Unmerged:
+    """The same with fixed links as bodies, as SPART has them."""
+    if not ORACLE.is_dir():
+        pytest.skip("the SPART reference numbers are not beside this checkout")
+    return spart.Unmerged(ORACLE, request.param)

@@ -56,6 +56,37 @@ class Reference:
         return q, v, vdot
 
 
+class Unmerged:
+    """A reference robot whose fixed links stay bodies, in SPART's order."""
+
+    def __init__(self, folder, name):
+        path = folder / f"{name}.urdf"
+        self.data = json.loads((folder / f"{name}.json").read_text())
+        self.robot = rm.load(path, merge_fixed=False)
+        self.base = inertial_placements(path)[self.robot.bodies[0].name]
+        self.layout = rm.spart_layout(self.robot, self.base)
+        ids = self.data["robot"]["link_id"]
+        numbered = {name: n for n, name in enumerate(sorted(ids, key=ids.get))}
+        #: of every body of ours SPART's number, base 0; a massless link is none of ours
+        self.numbers = [numbered[body.name] for body in self.robot.bodies]
+        #: the massless links: which body of ours bears them, and SPART's number
+        self.massless = [
+            (self.robot.frame(name).body, n)
+            for name, n in numbered.items()
+            if n not in self.numbers
+        ]
+
+    def state(self, k):
+        given = {n: np.array(x, dtype=float) for n, x in self.data["states"][k]["inputs"].items()}
+        there = np.concatenate([given["r0"], given["base_quat_xyzw"], given["qm"]])
+        q = self.layout.q_from(there)
+        return q, self.layout.v_from(q, np.concatenate([given["u0"], given["um"]]))
+
+    def rows(self, N):
+        """Return the rows of our bodies out of SPART's N, `(6 n, nv)`."""
+        return np.concatenate([np.array(N)[6 * n : 6 * n + 6] for n in self.numbers])
+
+
 def in_inertial_axes(x, s):
     """Turn a screw in the frame x into inertial axes, about the same origin."""
     return screw.adjoint(pose.from_quaternion(x[..., :4]), s)

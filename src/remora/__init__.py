@@ -6,6 +6,7 @@ from remora.codegen.kernel import Kernel
 from remora.control.attitude_pd import AttitudePD
 from remora.control.joint_pd import JointPD
 from remora.control.laws import CONTROLLERS
+from remora.dynamics import spart
 from remora.dynamics.derivatives.derivatives import (
     ForwardDerivatives,
     InverseDerivatives,
@@ -62,12 +63,25 @@ from remora.dynamics.lagrangian.separated import (
     separated_mass_matrix,
     separated_velocity,
 )
+from remora.dynamics.maximal.image_coordinates import (
+    ImageSpaceConstraints,
+    ImageSpaceSolution,
+    ImageSpaceSystem,
+    from_image_coordinates,
+    image_coordinates,
+    image_rates,
+    image_space_constraints,
+    image_space_solution,
+    image_space_system,
+    project_image_coordinates,
+)
 from remora.dynamics.maximal.joint_relations import (
     constraint_violation,
     joint_accelerations,
     joint_speeds,
     joint_twists,
 )
+from remora.dynamics.maximal.newton_euler import NewtonEulerSystem, newton_euler_system
 from remora.dynamics.momentum import (
     center_of_mass,
     center_of_mass_jacobian,
@@ -83,9 +97,11 @@ from remora.errors import (
     Fault,
     InvalidValue,
     ModelError,
+    ModelWarning,
     RemoraError,
     ShapeError,
     SimulationError,
+    SimulationWarning,
     UnknownName,
 )
 from remora.model import topology
@@ -137,6 +153,9 @@ __all__ = [
     "ForwardDerivatives",
     "Frame",
     "Geometry",
+    "ImageSpaceConstraints",
+    "ImageSpaceSolution",
+    "ImageSpaceSystem",
     "InvalidValue",
     "InverseDerivatives",
     "Joint",
@@ -144,7 +163,9 @@ __all__ = [
     "Kernel",
     "Layout",
     "ModelError",
+    "ModelWarning",
     "Motion",
+    "NewtonEulerSystem",
     "Phase",
     "Profile",
     "Pulse",
@@ -154,6 +175,7 @@ __all__ = [
     "Scenario",
     "ShapeError",
     "SimulationError",
+    "SimulationWarning",
     "Status",
     "UnknownName",
     "ZeroOrderHold",
@@ -182,9 +204,15 @@ __all__ = [
     "frame_pose",
     "frame_twist",
     "from_dh",
+    "from_image_coordinates",
     "generalized_jacobian",
     "generalized_jacobian_rate",
     "hybrid_dynamics",
+    "image_coordinates",
+    "image_rates",
+    "image_space_constraints",
+    "image_space_solution",
+    "image_space_system",
     "inertia_derivatives",
     "inertia_parameters",
     "inertia_regressor",
@@ -207,6 +235,7 @@ __all__ = [
     "mujoco_layout",
     "neutral",
     "newton_euler_solution",
+    "newton_euler_system",
     "normalize",
     "open_run",
     "passive_forces",
@@ -214,6 +243,7 @@ __all__ = [
     "plot",
     "poses",
     "potential_energy",
+    "project_image_coordinates",
     "random_robot",
     "random_state",
     "reaction_wrenches",
@@ -230,6 +260,7 @@ __all__ = [
     "separated_velocity",
     "simulate",
     "simulate_batch",
+    "spart",
     "spart_layout",
     "stop_forces",
     "topology",

@@ -4,11 +4,13 @@ import numpy as np
 import pytest
 
 import remora as rm
-from numeric import assert_close
+from numeric import assert_close, traced
 from remora.algebra import dual_quaternion as dq
-from remora.algebra import screw
+from remora.algebra import pose, screw
 from remora.dynamics.maximal.newton_euler import system
+from remora.errors import RemoraError
 from remora.model import joints
+from trees import Case
 
 FORWARD = [name for name, row in rm.FORMULATIONS.items() if row.hybrid is not None]
 
@@ -58,3 +60,96 @@ def test_maps_are_vt18s_tables_4_and_5(kind_name, V, V_act):
     act = joints.actuation_basis(robot.joints[0], q)
     eight = np.insert(np.insert(act, 3, 0.0, axis=0), 0, 0.0, axis=0)
     assert_close(eight, np.eye(8)[:, [i - 1 for i in V_act]])
+
+
+# Table 4: rows of the dual velocity that Λ keeps; Table 6: those that are the joint's speeds.
+LAMBDA = {
+    "revolute": [2, 3, 6, 7, 8],  # E145
+    "prismatic": [2, 3, 4, 6, 7],  # E158
+    "spherical": [6, 7, 8],  # E12345
+    "cylindrical": [2, 3, 6, 7],  # E1458
+    "cartesian": [2, 3, 4],  # E15678
+}
+SPEEDS = {
+    "revolute": [4],
+    "prismatic": [8],
+    "cylindrical": [4, 8],
+    "cartesian": [6, 7, 8],
+    "spherical": [2, 3, 4],  # the angular velocity itself; Table 6 has Euler angles
+}
+
+
+@pytest.mark.parametrize("kind_name", LAMBDA)
+def test_lambda_and_l_are_vt18s_tables_4_and_6(kind_name):
+    """Through `rm.newton_euler_system`: the tables' rows, ours in the order of V's columns."""
+    axis = {"axis": (0, 0, 1)} if rm.JOINTS[kind_name].axes else {}
+    robot = (
+        rm.Builder()
+        .body("a", mass=1, inertia=(1, 1, 1))
+        .body("b", mass=1, inertia=(1, 1, 1))
+        .joint("j", kind_name, "a", "b", **axis)
+        .build()
+    )
+    q, v = rm.random_state(robot, 0)
+    found = rm.newton_euler_system(robot, q, v)
+    kept = [int(np.flatnonzero(row)[0]) + 1 for row in found.Lambda[1]]
+    assert sorted(kept) == LAMBDA[kind_name]
+    assert_close(found.Lambda[1], np.eye(8)[[n - 1 for n in kept]])
+    assert_close(found.L[1], np.eye(8)[[n - 1 for n in SPEEDS[kind_name]]])
+    # row n of Λ is column n of V with real and dual part exchanged
+    assert_close(found.Lambda[1], dq.swap(found.V[1].T))
+    assert found.Lambda[0].shape == (0, 8)
+    assert found.L[0].shape == (6, 8)
+
+
+def test_table_6_of_the_spherical_joint():
+    """Its L as printed: from the body's angular velocity to the rates of Euler angles 3-2-1."""
+    rng = np.random.default_rng(3)
+    phi, theta, psi = rng.uniform(-1, 1, 3)
+    rates = rng.normal(size=3)  # φ̇, θ̇, ψ̇
+    h = 1e-6
+    quaternion = rm.algebra.quaternion
+
+    def attitude(t):
+        angles = np.array([phi, theta, psi]) + t * rates
+        return quaternion.from_rpy(angles)
+
+    change = quaternion.mul(quaternion.conjugate(attitude(-h)), attitude(h))
+    omega = 2.0 * quaternion.log(change) / (2.0 * h)
+    t, c, s = np.tan(theta), np.cos(phi), np.sin(phi)
+    L = np.array([[1, t * s, c * t], [0, c, -s], [0, s / np.cos(theta), c / np.cos(theta)]])
+    assert_close(L @ omega, rates, rtol=1e-8)
+
+
+@pytest.mark.parametrize("seed", range(0, 20, 3))
+def test_public_system(seed):
+    """S [ẏ; T] = B gives the solution; batches and symbols; twists of v or of one's own."""
+    c = Case(seed, largest=5)
+    robot, q, v = c.state
+    found = rm.newton_euler_system(robot, q, v, c.tau, c.wrenches)
+    x = np.linalg.solve(found.S, found.B)
+    solution = rm.newton_euler_solution(robot, q, v, c.tau, c.wrenches)
+    nb = len(robot.bodies)
+    size = max(1.0, np.abs(solution.accelerations).max())
+    for i, body in enumerate(robot.bodies):
+        own = screw.adjoint(pose.from_translation(body.com), dq.vec6(x[8 * i : 8 * i + 8]))
+        if robot.joints[i].kind != "fixed" or robot.joints[i].parent >= 0:
+            assert_close(own, solution.accelerations[i], rtol=1e-11, scale=size)
+    at, loads = 8 * nb, max(1.0, np.abs(solution.reactions).max())
+    for i, V in enumerate(found.V):
+        T = x[at : at + V.shape[-1]]
+        at += V.shape[-1]
+        assert_close(dq.vec6(V @ T), solution.reactions[i], rtol=1e-11, scale=loads)
+    same = rm.newton_euler_system(robot, q, v, c.tau, c.wrenches, rm.twists(robot, q, v))
+    assert_close(same.B, found.B, rtol=1e-12)
+    Q, U = rm.random_state(robot, 1, (2,))
+    many = rm.newton_euler_system(robot, Q, U)
+    one = rm.newton_euler_system(robot, Q[1], U[1])
+    assert_close(many.S[1], one.S)
+    assert_close(many.B[1], one.B)
+    if robot.nv:
+        S, B = traced(lambda q, v: rm.newton_euler_system(robot, q, v)[:2], [Q[1], U[1]])
+        assert_close(S, one.S)
+        assert_close(B, one.B)
+    with pytest.raises(RemoraError, match="twists must have shape"):
+        rm.newton_euler_system(robot, q, v, twists=np.zeros((nb, 5)))

@@ -10,8 +10,8 @@ from remora.algebra import pose, screw
 from remora.dynamics.recursive.composite import composite_inertias
 from spart import in_inertial_axes, jacobian_in_spart_speeds, speeds_from_spart
 
-FORWARD = ["articulated", "composite", "newton_euler", "decoupled"]
-INVERSE = ["recursive", "composite", "newton_euler", "decoupled"]
+FORWARD = ["articulated", "composite", "newton_euler", "decoupled", "image_space"]
+INVERSE = ["recursive", "composite", "newton_euler", "decoupled", "image_space"]
 
 
 def external_wrenches(ref, k, q):

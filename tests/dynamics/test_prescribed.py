@@ -71,7 +71,7 @@ def test_a_locked_joint_is_a_fixed_one(seed):
     assert_close(vdot[keep_v], alone, rtol=1e-11)
 
 
-@pytest.mark.parametrize("formulation", ["newton_euler", "decoupled"])
+@pytest.mark.parametrize("formulation", ["newton_euler", "decoupled", "image_space"])
 @pytest.mark.parametrize("seed", range(12))
 def test_reactions_with_prescribed_joints(seed, formulation):
     """The same as with the actuation that was found applied as a force."""
@@ -148,6 +148,71 @@ def test_against_the_reduced_system_of_vt18():
         pose.from_translation(robot.bodies[0].com), solution.accelerations[0]
     )
     assert_close(dq.vec6(found[:8]), base, rtol=1e-11)
+
+
+def reduced_system(substituted, rows):
+    """Equation 71 for joint J2 of the satellite: matrix, right-hand side, true actuation.
+
+    Args:
+        substituted: put eq. 64 in where the distal body's acceleration is struck.
+        rows: "reduced" to the actuation's by Υ (75), or all eight of the distal body.
+    """
+    robot = rm.load("vt18_satellite")
+    q, v = rm.random_state(robot, 3)
+    tau, j, qdd = np.array([0.0] * 6 + [0.3, -0.2, 0.1]), 2, 0.7
+    nb, k = len(robot.bodies), robot.joints[j].parent
+    idle = np.where(np.arange(9) == robot.joints[j].v.start, 0.0, tau)
+    found = rm.newton_euler_system(robot, q, v, idle)
+    S, B, n = found.S, found.B, 8 * nb
+    to_k, to_j = (pose.from_translation(robot.bodies[i].com) for i in (k, j))
+    joint_pose = joints.relative_pose(robot.joints[j], q)
+    distal = slice(8 * j, 8 * j + 8)
+    if substituted:
+        x = dq.mul(dq.conjugate(to_k), dq.mul(joint_pose, to_j))
+        link = moving_links(robot, q, v)[j]
+        known = dq.pure(screw.adjoint_inverse(to_j, link.c + link.S[:, 0] * qdd))
+        S, B = S.copy(), B - S[:, distal] @ known
+        S[:, 8 * k : 8 * k + 8] += S[:, distal] @ dq.left(dq.conjugate(x)) @ dq.right(x)
+    act = np.zeros((len(B), 1))
+    V = found.V_act[j]
+    for body, seen, sign in (
+        (j, dq.conjugate(to_j), -1.0),
+        (k, dq.mul(dq.conjugate(to_k), joint_pose), 1.0),
+    ):
+        turn = dq.left(seen) @ dq.right(dq.conjugate(seen))
+        act[8 * body : 8 * body + 8] = sign * turn @ V  # (73), with j = i + 1 for the distal body
+    keep = [c for c in range(n) if not 8 * j <= c < 8 * j + 8]
+    unknown = np.hstack([S[:, keep], S[:, n:], act])
+    if rows == "reduced":  # Υ: V_actᵀ ⟦q⟧L ⟦q*⟧R on the distal body's rows (75)
+        seen = to_j
+        upsilon = V.T @ dq.left(seen) @ dq.right(dq.conjugate(seen))
+        unknown = np.vstack([unknown[: 8 * j], upsilon @ unknown[distal], unknown[8 * j + 8 :]])
+        B = np.concatenate([B[: 8 * j], upsilon @ B[distal], B[8 * j + 8 :]])
+    _, force = rm.hybrid_dynamics(robot, q, v, tau, {robot.joints[j].name: qdd})
+    return unknown, B, force[robot.joints[j].v.start]
+
+
+def test_equation_71_as_printed_is_regular_and_wrong():
+    """Struck with its column, the distal body's inertia is lost: square, full rank, wrong."""
+    unknown, B, actuation = reduced_system(substituted=False, rows="reduced")
+    assert unknown.shape == (40, 40)  # 8(B - 1) + R + d
+    assert np.linalg.matrix_rank(unknown) == 40
+    found = np.linalg.solve(unknown, B)[-1]
+    assert found == pytest.approx(10.3486, rel=1e-4)  # N m
+    assert actuation == pytest.approx(12.5190, rel=1e-4)
+
+
+def test_equation_71_with_the_accelerations_put_in_lacks_equations():
+    """With eq. 64 put in, Υ leaves r_i = 5 equations too few; all eight rows are right."""
+    unknown, _, _ = reduced_system(substituted=True, rows="reduced")
+    assert unknown.shape == (40, 40)
+    assert np.linalg.matrix_rank(unknown) == 35
+    unknown, B, actuation = reduced_system(substituted=True, rows="all")
+    assert unknown.shape == (47, 40)
+    assert np.linalg.matrix_rank(unknown) == 40
+    found = np.linalg.lstsq(unknown, B, rcond=None)[0]
+    assert_close(unknown @ found, B, rtol=1e-11)
+    assert_close(found[-1], actuation, rtol=1e-11)
 
 
 def test_the_actuation_replays_the_motion_as_a_torque():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import warnings
 from typing import Annotated, Any
 
 import numpy as np
@@ -13,6 +14,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from remora.algebra.namespace import Array
+from remora.cli.robot_options import Inertia, MeshRoot, NoDynamics
+from remora.errors import ModelWarning
 from remora.model.formats.load import load
 from remora.model.formats.xml import shown
 from remora.model.joints import kind
@@ -21,7 +24,8 @@ from remora.model.robot import Joint, Robot
 
 def info(
     file: Annotated[
-        str, typer.Argument(help="A robot file (.urdf, .xml, .yaml) or a bundled robot's name.")
+        str,
+        typer.Argument(help="A robot file (URDF, MJCF, SDF, YAML) or a bundled robot's name."),
     ],
     base: Annotated[
         str | None,
@@ -30,6 +34,9 @@ def info(
     keep_fixed: Annotated[
         bool, typer.Option("--keep-fixed", help="Keep links on fixed joints as bodies.")
     ] = False,
+    mesh_root: MeshRoot = None,
+    inertia: Inertia = None,
+    no_dynamics: NoDynamics = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print JSON instead, with all numbers but the shapes'.")
     ] = False,
@@ -38,7 +45,16 @@ def info(
 
     Example: remora info servicer
     """
-    robot = load(file, base=base, merge_fixed=not keep_fixed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ModelWarning)  # all warnings are printed below
+        robot = load(
+            file,
+            base,
+            not keep_fixed,
+            mesh_root=mesh_root,
+            inertia=inertia,
+            dynamics=not no_dynamics,
+        )
     if as_json:
         typer.echo(json.dumps(as_dictionary(robot), indent=2))
         return
@@ -49,6 +65,8 @@ def info(
         f"[bold]{_text(robot.name)}[/]: {count}, nq = {robot.nq}, nv = {robot.nv}, "
         f"total mass {float(robot.mass):.6g} kg"
     )
+    if not robot.dynamics:
+        console.print("kinematics only: loaded without masses and inertias")
     if np.any(robot.gravity):
         console.print(f"gravity {_vector(robot.gravity)} m/s²")
     if robot.frames:
@@ -138,6 +156,7 @@ def as_dictionary(robot: Robot) -> dict[str, Any]:
             }
             for f in robot.frames
         ],
+        "dynamics": robot.dynamics,
         "warnings": list(robot.warnings),
     }
 

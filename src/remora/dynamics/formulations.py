@@ -17,11 +17,12 @@ from remora.dynamics.joint_arrays import batch_shape, with_batch
 from remora.dynamics.lagrangian import dynamics as lagrangian
 from remora.dynamics.lagrangian import euler_angles, matrices
 from remora.dynamics.lagrangian.solving import solve_prescribed
-from remora.dynamics.maximal import decoupled, newton_euler
+from remora.dynamics.maximal import decoupled, image_space, newton_euler
 from remora.dynamics.maximal.joint_maps import Solution
 from remora.dynamics.recursive import articulated, recursive_newton_euler
 from remora.dynamics.recursive.composite import mass_matrix_of, mass_matrix_size
 from remora.dynamics.recursive.coriolis import coriolis_matrix_of
+from remora.dynamics.refusals import needs_dynamics, refuse_undefined
 from remora.errors import InvalidValue, RemoraError, ShapeError, UnknownName
 from remora.model.joints import actuation_basis, kind, motion_screws
 from remora.model.numbers import finite
@@ -43,12 +44,14 @@ class Formulation:
         inverse: inverse dynamics -> tau; None where it has none.
         mass_matrix: (robot, q) -> H; None where it has none of its own.
         coriolis_matrix: (robot, q, v) -> C; None where it has none of its own.
+        followers: whether it takes joints that mimic others.
     """
 
     hybrid: Hybrid | None
     inverse: Inverse | None
     mass_matrix: Callable[[Robot, Array], Array] | None = None
     coriolis_matrix: Callable[[Robot, Array, Array], Array] | None = None
+    followers: bool = False
 
 
 def _by_mass_matrix(
@@ -65,7 +68,11 @@ def _by_mass_matrix(
     H = mass_matrix_of(robot, q)
     size = None if is_symbolic(H) else mass_matrix_size(robot, q)
     bias = recursive_newton_euler.inverse(robot, q, v, 0.0 * v, wrenches)
-    return solve_prescribed(robot, H, bias, tau, prescribed, size)
+    try:
+        return solve_prescribed(robot, H, bias, tau, prescribed, size)
+    except InvalidValue:
+        refuse_undefined(robot, prescribed)
+        raise
 
 
 def _inverse_by_mass_matrix(
@@ -95,26 +102,52 @@ def _maximal(solve: Callable[..., Solution]) -> Hybrid:
 #: Every formulation, by name. The maximal ones find every reaction too.
 FORMULATIONS: dict[str, Formulation] = {
     "articulated": Formulation(articulated.hybrid, None),
-    "recursive": Formulation(None, recursive_newton_euler.inverse),
+    "recursive": Formulation(None, recursive_newton_euler.inverse, followers=True),
     "composite": Formulation(
-        _by_mass_matrix, _inverse_by_mass_matrix, mass_matrix_of, coriolis_matrix_of
+        _by_mass_matrix, _inverse_by_mass_matrix, mass_matrix_of, coriolis_matrix_of, followers=True
     ),
     "newton_euler": Formulation(_maximal(newton_euler.solve_maximal), newton_euler.inverse_maximal),
     "decoupled": Formulation(_maximal(decoupled.solve_decoupled), decoupled.inverse_decoupled),
-    "lagrangian": Formulation(
-        lagrangian.hybrid, lagrangian.inverse, matrices.mass_matrix_of, matrices.coriolis_matrix_of
+    "image_space": Formulation(
+        _maximal(image_space.solve_image_space), image_space.inverse_image_space
     ),
-    "euler_angles": Formulation(euler_angles.hybrid, euler_angles.inverse),
+    "lagrangian": Formulation(
+        lagrangian.hybrid,
+        lagrangian.inverse,
+        matrices.mass_matrix_of,
+        matrices.coriolis_matrix_of,
+        followers=True,
+    ),
+    "euler_angles": Formulation(euler_angles.hybrid, euler_angles.inverse, followers=True),
+}
+
+#: The formulations that find every reaction together with the accelerations.
+MAXIMAL: dict[str, Callable[..., Solution]] = {
+    "newton_euler": newton_euler.solve_maximal,
+    "decoupled": decoupled.solve_decoupled,
+    "image_space": image_space.solve_image_space,
 }
 
 
+def usual_formulation(robot: Robot) -> str:
+    """Return the formulation of forward dynamics that a robot gets unless told otherwise.
+
+    The first of the table that takes all of its joints: `articulated`, and with joints that mimic
+    others `composite`.
+    """
+    follows = any(joint.mimic is not None for joint in robot.joints)
+    able = (name for name, row in FORMULATIONS.items() if row.hybrid is not None)
+    return next(name for name in able if FORMULATIONS[name].followers or not follows)
+
+
+@needs_dynamics
 def forward_dynamics(
     robot: Robot,
     q: ArrayLike,
     v: ArrayLike,
     tau: ArrayLike,
     wrenches: ArrayLike | None = None,
-    formulation: str = "articulated",
+    formulation: str | None = None,
 ) -> Array:
     """Return vdot `(..., nv)`, the rate of v that the forces make: H v̇ + C v = τ + Σ JᵀW + gravity.
 
@@ -125,11 +158,13 @@ def forward_dynamics(
         tau: generalized forces, `(..., nv)`; on a free base [torque, force] in body axes.
         wrenches: external, [f, τ] on each body in its own frame about its origin, `(..., nb, 6)`.
         formulation: a row of FORMULATIONS with `hybrid`: `articulated` O(n), `composite`,
-            `newton_euler` [VT18], `decoupled`, `lagrangian` [FPG11] or `euler_angles`.
+            `newton_euler` [VT18], `decoupled`, `image_space` [DM93], `lagrangian` [FPG11]
+            or `euler_angles`; default: the one that suits the robot, see `usual_formulation`.
     """
     return hybrid_dynamics(robot, q, v, tau, {}, wrenches, formulation)[0]
 
 
+@needs_dynamics
 def inverse_dynamics(
     robot: Robot,
     q: ArrayLike,
@@ -147,7 +182,8 @@ def inverse_dynamics(
         vdot: rate of v, `(..., nv)`.
         wrenches: external, [f, τ] on each body in its own frame about its origin, `(..., nb, 6)`.
         formulation: a row of FORMULATIONS with `inverse`: `recursive` O(n), `composite`,
-            `newton_euler` [VT18], `decoupled`, `lagrangian` [FPG11] or `euler_angles`.
+            `newton_euler` [VT18], `decoupled`, `image_space` [DM93], `lagrangian` [FPG11]
+            or `euler_angles`.
     """
     able = {name: row.inverse for name, row in FORMULATIONS.items() if row.inverse is not None}
     if formulation not in able:
@@ -156,6 +192,7 @@ def inverse_dynamics(
     return finite_result(able[formulation](robot, q, v, vdot, w))
 
 
+@needs_dynamics
 def hybrid_dynamics(
     robot: Robot,
     q: ArrayLike,
@@ -163,7 +200,7 @@ def hybrid_dynamics(
     tau: ArrayLike,
     prescribed: Mapping[str, ArrayLike],
     wrenches: ArrayLike | None = None,
-    formulation: str = "articulated",
+    formulation: str | None = None,
 ) -> tuple[Array, Array]:
     """Return vdot and tau where some joints follow given accelerations [VT18, eqs. 61-76].
 
@@ -179,17 +216,22 @@ def hybrid_dynamics(
             `(..., nv_i)`.
         wrenches: external, [f, τ] on each body in its own frame about its origin, `(..., nb, 6)`.
         formulation: a row of FORMULATIONS with `hybrid`: `articulated` O(n), `composite`,
-            `newton_euler` [VT18], `decoupled`, `lagrangian` [FPG11] or `euler_angles`.
+            `newton_euler` [VT18], `decoupled`, `image_space` [DM93], `lagrangian` [FPG11]
+            or `euler_angles`; default: the one that suits the robot, see `usual_formulation`.
     """
+    formulation = usual_formulation(robot) if formulation is None else formulation
     able = {name: row.hybrid for name, row in FORMULATIONS.items() if row.hybrid is not None}
     if formulation not in able:
         raise UnknownName("formulation of forward dynamics", formulation, able)
     q, v, tau, w = checked_arguments(robot, q, v, tau, wrenches, "tau")
     given = prescribed_by_index(robot, prescribed, q.shape[:-1])
+    if is_symbolic(q) or is_symbolic(v):
+        refuse_undefined(robot, given)
     vdot, found = able[formulation](robot, q, v, tau, w, given)
     return finite_result(vdot), finite_result(found)
 
 
+@needs_dynamics
 def newton_euler_solution(
     robot: Robot,
     q: ArrayLike,
@@ -199,7 +241,7 @@ def newton_euler_solution(
     prescribed: Mapping[str, ArrayLike] | None = None,
     formulation: str = "newton_euler",
 ) -> Solution:
-    """Return everything VT18's framework finds: accelerations of all bodies and all reactions.
+    """Return everything a maximal formulation finds: all bodies' accelerations, all reactions.
 
     Args:
         robot: the robot.
@@ -208,23 +250,23 @@ def newton_euler_solution(
         tau: generalized forces, `(..., nv)`.
         wrenches: external, [f, τ] on each body in its own frame about its origin, `(..., nb, 6)`.
         prescribed: accelerations of joints that follow a given motion, by name.
-        formulation: `newton_euler` [VT18] or `decoupled`.
+        formulation: `newton_euler` [VT18], `decoupled` or `image_space` [DM93].
     """
-    solvers = {"newton_euler": newton_euler.solve_maximal, "decoupled": decoupled.solve_decoupled}
-    if formulation not in solvers:
-        raise UnknownName("maximal formulation", formulation, solvers)
+    if formulation not in MAXIMAL:
+        raise UnknownName("maximal formulation", formulation, MAXIMAL)
     q, v, tau, w = checked_arguments(robot, q, v, tau, wrenches, "tau")
     given = prescribed_by_index(robot, prescribed or {}, q.shape[:-1])
-    return Solution(*map(finite_result, solvers[formulation](robot, q, v, tau, w, given)))
+    return Solution(*map(finite_result, MAXIMAL[formulation](robot, q, v, tau, w, given)))
 
 
+@needs_dynamics
 def reaction_wrenches(
     robot: Robot,
     q: ArrayLike,
     v: ArrayLike,
     tau: ArrayLike,
     wrenches: ArrayLike | None = None,
-    formulation: str = "articulated",
+    formulation: str | None = None,
 ) -> Array:
     """Return the constraint's wrench [f, τ] on body i through joint i, `(..., nj, 6)`.
 
@@ -239,9 +281,10 @@ def reaction_wrenches(
         v: velocity, `(..., nv)`.
         tau: generalized forces, `(..., nv)`.
         wrenches: external, [f, τ] on each body in its own frame about its origin, `(..., nb, 6)`.
-        formulation: what finds the accelerations; `newton_euler` finds the reactions with them.
+        formulation: what finds the accelerations; the maximal ones find the reactions with them.
+            Default: the one that suits the robot.
     """
-    if formulation in ("newton_euler", "decoupled"):
+    if formulation in MAXIMAL:
         solution = newton_euler_solution(robot, q, v, tau, wrenches, formulation=formulation)
         return solution.reactions
     vdot = forward_dynamics(robot, q, v, tau, wrenches, formulation)
@@ -254,6 +297,7 @@ def reaction_wrenches(
     return with_batch(stack(reactions, axis=-2), batch_shape(q, v, vdot), trailing=2)
 
 
+@needs_dynamics
 def mass_matrix(robot: Robot, q: ArrayLike, formulation: str = "composite") -> Array:
     """Return H `(..., nv, nv)`, symmetric and positive definite: kinetic energy ½ vᵀ H v.
 
@@ -268,6 +312,7 @@ def mass_matrix(robot: Robot, q: ArrayLike, formulation: str = "composite") -> A
     return able[formulation](robot, configuration(robot, q))
 
 
+@needs_dynamics
 def coriolis_matrix(
     robot: Robot, q: ArrayLike, v: ArrayLike, formulation: str = "composite"
 ) -> Array:
@@ -290,6 +335,7 @@ def coriolis_matrix(
     return able[formulation](robot, configuration(robot, q), velocity(robot, v))
 
 
+@needs_dynamics
 def bias_force(robot: Robot, q: ArrayLike, v: ArrayLike) -> Array:
     """Return C v and gravity's share, `(..., nv)`: the tau at which v̇ = 0.
 

@@ -230,6 +230,7 @@ class Robot:
         frames: frames besides the bodies' own.
         gravity: acceleration in the inertial frame, `(3,)`, m/s².
         warnings: what the loader noticed and accepted.
+        dynamics: False for a kinematics-only model: what needs masses refuses it.
     """
 
     name: str
@@ -238,6 +239,7 @@ class Robot:
     frames: Named[Frame]
     gravity: Array
     warnings: tuple[str, ...] = ()
+    dynamics: bool = True
     nq: int = field(init=False)
     nv: int = field(init=False)
 

@@ -66,7 +66,7 @@ def random_state(
         batch: the batch shape; a number n is (n,).
 
     Raises:
-        ValueRefused: if `batch` has a negative number.
+        InvalidValue: if `batch` has a negative number.
     """
     batch = (int(batch),) if isinstance(batch, (int, np.integer)) else batch
     if any(n < 0 for n in batch):
@@ -128,7 +128,7 @@ def normalize(robot: Robot, q: ArrayLike) -> Array:
     """Return q with its quaternions and dual quaternions scaled back to unit.
 
     Raises:
-        ValueRefused: if a quaternion is zero or as good as zero (shorter than 1e-6), or so long
+        InvalidValue: if a quaternion is zero or as good as zero (shorter than 1e-6), or so long
             that the square of its length overflows.
     """
     q = finite("q", q, robot.nq)

@@ -34,6 +34,7 @@ from remora.dynamics.derivatives.root_frame import (
 from remora.dynamics.formulations import checked_arguments, finite_result
 from remora.dynamics.joint_arrays import gather
 from remora.dynamics.recursive.composite import square
+from remora.dynamics.refusals import needs_dynamics, refuse_undefined
 from remora.model import joints
 from remora.model.robot import Joint, Robot
 from remora.model.topology import ancestors
@@ -70,6 +71,7 @@ class ForwardDerivatives(NamedTuple):
     dtau: Array
 
 
+@needs_dynamics
 def inverse_dynamics_derivatives(
     robot: Robot, q: ArrayLike, v: ArrayLike, vdot: ArrayLike, wrenches: ArrayLike | None = None
 ) -> InverseDerivatives:
@@ -92,6 +94,7 @@ def inverse_dynamics_derivatives(
     )
 
 
+@needs_dynamics
 def forward_dynamics_derivatives(
     robot: Robot, q: ArrayLike, v: ArrayLike, tau: ArrayLike, wrenches: ArrayLike | None = None
 ) -> ForwardDerivatives:
@@ -108,6 +111,8 @@ def forward_dynamics_derivatives(
             they move with the body.
     """
     q, v, tau, w = checked_arguments(robot, q, v, tau, wrenches, "tau")
+    if is_symbolic(q) or is_symbolic(v):
+        refuse_undefined(robot)
     if robot.nv == 0:
         return ForwardDerivatives(*[np.zeros((*q.shape[:-1], 0, 0))] * 3)
     tree = _tree(robot, q, v)

@@ -13,6 +13,7 @@ from remora.algebra.namespace import Array, concatenate
 from remora.dynamics.forces.equations_of_motion import NO_STOPS, Passive, losses
 from remora.dynamics.joint_arrays import batch_shape, with_batch
 from remora.dynamics.lagrangian.reduced import reduced_flow
+from remora.dynamics.state_layout import layout_of
 from remora.model.robot import Robot
 from remora.model.state import integrate, log_rate
 
@@ -33,7 +34,8 @@ def reduced_rates_near(
         momentum: [linear, angular about the inertial origin], inertial axes, `(..., 6)`.
         passive: what acts at the joints by itself.
     """
-    u, v = y[..., : robot.nv], y[..., robot.nv : 2 * robot.nv]
+    layout = layout_of(robot)
+    u, v = y[..., layout.u], y[..., layout.v]
     here = integrate(robot, q, u)
     lost = losses(robot, here, v, passive)[..., 6:]
     given = tau[..., 6:]

@@ -27,11 +27,13 @@ from remora.codegen.kernel import Kernel
 from remora.dynamics import floating, formulations, kinematics, momentum
 from remora.dynamics.derivatives import derivatives, regressor
 from remora.dynamics.forces import friction
+from remora.dynamics.formulations import usual_formulation
 from remora.dynamics.kernels.parameters import parameter
 from remora.dynamics.kernels.size_policy import LARGEST_STRAIGHT_LINE, fits_straight_line
 from remora.dynamics.kernels.tree_recursions import RECURSIONS, loops, uses_loops
 from remora.dynamics.lagrangian import reduced, separated
 from remora.dynamics.maximal import joint_relations
+from remora.dynamics.refusals import refuse_function
 from remora.errors import RemoraError, UnknownName
 from remora.model import state
 from remora.model.robot import Robot
@@ -117,6 +119,8 @@ def compile_function(
     """Return one function as a kernel; see `compile`."""
     if target not in TARGETS:
         raise UnknownName("target", target, TARGETS)
+    if not parameters:
+        refuse_function(robot, function)
     fixed = dict(fixed or {})
     names = _argument_names(function, arguments, fixed)
     sizes = _shapes(robot) | dict(shapes or {})
@@ -167,8 +171,12 @@ def _rolls(
     """Tell whether a function of the library is compiled as loops over the robot's bodies."""
     row = RECURSIONS.get(function.__name__)
     defaults = {p.name: p.default for p in inspect.signature(function).parameters.values()}
+    if defaults.get("formulation", "") is None:
+        defaults["formulation"] = usual_formulation(robot)
     usual = all(isinstance(x, str) and x == defaults[name] for name, x in fixed.items())
     if row is None or not usual:
+        return False
+    if not row.followers and any(joint.mimic is not None for joint in robot.joints):
         return False
     if target == "cuda" and row.climb is not None:  # no loops for these there yet
         return not fits_straight_line(robot)
@@ -343,7 +351,7 @@ def _key(
 def robot_key(robot: Robot) -> str | None:
     """Return all that a robot's equations depend on; None for symbolic numbers."""
     arrays: list[Array] = [robot.gravity]
-    words: list[Any] = []
+    words: list[Any] = [robot.dynamics]
     for body in robot.bodies:
         arrays += [body.mass, body.com, body.inertia]
         words.append(body.name)

@@ -1,1 +1,1 @@
-"""Maximal-coordinate formulations: VT18's Newton-Euler system and the decoupled one."""
+"""Maximal-coordinate formulations: VT18, decoupled, and the image space of DM93."""

@@ -48,7 +48,7 @@ def solve_decoupled(
     links = moving_links(robot, q, v)
     maps = joint_maps(robot, q, prescribed)
     R = _rotations(robot, q)
-    y, T = saddle_point.solve(_assembled(robot, links, maps, R, tau, wrenches, prescribed))
+    y, T = saddle_point.solve(assembled(robot, links, maps, R, tau, wrenches, prescribed))
     across: list[Array] = []
     for j, link in enumerate(links):
         side = _side(robot, links, R, j, j, y[j])
@@ -75,12 +75,12 @@ def inverse_decoupled(
         spin = _cross(omega_rate, body.com) + _cross(omega, _cross(omega, body.com))
         y.append(concatenate([_apply(turn, origin + spin), omega_rate]))
     maps, R = joint_maps(robot, q, held), _rotations(robot, q)
-    T = saddle_point.solve_known(_assembled(robot, links, maps, R, 0.0 * v, wrenches, held), y)
+    T = saddle_point.solve_known(assembled(robot, links, maps, R, 0.0 * v, wrenches, held), y)
     taus = [t[..., 6 - link.S.shape[-1] :] for t, link in zip(T, links, strict=True)]
     return gather(robot, taus, batch_shape(q, v, vdot))
 
 
-def _assembled(
+def assembled(
     robot: Robot,
     links: list[Link],
     maps: list[Maps],

@@ -1,4 +1,4 @@
-"""What the two maximal formulations share: joint maps, solutions, and what they cannot do."""
+"""What the maximal formulations share: joint maps, solutions, and what they cannot do."""
 
 from __future__ import annotations
 

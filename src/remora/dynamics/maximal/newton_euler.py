@@ -12,13 +12,15 @@ is the actuation that VT18 solve for in eqs. 61-76.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
 from remora.algebra import dual_quaternion as dq
 from remora.algebra import pose, screw, vector
-from remora.algebra.namespace import Array, asarray, concatenate
-from remora.dynamics.joint_arrays import batch_shape, gather
+from remora.algebra.namespace import Array, ArrayLike, asarray, concatenate
+from remora.dynamics.joint_arrays import batch_shape, gather, with_batch
 from remora.dynamics.maximal import saddle_point
 from remora.dynamics.maximal.joint_maps import (
     Maps,
@@ -31,7 +33,9 @@ from remora.dynamics.maximal.joint_maps import (
 )
 from remora.dynamics.recursive.outward_pass import Link, accelerations_of, moving_links
 from remora.model import joints
+from remora.model.numbers import finite
 from remora.model.robot import Robot
+from remora.model.state import configuration, velocity
 from remora.model.topology import incidence_matrix, negatives, positives
 
 
@@ -84,10 +88,91 @@ def system(
     tau: Array,
     wrenches: Array | None,
     prescribed: Mapping[int, Array],
+    twists: Array | None = None,
 ) -> saddle_point.Saddle:
-    """Return S11, S12, S21, B1 and B2 at a state [VT18, eqs. 51-56]."""
+    """Return S11, S12, S21, B1 and B2 at a state [VT18, eqs. 51-56].
+
+    `twists` `(..., nb, 6)`, where given, are the bodies' own instead of those that v makes.
+    """
     links, maps = moving_links(robot, q, v), joint_maps(robot, q, prescribed)
+    if twists is not None:
+        links = [replace(link, twist=twists[..., i, :]) for i, link in enumerate(links)]
+        links = [replace(link, c=_relative_rate(links, i)) for i, link in enumerate(links)]
     return _assembled(robot, q, links, maps, tau, wrenches, prescribed)
+
+
+def _relative_rate(links: list[Link], i: int) -> Array:
+    """Return (x* ω_parent x) × ω_{i/parent} + Ṡ v from the bodies' own twists [VT18, eq. 48]."""
+    link = links[i]
+    rate = np.zeros(6) if link.rate is None else link.rate
+    if link.parent < 0:
+        return rate
+    carried = screw.to_inner(link.X, links[link.parent].twist)
+    return rate + screw.cross(carried, link.twist - carried)
+
+
+class NewtonEulerSystem(NamedTuple):
+    """VT18's linear system S [ẏ; T] = B and the maps of its joints [VT18, eqs. 50-57].
+
+    ẏ stacks every body's dual acceleration about its centre of mass, eight components each; T the
+    reduced reaction wrenches of all joints, in order. With n = 8 nb + r, r reactions in all:
+
+    Attributes:
+        S: `(..., n, n)` [VT18, eqs. 50-54, 57].
+        B: `(..., n)` [VT18, eqs. 55, 56].
+        V: of every joint, from its reduced reaction to its wrench, `(..., 8, r_j)` [Table 4].
+        V_act: of every joint, from its generalized forces to its wrench, `(..., 8, d_j)` [Table 5].
+        Lambda: of every joint, Λ = Vᵀ(·)ˢ, from its dual velocity to the part that the joint
+            forbids, `(..., r_j, 8)` [Table 4]; row n belongs to column n of V.
+        L: of every joint, from its dual velocity to its speeds, `(..., d_j, 8)` [Table 6].
+    """
+
+    S: Array
+    B: Array
+    V: tuple[Array, ...]
+    V_act: tuple[Array, ...]
+    Lambda: tuple[Array, ...]
+    L: tuple[Array, ...]
+
+
+def newton_euler_system(
+    robot: Robot,
+    q: ArrayLike,
+    v: ArrayLike,
+    tau: ArrayLike | None = None,
+    wrenches: ArrayLike | None = None,
+    twists: ArrayLike | None = None,
+) -> NewtonEulerSystem:
+    """Return S, B and the joints' maps V, V_act, Λ and L of VT18's framework at a state.
+
+    The maps are in the joint's frame, which is the frame of the body it carries. A joint that
+    constrains nothing (a free base) has maps without columns or rows.
+
+    Args:
+        robot: the robot.
+        q: configuration, `(..., nq)`.
+        v: velocity, `(..., nv)`.
+        tau: generalized forces, `(..., nv)`; zero by default.
+        wrenches: external, [f, τ] on each body in its own frame about its origin, `(..., nb, 6)`.
+        twists: of all bodies in their own frames about their origins, `(..., nb, 6)`, in place of
+            those that v makes: VT18 integrate them as states, and they may have drifted apart.
+    """
+    q, v = configuration(robot, q), velocity(robot, v)
+    forces = 0.0 * v if tau is None else velocity(robot, tau, "tau")
+    n = len(robot.bodies)
+    w = None if wrenches is None else finite("wrenches", wrenches, n, 6)
+    xi = None if twists is None else finite("twists", twists, n, 6)
+    batch = batch_shape(q, v, forces, *(x[..., 0, :] for x in (w, xi) if x is not None))
+    S, B = system(robot, q, v, forces, w, {}, xi).dense()
+    maps = joint_maps(robot, q, {})
+    return NewtonEulerSystem(
+        with_batch(S, batch, trailing=2),
+        with_batch(B, batch, trailing=1),
+        tuple(_eight(m.V) for m in maps),
+        tuple(_eight(m.V_act) for m in maps),
+        tuple(dq.pure(constraint(m.V)) for m in maps),
+        tuple(dq.pure(m.L) for m in maps),
+    )
 
 
 def _assembled(

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from remora.algebra import linear, vector
-from remora.algebra.namespace import Array
+from remora.algebra.namespace import Array, concatenate
 from remora.errors import InvalidValue
 
 
@@ -39,19 +39,27 @@ class Saddle:
     B2: list[Array]
 
     def dense(self) -> tuple[Array, Array]:
-        """Return S and [B1; B2] as they stand in [VT18, eq. 50], for one state."""
-        n = [block.shape[-1] for block in self.S11]
-        r = [b.shape[-1] for b in self.B2]
-        rows = np.cumsum([0, *n])
-        columns = np.cumsum([0, *r]) + rows[-1]
-        S = np.zeros((columns[-1], columns[-1]))
+        """Return S and [B1; B2] as they stand in [VT18, eq. 50], `(..., n, n)` and `(..., n)`."""
+        n, r = [b.shape[-1] for b in self.B1], [b.shape[-1] for b in self.B2]
+        rows: list[Array] = []
         for i, block in enumerate(self.S11):
-            S[rows[i] : rows[i + 1], rows[i] : rows[i + 1]] = block
-        for (i, j), block in self.S12.items():
-            S[rows[i] : rows[i + 1], columns[j] : columns[j + 1]] = block
-        for (j, i), block in self.S21.items():
-            S[columns[j] : columns[j + 1], rows[i] : rows[i + 1]] = block
-        return S, np.concatenate([*self.B1, *self.B2])
+            own = [block if k == i else np.zeros((n[i], n[k])) for k in range(len(n))]
+            rows.append(concatenate(own + self._placed(self.S12, i, n[i], r)))
+        for j in range(len(r)):
+            if r[j] > 0:
+                own = self._placed(self.S21, j, r[j], n)
+                rows.append(concatenate([*own, np.zeros((r[j], sum(r)))]))
+        return concatenate(rows, trailing=2), concatenate([*self.B1, *self.B2])
+
+    @staticmethod
+    def _placed(
+        blocks: dict[tuple[int, int], Array], row: int, height: int, widths: list[int]
+    ) -> list[Array]:
+        """Return the blocks of a row, zeros where there is none."""
+        return [
+            blocks[row, k] if (row, k) in blocks else np.zeros((height, width))
+            for k, width in enumerate(widths)
+        ]
 
 
 def solve(system: Saddle) -> tuple[list[Array], list[Array]]:

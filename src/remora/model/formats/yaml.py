@@ -50,7 +50,7 @@ MAX_TEXT = 1000
 _POSE = ("placement", "xyz", "rpy")
 _BOUNDS = {"lower": -np.inf, "upper": np.inf, "velocity": np.inf, "effort": np.inf}
 _DRIVE = ("damping", "friction", "rotor_inertia")
-_ROBOT_KEYS = ("remora", "name", "gravity", "bodies", "frames")
+_ROBOT_KEYS = ("remora", "name", "gravity", "dynamics", "bodies", "frames")
 _BODY_KEYS = ("name", "mass", "com", "inertia", "joint", "geometry")
 _JOINT_NUMBERS = ("axis", "axis2", "pitch", *_DRIVE)
 _JOINT_KEYS = ("name", "kind", "parent", *_POSE, *_JOINT_NUMBERS, *_BOUNDS, "mimic")
@@ -84,6 +84,12 @@ def read_yaml(path: str | os.PathLike[str], mesh_root: str | Path | None = None)
         gravity = check.numbers(robot.place("gravity"), "gravity", gravity, 3)
     builder = Builder(name, (0.0, 0.0, 0.0) if gravity is None else gravity, source)
     builder.check.faults.extend(check.faults)
+    dynamics = robot.node("dynamics")
+    if dynamics is not None and isinstance(dynamics.value, bool):
+        builder.dynamics = dynamics.value
+    elif dynamics is not None:
+        reason = f"dynamics must be true or false, not {shown(dynamics)}"
+        builder.check.fault(robot.place("dynamics"), reason)
     robot.check = builder.check
     meshes = Meshes(Path(source), mesh_root)
     for i, node in enumerate(robot.items("bodies")):

@@ -59,6 +59,7 @@ def robot_to_yaml(robot: Robot, folder: str | os.PathLike[str] | None = None) ->
     root = None if folder is None else Path(folder).resolve()
     lines = [f"remora: {FORMAT}", f"name: {_text(robot.name)}"]
     lines.append(f"gravity: {_numbers('gravity', robot.gravity, 3)}")
+    lines += [] if robot.dynamics else ["dynamics: false"]
     lines.append("bodies:" if robot.bodies else "bodies: []")
     for body, joint in zip(robot.bodies, robot.joints, strict=True):
         lines += _item(_body(body))

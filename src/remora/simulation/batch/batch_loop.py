@@ -76,9 +76,7 @@ def step_loop(
     data = [*forces.inputs, *(s for s, _ in extra)]
     names = [s.name for s in data]
     laws = names[: len(forces.inputs)]
-    loaded = [Signature("load tau", v.shape)]
-    if forces.wrenches is not None:
-        loaded.append(Signature("load wrenches", (len(robot.bodies), 6)))
+    loaded = load_cells(robot, forces)
     speeds = [Signature(name, v.shape) for name in ("ku", "kv", "au", "av", "us", "vs", "rest_v")]
     cells = [q, v, Signature("qs", q.shape), Signature("rest_q", q.shape), *speeds, *data]
 
@@ -151,7 +149,7 @@ def step_loop(
     stage = ("q", "v", "ku", "kv", "au", "av", "clock", "row")
     whole = ("q", "v", "rest_q", "rest_v", "ku", "kv", "au", "av", "clock")
     first = Block(timed, ("qs", "vs", "clock", "row", *laws), [s.name for s in loaded])
-    apart = dtype == "float32" and reads_time(first, cells, rows=4)
+    apart = dtype == "float32" and reads_time(first, {s.name: s for s in cells})
     then = Block(evaluate, ("qs", "us", "vs", "clock", "row", *names), ("ku", "kv"))
     if apart:
         cells += loaded
@@ -170,10 +168,17 @@ def step_loop(
     )
 
 
-def reads_time(block: Block, cells: Sequence[Signature], rows: int) -> bool:
-    """Tell whether a block depends on the time; `rows`: how many numbers each stage has."""
-    known = {s.name: s for s in cells}
-    known |= {"clock": Signature("clock", (2,)), "row": Signature("row", (rows,))}
+def load_cells(robot: Robot, forces: Forces) -> list[Signature]:
+    """Return the cells of what acts, where that is computed in a block of its own."""
+    cells = [Signature("load tau", (robot.nv,))]
+    if forces.wrenches is not None:
+        cells.append(Signature("load wrenches", (len(robot.bodies), 6)))
+    return cells
+
+
+def reads_time(block: Block, known: Mapping[str, Signature], width: int = 4) -> bool:
+    """Tell whether what acts depends on the time; `width`: how many coefficients a row has."""
+    known = {**known, "clock": Signature("clock", (2,)), "row": Signature("row", (width,))}
     graph = trace(block.function, [known[name] for name in block.reads])
     return used_inputs(graph)[list(block.reads).index("clock")]
 

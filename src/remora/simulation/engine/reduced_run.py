@@ -12,8 +12,7 @@ import numpy as np
 
 from remora.algebra.namespace import Array, is_symbolic
 from remora.codegen.kernel import Kernel
-from remora.dynamics.floating import refuse_other_bases
-from remora.dynamics.forces.equations_of_motion import WORKS
+from remora.dynamics.base_requirements import refuse_other_bases
 from remora.dynamics.forces.reduced_motion import reduced_rates_near
 from remora.dynamics.lagrangian.reduced import base_velocity
 from remora.dynamics.momentum import momentum
@@ -74,10 +73,10 @@ class ReducedRunModel(RunModel):
 
     def rates(self, t: float, y: Array) -> Array:
         """Return the rate of y, `(2 nv + 3,)`."""
-        nv = self.robot.nv
-        q, v = self.q, y[nv : 2 * nv]
+        layout = self._layout
+        q, v = self.q, y[layout.v]
         if self._sees_state:
-            q, v = self.place(y[:nv]), v.copy()
+            q, v = self.place(y[layout.u]), v.copy()
             self.set_held(t, q, v)
         tau, _ = self._given(t, q, v)
         return self._reduced_rates(self.q, y, tau, self._momentum)
@@ -100,7 +99,7 @@ class ReducedRunModel(RunModel):
 
     @functools.cached_property
     def _reduced_rates(self) -> Kernel:
-        size = {"y": (2 * self.robot.nv + WORKS,)}
+        size = {"y": (self._layout.size,)}
         names = ("q", "y", "tau", "momentum")
         return kernel(reduced_rates_near, self.robot, names, size, passive=self._model.passive)
 

@@ -156,12 +156,9 @@ def _driven(name: str) -> Callable[[CompiledRobot, Mapping[str, Array]], Array]:
     """Return a function of the forces: all generalized forces, and wrenches if there are any."""
 
     def of(fast: CompiledRobot, columns: Mapping[str, Array]) -> Array:
-        # The articulated recursion has no joints that follow others.
-        follows = any(joint.mimic is not None for joint in fast.robot.joints)
-        static = {"formulation": "composite"} if follows else {}
         total = columns["tau"] + columns["passive"]
         wrenches = columns.get("wrenches")
-        return evaluated(fast, name, columns["q"], columns["v"], total, wrenches, **static)
+        return evaluated(fast, name, columns["q"], columns["v"], total, wrenches)
 
     return of
 

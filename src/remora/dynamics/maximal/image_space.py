@@ -1,0 +1,424 @@
+"""DM93's formulation: eight dual-quaternion coordinates a body, constraints with multipliers.
+
+    [M Φᵀ; Φ 0] [Q̈; λ] = [F + h; γ]    [DM93, eqs. 23, 30]
+
+Q_i = (q, q_o) is the pose of body i's centre of mass in the inertial frame, q_o = ½ d q. In
+quaternion products, with ω' = 2 q* q̇ in body axes and d = 2 q_o q* in inertial axes [eqs. 8-11]:
+
+    M Q̈ - h = Ψᵀ m d̈ + Ωᵀ(J' ω̇' + ω' × J' ω'),    F = Ψᵀ R + Ωᵀ n' = (2 q n' - 2 R q_o, 2 R q)
+
+(less a part along q, which the unit condition's multiplier takes up). M is singular; with the two
+unit conditions Φ_u = [qᵀ 0; q_oᵀ qᵀ] it is not, and the ten equations of a body have an inverse
+in closed form, on and off the manifold. With s = q·q,
+
+    [M Φ_uᵀ; Φ_u 0]⁻¹ = [W diag(J', m 1)⁻¹ Wᵀ/s²  N; Nᵀ  diag(0, -4m)],
+
+where the columns of W are the rates Q̇ of unit ω' and ḋ, and N = [q 0; -q_o q]/s. The joints'
+equations couple the bodies; see `joint_equations`. [DM93] prints [Ġ][J'][Ġ]ᵀ in eq. 25 for
+[Ġ]ᵀ[J'][Ġ] and takes ω' with the matrix of the inertial frame: docs/dm93.md lists what is
+corrected here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from remora.algebra import dual_quaternion as dq
+from remora.algebra import linear, pose, quaternion, vector
+from remora.algebra.namespace import Array, asarray, concatenate, stack
+from remora.dynamics.joint_arrays import batch_shape, gather, with_batch
+from remora.dynamics.maximal import joint_equations, saddle_point
+from remora.dynamics.maximal.joint_maps import (
+    Solution,
+    constraint,
+    mass_properties,
+    refuse_unfit,
+)
+from remora.dynamics.recursive.outward_pass import accelerations_of, moving_links
+from remora.model import joints
+from remora.model.robot import Robot
+
+_apply, _T, _mul, _conjugate = vector.apply, vector.transpose, quaternion.mul, quaternion.conjugate
+
+
+class BodyEquations(NamedTuple):
+    """The ten equations of one body, [M Φ_uᵀ; Φ_u 0] [Q̈; μ] = [F + h; γ_u].
+
+    Attributes:
+        M: `(..., 8, 8)` [DM93, eq. 24].
+        h: `(..., 8)` [DM93, eq. 25, corrected].
+        F: generalized forces of gravity and external wrenches, `(..., 8)` [DM93, eq. 21].
+        unit: Φ_u, `(..., 2, 8)`, of the conditions ½(q·q - 1) = 0 and q·q_o = 0 [eqs. 3, 4].
+        unit_rate: γ_u = -(q̇·q̇, 2 q̇·q̇_o), `(..., 2)`.
+        inverse: of the whole matrix, `(..., 10, 10)`.
+    """
+
+    M: Array
+    h: Array
+    F: Array
+    unit: Array
+    unit_rate: Array
+    inverse: Array
+
+
+class JointRows(NamedTuple):
+    """A joint's equations at a state: Φ Q̈ = γ.
+
+    Attributes:
+        X: the body's pose in the joint frame, `(..., 8)`.
+        bodies: by body, ∂X/∂Q, `(..., 8, 8)`.
+        along: ∂(twist relative to the joint frame)/∂Q̇, by body, `(..., 6, 8)`.
+        value: g, `(..., r)`.
+        phi: Φ by body, `(..., r, 8)`.
+        gamma: -Φ̇ Q̇, `(..., r)`.
+        bias: the relative acceleration at Q̈ = 0, `(..., 6)`.
+    """
+
+    X: Array
+    bodies: dict[int, Array]
+    along: dict[int, Array]
+    value: Array
+    phi: dict[int, Array]
+    gamma: Array
+    bias: Array
+
+
+def coordinates_of(robot: Robot, q: Array) -> list[Array]:
+    """Return Q of every body, `(..., 8)`: the pose of its centre of mass, inertial frame."""
+    frames: list[Array] = []
+    for joint in robot.joints:
+        own = joints.relative_pose(joint, q)
+        frames.append(own if joint.parent < 0 else dq.mul(frames[joint.parent], own))
+    return [
+        dq.mul(x, pose.from_translation(body.com))
+        for x, body in zip(frames, robot.bodies, strict=True)
+    ]
+
+
+def rates_of(robot: Robot, Q: list[Array], twists: list[Array]) -> list[Array]:
+    """Return Q̇ = ½ Q ω of every body from its twist in its own frame [VT18, eq. 45]."""
+    result: list[Array] = []
+    for body, own, twist in zip(robot.bodies, Q, twists, strict=True):
+        omega, v = twist[..., :3], twist[..., 3:]
+        at_com = concatenate([omega, v + vector.cross(omega, body.com)])
+        result.append(0.5 * dq.mul(own, dq.pure(at_com)))
+    return result
+
+
+def body_equations(
+    mass: Array, inertia: Array, Q: Array, Q_rate: Array, force: Array, torque: Array
+) -> BodyEquations:
+    """Return the ten equations of a body.
+
+    Args:
+        mass: [kg].
+        inertia: J' about the centre of mass, body axes, `(..., 3, 3)`.
+        Q: `(..., 8)`.
+        Q_rate: Q̇, `(..., 8)`.
+        force: R, inertial axes, `(..., 3)`.
+        torque: n' about the centre of mass, body axes, `(..., 3)`.
+    """
+    q, q_o, dq_, dq_o = Q[..., :4], Q[..., 4:], Q_rate[..., :4], Q_rate[..., 4:]
+    m = asarray(mass)[..., None]
+    J = _extended(inertia)
+    E, G = _T(quaternion.left(q)), quaternion.right(_conjugate(q))
+    G_o = quaternion.left(q_o) * np.array([1.0, -1.0, -1.0, -1.0])
+    psi = 2.0 * concatenate([G_o, G])
+    omega = 2.0 * concatenate([E, np.zeros_like(E)])
+    M = m[..., None] * (_T(psi) @ psi) + _T(omega) @ (J @ omega)
+    turned = _apply(inertia, _mul(_conjugate(dq_), q)[..., 1:])
+    c = _mul(dq_o, _conjugate(dq_))
+    h = concatenate(
+        [
+            8.0 * _mul(dq_, quaternion.pure(turned)) - 8.0 * m * _mul(_conjugate(c), q_o),
+            -8.0 * m * _mul(c, q),
+        ]
+    )
+    unit_rate = -concatenate([vector.dot(dq_, dq_), 2.0 * vector.dot(dq_, dq_o)])
+    inverse = _inverse(m, inertia, Q)
+    return BodyEquations(
+        M, h, generalized_force(Q, force, torque), unit_rows(Q), unit_rate, inverse
+    )
+
+
+def generalized_force(Q: Array, force: Array, torque: Array) -> Array:
+    """Return F = Ψᵀ R + Ωᵀ n', `(..., 8)` [DM93, eq. 21, with n' in body axes]."""
+    q, q_o = Q[..., :4], Q[..., 4:]
+    R, n = quaternion.pure(force), quaternion.pure(torque)
+    return 2.0 * concatenate([_mul(q, n) - _mul(R, q_o), _mul(R, q)])
+
+
+def unit_rows(Q: Array) -> Array:
+    """Return Φ_u = [qᵀ 0; q_oᵀ qᵀ], `(..., 2, 8)`."""
+    q, q_o = Q[..., :4], Q[..., 4:]
+    return stack([concatenate([q, np.zeros_like(q)]), concatenate([q_o, q])], axis=-2)
+
+
+def motions(Q: Array) -> Array:
+    """Return W `(..., 8, 6)`: Q̇ = W [ω', ḋ], ω' in body axes, ḋ in inertial axes."""
+    q, q_o = Q[..., :4], Q[..., 4:]
+    turn = concatenate([quaternion.left(q), quaternion.left(q_o)], trailing=2)[..., 1:]
+    right = quaternion.right(q)
+    shift = concatenate([np.zeros_like(right), right], trailing=2)[..., 1:]
+    return 0.5 * concatenate([turn, shift])
+
+
+def _inverse(m: Array, inertia: Array, Q: Array) -> Array:
+    q, q_o = Q[..., :4], Q[..., 4:]
+    s = vector.dot(q, q)
+    W = motions(Q)
+    turn, shift = W[..., :3] / s[..., None], W[..., 3:] / s[..., None]
+    K = turn @ linear.inverse(asarray(inertia)) @ _T(turn) + shift @ _T(shift) / m[..., None]
+    zero = np.zeros_like(q)
+    N = stack([concatenate([q, -q_o]) / s, concatenate([zero, q]) / s])
+    corner = asarray([[0.0, 0.0], [0.0, -4.0]]) * m[..., None]
+    lower = concatenate([_T(N), corner])
+    return concatenate([concatenate([K, N]), lower], trailing=2)
+
+
+def _extended(inertia: Array) -> Array:
+    """Return the inertia with a row and a column of zeros for the scalar part, `(..., 4, 4)`."""
+    inertia = asarray(inertia)
+    side = np.zeros_like(inertia[..., :, :1])
+    top = np.zeros_like(inertia[..., :1, :1])
+    upper = concatenate([top, _T(side)])
+    return concatenate([upper, concatenate([side, inertia])], trailing=2)
+
+
+def joint_rows(robot: Robot, j: int, Q: list[Array], Q_rate: list[Array]) -> JointRows:
+    """Return joint j's equations; X = (Q_k κ_k)* Q_j κ_j is bilinear in the two bodies' Q."""
+    joint = robot.joints[j]
+    own = dq.conjugate(pose.from_translation(robot.bodies[j].com))
+    moved, moved_rate = dq.mul(Q[j], own), dq.mul(Q_rate[j], own)
+    if joint.parent < 0:
+        still = dq.conjugate(joint.placement)
+        X, X_rate, X_bias = dq.mul(still, moved), dq.mul(still, moved_rate), np.zeros(8)
+        bodies = {j: dq.left(still) @ dq.right(own)}
+    else:
+        k = joint.parent
+        mount = dq.mul(
+            dq.conjugate(pose.from_translation(robot.bodies[k].com)), asarray(joint.placement)
+        )
+        still, still_rate = (dq.conjugate(dq.mul(x[k], mount)) for x in (Q, Q_rate))
+        X = dq.mul(still, moved)
+        X_rate = dq.mul(still_rate, moved) + dq.mul(still, moved_rate)
+        X_bias = 2.0 * dq.mul(still_rate, moved_rate)
+        signs = np.array([1.0, -1.0, -1.0, -1.0] * 2)
+        bodies = {
+            j: dq.left(still) @ dq.right(own),
+            k: dq.right(moved) @ (dq.left(dq.conjugate(mount)) * signs),
+        }
+    G = joint_equations.jacobian(joint, X)
+    back = 2.0 * dq.left(dq.conjugate(X))[..., (1, 2, 3, 5, 6, 7), :]  # 2 vec(X* ·)
+    return JointRows(
+        X=X,
+        bodies=bodies,
+        along={i: back @ D for i, D in bodies.items()},
+        value=joint_equations.values(joint, X),
+        phi={i: G @ D for i, D in bodies.items()},
+        gamma=-(_apply(G, X_bias) + joint_equations.curvature(joint, X, X_rate)),
+        bias=_apply(back, X_bias),
+    )
+
+
+class Assembled(NamedTuple):
+    """The whole system, and what reading its solution needs.
+
+    Attributes:
+        saddle: its blocks; ten equations a body, [Q̈, μ] the unknowns.
+        bodies: the bodies' own equations.
+        rows: the joints' equations, without those of prescribed freedoms.
+        L: of every joint, from relative motions to its speeds, `(..., nv_i, 6)`.
+    """
+
+    saddle: saddle_point.Saddle
+    bodies: list[BodyEquations]
+    rows: list[JointRows]
+    L: list[Array]
+
+
+def assembled(
+    robot: Robot,
+    q: Array,
+    v: Array,
+    Q: list[Array],
+    Q_rate: list[Array],
+    tau: Array,
+    wrenches: Array | None,
+    prescribed: Mapping[int, Array],
+) -> Assembled:
+    """Assemble [DM93, eq. 30] for a tree: every body's ten equations, every joint's rows."""
+    refuse_unfit(robot, "image_space")
+    numbers = mass_properties(robot)
+    bodies: list[BodyEquations] = []
+    for i, (mass, inertia) in enumerate(numbers):
+        force, torque = _known_load(robot, Q[i], i, wrenches)
+        bodies.append(body_equations(mass, inertia, Q[i], Q_rate[i], force, torque))
+    rows = [joint_rows(robot, j, Q, Q_rate) for j in range(len(robot.joints))]
+    L = [constraint(joints.actuation_basis(joint, q)) for joint in robot.joints]
+    B1 = [concatenate([b.F + b.h, b.unit_rate]) for b in bodies]
+    B2: list[Array] = []
+    S21: dict[tuple[int, int], Array] = {}
+    for j, (joint, row) in enumerate(zip(robot.joints, rows, strict=True)):
+        gamma, phi = row.gamma, row.phi
+        free = {i: L[j] @ D for i, D in row.along.items()}  # the joint's speeds per Q̇
+        if j in prescribed:
+            phi = {i: concatenate([phi[i], free[i]], trailing=2) for i in phi}
+            held = prescribed[j] - _apply(L[j], row.bias - _screw_rate(robot, j, q, v))
+            gamma = concatenate([gamma, held])
+        else:
+            for i, D in free.items():
+                drive = _apply(_T(D), tau[..., joint.v])
+                B1[i] = B1[i] + concatenate([drive, np.zeros(2)])
+        B2.append(gamma)
+        if gamma.shape[-1] > 0:
+            S21 |= {(j, i): padded(block) for i, block in phi.items()}
+    saddle = saddle_point.Saddle(
+        S11=[_bordered(b) for b in bodies],
+        S11_inverse=[b.inverse for b in bodies],
+        S12={(i, j): _T(block) for (j, i), block in S21.items()},
+        S21=S21,
+        B1=B1,
+        B2=B2,
+    )
+    return Assembled(saddle, bodies, rows, L)
+
+
+def solve_image_space(
+    robot: Robot,
+    q: Array,
+    v: Array,
+    tau: Array,
+    wrenches: Array | None,
+    prescribed: Mapping[int, Array],
+) -> Solution:
+    """Return accelerations, reactions and the forces of prescribed joints [DM93, eq. 30]."""
+    Q = coordinates_of(robot, q)
+    Q_rate = rates_of(robot, Q, [link.twist for link in moving_links(robot, q, v)])
+    known = assembled(robot, q, v, Q, Q_rate, tau, wrenches, prescribed)
+    y, multipliers = saddle_point.solve(known.saddle)
+    batch = batch_shape(q, v, tau)
+    return read_solution(robot, q, v, Q, known, y, multipliers, tau, prescribed, batch)
+
+
+def read_solution(
+    robot: Robot,
+    q: Array,
+    v: Array,
+    Q: list[Array],
+    known: Assembled,
+    y: list[Array],
+    multipliers: list[Array],
+    tau: Array,
+    prescribed: Mapping[int, Array],
+    batch: tuple[int, ...],
+) -> Solution:
+    """Return v̇, forces, the bodies' accelerations and the physical reactions."""
+    vdots: list[Array] = []
+    taus: list[Array] = []
+    reactions: list[Array] = []
+    accelerations: list[Array] = []
+    for j, (joint, row) in enumerate(zip(robot.joints, known.rows, strict=True)):
+        count = row.gamma.shape[-1]
+        if j in prescribed:
+            vdots.append(prescribed[j])
+            taus.append(-multipliers[j][..., count:])
+        else:
+            relative = row.bias
+            for i, D in row.along.items():
+                relative = relative + _apply(D, y[i][..., :8])
+            vdots.append(_apply(known.L[j], relative - _screw_rate(robot, j, q, v)))
+            taus.append(tau[..., joint.v])
+        force = -_apply(_T(row.phi[j]), multipliers[j][..., :count])
+        reactions.append(physical_wrench(robot, j, Q[j], force))
+        accelerations.append(_body_acceleration(robot, j, Q[j], y[j][..., :8]))
+    return Solution(
+        gather(robot, vdots, batch),
+        gather(robot, taus, batch),
+        with_batch(stack(accelerations, axis=-2), batch, trailing=2),
+        with_batch(stack(reactions, axis=-2), batch, trailing=2),
+    )
+
+
+def physical_wrench(robot: Robot, i: int, Q: Array, force: Array) -> Array:
+    """Return the wrench [f, τ] on body i that a generalized force `(..., 8)` stands for.
+
+    Wᵀ F = [n', R]: the torque about the centre of mass in body axes and the force in inertial
+    axes; the result is in body i's frame, about its origin. A force along Φ_u does no work: Wᵀ
+    takes it to zero.
+    """
+    s = vector.dot(Q[..., :4], Q[..., :4])
+    both = _apply(_T(motions(Q)), force) / s
+    f = quaternion.rotate(_conjugate(Q[..., :4]), both[..., 3:])
+    return concatenate([f, both[..., :3] + vector.cross(robot.bodies[i].com, f)])
+
+
+def inverse_image_space(
+    robot: Robot, q: Array, v: Array, vdot: Array, wrenches: Array | None
+) -> Array:
+    """Return tau with every joint prescribed: Q̈ outward, multipliers inward."""
+    links = moving_links(robot, q, v)
+    Q = coordinates_of(robot, q)
+    Q_rate = rates_of(robot, Q, [link.twist for link in links])
+    held = {i: vdot[..., joint.v] for i, joint in enumerate(robot.joints)}
+    own = [_apply(link.S, held[i]) for i, link in enumerate(links)]
+    a = accelerations_of(links, own, root=np.zeros(6))
+    second: list[Array] = []
+    for x, x_rate, rate in zip(Q, Q_rate, rates_of(robot, Q, a), strict=True):
+        twist = 2.0 * dq.mul(dq.conjugate(x), x_rate)
+        second.append(rate + 0.5 * dq.mul(x_rate, twist))  # Q̈ = ½ Q ω̇ + ½ Q̇ ω
+    known = assembled(robot, q, v, Q, Q_rate, 0.0 * v, wrenches, held)
+    # along the motions of each body: what the unit conditions' multipliers do drops out
+    W = [_T(motions(x)) for x in Q]
+    system = known.saddle
+    projected = saddle_point.Saddle(
+        S11=[Wi @ b.M for Wi, b in zip(W, known.bodies, strict=True)],
+        S11_inverse=[],
+        S12={(i, j): W[i] @ block[..., :8, :] for (i, j), block in system.S12.items()},
+        S21={},
+        B1=[_apply(Wi, b[..., :8]) for Wi, b in zip(W, system.B1, strict=True)],
+        B2=system.B2,
+    )
+    multipliers = saddle_point.solve_known(projected, second)
+    taus = [-x[..., 6 - link.S.shape[-1] :] for x, link in zip(multipliers, links, strict=True)]
+    return gather(robot, taus, batch_shape(q, v, vdot))
+
+
+def _known_load(robot: Robot, Q: Array, i: int, wrenches: Array | None) -> tuple[Array, Array]:
+    """Return gravity's and the external force, inertial axes, and torque about the centre."""
+    body = robot.bodies[i]
+    force = asarray(body.mass)[..., None] * asarray(robot.gravity)
+    torque = np.zeros(3)
+    if wrenches is not None:
+        f, t = wrenches[..., i, :3], wrenches[..., i, 3:]
+        force = force + quaternion.rotate(Q[..., :4], f)
+        torque = t - vector.cross(body.com, f)
+    return force, torque
+
+
+def _screw_rate(robot: Robot, j: int, q: Array, v: Array) -> Array:
+    """Return Ṡ v of a joint, `(..., 6)`."""
+    joint = robot.joints[j]
+    rate = joints.motion_screws_rate(joint, q, v)
+    return np.zeros(6) if rate is None else _apply(rate, v[..., joint.v])
+
+
+def _body_acceleration(robot: Robot, i: int, Q: Array, second: Array) -> Array:
+    """Return the rate of body i's twist in its own frame: 2 vec(Q* Q̈), shifted to its origin."""
+    at_com = 2.0 * dq.vec6(dq.mul(dq.conjugate(Q), second))
+    rate = at_com[..., :3]
+    return concatenate([rate, at_com[..., 3:] - vector.cross(rate, robot.bodies[i].com)])
+
+
+def _bordered(body: BodyEquations) -> Array:
+    """Return [M Φ_uᵀ; Φ_u 0], `(..., 10, 10)`."""
+    lower = concatenate([body.unit, np.zeros((2, 2))])
+    return concatenate([concatenate([body.M, _T(body.unit)]), lower], trailing=2)
+
+
+def padded(phi: Array) -> Array:
+    """Return joint rows with zeros for the unit conditions' multipliers, `(..., r, 10)`."""
+    return concatenate([phi, np.zeros((phi.shape[-2], 2))])

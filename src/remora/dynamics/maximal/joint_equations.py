@@ -1,0 +1,340 @@
+"""Every joint as algebraic equations of a pose in the image space [DM93, sections 2 and 3].
+
+The eight components X = (r, d) of the carried body's pose in the joint frame satisfy, beside the
+two unit conditions, 6 - nv equations g(X) = 0. In these components they are at most quadratic,
+
+    g(X) = l X + Xᵀ A X,    ∂g/∂X = l + 2 A X,    d²g/dt² = (∂g/∂X) Ẍ + 2 Ẋᵀ A Ẋ,
+
+so that a joint kind is the two constant arrays l and A. The helical joint is the exception: its
+thread couples an angle with a length, which no polynomial does; it adds one analytic equation.
+
+Equations are chosen so that ∂g/∂X has full rank at every configuration and no equation repeats a
+unit condition, hence every multiplier is unique. (A revolute joint has d = 0, four components, of
+which r·d = 0 holds anyway: the three of r*d are independent of it. DM93's eq. 26 has that
+redundancy, and says so.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from remora.algebra import dual_quaternion as dq
+from remora.algebra import quaternion, vector
+from remora.algebra.namespace import (
+    Array,
+    arctan2,
+    asarray,
+    concatenate,
+    cos,
+    less,
+    select,
+    sin,
+    stack,
+)
+from remora.errors import UnknownName
+from remora.model.joint_types import plane
+from remora.model.robot import Joint
+
+
+class Form(NamedTuple):
+    """Equations l X + Xᵀ A X = 0 of a pose's eight components.
+
+    Attributes:
+        linear: l, `(n, 8)`.
+        quadratic: A, `(n, 8, 8)`, symmetric.
+    """
+
+    linear: Array
+    quadratic: Array
+
+
+class Row(NamedTuple):
+    """What the image space knows of a kind of joint.
+
+    Attributes:
+        form: (joint) -> its polynomial equations.
+        coordinates: (joint, X) -> the joint's own coordinates `(..., nq_i)` of a pose X on them.
+        thread: whether the equation of the thread follows (the helical joint).
+    """
+
+    form: Callable[[Joint], Form]
+    coordinates: Callable[[Joint, Array], Array]
+    thread: bool = False
+
+
+def values(joint: Joint, X: Array) -> Array:
+    """Return g(X), `(..., 6 - nv_i)`: zero where the joint can reach the pose X `(..., 8)`."""
+    row = _row(joint)
+    l, A = row.form(joint)
+    g = vector.apply(l, X) + vector.dot(X[..., None, :], _times(A, X))[..., 0]
+    return concatenate([g, _thread(joint, X)]) if row.thread else g
+
+
+def jacobian(joint: Joint, X: Array) -> Array:
+    """Return ∂g/∂X, `(..., 6 - nv_i, 8)`."""
+    row = _row(joint)
+    l, A = row.form(joint)
+    G = l + 2.0 * _times(A, X)
+    return concatenate([G, _thread_gradient(joint, X)[..., None, :]], 2) if row.thread else G
+
+
+def curvature(joint: Joint, X: Array, X_rate: Array) -> Array:
+    """Return the part of d²g/dt² without Ẍ, Ẋᵀ (∂²g/∂X²) Ẋ, `(..., 6 - nv_i)`."""
+    row = _row(joint)
+    A = row.form(joint).quadratic
+    g = 2.0 * vector.dot(X_rate[..., None, :], _times(A, X_rate))[..., 0]
+    return concatenate([g, _thread_curvature(joint, X, X_rate)]) if row.thread else g
+
+
+def coordinates(joint: Joint, X: Array) -> Array:
+    """Return the coordinates `(..., nq_i)` at which the joint has the pose X; angles in ±π.
+
+    The turns of a helical joint follow from its travel; of other joints the pose does not tell
+    them.
+    """
+    return _row(joint).coordinates(joint, X)
+
+
+def _row(joint: Joint) -> Row:
+    if joint.kind not in EQUATIONS:
+        raise UnknownName("kind of joint with algebraic equations", joint.kind, EQUATIONS)
+    return EQUATIONS[joint.kind]
+
+
+def _times(A: Array, X: Array) -> Array:
+    """Return A X, `(n, 8, 8), (..., 8) -> (..., n, 8)`."""
+    return (A @ X[..., None, :, None])[..., 0]
+
+
+# Forms -----------------------------------------------------------------------------------------
+
+_E4 = np.eye(4)
+_E3 = np.eye(3)
+
+
+def _turned(*directions: Array) -> Form:
+    """Return u·vec(r) = 0: no rotation about u, for a rotation about one axis at most."""
+    l = np.array([[0.0, *u, 0.0, 0.0, 0.0, 0.0] for u in directions])
+    return Form(l, np.zeros((len(l), 8, 8)))
+
+
+def _shifted(*directions: Array) -> Form:
+    """Return u·vec(d) = 0, likewise for the dual part."""
+    l = np.array([[0.0, 0.0, 0.0, 0.0, 0.0, *u] for u in directions])
+    return Form(l, np.zeros((len(l), 8, 8)))
+
+
+def _moved(products: Array, directions: tuple[Array, ...]) -> Form:
+    """Return 2 u·vec(bilinear product of r and d) = 0."""
+    A = np.zeros((len(directions), 8, 8))
+    for n, u in enumerate(directions):
+        A[n, :4, 4:] = products[..., 1:] @ u  # half of 2 u·, for A is symmetric
+        A[n, 4:, :4] = A[n, :4, 4:].T
+    return Form(np.zeros((len(directions), 8)), A)
+
+
+def _place_in_body_axes(*directions: Array) -> Form:
+    """Return u·p = 0, p = 2 vec(r* d): the position in the moved body's axes."""
+    return _moved(quaternion.mul(quaternion.conjugate(_E4)[:, None], _E4[None]), directions)
+
+
+def _place_in_joint_axes(*directions: Array) -> Form:
+    """Return u·p = 0, p = 2 vec(d r*): the position in the joint's axes."""
+    products = quaternion.mul(_E4[None], quaternion.conjugate(_E4)[:, None])
+    return _moved(products, directions)
+
+
+def _crossing(a: Array, b: Array) -> Form:
+    """Return a·R(r) b = a·b, homogeneous: axis b of the body keeps its angle with a."""
+    turned = quaternion.mul(
+        quaternion.mul(_E4[:, None], quaternion.pure(b)), quaternion.conjugate(_E4)[None]
+    )
+    B = turned[..., 1:] @ a - np.dot(a, b) * _E4
+    A = np.zeros((1, 8, 8))
+    A[0, :4, :4] = 0.5 * (B + B.T)
+    return Form(np.zeros((1, 8)), A)
+
+
+def _together(*forms: Form) -> Form:
+    return Form(np.concatenate([f[0] for f in forms]), np.concatenate([f[1] for f in forms]))
+
+
+def _none(joint: Joint) -> Form:
+    return Form(np.zeros((0, 8)), np.zeros((0, 8, 8)))
+
+
+def _fixed(joint: Joint) -> Form:
+    return _together(_turned(*_E3), _shifted(*_E3))
+
+
+def _revolute(joint: Joint) -> Form:
+    e1, e2, _ = plane(joint.axes[0])
+    return _together(_turned(e1, e2), _place_in_body_axes(*_E3))
+
+
+def _prismatic(joint: Joint) -> Form:
+    e1, e2, _ = plane(joint.axes[0])
+    return _together(_turned(*_E3), _shifted(e1, e2))
+
+
+def _cylindrical(joint: Joint) -> Form:
+    e1, e2, _ = plane(joint.axes[0])
+    return _together(_turned(e1, e2), _shifted(e1, e2))
+
+
+def _universal(joint: Joint) -> Form:
+    a, b = joint.axes
+    return _together(_crossing(a, b), _place_in_body_axes(*_E3))
+
+
+def _planar(joint: Joint) -> Form:
+    e1, e2, n = joint.axes
+    return _together(_turned(e1, e2), _place_in_joint_axes(n))
+
+
+def _cartesian(joint: Joint) -> Form:
+    return _turned(*_E3)
+
+
+def _spherical(joint: Joint) -> Form:
+    return _place_in_body_axes(*_E3)
+
+
+# The thread of a helical joint -------------------------------------------------------------------
+
+
+def _half_turn(joint: Joint, X: Array) -> tuple[Array, Array]:
+    """Return cosine and sine of half the angle about the axis, `(..., 1)`, times |r|."""
+    return X[..., :1], vector.dot(X[..., 1:4], joint.axes[0])
+
+
+def _travel(joint: Joint, X: Array) -> Array:
+    """Return the position along the axis, `(..., 1)` [m]."""
+    return 2.0 * vector.dot(_vec(_product_with_conjugate(X[..., 4:], X[..., :4])), joint.axes[0])
+
+
+def _thread(joint: Joint, X: Array) -> Array:
+    """Return 2h sin((s/h - θ)/2), `(..., 1)`: travel less pitch times angle, of any turn."""
+    c, s = _half_turn(joint, X)
+    h = asarray(joint.pitch)[..., None]
+    flat = less(h * h, 1e-30)  # without a pitch there is no travel
+    turns = _travel(joint, X) / select(flat, 1.0, h)
+    return select(flat, _travel(joint, X), 2.0 * h * sin(0.5 * turns - arctan2(s, c)))
+
+
+def _thread_gradient(joint: Joint, X: Array) -> Array:
+    """Return the gradient `(..., 8)` of s - h θ, θ = 2 atan2(a·vec(r), r0)."""
+    a = joint.axes[0]
+    A = _place_in_joint_axes(a).quadratic[0]
+    c, s = _half_turn(joint, X)
+    turn = concatenate([-s, c * a, 0.0 * X[..., 4:]])
+    h = asarray(joint.pitch)[..., None]
+    return 2.0 * vector.apply(A, X) - h * (2.0 / (c * c + s * s)) * turn
+
+
+def _thread_curvature(joint: Joint, X: Array, X_rate: Array) -> Array:
+    """Return the part of (s - h θ)¨ without Ẍ, `(..., 1)`."""
+    A = _place_in_joint_axes(joint.axes[0]).quadratic[0]
+    (c, s), (dc, ds) = _half_turn(joint, X), _half_turn(joint, X_rate)
+    size = c * c + s * s
+    bend = -4.0 * (c * dc + s * ds) * (c * ds - s * dc) / (size * size)
+    h = asarray(joint.pitch)[..., None]
+    return 2.0 * vector.dot(X_rate, vector.apply(A, X_rate)) - h * bend
+
+
+# Coordinates of a pose ---------------------------------------------------------------------------
+
+
+def _product_with_conjugate(a: Array, b: Array) -> Array:
+    return quaternion.mul(a, quaternion.conjugate(b))
+
+
+def _vec(a: Array) -> Array:
+    return a[..., 1:]
+
+
+def _angle(joint: Joint, X: Array) -> Array:
+    """Return the angle about the axis within ±π, `(..., 1)`."""
+    return _twice(*_half_turn(joint, X))
+
+
+def _twice(c: Array, s: Array) -> Array:
+    """Return twice the angle of (c, s), within ±π."""
+    return arctan2(2.0 * s * c, c * c - s * s)
+
+
+def _place(X: Array) -> Array:
+    """Return the position in the joint's axes, `(..., 3)`."""
+    return 2.0 * _vec(_product_with_conjugate(X[..., 4:], X[..., :4]))
+
+
+def _helical_angle(joint: Joint, X: Array) -> Array:
+    """Return the angle within ±π plus the whole turns that the travel tells."""
+    h = asarray(joint.pitch)[..., None]
+    flat = less(h * h, 1e-30)
+    turned = select(flat, 0.0, _travel(joint, X) / select(flat, 1.0, h))
+    rest = _angle(joint, X) - turned
+    return turned + arctan2(sin(rest), cos(rest))
+
+
+def _universal_angles(joint: Joint, X: Array) -> Array:
+    """Return q1 from where the body's axis b went, q2 from where the joint's axis a is seen."""
+    a, b = joint.axes
+    r = X[..., :4]
+    first = _turn_about(a, b, quaternion.rotate(r, asarray(b)))
+    second = _turn_about(b, a, quaternion.rotate(quaternion.conjugate(r), asarray(a)))
+    return stack([first, -second])
+
+
+def _turn_about(axis: Array, start: Array, end: Array) -> Array:
+    """Return the angle about an axis that carries start to end, `(...)`."""
+    u = start - np.dot(axis, start) * axis
+    return arctan2(
+        vector.dot(np.cross(axis, u), end)[..., 0],
+        vector.dot(u, end)[..., 0],
+    )
+
+
+def _planar_coordinates(joint: Joint, X: Array) -> Array:
+    e1, e2, n = joint.axes
+    p = _place(X)
+    angle = _twice(X[..., :1], vector.dot(X[..., 1:4], n))
+    return concatenate([vector.dot(p, e1), vector.dot(p, e2), angle])
+
+
+def _no_coordinates(joint: Joint, X: Array) -> Array:
+    return X[..., :0]
+
+
+def _angle_and_travel(joint: Joint, X: Array) -> Array:
+    return concatenate([_angle(joint, X), _travel(joint, X)])
+
+
+def _cartesian_coordinates(joint: Joint, X: Array) -> Array:
+    return _place(X)
+
+
+def _orientation(joint: Joint, X: Array) -> Array:
+    return quaternion.normalize(X[..., :4])
+
+
+def _pose(joint: Joint, X: Array) -> Array:
+    return dq.normalize(X)
+
+
+#: The algebraic equations of every kind of joint, by name.
+EQUATIONS: dict[str, Row] = {
+    "fixed": Row(_fixed, _no_coordinates),
+    "revolute": Row(_revolute, _angle),
+    "prismatic": Row(_prismatic, _travel),
+    "helical": Row(_cylindrical, _helical_angle, thread=True),
+    "cylindrical": Row(_cylindrical, _angle_and_travel),
+    "universal": Row(_universal, _universal_angles),
+    "planar": Row(_planar, _planar_coordinates),
+    "cartesian": Row(_cartesian, _cartesian_coordinates),
+    "spherical": Row(_spherical, _orientation),
+    "free": Row(_none, _pose),
+}

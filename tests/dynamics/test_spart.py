@@ -1,0 +1,172 @@
+"""SPART17's own quantities against SPART's numbers, and on every kind of joint."""
+
+import numpy as np
+import pytest
+
+import remora as rm
+from numeric import assert_close, rate_along_motion, traced
+from remora.algebra import dual_quaternion as dq
+from remora.algebra import pose
+from remora.errors import RemoraError
+from trees import Case
+
+
+@pytest.mark.parametrize("k", range(8))
+def test_against_spart(unmerged, k):
+    """Axes, inertias, N and its rate, H, C and H* of the toolkit itself."""
+    reference = unmerged
+    robot, base = reference.robot, reference.base
+    q, v = reference.state(k)
+    state = reference.data["states"][k]
+    kinematics, dynamics = state["kinematics"], state["dynamics"]
+    axes = rm.spart.joint_axes(robot, q)
+    for own, joint, n in zip(axes, robot.joints[1:], reference.numbers[1:], strict=True):
+        if joint.kind == "fixed":
+            assert not np.any(own)
+        else:
+            assert_close(own, kinematics["e"][n - 1])
+    inertias = rm.spart.link_inertias(robot, q)
+    theirs = np.array([dynamics["I0"], *dynamics["Im"]])
+    for body, n in reference.massless:  # without mass, yet some have an inertia
+        theirs[reference.numbers[body]] += theirs[n]
+    assert_close(inertias, theirs[reference.numbers])
+    found = rm.spart.natural_orthogonal_complement(robot, q, base)
+    assert_close(found.N, reference.rows(kinematics["N"]))
+    assert_close(found.N_l @ found.N_d, found.N)
+    rate = rm.spart.natural_orthogonal_complement_rate(robot, q, v, base)
+    assert_close(rate, reference.rows(kinematics["Ndot"]))
+    u = np.concatenate([state["inputs"]["u0"], state["inputs"]["um"]])
+    twists = np.array([kinematics["t0"], *kinematics["tL"]])[reference.numbers]
+    assert_close(found.N @ u, twists.reshape(-1))
+    H, C = (
+        rm.spart.generalized_inertia(robot, q, base),
+        rm.spart.convective_inertia(robot, q, v, base),
+    )
+    for part, name in zip(H, ("H0", "H0m", None, "Hm"), strict=True):
+        assert_close(part, np.transpose(dynamics["H0m"]) if name is None else dynamics[name])
+    for part, name in zip(C, ("C0", "C0m", "Cm0", "Cm"), strict=True):
+        assert_close(part, dynamics[name])
+    assert_close(rm.spart.floating_inertia(robot, q), dynamics["H_star"])
+
+
+# Every kind of joint ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_every_kind_of_joint(seed):
+    """t = N q̇, ṫ = N q̈ + Ṅ q̇ by differentiation, B_ij B_jk = B_ik, H and C of the robot."""
+    c = Case(seed, largest=8, base="free")
+    robot, q, v = c.state
+    nb = len(robot.bodies)
+    noc = rm.spart.natural_orthogonal_complement(robot, q)
+    speeds = spart_speeds(robot, q) @ v
+    twists = (noc.N @ speeds).reshape(nb, 6)
+    for i, body in enumerate(robot.bodies):
+        frame = rm.Frame("com", i, pose.from_translation(body.com))
+        x, xi = rm.frame_pose(robot, q, frame), rm.frame_twist(robot, q, v, frame)
+        R = pose.to_rotation_matrix(x)
+        assert_close(twists[i], np.concatenate([R @ xi[:3], R @ xi[3:]]))
+    # Ṅ is the derivative of N along the motion, exactly
+    rate = rm.spart.natural_orthogonal_complement_rate(robot, q, v)
+    exact = rate_along_motion(
+        robot, lambda q, v: rm.spart.natural_orthogonal_complement(robot, q).N, q, v, 0.0 * v
+    )
+    assert_close(rate, exact, rtol=1e-12)
+    B = rm.spart.twist_propagation(robot, q)
+    assert B.shape == (nb, nb, 6, 6)
+    for i in range(nb):
+        carriers = list(rm.topology.ancestors(robot, i))
+        for j in range(nb):
+            if j in carriers:
+                for k in rm.topology.ancestors(robot, j):
+                    assert_close(B[i, j] @ B[j, k], B[i, k], rtol=1e-13)
+            elif j != i:
+                assert not np.any(B[i, j])
+    blocks = noc.N_l.reshape(nb, 6, nb, 6).transpose(0, 2, 1, 3)
+    assert_close(blocks, B, rtol=1e-15)
+    T = spart_speeds(robot, q)  # q̇ = T v
+    H = whole(rm.spart.generalized_inertia(robot, q))
+    assert_close(T.T @ H @ T, rm.mass_matrix(robot, q))
+    # H q̈ + C q̇ is what v̇ needs: T⁻ᵀ(H v̇ + bias)
+    C = whole(rm.spart.convective_inertia(robot, q, v))
+    vdot = c.vdot
+    T_rate = rate_along_motion(robot, lambda q, v: spart_speeds(robot, q), q, v, vdot)
+    needed = T.T @ (H @ (T @ vdot + T_rate @ v) + C @ speeds)
+    still = robot.replace(gravity=np.zeros(3))
+    expected = rm.inverse_dynamics(still, q, v, vdot)
+    assert_close(needed, expected, rtol=1e-11)
+
+
+def whole(partition):
+    base, coupling, back, manipulator = partition
+    return np.block([[base, coupling], [back, manipulator]])
+
+
+def spart_speeds(robot, q):
+    """T with q̇ = T v: ṙ0 = R (v + ω × c) in inertial axes; works on symbols."""
+    placed = dq.mul(robot.joints[0].placement, q[:8])
+    R = pose.to_rotation_matrix(placed)
+    top = np.concatenate([np.eye(3), np.zeros((3, robot.nv - 3))], axis=1)
+    lever = rm.algebra.vector.skew(robot.bodies[0].com)
+    middle = np.concatenate([-R @ lever, R, np.zeros((3, robot.nv - 6))], axis=1)
+    bottom = np.eye(robot.nv)[6:]
+    return np.concatenate([top, middle, bottom], axis=0)
+
+
+@pytest.mark.parametrize("seed", range(0, 20, 4))
+def test_floating_matrices(seed):
+    """H* q̈m + C* q̇m are the torques of a robot without momentum whose base nothing drives."""
+    c = Case(seed, largest=7, base="free")
+    robot = c.robot.replace(gravity=np.zeros(3))
+    q, n = c.q, robot.nv - 6
+    speeds, rates = c.rng.normal(size=n), c.rng.normal(size=n)
+    v = np.concatenate([rm.base_response(robot, q) @ speeds, speeds])
+    assert_close(rm.momentum(robot, q, v), np.zeros(6), rtol=1e-11)
+    H, C = (
+        rm.spart.floating_inertia(robot, q),
+        rm.spart.floating_convective_inertia(robot, q, speeds),
+    )
+    tau, _ = rm.floating_inverse_dynamics(robot, q, v, rates)
+    assert_close(H @ rates + C @ speeds, tau, rtol=1e-11)
+
+
+def test_batches_and_symbols():
+    robot = rm.random_robot(3, bodies=4, kinds=("revolute", "prismatic", "helical"), base="free")
+    q, v = rm.random_state(robot, 0, (2, 3))
+
+    def functions(q, v):
+        return (
+            rm.spart.joint_axes(robot, q),
+            rm.spart.link_inertias(robot, q),
+            rm.spart.twist_propagation(robot, q),
+            *rm.spart.natural_orthogonal_complement(robot, q),
+            rm.spart.natural_orthogonal_complement_rate(robot, q, v),
+            *rm.spart.generalized_inertia(robot, q),
+            *rm.spart.convective_inertia(robot, q, v),
+            rm.spart.floating_inertia(robot, q),
+            rm.spart.floating_convective_inertia(robot, q, v[..., 6:]),
+        )
+
+    many, one = functions(q, v), functions(q[1, 2], v[1, 2])
+    for all_of_them, single in zip(many, one, strict=True):
+        assert all_of_them.shape == (2, 3, *single.shape)
+        assert_close(all_of_them[1, 2], single, rtol=1e-12)
+    for expression, single in zip(traced(functions, [q[1, 2], v[1, 2]]), one, strict=True):
+        assert_close(expression, single, rtol=1e-12)
+    kernel = rm.compile(rm.spart.floating_inertia, robot)
+    assert_close(kernel(q), many[-2], rtol=1e-12)
+
+
+def test_refusals():
+    robot = rm.load("vt18_two_arm")
+    q, v = rm.random_state(robot, 0)
+    with pytest.raises(RemoraError, match="kind 'spherical' has no single axis"):
+        rm.spart.joint_axes(robot, q)
+    with pytest.raises(RemoraError, match=r"joint_speeds must have shape"):
+        rm.spart.floating_convective_inertia(robot, q, v)
+    frame = pose.from_translation(np.array([0, 0, 1.0]))
+    with pytest.raises(RemoraError, match="m away from the base's centre of mass"):
+        rm.spart.natural_orthogonal_complement(robot, q, frame)
+    fixed = rm.load("servicer", base="fixed")
+    with pytest.raises(RemoraError, match="must be free, not 'fixed'"):
+        rm.spart.generalized_inertia(fixed, rm.neutral(fixed))
