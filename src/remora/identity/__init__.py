@@ -1,0 +1,1 @@
+"""Identity by value: one digest of data, functions and source files."""

@@ -1,0 +1,292 @@
+"""The identity of code: functions, methods, partial objects, classes and modules.
+
+What a library defines (Python's own, an installed package, Remora) is known by its name and the
+digest of the file that it stands in. Whatever else is code of a user and is known by value: byte
+code, constants, defaults, closure, attributes, and the globals whose names occur in it.
+"""
+
+from __future__ import annotations
+
+import builtins
+import dis
+import functools
+import hashlib
+import importlib.util
+import os
+import site
+import sys
+import sysconfig
+import types
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from remora.identity.hashing import joined, kind_of, text
+
+if TYPE_CHECKING:
+    from remora.identity.digest import Walk
+
+#: The package whose functions are known by name wherever it is installed.
+_OURS = __name__.partition(".")[0]
+
+
+def _function(walk: Walk, function: types.FunctionType) -> bytes:
+    if _is_found(function) and is_library(function.__module__):
+        return _by_name(function)
+    names = sorted(_names(function.__code__))
+    seen = [(n, function.__globals__[n]) for n in names if n in function.__globals__]
+    cells = [_content(walk, cell) for cell in function.__closure__ or ()]
+    parts = [
+        walk.of(function.__code__, ".__code__"),
+        walk.of(function.__defaults__, ".__defaults__"),
+        walk.of(function.__kwdefaults__, ".__kwdefaults__"),
+        *(walk.of(x, f".<{n}>") for n, x in zip(function.__code__.co_freevars, cells, strict=True)),
+        *(d for n, x in seen for d in (walk.of(n), _global(walk, n, x, names))),
+        *(_imported(walk, function, name, names) for name in _imports(function.__code__)),
+        *walk.named(sorted(vars(function).items())),
+    ]
+    return joined("function", parts)
+
+
+def _content(walk: Walk, cell: types.CellType) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:
+        raise walk.refuse(cell, "is a variable that is not set yet") from None
+
+
+def _names(code: types.CodeType) -> set[str]:
+    """Return all names that code and the code within it looks up."""
+    inner = [_names(c) for c in code.co_consts if isinstance(c, types.CodeType)]
+    return set(code.co_names).union(*inner)
+
+
+def _imports(code: types.CodeType) -> Iterator[str]:
+    for instruction in dis.get_instructions(code):
+        if instruction.opname == "IMPORT_NAME":
+            yield str(instruction.argval)
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from _imports(constant)
+
+
+def _global(walk: Walk, name: str, value: Any, names: list[str]) -> bytes:
+    """Return the digest of a global: of a user's module those parts that the code may name."""
+    if isinstance(value, types.ModuleType) and not is_library(value.__name__):
+        return _module_parts(walk, value, names, frozenset())
+    return walk.of(value, f".<{name}>")
+
+
+def _module_parts(
+    walk: Walk, module: types.ModuleType, names: list[str], above: frozenset[str]
+) -> bytes:
+    parts = [text("module", module.__name__)]
+    for name in names:
+        if name not in vars(module):
+            continue
+        value = vars(module)[name]
+        inside = isinstance(value, types.ModuleType) and not is_library(value.__name__)
+        if inside and value.__name__ in above:
+            continue
+        parts.append(walk.of(name))
+        parts.append(
+            _module_parts(walk, value, names, above | {module.__name__})
+            if inside else walk.of(value, f".<{module.__name__}.{name}>")
+        )  # fmt: skip
+    return joined("module", parts)
+
+
+def _imported(walk: Walk, function: types.FunctionType, name: str, names: list[str]) -> bytes:
+    """Return the digest of a module that a function imports when it is called."""
+    package = function.__globals__.get("__package__") or ""
+    for full in (name, f"{package}.{name}"):
+        if full in sys.modules:
+            return _global(walk, full, sys.modules[full], names)
+    root = name.partition(".")[0]
+    if root in sys.stdlib_module_names or _is_installed(_origin(root)):
+        return text("imported", name)
+    raise walk.refuse(function, f"imports {name!r} when it is called, which is not known yet")
+
+
+def _origin(root: str) -> str | None:
+    try:
+        spec = importlib.util.find_spec(root)
+    except (ImportError, ValueError):
+        return None
+    return spec.origin if spec is not None else None
+
+
+def _code(walk: Walk, code: types.CodeType) -> bytes:
+    """Return the digest of byte code: not of where it stands or how its lines are numbered."""
+    parts = (
+        sys.implementation.cache_tag, code.co_code, code.co_consts, code.co_names,
+        code.co_varnames, code.co_freevars, code.co_cellvars, code.co_argcount,
+        code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags, code.co_exceptiontable,
+    )  # fmt: skip
+    return joined("code", (walk.of(part, ".code") for part in parts))
+
+
+def _method(walk: Walk, method: types.MethodType) -> bytes:
+    own = walk.of(method.__func__, ".__func__"), walk.of(method.__self__, ".__self__")
+    return joined("method", own)
+
+
+def _partial(walk: Walk, partial: functools.partial[Any]) -> bytes:
+    parts = (partial.func, partial.args, partial.keywords, vars(partial))
+    return joined("partial", (walk.of(x, f".{n}") for n, x in zip(
+        ("func", "args", "keywords", "__dict__"), parts, strict=True
+    )))  # fmt: skip
+
+
+def _builtin(walk: Walk, function: Any) -> bytes:
+    """Return the digest of a function made in C: by name, or with the object it is bound to."""
+    owner = function.__self__
+    if owner is None or isinstance(owner, types.ModuleType):
+        return named_digest(walk, function)
+    return joined("builtin", (walk.of(function.__name__), walk.of(owner, ".__self__")))
+
+
+def _descriptor(walk: Walk, descriptor: Any) -> bytes:
+    parts = walk.of(descriptor.__objclass__, ".__objclass__"), walk.of(descriptor.__name__)
+    return joined("descriptor", parts)
+
+
+def _wrapper(*names: str) -> Callable[[Walk, Any], bytes]:
+    """Return the rule for what only wraps functions, held under these names."""
+
+    def rule(walk: Walk, value: Any) -> bytes:
+        parts = [walk.of(getattr(value, n), f".{n}") for n in names]
+        return joined(type(value).__name__, parts)
+
+    return rule
+
+
+def _module(walk: Walk, module: types.ModuleType) -> bytes:
+    if is_library(module.__name__):
+        return text("module", module.__name__, _file_digest(module.__name__))
+    raise walk.refuse(module, "is a module of your own: name what is used of it instead")
+
+
+_CACHED = type(functools.lru_cache(lambda: None))
+
+RULES: dict[type, Callable[[Any, Any], bytes]] = {
+    types.FunctionType: _function,
+    types.CodeType: _code,
+    types.MethodType: _method,
+    types.BuiltinFunctionType: _builtin,
+    types.MethodWrapperType: _builtin,
+    types.WrapperDescriptorType: _descriptor,
+    types.MethodDescriptorType: _descriptor,
+    types.ClassMethodDescriptorType: _descriptor,
+    types.GetSetDescriptorType: _descriptor,
+    types.MemberDescriptorType: _descriptor,
+    types.ModuleType: _module,
+    functools.partial: _partial,
+    functools.cached_property: _wrapper("func"),
+    _CACHED: _wrapper("__wrapped__"),
+    property: _wrapper("fget", "fset", "fdel"),
+    staticmethod: _wrapper("__func__"),
+    classmethod: _wrapper("__func__"),
+}
+
+#: Things made in C that are known by their names alone.
+BY_NAME: tuple[type, ...] = (np.ufunc, kind_of(np.sum))
+
+
+def named_digest(walk: Walk, value: Any) -> bytes:
+    """Return the digest of something that a library holds under its name, or refuse it."""
+    for module in (getattr(value, "__module__", None), "numpy", "scipy.special"):
+        if module and is_library(module) and _is_found(value, module):
+            return _by_name(value, module)
+    raise walk.refuse(value, "is not found in its library by its name")
+
+
+# Classes ------------------------------------------------------------------------------------------
+
+#: What a class holds beside what its user wrote.
+_NOT_WRITTEN = frozenset(("_abc_impl", "__dict__", "__weakref__", "__init_subclass__"))
+_WRITTEN: tuple[type[Any], ...] = (types.FunctionType, staticmethod, classmethod, property)
+
+
+def class_digest(walk: Walk, kind: type) -> bytes:
+    """Return the digest of a class: of a user's own also its bases, methods and attributes."""
+    if _is_found(kind) and is_library(kind.__module__):
+        return _by_name(kind)
+    held: dict[str, Any] = dict(vars(kind))
+    written: list[tuple[str, Any]] = [
+        (name, x)
+        for name, x in sorted(held.items())
+        if name not in _NOT_WRITTEN and (not _is_dunder(name) or isinstance(x, _WRITTEN))
+    ]
+    bases = [walk.of(base, ".__bases__") for base in kind.__bases__]
+    head = text("class", kind.__qualname__)
+    return joined("class", (head, *bases, *walk.named(written)))
+
+
+def _is_dunder(name: str) -> bool:
+    return name.startswith("__") and name.endswith("__")
+
+
+# Libraries ----------------------------------------------------------------------------------------
+
+
+def _by_name(value: Any, module: str | None = None) -> bytes:
+    place = module or value.__module__
+    name = getattr(value, "__qualname__", None) or value.__name__
+    return text("library", place, name, _file_digest(place))
+
+
+def _is_found(value: Any, module: str | None = None) -> bool:
+    """Tell whether a module holds this very object under its name."""
+    found: Any = sys.modules.get(module or getattr(value, "__module__", None) or "")
+    for name in (getattr(value, "__qualname__", None) or value.__name__).split("."):
+        found = getattr(found, name, None)
+    return found is value
+
+
+def is_library(module: str) -> bool:
+    """Tell whether a module is Python's own, of an installed package, or of Remora."""
+    root = module.partition(".")[0]
+    if root in (_OURS, builtins.__name__) or root in sys.stdlib_module_names:
+        return root != "__main__"
+    loaded = sys.modules.get(module)
+    return loaded is not None and _is_installed(getattr(loaded, "__file__", None))
+
+
+@functools.cache
+def _is_installed(file: str | None) -> bool:
+    if file is None:
+        return False
+    real = os.path.realpath(file)
+    return any(real.startswith(folder + os.sep) for folder in _installed_folders())
+
+
+@functools.cache
+def _installed_folders() -> frozenset[str]:
+    paths = [sysconfig.get_paths()[n] for n in ("stdlib", "platstdlib", "purelib", "platlib")]
+    folders = {*paths, *site.getsitepackages(), site.getusersitepackages()}
+    return frozenset(os.path.realpath(folder) for folder in folders)
+
+
+def _file_digest(module: str) -> str:
+    """Return the digest of the file of a module, or its package's version where it is in C."""
+    loaded = sys.modules.get(module)
+    file = getattr(loaded, "__file__", None)
+    if file is None or not file.endswith(".py") or module.partition(".")[0] in _STANDARD:
+        root = sys.modules.get(module.partition(".")[0])
+        return str(getattr(root, "__version__", sys.version))
+    try:
+        status = os.stat(file)
+        return _content_digest(file, status.st_mtime_ns, status.st_size)
+    except OSError:  # inside a zip file
+        return str(getattr(loaded, "__version__", ""))
+
+
+_STANDARD = sys.stdlib_module_names
+
+
+@functools.cache
+def _content_digest(file: str, changed: int, size: int) -> str:
+    return hashlib.sha256(Path(file).read_bytes()).hexdigest()

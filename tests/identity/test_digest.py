@@ -1,0 +1,270 @@
+"""One digest by value: what changes a value or what a function does changes the digest."""
+
+import copy
+import dataclasses
+import enum
+import functools
+import math
+import os
+import pickle
+import subprocess
+import sys
+import threading
+import types
+from pathlib import Path
+
+import casadi
+import numpy as np
+import pytest
+from scipy.interpolate import CubicSpline
+
+import remora as rm
+from remora.identity.digest import NoIdentity, digest, digest_or_none, encode
+from remora.identity.sources import digest_of_files
+
+GAIN = 2.0
+SETTINGS = types.ModuleType("settings_of_the_test")
+SETTINGS.gain = 1.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Law:
+    gain: float
+    limits: tuple = (1.0, 2.0)
+
+    def __call__(self, t, q, v):
+        return -self.gain * v
+
+
+class Slotted:
+    __slots__ = ("__private", "gain")
+
+    def __init__(self, gain, private=0):
+        self.gain, self.__private = gain, private
+
+    def law(self, t, q, v):
+        return -self.gain * v
+
+
+class Plain:
+    def __init__(self, **attributes):
+        vars(self).update(attributes)
+
+    def law(self, t, q, v):
+        return -self.gain * v
+
+
+class Cached(Plain):
+    @functools.cached_property
+    def doubled(self):
+        return 2 * self.gain
+
+
+class Color(enum.Enum):
+    RED = 1
+    BLUE = 2
+
+
+class Point(tuple):
+    pass
+
+
+def with_closure(gain, inner=None):
+    def law(t, q, v):
+        return -gain * v if inner is None else inner(t, q, v)
+
+    return law
+
+
+def with_default(gain):
+    def law(t, q, v, gain=gain, *, other=gain):
+        return -gain * v * other
+
+    return law
+
+
+def plus(t, q, v):
+    return GAIN * v
+
+
+def from_module(t, q, v):
+    return SETTINGS.gain * v
+
+
+def recursive(n):
+    return 1 if n == 0 else n * recursive(n - 1)
+
+
+def in_comprehension():
+    return [GAIN for _ in range(2)]
+
+
+DIFFERENT = [
+    0, 1, -1, True, False, None, 0.0, -0.0, 1.0, math.nan, math.inf, 1j, "", "1", b"", b"1", ...,
+    (),
+    (1,), [1], [], {}, {1: 2}, {2: 1}, {"a": 1}, {"a": 1, "b": 2}, set(), {1}, frozenset({1, 2}),
+    [[1], 2],
+    [[1, 2]], [1, [2]], (1, (2,)), ("ab",), ("a", "b"), slice(1, 2), slice(1, 3), range(3),
+    np.float64(1.0), np.float32(1.0), np.int64(1), np.array(1.0), np.array([1.0]), np.zeros((2, 3)),
+    np.zeros((3, 2)), np.zeros(6), np.zeros(6, np.float32), np.zeros(6, int), np.array([-0.0] * 6),
+    np.matrix([[1.0]]), np.ma.masked_array([1.0, 2.0], [0, 1]),
+    np.ma.masked_array([1.0, 2.0], [0, 0]), np.array([1, "a"], dtype=object), np.dtype("f4"),
+    np.dtype("f8"), np.array([(1, 2.0)], dtype=[("a", "i4"), ("b", "f8")]),
+    Law(1.0), Law(2.0), Law(1.0, (1.0, 3.0)), Slotted(1.0), Slotted(2.0), Slotted(1.0, 1),
+    Plain(gain=1.0), Plain(gain=2.0), Plain(gain=[1.0]), Plain(gain={"a": [1.0]}), Cached(gain=1.0),
+    Plain(other=1.0), Point((1,)), Point((2,)), Color.RED, Color.BLUE, Path("a"), Path("b"),
+    types.SimpleNamespace(a=1), types.SimpleNamespace(a=2), Law, Plain, Cached,
+    with_closure(1.0), with_closure(2.0), with_closure([1.0]), with_closure(np.array([1.0])),
+    with_closure(0, with_closure(1.0)), with_closure(0, with_closure(2.0)), with_default(1.0),
+    with_default(2.0), Plain(gain=1.0).law, Plain(gain=2.0).law, Slotted(1.0).law, Slotted(3.0).law,
+    functools.partial(with_closure, 1.0), functools.partial(with_closure, 2.0),
+    functools.partial(with_closure, gain=1.0), plus, recursive, from_module, lambda t: 1.0,
+    lambda t: 2.0, lambda t: t, np.sin, np.cos, math.sin, math.cos, len, [1, 2].count, [1, 3].count,
+    str.upper, str.lower, rm.mass_matrix, rm.bias_force, CubicSpline([0, 1, 2], [0, 1, 0]),
+    CubicSpline([0, 1, 2], [0, 2, 0]), np.random.default_rng(1), np.random.default_rng(2),
+    casadi.DM([1.0]), casadi.DM([2.0]), functools.lru_cache(plus), np.linalg.norm,
+]  # fmt: skip
+
+
+def test_all_different_values_have_different_digests():
+    digests = [digest(x) for x in DIFFERENT]
+    for i, a in enumerate(digests):
+        for j in range(i):
+            assert a != digests[j], (DIFFERENT[i], DIFFERENT[j])
+
+
+@pytest.mark.parametrize("value", DIFFERENT, ids=lambda x: type(x).__name__)
+def test_the_same_value_has_the_same_digest(value):
+    assert digest(value) == digest(value)
+    if isinstance(value, types.FunctionType) and value.__name__ in ("law", "<lambda>"):
+        return  # cannot be copied
+    assert digest(copy.deepcopy(value)) == digest(value)
+
+
+def test_made_twice_is_the_same():
+    assert digest(with_closure(1.0)) == digest(with_closure(1.0))
+    assert digest(with_default(1.0)) == digest(with_default(1.0))
+    assert digest(Plain(gain=1.0).law) == digest(Plain(gain=1.0).law)
+    assert digest([[1.0]] * 2) == digest([[1.0], [1.0]])  # shared or not
+
+
+def test_arrays_are_compared_by_bits_however_they_are_printed_or_laid_out():
+    a = np.array([1.0, 1.0 + 1e-9])
+    with np.printoptions(precision=4):
+        assert digest(a) != digest(np.ones(2))
+    long = np.zeros(5000)
+    other = long.copy()
+    other[2500] = 1.0
+    assert digest(long) != digest(other)
+    x = np.arange(6.0).reshape(2, 3)
+    assert digest(np.asfortranarray(x)) == digest(x) == digest(np.stack([x, x])[0])
+
+
+def test_globals_that_a_function_names_count(monkeypatch):
+    before, inner = digest(plus), digest(in_comprehension)
+    through, module = digest(with_closure(0, plus)), digest(from_module)
+    monkeypatch.setitem(globals(), "GAIN", 3.0)
+    assert digest(plus) != before
+    assert digest(in_comprehension) != inner
+    assert digest(with_closure(0, plus)) != through
+    assert digest(from_module) == module
+    monkeypatch.setattr(SETTINGS, "gain", 5.0)
+    sys.modules.pop("settings_of_the_test", None)
+    assert digest(from_module) != module
+
+
+def test_a_method_that_is_replaced_counts(monkeypatch):
+    before = digest(Plain(gain=1.0)), digest(Cached(gain=1.0).law)
+    monkeypatch.setattr(Plain, "law", lambda self, t, q, v: 7.0 * v)
+    assert digest(Plain(gain=1.0)) != before[0]
+    assert digest(Cached(gain=1.0).law) != before[1]
+
+
+def test_what_is_cached_does_not_count():
+    one = Cached(gain=1.0)
+    before = digest(one)
+    assert one.doubled == 2.0
+    assert digest(one) == before
+
+
+def test_cycles():
+    a, b = [1], [2]
+    a.append(a)
+    b.append(b)
+    assert digest(a) != digest(b)
+    c = [1]
+    c.append(c)
+    assert digest(a) == digest(c)
+    one, two = Plain(gain=1.0), Plain(gain=1.0)
+    one.other, two.other = two, one
+    before = digest(one)
+    two.gain = 3.0
+    assert digest(one) != before
+
+
+def test_deep_values_are_refused_rather_than_crashing():
+    deep = []
+    for _ in range(100_000):
+        deep = [deep]
+    with pytest.raises(NoIdentity, match="too deeply"):
+        digest(deep)
+    while deep:
+        deep = deep[0]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        casadi.SX.sym("x"), np.array([casadi.SX.sym("x")]), threading.Lock(), (i for i in "a"),
+        with_closure(threading.Lock()), Plain(gain=threading.Lock()).law, np.frompyfunc(len, 1, 1),
+        sys.__stdout__, Law(casadi.SX.sym("x")), SETTINGS,
+    ],
+    ids=lambda x: type(x).__name__,
+)  # fmt: skip
+def test_what_has_no_value_is_refused(value):
+    with pytest.raises(NoIdentity):
+        digest(value)
+    assert digest_or_none(value) is None
+
+
+def test_the_error_says_where():
+    with pytest.raises(NoIdentity, match=r"torque\.gain\[1\]\['lock'\] \(_thread.lock\)"):
+        encode(Plain(gain=[0, {"lock": threading.Lock()}]), "torque")
+
+
+def test_other_processes_agree(tmp_path):
+    (tmp_path / "law.py").write_text(
+        "import numpy as np\nK = {'a', 'b', 'c'}\n"
+        "class Law:\n    def __init__(self, k):\n        self.k = k\n"
+        "    def __call__(self, t, q, v):\n        return -self.k * v * len(K)\n"
+        "def make(k):\n    return lambda t, q, v: Law(k)(t, q, v) + np.ones(3)\n"
+    )
+    program = (
+        f"import sys; sys.path.insert(0, {str(tmp_path)!r})\nimport law\n"
+        "from remora.identity.digest import digest\nprint(digest(law.make(2.0), law.Law(3.0)))"
+    )
+    found = {
+        subprocess.run(
+            [sys.executable, "-c", program], capture_output=True, text=True, check=True,
+            env={**os.environ, "PYTHONHASHSEED": seed},
+        ).stdout
+        for seed in ("1", "2")
+    }  # fmt: skip
+    assert len(found) == 1
+    assert len(found.pop().strip()) == 64
+
+
+def test_pickled_copies_agree():
+    for value in (Law(1.0), Slotted(1.0), Plain(gain=[1.0]), rm.load("servicer")):
+        assert digest(pickle.loads(pickle.dumps(value))) == digest(value)
+
+
+def test_source_files_in_any_depth_count(tmp_path):
+    (tmp_path / "a" / "b" / "c").mkdir(parents=True)
+    file = tmp_path / "a" / "b" / "c" / "d.py"
+    file.write_text("x = 1\n")
+    before = digest_of_files(tmp_path, ("a",))
+    file.write_text("x = 2\n")
+    changed = digest_of_files(tmp_path, ("a",))
+    file.rename(file.with_name("e.py"))
+    assert len({before, changed, digest_of_files(tmp_path, ("a",))}) == 3
