@@ -22,13 +22,14 @@ from remora.compile.trace import symbols_of, trace
 from remora.dynamics import articulated, composite, kinematics, recursive
 from remora.dynamics.maximal import refuse_followers
 from remora.dynamics.recursion import At, Pass, minus_gravity
+from remora.model.field_table import rows
 from remora.model.joints import kind
 from remora.model.robot import Body, Joint, Robot
 
 #: The numbers of a joint, its body and its mimicry that a step may depend on.
-_OF_JOINT = ("placement", "axes", "pitch", "rotor_inertia")
-_OF_BODY = ("mass", "com", "inertia")
-_OF_MIMIC = ("ratio", "offset")
+_OF_JOINT, _OF_BODY, _OF_MIMIC = (
+    tuple(rows(part, only="looped")) for part in ("joint", "body", "mimic")
+)
 
 
 @dataclass(frozen=True)
