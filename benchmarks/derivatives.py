@@ -28,9 +28,9 @@ from dynamics import two_armed
 from remora.algebra.namespace import asarray
 from remora.cli import bench
 from remora.cli.peers import Case, Pinocchio, States, converted, random_states
-from remora.compile import expand
-from remora.compile.graph import Signature
-from remora.compile.trace import trace
+from remora.codegen.ir import graph_passes
+from remora.codegen.ir.graph import Signature
+from remora.codegen.ir.trace import trace
 
 #: What is timed: the function it is the derivative of, its last argument, and Pinocchio's call.
 TIMED = {
@@ -139,7 +139,7 @@ def operations(robot: rm.Robot, function: str) -> dict[str, int]:
         return tuple(asarray(casadi.vec(matrix)).reshape(-1) for matrix in at_zero)
 
     def counted(f: Callable[..., Any]) -> int:
-        graph = expand.prepared(trace(f, inputs), "float64")
+        graph = graph_passes.prepared(trace(f, inputs), "float64")
         return sum(graph.count().values())
 
     ours = counted(lambda q, v, x: tuple(derivatives(robot, q, v, x)))

@@ -25,7 +25,7 @@ from remora.algebra import pose
 from remora.cli import bench
 from remora.cli.bench import Result
 from remora.cli.peers import TIMED, Case
-from remora.model.random import random_robot
+from remora.model.formats.random import random_robot
 
 NOTES = (
     "one call: NumPy arrays in and out (JAX arrays for adam and frax), Python's call included",

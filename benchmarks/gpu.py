@@ -23,7 +23,7 @@ from rich.console import Console
 import dynamics
 import remora as rm
 from remora.cli import bench, gpu
-from remora.compile.cuda import cupy_with_device
+from remora.codegen.gpu.cuda_kernel import cupy_with_device
 from remora.errors import RemoraError
 
 #: How far a kernel may be from the NumPy function.

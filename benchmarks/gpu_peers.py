@@ -28,7 +28,7 @@ from remora.algebra import pose
 from remora.cli import bench
 from remora.cli.peers import TIMED, Case, States, _mjcf, converted, deviation
 from remora.errors import RemoraError
-from remora.model.layouts import mujoco_layout
+from remora.model.layouts.libraries import mujoco_layout
 
 #: How far from Remora's NumPy reference a peer should be, relative. A float64 peer that is further
 #: off is another robot and not timed; a float32 one is timed and marked.

@@ -479,7 +479,7 @@ def gpu_cases(
     robot: rm.Robot, runs: int, duration: float, console: Console
 ) -> Iterator[tuple[dict[str, Any], Callable[[], Any]]]:
     """Yield the whole call, and the kernel alone, in both precisions; compared first."""
-    from remora.compile.cuda import cupy_with_device
+    from remora.codegen.gpu.cuda_kernel import cupy_with_device
 
     cupy = cupy_with_device()
     steps = math.ceil(duration / STEP - 1e-6)
@@ -524,17 +524,17 @@ def gpu_cases(
 
 def _kernel_alone(robot: rm.Robot, dtype: str, here: list[Any], steps: int) -> Callable[[], Any]:
     """Return a launch of the kernel that rm.simulate_batch makes, loaded."""
-    from remora.compile.cuda import cupy_with_device
-    from remora.compile.march_ptx import CudaMarch
-    from remora.simulate.marching import Forces, law, march
-    from remora.simulate.run import model_of
-    from remora.simulate.tableaus import RK4
+    from remora.codegen.gpu.cuda_kernel import cupy_with_device
+    from remora.codegen.integration.step_loop_ptx import CudaStepLoop
+    from remora.simulation.batch.batch_loop import Forces, law, step_loop
+    from remora.simulation.engine.simulate import model_of
+    from remora.simulation.integrators.tableaus import RK4
 
     cupy = cupy_with_device()
     model = model_of(robot, None, 1e-3, None, False)
     forces = Forces(law(None, (robot.nv,), "torque"), None, ())
-    made = march(robot, RK4, forces, (), model.formulation, model.passive, 0.0)
-    kernel = CudaMarch(made, f"simulate_{robot.name}", dtype)
+    made = step_loop(robot, RK4, forces, (), model.formulation, model.passive, 0.0)
+    kernel = CudaStepLoop(made, f"simulate_{robot.name}", dtype)
     kernel.loaded()
     times = {
         "starts": np.zeros(1), "steps": np.array([STEP]), "counts": np.array([steps], np.int64)

@@ -36,8 +36,10 @@ def main() -> None:
         base_inertia=(60.0, 60.0, 60.0),
     )
     print(robot)
-    print("bodies mounted on the bus:", [robot.bodies[i].name for i in rm.children(robot, 0)])
-    print("ends of the branches:    ", [robot.bodies[i].name for i in rm.leaves(robot)])
+    print(
+        "bodies mounted on the bus:", [robot.bodies[i].name for i in rm.topology.children(robot, 0)]
+    )
+    print("ends of the branches:    ", [robot.bodies[i].name for i in rm.topology.leaves(robot)])
 
     q = rm.neutral(robot)
     for side in ("left", "right"):

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 import remora as rm
-from remora.dynamics.newton_euler import system
+from remora.dynamics.maximal.newton_euler import system
 
 TORQUE = {  # eq. 78, N m
     "J1": rm.Pulse(2, 5, lambda t: 0.5 * np.sin(t - 2)),

@@ -3,7 +3,7 @@
 import inspect
 
 import remora as rm
-from remora.dynamics.compiled import FUNCTIONS
+from remora.dynamics.kernels.compiled import FUNCTIONS
 
 #: Functions that solve with the whole robot's inertia.
 SOLVING = (

@@ -8,7 +8,7 @@ import re
 
 import numpy as np
 
-from remora.compile.graph import fused_multiply_add
+from remora.codegen.ir.graph import fused_multiply_add
 
 _COMPARE = {
     "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal,

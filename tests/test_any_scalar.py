@@ -13,19 +13,10 @@ import remora as rm
 from numeric import assert_close, traced
 from remora.algebra import dual_quaternion as dq
 from remora.algebra import linear, pose, quaternion, screw, tangent, vector
-from remora.dynamics import (
-    derivatives,
-    floating,
-    flow,
-    formulations,
-    friction,
-    kinematics,
-    momentum,
-    regressor,
-    relative,
-    stops,
-    variational,
-)
+from remora.dynamics import discrete_mechanics, floating, formulations, kinematics, momentum
+from remora.dynamics.derivatives import derivatives, regressor
+from remora.dynamics.forces import equations_of_motion, friction, stops
+from remora.dynamics.maximal import joint_relations
 from remora.model import state
 
 ROBOT = rm.random_robot(5, bodies=12)
@@ -223,17 +214,17 @@ TABLE = {
     },
     friction: {"passive_forces": (on_robot(rm.passive_forces), v_)},
     stops: {"stop_forces": (on_robot(rm.stop_forces, 100.0, 0.1), state_q, v_)},
-    flow: {
-        "losses": (on_robot(flow.losses), state_q, v_),
-        "actuation": (on_robot(flow.actuation), state_q, v_, a_, bodies6),
-        "flow": (on_robot(flow.flow), state_q, v_, v_, a_, bodies6),
-        "flow_near": (on_robot(flow.flow_near), state_q, array(2 * ROBOT.nv + 3), a_, bodies6),
+    equations_of_motion: {
+        "losses": (on_robot(equations_of_motion.losses), state_q, v_),
+        "actuation": (on_robot(equations_of_motion.actuation), state_q, v_, a_, bodies6),
+        "flow": (on_robot(equations_of_motion.flow), state_q, v_, v_, a_, bodies6),
+        "flow_near": (on_robot(equations_of_motion.flow_near), state_q, array(2 * ROBOT.nv + 3), a_, bodies6),
     },
-    variational: {
-        "lagrangian_slopes": (on_robot(variational.lagrangian_slopes), state_q, v_, bodies6),
-        "velocity_of": (on_robot(variational.velocity_of), state_q, v_),
-        "starting_defect": (on_robot(variational.starting_defect), v_, v_, v_, v_, array()),
-        "ending_momentum": (on_robot(variational.ending_momentum), v_, v_, v_, array()),
+    discrete_mechanics: {
+        "lagrangian_slopes": (on_robot(discrete_mechanics.lagrangian_slopes), state_q, v_, bodies6),
+        "velocity_of": (on_robot(discrete_mechanics.velocity_of), state_q, v_),
+        "starting_defect": (on_robot(discrete_mechanics.starting_defect), v_, v_, v_, v_, array()),
+        "ending_momentum": (on_robot(discrete_mechanics.ending_momentum), v_, v_, v_, array()),
     },
     formulations: {
         "forward_dynamics": (on_robot(rm.forward_dynamics), state_q, v_, a_, bodies6),
@@ -262,7 +253,7 @@ TABLE = {
         "inertia_regressor": (on_robot(rm.inertia_regressor), state_q, v_, a_),
         "inertia_derivatives": (on_robot(rm.inertia_derivatives), state_q, v_, a_, bodies6),
     },
-    relative: {
+    joint_relations: {
         "joint_twists": (on_robot(rm.joint_twists), state_q, bodies6),
         "joint_speeds": (on_robot(rm.joint_speeds), state_q, bodies6),
         "joint_accelerations": (on_robot(rm.joint_accelerations), state_q, bodies6, bodies6),

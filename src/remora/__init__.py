@@ -1,17 +1,21 @@
 """Remora: robots mounted on spacecraft, in dual quaternions."""
 
 from remora import algebra
-from remora.compile.cuda import CudaKernel
-from remora.compile.kernel import Kernel
+from remora.codegen.gpu.cuda_kernel import CudaKernel
+from remora.codegen.kernel import Kernel
 from remora.control.attitude_pd import AttitudePD
 from remora.control.joint_pd import JointPD
 from remora.control.laws import CONTROLLERS
-from remora.dynamics.compiled import CompiledRobot, compile
-from remora.dynamics.derivatives import (
+from remora.dynamics.derivatives.derivatives import (
     ForwardDerivatives,
     InverseDerivatives,
     forward_dynamics_derivatives,
     inverse_dynamics_derivatives,
+)
+from remora.dynamics.derivatives.regressor import (
+    inertia_derivatives,
+    inertia_parameters,
+    inertia_regressor,
 )
 from remora.dynamics.floating import (
     base_response,
@@ -20,6 +24,8 @@ from remora.dynamics.floating import (
     generalized_jacobian,
     generalized_jacobian_rate,
 )
+from remora.dynamics.forces.friction import passive_forces
+from remora.dynamics.forces.stops import stop_forces
 from remora.dynamics.formulations import (
     FORMULATIONS,
     bias_force,
@@ -31,7 +37,7 @@ from remora.dynamics.formulations import (
     newton_euler_solution,
     reaction_wrenches,
 )
-from remora.dynamics.friction import passive_forces
+from remora.dynamics.kernels.compiled import CompiledRobot, compile
 from remora.dynamics.kinematics import (
     accelerations,
     frame_acceleration,
@@ -41,6 +47,12 @@ from remora.dynamics.kinematics import (
     jacobian_rate,
     poses,
     twists,
+)
+from remora.dynamics.maximal.joint_relations import (
+    constraint_violation,
+    joint_accelerations,
+    joint_speeds,
+    joint_twists,
 )
 from remora.dynamics.momentum import (
     center_of_mass,
@@ -53,63 +65,42 @@ from remora.dynamics.momentum import (
     momentum_matrix,
     potential_energy,
 )
-from remora.dynamics.regressor import (
-    inertia_derivatives,
-    inertia_parameters,
-    inertia_regressor,
-)
-from remora.dynamics.relative import (
-    constraint_violation,
-    joint_accelerations,
-    joint_speeds,
-    joint_twists,
-)
-from remora.dynamics.stops import stop_forces
 from remora.errors import (
     Fault,
+    InvalidValue,
     ModelError,
     RemoraError,
     ShapeError,
     SimulationError,
     UnknownName,
-    ValueRefused,
 )
-from remora.model.build import Builder
-from remora.model.dh import DHLink, from_dh
-from remora.model.kinds import JOINTS
-from remora.model.layout import Layout
-from remora.model.layouts import mujoco_layout, pinocchio_layout, spart_layout
-from remora.model.load import bundled, load
-from remora.model.random import random_robot
+from remora.model import topology
+from remora.model.building.builder import Builder
+from remora.model.formats.dh import DHLink, from_dh
+from remora.model.formats.load import bundled_robots, load
+from remora.model.formats.random import random_robot
+from remora.model.formats.yaml import robot_to_yaml, save_robot
+from remora.model.joint_types import JOINTS
+from remora.model.layouts.layout import Layout
+from remora.model.layouts.libraries import mujoco_layout, pinocchio_layout, spart_layout
 from remora.model.robot import Body, Frame, Geometry, Joint, Robot
 from remora.model.state import difference, integrate, neutral, normalize, random_state
-from remora.model.topology import (
-    ancestors,
-    branch_terminations,
-    children,
-    incidence_matrix,
-    leaves,
-    negatives,
-    positives,
-    subtree,
-)
-from remora.model.yaml import dumps, save
-from remora.simulate.batch import Batch, simulate_batch
-from remora.simulate.conservation import Conservation
-from remora.simulate.events import Event
-from remora.simulate.integrators import INTEGRATORS
-from remora.simulate.loads import Controller, Sampled
-from remora.simulate.phases import Phase
-from remora.simulate.profiles import Motion, Profile, Pulse
-from remora.simulate.progress import Status
-from remora.simulate.reading import open_run
-from remora.simulate.recording import Recording
-from remora.simulate.run import simulate
-from remora.simulate.scenario import Scenario, bundled_scenarios, load_scenario
-from remora.view.figures import plot
-from remora.view.html import save_html
-from remora.view.report import report
-from remora.view.show import view
+from remora.simulation.batch.batch import Batch, simulate_batch
+from remora.simulation.engine.progress import Status
+from remora.simulation.engine.simulate import simulate
+from remora.simulation.inputs.events import Event
+from remora.simulation.inputs.loads import Controller, ZeroOrderHold
+from remora.simulation.inputs.phases import Phase
+from remora.simulation.inputs.profiles import Motion, Profile, Pulse
+from remora.simulation.integrators.table import INTEGRATORS
+from remora.simulation.recording.conservation import Conservation
+from remora.simulation.recording.recording import Recording
+from remora.simulation.scenario.scenario import Scenario, bundled_scenarios, load_scenario
+from remora.simulation.storage.reading import open_run
+from remora.viewer.figures.figures import plot
+from remora.viewer.report.report import report
+from remora.viewer.report.standalone import save_html
+from remora.viewer.view import view
 
 __version__ = "0.1.0"
 
@@ -132,6 +123,7 @@ __all__ = [
     "ForwardDerivatives",
     "Frame",
     "Geometry",
+    "InvalidValue",
     "InverseDerivatives",
     "Joint",
     "JointPD",
@@ -145,32 +137,27 @@ __all__ = [
     "Recording",
     "RemoraError",
     "Robot",
-    "Sampled",
     "Scenario",
     "ShapeError",
     "SimulationError",
     "Status",
     "UnknownName",
-    "ValueRefused",
+    "ZeroOrderHold",
     "accelerations",
     "algebra",
-    "ancestors",
     "base_response",
     "base_response_rate",
     "bias_force",
-    "branch_terminations",
-    "bundled",
+    "bundled_robots",
     "bundled_scenarios",
     "center_of_mass",
     "center_of_mass_jacobian",
     "centroidal_momentum",
     "centroidal_momentum_matrix",
-    "children",
     "compile",
     "constraint_violation",
     "coriolis_matrix",
     "difference",
-    "dumps",
     "floating_inverse_dynamics",
     "forward_dynamics",
     "forward_dynamics_derivatives",
@@ -181,7 +168,6 @@ __all__ = [
     "generalized_jacobian",
     "generalized_jacobian_rate",
     "hybrid_dynamics",
-    "incidence_matrix",
     "inertia_derivatives",
     "inertia_parameters",
     "inertia_regressor",
@@ -194,7 +180,6 @@ __all__ = [
     "joint_speeds",
     "joint_twists",
     "kinetic_energy",
-    "leaves",
     "load",
     "load_scenario",
     "locked_inertia",
@@ -202,7 +187,6 @@ __all__ = [
     "momentum",
     "momentum_matrix",
     "mujoco_layout",
-    "negatives",
     "neutral",
     "newton_euler_solution",
     "normalize",
@@ -211,19 +195,19 @@ __all__ = [
     "pinocchio_layout",
     "plot",
     "poses",
-    "positives",
     "potential_energy",
     "random_robot",
     "random_state",
     "reaction_wrenches",
     "report",
-    "save",
+    "robot_to_yaml",
     "save_html",
+    "save_robot",
     "simulate",
     "simulate_batch",
     "spart_layout",
     "stop_forces",
-    "subtree",
+    "topology",
     "twists",
     "view",
 ]

@@ -14,7 +14,7 @@ class ShapeError(RemoraError, ValueError):
     """An array has the wrong shape or type."""
 
 
-class ValueRefused(RemoraError, ValueError):
+class InvalidValue(RemoraError, ValueError):
     """A value is out of its domain (not finite, not unit, singular, ...)."""
 
 

@@ -13,7 +13,7 @@ import pytest
 
 import remora as rm
 from remora.cli import bench
-from remora.model.yaml import save
+from remora.model.formats.yaml import save_robot
 
 ROOT = Path(__file__).resolve().parents[2]
 PEERS = [name for name in ("pinocchio", "mujoco") if importlib.util.find_spec(name)]
@@ -43,7 +43,7 @@ def small(tmp_path):
     builder.body("arm", mass=1, com=(0.5, 0, 0), inertia=(0.01, 0.1, 0.1))
     builder.joint("hinge", "revolute", "bus", "arm", xyz=(1, 0, 0), axis=(0, 0, 1))
     builder.frame("tip", "arm", xyz=(1, 0, 0))
-    save(builder.build(), tmp_path / "small.yaml")
+    save_robot(builder.build(), tmp_path / "small.yaml")
     return str(tmp_path / "small.yaml")
 
 
@@ -79,7 +79,7 @@ def test_bench_leaves_out_a_peer_without_such_a_joint(tmp_path, cache):
     builder = rm.Builder("odd").body("a", mass=1, inertia=(1, 1, 1))
     builder.body("b", mass=1, inertia=(1, 1, 1))
     builder.joint("j", "cylindrical", "a", "b", axis=(0, 0, 1))
-    save(builder.build(), tmp_path / "odd.yaml")
+    save_robot(builder.build(), tmp_path / "odd.yaml")
     done = remora(
         "bench", str(tmp_path / "odd.yaml"), "--batch", "16", "--seconds", "0.01", "--no-growth",
         cache=cache,

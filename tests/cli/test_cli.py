@@ -8,7 +8,7 @@ import sys
 import pytest
 
 import remora as rm
-from remora.model.yaml import save
+from remora.model.formats.yaml import save_robot
 
 
 def remora(*arguments, columns=80):
@@ -45,7 +45,7 @@ def test_info_json_holds_the_drive_and_what_is_followed(tmp_path):
     drive = {"damping": 0.1, "friction": 0.2, "rotor_inertia": 0.3}
     builder.joint("lead", "helical", "a", "b", pitch=0.5, **drive)
     builder.joint("follow", "revolute", "a", "c", mimic=("lead", -2.0, 0.25))
-    save(builder.build(), tmp_path / "robot.yaml")
+    save_robot(builder.build(), tmp_path / "robot.yaml")
     done = remora("info", str(tmp_path / "robot.yaml"), "--json")
     _, lead, follow = json.loads(done.stdout)["joints"]
     assert (lead["pitch"], lead["mimic"], follow["pitch"]) == (0.5, None, 0.0)
@@ -65,11 +65,11 @@ def test_no_row_of_the_tree_is_folded_or_cut(columns):
 
 def test_names_are_printed_as_they_are(tmp_path):
     name = "arm[bold]:smile:"
-    save(rm.Builder("[red]").body(name, mass=1).build(), tmp_path / "robot.yaml")
+    save_robot(rm.Builder("[red]").body(name, mass=1).build(), tmp_path / "robot.yaml")
     done = remora("info", str(tmp_path / "robot.yaml"))
     assert name in done.stdout
     assert "[red]: 1 body, nq = 8" in done.stdout
-    save(rm.Builder("r").body("a\x1b[2J", mass=1).build(), tmp_path / "robot.yaml")
+    save_robot(rm.Builder("r").body("a\x1b[2J", mass=1).build(), tmp_path / "robot.yaml")
     assert "a\\x1b[2J" in remora("info", str(tmp_path / "robot.yaml")).stdout
 
 

@@ -67,7 +67,7 @@ def test_both_bring_a_robot_to_its_goals():
     arm = rm.JointPD(SERVICER, goal, stiff, {k: 1.6 * x for k, x in stiff.items()}, 0.05)
     wanted = quaternion.from_rpy(np.array([0.1, 0.2, -0.1]))
     base = rm.AttitudePD(SERVICER, wanted, 40.0, 150.0, 0.1)
-    both = rm.Sampled(lambda t, q, v: arm(t, q, v) + base(t, q, v), 0.05)
+    both = rm.ZeroOrderHold(lambda t, q, v: arm(t, q, v) + base(t, q, v), 0.05)
     run = rm.simulate(
         SERVICER, q, v, 120.0, torque=both, sample=1.0, integrator="dopri5", rtol=1e-8
     )

@@ -305,10 +305,10 @@ def test_kernels_of_the_regressor():
 
 def test_operations_stay_few():
     """The structure's whole point: CasADi's derivatives of the same equations take 22,700."""
-    from remora.compile import expand
+    from remora.codegen.ir import graph_passes
 
     kernel = rm.compile(rm.forward_dynamics_derivatives, rm.load("servicer"))
-    assert sum(expand.prepared(kernel.graph, "float64").count().values()) <= 10_000
+    assert sum(graph_passes.prepared(kernel.graph, "float64").count().values()) <= 10_000
 
 
 @given(
@@ -363,7 +363,7 @@ def test_ltdl_keeps_the_zeros_of_a_tree():
     places = [place for j in robot.joints for place in [j] * len(range(robot.nv)[j.v])]
     related = [
         [
-            robot.joint_index(b.name) in rm.ancestors(robot, robot.joint_index(a.name))
+            robot.joint_index(b.name) in rm.topology.ancestors(robot, robot.joint_index(a.name))
             for b in places
         ]
         for a in places

@@ -102,7 +102,7 @@ def test_reactions_agree_do_no_work_and_balance(solved):
                 body.com,
             )
             given = load[i] + c.wrenches[i] + weight
-            for k in rm.children(robot, i):
+            for k in rm.topology.children(robot, i):
                 relative = dq.mul(dq.conjugate(x[i]), x[k])
                 given = given - screw.adjoint(relative, load[k])
             balance.append(np.abs(needed - given).max() / max(size, np.abs(needed).max()))

@@ -7,7 +7,7 @@ import remora as rm
 from numeric import assert_close
 from remora.algebra import dual_quaternion as dq
 from remora.algebra import screw
-from remora.dynamics.newton_euler import system
+from remora.dynamics.maximal.newton_euler import system
 from remora.model import joints
 
 FORWARD = [name for name, row in rm.FORMULATIONS.items() if row.hybrid is not None]

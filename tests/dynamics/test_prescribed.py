@@ -7,9 +7,9 @@ import remora as rm
 from numeric import assert_close
 from remora.algebra import dual_quaternion as dq
 from remora.algebra import pose, screw
-from remora.dynamics.maximal import joint_maps
-from remora.dynamics.motion import moving_links
-from remora.dynamics.newton_euler import system
+from remora.dynamics.maximal.joint_maps import joint_maps
+from remora.dynamics.maximal.newton_euler import system
+from remora.dynamics.recursive.outward_pass import moving_links
 from remora.errors import RemoraError
 from remora.model import joints
 from remora.model.joints import kind

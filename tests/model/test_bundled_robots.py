@@ -8,10 +8,10 @@ import pytest
 import remora.model
 from remora.algebra import pose
 from remora.dynamics.kinematics import poses
-from remora.model.load import bundled, load
+from remora.model.formats.load import bundled_robots, load
+from remora.model.formats.yaml import read_yaml, save_robot
 from remora.model.state import neutral
 from remora.model.topology import incidence_matrix, leaves
-from remora.model.yaml import read_yaml, save
 
 NAMES = ["servicer", "vt18_satellite", "vt18_two_arm"]
 
@@ -22,7 +22,7 @@ def frame_position(robot, q, name):
 
 
 def test_there_are_three():
-    assert sorted(bundled()) == NAMES
+    assert sorted(bundled_robots()) == NAMES
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -42,7 +42,7 @@ def test_bundled_robots_load_by_name_without_warnings(name):
 @pytest.mark.parametrize("name", NAMES)
 def test_bundled_robots_survive_saving(tmp_path, name):
     robot = load(name)
-    save(robot, tmp_path / "robot.yaml")
+    save_robot(robot, tmp_path / "robot.yaml")
     again = load(tmp_path / "robot.yaml")
     assert (again.name, again.bodies.names, again.joints.names) == (
         robot.name,

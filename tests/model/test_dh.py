@@ -75,7 +75,7 @@ def test_branches():
         rm.DHLink("r1", a=0.5, mass=1, inertia=(1, 1, 1)),
     ]
     robot = rm.from_dh([*table(), *right], "classic", base_mass=5, base_inertia=(1, 1, 1))
-    assert rm.children(robot, 0) == [1, 4]
+    assert rm.topology.children(robot, 0) == [1, 4]
     x = rm.frame_pose(robot, rm.neutral(robot), "r1_dh")
     assert_close(pose.translation(x), [-1.5, 1.0, 0.0], rtol=1e-14)
 

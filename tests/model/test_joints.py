@@ -9,7 +9,7 @@ from numeric import assert_close
 from remora.algebra import dual_quaternion as dq
 from remora.algebra.namespace import asarray
 from remora.errors import UnknownName
-from remora.model import joints, kinds
+from remora.model import joint_types, joints
 
 KINDS = list(rm.JOINTS)
 SIZES = {
@@ -123,7 +123,7 @@ def test_steps_of_a_whole_turn_and_more_are_taken():
 
 def test_unknown_kind_lists_the_known_ones():
     with pytest.raises(UnknownName, match=r"revolute.*free"):
-        kinds.lookup("ball")
+        joint_types.lookup("ball")
 
 
 def test_helical_pitch_is_metres_per_radian():

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from remora.algebra import pose
 from remora.dynamics.kinematics import poses
 from remora.errors import ModelError, RemoraError
-from remora.model.mjcf import read_mjcf
+from remora.model.formats.mjcf import read_mjcf
 from remora.model.robot import Robot
 from remora.model.state import random_state
 

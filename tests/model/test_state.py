@@ -5,7 +5,7 @@ import pytest
 
 import remora as rm
 from numeric import assert_close
-from remora.errors import RemoraError, ValueRefused
+from remora.errors import InvalidValue, RemoraError
 
 ROBOT = rm.random_robot(8, bodies=12)
 
@@ -83,9 +83,9 @@ def test_normalize_refuses_a_quaternion_without_a_direction(scale):
     first = ROBOT.joints[0].name
     spoilt = q.copy()
     spoilt[1, :4] *= scale
-    with pytest.raises(ValueRefused, match=f"quaternion of joint '{first}', is zero"):
+    with pytest.raises(InvalidValue, match=f"quaternion of joint '{first}', is zero"):
         rm.normalize(ROBOT, spoilt)
-    with pytest.raises(ValueRefused, match="quaternion of joint 'j'"):
+    with pytest.raises(InvalidValue, match="quaternion of joint 'j'"):
         rm.normalize(one_joint("spherical"), np.array([scale, 0, 0, 0]))
     assert_close(rm.normalize(one_joint("spherical"), [3.0, 0, 0, 4.0]), [0.6, 0, 0, 0.8])
 
@@ -111,7 +111,7 @@ def test_a_batch_may_be_a_number():
         ):
             assert np.array_equal(one, other)
     for batch in (-1, (2, -1)):
-        with pytest.raises(ValueRefused, match=r"batch=.*negative"):
+        with pytest.raises(InvalidValue, match=r"batch=.*negative"):
             rm.random_state(ROBOT, 1, batch)
 
 

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from remora.algebra import pose
-from remora.errors import ModelError, RemoraError, UnknownName, ValueRefused
-from remora.model import load as load_module
-from remora.model.load import READERS, bundled, load
+from remora.errors import InvalidValue, ModelError, RemoraError, UnknownName
+from remora.model.formats import load as load_module
+from remora.model.formats.load import READERS, bundled_robots, load
+from remora.model.formats.xml import Element, parse
 from remora.model.robot import Robot
-from remora.model.xml import Element, parse
 
 ORACLE = Path(__file__).parents[3] / "shared" / "oracle"
 
@@ -273,7 +273,7 @@ def test_base_may_be_any_kind(read, base: str) -> None:
 
 
 def test_base_of_unknown_kind(read) -> None:
-    with pytest.raises(ValueRefused, match=r"^base='floppy' is no kind of joint; known: fixed"):
+    with pytest.raises(InvalidValue, match=r"^base='floppy' is no kind of joint; known: fixed"):
         read(link("a"), base="floppy")
 
 
@@ -341,7 +341,7 @@ def test_bundled_robots_load_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyP
     (tmp_path / "probe.urdf").write_text(robot_text(link("a")))
     (tmp_path / "README.md").touch()
     monkeypatch.setattr(load_module, "_BUNDLED", tmp_path)
-    assert list(bundled()) == ["probe"]
+    assert list(bundled_robots()) == ["probe"]
     assert load("probe").bodies.names == ["a"]
     for name in ("prob", ""):
         with pytest.raises(UnknownName, match="known: probe"):
@@ -370,16 +370,16 @@ def test_bundled_robots_are_called_by_name_in_refusals() -> None:
 
 
 def test_not_a_path() -> None:
-    with pytest.raises(ValueRefused):
+    with pytest.raises(InvalidValue):
         load(5)  # pyright: ignore[reportArgumentType]
     with pytest.raises(RemoraError):
         load("a\0b.urdf")
 
 
 def test_mesh_root_is_not_for_mjcf(tmp_path: Path) -> None:
-    with pytest.raises(ValueRefused, match="mesh_root is for URDF and YAML"):
+    with pytest.raises(InvalidValue, match="mesh_root is for URDF and YAML"):
         load(tmp_path / "robot.xml", mesh_root=tmp_path)
-    with pytest.raises(ValueRefused, match="a path is needed"):
+    with pytest.raises(InvalidValue, match="a path is needed"):
         load("servicer", mesh_root=5)  # pyright: ignore[reportArgumentType]
 
 

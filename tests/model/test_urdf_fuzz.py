@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from remora.errors import ModelError, RemoraError
-from remora.model.load import load
+from remora.model.formats.load import load
 from remora.model.robot import Robot
 
 VALID = """<?xml version="1.0" encoding="utf-8"?>

@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 
 from remora.algebra import pose
 from remora.errors import ModelError, RemoraError
-from remora.model import yaml, yaml_tree
-from remora.model.build import Builder
-from remora.model.kinds import JOINTS
-from remora.model.load import load
-from remora.model.random import random_robot
+from remora.model.building.builder import Builder
+from remora.model.formats import yaml, yaml_tree
+from remora.model.formats.load import load
+from remora.model.formats.random import random_robot
+from remora.model.formats.yaml import read_yaml, robot_to_yaml, save_robot
+from remora.model.joint_types import JOINTS
 from remora.model.robot import Geometry, Robot
-from remora.model.yaml import dumps, read_yaml, save
 
 
 def bits(x):
@@ -95,16 +95,16 @@ def everything() -> Builder:
 def test_round_trip_of_everything_is_exact(tmp_path, merge):
     robot = everything().build(merge_fixed=merge)
     assert {j.kind for j in robot.joints} == set(JOINTS) - ({"fixed"} if merge else set())
-    save(robot, tmp_path / "robot.yaml")
+    save_robot(robot, tmp_path / "robot.yaml")
     again = read_yaml(tmp_path / "robot.yaml").build()
     assert_same(robot, again)
-    assert dumps(again) == dumps(robot)
+    assert robot_to_yaml(again) == robot_to_yaml(robot)
 
 
 @pytest.mark.parametrize("seed", range(30))
 def test_round_trip_of_random_robots_is_exact(tmp_path, seed):
     robot = random_robot(seed, bodies=12, gravity=True)
-    save(robot, tmp_path / "robot.yaml")
+    save_robot(robot, tmp_path / "robot.yaml")
     assert_same(robot, read_yaml(tmp_path / "robot.yaml").build())
 
 
@@ -114,7 +114,7 @@ def test_round_trip_of_a_long_chain_of_merged_links_is_exact(tmp_path):
         builder.body(f"b{i}", 1.0, inertia=(1, 1, 1))
         builder.joint(f"j{i}", "fixed", f"b{i - 1}", f"b{i}", xyz=(0.1, 0, 0), rpy=(1, 2, 3))
     robot = builder.build(merge_fixed=True)
-    save(robot, tmp_path / "robot.yaml")
+    save_robot(robot, tmp_path / "robot.yaml")
     assert_same(robot, read_yaml(tmp_path / "robot.yaml").build())
 
 
@@ -123,11 +123,11 @@ def test_meshes_are_saved_relative_to_the_file(tmp_path):
     mesh = Geometry("mesh", (1.0, 1.0, 2.0), pose.from_xyz_rpy((0, 0, 0)), None,
                     str(tmp_path.resolve() / "meshes" / "a b.stl"))  # fmt: skip
     robot = Builder("m").body("b", 1.0, inertia=(1, 1, 1), geometry=[mesh]).build()
-    save(robot, tmp_path / "robot.yaml")
+    save_robot(robot, tmp_path / "robot.yaml")
     assert "meshes/a b.stl" in (tmp_path / "robot.yaml").read_text()
     assert_same(robot, read_yaml(tmp_path / "robot.yaml").build())
     with pytest.raises(RemoraError, match="save the robot in a folder above"):
-        save(robot, tmp_path / "elsewhere" / "robot.yaml")
+        save_robot(robot, tmp_path / "elsewhere" / "robot.yaml")
 
 
 def test_meshes_are_found_as_in_urdf(tmp_path):
@@ -180,10 +180,10 @@ def test_what_is_no_plain_number_cannot_be_saved(tmp_path):
         dataclasses.replace(robot, gravity=np.array([0, np.nan, 0])),
     ):
         with pytest.raises(RemoraError, match="saved"):
-            save(changed, tmp_path / "robot.yaml")
+            save_robot(changed, tmp_path / "robot.yaml")
     assert not (tmp_path / "robot.yaml").exists()
     with pytest.raises(RemoraError, match="cannot be written"):
-        save(robot, tmp_path / "nowhere" / "robot.yaml")
+        save_robot(robot, tmp_path / "nowhere" / "robot.yaml")
 
 
 # Refusals ------------------------------------------------------------------------------------
@@ -446,7 +446,7 @@ def test_fuzzed_text(scratch, text):
 @settings(max_examples=200, deadline=None)
 @given(st.data())
 def test_fuzzed_values(scratch, data):
-    text = dumps(random_robot(3, bodies=4))
+    text = robot_to_yaml(random_robot(3, bodies=4))
     for _ in range(data.draw(st.integers(1, 3))):
         values = list(re.finditer(r"(?<=: )[^\n]+", text))
         hit = data.draw(st.sampled_from(values))
@@ -457,6 +457,6 @@ def test_fuzzed_values(scratch, data):
 @settings(max_examples=200, deadline=None)
 @given(st.data())
 def test_fuzzed_cuts(scratch, data):
-    text = dumps(random_robot(4, bodies=3))
+    text = robot_to_yaml(random_robot(4, bodies=3))
     a, b = sorted(data.draw(st.tuples(*[st.integers(0, len(text))] * 2)))
     loads_or_refuses(text[:a] + text[b:], scratch)

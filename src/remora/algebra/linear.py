@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from remora.algebra.namespace import Array, is_symbolic, stack
-from remora.errors import ValueRefused
+from remora.errors import InvalidValue
 
 
 def ldl(A: Array, size: Array | None = None) -> tuple[Array, Array]:
@@ -127,5 +127,5 @@ def _checked_pivot(pivot: Array, A: Array, size: Array, i: int) -> Array:
         return pivot
     rounding = 1e-14 * np.abs(size[..., i, i])
     if not np.all(np.isfinite(pivot) & (np.abs(pivot) > rounding)):
-        raise ValueRefused("the matrix is singular (a pivot of LDLᵀ is zero to rounding)")
+        raise InvalidValue("the matrix is singular (a pivot of LDLᵀ is zero to rounding)")
     return pivot

@@ -44,12 +44,12 @@ from remora.cli.peers import (
     reference,
     relative,
 )
-from remora.compile import cpu
-from remora.compile.kernel import Kernel
-from remora.dynamics.compiled import FUNCTIONS, compile_function
-from remora.errors import RemoraError, ValueRefused
-from remora.model.build import Builder
-from remora.model.load import load
+from remora.codegen.kernel import Kernel
+from remora.codegen.llvm import host as cpu
+from remora.dynamics.kernels.compiled import FUNCTIONS, compile_function
+from remora.errors import InvalidValue, RemoraError
+from remora.model.building.builder import Builder
+from remora.model.formats.load import load
 from remora.model.robot import Robot
 
 SLOT = 0.01  # s, of one case in one round
@@ -310,11 +310,11 @@ def bench(
     On a GPU: remora bench servicer --gpu
     """
     if batch is not None and batch < 2:
-        raise ValueRefused(f"--batch {batch}: a batch has at least 2 states")
+        raise InvalidValue(f"--batch {batch}: a batch has at least 2 states")
     if threads < 0 or seconds <= 0 or not math.isfinite(seconds):
-        raise ValueRefused("--threads must be 0 or more, --seconds more than 0")
+        raise InvalidValue("--threads must be 0 or more, --seconds more than 0")
     if on_gpu and (threads or not growth):
-        raise ValueRefused("--threads and --no-growth are for the CPU: leave them out with --gpu")
+        raise InvalidValue("--threads and --no-growth are for the CPU: leave them out with --gpu")
     loaded = load(robot)
     console = Console(highlight=False, emoji=False)
     title = f"{loaded.name}: {len(loaded.bodies)} bodies, nv = {loaded.nv}"

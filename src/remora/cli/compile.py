@@ -11,13 +11,13 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from remora.compile import cache
-from remora.compile.arguments import DTYPES
-from remora.compile.objects import TARGETS as TRIPLES
-from remora.compile.traced import Traced
-from remora.dynamics.compiled import FUNCTIONS, compile_function
-from remora.errors import RemoraError, UnknownName, ValueRefused
-from remora.model.load import load
+from remora.codegen import kernel_cache
+from remora.codegen.export.objects import TARGETS as TRIPLES
+from remora.codegen.ir.arguments import DTYPES
+from remora.codegen.traced_function import TracedFunction
+from remora.dynamics.kernels.compiled import FUNCTIONS, compile_function
+from remora.errors import InvalidValue, RemoraError, UnknownName
+from remora.model.formats.load import load
 from remora.model.robot import Robot
 
 TARGETS = ("cpu", "c", "object", "cuda")
@@ -82,7 +82,7 @@ def compile(
     if target == "cpu":
         console.print(escape(repr(kernel)))
         console.print(_operations(kernel))
-        console.print(f"ready in {elapsed:.3f} s; kept in {escape(str(cache.folder()))}")
+        console.print(f"ready in {elapsed:.3f} s; kept in {escape(str(kernel_cache.folder()))}")
         return
     folder = out or Path.cwd()
     try:
@@ -111,14 +111,14 @@ def _check(function: str, target: str, triple: str | None, dtype: str, out: Path
         if name not in known:
             raise UnknownName(what, name, known)
     if target == "object" and triple is None:
-        raise ValueRefused(
+        raise InvalidValue(
             f"--target object needs --triple, the processor: {', '.join(TRIPLES)}, or LLVM's "
             "name of another, such as riscv64-unknown-elf"
         )
     if target != "object" and triple is not None:
-        raise ValueRefused(f"--triple {triple} goes with --target object, not {target}")
+        raise InvalidValue(f"--triple {triple} goes with --target object, not {target}")
     if target == "cpu" and out is not None:
-        raise ValueRefused("--out goes with --target c, object or cuda; cpu fills the cache")
+        raise InvalidValue("--out goes with --target c, object or cuda; cpu fills the cache")
 
 
 def _fixed(robot: Robot, function: str, frame: str | None) -> dict[str, Any]:
@@ -126,17 +126,17 @@ def _fixed(robot: Robot, function: str, frame: str | None) -> dict[str, Any]:
     wants = "target" in inspect.signature(FUNCTIONS[function]).parameters
     known = (*robot.bodies.names, *robot.frames.names)
     if not wants and frame is not None:
-        raise ValueRefused(f"{function} is not about a frame: leave out --frame {frame}")
+        raise InvalidValue(f"{function} is not about a frame: leave out --frame {frame}")
     if not wants:
         return {}
     if frame is None:
-        raise ValueRefused(f"{function} needs --frame, one of {', '.join(known)}")
+        raise InvalidValue(f"{function} needs --frame, one of {', '.join(known)}")
     if frame not in known:
         raise UnknownName(f"body or frame of {robot.name}", frame, known)
     return {"target": frame}
 
 
-def _operations(kernel: Traced) -> str:
+def _operations(kernel: TracedFunction) -> str:
     """Return how many operations of each kind, most frequent first; or that it is loops."""
     if kernel.rolled:
         return "compiled as loops over the bodies"

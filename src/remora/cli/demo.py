@@ -19,18 +19,18 @@ from rich.table import Table
 from remora.algebra import pose
 from remora.algebra.namespace import Array
 from remora.cli.info import print_tree
-from remora.dynamics.compiled import CompiledRobot
+from remora.dynamics.kernels.compiled import CompiledRobot
 from remora.errors import RemoraError
-from remora.model.load import load
+from remora.model.formats.load import load
 from remora.model.robot import Frame, Robot
 from remora.model.state import difference, integrate, neutral
-from remora.simulate.moves import through
-from remora.simulate.phases import Phase
-from remora.simulate.profiles import Motion
-from remora.simulate.recording import Recording
-from remora.simulate.run import simulate
-from remora.view.html import save_html
-from remora.view.report import report
+from remora.simulation.engine.simulate import simulate
+from remora.simulation.inputs.moves import through
+from remora.simulation.inputs.phases import Phase
+from remora.simulation.inputs.profiles import Motion
+from remora.simulation.recording.recording import Recording
+from remora.viewer.report.report import report
+from remora.viewer.report.standalone import save_html
 
 #: The arm folded against the bus, and half open, rad.
 FOLDED = np.radians([0.0, 110.0, 0.0, -145.0, 0.0, 100.0, 0.0])
@@ -116,7 +116,7 @@ def reached(robot: Robot, out: Path) -> tuple[Robot, Recording]:
     hold = Phase(HOLDING, locked=names, name="hold", impulse=True)
     return robot, simulate(
         robot, q, rest, phases=[unfold, reach, hold], rtol=1e-12, atol=1e-13,
-        sample=0.05, land=True, out=out,
+        sample=0.05, step_to_samples=True, out=out,
     )  # fmt: skip
 
 

@@ -12,8 +12,8 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn
 from rich.table import Table
 
-from remora.compile.cuda import CudaKernel, cupy_with_device
-from remora.dynamics.compiled import FUNCTIONS, compile_function
+from remora.codegen.gpu.cuda_kernel import CudaKernel, cupy_with_device
+from remora.dynamics.kernels.compiled import FUNCTIONS, compile_function
 from remora.errors import RemoraError
 from remora.model.robot import Robot
 from remora.model.state import random_state

@@ -14,10 +14,10 @@ from rich.table import Table
 
 from remora.algebra.namespace import Array
 from remora.model.field_table import FIELDS, Field
+from remora.model.formats.load import load
+from remora.model.formats.xml import shown
 from remora.model.joints import kind
-from remora.model.load import load
 from remora.model.robot import Joint, Robot
-from remora.model.xml import shown
 
 _ANGULAR = ("revolute", "helical", "universal")
 

@@ -15,10 +15,10 @@ import numpy as np
 
 from remora.algebra import pose, quaternion
 from remora.algebra.namespace import Array
-from remora.dynamics.compiled import FUNCTIONS
+from remora.dynamics.kernels.compiled import FUNCTIONS
 from remora.errors import RemoraError
-from remora.model.layout import Layout
-from remora.model.layouts import mujoco_layout, pinocchio_layout
+from remora.model.layouts.layout import Layout
+from remora.model.layouts.libraries import mujoco_layout, pinocchio_layout
 from remora.model.robot import Body, Joint, Robot
 from remora.model.state import random_state
 

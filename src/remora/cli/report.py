@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from remora.simulate.reading import open_run
-from remora.view.report import report as write
+from remora.simulation.storage.reading import open_run
+from remora.viewer.report.report import report as write
 
 
 def report(

@@ -14,11 +14,11 @@ from rich.markup import escape
 from rich.table import Table
 
 from remora.errors import RemoraError
-from remora.model.xml import shown
-from remora.simulate.conservation import Conservation
-from remora.simulate.recording import Recording
-from remora.simulate.scenario import Scenario, bundled_scenarios, load_scenario
-from remora.simulate.scenario_file import schema
+from remora.model.formats.xml import shown
+from remora.simulation.recording.conservation import Conservation
+from remora.simulation.recording.recording import Recording
+from remora.simulation.scenario.file_schema import schema
+from remora.simulation.scenario.scenario import Scenario, bundled_scenarios, load_scenario
 
 #: The most events that are shown.
 MOST_EVENTS = 12

@@ -9,12 +9,12 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from remora.errors import ValueRefused
-from remora.simulate.recording import Recording
-from remora.view.html import save_html
-from remora.view.page import viser_module
-from remora.view.show import seen
-from remora.view.show import view as show
+from remora.errors import InvalidValue
+from remora.simulation.recording.recording import Recording
+from remora.viewer.page.page import viser_module
+from remora.viewer.report.standalone import save_html
+from remora.viewer.view import view as show
+from remora.viewer.view import viewable
 
 
 def view(
@@ -49,10 +49,10 @@ def view(
     A file to send around: remora view runs/first --html first.html
     """
     viser_module()
-    shown = seen(thing, mesh_root)
+    shown = viewable(thing, mesh_root)
     if html is not None:
         if not isinstance(shown, Recording):
-            raise ValueRefused(f"--html is for runs; {thing} is a robot: leave it out")
+            raise InvalidValue(f"--html is for runs; {thing} is a robot: leave it out")
         file = save_html(shown, html, dark=dark, mesh_root=mesh_root)
         console = Console(highlight=False, emoji=False, soft_wrap=True)
         console.print(f"{escape(str(file))}: {file.stat().st_size / 1e6:.2f} MB, plays by itself")

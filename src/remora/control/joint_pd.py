@@ -10,8 +10,10 @@ import numpy as np
 from pydantic import Discriminator, Field, Tag
 
 from remora.algebra.namespace import Array, ArrayLike
-from remora.errors import RemoraError, ShapeError, ValueRefused
-from remora.model.fields import (
+from remora.errors import InvalidValue, RemoraError, ShapeError
+from remora.model.joints import in_coordinates
+from remora.model.robot import Robot
+from remora.model.settings import (
     Angles,
     JointName,
     NotNegative,
@@ -19,8 +21,6 @@ from remora.model.fields import (
     Settings,
     degrees_of_a_slide,
 )
-from remora.model.joints import in_coordinates
-from remora.model.robot import Robot
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,7 +105,7 @@ def _numbers(what: str, given: Any, size: int) -> list[float]:
     if array.shape not in ((), (size,)):
         raise ShapeError(f"{what} must be one number, or {size}, not of shape {array.shape}")
     if not np.all(np.isfinite(array)):
-        raise ValueRefused(f"{what} must be finite")
+        raise InvalidValue(f"{what} must be finite")
     return np.broadcast_to(array, (size,)).tolist()
 
 

@@ -9,17 +9,17 @@ from __future__ import annotations
 
 from remora.algebra import dual_quaternion, linear, screw, vector
 from remora.algebra.namespace import Array, ArrayLike, concatenate
-from remora.dynamics import articulated
-from remora.dynamics.composite import mass_matrix_of
-from remora.dynamics.coriolis import coriolis_matrix_of
 from remora.dynamics.kinematics import Target, jacobian, jacobian_rate, poses
 from remora.dynamics.momentum import momentum_per_speed
-from remora.dynamics.motion import batch_shape, columns, with_batch
-from remora.errors import ShapeError, ValueRefused
+from remora.dynamics.recursive import articulated
+from remora.dynamics.recursive.composite import mass_matrix_of
+from remora.dynamics.recursive.coriolis import coriolis_matrix_of
+from remora.dynamics.recursive.outward_pass import batch_shape, columns, with_batch
+from remora.errors import InvalidValue, ShapeError
+from remora.model.building.validate import finite
 from remora.model.joints import kind
 from remora.model.robot import Robot
 from remora.model.state import configuration, velocity
-from remora.model.validate import finite
 
 
 def generalized_jacobian(
@@ -126,7 +126,7 @@ def floating_inverse_dynamics(
     if base == 0:
         raise ShapeError(f"the base of robot {robot.name!r} is fixed: use inverse_dynamics")
     if any(j.mimic is not None for j in robot.joints):
-        raise ValueRefused(
+        raise InvalidValue(
             f"robot {robot.name!r} has joints that mimic others: use hybrid_dynamics with "
             "formulation='composite', every joint but the base prescribed"
         )
@@ -145,9 +145,9 @@ def floating_inverse_dynamics(
 
 def _refuse_other_bases(robot: Robot) -> None:
     if sum(j.parent < 0 for j in robot.joints) > 1:
-        raise ValueRefused(f"robot {robot.name!r} must have one base, not several")
+        raise InvalidValue(f"robot {robot.name!r} must have one base, not several")
     if robot.joints[0].kind != "free":
-        raise ValueRefused(
+        raise InvalidValue(
             f"robot {robot.name!r} must have its base on a free joint, not on a "
             f"{robot.joints[0].kind} one"
         )

@@ -13,16 +13,17 @@ import numpy as np
 
 from remora.algebra import dual_quaternion, linear, vector
 from remora.algebra.namespace import Array, ArrayLike, is_symbolic, stack
-from remora.dynamics import articulated, decoupled, newton_euler, recursive
-from remora.dynamics.composite import mass_matrix_of, mass_matrix_size
-from remora.dynamics.coriolis import coriolis_matrix_of
-from remora.dynamics.maximal import Solution
-from remora.dynamics.motion import batch_shape, with_batch
-from remora.errors import RemoraError, ShapeError, UnknownName, ValueRefused
+from remora.dynamics.maximal import decoupled, newton_euler
+from remora.dynamics.maximal.joint_maps import Solution
+from remora.dynamics.recursive import articulated, recursive_newton_euler
+from remora.dynamics.recursive.composite import mass_matrix_of, mass_matrix_size
+from remora.dynamics.recursive.coriolis import coriolis_matrix_of
+from remora.dynamics.recursive.outward_pass import batch_shape, with_batch
+from remora.errors import InvalidValue, RemoraError, ShapeError, UnknownName
+from remora.model.building.validate import finite
 from remora.model.joints import actuation_basis, kind, motion_screws
 from remora.model.robot import Robot
 from remora.model.state import configuration, velocity
-from remora.model.validate import finite
 
 Hybrid = Callable[
     [Robot, Array, Array, Array, Array | None, Mapping[int, Array]], tuple[Array, Array]
@@ -56,7 +57,7 @@ def _by_mass_matrix(
         return 0.0 * v, 0.0 * tau
     H = mass_matrix_of(robot, q)
     size = None if is_symbolic(H) else mass_matrix_size(robot, q)
-    bias = recursive.inverse(robot, q, v, 0.0 * v, wrenches)
+    bias = recursive_newton_euler.inverse(robot, q, v, 0.0 * v, wrenches)
     held = [i for j in prescribed for i in range(robot.nv)[robot.joints[j].v]]
     free = [i for i in range(robot.nv) if i not in held]
     batch = batch_shape(q, v, tau, bias)
@@ -89,7 +90,7 @@ def _inverse_by_mass_matrix(
     """Return H v̇ + C v + gravity - Σ Jᵀ W."""
     moved = vector.apply(mass_matrix_of(robot, q), vdot)
     turned = vector.apply(coriolis_matrix_of(robot, q, v), v)
-    return moved + turned + recursive.inverse(robot, q, 0.0 * v, 0.0 * vdot, wrenches)
+    return moved + turned + recursive_newton_euler.inverse(robot, q, 0.0 * v, 0.0 * vdot, wrenches)
 
 
 def _maximal(solve: Callable[..., Solution]) -> Hybrid:
@@ -110,7 +111,7 @@ def _maximal(solve: Callable[..., Solution]) -> Hybrid:
 #: Every formulation, by name. The maximal ones find every reaction too.
 FORMULATIONS: dict[str, Formulation] = {
     "articulated": Formulation(articulated.hybrid, None),
-    "recursive": Formulation(None, recursive.inverse),
+    "recursive": Formulation(None, recursive_newton_euler.inverse),
     "composite": Formulation(_by_mass_matrix, _inverse_by_mass_matrix),
     "newton_euler": Formulation(_maximal(newton_euler.solve_maximal), newton_euler.inverse_maximal),
     "decoupled": Formulation(_maximal(decoupled.solve_decoupled), decoupled.inverse_decoupled),
@@ -253,7 +254,7 @@ def reaction_wrenches(
     vdot = forward_dynamics(robot, q, v, tau, wrenches, formulation)
     q, v, vdot, w = checked_arguments(robot, q, v, vdot, wrenches, "vdot")
     reactions: list[Array] = []
-    loads = recursive.joint_loads(robot, q, v, vdot, w)
+    loads = recursive_newton_euler.joint_loads(robot, q, v, vdot, w)
     for joint, (W, _) in zip(robot.joints, loads, strict=True):
         force = vector.apply(vector.transpose(motion_screws(joint, q)), dual_quaternion.swap(W))
         reactions.append(W - vector.apply(actuation_basis(joint, q), force))
@@ -290,7 +291,7 @@ def bias_force(robot: Robot, q: ArrayLike, v: ArrayLike) -> Array:
         v: velocity, `(..., nv)`.
     """
     q, v = configuration(robot, q), velocity(robot, v)
-    return recursive.inverse(robot, q, v, 0.0 * v, None)
+    return recursive_newton_euler.inverse(robot, q, v, 0.0 * v, None)
 
 
 def prescribed_by_index(
@@ -318,7 +319,7 @@ def prescribed_by_index(
 def finite_result(result: Array) -> Array:
     """Return a result, or raise where the numbers were too large for it."""
     if not is_symbolic(result) and not np.all(np.isfinite(result)):
-        raise ValueRefused("the result is not finite: velocities or forces are too large")
+        raise InvalidValue("the result is not finite: velocities or forces are too large")
     return result
 
 

@@ -13,13 +13,20 @@ import numpy as np
 
 from remora.algebra import dual_quaternion, pose, screw, vector
 from remora.algebra.namespace import Array, ArrayLike, stack
-from remora.dynamics.motion import Motion, accelerating, batch_shape, columns, moving, with_batch
-from remora.dynamics.recursion import At, Pass, run
+from remora.dynamics.recursive.outward_pass import (
+    Motion,
+    accelerating,
+    batch_shape,
+    columns,
+    moving,
+    with_batch,
+)
+from remora.dynamics.recursive.tree_passes import JointContext, Pass, run
 from remora.model import joints
+from remora.model.building.validate import finite
 from remora.model.robot import Frame, Robot
 from remora.model.state import configuration, velocity
 from remora.model.topology import ancestors
-from remora.model.validate import finite
 
 Target = str | int | Frame
 """A frame: the name of a body or frame, the index of a body, or a Frame."""
@@ -78,13 +85,13 @@ class Placed(NamedTuple):
     pose: Array
 
 
-def _place(at: At, _: Any, parent: Array | None) -> tuple[Placed, Array]:
+def _place(at: JointContext, _: Any, parent: Array | None) -> tuple[Placed, Array]:
     relative = joints.relative_pose(at.joint, at.q)
     x = relative if parent is None else dual_quaternion.mul(parent, relative)
     return Placed(x), x
 
 
-def _accelerate(at: At, _: Any, parent: Motion | None) -> tuple[Motion, Motion]:
+def _accelerate(at: JointContext, _: Any, parent: Motion | None) -> tuple[Motion, Motion]:
     """Return the motion of a body; the inertial frame stands still, whatever gravity is."""
     motion = accelerating(at._replace(ground=np.zeros(6)), (), parent)[1]
     return motion, motion

@@ -6,10 +6,10 @@ import numpy as np
 
 from remora.algebra import dual_quaternion, pose, screw, vector
 from remora.algebra.namespace import Array, ArrayLike, asarray
-from remora.dynamics.composite import body_inertias, composite_inertias
 from remora.dynamics.kinematics import poses, twists
-from remora.dynamics.motion import batch_shape, columns
-from remora.errors import ValueRefused
+from remora.dynamics.recursive.composite import body_inertias, composite_inertias
+from remora.dynamics.recursive.outward_pass import batch_shape, columns
+from remora.errors import InvalidValue
 from remora.model import joints
 from remora.model.robot import Robot
 from remora.model.state import configuration, velocity
@@ -169,5 +169,5 @@ def momentum_per_speed(robot: Robot, q: Array) -> list[Array]:
 def _total_mass(robot: Robot) -> Array:
     mass = asarray(robot.mass)
     if mass.dtype != object and np.any(mass == 0.0):
-        raise ValueRefused(f"robot {robot.name!r} has no mass")
+        raise InvalidValue(f"robot {robot.name!r} has no mass")
     return mass

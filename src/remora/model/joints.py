@@ -9,7 +9,7 @@ from __future__ import annotations
 from remora.algebra import dual_quaternion, linear, screw, vector
 from remora.algebra.namespace import Array, concatenate
 from remora.algebra.screw import Transform
-from remora.model.kinds import Kind, lookup
+from remora.model.joint_types import Kind, lookup
 from remora.model.robot import Joint
 
 

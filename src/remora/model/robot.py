@@ -18,9 +18,9 @@ import numpy as np
 from remora.algebra import dual_quaternion
 from remora.algebra.namespace import Array, ArrayLike, asarray, is_symbolic
 from remora.errors import ShapeError, UnknownName
+from remora.model.building.validate import finite, frozen
 from remora.model.by_value import ByValue
 from remora.model.field_table import rows
-from remora.model.validate import finite, frozen
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,7 +108,7 @@ class Joint(ByValue):
 
     Attributes:
         name: unique among joints.
-        kind: a key of `remora.model.kinds.JOINTS`.
+        kind: a key of `remora.model.joint_types.JOINTS`.
         parent: index of the body it is mounted on, -1 for the inertial frame.
         q: slice of its coordinates in `q (..., nq)`; a follower has its leader's.
         v: slice of its speeds in `v (..., nv)`; a follower has its leader's.

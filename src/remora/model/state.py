@@ -7,10 +7,10 @@ from collections.abc import Callable
 import numpy as np
 
 from remora.algebra.namespace import Array, ArrayLike, concatenate, is_symbolic
-from remora.errors import ValueRefused
+from remora.errors import InvalidValue
+from remora.model.building.validate import UNIT_TOLERANCE, finite
 from remora.model.joints import kind
 from remora.model.robot import Joint, Robot
-from remora.model.validate import UNIT_TOLERANCE, finite
 
 
 def configuration(robot: Robot, q: ArrayLike) -> Array:
@@ -25,7 +25,7 @@ def configuration(robot: Robot, q: ArrayLike) -> Array:
         own = q[..., joint.q]
         off = np.max(np.abs(np.sum(own[..., part] ** 2, axis=-1) - 1.0), initial=0.0)
         if off > 2.0 * UNIT_TOLERANCE:
-            raise ValueRefused(
+            raise InvalidValue(
                 f"q[{joint.q.start}:{joint.q.start + 4}], the quaternion of joint {joint.name!r}, "
                 f"is not of unit length (|r|² is off by {off:.3g}); see rm.normalize"
             )
@@ -34,7 +34,7 @@ def configuration(robot: Robot, q: ArrayLike) -> Array:
             mixed = np.abs(np.sum(own[..., part] * own[..., dual], axis=-1))
             size = 1.0 + np.sqrt(np.sum(own[..., dual] ** 2, axis=-1))
             if np.any(mixed > UNIT_TOLERANCE * size):
-                raise ValueRefused(
+                raise InvalidValue(
                     f"q[{joint.q.start}:{joint.q.stop}] of joint {joint.name!r} is no pose: its "
                     "dual part is not orthogonal to its real part; see rm.normalize"
                 )
@@ -70,7 +70,7 @@ def random_state(
     """
     batch = (int(batch),) if isinstance(batch, (int, np.integer)) else batch
     if any(n < 0 for n in batch):
-        raise ValueRefused(f"batch={batch!r}; no number of it may be negative")
+        raise InvalidValue(f"batch={batch!r}; no number of it may be negative")
     rng = np.random.default_rng(seed)
     count = int(np.prod(batch))
     rows = [_gathered(robot, lambda j: _random_coordinates(j, rng)) for _ in range(count)]
@@ -149,7 +149,7 @@ def _check_direction(joint: Joint, r: Array) -> None:
     with np.errstate(over="ignore"):
         square = np.sum(r**2, axis=-1)
     if not np.all((square >= UNIT_TOLERANCE**2) & (square < np.inf)):
-        raise ValueRefused(
+        raise InvalidValue(
             f"q[{joint.q.start}:{joint.q.start + 4}], the quaternion of joint {joint.name!r}, is "
             "zero, or too short or too long to be scaled to unit length"
         )

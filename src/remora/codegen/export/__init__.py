@@ -1,0 +1,1 @@
+"""C99 source and object files for flight processors."""

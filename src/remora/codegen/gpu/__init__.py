@@ -1,0 +1,1 @@
+"""Graphs as PTX kernels for NVIDIA GPUs."""

@@ -1,0 +1,400 @@
+"""Kernels for NVIDIA GPUs: the graph as PTX, launched through CuPy on arrays in device memory."""
+
+from __future__ import annotations
+
+import importlib
+import itertools
+import math
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from remora.algebra.namespace import is_array
+from remora.codegen.gpu import ptx, ptx_loops
+from remora.codegen.ir import graph_passes
+from remora.codegen.ir.arguments import batch_of, common_batch, listed, ordered, wrong_dtype
+from remora.codegen.ir.graph import Signature
+from remora.codegen.traced_function import TracedFunction
+from remora.codegen.tree_loops.loops import Loops
+from remora.errors import RemoraError, ShapeError, UnknownName
+
+#: Threads of a block: few, so that blocks of kernels with many registers fill the multiprocessors.
+BLOCK = 64
+#: Blocks for each multiprocessor where threads take several states.
+BLOCKS_OF_LOOPS = 8
+
+
+class CudaKernel(TracedFunction):
+    """A function compiled for GPUs.
+
+    Call it like the function, with arrays in device memory: CuPy's, or those of any library that
+    speaks DLPack (PyTorch, JAX), which are read where they are. The result is of the same library
+    as the first argument. Batch shapes broadcast. A call returns when the work is queued on
+    `stream`; a result has the same bits in every run and in every batch. Values are not checked:
+    NaN in, NaN out.
+
+    An array may hold its states one after another, `(n, 13)` as NumPy has it, or number by number,
+    "in columns" (the transpose of a contiguous `(13, n)`); what is arranged otherwise is copied
+    first. Results are in columns where an argument is, and matrices always: written in rows they
+    take more than ten times as long. Give `out` to have them otherwise.
+
+    No GPU is needed to make a kernel, nor for `ptx` and `save_ptx`.
+
+    Attributes:
+        name: what it was made of.
+        inputs: names and shapes of the arguments.
+        outputs: names and shapes of the results.
+        dtype: `float64` or `float32`.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        inputs: Sequence[Signature],
+        name: str,
+        dtype: str = "float64",
+        loops: Callable[[], Loops] | None = None,
+    ) -> None:
+        """Prepare; the code is made when it is needed.
+
+        Args:
+            function: takes one array per input.
+            inputs: names and shapes of the arguments.
+            name: what it is called.
+            dtype: `float64` or `float32`.
+            loops: makes the same function as loops, which are compiled instead of the graph.
+        """
+        super().__init__(function, inputs, name, dtype)
+        self._loops = None if loops is None else loops()
+        if self._loops is not None:
+            self.outputs, self.rolled = self._loops.outputs, True
+        self._made: dict[tuple[int, tuple[str, ...]], LoadedModule] = {}
+
+    def ptx(self, layout: str = "rows") -> str:
+        """Return the code as text, for arrays that are all laid out alike.
+
+        Args:
+            layout: "rows" or "columns", see `remora.codegen.gpu.ptx`.
+        """
+        if layout not in ptx.LAYOUTS:
+            raise UnknownName("layout", layout, ptx.LAYOUTS)
+        return self.code((layout,) * (len(self.inputs) + len(self.outputs))).text
+
+    def save_ptx(self, path: str | Path, layout: str = "rows") -> Path:
+        """Write the code to a file; its first lines say what to launch, and with what.
+
+        Args:
+            path: the file.
+            layout: "rows" or "columns", see `remora.codegen.gpu.ptx`.
+        """
+        path = Path(path)
+        path.write_text(self.ptx(layout), encoding="utf-8")
+        return path
+
+    def loaded(self, layout: str = "rows") -> LoadedModule:
+        """Return the code on the current device.
+
+        CuPy's functions know their `num_regs` and `local_size_bytes`, and can be launched by hand.
+
+        Args:
+            layout: "rows" or "columns", see `remora.codegen.gpu.ptx`.
+        """
+        layouts = (layout,) * (len(self.inputs) + len(self.outputs))
+        return self._loaded(cupy_with_device(), layouts)
+
+    def __call__(self, *arguments: Any, out: Any = None, stream: Any = None, **named: Any) -> Any:
+        """Queue an evaluation.
+
+        Args:
+            *arguments: device arrays in the order of `inputs`.
+            out: array (or tuple of arrays) to write the result into, of the result's shape and
+                the kernel's dtype.
+            stream: a CuPy stream; CuPy's current one by default.
+            **named: arguments by name.
+        """
+        cupy = cupy_with_device()
+        given = ordered(self.name, self.inputs, arguments, named)
+        with stream or cupy.cuda.get_current_stream():
+            arrays = taken(cupy, self.name, self.inputs, given, self.dtype)
+            results = self._evaluated(cupy, arrays, out)
+            # on this stream, so that the other library waits for it
+            examples = given[:1] * len(results) if out is None else _listed(out, len(results))
+            returned = [like(x, r) for x, r in zip(examples or results, results, strict=True)]
+        if out is not None:
+            return out
+        return returned[0] if len(returned) == 1 else tuple(returned)
+
+    def __repr__(self) -> str:
+        """Return the signature."""
+        shown = f"{listed(self.inputs)}) -> {listed(self.outputs)}"
+        return f"CudaKernel {self.name}({shown}, {self.dtype}"
+
+    def code(self, layouts: tuple[str, ...]) -> ptx.Ptx:
+        """Return the code for a layout of each input and then of each output."""
+        entry = ptx.entry_name(self.name)
+        if self._loops is not None:
+            return ptx_loops.write_loops(self._loops, entry, self.dtype, layouts)
+        prepared = graph_passes.prepared(self.graph, self.dtype)
+        return ptx.write_ptx(prepared, entry, self.dtype, layouts)
+
+    def _loaded(self, cupy: Any, layouts: tuple[str, ...]) -> LoadedModule:
+        key = (int(cupy.cuda.Device().id), layouts)
+        if key not in self._made:
+            code = self.code(layouts)
+            self._made[key] = LoadedModule(functions(cupy, code), code.waist, code.scratch)
+        return self._made[key]
+
+    def _evaluated(self, cupy: Any, arrays: list[Any], out: Any) -> list[Any]:
+        batch, views = device_arrays(cupy, self.name, self.inputs, arrays)
+        n = math.prod(batch)
+        columns = any(view.layout == "columns" for view in views)
+        results = self._results(cupy, out, batch, columns)
+        if n == 0:
+            return results
+        if out is not None:  # results are written while arguments are still read
+            views = [
+                _copied(cupy, view.array, len(signature.shape))
+                if any(cupy.may_share_memory(view.array, r) for r in results)
+                else view
+                for view, signature in zip(views, self.inputs, strict=True)
+            ]
+        for array, signature in zip(results, self.outputs, strict=True):
+            view = _view(array, len(signature.shape), n == 1)
+            if view is None or (view.stride == 0 and n > 1):
+                raise ShapeError("out must hold its states in rows, or be the transpose of that")
+            views.append(view)
+        loaded = self._loaded(cupy, tuple(view.layout for view in views))
+        call: list[tuple[Any, ...]] = [passed(view.array, view.stride) for view in views]
+        blocks = -(-n // BLOCK)
+        kept: list[Any] = []
+        if loaded.waist:
+            kept.append(cupy.empty((loaded.waist, n), self.dtype))
+            call.insert(len(self.inputs), passed(kept[-1], n))
+        call.append((np.int64(n),))
+        if loaded.scratch:
+            item = np.dtype(self.dtype).itemsize
+            blocks = min(blocks, _blocks_with_room(cupy, loaded.scratch * item))
+            kept.append(cupy.empty(loaded.scratch * blocks * BLOCK, self.dtype))
+            call.append((kept[-1],))
+        for entry in loaded.entries:
+            entry((blocks,), (BLOCK,), tuple(itertools.chain(*call)))
+        return results
+
+    def _results(self, cupy: Any, out: Any, batch: tuple[int, ...], columns: bool) -> list[Any]:
+        shapes = [batch + s.shape for s in self.outputs]
+        if out is None:
+            return [
+                _empty(cupy, batch, s.shape, self.dtype, columns or len(s.shape) > 1)
+                for s in self.outputs
+            ]
+        given = _listed(out, len(shapes))
+        if len(given) != len(shapes):
+            raise ShapeError(f"out must be {len(shapes)} arrays, not {len(given)}")
+        results = [_device_array(cupy, r, "out") for r in given]
+        for r, shape in zip(results, shapes, strict=True):
+            if r.shape != shape or r.dtype != self.dtype:
+                raise ShapeError(
+                    f"out must be a {self.dtype} array of shape {shape}, not {r.dtype} {r.shape}"
+                )
+        return results
+
+
+def _listed(out: Any, count: int) -> list[Any]:
+    return list(out) if count > 1 else [out]
+
+
+class LoadedModule(NamedTuple):
+    """Code on a device.
+
+    Attributes:
+        entries: CuPy's functions, to be launched in this order.
+        waist: how many numbers of a state stand between them.
+        scratch: how many numbers of memory a thread needs; then a thread takes several states.
+    """
+
+    entries: list[Any]
+    waist: int
+    scratch: int
+
+
+def passed(array: Any, stride: int) -> tuple[Any, Any]:
+    """Return an array as a kernel takes it: where it stands, and a stride."""
+    return np.uint64(array.data.ptr), np.int64(stride)
+
+
+class DeviceArray(NamedTuple):
+    """An array as a kernel sees it.
+
+    Attributes:
+        array: CuPy's array, kept alive.
+        layout: "rows" or "columns".
+        stride: from state to state in rows, from number to number in columns.
+    """
+
+    array: Any
+    layout: str
+    stride: int
+
+
+def device_arrays(
+    cupy: Any, kernel: str, inputs: Sequence[Signature], arrays: Sequence[Any]
+) -> tuple[tuple[int, ...], list[DeviceArray]]:
+    """Return the batch shape of a kernel's arguments and how they lie; odd ones are copied."""
+    batches = [batch_of(kernel, s, a.shape) for a, s in zip(arrays, inputs, strict=True)]
+    batch = common_batch(inputs, batches)
+    views: list[DeviceArray] = []
+    for array, own, signature in zip(arrays, batches, inputs, strict=True):
+        if own != batch and math.prod(own) != 1:
+            array = cupy.broadcast_to(array, batch + signature.shape)
+        axes = len(signature.shape)
+        views.append(_view(array, axes, math.prod(batch) == 1) or _copied(cupy, array, axes))
+    return batch, views
+
+
+def _view(array: Any, trailing: int, alone: bool = False) -> DeviceArray | None:
+    """Return how an array's states and numbers lie, or None where no single stride tells.
+
+    One state for all (a batch of one) has the stride zero.
+
+    Args:
+        array: with its batch in front.
+        trailing: how many axes a state has.
+        alone: whether there is one state at all, so that its stride does not matter.
+    """
+    item = array.dtype.itemsize
+    split = array.ndim - trailing
+    steps = [s // item for s in array.strides]
+    states = _single_stride(array.shape[:split], steps[:split])
+    numbers = _single_stride(array.shape[split:], steps[split:])
+    if states is None or numbers is None:
+        return None
+    if numbers == 1 or math.prod(array.shape[split:]) <= 1:
+        return DeviceArray(array, "rows", states)
+    return (
+        DeviceArray(array, "columns", numbers) if numbers > 0 and (states == 1 or alone) else None
+    )
+
+
+def _single_stride(shape: Sequence[int], steps: Sequence[int]) -> int | None:
+    """Return the step from one element to the next, in C order over all axes; 0 for one element."""
+    stride, expected = 0, None
+    for length, step in zip(reversed(shape), reversed(steps), strict=True):
+        if length == 1:
+            continue
+        if expected is None:
+            stride = step
+        elif step != expected:
+            return None
+        expected = step * length
+    return stride
+
+
+def _empty(
+    cupy: Any, batch: tuple[int, ...], shape: tuple[int, ...], dtype: str, columns: bool
+) -> Any:
+    """Return an array for results, in columns or in rows."""
+    if not columns:
+        return cupy.empty(batch + shape, dtype)
+    count = len(batch)
+    order = (*range(len(shape), len(shape) + count), *range(len(shape)))
+    return cupy.empty(shape + batch, dtype).transpose(order)
+
+
+def _copied(cupy: Any, array: Any, trailing: int) -> DeviceArray:
+    view = _view(cupy.array(array, order="C"), trailing)
+    assert view is not None
+    return view
+
+
+def _blocks_with_room(cupy: Any, thread_bytes: int) -> int:
+    """Return how many blocks to start: what fills the GPU, and half of its free memory at most."""
+    attributes: Any = cupy.cuda.Device().attributes
+    free = cupy.cuda.runtime.memGetInfo()[0] + cupy.get_default_memory_pool().free_bytes()
+    fitting = int(free // 2 // (thread_bytes * BLOCK))
+    if not fitting:
+        raise RemoraError(f"too little memory on the GPU: a thread needs {thread_bytes} bytes")
+    return min(fitting, int(attributes["MultiProcessorCount"]) * BLOCKS_OF_LOOPS)
+
+
+def cupy_with_device() -> Any:
+    """Return CuPy, or say what is missing."""
+    try:
+        cupy: Any = importlib.import_module("cupy")
+    except ImportError:
+        raise RemoraError(
+            "running on a GPU needs CuPy, which is not installed: pip install cupy-cuda13x (or "
+            "the one for your CUDA); the kernel's PTX can be had without: kernel.save_ptx(...)"
+        ) from None
+    try:
+        count = cupy.cuda.runtime.getDeviceCount()
+    except cupy.cuda.runtime.CUDARuntimeError as error:
+        raise RemoraError(f"CuPy finds no GPU it can use: {error}") from None
+    if not count:
+        raise RemoraError("CuPy finds no GPU")
+    return cupy
+
+
+def functions(cupy: Any, code: ptx.Ptx) -> list[Any]:
+    """Return the entries of some code on the current device."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "kernel.ptx"
+        file.write_text(code.text, encoding="utf-8")
+        module = cupy.RawModule(path=str(file))
+        return [module.get_function(name) for name in code.entries]
+
+
+def taken(
+    cupy: Any, kernel: str, inputs: Sequence[Signature], arguments: Sequence[Any], dtype: str
+) -> list[Any]:
+    """Return the arguments of a kernel as CuPy's arrays, without copying."""
+    arrays: list[Any] = []
+    for argument, signature in zip(arguments, inputs, strict=True):
+        what = f"{signature.name} of kernel {kernel}"
+        array = _device_array(cupy, argument, what)
+        if array.dtype != dtype:
+            raise ShapeError(wrong_dtype(what, array.dtype, dtype))
+        batch_of(kernel, signature, array.shape)
+        arrays.append(array)
+    return arrays
+
+
+def _device_array(cupy: Any, x: Any, what: str) -> Any:
+    """Return an array of any library as CuPy's, in place."""
+    if isinstance(x, cupy.ndarray):
+        return _on_this_device(cupy, x, what)
+    if is_array(x) or not hasattr(x, "__dlpack__"):
+        kind = f"{type(x).__module__}.{type(x).__name__}"
+        raise ShapeError(
+            f"{what} must be an array in device memory (of CuPy, PyTorch, JAX, ...), not {kind}: "
+            "move it with cupy.asarray(...)"
+        )
+    try:
+        return _on_this_device(cupy, cupy.from_dlpack(x), what)
+    except (BufferError, ValueError, RuntimeError, TypeError) as error:
+        raise ShapeError(f"{what} cannot be shared with CuPy: {error}") from None
+
+
+def _on_this_device(cupy: Any, array: Any, what: str) -> Any:
+    here = int(cupy.cuda.Device().id)
+    if int(array.device.id) != here:
+        raise ShapeError(
+            f"{what} is on device {array.device.id}, the current one is {here}: "
+            f"with cupy.cuda.Device({array.device.id}): ..."
+        )
+    return array
+
+
+def like(example: Any, array: Any) -> Any:
+    """Return CuPy's array as one of the library that the example is of, in place."""
+    root = type(example).__module__.partition(".")[0]
+    if root == "cupy":
+        return array
+    if root in ("jax", "jaxlib"):  # which knows rows only
+        cupy: Any = sys.modules["cupy"]
+        return sys.modules["jax.numpy"].from_dlpack(cupy.ascontiguousarray(array))
+    module: Any = sys.modules.get(root)
+    return module.from_dlpack(array) if hasattr(module, "from_dlpack") else array

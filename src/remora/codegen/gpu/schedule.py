@@ -1,0 +1,334 @@
+"""In which order GPU threads do the operations of a graph, and which values wait in memory.
+
+A thread keeps values in registers. Every order of a straight line of operations that respects what
+depends on what computes the same: one is sought in which few values are alive at once. Where they
+still are too many, it is said which are put away and fetched back, and when: those that are needed
+last go first. (The driver's own compiler, which sees one long line, does worse than that by far.)
+
+On a GPU operations are cheap and memory is dear. So where that is much traffic, the outputs are
+made in parts, one after the other, each of which does again what they have in common.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from remora.codegen.ir.graph import CONDITIONS, Graph
+
+#: The driver's compiler finds room for somewhat more values than there are registers.
+_SLACK = 1.4
+#: The numbers of an output are made in at most so many parts.
+_MOST_CHUNKS = 2
+_GIVEN = ("input", "const")
+
+
+class Step(NamedTuple):
+    """One thing that a thread does.
+
+    Attributes:
+        what: "do" an operation, "put" its value away, "fetch" it back; an input is fetched from
+            the arguments.
+        node: number of the operation or input.
+        slot: place in memory of what is put away, -1 for none.
+    """
+
+    what: str
+    node: int
+    slot: int = -1
+
+
+class Part(NamedTuple):
+    """What a thread does for a state.
+
+    Attributes:
+        results: which numbers of which outputs it makes: (output, element).
+        steps: in order.
+    """
+
+    results: list[tuple[int, int]]
+    steps: list[Step]
+
+
+class Memory(NamedTuple):
+    """What a thread has, and what it pays.
+
+    Attributes:
+        registers: how many values it can keep.
+        access: time to put a value away or to fetch it, over that of an operation.
+        item: bytes of a value.
+    """
+
+    registers: int
+    access: float
+    item: int
+
+
+def parts(graph: Graph, memory: Memory) -> list[Part]:
+    """Return what is to be done for a state, in one part if that is well, else in several."""
+    everything = list(_by_columns(graph))
+    whole = _part(graph, everything, memory)
+    if not accesses(whole):
+        return [whole]
+    split: list[Part] = []
+    for k in range(len(graph.outputs)):
+        own = [place for place in everything if place[0] == k]
+        if not own:
+            continue
+        shared = [
+            [_part(graph, chunk, memory) for chunk in _chunks(graph, own, count)]
+            for count in range(1, _MOST_CHUNKS + 1)
+        ]
+        split += min(shared, key=lambda chunks: cost(chunks, memory))
+    return min([whole], split, key=lambda chosen: cost(chosen, memory))
+
+
+def ahead(graph: Graph, first: Sequence[int], memory: Memory) -> Part:
+    """Return one part for all outputs, of which some are made before the rest.
+
+    Inputs are fetched where they are needed, as often as that is cheaper than to keep them.
+
+    Args:
+        graph: the graph.
+        first: numbers of the outputs that come first.
+        memory: what a thread has.
+    """
+    everything = list(_by_columns(graph))
+    early = needed_for(graph, [graph.results[k][j] for k, j in everything if k in first])
+    done = set(early)
+    orders = _orders(graph, [graph.results[k][j] for k, j in everything])
+    orders = [[*early, *(i for i in order if i not in done)] for order in orders]
+    for registers in (int(memory.registers * _SLACK), memory.registers):
+        steps = (allocated(graph, order, registers) for order in orders)
+        part = Part(everything, min(steps, key=len))
+        if not accesses(part):
+            break
+    return part
+
+
+def accesses(part: Part) -> int:
+    """Return how often a value is put away or fetched back."""
+    return sum(step.slot >= 0 for step in part.steps)
+
+
+def slots_of(part: Part) -> int:
+    """Return how many values are put away at once."""
+    return 1 + max((step.slot for step in part.steps), default=-1)
+
+
+def cost(chosen: Sequence[Part], memory: Memory) -> float:
+    """Return the time of some parts in operations; what does not fit into caches is dearer."""
+    total = 0.0
+    for part in chosen:
+        size = memory.item * slots_of(part)
+        each = memory.access * math.sqrt(max(1.0, size / 1024))
+        total += sum(step.what == "do" for step in part.steps) + each * accesses(part)
+    return total
+
+
+def _by_columns(graph: Graph) -> Iterator[tuple[int, int]]:
+    """Yield all numbers of all outputs, matrices column by column."""
+    for k, signature in enumerate(graph.outputs):
+        width = signature.shape[-1] if len(signature.shape) > 1 else 1
+        for column in range(width):
+            yield from ((k, j) for j in range(column, signature.size, width))
+
+
+def _chunks(
+    graph: Graph, places: list[tuple[int, int]], count: int
+) -> Iterator[list[tuple[int, int]]]:
+    """Yield the numbers of an output in so many groups of columns, with about as much to do."""
+    shape = graph.outputs[places[0][0]].shape
+    height = len(places) // shape[-1] if len(shape) > 1 else 1
+    columns = [places[k : k + height] for k in range(0, len(places), height)]
+    busy = [any(graph.nodes[graph.results[k][j]][0] not in _GIVEN for k, j in c) for c in columns]
+    total, done, start = sum(busy), 0, 0
+    for number in range(1, count + 1):
+        stop = start
+        while stop < len(columns) and (number == count or done * count < total * number):
+            done += busy[stop]
+            stop += 1
+        if stop > start:
+            yield [place for column in columns[start:stop] for place in column]
+        start = stop
+
+
+def _part(graph: Graph, results: list[tuple[int, int]], memory: Memory) -> Part:
+    """Return the steps that make some of the outputs, in the best of a few orders.
+
+    All inputs are fetched first where everything fits: then their loads are under way together.
+    """
+    orders = _orders(graph, [graph.results[k][j] for k, j in results])
+    orders.sort(key=lambda order: most_alive(graph, order))
+    if most_alive(graph, orders[0]) <= memory.registers * _SLACK:
+        plain = [Step("do", i) for i in orders[0] if graph.nodes[i][0] != "neg"]
+        inputs = dict.fromkeys(k for step in plain for k in _sources(graph, step.node))
+        fetched = [Step("fetch", i) for i in inputs if graph.nodes[i][0] == "input"]
+        return Part(results, fetched + plain)
+    steps = (allocated(graph, order, memory.registers) for order in orders[:3])
+    return Part(results, min(steps, key=len))
+
+
+# Registers ---------------------------------------------------------------------------------------
+
+
+def allocated(graph: Graph, order: Sequence[int], registers: int) -> list[Step]:
+    """Return operations in the given order with at most so many values in registers.
+
+    The value whose next use is furthest away is put away: no choice needs fewer fetches.
+    """
+    order = [i for i in order if graph.nodes[i][0] != "neg"]
+    sources = {i: _sources(graph, i) for i in order}
+    uses: dict[int, list[int]] = {}
+    for place in reversed(range(len(order))):
+        for k in sources[order[place]]:
+            uses.setdefault(k, []).append(place)  # the next use stands last
+    kept: set[int] = set()
+    flags: set[int] = set()  # conditions have registers of their own
+    slots: dict[int, int] = {}
+    free: list[int] = []
+    steps: list[Step] = []
+    for i in order:
+        for k in sources[i]:
+            if k not in kept and k not in flags:
+                steps.append(Step("fetch", k, slots.get(k, -1)))
+                kept.add(k)
+        steps.append(Step("do", i))
+        for k in sources[i]:
+            uses[k].pop()
+            if not uses[k]:
+                kept.discard(k)
+                if k in slots:
+                    free.append(slots.pop(k))
+        if i in uses and graph.nodes[i][0] in CONDITIONS:
+            flags.add(i)
+        elif i in uses:
+            kept.add(i)
+        while len(kept) > registers:
+            last: int = max(kept, key=lambda k: (uses[k][-1], k))
+            kept.discard(last)
+            if graph.nodes[last][0] != "input" and last not in slots:
+                slots[last] = free.pop() if free else len(slots)
+                steps.append(Step("put", last, slots[last]))
+    return steps
+
+
+def most_alive(graph: Graph, order: Sequence[int]) -> int:
+    """Return how many results of operations are alive at once, at most; negation is free."""
+    order = [i for i in order if graph.nodes[i][0] != "neg"]
+    last: dict[int, int] = {}
+    for place, i in enumerate(order):
+        for k in _sources(graph, i):
+            if graph.nodes[k][0] != "input" and graph.nodes[k][0] not in CONDITIONS:
+                last[k] = place
+    ends = [0] * len(order)
+    for place in last.values():
+        ends[place] += 1
+    alive = most = 0
+    for place, i in enumerate(order):
+        alive += (i in last) - ends[place]
+        most = max(most, alive)
+    return most
+
+
+def _sources(graph: Graph, i: int) -> list[int]:
+    """Return the values that an operation needs: constants are none, negation is free."""
+    found: dict[int, None] = {}
+    for k in graph.nodes[i][1]:
+        k = positive(graph, k)
+        if graph.nodes[k][0] != "const":
+            found[k] = None
+    return list(found)
+
+
+def positive(graph: Graph, i: int) -> int:
+    """Return the node that a chain of negations starts from."""
+    while graph.nodes[i][0] == "neg":
+        i = graph.nodes[i][1][0]
+    return i
+
+
+# Orders ------------------------------------------------------------------------------------------
+
+
+def _orders(graph: Graph, wanted: Sequence[int]) -> list[list[int]]:
+    """Return a few orders of what some nodes depend on."""
+    asked = [needed_for(graph, wanted), _as_wanted(graph, wanted), _as_wanted(graph, wanted[::-1])]
+    return [*asked, *(from_the_end(graph, each) for each in asked)]
+
+
+def needed_for(graph: Graph, wanted: Sequence[int]) -> list[int]:
+    """Return the operations that some nodes depend on, as they were traced."""
+    needed = [False] * len(graph.nodes)
+    for i in wanted:
+        needed[i] = True
+    for i in reversed(range(len(graph.nodes))):
+        op, arguments = graph.nodes[i]
+        if needed[i] and op not in _GIVEN:
+            for k in arguments:
+                needed[k] = True
+    return [i for i, (op, _) in enumerate(graph.nodes) if needed[i] and op not in _GIVEN]
+
+
+def from_the_end(graph: Graph, operations: Sequence[int]) -> list[int]:
+    """Return the operations in an order made from the last back to the first.
+
+    Of those whose users are all placed, the one is next that makes the fewest further values alive;
+    of several, the one that stood last.
+    """
+    known = {i: place for place, i in enumerate(operations)}
+    arguments = {i: {k for k in graph.nodes[i][1] if k in known} for i in operations}
+    users: dict[int, list[int]] = {i: [] for i in operations}
+    for i in operations:
+        for k in arguments[i]:
+            users[k].append(i)
+    unplaced = {i: len(users[i]) for i in operations}
+    dead = {i: len(arguments[i]) for i in operations}  # arguments that are not alive yet
+    alive: set[int] = set()
+
+    def cost(i: int) -> tuple[int, int]:
+        return dead[i] - (i in alive), -known[i]
+
+    ready = [(*cost(i), i) for i in operations if unplaced[i] == 0]
+    heapq.heapify(ready)
+    placed: set[int] = set()
+    order: list[int] = []
+    while ready:
+        *stored, i = heapq.heappop(ready)
+        if i in placed or tuple(stored) != cost(i):
+            continue  # its cost has changed since; it stands in the heap once more
+        placed.add(i)
+        order.append(i)
+        alive.discard(i)
+        for k in arguments[i]:
+            unplaced[k] -= 1
+            if k not in alive:
+                alive.add(k)
+                for user in users[k]:
+                    dead[user] -= 1
+                    if unplaced[user] == 0 and user not in placed:
+                        heapq.heappush(ready, (*cost(user), user))
+            if unplaced[k] == 0:
+                heapq.heappush(ready, (*cost(k), k))
+    return order[::-1]
+
+
+def _as_wanted(graph: Graph, wanted: Sequence[int]) -> list[int]:
+    """Return the operations as some nodes ask for them, one node after the other."""
+    seen: set[int] = set()
+    order: list[int] = []
+    for result in wanted:
+        stack = [(result, False)]
+        while stack:
+            i, ready = stack.pop()
+            if i in seen or graph.nodes[i][0] in _GIVEN:
+                continue
+            if ready:
+                seen.add(i)
+                order.append(i)
+            else:
+                stack.append((i, True))
+                stack += [(k, False) for k in graph.nodes[i][1] if k not in seen]
+    return order

@@ -1,0 +1,1 @@
+"""Time stepping inside machine code: a state carried through many steps."""

@@ -1,0 +1,1 @@
+"""The expression graph: tracing, passes over it, and the arguments of kernels."""

@@ -1,0 +1,339 @@
+"""Kernels: compiled functions that take and return NumPy arrays of any batch shape."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import hashlib
+import importlib.metadata
+import json
+import math
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from remora.algebra.namespace import Array, ArrayLike, is_array
+from remora.codegen import kernel_cache
+from remora.codegen.ir import graph_passes
+from remora.codegen.ir.arguments import batch_of, common_batch, listed, ordered, wrong_dtype
+from remora.codegen.ir.graph import Graph, Signature
+from remora.codegen.llvm import fast_call, host, lowering
+from remora.codegen.traced_function import TracedFunction
+from remora.codegen.tree_loops import loop_lowering
+from remora.codegen.tree_loops.loops import Loops
+from remora.errors import RemoraError, ShapeError
+
+#: A thread gets at least this many states; fewer are not worth waking it for.
+SMALLEST_CHUNK = 1024
+#: Bytes of the widest vector.
+WIDEST = 64
+
+
+class Kernel(TracedFunction):
+    """A function compiled for this machine.
+
+    Call it like the function: `kernel(q, v, tau)`, with arrays `(..., n)` of any batch shape (they
+    broadcast), or by name. A result depends on its own arguments only: it has the same bits alone,
+    in any batch, at any place in it, on any number of threads. Values are not checked: NaN in,
+    NaN out.
+
+    Attributes:
+        name: what it was made of.
+        inputs: names and shapes of the arguments.
+        outputs: names and shapes of the results.
+        dtype: `float64` or `float32`.
+        fast: the shortest call, for one state: returns None unless every argument is a contiguous
+            array of the kernel's dtype and shape. None where this Python does not allow it.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        inputs: Sequence[Signature],
+        name: str,
+        dtype: str = "float64",
+        key: str | None = None,
+        loops: Callable[[], Loops] | None = None,
+    ) -> None:
+        """Trace and compile, or take from the cache.
+
+        Args:
+            function: takes one array per input.
+            inputs: names and shapes of the arguments.
+            name: what it is called.
+            dtype: `float64` or `float32`.
+            key: what stands for the function in the cache, if the caller knows something that
+                changes whenever the function does; else the traced graph itself.
+            loops: makes the same function as loops, which are compiled instead of the graph; only
+                with a key.
+        """
+        super().__init__(function, inputs, name, dtype)
+        self._host = host.host()
+        self._loops, self.rolled = loops, loops is not None
+        image, self.outputs = self._image(key)
+        self._start(image)
+
+    @classmethod
+    def from_graph(cls, graph: Graph, name: str, dtype: str = "float64") -> Kernel:
+        """Return the kernel of a graph that is there already."""
+        kernel = cls.__new__(cls)
+        kernel.name, kernel.dtype, kernel.inputs = name, dtype, graph.inputs
+        kernel.__dict__["graph"] = graph
+        kernel._function, kernel._loops = _nothing_to_run, None
+        kernel._host = host.host()
+        image, kernel.outputs = kernel._image(None)
+        kernel._start(image)
+        return kernel
+
+    def __call__(self, *arguments: ArrayLike, **options: Any) -> Any:
+        """Evaluate.
+
+        Args:
+            *arguments: in the order of `inputs`.
+            **options: arguments by name; `out`, array (or tuple of arrays) to write the result
+                into, of the result's shape and the kernel's dtype, contiguous; `threads`, how many
+                share a batch: one by default, 0 for one per processor.
+        """
+        if not options and self.fast is not None:  # kept short: this is what one state pays
+            result = self.fast(*arguments)
+            if result is not None:
+                return result
+        out, threads = options.pop("out", None), options.pop("threads", 1)
+        check_threads(threads)
+        return self._general(ordered(self.name, self.inputs, arguments, options), out, threads)
+
+    def __repr__(self) -> str:
+        """Return the signature."""
+        return (
+            f"Kernel {self.name}({listed(self.inputs)}) -> {listed(self.outputs)}, {self.dtype}, "
+            f"{self._host.cpu}, {self._host.lanes(self.dtype)} lanes"
+        )
+
+    # Making ----------------------------------------------------------------------------------
+
+    def _image(self, key: str | None) -> tuple[bytes, tuple[Signature, ...]]:
+        """Return the object and the outputs' signatures, compiled or from the cache.
+
+        Sets `_scratch`, the bytes of memory that a call needs beside its arguments.
+        """
+        target = [self._host.triple, self._host.cpu, self._host.features, self.dtype]
+        entry = digest("given", key, self._loops is not None, *target) if key else None
+        stored = kernel_cache.load(entry) if entry else None
+        if stored is None and entry is None:
+            graph = self.graph
+            entry = digest(
+                "graph", graph.inputs, graph.outputs, graph.nodes, graph.results, *target
+            )
+            stored = kernel_cache.load(entry)
+        if stored is not None:
+            image, self._scratch, (outputs,) = unpacked(stored)
+            return image, outputs
+        text, outputs, self._scratch = self._straight() if self._loops is None else self._rolled()
+        image = host.to_object(text, self._host)
+        assert entry is not None
+        kernel_cache.save(entry, packed(image, self._scratch, outputs))
+        return image, outputs
+
+    def _straight(self) -> tuple[str, tuple[Signature, ...], int]:
+        """Return the graph as IR, a straight line."""
+        prepared = graph_passes.prepared(self.graph, self.dtype, fma=self._host.fma)
+        lanes = self._host.lanes(self.dtype)
+        text = lowering.lower(prepared, "kernel", self.dtype, lanes)
+        needed = lowering.declared(prepared, self.dtype, lanes)
+        # one state alone: the same operations in the same order, without the other lanes
+        text += lowering.lower(prepared, "alone", self.dtype, lanes=1)
+        text += fast_call.ir(self.inputs, len(self.graph.outputs), "alone", "fast", self.dtype)
+        needed += lowering.declared(prepared, self.dtype, 1)
+        return text + "\n".join(sorted(set(needed))), self.graph.outputs, 0
+
+    def _rolled(self) -> tuple[str, tuple[Signature, ...], int]:
+        """Return the loops as IR."""
+        assert self._loops is not None
+        loops = self._loops()
+        lanes, item = self._host.lanes(self.dtype), np.dtype(self.dtype).itemsize
+        text, (room, room_alone) = loop_lowering.module(
+            loops, {"kernel": lanes, "alone": 1}, self.dtype, self._host.fma
+        )
+        text += fast_call.ir(
+            self.inputs, len(loops.outputs), "alone", "fast", self.dtype, item * room_alone
+        )
+        return text, loops.outputs, item * lanes * room
+
+    def _start(self, image: bytes) -> None:
+        self._loaded = host.LoadedCode(image, ("kernel", "fast"))
+        arrays = len(self.inputs) + len(self.outputs)
+        more = [ctypes.c_void_p] if self._scratch else []
+        prototype = ctypes.CFUNCTYPE(
+            None, *[ctypes.c_void_p, ctypes.c_int64] * arrays, ctypes.c_int64, *more
+        )
+        self._kernel = prototype(self._loaded.address["kernel"])
+        self.fast: Any = None
+        if fast_call.available() and all(s.size for s in self.outputs):
+            shapes = [s.shape for s in self.outputs]
+            address = self._loaded.address["fast"]
+            self.fast = fast_call.builtin(address, shapes, self.dtype, self._loaded)
+
+    # Calling ---------------------------------------------------------------------------------
+
+    def _general(self, arguments: Sequence[ArrayLike], out: Any, threads: int) -> Any:
+        batch, call, kept = in_rows(self.name, self.inputs, arguments, self.dtype)
+        results = results_for(out, [batch + s.shape for s in self.outputs], self.dtype)
+        for r, s in zip(results, self.outputs, strict=True):
+            call += [address(r), s.size]
+        n = math.prod(batch)
+        if n:
+            self._run(call, n, threads)
+        del kept  # the arrays that `call` points into
+        return results[0] if len(results) == 1 else tuple(results)
+
+    def _run(self, call: list[int], n: int, threads: int) -> None:
+        """Run the kernel over all states, in chunks where several threads share them."""
+        threads = (os.cpu_count() or 1) if threads == 0 else threads
+        count = min(threads, max(1, n // SMALLEST_CHUNK))
+        if count <= 1:
+            self._call(call, n)
+            return
+        item = np.dtype(self.dtype).itemsize
+        bounds = np.linspace(0, n, count + 1).astype(int).tolist()
+
+        def part(start: int, stop: int) -> None:
+            self._call(moved(call, start, item), stop - start)
+
+        list(pool(count).map(part, bounds[:-1], bounds[1:]))
+
+    def _call(self, call: list[int], n: int) -> None:
+        """Call the machine code, with memory of its own where it needs some."""
+        if not self._scratch:
+            self._kernel(*call, n)
+            return
+        room = np.empty(self._scratch + WIDEST, np.uint8)
+        self._kernel(*call, n, aligned(room))
+
+
+def _nothing_to_run(*arrays: Array) -> Array:
+    raise RemoraError("this kernel was made of a graph: there is no function to differentiate")
+
+
+def address(a: Array) -> int:
+    """Return where an array's numbers stand."""
+    return a.__array_interface__["data"][0]
+
+
+def check_threads(threads: object) -> None:
+    """Refuse what is no number of threads."""
+    if not isinstance(threads, int) or threads < 0:
+        raise ShapeError(f"threads must be a number of threads, or 0, not {threads!r}")
+
+
+def moved(call: Sequence[int], start: int, item: int) -> list[int]:
+    """Return a call's pointers and strides for the states from `start` on."""
+    return [x + start * call[k + 1] * item if k % 2 == 0 else x for k, x in enumerate(call)]
+
+
+def aligned(room: Array) -> int:
+    """Return the first address in `room` that a vector may stand at; it needs `WIDEST` to spare."""
+    return -(-address(room) // WIDEST) * WIDEST
+
+
+def in_rows(
+    kernel: str, inputs: Sequence[Signature], arguments: Sequence[ArrayLike], dtype: str
+) -> tuple[tuple[int, ...], list[int], list[Array]]:
+    """Return the batch shape, a pointer and a stride for each argument, and what they point into.
+
+    Args:
+        kernel: its name.
+        inputs: names and shapes of the arguments.
+        arguments: as given.
+        dtype: the kernel's.
+    """
+    arrays = [_taken(kernel, a, s, dtype) for a, s in zip(arguments, inputs, strict=True)]
+    batches = [a.shape[: a.ndim - len(s.shape)] for a, s in zip(arrays, inputs, strict=True)]
+    batch = batches[0] if batches else ()
+    if any(own != batch for own in batches):
+        batch = common_batch(inputs, batches)
+    call: list[int] = []
+    kept: list[Array] = []
+    for a, own, s in zip(arrays, batches, inputs, strict=True):
+        if own == batch:
+            rows, stride = np.ascontiguousarray(a), s.size
+        elif math.prod(own) == 1:
+            rows, stride = np.ascontiguousarray(a), 0  # one for all states
+        else:
+            rows, stride = np.ascontiguousarray(np.broadcast_to(a, batch + s.shape)), s.size
+        kept.append(rows)
+        call += [address(rows), stride]
+    return batch, call, kept
+
+
+def _taken(kernel: str, argument: ArrayLike, signature: Signature, dtype: str) -> Array:
+    a = argument if is_array(argument) else np.asarray(argument)
+    if a.dtype != dtype and not np.can_cast(a.dtype, dtype, "safe"):
+        raise ShapeError(wrong_dtype(f"{signature.name} of kernel {kernel}", a.dtype, dtype))
+    batch_of(kernel, signature, a.shape)
+    fits = a.dtype == dtype and a.flags.aligned
+    return a if fits else np.require(a, dtype, "A")
+
+
+def results_for(out: Any, shapes: Sequence[tuple[int, ...]], dtype: str) -> list[Array]:
+    """Return arrays for the results: those given as `out`, if they fit, or new ones."""
+    if out is None:
+        return [np.empty(shape, dtype) for shape in shapes]
+    given: list[Any] = list(out) if len(shapes) > 1 else [out]
+    if len(given) != len(shapes):
+        raise ShapeError(f"out must be {len(shapes)} arrays, not {len(given)}")
+    for r, shape in zip(given, shapes, strict=True):
+        fits = (
+            is_array(r)
+            and r.shape == shape
+            and r.dtype == dtype
+            and r.flags.c_contiguous
+            and r.flags.aligned
+            and r.flags.writeable
+        )
+        if not fits:
+            raise ShapeError(f"out must be a contiguous, writeable {dtype} array of shape {shape}")
+    return given
+
+
+@functools.cache
+def pool(count: int) -> ThreadPoolExecutor:
+    """Return so many threads, the same each time."""
+    return ThreadPoolExecutor(count, thread_name_prefix="remora")
+
+
+if hasattr(os, "register_at_fork"):  # a forked process has the pool but not its threads
+    os.register_at_fork(after_in_child=pool.cache_clear)
+
+
+@functools.cache
+def _versions() -> str:
+    """Return what else decides the machine code: this room's source and its libraries."""
+    sources = hashlib.sha256()
+    for file in sorted(Path(__file__).parent.rglob("*.py")):
+        sources.update(file.read_bytes())
+    names = ("numpy", "casadi", "llvmlite")
+    return sources.hexdigest() + "".join(importlib.metadata.version(n) for n in names)
+
+
+def digest(*parts: object) -> str:
+    """Return the name of a cache entry for all that decides its content."""
+    return hashlib.sha256(repr((_versions(), *parts)).encode()).hexdigest()
+
+
+def packed(image: bytes, scratch: int, *arrays: Sequence[Signature]) -> bytes:
+    """Return a cache entry: machine code, the memory it needs, and names and shapes of arrays."""
+    named = [[[s.name, s.shape] for s in signatures] for signatures in arrays]
+    head = json.dumps([scratch, *named]).encode()
+    return len(head).to_bytes(4, "little") + head + image
+
+
+def unpacked(data: bytes) -> tuple[bytes, int, list[tuple[Signature, ...]]]:
+    """Return what `packed` put together."""
+    size = int.from_bytes(data[:4], "little")
+    scratch, *named = json.loads(data[4 : 4 + size])
+    arrays = [tuple(Signature(n, tuple(shape)) for n, shape in signatures) for signatures in named]
+    return data[4 + size :], scratch, arrays

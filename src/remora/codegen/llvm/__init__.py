@@ -1,0 +1,1 @@
+"""Graphs lowered to LLVM IR and compiled for the processor at hand."""

@@ -1,0 +1,82 @@
+"""Machine code for the processor at hand: LLVM IR to an object, an object to a function."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import itertools
+from dataclasses import dataclass
+from typing import Any
+
+llvm: Any = importlib.import_module("llvmlite.binding")
+
+_names = itertools.count()
+
+
+@dataclass(frozen=True)
+class Host:
+    """What machine code is made for.
+
+    Attributes:
+        triple: LLVM's name of the platform.
+        cpu: LLVM's name of the processor.
+        features: what it can do, as LLVM writes it.
+        vector_bytes: width of a vector register.
+        fma: whether it multiplies and adds with one rounding.
+    """
+
+    triple: str
+    cpu: str
+    features: str
+    vector_bytes: int
+    fma: bool
+
+    def lanes(self, dtype: str) -> int:
+        """Return how many numbers fit into a vector register."""
+        return self.vector_bytes // {"float64": 8, "float32": 4}[dtype]
+
+
+@functools.cache
+def host() -> Host:
+    """Return the processor at hand."""
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    known: Any = llvm.get_host_cpu_features()
+    has = {name for name, present in known.items() if present}
+    vector_bytes = 64 if "avx512f" in has else 32 if "avx2" in has else 16
+    fma = "fma" in has or "aarch64" in llvm.get_process_triple()
+    return Host(
+        llvm.get_process_triple(), llvm.get_host_cpu_name(), known.flatten(), vector_bytes, fma
+    )
+
+
+def to_object(ir: str, target: Host) -> bytes:
+    """Compile LLVM IR for the host to a relocatable object."""
+    module = llvm.parse_assembly(ir)
+    module.triple = target.triple
+    machine = llvm.Target.from_triple(target.triple).create_target_machine(
+        cpu=target.cpu, features=target.features, opt=2, reloc="pic", codemodel="default"
+    )
+    module.data_layout = str(machine.target_data)
+    module.verify()
+    return machine.emit_object(module)
+
+
+@functools.cache
+def _jit() -> Any:
+    # JITLink places code and constants side by side; the older linker aborts the process where a
+    # crowded address space puts them more than 2 GiB apart
+    return llvm.create_lljit_compiler(use_jit_link=True)
+
+
+class LoadedCode:
+    """An object in memory, ready to run; it lives as long as this does."""
+
+    def __init__(self, image: bytes, symbols: tuple[str, ...]) -> None:
+        """Link the object and find the addresses of its symbols."""
+        host()
+        builder = llvm.JITLibraryBuilder().add_object_img(image).add_current_process()
+        for symbol in symbols:
+            builder = builder.export_symbol(symbol)
+        self._tracker: Any = builder.link(_jit(), f"remora{next(_names)}")
+        self.address: dict[str, int] = {s: int(self._tracker[s]) for s in symbols}

@@ -1,0 +1,283 @@
+"""Lowering: a prepared graph as LLVM IR, one lane per state of the batch.
+
+    void NAME(const T* a0, i64 s0, ..., T* o0, i64 t0, ..., i64 n)
+
+Argument k of state b stands at `ak + b·sk`, its numbers next to each other; a stride of zero gives
+every state the same. States are taken `lanes` at a time; in the last group the lanes that are left
+over repeat the last state, so that a result depends on nothing but its own arguments.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from remora.codegen.ir.graph import ELEMENTARY, Graph
+
+_BINARY = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
+_COMPARE = {"lt": "olt", "le": "ole", "eq": "oeq", "ne": "une"}
+_LOGIC = {"and": "and", "or": "or"}
+_INTRINSIC = {"sqrt": "sqrt", "abs": "fabs", "floor": "floor", "fma": "fma"}
+SCALARS = {"float64": "double", "float32": "float"}
+SUFFIX = {"float64": "f64", "float32": "f32"}
+
+
+@dataclass
+class Writer:
+    """Lines of IR and numbered names."""
+
+    lines: list[str] = field(default_factory=list[str])
+    count: int = 0
+
+    def emit(self, text: str) -> str:
+        """Write `%n = text` and return the name."""
+        self.count += 1
+        self.lines.append(f"  %t{self.count} = {text}")
+        return f"%t{self.count}"
+
+    def put(self, text: str) -> None:
+        """Write a line that has no result."""
+        self.lines.append(f"  {text}")
+
+
+def lower(graph: Graph, name: str, dtype: str, lanes: int) -> str:
+    """Return the LLVM IR of a kernel, without what is `declared` of what it calls.
+
+    Args:
+        graph: prepared by `expand.prepared`.
+        name: of the function.
+        dtype: `float64` or `float32`.
+        lanes: how many states are computed at once, a power of two.
+    """
+    scalar = SCALARS[dtype]
+    arrays = [
+        *(f"a{k}" for k in range(len(graph.inputs))),
+        *(f"o{k}" for k in range(len(graph.outputs))),
+    ]
+    parameters = ", ".join(f"ptr noalias %{a}, i64 %s_{a}" for a in arrays)
+    w = Writer()
+    rows_of(w, lanes)
+    values: dict[int, str] = {}
+    used = used_inputs(graph)
+    for k, signature in enumerate(graph.inputs):
+        if used[k]:
+            columns = load(w, f"a{k}", signature.size, scalar, lanes)
+            for j, column in enumerate(columns):
+                values[graph.input(k, j)] = column
+    operations(w, graph, values, dtype, lanes)
+    for k, result in enumerate(graph.results):
+        store(w, f"o{k}", [values[i] for i in result], scalar, lanes)
+    body = "\n".join(w.lines)
+    return f"""
+define void @{name}({parameters}, i64 %n) {{
+entry:
+  %last = sub i64 %n, 1
+  %any = icmp sgt i64 %n, 0
+  br i1 %any, label %loop, label %done
+loop:
+  %b = phi i64 [0, %entry], [%next, %loop]
+{body}
+  %next = add i64 %b, {lanes}
+  %more = icmp slt i64 %next, %n
+  br i1 %more, label %loop, label %done
+done:
+  ret void
+}}
+"""
+
+
+def used_inputs(graph: Graph) -> list[bool]:
+    """Return for each input whether a node is a number of it."""
+    used = [False] * len(graph.inputs)
+    for op, a in graph.nodes:
+        if op == "input":
+            used[a[0]] = True
+    return used
+
+
+def vector(scalar: str, lanes: int) -> str:
+    """Return the IR type of `lanes` numbers."""
+    return scalar if lanes == 1 else f"<{lanes} x {scalar}>"
+
+
+def constant(value: float, dtype: str, lanes: int) -> str:
+    """Return a number as IR writes it."""
+    if dtype == "float32":
+        value = float(np.float32(value))
+    text = "0x" + struct.pack(">d", value).hex().upper()
+    if lanes == 1:
+        return text
+    return "<" + ", ".join([f"{SCALARS[dtype]} {text}"] * lanes) + ">"
+
+
+def operations(w: Writer, graph: Graph, values: dict[int, str], dtype: str, lanes: int) -> None:
+    """Write all operations of a graph; `values` has the names of its inputs and gets the rest."""
+    for i, (op, a) in enumerate(graph.nodes):
+        if op == "const":
+            values[i] = constant(a[0], dtype, lanes)
+        elif op != "input":
+            values[i] = operation(w, op, [values[k] for k in a], dtype, lanes)
+
+
+def operation(w: Writer, op: str, a: Sequence[str], dtype: str, lanes: int) -> str:
+    """Write one operation of a graph and return the name of its result."""
+    t = vector(SCALARS[dtype], lanes)
+    bits = vector("i1", lanes)
+    if op in _BINARY:
+        return w.emit(f"{_BINARY[op]} {t} {a[0]}, {a[1]}")
+    if op in _COMPARE:
+        return w.emit(f"fcmp {_COMPARE[op]} {t} {a[0]}, {a[1]}")
+    if op in _LOGIC:
+        return w.emit(f"{_LOGIC[op]} {bits} {a[0]}, {a[1]}")
+    if op == "not":
+        ones = "true" if lanes == 1 else "<" + ", ".join(["i1 true"] * lanes) + ">"
+        return w.emit(f"xor {bits} {a[0]}, {ones}")
+    if op == "neg":
+        return w.emit(f"fneg {t} {a[0]}")
+    if op == "select":
+        return w.emit(f"select {bits} {a[0]}, {t} {a[1]}, {t} {a[2]}")
+    if op in ("min", "max"):  # NaN where either is, as NumPy has it; no processor agrees on this
+        smaller = w.emit(f"fcmp {'olt' if op == 'min' else 'ogt'} {t} {a[0]}, {a[1]}")
+        picked = w.emit(f"select {bits} {smaller}, {t} {a[0]}, {t} {a[1]}")
+        missing = w.emit(f"fcmp uno {t} {a[0]}, {a[0]}")
+        return w.emit(f"select {bits} {missing}, {t} {a[0]}, {t} {picked}")
+    if op in _INTRINSIC:
+        arguments = ", ".join(f"{t} {x}" for x in a)
+        return w.emit(f"call {t} @llvm.{_intrinsic(op, dtype, lanes)}({arguments})")
+    assert op in ELEMENTARY, op
+    return _call_per_lane(w, op, a, dtype, lanes)
+
+
+def _intrinsic(op: str, dtype: str, lanes: int) -> str:
+    width = "" if lanes == 1 else f"v{lanes}"
+    return f"{_INTRINSIC[op]}.{width}{SUFFIX[dtype]}"
+
+
+def _call_per_lane(w: Writer, op: str, a: Sequence[str], dtype: str, lanes: int) -> str:
+    """Call the C library's function lane by lane: for what the library itself never uses."""
+    scalar, t = SCALARS[dtype], vector(SCALARS[dtype], lanes)
+    name = op if dtype == "float64" else op + "f"
+    if lanes == 1:
+        return w.emit(f"call {scalar} @{name}({', '.join(f'{scalar} {x}' for x in a)})")
+    result = "poison"
+    for k in range(lanes):
+        parts = [w.emit(f"extractelement {t} {x}, i32 {k}") for x in a]
+        value = w.emit(f"call {scalar} @{name}({', '.join(f'{scalar} {x}' for x in parts)})")
+        result = w.emit(f"insertelement {t} {result}, {scalar} {value}, i32 {k}")
+    return result
+
+
+def declared(graph: Graph, dtype: str, lanes: int) -> list[str]:
+    """Return the declarations of the intrinsics and C functions that a graph needs."""
+    scalar, t = SCALARS[dtype], vector(SCALARS[dtype], lanes)
+    result: list[str] = []
+    for op in sorted({op for op, _ in graph.nodes}):
+        count = {"fma": 3, "min": 2, "max": 2, "atan2": 2, "pow": 2}.get(op, 1)
+        if op in _INTRINSIC:
+            arguments = ", ".join([t] * count)
+            result.append(f"declare {t} @llvm.{_intrinsic(op, dtype, lanes)}({arguments})")
+        elif op in ELEMENTARY:
+            name = op if dtype == "float64" else op + "f"
+            result.append(f"declare {scalar} @{name}({', '.join([scalar] * count)})")
+    return result
+
+
+# Memory: rows of states to columns of lanes and back ------------------------------------------
+
+
+def rows_of(w: Writer, lanes: int) -> None:
+    """Write which state each lane takes, from `%b` on: those left over repeat the last."""
+    for k in range(lanes):
+        row = w.emit(f"add i64 %b, {k}")
+        inside = w.emit(f"icmp slt i64 {row}, %last")
+        w.put(f"%row{k} = select i1 {inside}, i64 {row}, i64 %last")
+
+
+def _row_pointers(w: Writer, array: str, scalar: str, lanes: int) -> list[str]:
+    pointers: list[str] = []
+    for k in range(lanes):
+        offset = w.emit(f"mul i64 %row{k}, %s_{array}")
+        pointers.append(w.emit(f"getelementptr {scalar}, ptr %{array}, i64 {offset}"))
+    return pointers
+
+
+def load(w: Writer, array: str, size: int, scalar: str, lanes: int) -> list[str]:
+    """Return the numbers of an argument, each a vector over the lanes."""
+    rows = _row_pointers(w, array, scalar, lanes)
+    t = vector(scalar, lanes)
+    columns: dict[int, str] = {}
+    if lanes == 1 or size < lanes:
+        for j in range(size):
+            value = "poison"
+            for k, row in enumerate(rows):
+                place = w.emit(f"getelementptr {scalar}, ptr {row}, i64 {j}")
+                x = w.emit(f"load {scalar}, ptr {place}")
+                value = (
+                    x if lanes == 1 else w.emit(f"insertelement {t} {value}, {scalar} {x}, i32 {k}")
+                )
+            columns[j] = value
+        return [columns[j] for j in range(size)]
+    for start in block_starts(size, lanes):
+        block: list[str] = []
+        for row in rows:
+            place = w.emit(f"getelementptr {scalar}, ptr {row}, i64 {start}")
+            block.append(w.emit(f"load {t}, ptr {place}, align {align(scalar)}"))
+        for j, column in enumerate(transposed(w, block, scalar, lanes)):
+            columns[start + j] = column
+    return [columns[j] for j in range(size)]
+
+
+def store(w: Writer, array: str, columns: Sequence[str], scalar: str, lanes: int) -> None:
+    """Write vectors over the lanes as rows of states."""
+    rows = _row_pointers(w, array, scalar, lanes)
+    t, size = vector(scalar, lanes), len(columns)
+    if lanes == 1 or size < lanes:
+        for j, column in enumerate(columns):
+            for k, row in enumerate(rows):
+                x = column if lanes == 1 else w.emit(f"extractelement {t} {column}, i32 {k}")
+                place = w.emit(f"getelementptr {scalar}, ptr {row}, i64 {j}")
+                w.put(f"store {scalar} {x}, ptr {place}")
+        return
+    for start in block_starts(size, lanes):
+        block = transposed(w, list(columns[start : start + lanes]), scalar, lanes)
+        for row, value in zip(rows, block, strict=True):
+            place = w.emit(f"getelementptr {scalar}, ptr {row}, i64 {start}")
+            w.put(f"store {t} {value}, ptr {place}, align {align(scalar)}")
+
+
+def align(scalar: str) -> int:
+    """Return the alignment of a number in bytes."""
+    return 8 if scalar == "double" else 4
+
+
+def block_starts(size: int, lanes: int) -> list[int]:
+    """Return where square blocks start that cover all columns; the last may overlap."""
+    starts = list(range(0, size - lanes + 1, lanes))
+    if size % lanes:
+        starts.append(size - lanes)
+    return starts
+
+
+def transposed(w: Writer, rows: list[str], scalar: str, lanes: int) -> list[str]:
+    """Transpose a square block in log2(lanes) rounds of shuffles."""
+    t = vector(scalar, lanes)
+    step = 1
+    while step < lanes:
+        low = [k if not k & step else k - step + lanes for k in range(lanes)]
+        high = [k + step if not k & step else k + lanes for k in range(lanes)]
+        result = list(rows)
+        for i in range(lanes):
+            if i & step:
+                continue
+            a, b = rows[i], rows[i + step]
+            for target, mask in ((i, low), (i + step, high)):
+                indices = ", ".join(f"i32 {m}" for m in mask)
+                result[target] = w.emit(
+                    f"shufflevector {t} {a}, {t} {b}, <{lanes} x i32> <{indices}>"
+                )
+        rows = result
+        step *= 2
+    return rows

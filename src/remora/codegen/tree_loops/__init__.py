@@ -1,0 +1,1 @@
+"""Recursions over large trees as loops instead of straight-line code."""

@@ -1,0 +1,141 @@
+"""Lowering of loops: a plan as LLVM IR, `lanes` states at once.
+
+    void NAME(const T* a0, i64 s0, ..., T* o0, i64 t0, ..., i64 n, T* scratch)
+
+as `lower` has it, and scratch memory, aligned to a vector. A sweep is a loop over the rows of a
+table: which class an item is of, and where everything of it stands. Places are counted in vectors
+of lanes, so that one table serves any number of them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from remora.codegen.llvm.lowering import SCALARS, constant
+from remora.codegen.tree_loops.ancestor_loops import ancestor_rows, mirror
+from remora.codegen.tree_loops.item_classes import ItemClass, classed
+from remora.codegen.tree_loops.loops import Loops
+from remora.codegen.tree_loops.memory import Memory
+from remora.codegen.tree_loops.step_code import StepCode
+from remora.codegen.tree_loops.tables import Tables, tables
+
+
+def module(loops: Loops, functions: dict[str, int], dtype: str, fma: bool) -> tuple[str, list[int]]:
+    """Return loops as the IR of functions with some numbers of lanes, by name.
+
+    Returns:
+        The IR, and for each function how many vectors of lanes of scratch memory it needs.
+    """
+    plan = classed(loops)
+    found = tables(plan)
+    text, needed, rooms = constants(found, dtype), set[str](), list[int]()
+    if loops.rows and not loops.shared:
+        text += mirror(loops.outputs[0].shape[0], dtype, max(functions.values()))
+    for name, lanes in functions.items():
+        code = StepCode(plan, found, Memory(plan, dtype, lanes), dtype, fma)
+        text += _function(code, name)
+        needed.update(code.needed)
+        rooms.append(code.memory.size + found.size)
+    return text + "\n".join(sorted(needed)) + "\n", rooms
+
+
+def constants(found: Tables, dtype: str, space: str = "") -> str:
+    """Return the constant tables; every function of a module uses the same.
+
+    Args:
+        found: where everything stands.
+        dtype: of the numbers.
+        space: LLVM's address space, if not the first.
+    """
+    scalar = SCALARS[dtype]
+    values = ", ".join(f"{scalar} {constant(x, dtype, 1)}" for x in found.numbers)
+    lines = [f"@numbers = internal {space}constant [{len(found.numbers)} x {scalar}] [{values}]"]
+    named = {f"sweep{s}": columns for s, columns in enumerate(found.sweeps)}
+    for name, columns in (named | {"climb": found.climb}).items():
+        rows = np.array(list(columns.values()), dtype=np.int64).T
+        entries = ", ".join(f"i32 {x}" for x in rows.reshape(-1))
+        lines.append(f"@{name} = internal {space}constant [{rows.size} x i32] [{entries}]")
+    return "\n".join(lines) + "\n"
+
+
+def _function(code: StepCode, name: str) -> str:
+    w, memory = code.w, code.memory
+    arrays = [*memory.arrays, *memory.results]
+    parameters = ", ".join(f"ptr noalias %{a}, i64 %s_{a}" for a in arrays)
+    w.put("%last = sub i64 %n, 1")
+    w.put("%any = icmp sgt i64 %n, 0")
+    w.put("br i1 %any, label %group, label %done")
+    w.label("group")
+    w.put("%b = phi i64 [0, %entry], [%next, %group.end]")
+    memory.begin(w)
+    sweeps(code)
+    memory.end(w)
+    w.put("br label %group.end")
+    w.label("group.end")
+    w.put(f"%next = add i64 %b, {memory.lanes}")
+    w.put("%more = icmp slt i64 %next, %n")
+    w.put("br i1 %more, label %group, label %done")
+    w.label("done")
+    w.put("ret void")
+    head = f"define void @{name}({parameters}, i64 %n, ptr noalias %scratch)"
+    return "\n".join([head + " {", "entry:", *w.lines, "}\n"])
+
+
+def sweeps(code: StepCode) -> None:
+    """Write all sweeps for one group of states that `Memory.begin` made ready."""
+    with code.w.loop("zeros", code.found.zeros) as i:
+        code.memory.store(code.w, i, 0, "zeroinitializer")
+    for s, sweep in enumerate(code.plan.loops.sweeps):
+        if sweep.climbs:
+            ancestor_rows(code, s)
+        else:
+            _sweep(code, s)
+
+
+def _sweep(code: StepCode, s: int) -> None:
+    w, columns = code.w, code.found.sweeps[s]
+    with w.loop(f"sweep{s}", len(columns["class"])) as item:
+        kind = code.row(f"sweep{s}", list(columns), item)("class")
+        code.switch(f"sweep{s}", w.emit(f"trunc i64 {kind} to i32"))
+        for k, own in enumerate(code.plan.classes):
+            w.label(f"sweep{s}.c{k}")
+            first = {f for f, c in zip(columns["first"], columns["class"], strict=True) if c == k}
+            _step(code, own, s, item, first)
+            w.put(f"br label %sweep{s}.joined")
+        w.label(f"sweep{s}.joined")
+
+
+def _step(code: StepCode, own: ItemClass, s: int, item: str, first: set[int]) -> None:
+    """Write the step of one class and where its results go."""
+    w, memory, plan = code.w, code.memory, code.plan
+    place = code.row(f"sweep{s}", list(code.found.sweeps[s]), item)
+    graph, name = code.step(own, s, place)
+    left, passed, result = graph.results
+    for node, k in zip(left, own.leaves[s], strict=True):
+        memory.store(w, place("kept"), k, name(node))
+    for k, node in enumerate(result):
+        if plan.loops.rows:
+            memory.store(w, place("rows"), k, name(node))
+        else:
+            memory.write(w, "o0", place("at out"), k, name(node))
+    inward = plan.loops.sweeps[s].inward
+    if not passed or (not inward and own.ends and plan.kept_at[s] is None):
+        return
+    values, target = [name(node) for node in passed], place("passed")
+    if not inward or 0 not in first:
+        memory.store_all(w, target, values)
+        return
+    label = w.block
+    empty = w.emit(f"icmp ne i64 {place('first')}, 0")
+    w.put(f"br i1 {empty}, label %{label}.first, label %{label}.more")
+    w.label(f"{label}.first")
+    memory.store_all(w, target, values)
+    w.put(f"br label %{label}.end")
+    w.label(f"{label}.more")
+    sums = [
+        w.emit(f"fadd {memory.vector} {memory.load(w, target, k)}, {x}")
+        for k, x in enumerate(values)
+    ]
+    memory.store_all(w, target, sums)
+    w.put(f"br label %{label}.end")
+    w.label(f"{label}.end")

@@ -1,0 +1,220 @@
+"""Where loops find their numbers: arguments in rows of states, scratch in vectors of lanes.
+
+The code of a step says *what* it reads and writes; here stands *where* that is. Another machine
+(a thread of a GPU, with one lane and its arrays the other way round) has another `Memory`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from remora.codegen.llvm.lowering import SCALARS, Writer, align, transposed, vector
+from remora.codegen.tree_loops.item_classes import LoopPlan
+
+
+@dataclass
+class Blocks(Writer):
+    """IR with labels.
+
+    Attributes:
+        block: label of the block that is being written.
+    """
+
+    block: str = "entry"
+
+    def label(self, name: str) -> None:
+        """Begin a block."""
+        self.lines.append(f"{name}:")
+        self.block = name
+
+    @contextmanager
+    def loop(self, name: str, count: int | str) -> Generator[str]:
+        """Write what is inside `count` times; yields the counter."""
+        before, i = self.block, f"%{name}.i"
+        some = self.emit(f"icmp sgt i64 {count}, 0")
+        self.put(f"br i1 {some}, label %{name}, label %{name}.done")
+        self.label(name)
+        self.put(f"{i} = phi i64 [0, %{before}], [%{name}.next, %{name}.last]")
+        yield i
+        self.put(f"br label %{name}.last")
+        self.label(f"{name}.last")
+        self.put(f"%{name}.next = add i64 {i}, 1")
+        more = self.emit(f"icmp slt i64 %{name}.next, {count}")
+        self.put(f"br i1 {more}, label %{name}, label %{name}.done")
+        self.label(f"{name}.done")
+
+
+class Memory:
+    """Arguments in rows of states, scratch in vectors of lanes: the memory of a processor.
+
+    Arguments are transposed to vectors before the sweeps and results back after them; one lane
+    alone reads and writes the rows themselves.
+    """
+
+    def __init__(self, plan: LoopPlan, dtype: str, lanes: int) -> None:
+        """Lay out the arguments of a plan."""
+        loops = plan.loops
+        self.scalar, self.lanes = SCALARS[dtype], lanes
+        self.vector = vector(self.scalar, lanes)
+        self.arrays = {f"a{k}": s.size for k, s in enumerate(loops.inputs)}
+        self.results = {f"o{k}": s.size for k, s in enumerate(loops.outputs)}
+        self.shared = loops.shared
+        #: Results that are transposed as a whole; a climb writes its own rows.
+        self._whole = {} if loops.rows else self.results
+        self._start: dict[str, int] = {}
+        self.size = 0
+        if lanes > 1:
+            for array, size in (self.arrays | self._whole).items():
+                self._start[array] = self.size
+                self.size += size
+
+    def begin(self, w: Blocks) -> None:
+        """Write what makes the states of one group ready, from row `%b` on."""
+        for k in range(self.lanes):
+            row = w.emit(f"add i64 %b, {k}")
+            inside = w.emit(f"icmp slt i64 {row}, %last")
+            w.put(f"%row{k} = select i1 {inside}, i64 {row}, i64 %last")
+            for array in (*self.arrays, *self.results):
+                offset = w.emit(f"mul i64 %row{k}, %s_{array}")
+                w.put(f"%{array}.row{k} = getelementptr {self.scalar}, ptr %{array}, i64 {offset}")
+        for array, size in self.arrays.items() if self.lanes > 1 else ():
+            for start, count in self.blocks(w, f"in_{array}", size):
+                rows = [self.row(w, array, k, start) for k in range(self.lanes)]
+                if count == self.lanes:
+                    loaded = [
+                        w.emit(f"load {self.vector}, ptr {r}, align {self._align}") for r in rows
+                    ]
+                    columns = transposed(w, loaded, self.scalar, self.lanes)
+                else:
+                    columns = [self.gathered(w, rows)]
+                for j, column in enumerate(columns):
+                    self._put(w, self._argument(w, array, start, j), column)
+        self.clear_shared(w)
+
+    def clear_shared(self, w: Blocks) -> None:
+        """Write what sets results to zero that items add to."""
+        for array, size in self._whole.items() if self.shared else ():
+            with w.loop(f"zero_{array}", size) as i:
+                self._put(w, self._argument(w, array, i, 0), "zeroinitializer")
+
+    def end(self, w: Blocks) -> None:
+        """Write what brings the results of one group to their rows."""
+        for array, size in self._whole.items() if self.lanes > 1 else ():
+            for start, count in self.blocks(w, f"out_{array}", size):
+                rows = [self.row(w, array, k, start) for k in range(self.lanes)]
+                columns = [self._get(w, self._argument(w, array, start, j)) for j in range(count)]
+                self.to_rows(w, rows, columns)
+
+    def to_rows(self, w: Blocks, rows: Sequence[str], columns: Sequence[str]) -> None:
+        """Store one vector, or as many as there are lanes, across the rows of the states."""
+        if len(columns) == self.lanes > 1:
+            values = transposed(w, list(columns), self.scalar, self.lanes)
+            for row, x in zip(rows, values, strict=True):
+                w.put(f"store {self.vector} {x}, ptr {row}, align {self._align}")
+            return
+        for k, row in enumerate(rows):
+            x = columns[0]
+            if self.lanes > 1:
+                x = w.emit(f"extractelement {self.vector} {x}, i32 {k}")
+            w.put(f"store {self.scalar} {x}, ptr {row}")
+
+    def read(self, w: Blocks, array: str, start: str, k: int) -> str:
+        """Return number `start + k` of an argument."""
+        return self._get(w, self._argument(w, array, start, k))
+
+    def write(self, w: Blocks, array: str, start: str, k: int, value: str) -> None:
+        """Write number `start + k` of a result, or add to it where items share places."""
+        place = self._argument(w, array, start, k)
+        if self.shared:
+            value = w.emit(f"fadd {self.vector} {self._get(w, place)}, {value}")
+        self._put(w, place, value)
+
+    def number(self, w: Blocks, start: str, k: int) -> str:
+        """Return a number of the items' tables, in every lane."""
+        x = self.table(w, "numbers", self.scalar, start, k)
+        if self.lanes == 1:
+            return x
+        t = self.vector
+        one = w.emit(f"insertelement {t} poison, {self.scalar} {x}, i32 0")
+        return w.emit(f"shufflevector {t} {one}, {t} poison, <{self.lanes} x i32> zeroinitializer")
+
+    def load(self, w: Blocks, place: str, k: int) -> str:
+        """Return what stands at `place + k` of the scratch memory."""
+        return self._get(w, self._scratch(w, place, self.size + k))
+
+    def store(self, w: Blocks, place: str, k: int, value: str) -> None:
+        """Store at `place + k` of the scratch memory."""
+        self._put(w, self._scratch(w, place, self.size + k), value)
+
+    def store_all(self, w: Blocks, place: str, values: Sequence[str]) -> None:
+        """Store from `place` of the scratch memory on."""
+        for k, x in enumerate(values):
+            self.store(w, place, k, x)
+
+    def table(self, w: Blocks, name: str, kind: str, index: str, k: int) -> str:
+        """Return a number of a constant table."""
+        start = w.emit(f"getelementptr {kind}, ptr @{name}, i64 {index}")
+        return w.emit(f"load {kind}, ptr {w.emit(f'getelementptr {kind}, ptr {start}, i64 {k}')}")
+
+    @property
+    def _align(self) -> int:
+        return align(self.scalar)
+
+    def _scratch(self, w: Blocks, place: str, k: int) -> str:
+        start = w.emit(f"getelementptr {self.vector}, ptr %scratch, i64 {place}")
+        return w.emit(f"getelementptr {self.vector}, ptr {start}, i64 {k}")
+
+    def _argument(self, w: Blocks, array: str, start: str, k: int) -> str:
+        if self.lanes == 1:
+            return self.row(w, array, 0, start, k)
+        return self._scratch(w, start, self._start[array] + k)
+
+    def row(self, w: Blocks, array: str, lane: int, start: str, k: int = 0) -> str:
+        """Return the address of number `start + k` of an array, of the state in one lane."""
+        place = w.emit(f"getelementptr {self.scalar}, ptr %{array}.row{lane}, i64 {start}")
+        return w.emit(f"getelementptr {self.scalar}, ptr {place}, i64 {k}") if k else place
+
+    def _get(self, w: Blocks, place: str) -> str:
+        return w.emit(f"load {self.vector}, ptr {place}")
+
+    def _put(self, w: Blocks, place: str, value: str) -> None:
+        w.put(f"store {self.vector} {value}, ptr {place}")
+
+    def gathered(self, w: Blocks, rows: Sequence[str]) -> str:
+        """Return one number of every row as a vector."""
+        if self.lanes == 1:
+            return w.emit(f"load {self.scalar}, ptr {rows[0]}")
+        value = "poison"
+        for k, row in enumerate(rows):
+            x = w.emit(f"load {self.scalar}, ptr {row}")
+            value = w.emit(f"insertelement {self.vector} {value}, {self.scalar} {x}, i32 {k}")
+        return value
+
+    def blocks(
+        self, w: Blocks, name: str, size: int, upto: str | None = None
+    ) -> Iterator[tuple[str, int]]:
+        """Yield starts and widths of square blocks, the last moved back to fit; or of columns.
+
+        Args:
+            w: where to write.
+            name: of the loop.
+            size: how many columns there are.
+            upto: how many of them are wanted; all by default.
+        """
+        if 0 < size < self.lanes:
+            with w.loop(name, upto or size) as i:
+                yield i, 1
+        elif size:
+            count: int | str = -(-size // self.lanes)
+            if upto:
+                more = w.emit(f"add i64 {upto}, {self.lanes - 1}")
+                count = w.emit(f"udiv i64 {more}, {self.lanes}")
+            with w.loop(name, count) as i:
+                start = w.emit(f"mul i64 {i}, {self.lanes}")
+                inside = w.emit(f"icmp slt i64 {start}, {size - self.lanes}")
+                yield (
+                    w.emit(f"select i1 {inside}, i64 {start}, i64 {size - self.lanes}"),
+                    self.lanes,
+                )

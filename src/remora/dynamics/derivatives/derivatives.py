@@ -1,0 +1,292 @@
+"""Derivatives of inverse and forward dynamics by q, v and vdot or tau: composite bodies again.
+
+All in one frame, that of the root body (`root_frame`). Joint k, moved by dq, moves all that it
+carries along δ = S_k dq. It changes their twists by δ × V + E_k dq and their accelerations by
+δ × A + E_k dq × V + K_k dq, hence the wrench through a joint j beyond it by
+
+    δ × F_j + M̃_j ⋆ K_k dq + 2 C̃_j E_k dq,
+
+with M̃_j the inertia of all that j carries and C̃_j e = ∫ [e × ṙ, r × (e × ṙ)] dm, the Coriolis
+forces of its points. A joint j that carries k feels what k carries: F_k, M̃_k, C̃_k. A change of v
+does the same with S_k for E_k and E_k + Ṡ_k for K_k, and displaces nothing. So each pair of joints
+costs a few dot products; docs/derivatives.md derives it.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from remora.algebra import dual_quaternion, linear, screw, vector
+from remora.algebra.namespace import Array, ArrayLike, is_symbolic, stack, waypoint
+from remora.dynamics.derivatives.root_frame import (
+    RootFrameBody,
+    RootFrameLink,
+    accelerations_of,
+    as_row,
+    as_rows,
+    carried_by,
+    links_of,
+    loads_of,
+    moving_bodies,
+)
+from remora.dynamics.formulations import checked_arguments, finite_result
+from remora.dynamics.recursive.composite import square
+from remora.dynamics.recursive.outward_pass import gather
+from remora.model import joints
+from remora.model.robot import Joint, Robot
+from remora.model.topology import ancestors
+
+Blocks = dict[tuple[int, int], Array]
+"""A matrix by pairs of joints (row, column); what is not there is zero."""
+
+
+class InverseDerivatives(NamedTuple):
+    """Derivatives of inverse dynamics, each `(..., nv, nv)`.
+
+    Attributes:
+        dq: ∂τ/∂q along the tangent: of τ at `integrate(robot, q, dq)` by dq, at dq = 0.
+        dv: ∂τ/∂v.
+        dvdot: ∂τ/∂v̇ = H, the mass matrix.
+    """
+
+    dq: Array
+    dv: Array
+    dvdot: Array
+
+
+class ForwardDerivatives(NamedTuple):
+    """Derivatives of forward dynamics, each `(..., nv, nv)`.
+
+    Attributes:
+        dq: ∂v̇/∂q along the tangent: of v̇ at `integrate(robot, q, dq)` by dq, at dq = 0.
+        dv: ∂v̇/∂v.
+        dtau: ∂v̇/∂τ = H⁻¹.
+    """
+
+    dq: Array
+    dv: Array
+    dtau: Array
+
+
+def inverse_dynamics_derivatives(
+    robot: Robot, q: ArrayLike, v: ArrayLike, vdot: ArrayLike, wrenches: ArrayLike | None = None
+) -> InverseDerivatives:
+    """Return ∂τ/∂q, ∂τ/∂v and ∂τ/∂v̇ of `inverse_dynamics`.
+
+    Args:
+        robot: the robot.
+        q: configuration, `(..., nq)`.
+        v: velocity, `(..., nv)`.
+        vdot: rate of v, `(..., nv)`.
+        wrenches: external, [f, τ] on each body in its own frame about its origin, `(..., nb, 6)`;
+            they move with the body.
+    """
+    q, v, vdot, w = checked_arguments(robot, q, v, vdot, wrenches, "vdot")
+    tree = _tree(robot, q, v)
+    return InverseDerivatives(
+        finite_result(tree.matrix(_responses(tree, _moved(tree, q, v, vdot, w)))),
+        finite_result(tree.matrix(_responses(tree, _sped(tree)))),
+        finite_result(tree.matrix(_mass_blocks(tree))),
+    )
+
+
+def forward_dynamics_derivatives(
+    robot: Robot, q: ArrayLike, v: ArrayLike, tau: ArrayLike, wrenches: ArrayLike | None = None
+) -> ForwardDerivatives:
+    """Return ∂v̇/∂q, ∂v̇/∂v and ∂v̇/∂τ of `forward_dynamics`.
+
+    ∂v̇/∂q = -H⁻¹ ∂τ/∂q and ∂v̇/∂v = -H⁻¹ ∂τ/∂v, those of inverse dynamics at the v̇ that τ makes.
+
+    Args:
+        robot: the robot.
+        q: configuration, `(..., nq)`.
+        v: velocity, `(..., nv)`.
+        tau: generalized forces, `(..., nv)`.
+        wrenches: external, [f, τ] on each body in its own frame about its origin, `(..., nb, 6)`;
+            they move with the body.
+    """
+    q, v, tau, w = checked_arguments(robot, q, v, tau, wrenches, "tau")
+    if robot.nv == 0:
+        return ForwardDerivatives(*[np.zeros((*q.shape[:-1], 0, 0))] * 3)
+    tree = _tree(robot, q, v)
+    L, d = factors = linear.ltdl(tree.matrix(_mass_blocks(tree)), _size(tree))
+    sped, dv_base = _without_free_base(_sped(tree))
+    dv = tree.matrix(_responses(tree, sped))
+    forces = tau - _bias(tree, q, v, w)
+    vdot = waypoint(linear.ltdl_solve(factors, forces[..., None])[..., 0])
+    moved, dq_base = _without_free_base(_moved(tree, q, v, vdot, w))
+    dq = tree.matrix(_responses(tree, moved))
+    return ForwardDerivatives(
+        finite_result(linear.ltdl_solve((L, -d), dq) - tree.matrix(dq_base)),
+        finite_result(linear.ltdl_solve((L, -d), dv) - tree.matrix(dv_base)),
+        finite_result(linear.ltdl_inverse(factors)),
+    )
+
+
+# Changes at a joint ------------------------------------------------------------------------------
+
+
+class Tree(NamedTuple):
+    """A robot at one state, and what every joint carries.
+
+    Attributes:
+        robot: the robot.
+        links: in the root's frame.
+        bodies: each by itself.
+        carried: all that each joint carries.
+        momenta: M̃_i ⋆ S_i of every joint as rows, `(..., nv_i, 6)`.
+        batch: the state's batch shape.
+    """
+
+    robot: Robot
+    links: list[RootFrameLink]
+    bodies: list[RootFrameBody]
+    carried: list[RootFrameBody]
+    momenta: list[Array]
+    batch: tuple[int, ...]
+
+    def matrix(self, blocks: Blocks) -> Array:
+        """Return a matrix `(..., nv, nv)` from its blocks."""
+        return square(self.robot, blocks, self.batch)
+
+
+def _tree(robot: Robot, q: Array, v: Array) -> Tree:
+    links = links_of(robot, q, v)
+    bodies = moving_bodies(robot, links)
+    carried = carried_by(links, bodies)
+    momenta = [body.inertia_times(link.S) for link, body in zip(links, carried, strict=True)]
+    return Tree(robot, links, bodies, carried, momenta, q.shape[:-1])
+
+
+class Change(NamedTuple):
+    """What a unit of change at one joint does to all that it carries, as rows.
+
+    Attributes:
+        acceleration: K, which all of it gets, `(..., n, 6)`.
+        turning: 2 e, for the Coriolis forces of its points, `(..., n, 3)`.
+        wrench: what displacing it does to the wrench it needs, `(..., n, 6)`; None: not displaced.
+        own: what the change of its own screws does to the joint's forces, `(..., n, n)`.
+    """
+
+    acceleration: Array
+    turning: Array
+    wrench: Array | None = None
+    own: Array | None = None
+
+
+def _moved(tree: Tree, q: Array, v: Array, vdot: Array, wrenches: Array | None) -> list[Change]:
+    """Return what moving each joint does.
+
+    E = V_parent × S and K = A_parent × S + V_parent × E where S is constant in the body's frame.
+    Elsewhere v = q̇, and then E = Ṡ and K = S̈.
+    """
+    A = accelerations_of(tree.robot, tree.links, q, v, vdot)
+    loads = loads_of(tree.links, tree.bodies, A, wrenches)
+    changes: list[Change] = []
+    for i, (link, joint) in enumerate(zip(tree.links, tree.robot.joints, strict=True)):
+        S, E, own = link.S, link.carried, None
+        second = joints.motion_screws_second_rate(joint, q, v, vdot)
+        if second is None or link.own_rate is None:
+            K = screw.cross(as_row(A[link.parent + 1]), S) + screw.cross(as_row(link.before), E)
+        else:
+            turned = screw.cross(as_row(link.twist), E + link.own_rate)
+            K = screw.cross(as_row(A[i + 1]), S) + turned + as_rows(link.X, second)
+            own = _work_of_own_screws(tree.robot, joint, q, screw.to_inner(link.X, loads[i]))
+        displaced = screw.cross(S, as_row(loads[i]))
+        changes.append(Change(K, E[..., :3] + E[..., :3], displaced, own))
+    return changes
+
+
+def _work_of_own_screws(robot: Robot, joint: Joint, q: Array, load: Array) -> Array:
+    """Return (∂S/∂q_k)ᵀ Fˢ as column k, `(..., n, n)`, in the body's frame."""
+    units = np.eye(robot.nv)[joint.v]
+    rates = [joints.motion_screws_rate(joint, q, unit) for unit in units]
+    F = dual_quaternion.swap(load)
+    return stack([vector.apply(vector.transpose(dS), F) for dS in rates if dS is not None])
+
+
+def _sped(tree: Tree) -> list[Change]:
+    """Return what speeding up each joint does."""
+    return [Change(link.carried + link.rate, 2.0 * link.S[..., :3]) for link in tree.links]
+
+
+def _without_free_base(changes: list[Change]) -> tuple[list[Change], Blocks]:
+    """Return the changes without what a free base answers alone, and that answer: -v̇.
+
+    Its screws are the identity: where everything is to get K more, the base's v̇ gets K less, and
+    nothing else changes.
+    """
+    K = changes[0].acceleration
+    if K.shape[-2] < 6:
+        return changes, {}
+    first = changes[0]._replace(acceleration=np.zeros((6, 6)))
+    return [first, *changes[1:]], {(0, 0): vector.transpose(K)}
+
+
+# Pairs of joints ---------------------------------------------------------------------------------
+
+
+def _responses(tree: Tree, changes: list[Change]) -> Blocks:
+    """Return how the forces of every joint (row) answer to a change at every joint (column)."""
+    blocks: Blocks = {}
+    for i, (link, carried, change) in enumerate(
+        zip(tree.links, tree.carried, changes, strict=True)
+    ):
+        wrench = carried.inertia_times(change.acceleration) + carried.coriolis(change.turning)
+        if change.wrench is not None:
+            wrench = wrench + change.wrench
+        turned = carried.coriolis_work(link.S)
+        for j in ancestors(tree.robot, i):
+            if j != i:
+                blocks[j, i] = _work(tree.links[j].S, wrench)
+            answer = _work(tree.momenta[i], changes[j].acceleration)
+            blocks[i, j] = answer + turned @ vector.transpose(changes[j].turning)
+        if change.own is not None:
+            blocks[i, i] = blocks[i, i] + change.own
+    return blocks
+
+
+def _mass_blocks(tree: Tree) -> Blocks:
+    """Return H: S_jᵀ (M̃_i ⋆ S_i)ˢ where joint j carries joint i, and the rotors."""
+    blocks: Blocks = {}
+    for i, joint in enumerate(tree.robot.joints):
+        for j in ancestors(tree.robot, i):
+            blocks[j, i] = _work(tree.links[j].S, tree.momenta[i])
+            blocks[i, j] = vector.transpose(blocks[j, i])
+        if tree.links[i].S.shape[-2]:
+            blocks[i, i] = linear.mirror(blocks[i, i]) + _rotor(joint)
+    return blocks
+
+
+def _bias(tree: Tree, q: Array, v: Array, wrenches: Array | None) -> Array:
+    """Return the forces `(..., nv)` at which v̇ = 0."""
+    A = accelerations_of(tree.robot, tree.links, q, v, 0.0 * v)
+    loads = loads_of(tree.links, tree.bodies, A, wrenches)
+    parts = [
+        _work(link.S, as_row(load))[..., 0] for link, load in zip(tree.links, loads, strict=True)
+    ]
+    return gather(tree.robot, parts, tree.batch)
+
+
+def _size(tree: Tree) -> Array | None:
+    """Return what H's diagonal would be if nothing in it cancelled, to judge its rounding."""
+    blocks: Blocks = {}
+    for i, (joint, link) in enumerate(zip(tree.robot.joints, tree.links, strict=True)):
+        M = screw.inertia_matrix(tree.carried[i].inertia)
+        if is_symbolic(link.S) or is_symbolic(M):
+            return None
+        S = np.abs(link.S)
+        blocks[i, i] = _work(S, S @ vector.transpose(np.abs(M))) + _rotor(joint)
+    return tree.matrix(blocks)
+
+
+def _rotor(joint: Joint) -> Array:
+    rotor = joints.rotor_inertia(joint)
+    return rotor[..., None] * np.eye(rotor.shape[-1])
+
+
+def _work(S: Array, F: Array) -> Array:
+    """Return what rows of wrenches do on rows of twists, `(..., m, 6), (..., n, 6) -> mn`."""
+    return S @ vector.transpose(dual_quaternion.swap(F))

@@ -1,0 +1,250 @@
+"""A step of the variational midpoint rule: discrete mechanics on the configuration group.
+
+Each joint is a group: SE(3), SO(3), or coordinates that add. From q0 to q1 = integrate(q0, hw) the
+action is taken as h L(q_m, w), with the middle q_m = integrate(q0, ½hw) and the Lagrangian
+L(q, v) = ½ vᵀH(q)v - V(q). Its derivatives by the ends are the momenta
+
+    p0 = T(-hw)ᵀ (∂L/∂v - ½h D(-½hw)ᵀ g),        g = ∂L/∂q + forces, at q_m, w,
+    p1 = T(+hw)ᵀ (∂L/∂v + ½h D(+½hw)ᵀ g),
+
+T(u) the linear map of `log_rate` and D(u) = T(u)⁻¹ that of `log_velocity`. With p0 = H(q0) v0 the
+first is solved for w, and v1 = H(q1)⁻¹ p1. The step is symplectic and symmetric, of order two, and
+keeps every momentum that L keeps [HLW06, sections VI.6 and VII.5].
+
+∂L/∂q is taken along the joints' speeds, v held: d/dε L(integrate(q, εη), v) = ∂L/∂q · η. With that
+the motion is d/dt(Hv) = ad*_v(Hv) + ∂L/∂q + forces.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from remora.algebra import dual_quaternion, linear, screw, vector
+from remora.algebra.namespace import Array, ArrayLike, asarray, concatenate, stack
+from remora.algebra.screw import Transform
+from remora.dynamics.formulations import checked_arguments
+from remora.dynamics.recursive import articulated
+from remora.dynamics.recursive.composite import mass_matrix_of
+from remora.dynamics.recursive.outward_pass import batch_shape, gather
+from remora.dynamics.recursive.tree_passes import JointContext, Pass, run
+from remora.model import joints
+from remora.model.robot import Joint, Robot
+from remora.model.state import configuration, log_rate, log_velocity, velocity
+
+# The Lagrangian --------------------------------------------------------------------------------
+
+
+class DiscretePose(NamedTuple):
+    """What a body passes on: its twist and minus gravity, `(..., 6)`, its frame."""
+
+    twist: Array
+    ground: Array
+
+
+class DiscreteTwist(NamedTuple):
+    """A joint, and what the Lagrangian has of its body.
+
+    Attributes:
+        X: the body's frame seen from its parent's.
+        S: the joint's screws, `(..., 6, nv_i)`, body frame.
+        bent: the body's twist per motion of the joint, its speeds held, `(..., 6, nv_i)`.
+        momentum: the body's, [P, L], `(..., 6)`, body frame.
+        wrench: its weight and the external wrench, `(..., 6)`, body frame.
+    """
+
+    X: Transform
+    S: Array
+    bent: Array
+    momentum: Array
+    wrench: Array
+
+
+class DiscreteMomentum(NamedTuple):
+    """Momentum and wrench of all that a joint carries, `(..., 6)`."""
+
+    momentum: Array
+    wrench: Array
+
+
+class Slopes(NamedTuple):
+    """A joint's part of ∂L/∂v and of ∂L/∂q with the external wrenches' forces, `(..., nv_i)`."""
+
+    by_v: Array
+    by_q: Array
+
+
+def _sweep(
+    at: JointContext, _: Any, parent: DiscretePose | None
+) -> tuple[DiscreteTwist, DiscretePose]:
+    """Outward: the body's momentum and weight; to the children, its twist.
+
+    A motion η of the joint changes what the body sees of its parent's twist ω by ω × Sη, and the
+    joint's own Sv where S depends on q.
+    """
+    joint, M = at.joint, at.inertia
+    X, S = joints.relative_transform(joint, at.q), joints.motion_screws(joint, at.q)
+    v = at.v[..., joint.v]
+    ground = screw.to_inner(X, at.ground if parent is None else parent.ground)
+    twist, bent = vector.apply(S, v), np.zeros(S.shape[-2:])
+    if parent is not None:
+        before = screw.to_inner(X, parent.twist)
+        twist = twist + before
+        bent = vector.transpose(screw.cross(before[..., None, :], vector.transpose(S)))
+    along = np.eye(at.v.shape[-1])[joint.v]
+    rates = [joints.motion_screws_rate(joint, at.q, e) for e in along]
+    turned = [vector.apply(dS, v) for dS in rates if dS is not None]
+    if turned:
+        bent = bent + stack(turned, axis=-1)
+    weight = -screw.momentum(M, ground)
+    wrench = weight if at.wrench is None else weight + at.wrench
+    return DiscreteTwist(X, S, bent, screw.momentum(M, twist), wrench), DiscretePose(twist, ground)
+
+
+def _bear(
+    at: JointContext, before: tuple[DiscreteTwist], beyond: DiscreteMomentum | None
+) -> tuple[Slopes, DiscreteMomentum | None]:
+    """Inward: the joint's slopes; to the parent, the momentum and the wrench."""
+    (here,) = before
+    P = here.momentum if beyond is None else here.momentum + beyond.momentum
+    W = here.wrench if beyond is None else here.wrench + beyond.wrench
+    St, bent = vector.transpose(here.S), vector.transpose(here.bent)
+    v = at.v[..., at.joint.v]
+    rotor = joints.rotor_inertia(at.joint) * v
+    by_v = vector.apply(St, dual_quaternion.swap(P)) + rotor
+    by_q = vector.apply(bent, dual_quaternion.swap(P)) + vector.apply(St, dual_quaternion.swap(W))
+    by_q = by_q - _coadjoint(at.joint, v, rotor)
+    if at.is_root:
+        return Slopes(by_v, by_q), None
+    return Slopes(by_v, by_q), DiscreteMomentum(
+        screw.to_outer(here.X, P), screw.to_outer(here.X, W)
+    )
+
+
+def _coadjoint(joint: Joint, v: Array, p: Array) -> Array:
+    """Return ad*_v p `(..., nv_i)`, ad*_v p · η = p · [v, η]: its rate if it is fixed in space."""
+    row = joints.kind(joint)
+    if row.quaternion is None:
+        return np.zeros(row.nv)
+    if row.dual is None:
+        return vector.cross(p, v)
+    return dual_quaternion.swap(screw.cross(dual_quaternion.swap(p), v))
+
+
+#: Twists outward, momenta and wrenches inward.
+PASSES = (Pass(inward=False, step=_sweep), Pass(inward=True, step=_bear))
+
+
+def lagrangian_slopes(
+    robot: Robot, q: ArrayLike, v: ArrayLike, wrenches: ArrayLike | None = None
+) -> tuple[Array, Array]:
+    """Return ∂L/∂v = H v and ∂L/∂q + Σ JᵀW, both `(..., nv)`, in O(n).
+
+    With P̃_i the momentum and W̃_i the weight and external wrench of all that joint i carries, and ω
+    the twist of its parent, as body i sees it,
+
+        ∂L/∂v_i = S_iᵀ P̃_iˢ,    ∂L/∂q_i · η = (ω × S_i η + (∂S_i/∂q η) v_i) ∘ P̃_iˢ + S_i η ∘ W̃_iˢ.
+
+    A rotor adds I v_i to ∂L/∂v_i. On a spherical or free joint `forward_dynamics` gives it no
+    gyroscopic force; so the force -ad*_v(I v), which does no work, is counted in ∂L/∂q.
+
+    Args:
+        robot: the robot; its gravity and rotor inertias count.
+        q: configuration, `(..., nq)`.
+        v: velocity, `(..., nv)`.
+        wrenches: external, [f, τ] on each body in its own frame about its origin, `(..., nb, 6)`.
+    """
+    q, v, _, w = checked_arguments(robot, q, v, v, wrenches, "v")
+    left = run(robot, PASSES, w, q=q, v=v)[1][-1]
+    by_v, by_q = ([slopes[k] for slopes in left] for k in range(2))
+    batch = batch_shape(q, v)
+    return gather(robot, by_v, batch), gather(robot, by_q, batch)
+
+
+def velocity_of(robot: Robot, q: ArrayLike, p: ArrayLike) -> Array:
+    """Return v = H(q)⁻¹ p `(..., nv)`; in O(n) where no joint mimics another.
+
+    Args:
+        robot: the robot.
+        q: configuration, `(..., nq)`.
+        p: ∂L/∂v, `(..., nv)`; of a free joint [angular, linear].
+    """
+    q, p = configuration(robot, q), velocity(robot, p, "p")
+    if any(joint.mimic is not None for joint in robot.joints):
+        return linear.ldl_solve(linear.ldl(mass_matrix_of(robot, q)), p[..., None])[..., 0]
+    weightless = robot.replace(gravity=np.zeros(3))
+    return articulated.hybrid(weightless, q, np.zeros(robot.nv), p, None, {})[0]
+
+
+# The step --------------------------------------------------------------------------------------
+
+
+def starting_defect(
+    robot: Robot, dq: ArrayLike, p: ArrayLike, p_m: ArrayLike, g: ArrayLike, h: ArrayLike
+) -> Array:
+    """Return ∂L/∂v - ½h D(-½dq)ᵀ g - D(-dq)ᵀ p, zero if the step begins with the momentum p.
+
+    H(q_m)⁻¹ times this is Newton's correction of w = dq/h, but for terms of order h.
+
+    Args:
+        robot: the robot.
+        dq: hw, the step, `(..., nv)`.
+        p: H v at the start, `(..., nv)`.
+        p_m: ∂L/∂v in the middle, at w, `(..., nv)`.
+        g: ∂L/∂q and all generalized forces in the middle, `(..., nv)`.
+        h: its length, `(...)`, s.
+    """
+    dq, p, p_m, g, half = _arguments(robot, dq, p, p_m, g, h)
+    pushed = half * _velocity_transposed(robot, -0.5 * dq, g)
+    return p_m - pushed - _velocity_transposed(robot, -dq, p)
+
+
+def ending_momentum(robot: Robot, dq: ArrayLike, p: ArrayLike, g: ArrayLike, h: ArrayLike) -> Array:
+    """Return p1 `(..., nv)` of a step that begins with the momentum p.
+
+    ∂L/∂v is eliminated by the equation for p0,
+
+        p1 = T(dq)ᵀ (D(-dq)ᵀ p + ½h (D(½dq) + D(-½dq))ᵀ g),
+
+    so that what a base keeps of p does not depend on how well that equation is solved.
+
+    Args:
+        robot: the robot.
+        dq: hw, the step, `(..., nv)`.
+        p: H v at the start, `(..., nv)`.
+        g: ∂L/∂q and all generalized forces in the middle, `(..., nv)`.
+        h: its length, `(...)`, s.
+    """
+    dq, p, _, g, half = _arguments(robot, dq, p, p, g, h)
+    pushed = _velocity_transposed(robot, 0.5 * dq, g) + _velocity_transposed(robot, -0.5 * dq, g)
+    return _rate_transposed(robot, dq, _velocity_transposed(robot, -dq, p) + half * pushed)
+
+
+def _arguments(
+    robot: Robot, dq: ArrayLike, p: ArrayLike, p_m: ArrayLike, g: ArrayLike, h: ArrayLike
+) -> tuple[Array, Array, Array, Array, Array]:
+    """Return the arguments checked, and for h ½h `(..., 1)`."""
+    named = {"dq": dq, "p": p, "p_m": p_m, "g": g}
+    dq, p, p_m, g = (velocity(robot, x, name) for name, x in named.items())
+    return dq, p, p_m, g, 0.5 * asarray(h)[..., None]
+
+
+def _rate_transposed(robot: Robot, dq: Array, p: Array) -> Array:
+    """Return T(dq)ᵀ p: a cross product's transpose is the same with the other sign."""
+    return _swapped(robot, log_rate(robot, -dq, _swapped(robot, p)))
+
+
+def _velocity_transposed(robot: Robot, dq: Array, p: Array) -> Array:
+    """Return D(dq)ᵀ p."""
+    return _swapped(robot, log_velocity(robot, -dq, _swapped(robot, p)))
+
+
+def _swapped(robot: Robot, p: Array) -> Array:
+    """Return p with the [angular, linear] parts of its free joints as screws, and back."""
+    own = [j for j in robot.joints if j.mimic is None and joints.kind(j).nv > 0]
+    parts = [
+        p[..., j.v] if joints.kind(j).dual is None else dual_quaternion.swap(p[..., j.v])
+        for j in own
+    ]
+    return concatenate(parts) if parts else p

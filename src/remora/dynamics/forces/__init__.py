@@ -1,0 +1,1 @@
+"""Joint forces and the equations of motion that integrators see."""

@@ -1,0 +1,127 @@
+"""The equations of motion as one rate of change, for integrators.
+
+A step of an integrator looks at the configurations near q₀ through q = integrate(q₀, u); its state
+is the plain vector y = [u, v, work], and this is how y changes:
+
+    u̇ = T(u) v,    v̇ = forward dynamics,    (d/dt) work = [actuation, external wrenches, losses].
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from remora.algebra import screw, vector
+from remora.algebra.namespace import Array, concatenate
+from remora.dynamics.forces.friction import passive_forces
+from remora.dynamics.forces.stops import stop_forces
+from remora.dynamics.formulations import hybrid_dynamics
+from remora.dynamics.kinematics import twists
+from remora.dynamics.recursive.outward_pass import batch_shape, with_batch
+from remora.model.robot import Robot
+from remora.model.state import integrate, log_rate
+
+#: Numbers of work in the state: of the actuation, of external wrenches, of passive forces.
+WORKS = 3
+
+
+class Passive(NamedTuple):
+    """What acts at the joints by itself.
+
+    Attributes:
+        slip_speed: of dry friction, see `passive_forces`, rad/s or m/s.
+        stiffness: of stops at the joints' limits, N m/rad or N/m; 0: no stops.
+        damping: of the stops, s/rad or s/m.
+    """
+
+    slip_speed: float = 1e-3
+    stiffness: float = 0.0
+    damping: float = 0.0
+
+
+#: Damping and friction as the robot has them, no stops.
+NO_STOPS = Passive()
+
+
+def losses(robot: Robot, q: Array, v: Array, passive: Passive = NO_STOPS) -> Array:
+    """Return the generalized forces `(..., nv)` of damping, friction and stops."""
+    forces = passive_forces(robot, v, passive.slip_speed)
+    if passive.stiffness == 0.0:
+        return forces
+    return forces + stop_forces(robot, q, v, passive.stiffness, passive.damping)
+
+
+def actuation(
+    robot: Robot,
+    q: Array,
+    v: Array,
+    tau: Array,
+    wrenches: Array | None = None,
+    vdot: Array | None = None,
+    held: tuple[str, ...] = (),
+    formulation: str = "articulated",
+    passive: Passive = NO_STOPS,
+) -> tuple[Array, Array]:
+    """Return vdot and what the drives give, both `(..., nv)`; see `flow`."""
+    given: Mapping[str, Array] = {}
+    if held and vdot is not None:
+        given = {name: vdot[..., robot.joints[name].v] for name in held}
+    lost = losses(robot, q, v, passive)
+    found, force = hybrid_dynamics(robot, q, v, tau + lost, given, wrenches, formulation)
+    return found, force - lost
+
+
+def flow_near(
+    robot: Robot,
+    q: Array,
+    y: Array,
+    tau: Array,
+    wrenches: Array | None = None,
+    vdot: Array | None = None,
+    held: tuple[str, ...] = (),
+    formulation: str = "articulated",
+    passive: Passive = NO_STOPS,
+) -> Array:
+    """Return the rate of y = [u, v, work] about the configuration q₀ = `q`; see `flow`."""
+    u, v = y[..., : robot.nv], y[..., robot.nv : 2 * robot.nv]
+    here = integrate(robot, q, u)
+    return flow(robot, here, u, v, tau, wrenches, vdot, held, formulation, passive)
+
+
+def flow(
+    robot: Robot,
+    q: Array,
+    dq: Array,
+    v: Array,
+    tau: Array,
+    wrenches: Array | None = None,
+    vdot: Array | None = None,
+    held: tuple[str, ...] = (),
+    formulation: str = "articulated",
+    passive: Passive = NO_STOPS,
+) -> Array:
+    """Return the rate of y = [u, v, work], `(..., 2 nv + 3)`.
+
+    Args:
+        robot: the robot; its damping and dry friction count.
+        q: configuration, integrate(q₀, u), `(..., nq)`.
+        dq: u, `(..., nv)`.
+        v: velocity, `(..., nv)`.
+        tau: what the drives give, `(..., nv)`; not looked at where a joint is held.
+        wrenches: external, [f, τ] on each body in its own frame about its origin, `(..., nb, 6)`.
+        vdot: where a joint is held, its acceleration, `(..., nv)`.
+        held: joints that follow a given motion.
+        formulation: of forward dynamics.
+        passive: what acts at the joints by itself.
+    """
+    rate, given = actuation(robot, q, v, tau, wrenches, vdot, held, formulation, passive)
+    lost = losses(robot, q, v, passive)
+    outside = np.zeros(1)
+    if wrenches is not None:
+        each = screw.power(twists(robot, q, v), wrenches)
+        outside = np.sum(each, axis=-1, keepdims=True)
+    powers = [vector.dot(v, given), outside, vector.dot(v, lost)]
+    batch = batch_shape(q, dq, v, tau)
+    return with_batch(concatenate([log_rate(robot, dq, v), rate, *powers]), batch, trailing=1)

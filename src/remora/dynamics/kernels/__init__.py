@@ -1,0 +1,1 @@
+"""Where robots and code generation meet: `rm.compile`."""

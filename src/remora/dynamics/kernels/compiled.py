@@ -1,0 +1,372 @@
+"""The library's functions as machine code: `rm.compile`.
+
+    fd = rm.compile(rm.forward_dynamics, robot)      # one function
+    fast = rm.compile(robot)                         # all of them, each built on first use
+    fast.forward_dynamics(q, v, tau)
+
+What is an argument and what its shape is follows from the function's signature and the robot:
+`q` has nq numbers, `v`, `tau` and `vdot` nv, `wrenches` 6 for each body, and so on.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import inspect
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, overload
+
+import numpy as np
+
+from remora.algebra.namespace import Array, is_array, is_symbolic
+from remora.codegen.gpu.cuda_kernel import CudaKernel
+from remora.codegen.ir.graph import Signature
+from remora.codegen.kernel import Kernel
+from remora.dynamics import floating, formulations, kinematics, momentum
+from remora.dynamics.derivatives import derivatives, regressor
+from remora.dynamics.forces import friction
+from remora.dynamics.kernels.parameters import parameter
+from remora.dynamics.kernels.tree_recursions import RECURSIONS, loops, uses_loops
+from remora.dynamics.maximal import joint_relations
+from remora.errors import RemoraError, UnknownName
+from remora.model import state
+from remora.model.robot import Robot
+
+#: Functions that `rm.compile(robot)` has as methods.
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    f.__name__: f
+    for f in (
+        kinematics.poses, kinematics.twists, kinematics.accelerations, kinematics.frame_pose,
+        kinematics.frame_twist, kinematics.frame_acceleration, kinematics.jacobian,
+        kinematics.jacobian_rate,
+        momentum.center_of_mass, momentum.center_of_mass_jacobian, momentum.momentum,
+        momentum.momentum_matrix, momentum.centroidal_momentum,
+        momentum.centroidal_momentum_matrix, momentum.locked_inertia, momentum.kinetic_energy,
+        momentum.potential_energy,
+        floating.base_response, floating.base_response_rate, floating.generalized_jacobian,
+        floating.generalized_jacobian_rate, floating.floating_inverse_dynamics,
+        formulations.forward_dynamics, formulations.inverse_dynamics,
+        formulations.reaction_wrenches, formulations.mass_matrix, formulations.coriolis_matrix,
+        formulations.bias_force, friction.passive_forces,
+        derivatives.forward_dynamics_derivatives, derivatives.inverse_dynamics_derivatives,
+        regressor.inertia_regressor,
+        joint_relations.joint_twists, joint_relations.joint_speeds, joint_relations.joint_accelerations,
+        joint_relations.constraint_violation,
+        state.integrate, state.difference, state.normalize,
+    )
+}  # fmt: skip
+
+#: What a kernel can be made for.
+TARGETS = ("cpu", "cuda")
+#: A straight line of more bodies than this is too long to trace: for graphs, derivatives and C.
+LARGEST_TRACED = 200
+#: Parameters that hold no numbers of a state: they are compiled in.
+STATIC = frozenset(("target", "formulation", "prescribed", "slip_speed"))
+
+
+@overload
+def compile(function: Robot, robot: None = None, **options: Any) -> CompiledRobot: ...
+@overload
+def compile(
+    function: Callable[..., Any], robot: Robot, *, target: Literal["cuda"], **options: Any
+) -> CudaKernel: ...
+@overload
+def compile(
+    function: Callable[..., Any], robot: Robot, *, target: Literal["cpu"] = "cpu", **options: Any
+) -> Kernel: ...
+def compile(
+    function: Callable[..., Any] | Robot, robot: Robot | None = None, **options: Any
+) -> Kernel | CudaKernel | CompiledRobot:
+    """Return a function as machine code, or all of them for a robot.
+
+    Args:
+        function: a function of the library, or your own `f(robot, q, ...)` written on arrays; or a
+            robot, for all functions of the library.
+        robot: the robot whose numbers are compiled in.
+        **options: `dtype`: "float64" or "float32". `arguments`: names of the arguments, where the
+            optional ones are wanted too: `("q", "v", "tau", "wrenches")`. `fixed`: values of
+            parameters to compile in: `{"target": "tool"}`. `shapes`: of arguments whose names say
+            nothing: `{"x": (3,)}`. `parameters`: numbers of the robot left as arguments, after
+            the others: `"mass"`, `"com"`, `"inertia"`, `"placement"` for all bodies or joints, or
+            of one: `"arm.mass"`, `"elbow.placement"`. `target`: "cpu", or "cuda" for a
+            `CudaKernel`.
+    """
+    if isinstance(function, Robot):
+        return CompiledRobot(function, **options)
+    if robot is None:
+        raise RemoraError("say for which robot: rm.compile(function, robot)")
+    return compile_function(function, robot, **options)
+
+
+def compile_function(
+    function: Callable[..., Any],
+    robot: Robot,
+    dtype: str = "float64",
+    arguments: Sequence[str] | None = None,
+    fixed: Mapping[str, Any] | None = None,
+    shapes: Mapping[str, tuple[int, ...]] | None = None,
+    parameters: Sequence[str] = (),
+    target: str = "cpu",
+) -> Any:
+    """Return one function as a kernel; see `compile`."""
+    if target not in TARGETS:
+        raise UnknownName("target", target, TARGETS)
+    fixed = dict(fixed or {})
+    names = _argument_names(function, arguments, fixed)
+    sizes = _shapes(robot) | dict(shapes or {})
+    for name in names:
+        if name not in sizes:
+            raise RemoraError(
+                f"what shape has the argument {name!r} of {function.__name__}? Say it: "
+                f"shapes={{{name!r}: (3,)}}, or fix it: fixed={{{name!r}: ...}}"
+            )
+    inputs = [Signature(name, sizes[name]) for name in names]
+    extra = [parameter(robot, name) for name in parameters]
+
+    def on_arrays(*arrays: Array) -> Any:
+        changed = robot
+        for (_, change), value in zip(extra, arrays[len(names) :], strict=True):
+            changed = change(changed, value)
+        return function(changed, **dict(zip(names, arrays, strict=False)), **fixed)
+
+    signatures = [*inputs, *(s for s, _ in extra)]
+    name = getattr(function, "__name__", "kernel")
+    key = _key(function, robot, signatures, fixed, parameters) if _is_ours(function) else None
+    usual = _shapes(robot)
+    rolled = (
+        key is not None
+        and not extra
+        and all(s.shape == usual.get(s.name) for s in signatures)
+        and _rolls(robot, function, fixed, target)
+    )
+
+    def short_enough(*arrays: Array) -> Any:
+        if rolled and len(robot.bodies) > LARGEST_TRACED:
+            raise RemoraError(
+                f"{name} of {robot.name!r} is compiled as loops over its {len(robot.bodies)} "
+                "bodies; graphs, derivatives, C and object files are made of a straight line, for "
+                f"at most {LARGEST_TRACED}"
+            )
+        return on_arrays(*arrays)
+
+    as_loops = (lambda: loops(robot, name, signatures)) if rolled else None
+    if target == "cuda":
+        return CudaKernel(short_enough, signatures, name, dtype, as_loops)
+    return Kernel(short_enough, signatures, name, dtype, key, as_loops)
+
+
+def _rolls(
+    robot: Robot, function: Callable[..., Any], fixed: Mapping[str, Any], target: str
+) -> bool:
+    """Tell whether a function of the library is compiled as loops over the robot's bodies."""
+    row = RECURSIONS.get(function.__name__)
+    defaults = {p.name: p.default for p in inspect.signature(function).parameters.values()}
+    usual = all(isinstance(x, str) and x == defaults[name] for name, x in fixed.items())
+    if row is None or not usual:
+        return False
+    if target == "cuda" and row.climb is not None:  # no loops for these there yet
+        return len(robot.bodies) > LARGEST_TRACED
+    return uses_loops(robot, row.straight)
+
+
+class CompiledRobot:
+    """All functions of the library as machine code for one robot.
+
+    `fast.forward_dynamics(q, v, tau)` takes the same arguments as `rm.forward_dynamics(robot, ...)`
+    and is compiled when first used, or taken from the cache.
+    """
+
+    def __init__(
+        self, robot: Robot, dtype: str = "float64", threads: int = 1, target: str = "cpu"
+    ) -> None:
+        """Prepare; nothing is compiled yet.
+
+        Args:
+            robot: the robot.
+            dtype: "float64" or "float32".
+            threads: how many threads of the CPU share a batch; 0 for one per processor.
+            target: "cpu" or "cuda".
+        """
+        if target not in TARGETS:
+            raise UnknownName("target", target, TARGETS)
+        self.robot, self.dtype, self.threads, self.target = robot, dtype, threads, target
+
+    def __getattr__(self, name: str) -> _Method:
+        """Return a function of the library for this robot."""
+        if name.startswith("_"):
+            raise AttributeError(name)
+        if name not in FUNCTIONS:
+            raise UnknownName("function to compile", name, FUNCTIONS)
+        method = _Method(FUNCTIONS[name], self)
+        self.__dict__[name] = method  # found directly from now on
+        return method
+
+    def __dir__(self) -> list[str]:
+        """Return the functions too, for completion."""
+        return [*super().__dir__(), *FUNCTIONS]
+
+    def __repr__(self) -> str:
+        """Return what has been compiled."""
+        made = [n for n, m in self.__dict__.items() if isinstance(m, _Method) and m.kernels]
+        shown = f"{self.robot.name!r}, {self.dtype}, {self.target}"
+        return f"CompiledRobot({shown}, compiled: {', '.join(made)})"
+
+
+class _Method:
+    """One function of a CompiledRobot: a kernel for each choice of its fixed parameters."""
+
+    def __init__(self, function: Callable[..., Any], owner: CompiledRobot) -> None:
+        self._function, self._owner = function, owner
+        self._signature = inspect.signature(function)
+        self._options = {"threads": owner.threads} if owner.target == "cpu" else {}
+        self._fast: Any = None
+        self.kernels: dict[Any, Kernel | CudaKernel] = {}
+        functools.update_wrapper(self, function)
+
+    def __call__(self, *arguments: Any, out: Any = None, **named: Any) -> Any:
+        """Evaluate as the function would, without the robot as first argument.
+
+        On a GPU also `stream=`, see `CudaKernel`.
+        """
+        if self._fast is not None and out is None and not named:
+            result = self._fast(*arguments)
+            if result is not None:
+                return result
+        options = dict(self._options)
+        if "stream" in named and self._owner.target == "cuda":
+            options["stream"] = named.pop("stream")
+        kernel, arrays = self.kernel(*arguments, **named)
+        return kernel(*arrays, out=out, **options)
+
+    def kernel(self, *arguments: Any, **named: Any) -> tuple[Kernel | CudaKernel, list[Any]]:
+        """Return the kernel that such a call uses, and the arrays that go into it."""
+        try:
+            bound = self._signature.bind(self._owner.robot, *arguments, **named).arguments
+        except TypeError as error:
+            raise RemoraError(f"{self._function.__name__}: {error}") from None
+        given = {k: v for k, v in list(bound.items())[1:] if v is not None}
+        static = {k: v for k, v in given.items() if k in STATIC}
+        arrays = {k: v for k, v in given.items() if k not in STATIC}
+        key = (tuple(arrays), tuple((k, _static_key(v)) for k, v in sorted(static.items())))
+        if key not in self.kernels:
+            robot, dtype, target = self._owner.robot, self._owner.dtype, self._owner.target
+            made = compile_function(
+                self._function, robot, dtype, tuple(arrays), static, target=target
+            )
+            self.kernels[key] = made
+            plain = not static and tuple(arrays) == _required(self._function)
+            if plain and isinstance(made, Kernel):
+                self._fast = made.fast
+        return self.kernels[key], list(arrays.values())
+
+
+def _static_key(value: Any) -> Any:
+    if isinstance(value, (str, int, float)):
+        return value
+    return repr(value)
+
+
+def _required(function: Callable[..., Any]) -> tuple[str, ...]:
+    parameters = list(inspect.signature(function).parameters.values())[1:]
+    return tuple(p.name for p in parameters if p.default is p.empty and p.name not in STATIC)
+
+
+def _argument_names(
+    function: Callable[..., Any], arguments: Sequence[str] | None, fixed: Mapping[str, Any]
+) -> tuple[str, ...]:
+    """Return the arguments of the kernel in order, checked against the function's parameters."""
+    parameters = list(inspect.signature(function).parameters.values())[1:]
+    known = [p.name for p in parameters]
+    for name in (*(arguments or ()), *fixed):
+        if name not in known:
+            raise UnknownName(f"parameter of {function.__name__}", name, known)
+    if arguments is not None:
+        absent = [n for n in _required(function) if n not in arguments and n not in fixed]
+        if absent or len(set(arguments)) < len(arguments):
+            what = f"{', '.join(absent)} missing" if absent else "one is named twice"
+            raise RemoraError(f"arguments={tuple(arguments)} of {function.__name__}: {what}")
+        return tuple(arguments)
+    missing = [p.name for p in parameters if p.default is p.empty and p.name in STATIC]
+    missing = [name for name in missing if name not in fixed]
+    if missing:
+        raise RemoraError(
+            f"{function.__name__} needs {', '.join(missing)} when it is compiled: "
+            f"fixed={{{missing[0]!r}: ...}}"
+        )
+    return tuple(name for name in _required(function) if name not in fixed)
+
+
+def _shapes(robot: Robot) -> dict[str, tuple[int, ...]]:
+    """Return the shapes of arguments by the names they have throughout the library."""
+    nq, nv, bodies = robot.nq, robot.nv, (len(robot.bodies), 6)
+    rest = nv - robot.joints[0].v.stop
+    return {
+        "q": (nq,), "q0": (nq,), "q1": (nq,), "v": (nv,), "tau": (nv,), "vdot": (nv,), "dq": (nv,),
+        "vdot_joints": (rest,), "wrenches": bodies, "twists": bodies, "accelerations": bodies,
+        "point": (3,), "t": (),
+    }  # fmt: skip
+
+
+# What decides a kernel of the library, so that it is found in the cache without tracing ---------
+
+
+def _key(
+    function: Callable[..., Any],
+    robot: Robot,
+    inputs: Sequence[Signature],
+    fixed: Mapping[str, Any],
+    parameters: Sequence[str],
+) -> str | None:
+    names = tuple((s.name, s.shape) for s in inputs)
+    numbers = robot_key(robot)
+    if numbers is None or any(is_array(v) for v in fixed.values()):
+        return None
+    name = (function.__module__, function.__name__)
+    return repr((name, names, sorted(fixed.items()), parameters, numbers, sources()))
+
+
+def robot_key(robot: Robot) -> str | None:
+    """Return all that a robot's equations depend on; None for symbolic numbers."""
+    arrays: list[Array] = [robot.gravity]
+    words: list[Any] = []
+    for body in robot.bodies:
+        arrays += [body.mass, body.com, body.inertia]
+        words.append(body.name)
+    for joint in robot.joints:
+        arrays += [joint.placement, joint.axes, joint.pitch]
+        arrays += [joint.damping, joint.friction, joint.rotor_inertia]
+        words.append((joint.name, joint.kind, joint.parent, joint.q, joint.v, joint.mimic))
+    for frame in robot.frames:
+        arrays.append(frame.placement)
+        words.append((frame.name, frame.body))
+    if any(is_symbolic(np.asarray(a)) for a in arrays):
+        return None
+    digest = hashlib.sha256(repr(words).encode())
+    for a in arrays:
+        digest.update(repr(np.shape(a)).encode() + np.asarray(a, dtype=float).tobytes())
+    return digest.hexdigest()
+
+
+#: Rooms whose functions are known by their names: a change of any of them is another key.
+_ROOMS = ("algebra", "model", "dynamics")
+
+
+def _is_ours(function: Callable[..., Any]) -> bool:
+    """Tell whether a function is one of the library's equations, found by its name."""
+    room, name = getattr(function, "__module__", ""), getattr(function, "__name__", "")
+    if room not in sys.modules or room.split(".")[:1] != ["remora"]:
+        return False
+    return room.split(".")[1] in _ROOMS and getattr(sys.modules[room], name, None) is function
+
+
+@functools.cache
+def sources() -> str:
+    """Return a digest of the library's own source: a changed equation is another kernel."""
+    digest = hashlib.sha256()
+    root = Path(__file__).resolve().parents[2]
+    for room in _ROOMS:
+        for file in sorted((root / room).rglob("*.py")):
+            digest.update(file.read_bytes())
+    return digest.hexdigest()

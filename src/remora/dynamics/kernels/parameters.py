@@ -1,0 +1,50 @@
+"""Numbers of a robot that a kernel leaves open, by name: `mass`, `arm.mass`, `elbow.placement`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from remora.algebra.namespace import Array
+from remora.codegen.ir.graph import Signature
+from remora.errors import UnknownName
+from remora.model.field_table import rows
+from remora.model.robot import Robot
+
+Change = Callable[[Robot, Array], Robot]
+_OF_BODY = {name: row.shape or () for name, row in rows("body", only="open").items()}
+_OF_JOINT = {name: row.shape for name, row in rows("joint", only="open").items()}
+
+
+def parameter(robot: Robot, name: str) -> tuple[Signature, Change]:
+    """Return the shape of a number of the robot, and how to put another in its place."""
+    owner, _, number = name.rpartition(".")
+    if number in _OF_BODY and not owner:
+        shape = (len(robot.bodies), *_OF_BODY[number])
+
+        def all_bodies(robot: Robot, value: Array) -> Robot:
+            for i, body in enumerate(robot.bodies):
+                robot = robot.replace_body(body.name, **{number: _item(value, i)})
+            return robot
+
+        return Signature(name, shape), all_bodies
+    if number in _OF_BODY and owner in robot.bodies:
+        return Signature(name, _OF_BODY[number]), lambda r, x: r.replace_body(owner, **{number: x})
+    if number == "placement" and not owner:
+
+        def all_joints(robot: Robot, value: Array) -> Robot:
+            for i, joint in enumerate(robot.joints):
+                robot = robot.replace_joint(joint.name, placement=_item(value, i))
+            return robot
+
+        return Signature(name, (len(robot.joints), 8)), all_joints
+    if number in _OF_JOINT and owner in robot.joints:
+        shape = _OF_JOINT[number]
+        if shape is None:
+            shape = robot.joints[owner].damping.shape
+        return Signature(name, shape), lambda r, x: r.replace_joint(owner, **{number: x})
+    of_one = [f"BODY.{n}" for n in _OF_BODY] + [f"JOINT.{n}" for n in _OF_JOINT]
+    raise UnknownName("parameter", name, (*_OF_BODY, "placement", *of_one))
+
+
+def _item(value: Array, i: int) -> Array:
+    return value[i : i + 1].reshape(value.shape[1:])  # stays an array where a row is one number

@@ -1,0 +1,1 @@
+"""Maximal-coordinate formulations: VT18's Newton-Euler system and the decoupled one."""

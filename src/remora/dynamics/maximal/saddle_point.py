@@ -1,0 +1,138 @@
+"""The block-sparse system of bodies and constraints, solved by the Schur complement.
+
+    [S11 S12; S21 0] [y; T] = [B1; B2]    [VT18, eqs. 50, 57-60]
+
+S11 has a block per body, S12 and S21 one for each body that a joint touches. The Schur complement
+then couples only joints that share a body; taken from the tips of the tree inward its factors
+fill nothing in, so that the cost grows with the number of bodies.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from remora.algebra import linear, vector
+from remora.algebra.namespace import Array
+from remora.errors import InvalidValue
+
+
+@dataclass(frozen=True)
+class Saddle:
+    """The system's blocks.
+
+    Attributes:
+        S11: a square block per body.
+        S11_inverse: their inverses.
+        S12: by (body, joint), `(..., n, r_j)`.
+        S21: by (joint, body), `(..., r_j, n)`.
+        B1: per body, `(..., n)`.
+        B2: per joint, `(..., r_j)`; empty where a joint constrains nothing.
+    """
+
+    S11: list[Array]
+    S11_inverse: list[Array]
+    S12: dict[tuple[int, int], Array]
+    S21: dict[tuple[int, int], Array]
+    B1: list[Array]
+    B2: list[Array]
+
+    def dense(self) -> tuple[Array, Array]:
+        """Return S and [B1; B2] as they stand in [VT18, eq. 50], for one state."""
+        n = [block.shape[-1] for block in self.S11]
+        r = [b.shape[-1] for b in self.B2]
+        rows = np.cumsum([0, *n])
+        columns = np.cumsum([0, *r]) + rows[-1]
+        S = np.zeros((columns[-1], columns[-1]))
+        for i, block in enumerate(self.S11):
+            S[rows[i] : rows[i + 1], rows[i] : rows[i + 1]] = block
+        for (i, j), block in self.S12.items():
+            S[rows[i] : rows[i + 1], columns[j] : columns[j + 1]] = block
+        for (j, i), block in self.S21.items():
+            S[columns[j] : columns[j + 1], rows[i] : rows[i + 1]] = block
+        return S, np.concatenate([*self.B1, *self.B2])
+
+
+def solve(system: Saddle) -> tuple[list[Array], list[Array]]:
+    """Return y per body and T per joint [VT18, eq. 60].
+
+    T = (S21 S11⁻¹ S12)⁻¹ (S21 S11⁻¹ B1 - B2),    y = S11⁻¹ (B1 - S12 T).
+    """
+    touched: dict[int, list[int]] = {}
+    for i, j in system.S12:
+        touched.setdefault(i, []).append(j)
+    G: dict[tuple[int, int], Array] = {}
+    h = [-b for b in system.B2]
+    for i, around in touched.items():
+        for j in around:
+            row = system.S21[j, i] @ system.S11_inverse[i]
+            h[j] = h[j] + vector.apply(row, system.B1[i])
+            for k in around:
+                block = row @ system.S12[i, k]
+                G[j, k] = G[j, k] + block if (j, k) in G else block
+    T = _block_solve(G, h)
+    y: list[Array] = []
+    for i, (inverse, b) in enumerate(zip(system.S11_inverse, system.B1, strict=True)):
+        rest = b
+        for j in touched.get(i, []):
+            rest = rest - vector.apply(system.S12[i, j], T[j])
+        y.append(vector.apply(inverse, rest))
+    return y, T
+
+
+def solve_known(system: Saddle, y: list[Array]) -> list[Array]:
+    """Return T per joint where every y is known, from the tips inward: S12 T = B1 - S11 y.
+
+    Body i's own joint is the only one with a larger share than those it carries, so its wrench
+    follows from the others' [VT18, eqs. 65, 68]. Every joint must be prescribed, so that its map
+    is square.
+    """
+    rest = [
+        b - vector.apply(block, known)
+        for b, block, known in zip(system.B1, system.S11, y, strict=True)
+    ]
+    proximal = {j: (i, block) for (i, j), block in system.S12.items() if i != j}
+    T: dict[int, Array] = {}
+    for i in reversed(range(len(rest))):
+        own = system.S12[i, i]
+        back = vector.transpose(own)
+        T[i] = linear.solve(back @ own, vector.apply(back, rest[i])[..., None])[..., 0]
+        if i in proximal:
+            k, block = proximal[i]
+            rest[k] = rest[k] - vector.apply(block, T[i])
+    return [T[i] for i in range(len(rest))]
+
+
+def _block_solve(G: dict[tuple[int, int], Array], h: list[Array]) -> list[Array]:
+    """Solve G T = h for symmetric block-sparse G, eliminating the last joint first."""
+    near: dict[int, set[int]] = {}
+    for j, k in G:
+        if k < j:
+            near.setdefault(j, set()).add(k)
+    factors: dict[int, tuple[Array, Array]] = {}
+    for j in sorted({j for j, _ in G}, reverse=True):
+        factors[j] = _factor(G[j, j], j)
+        inward = sorted(near.get(j, ()))
+        for k in inward:
+            W = vector.transpose(linear.ldl_solve(factors[j], G[j, k]))
+            h[k] = h[k] - vector.apply(W, h[j])
+            for m in inward:
+                fill = W @ G[j, m]
+                G[k, m] = G[k, m] - fill if (k, m) in G else -fill
+                if m < k:
+                    near.setdefault(k, set()).add(m)
+    T: list[Array] = list(h)
+    for j in sorted(factors):
+        rest = h[j]
+        for k in near.get(j, ()):
+            rest = rest - vector.apply(G[j, k], T[k])
+        T[j] = linear.ldl_solve(factors[j], rest[..., None])[..., 0]
+    return T
+
+
+def _factor(block: Array, joint: int) -> tuple[Array, Array]:
+    try:
+        return linear.ldl(block)  # symmetric but for rounding; the lower triangle is read
+    except InvalidValue:
+        raise InvalidValue(f"S is singular at joint {joint}") from None

@@ -1,0 +1,1 @@
+"""Recursive algorithms: RNEA, ABA, CRBA, Coriolis matrix."""

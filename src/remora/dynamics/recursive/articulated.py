@@ -1,0 +1,208 @@
+"""Forward and hybrid dynamics in O(n): the articulated-body algorithm.
+
+Inward, the inertia that each joint feels when everything beyond it is free to move; outward, the
+accelerations. A joint whose acceleration is prescribed is passed over as if it were rigid, and
+the force it needs comes out [VT18, eqs. 61-76 give the same in maximal coordinates].
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from remora.algebra import dual_quaternion, linear, screw, vector
+from remora.algebra.namespace import Array, concatenate, is_symbolic
+from remora.algebra.screw import Inertia, Transform
+from remora.dynamics.maximal.joint_maps import refuse_followers
+from remora.dynamics.recursive.outward_pass import MovingBody, batch_shape, gather, moving
+from remora.dynamics.recursive.tree_passes import JointContext, Pass, added, run
+from remora.errors import InvalidValue
+from remora.model import joints
+from remora.model.robot import Robot
+
+
+class ArticulatedBody(NamedTuple):
+    """What a motion of a body costs with all it carries: I a + p, written [τ, f].
+
+    Attributes:
+        A: of the articulated inertia I = [A B; Bᵀ C], `(..., 3, 3)`, symmetric.
+        B: `(..., 3, 3)`.
+        C: `(..., 3, 3)`, symmetric.
+        p: the bias wrench [f, τ], `(..., 6)`.
+    """
+
+    A: Array
+    B: Array
+    C: Array
+    p: Array
+
+
+class ForceDriven(NamedTuple):
+    """A joint that moves by its force: vdot = k - K a, a its body's acceleration with it at rest.
+
+    Attributes:
+        K: D⁻¹ Uᵀ, `(..., nv_i, 6)`; None at a root, where a is known: the ground's.
+        k: D⁻¹ u, `(..., nv_i)`, u the force left for acceleration; at a root vdot itself.
+    """
+
+    K: Array | None
+    k: Array
+
+
+class MotionPrescribed(NamedTuple):
+    """A joint whose acceleration is given.
+
+    Attributes:
+        load: what its body costs.
+        vdot: the acceleration, `(..., nv_i)`.
+    """
+
+    load: ArticulatedBody
+    vdot: Array
+
+
+class AcceleratedBody(NamedTuple):
+    """A joint's acceleration and force, `(..., nv_i)`."""
+
+    vdot: Array
+    tau: Array
+
+
+def hybrid(
+    robot: Robot,
+    q: Array,
+    v: Array,
+    tau: Array,
+    wrenches: Array | None,
+    prescribed: Mapping[int, Array],
+) -> tuple[Array, Array]:
+    """Return vdot and tau, both `(..., nv)`: where a joint is prescribed its tau is found.
+
+    Args:
+        robot: the robot.
+        q: configuration, `(..., nq)`.
+        v: velocity, `(..., nv)`.
+        tau: forces, `(..., nv)`; those of prescribed joints are not looked at.
+        wrenches: external, `(..., nb, 6)`, or None.
+        prescribed: accelerations `(..., nv_i)` by index of the joint.
+    """
+    refuse_followers(robot, "articulated")
+    left = run(robot, PASSES, wrenches, prescribed, q=q, v=v, tau=tau)[1][-1]
+    batch = batch_shape(q, v, tau)
+    vdots, taus = ([part[k] for part in left] for k in range(2))
+    return gather(robot, vdots, batch), gather(robot, taus, batch)
+
+
+def _bear(
+    at: JointContext, before: tuple[MovingBody], beyond: ArticulatedBody | None
+) -> tuple[ForceDriven | MotionPrescribed, ArticulatedBody | None]:
+    """Inward: what moving the body costs; to the parent, what is felt of it through the joint."""
+    (here,) = before
+    M, S = at.inertia, here.S
+    p = screw.cross(here.twist, screw.momentum(M, here.twist))
+    if at.wrench is not None:
+        p = p - at.wrench
+    I = added(beyond, ArticulatedBody(*_rigid(M), p))
+    given = np.zeros(0) if S.shape[-1] == 0 else at.given  # a fixed joint is held to none at all
+    if given is not None:  # moves with its parent, but for what is given
+        felt = I._replace(p=I.p + _apply(I, here.c(at) + vector.apply(S, given)))
+        return MotionPrescribed(I, given), None if at.is_root else _to_outer(here.X, felt)
+    U, factors = _response(at, S, I)
+    u = at.tau[..., at.joint.v] - vector.apply(vector.transpose(S), dual_quaternion.swap(I.p))
+    if at.is_root:
+        rest = u - vector.apply(vector.transpose(U), _at_rest(at, here, at.ground))
+        return ForceDriven(None, linear.ldl_solve(factors, rest[..., None])[..., 0]), None
+    k = linear.ldl_solve(factors, u[..., None])[..., 0]
+    K = linear.ldl_solve(factors, vector.transpose(U))
+    felt = _without(I, U, K)
+    pushed = dual_quaternion.swap(vector.apply(U, k))
+    felt = felt._replace(p=I.p + _apply(felt, here.c(at)) + pushed)
+    return ForceDriven(K, k), _to_outer(here.X, felt)
+
+
+def _accelerate(
+    at: JointContext, before: tuple[MovingBody, ForceDriven | MotionPrescribed], a: Array | None
+) -> tuple[AcceleratedBody, Array]:
+    """Outward: the joint's acceleration and force; to the children, the body's acceleration."""
+    here, by = before
+    rest = _at_rest(at, here, at.ground if a is None else a)
+    if isinstance(by, ForceDriven):
+        vdot = by.k if by.K is None else by.k - vector.apply(by.K, rest)
+        return AcceleratedBody(vdot, at.tau[..., at.joint.v]), rest + vector.apply(here.S, vdot)
+    a = rest + vector.apply(here.S, by.vdot)
+    load = dual_quaternion.swap(_apply(by.load, a) + by.load.p)
+    force = vector.apply(vector.transpose(here.S), load)
+    return AcceleratedBody(by.vdot, force + joints.rotor_inertia(at.joint) * by.vdot), a
+
+
+#: Twists outward, articulated inertias inward, accelerations outward.
+PASSES = (Pass(inward=False, step=moving), Pass(True, _bear), Pass(False, _accelerate))
+
+
+def _at_rest(at: JointContext, here: MovingBody, before: Array) -> Array:
+    """Return the body's acceleration if its joint had none, from the parent's."""
+    return screw.to_inner(here.X, before) + here.c(at)
+
+
+def _response(at: JointContext, S: Array, I: ArticulatedBody) -> tuple[Array, tuple[Array, Array]]:
+    """Return U = I S, [τ, f], and the factors LDLᵀ of D = Sᵀ U and the rotor."""
+    U = concatenate(
+        [
+            I.A @ S[..., :3, :] + I.B @ S[..., 3:, :],
+            vector.transpose(I.B) @ S[..., :3, :] + I.C @ S[..., 3:, :],
+        ],
+        trailing=2,
+    )
+    rotor = joints.rotor_inertia(at.joint)[..., None] * np.eye(S.shape[-1])
+    D = linear.mirror(vector.transpose(S) @ U) + rotor
+    try:
+        return U, linear.ldl(D, None if is_symbolic(D) else _size(I, S) + rotor)
+    except InvalidValue:
+        raise InvalidValue(
+            f"joint {at.joint.name!r} ({at.joint.kind}) has nothing to move: what it carries has "
+            "no inertia along its freedoms"
+        ) from None
+
+
+def _size(I: ArticulatedBody, S: Array) -> Array:
+    """Return |S|ᵀ|I||S|: what D would be if nothing in it cancelled."""
+    A, B, C, a, b = (np.abs(x) for x in (*I[:3], S[..., :3, :], S[..., 3:, :]))
+    upper = A @ a + B @ b
+    return vector.transpose(a) @ upper + vector.transpose(b) @ (vector.transpose(B) @ a + C @ b)
+
+
+def _without(I: ArticulatedBody, U: Array, K: Array) -> ArticulatedBody:
+    """Return I - U D⁻¹ Uᵀ: the inertia that is felt through a joint that gives way."""
+    Ua, Ub, Ka, Kb = U[..., :3, :], U[..., 3:, :], K[..., :, :3], K[..., :, 3:]
+    return ArticulatedBody(
+        linear.mirror(I.A - Ua @ Ka), I.B - Ua @ Kb, linear.mirror(I.C - Ub @ Kb), np.zeros(6)
+    )
+
+
+def _rigid(M: Inertia) -> tuple[Array, Array, Array]:
+    mass = np.asarray(M.mass)[..., None, None] * np.eye(3)
+    return M.about_origin, vector.skew(M.moment), mass
+
+
+def _apply(I: ArticulatedBody, s: Array) -> Array:
+    """Return the wrench [f, τ] of the inertia for an acceleration [ω̇, v̇]."""
+    omega, v = s[..., :3], s[..., 3:]
+    f = vector.apply(vector.transpose(I.B), omega) + vector.apply(I.C, v)
+    return concatenate([f, vector.apply(I.A, omega) + vector.apply(I.B, v)])
+
+
+def _to_outer(X: Transform, I: ArticulatedBody) -> ArticulatedBody:
+    """Return a load given in B's frame as A's.
+
+    The inertia turned to A', B', C'; shifted, with P = [p]×: C' stays, B'' = B' + P C' and
+    A'' = A' - B'' P + P B'ᵀ.
+    """
+    Rt = vector.transpose(X.R)
+    P = vector.skew(X.p)
+    A, C = linear.congruence(Rt, I.A), linear.congruence(Rt, I.C)
+    B = X.R @ I.B @ Rt
+    shifted = B + P @ C
+    turned = linear.mirror(A - shifted @ P + P @ vector.transpose(B))
+    return ArticulatedBody(turned, shifted, C, screw.to_outer(X, I.p))

@@ -1,0 +1,141 @@
+"""The mass matrix, from composite bodies: everything a joint carries, moving as one."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from remora.algebra import dual_quaternion, linear, screw, vector
+from remora.algebra.namespace import Array, stack
+from remora.algebra.screw import Inertia, Transform
+from remora.dynamics.recursive.outward_pass import batch_shape, with_batch
+from remora.dynamics.recursive.tree_passes import JointContext, Pass, added, run
+from remora.model import joints
+from remora.model.robot import Robot
+
+
+def body_inertias(robot: Robot) -> list[Inertia]:
+    """Return every body's inertia about its frame's origin, in its frame."""
+    return [screw.inertia(b.mass, b.com, b.inertia) for b in robot.bodies]
+
+
+class PlacedBody(NamedTuple):
+    """How a joint stands: the body's frame in its parent's, and its screws `(..., 6, nv_i)`."""
+
+    X: Transform
+    S: Array
+
+
+class CompositeBody(NamedTuple):
+    """What a joint carries, moving as one.
+
+    Attributes:
+        M: its inertia, in the frame of the joint's body.
+    """
+
+    M: Inertia
+
+
+class Block(NamedTuple):
+    """A joint's own block of H, and what its speeds ask of the joints before it.
+
+    Attributes:
+        D: S_iᵀ (M̃_i S_i)ˢ and the rotor, `(..., nv_i, nv_i)`.
+        F: the wrenches M̃_i S_i in the parent's frame, `(..., 6, nv_i)`; None at a root.
+    """
+
+    D: Array
+    F: Array | None
+
+
+def _stand(at: JointContext, _before: Any, _parent: Any) -> tuple[PlacedBody, tuple[()]]:
+    return PlacedBody(
+        joints.relative_transform(at.joint, at.q), joints.motion_screws(at.joint, at.q)
+    ), ()
+
+
+def _carry(
+    at: JointContext, before: tuple[PlacedBody], beyond: Inertia | None
+) -> tuple[CompositeBody, Inertia | None]:
+    """Inward: the inertia of all that a joint carries; to the parent, the same in its frame."""
+    M = added(beyond, at.inertia)
+    return CompositeBody(M), None if at.is_root else screw.transform_inertia(before[0].X, M)
+
+
+def _ask(
+    at: JointContext, before: tuple[PlacedBody], beyond: Inertia | None
+) -> tuple[Block, Inertia | None]:
+    """Inward: the joint's block of H and what its unit accelerations ask of its parent."""
+    (here,) = before
+    (M,), on = _carry(at, before, beyond)
+    F = screw.inertia_matrix(M) @ here.S
+    rotor = joints.rotor_inertia(at.joint)[..., None] * np.eye(here.S.shape[-1])
+    D = linear.mirror(paired(here.S, F)) + rotor if here.S.shape[-1] else np.zeros((0, 0))
+    return Block(D, None if at.is_root else screw.columns_to_outer(here.X, F)), on
+
+
+def ancestor_row(at: JointContext, here: PlacedBody, F: Array) -> tuple[Array, Array]:
+    """Return the block S_jᵀFˢ of H, and the wrenches F `(..., 6, n)` in the parent's frame."""
+    return paired(here.S, F), F if at.is_root else screw.columns_to_outer(here.X, F)
+
+
+#: Joints as they stand; inward, what each carries, and what its speeds ask.
+CARRIED = (Pass(inward=False, step=_stand), Pass(inward=True, step=_carry))
+BLOCKS = (Pass(inward=False, step=_stand), Pass(inward=True, step=_ask))
+
+
+def composite_inertias(robot: Robot, q: Array) -> list[Inertia]:
+    """Return for every joint the inertia of all it carries, in its body's frame."""
+    return [here.M for here in run(robot, CARRIED, q=q)[1][-1]]
+
+
+def mass_matrix_of(robot: Robot, q: Array) -> Array:
+    """Return H `(..., nv, nv)`: H_ji = S_jᵀ (x M̃_i S_i x*)ˢ for j on the way from i to the base."""
+    sites, (standing, left) = run(robot, BLOCKS, q=q)
+    blocks: dict[tuple[int, int], Array] = {}
+    for i, (at, (D, F)) in enumerate(zip(sites, left, strict=True)):
+        if D.shape[-1] == 0:
+            continue
+        blocks[i, i] = D
+        j = at.joint.parent
+        while j >= 0:
+            block, F = ancestor_row(sites[j], standing[j], F)
+            if block.shape[-2]:
+                blocks[j, i] = block
+                blocks[i, j] = vector.transpose(block)
+            j = sites[j].joint.parent
+    return square(robot, blocks, batch_shape(q))
+
+
+def mass_matrix_size(robot: Robot, q: Array) -> Array:
+    """Return what H's diagonal would be if nothing in it cancelled, `(..., nv, nv)` diagonal.
+
+    Only for judging whether H is singular to rounding.
+    """
+    blocks: dict[tuple[int, int], Array] = {}
+    for i, (joint, M) in enumerate(zip(robot.joints, composite_inertias(robot, q), strict=True)):
+        S = np.abs(joints.motion_screws(joint, q))
+        if S.shape[-1]:
+            rotor = joints.rotor_inertia(joint)[..., None] * np.eye(S.shape[-1])
+            blocks[i, i] = paired(S, np.abs(screw.inertia_matrix(M)) @ S) + rotor
+    return square(robot, blocks, batch_shape(q))
+
+
+def paired(S: Array, F: Array) -> Array:
+    """Return SᵀFˢ `(..., m, n)`: the work of the wrenches F `(..., 6, n)` on the screws S."""
+    return vector.transpose(S) @ vector.transpose(dual_quaternion.swap(vector.transpose(F)))
+
+
+def square(robot: Robot, blocks: dict[tuple[int, int], Array], batch: tuple[int, ...]) -> Array:
+    """Place blocks by pairs of joints in a matrix `(*batch, nv, nv)`; followers add up."""
+    nv = robot.nv
+    entries: list[list[Array]] = [[np.zeros(())] * nv for _ in range(nv)]
+    for (j, i), block in blocks.items():
+        rows, columns = range(nv)[robot.joints[j].v], range(nv)[robot.joints[i].v]
+        for a, row in enumerate(rows):
+            for b, column in enumerate(columns):
+                entries[row][column] = entries[row][column] + block[..., a, b]
+    if nv == 0:
+        return np.zeros((*batch, 0, 0))
+    return with_batch(stack([stack(row) for row in entries], axis=-2), batch, trailing=2)

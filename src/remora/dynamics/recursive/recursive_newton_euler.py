@@ -1,0 +1,94 @@
+"""Inverse dynamics in O(n): the recursive Newton-Euler algorithm.
+
+Outward, every body's twist and acceleration; inward, the wrench that each joint must pass on so
+that the bodies beyond it move as they do [VT18, eq. 33; SPART17, section 2.2]. Gravity enters as
+an acceleration of the inertial frame.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from remora.algebra import dual_quaternion, screw, vector
+from remora.algebra.namespace import Array
+from remora.algebra.screw import Transform
+from remora.dynamics.recursive.outward_pass import accelerating, batch_shape, gather
+from remora.dynamics.recursive.tree_passes import JointContext, Pass, run
+from remora.dynamics.recursive.tree_passes import minus_gravity as minus_gravity
+from remora.model import joints
+from remora.model.robot import Robot
+
+
+class InertialWrench(NamedTuple):
+    """What a body's motion needs, and where its joint stands.
+
+    Attributes:
+        X: the body's frame seen from its parent's.
+        S: the joint's screws, `(..., 6, nv_i)`, body frame.
+        W: the wrench on the body for its own motion, `(..., 6)`, body frame.
+    """
+
+    X: Transform
+    S: Array
+    W: Array
+
+
+class JointLoad(NamedTuple):
+    """What goes through a joint.
+
+    Attributes:
+        W: the whole wrench on its body, constraint and drive together, `(..., 6)`, body frame.
+        tau: its part along the joint's freedoms and what the rotor takes, `(..., nv_i)`.
+    """
+
+    W: Array
+    tau: Array
+
+
+class SubtreeWrench(NamedTuple):
+    """A wrench passed on to the parent, in its frame, `(..., 6)`."""
+
+    W: Array
+
+
+def inverse(robot: Robot, q: Array, v: Array, vdot: Array, wrenches: Array | None) -> Array:
+    """Return the generalized forces `(..., nv)` that make the accelerations vdot.
+
+    τ_i = S_iᵀ W_iˢ with W_i the wrench through joint i, and the rotor's share.
+    """
+    loads = joint_loads(robot, q, v, vdot, wrenches)
+    return gather(robot, [load.tau for load in loads], batch_shape(q, v, vdot))
+
+
+def joint_loads(
+    robot: Robot, q: Array, v: Array, vdot: Array, wrenches: Array | None
+) -> list[JointLoad]:
+    """Return what goes through every joint.
+
+    W_i = M_i ⋆ ω̇_i + ω_i × (M_i ⋆ ω_i) - W_ext,i + Σ_children x W_child x*, body i's frame.
+    """
+    return run(robot, PASSES, wrenches, q=q, v=v, vdot=vdot)[1][-1]
+
+
+def _need(at: JointContext, _: Any, parent: Any) -> tuple[InertialWrench, Any]:
+    """Outward: the wrench that the body's own motion needs; to the children, that motion."""
+    (here, a), motion = accelerating(at, (), parent)
+    M = at.inertia
+    W = screw.momentum(M, a) + screw.cross(here.twist, screw.momentum(M, here.twist))
+    return InertialWrench(here.X, here.S, W if at.wrench is None else W - at.wrench), motion
+
+
+def _bear(
+    at: JointContext, before: tuple[InertialWrench], beyond: SubtreeWrench | None
+) -> tuple[JointLoad, SubtreeWrench | None]:
+    """Inward: what goes through the joint; to the parent, the wrench."""
+    (here,) = before
+    W = here.W if beyond is None else here.W + beyond.W
+    force = vector.apply(vector.transpose(here.S), dual_quaternion.swap(W))
+    tau = force + joints.rotor_inertia(at.joint) * at.vdot[..., at.joint.v]
+    on = None if at.is_root else SubtreeWrench(screw.to_outer(here.X, W))
+    return JointLoad(W, tau), on
+
+
+#: Motions outward, wrenches inward.
+PASSES = (Pass(inward=False, step=_need), Pass(inward=True, step=_bear))

@@ -1,0 +1,1 @@
+"""The builder: validation, tree order, merging of fixed bodies."""

@@ -1,0 +1,363 @@
+"""The builder: every robot passes through it, whatever file or code describes it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from remora.algebra.namespace import Array, ArrayLike
+from remora.errors import Fault, InvalidValue, ModelError
+from remora.model.building import tree
+from remora.model.building.tree import BodyDraft, FrameDraft, JointDraft
+from remora.model.building.validate import Checker, Place, frozen
+from remora.model.joint_types import JOINTS, plane
+from remora.model.robot import Body, Geometry, Joint, Limits, Named, Robot
+
+#: More bodies than any machine has; a description with more is refused.
+MAX_BODIES = 10_000
+
+#: Other words for a kind of joint, as URDF and the papers have them.
+ALIASES = {"continuous": "revolute", "floating": "free"}
+
+#: The most warnings kept: a file may hold a hundred thousand unknown elements.
+MAX_WARNINGS = 100
+
+
+def base_kind(base: str) -> str:
+    """Return the kind of joint that the option `base` asks for.
+
+    Raises:
+        ValueRefused: if there is no such kind; the text lists those there are.
+    """
+    kind = kind_named(base)
+    if kind is None:
+        raise InvalidValue(f"base={base!r} is no kind of joint; known: {', '.join(JOINTS)}")
+    return kind
+
+
+def kind_named(name: object) -> str | None:
+    """Return the kind of joint of that name or alias; None where there is none."""
+    kind = ALIASES.get(name, name) if isinstance(name, str) else None
+    return kind if kind in JOINTS else None
+
+
+class Builder:
+    """Collects bodies, joints and frames in any order; `build` validates and makes the Robot.
+
+    Faults are collected, not raised one by one: `build` reports all of them in one `ModelError`.
+
+    Example:
+        >>> robot = (
+        ...     Builder("one arm")
+        ...     .body("bus", mass=100.0, inertia=(20.0, 20.0, 20.0))
+        ...     .body("arm", mass=5.0, com=(0.5, 0.0, 0.0), inertia=(0.1, 1.0, 1.0))
+        ...     .joint("shoulder", "revolute", "bus", "arm", xyz=(1.0, 0.0, 0.0), axis=(0, 0, 1))
+        ...     .build()
+        ... )
+        >>> robot.nq, robot.nv
+        (9, 7)
+    """
+
+    def __init__(
+        self, name: str = "robot", gravity: ArrayLike = (0.0, 0.0, 0.0), source: str | None = None
+    ) -> None:
+        """Start a robot.
+
+        Args:
+            name: what it is called.
+            gravity: acceleration in the inertial frame, m/s².
+            source: the file it comes from, for error messages.
+        """
+        self.name = name
+        self.source = source or f"robot {name!r}"
+        self.check = Checker()
+        self.warnings: list[str] = []
+        self._gravity = self.check.numbers(Place("gravity"), "gravity", gravity, 3)
+        self._bodies: dict[str, BodyDraft] = {}
+        self._joints: dict[str, JointDraft] = {}
+        self._frames: dict[str, FrameDraft] = {}
+        self._kindless: set[str] = set()
+
+    def body(
+        self,
+        name: str,
+        mass: ArrayLike = 0.0,
+        com: ArrayLike = (0.0, 0.0, 0.0),
+        inertia: ArrayLike | None = None,
+        geometry: Sequence[Geometry] = (),
+        place: Place | None = None,
+    ) -> Builder:
+        """Add a body.
+
+        Args:
+            name: unique among bodies and frames.
+            mass: kg; zero only for a body that a fixed joint merges into another.
+            com: centre of mass in the body frame, m.
+            inertia: about the centre of mass, body axes, kg m²: a 3x3 matrix, its diagonal, or
+                xx, xy, xz, yy, yz, zz.
+            geometry: visible shapes.
+            place: where the description stands in its file.
+        """
+        place = place or Place(f"body {name!r}")
+        body = Body(
+            name,
+            self.check.mass(place, mass),
+            self.check.numbers(place, "centre of mass", com, 3),
+            self.check.inertia(place, inertia),
+            tuple(geometry),
+        )
+        for shape in geometry:
+            self.check.geometry(place, shape)
+        if self._new_name(place, name, self._bodies, self._frames):
+            self._bodies[name] = BodyDraft(body, place)
+        return self
+
+    def joint(
+        self,
+        name: str,
+        kind: str,
+        parent: str | None,
+        child: str,
+        placement: ArrayLike | None = None,
+        xyz: ArrayLike = (0.0, 0.0, 0.0),
+        rpy: ArrayLike = (0.0, 0.0, 0.0),
+        axis: ArrayLike | None = None,
+        axis2: ArrayLike | None = None,
+        pitch: ArrayLike = 0.0,
+        lower: ArrayLike = -np.inf,
+        upper: ArrayLike = np.inf,
+        velocity: ArrayLike = np.inf,
+        effort: ArrayLike = np.inf,
+        damping: ArrayLike = 0.0,
+        friction: ArrayLike = 0.0,
+        rotor_inertia: ArrayLike = 0.0,
+        mimic: tuple[str, float, float] | None = None,
+        place: Place | None = None,
+    ) -> Builder:
+        """Add the joint that carries the body `child`.
+
+        Args:
+            name: unique among joints.
+            kind: a key of JOINTS (or `continuous`, `floating`).
+            parent: the body it is mounted on; None for the inertial frame.
+            child: the body it carries.
+            placement: pose of the joint frame in the parent's frame; or give `xyz` and `rpy`.
+            xyz: position of the joint frame in the parent's frame, m.
+            rpy: its roll, pitch, yaw, rad.
+            axis: direction of motion (planar: normal of the plane); default z. Any length.
+            axis2: second axis of a universal joint, in the frame turned by the first.
+            pitch: of a helical joint, m per rad.
+            lower: smallest coordinate; one number, or one per speed.
+            upper: largest coordinate.
+            velocity: largest speed.
+            effort: largest force or torque.
+            damping: viscous friction.
+            friction: dry friction.
+            rotor_inertia: reflected inertia of the drive.
+            mimic: (leading joint, ratio, offset): q = ratio · q_leader + offset.
+            place: where the description stands in its file.
+        """
+        place = place or Place(f"joint {name!r}")
+        check = self.check
+        known = kind_named(kind)
+        if known is None:
+            check.fault(place, f"unknown kind {kind!r}; known: {', '.join(JOINTS)}")
+            return self.kindless_joint(name, parent, child, place)
+        kind, row = known, JOINTS[known]
+        low = check.bound(place, "lower limit", lower, row.nv)
+        high = check.bound(place, "upper limit", upper, row.nv)
+        if np.any(low == np.inf) or np.any(high == -np.inf):
+            check.fault(place, f"limits {low} and {high} leave no room to move")
+        elif np.any(low > high):
+            check.fault(place, f"lower limit {low} is above the upper limit {high}")
+        joint = Joint(
+            name=name,
+            kind=kind,
+            parent=-1,
+            q=slice(0, 0),
+            v=slice(0, 0),
+            placement=check.pose(place, placement, xyz, rpy),
+            axes=self._axes(place, kind, axis, axis2),
+            pitch=check.numbers(place, "pitch", pitch),
+            limits=Limits(
+                low,
+                high,
+                check.largest(place, "velocity limit", velocity, row.nv),
+                check.largest(place, "effort limit", effort, row.nv),
+            ),
+            damping=check.per_speed(place, "damping", damping, row.nv),
+            friction=check.per_speed(place, "friction", friction, row.nv),
+            rotor_inertia=check.per_speed(place, "rotor inertia", rotor_inertia, row.nv),
+        )
+        if mimic is not None:
+            numbers = check.numbers(place, "mimic ratio and offset", mimic[1:], 2)
+            mimic = (mimic[0], float(numbers[0]), float(numbers[1]))
+        if self._new_name(place, name, self._joints):
+            self._joints[name] = JointDraft(name, kind, parent, child, place, joint, mimic)
+        return self
+
+    def kindless_joint(self, name: str, parent: str | None, child: str, place: Place) -> Builder:
+        """Add a joint whose kind is at fault, so that the tree can be judged all the same.
+
+        Nothing else is said of it: with its kind, all it could be held to is unknown.
+        """
+        if name not in self._joints:
+            self._kindless.add(name)
+        return self.joint(name, "fixed", parent, child, place=place)
+
+    def frame(
+        self,
+        name: str,
+        body: str | None,
+        placement: ArrayLike | None = None,
+        xyz: ArrayLike = (0.0, 0.0, 0.0),
+        rpy: ArrayLike = (0.0, 0.0, 0.0),
+        place: Place | None = None,
+    ) -> Builder:
+        """Add a named frame on a body (None: fixed in the inertial frame).
+
+        Args:
+            name: unique among bodies and frames.
+            body: the body that carries it.
+            placement: pose in the body's frame; or give `xyz` and `rpy`.
+            xyz: position, m.
+            rpy: roll, pitch, yaw, rad.
+            place: where the description stands in its file.
+        """
+        place = place or Place(f"frame {name!r}")
+        x = self.check.pose(place, placement, xyz, rpy)
+        if self._new_name(place, name, self._bodies, self._frames):
+            self._frames[name] = FrameDraft(name, body, place, x)
+        return self
+
+    def gravity(self, value: ArrayLike) -> Builder:
+        """Set the acceleration of gravity in the inertial frame, `(3,)`, m/s²."""
+        self._gravity = self.check.numbers(Place("gravity"), "gravity", value, 3)
+        return self
+
+    def base(self, kind: str) -> Builder:
+        """Make the joint that hangs on the inertial frame, where there is one, of that kind.
+
+        It keeps its name and placement and loses its axes, limits and friction. Where no joint
+        hangs there `build` adds one.
+
+        Raises:
+            ValueRefused: if there is no such kind.
+        """
+        kind = base_kind(kind)
+        bases = [j for j in self._joints.values() if j.parent is None]
+        if len(bases) > 1:
+            names = ", ".join(repr(j.name) for j in bases[:10])
+            self.check.fault(
+                Place("base"), f"which joint should be {kind}? On the inertial frame hang {names}"
+            )
+        elif bases and bases[0].kind != kind:
+            (old,) = bases
+            del self._joints[old.name]
+            x = old.joint.placement
+            self.joint(old.name, kind, None, old.child, placement=x, place=old.place)
+        return self
+
+    def build(self, base: str | None = "free", merge_fixed: bool = False) -> Robot:
+        """Validate everything and return the robot.
+
+        Args:
+            base: kind of joint that carries the root body where the description has none.
+            merge_fixed: make each body on a fixed joint part of its parent; it stays a frame.
+
+        Raises:
+            ModelError: with every fault found.
+            ValueRefused: if `base` is no kind of joint.
+        """
+        base = None if base is None else base_kind(base)
+        joints = self._with_base(base)
+        order = tree.order(self._bodies, joints, self.check)
+        for frame in self._frames.values():
+            tree.check_known(self._bodies, frame.body, "body", frame.place, self.check)
+        tree.check_mimics(joints, self._kindless, self.check)
+        self._raise()
+        kept, carriers = tree.merge(self._bodies, order, merge_fixed)
+        tree.check_masses(kept, self.check)
+        indexed = tree.indexed_joints(kept, carriers, self.check)
+        self._raise()
+        return Robot(
+            name=self.name,
+            bodies=Named((draft.body for draft, _ in kept), "body"),
+            joints=Named(indexed, "joint"),
+            frames=Named(tree.indexed_frames(kept, carriers, self._frames.values()), "frame"),
+            gravity=self._gravity,
+            warnings=tuple(self.warnings),
+        )
+
+    def warn(self, place: Place, reason: str) -> None:
+        """Note what is odd but acceptable; the robot keeps it in its `warnings`."""
+        if len(self.warnings) < MAX_WARNINGS:
+            self.warnings.append(str(Fault(place.element, reason, place.line)))
+        elif len(self.warnings) == MAX_WARNINGS:
+            self.warnings.append(f"... more than {MAX_WARNINGS} warnings")
+
+    # Parts of a description ------------------------------------------------------------------
+
+    def _new_name(self, place: Place, name: object, *tables: Mapping[str, object]) -> bool:
+        if not name:
+            self.check.fault(place, "has no name")
+        elif not isinstance(name, str):
+            self.check.fault(place, f"its name must be text, not {name!r}")
+        elif any(name in table for table in tables):
+            self.check.fault(place, f"the name {name!r} is used twice")
+        else:
+            return True
+        return False
+
+    def _axes(
+        self, place: Place, kind: str, axis: ArrayLike | None, axis2: ArrayLike | None
+    ) -> Array:
+        count = JOINTS[kind].axes
+        given = sum(a is not None for a in (axis, axis2))
+        if given > count:
+            self.check.fault(place, f"a {kind} joint takes {count} axes, {given} are given")
+        if count == 0:
+            return np.zeros((0, 3))
+        first = self.check.unit_axis(place, "axis", (0.0, 0.0, 1.0) if axis is None else axis)
+        if kind == "planar":
+            return frozen(plane(first))
+        if count == 1:
+            return frozen(first[None])
+        if axis is None or axis2 is None:
+            self.check.fault(place, "a universal joint needs both axis and axis2")
+            return frozen(np.eye(3)[:2])
+        second = self.check.unit_axis(place, "axis2", axis2)
+        if np.linalg.norm(np.cross(first, second)) < 1e-6:
+            self.check.fault(place, "axis and axis2 are parallel")
+        return frozen(np.stack([first, second]))
+
+    def _with_base(self, base: str | None) -> list[JointDraft]:
+        """Return the joints, with one from the inertial frame for a root that has none."""
+        joints = list(self._joints.values())
+        carried = {j.child for j in joints}
+        roots = [name for name in self._bodies if name not in carried]
+        if not self._bodies:
+            self.check.fault(Place("robot"), "has no bodies")
+        elif len(roots) > 1:
+            if carried <= self._bodies.keys():  # else the unknown child is at fault
+                names = ", ".join(map(repr, roots[:10]))
+                place = self._bodies[roots[1]].place
+                self.check.fault(place, f"there are several roots (carried by no joint): {names}")
+        elif roots and base is None:
+            place = self._bodies[roots[0]].place
+            self.check.fault(place, f"no joint carries the body {roots[0]!r} and base is None")
+        elif roots and base is not None:
+            name = "base"
+            while name in self._joints:
+                name = f"{name}_joint"
+            self.joint(name, base, None, roots[0], place=Place(f"base of {roots[0]!r}"))
+            joints = [self._joints.pop(name), *joints] if name in self._joints else joints
+        if len(self._bodies) > MAX_BODIES:
+            reason = f"has {len(self._bodies)} bodies; {MAX_BODIES} are allowed"
+            self.check.fault(Place("robot"), reason)
+        return joints
+
+    def _raise(self) -> None:
+        if self.check.faults:
+            raise ModelError(self.source, self.check.faults)

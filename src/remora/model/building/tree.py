@@ -1,0 +1,238 @@
+"""From a checked description to the robot: order, fixed bodies merged, indices given."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Set
+from dataclasses import dataclass, replace
+from itertools import islice
+
+from remora.algebra import dual_quaternion
+from remora.algebra.namespace import Array, is_symbolic
+from remora.model.building.merge import merged_body
+from remora.model.building.validate import Checker, Place, frozen
+from remora.model.joint_types import JOINTS
+from remora.model.robot import Body, Frame, Joint, Mimic
+
+#: The longest chain of joints that follow one another.
+MAX_MIMIC_CHAIN = 100
+
+
+@dataclass(frozen=True)
+class BodyDraft:
+    """A body as described."""
+
+    body: Body
+    place: Place
+
+
+@dataclass(frozen=True)
+class JointDraft:
+    """A joint as described: names instead of indices."""
+
+    name: str
+    kind: str
+    parent: str | None
+    child: str
+    place: Place
+    joint: Joint
+    mimic: tuple[str, float, float] | None
+
+
+@dataclass(frozen=True)
+class FrameDraft:
+    """A frame as described."""
+
+    name: str
+    body: str | None
+    place: Place
+    placement: Array
+
+
+@dataclass(frozen=True)
+class Carrier:
+    """Where a named body went: the body that carries it (None: the inertial frame), and where."""
+
+    body: str | None
+    placement: Array
+
+
+def order(
+    bodies: Mapping[str, BodyDraft], joints: Iterable[JointDraft], check: Checker
+) -> list[JointDraft]:
+    """Return the joints depth-first in the order given, a parent before its children."""
+    children: dict[str | None, list[JointDraft]] = {}
+    carrier: dict[str, JointDraft] = {}
+    for j in joints:
+        for role, body in (("parent", j.parent), ("child", j.child)):
+            check_known(bodies, body, role, j.place, check)
+        if j.child in carrier:
+            other = carrier[j.child].name
+            check.fault(j.place, f"body {j.child!r} already hangs on joint {other!r}")
+            continue
+        carrier[j.child] = j
+        children.setdefault(j.parent, []).append(j)
+    result: list[JointDraft] = []
+    waiting = children.get(None, [])[::-1]
+    while waiting:
+        j = waiting.pop()
+        result.append(j)
+        waiting.extend(children.get(j.child, [])[::-1])
+    reached = {j.child for j in result}
+    lost = [j for j in carrier.values() if j.child not in reached]
+    lost = [j for j in lost if j.child in bodies and j.parent in bodies]
+    if lost and not check.faults:
+        names = ", ".join(repr(j.name) for j in lost[:10])
+        check.fault(lost[0].place, f"the joints form a cycle: {names}")
+    return result
+
+
+def check_known(
+    bodies: Mapping[str, BodyDraft], name: str | None, role: str, place: Place, check: Checker
+) -> None:
+    """Note a fault where a name (None is the inertial frame) is no body."""
+    if name is not None and name not in bodies:
+        known = ", ".join(map(repr, islice(bodies, 20))) + (", ..." if len(bodies) > 20 else "")
+        check.fault(place, f"unknown {role} {name!r}; known: {known}")
+
+
+def check_mimics(joints: Iterable[JointDraft], kindless: Set[str], check: Checker) -> None:
+    """Note a fault where a joint follows nobody, itself, or one it cannot follow.
+
+    Whether one of the `kindless`, whose kinds are at fault, can be followed is not known.
+    """
+    known = {j.name: j for j in joints}
+    for j in known.values():
+        if j.mimic is None:
+            continue
+        leader = known.get(j.mimic[0])
+        if leader is None:
+            check.fault(j.place, f"mimics the unknown joint {j.mimic[0]!r}")
+        elif leader.name in kindless:
+            continue
+        elif JOINTS[j.kind].nv != 1 or JOINTS[leader.kind].nv != 1:
+            check.fault(
+                j.place,
+                f"{j.kind} joint mimics {leader.kind} joint {leader.name!r}; "
+                "both must have one degree of freedom",
+            )
+        else:
+            _check_chain(j, leader, known, check)
+
+
+def _check_chain(
+    j: JointDraft, leader: JointDraft | None, known: Mapping[str, JointDraft], check: Checker
+) -> None:
+    seen = {j.name}
+    while leader is not None and leader.mimic is not None and leader.name not in seen:
+        seen.add(leader.name)
+        leader = known.get(leader.mimic[0])
+        if len(seen) > MAX_MIMIC_CHAIN:
+            check.fault(j.place, f"follows a chain of more than {MAX_MIMIC_CHAIN} joints")
+            return
+    if leader is not None and leader.name in seen:
+        check.fault(j.place, "mimic joints follow each other in a cycle")
+
+
+def merge(
+    bodies: Mapping[str, BodyDraft], ordered: Iterable[JointDraft], merge_fixed: bool
+) -> tuple[list[tuple[BodyDraft, JointDraft]], dict[str | None, Carrier]]:
+    """Return the bodies that stay with their joints, and for each name where it went.
+
+    A massless body on a fixed joint never stays: it is nothing but a frame.
+    """
+    here = dual_quaternion.identity()
+    carriers: dict[str | None, Carrier] = {None: Carrier(None, here)}
+    parts: dict[str, list[tuple[Body, Array]]] = {}
+    stay: list[JointDraft] = []
+    for j in ordered:
+        body = bodies[j.child].body
+        on = carriers[j.parent]
+        placement = dual_quaternion.mul(on.placement, j.joint.placement)
+        if j.kind == "fixed" and on.body is not None and (merge_fixed or _massless(body)):
+            carriers[j.child] = Carrier(on.body, frozen(placement))
+            parts[on.body].append((body, placement))
+            continue
+        carriers[j.child] = Carrier(j.child, here)
+        parts[j.child] = [(body, here)]
+        moved = j.joint if on.body == j.parent else replace(j.joint, placement=frozen(placement))
+        stay.append(replace(j, joint=moved))
+    kept = [(BodyDraft(merged_body(parts[j.child]), bodies[j.child].place), j) for j in stay]
+    return kept, carriers
+
+
+def _massless(body: Body) -> bool:
+    return not is_symbolic(body.mass) and body.mass == 0.0
+
+
+def check_masses(kept: Iterable[tuple[BodyDraft, JointDraft]], check: Checker) -> None:
+    """Note a fault for every body that can move and has no mass."""
+    for draft, j in kept:
+        if (j.kind == "fixed" and j.parent is None) or not _massless(draft.body):
+            continue
+        hint = "; say base='fixed' if it is the ground" if j.parent is None else ""
+        reason = f"mass is zero on a body that moves (joint {j.name!r}, {j.kind})"
+        check.fault(draft.place, f"{reason}; it must be positive{hint}")
+
+
+def indexed_joints(
+    kept: list[tuple[BodyDraft, JointDraft]], carriers: Mapping[str | None, Carrier], check: Checker
+) -> list[Joint]:
+    """Return the joints with parents as indices and their places in q and v."""
+    index = body_indices(kept)
+    numbers = {j.name: i for i, (_, j) in enumerate(kept)}
+    followers = {j.name: j.mimic for _, j in kept if j.mimic is not None}
+    joints: list[Joint] = []
+    nq = nv = 0
+    for _, j in kept:
+        row = JOINTS[j.kind]
+        q, v = slice(nq, nq + row.nq), slice(nv, nv + row.nv)
+        if j.mimic is None:
+            nq, nv = q.stop, v.stop
+        parent = index[carriers[j.parent].body]
+        joints.append(replace(j.joint, parent=parent, q=q, v=v))
+    for i, (_, j) in enumerate(kept):
+        if j.mimic is not None:
+            mimic = _resolved(j.mimic, followers, numbers)
+            check.numbers(j.place, "mimic along its chain", (mimic.ratio, mimic.offset), 2)
+            lead = joints[mimic.joint]
+            joints[i] = replace(joints[i], mimic=mimic, q=lead.q, v=lead.v)
+    return joints
+
+
+def indexed_frames(
+    kept: list[tuple[BodyDraft, JointDraft]],
+    carriers: Mapping[str | None, Carrier],
+    frames: Iterable[FrameDraft],
+) -> list[Frame]:
+    """Return the merged bodies as frames, then the described frames."""
+    index = body_indices(kept)
+    result = [
+        Frame(name, index[on.body], on.placement)
+        for name, on in carriers.items()
+        if name is not None and name != on.body
+    ]
+    for frame in frames:
+        on = carriers[frame.body]
+        direct = on.body == frame.body
+        moved = frozen(dual_quaternion.mul(on.placement, frame.placement))
+        placement = frame.placement if direct else moved
+        result.append(Frame(frame.name, index[on.body], placement))
+    return result
+
+
+def body_indices(kept: list[tuple[BodyDraft, JointDraft]]) -> dict[str | None, int]:
+    """Return the index of each body that stays; -1 for the inertial frame."""
+    return {None: -1} | {draft.body.name: i for i, (draft, _) in enumerate(kept)}
+
+
+def _resolved(
+    mimic: tuple[str, float, float],
+    followers: Mapping[str, tuple[str, float, float]],
+    numbers: Mapping[str, int],
+) -> Mimic:
+    """Return what a follower follows in the end, where its leader follows another."""
+    leader, ratio, offset = mimic
+    while leader in followers:
+        further, scale, shift = followers[leader]
+        leader, offset, ratio = further, ratio * shift + offset, ratio * scale
+    return Mimic(numbers[leader], ratio, offset)

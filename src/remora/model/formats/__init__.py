@@ -1,0 +1,1 @@
+"""Readers and writers of robot files, and robots made by formula."""

@@ -1,0 +1,153 @@
+"""XML from strangers: elements with line numbers, read within fixed bounds of time and memory.
+
+The caps hold while the file streams in, so that a hostile file is refused before it is kept. A
+document type (and with it every entity) is refused outright: no robot needs one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NoReturn
+from xml.sax import SAXException, SAXParseException
+from xml.sax.expatreader import ExpatLocator
+from xml.sax.handler import ContentHandler
+from xml.sax.xmlreader import AttributesImpl, Locator
+
+from defusedxml.common import DefusedXmlException
+from defusedxml.expatreader import DefusedExpatParser
+
+from remora.errors import Fault, ModelError
+from remora.model.formats.files import CHUNK, chunks
+
+#: The largest file that is read, in bytes.
+MAX_BYTES = 32 * 2**20
+#: The deepest nesting of elements.
+MAX_DEPTH = 64
+#: The most elements in one file: ten thousand bodies with twenty elements each.
+MAX_ELEMENTS = 200_000
+#: The longest attribute, in characters.
+MAX_ATTRIBUTE = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Element:
+    """An XML element.
+
+    Attributes:
+        tag: its name, with the namespace prefix as written.
+        attributes: by name.
+        line: where it starts in the file, from 1.
+        children: the elements inside, in order.
+    """
+
+    tag: str
+    attributes: Mapping[str, str]
+    line: int
+    children: list[Element]
+
+    @property
+    def label(self) -> str:
+        """The element as an error message shows it: `<link name="arm">`."""
+        name = self.attributes.get("name")
+        attribute = "" if name is None else f' name="{shown(name)}"'
+        return f"<{shown(self.tag)}{attribute}>"
+
+
+def parse(path: str | Path) -> Element:
+    """Read an XML file and return its root element.
+
+    Raises:
+        ModelError: if the file cannot be read, is not well-formed, declares a document type or
+            is larger, deeper or longer than any robot.
+    """
+    source = str(path)
+    tree = _Tree(source)
+    parser = DefusedExpatParser(forbid_dtd=True, forbid_entities=True, forbid_external=True)
+    parser.setContentHandler(tree)
+    tree.setDocumentLocator(ExpatLocator(parser))
+    try:
+        for chunk in _chunks(path, source):
+            parser.feed(chunk)
+        parser.close()
+    except SAXParseException as error:
+        line = error.getLineNumber()
+        _refuse(source, "XML", f"is not well-formed: {error.getMessage()}", line)
+    except DefusedXmlException:
+        reason = "declares a document type or an entity, which is not allowed; remove <!DOCTYPE>"
+        _refuse(source, "XML", reason, tree.line)
+    except (SAXException, LookupError, ValueError) as error:  # an encoding Python does not know
+        _refuse(source, "XML", f"cannot be decoded: {shown(str(error))}", tree.line)
+    if tree.root is None:
+        _refuse(source, "XML", "has no elements")
+    return tree.root
+
+
+def shown(text: str, length: int = 80) -> str:
+    """Return text from a file as it may be printed: cut short, control characters escaped."""
+    cut = text if len(text) <= length else text[: length - 3] + "..."
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in cut)
+
+
+class _Tree(ContentHandler):
+    """Makes elements of the parser's events, and stops it at the caps."""
+
+    def __init__(self, source: str) -> None:
+        super().__init__()
+        self.root: Element | None = None
+        self._source = source
+        self._open: list[Element] = []
+        self._count = 0
+        self._where: Locator | None = None
+
+    @property
+    def line(self) -> int:
+        """The line the parser has reached."""
+        return (self._where.getLineNumber() if self._where is not None else None) or 1
+
+    def setDocumentLocator(self, locator: Locator) -> None:
+        self._where = locator
+
+    def startElement(self, name: str, attrs: AttributesImpl) -> None:
+        element = Element(name, dict(attrs.items()), self.line, [])
+        self._count += 1
+        if len(self._open) >= MAX_DEPTH:
+            self._stop(element, f"is nested deeper than {MAX_DEPTH} elements")
+        if self._count > MAX_ELEMENTS:
+            self._stop(element, f"the file has more than {MAX_ELEMENTS} elements")
+        for key, value in element.attributes.items():
+            if max(len(key), len(value)) > MAX_ATTRIBUTE:
+                reason = f"is longer than {MAX_ATTRIBUTE} characters"
+                self._stop(element, f"attribute {shown(key)} {reason}")
+        if self._open:
+            self._open[-1].children.append(element)
+        else:
+            self.root = element
+        self._open.append(element)
+
+    def endElement(self, name: str) -> None:
+        self._open.pop()
+
+    def _stop(self, element: Element, reason: str) -> NoReturn:
+        _refuse(self._source, element.label, reason, element.line)
+
+
+def _chunks(path: str | Path, source: str) -> Iterator[bytes]:
+    """Yield the file in pieces, each with a tag in it.
+
+    A full chunk without a "<" is a single endless token, which the parser would hoard until it
+    ends; no honest file has one.
+    """
+    empty = True
+    for chunk in chunks(path, MAX_BYTES):
+        if len(chunk) == CHUNK and b"<" not in chunk:
+            _refuse(source, "XML", f"has no element in {CHUNK} bytes on end")
+        empty = False
+        yield chunk
+    if empty:
+        _refuse(source, "file", "is empty")
+
+
+def _refuse(source: str, element: str, reason: str, line: int | None = None) -> NoReturn:
+    raise ModelError(source, [Fault(element, reason, line)]) from None

@@ -1,0 +1,1 @@
+"""States in the layouts of other libraries."""

@@ -1,0 +1,259 @@
+"""States in the layouts of other libraries: Pinocchio, MuJoCo, SPART.
+
+Each library orders the coordinates differently, puts the quaternion's scalar elsewhere, and
+measures the base's velocity in other axes or at another point. A `Layout` converts all of it:
+configurations, velocities, accelerations and generalized forces, both ways, any batch shape.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from remora.algebra import dual_quaternion, pose, quaternion, vector
+from remora.algebra.namespace import Array, ArrayLike, concatenate
+from remora.errors import RemoraError
+from remora.model.building.validate import finite
+from remora.model.joint_types import JOINTS
+from remora.model.joints import kind
+from remora.model.layouts.layout import Entry, Layout, Rule, accounted, entry
+from remora.model.robot import Joint, Robot
+
+_I3, _O3 = np.eye(3), np.zeros((3, 3))
+
+
+# Coordinates ---------------------------------------------------------------------------------
+
+
+def _same(q: Array) -> Array:
+    return q
+
+
+def _xyzw(r: Array) -> Array:
+    return np.roll(r, -1, axis=-1)
+
+
+def _wxyz(r: Array) -> Array:
+    return np.roll(r, 1, axis=-1)
+
+
+def _blocks(a: Array, b: Array, c: Array, d: Array) -> Array:
+    return concatenate([concatenate([a, b]), concatenate([c, d])], trailing=2)
+
+
+# Pinocchio -----------------------------------------------------------------------------------
+
+_PINOCCHIO = {
+    "revolute": Rule(1, _same, _same),
+    "prismatic": Rule(1, _same, _same),
+    "helical": Rule(1, _same, _same),
+    "universal": Rule(2, _same, _same),
+    "cartesian": Rule(3, _same, _same),
+    "spherical": Rule(4, _xyzw, _wxyz),
+    "free": Rule(
+        7,
+        lambda x: concatenate([pose.translation(x), _xyzw(x[..., :4])]),
+        lambda y: pose.from_parts(_wxyz(y[..., 3:]), y[..., :3]),
+        lambda q: _blocks(_O3, _I3, _I3, _O3),
+    ),
+    "planar": Rule(
+        4,
+        lambda q: concatenate([q[..., :2], np.cos(q[..., 2:]), np.sin(q[..., 2:])]),
+        lambda y: concatenate([y[..., :2], np.arctan2(y[..., 3:], y[..., 2:3])]),
+        lambda q: _turned_back(q[..., 2]),
+        lambda q, v: vector.apply(_turned_back_rate(q[..., 2], v[..., 2]), v),
+    ),
+}
+#: What Pinocchio makes of a URDF `continuous` joint.
+_UNBOUNDED = Rule(
+    2,
+    lambda q: concatenate([np.cos(q), np.sin(q)]),
+    lambda y: np.arctan2(y[..., 1:], y[..., :1]),
+)
+
+
+def _turned_back(theta: Array) -> Array:
+    """Return the matrix that gives the planar joint's in-plane velocity in body axes."""
+    c, s, o = np.cos(theta), np.sin(theta), np.zeros_like(theta)
+    rows = [[c, s, o], [-s, c, o], [o, o, o + 1.0]]
+    return np.stack([np.stack(row, axis=-1) for row in rows], axis=-2)
+
+
+def _turned_back_rate(theta: Array, rate: Array) -> Array:
+    c, s, o = np.cos(theta) * rate, np.sin(theta) * rate, np.zeros_like(theta)
+    rows = [[-s, c, o], [-c, -s, o], [o, o, o]]
+    return np.stack([np.stack(row, axis=-1) for row in rows], axis=-2)
+
+
+def pinocchio_layout(robot: Robot, model: Any) -> Layout:
+    """Return the layout of a Pinocchio model of the same robot.
+
+    Joints are matched by name; joint 0, the base, to Pinocchio's first joint whatever its name.
+    Free base: `[x y z, qx qy qz qw]` and `[v, ω]` in body axes; continuous joints: cosine and
+    sine; planar joints: x, y, cosine, sine and velocities in body axes.
+
+    Args:
+        robot: the robot.
+        model: a `pinocchio.Model`.
+    """
+    names = {str(name): i for i, name in enumerate(model.names) if i > 0}
+    entries: list[Entry] = []
+    for joint in _independent(robot):
+        i = names.get(joint.name, 1 if joint is robot.joints[0] else None)
+        if i is None or not names:
+            raise RemoraError(f"Pinocchio's model has no joint {joint.name!r}; {sorted(names)}")
+        rule = _rule(_PINOCCHIO, joint, "Pinocchio")
+        nq, q0, v0 = int(model.nqs[i]), int(model.idx_qs[i]), int(model.idx_vs[i])
+        if joint.kind == "revolute" and nq == 2:
+            rule = _UNBOUNDED
+        _same_size(joint, rule.nq, nq, "Pinocchio")
+        entries.append(entry(joint, rule, q0, v0))
+    return accounted(robot, int(model.nq), int(model.nv), entries)
+
+
+# MuJoCo --------------------------------------------------------------------------------------
+
+
+def _mujoco_free(placement: Array) -> Rule:
+    """Return the rule of a free joint: MuJoCo's is the pose in the world, wherever it is placed.
+
+    Velocities are linear in world axes, then angular in body axes.
+    """
+
+    def to_q(x: Array) -> Array:
+        y = dual_quaternion.mul(placement, x)
+        return concatenate([pose.translation(y), y[..., :4]])
+
+    def from_q(y: Array) -> Array:
+        world = pose.from_parts(y[..., 3:], y[..., :3])
+        return dual_quaternion.mul(dual_quaternion.conjugate(placement), world)
+
+    def T(x: Array) -> Array:
+        R = pose.to_rotation_matrix(dual_quaternion.mul(placement, x))
+        return _blocks(_O3, R, _I3, _O3)
+
+    def bias(x: Array, v: Array) -> Array:
+        r = quaternion.mul(placement[..., :4], x[..., :4])
+        turning = quaternion.rotate(r, vector.cross(v[..., :3], v[..., 3:]))
+        return concatenate([turning, np.zeros_like(turning)])
+
+    return Rule(7, to_q, from_q, T, bias)
+
+
+_MUJOCO = {
+    name: Rule(JOINTS[name].nq, _same, _same)
+    for name in (
+        "revolute", "prismatic", "cylindrical", "universal", "planar", "cartesian", "spherical",
+    )
+}  # fmt: skip
+
+
+def mujoco_layout(robot: Robot, model: Any) -> Layout:
+    """Return the layout of a MuJoCo model of the same robot.
+
+    Joints are matched through the bodies they carry, by name. Free base: `[x y z, qw qx qy qz]`
+    and `[v in world axes, ω in body axes]`; its forces likewise.
+
+    Args:
+        robot: the robot.
+        model: a `mujoco.MjModel`.
+    """
+    entries: list[Entry] = []
+    for joint in _independent(robot):
+        body = robot.bodies[robot.joint_index(joint.name)].name
+        try:
+            there = model.body(body)
+        except KeyError:
+            raise RemoraError(f"MuJoCo's model has no body {body!r}") from None
+        first = int(there.jntadr[0])
+        if first < 0:
+            raise RemoraError(f"MuJoCo's body {body!r} has no joint; joint {joint.name!r} has")
+        q0, v0 = int(model.jnt_qposadr[first]), int(model.jnt_dofadr[first])
+        free = joint.kind == "free"
+        rule = _mujoco_free(joint.placement) if free else _rule(_MUJOCO, joint, "MuJoCo")
+        _same_size(joint, kind(joint).nv, int(there.dofnum[0]), "MuJoCo")
+        entries.append(entry(joint, rule, q0, v0))
+    return accounted(robot, int(model.nq), int(model.nv), entries)
+
+
+# SPART ---------------------------------------------------------------------------------------
+
+_SPART = {name: Rule(1, _same, _same) for name in ("revolute", "prismatic")}
+
+
+def spart_layout(robot: Robot, base_inertial: ArrayLike | None = None) -> Layout:
+    """Return SPART's layout: base pose and velocity at the centre of mass, then the joints.
+
+    Configuration `[r0 (3), quaternion of R0 scalar last (4), qm]`; velocity `[ω in the axes of the
+    base's inertial frame, ṙ in inertial axes, um]` and forces likewise `[torque, force, taum]`.
+
+    Args:
+        robot: a robot with a free base, placed anywhere, and revolute and prismatic joints.
+        base_inertial: pose of the base link's URDF `<inertial>` frame in the link's frame, `(8,)`;
+            the centre of mass of the base body, unturned, by default. (Give it where the
+            `<inertial>` has an rpy, or where fixed links were merged into the base: SPART's base
+            frame is that of the base link alone.)
+
+    Raises:
+        RemoraError: if the robot has another base or other joints.
+    """
+    base, others = robot.joints[0], _independent(robot)[1:]
+    if base.kind != "free" or any(j.kind not in _SPART for j in others):
+        raise RemoraError("SPART knows a free base and revolute and prismatic joints only")
+    placed = base.placement
+    offset = (
+        pose.from_translation(robot.bodies[0].com)
+        if base_inertial is None
+        else finite("base_inertial", base_inertial, 8)
+    )
+    back = dual_quaternion.conjugate(offset)
+    R_i = pose.to_rotation_matrix(offset)
+    c = pose.translation(offset)
+
+    def to_q(x: Array) -> Array:
+        y = dual_quaternion.mul(dual_quaternion.mul(placed, x), offset)
+        return concatenate([pose.translation(y), _xyzw(y[..., :4])])
+
+    def from_q(y: Array) -> Array:
+        com = pose.from_parts(_wxyz(y[..., 3:]), y[..., :3])
+        return dual_quaternion.mul(
+            dual_quaternion.conjugate(placed), dual_quaternion.mul(com, back)
+        )
+
+    def T(x: Array) -> Array:
+        R = pose.to_rotation_matrix(dual_quaternion.mul(placed, x))
+        top = concatenate([vector.transpose(R_i), _O3])
+        return concatenate([top, concatenate([-R @ vector.skew(c), R])], trailing=2)
+
+    def bias(x: Array, v: Array) -> Array:
+        omega = v[..., :3]
+        moving = vector.cross(omega, v[..., 3:] + vector.cross(omega, c))
+        turned = quaternion.rotate(quaternion.mul(placed[..., :4], x[..., :4]), moving)
+        return concatenate([np.zeros_like(turned), turned])
+
+    entries = [entry(base, Rule(7, to_q, from_q, T, bias), 0, 0)]
+    entries += [entry(j, _SPART[j.kind], 7 + i, 6 + i) for i, j in enumerate(others)]
+    return accounted(robot, robot.nq - 1, robot.nv, entries)
+
+
+# Shared --------------------------------------------------------------------------------------
+
+
+def _independent(robot: Robot) -> list[Joint]:
+    return [j for j in robot.joints if j.mimic is None and kind(j).nv > 0]
+
+
+def _rule(rules: dict[str, Rule], joint: Joint, library: str) -> Rule:
+    if joint.kind not in rules:
+        known = ", ".join(rules)
+        raise RemoraError(f"{library} has no {joint.kind} joint ({joint.name!r}); known: {known}")
+    return rules[joint.kind]
+
+
+def _same_size(joint: Joint, ours: int, theirs: int, library: str) -> None:
+    if ours != theirs:
+        raise RemoraError(
+            f"joint {joint.name!r} ({joint.kind}) should have {ours} numbers in {library}'s model, "
+            f"it has {theirs}: not the same robot"
+        )

@@ -1,0 +1,343 @@
+"""`rm.simulate_batch`: thousands of runs at once, the whole loop inside the machine code."""
+
+from __future__ import annotations
+
+import inspect
+import math
+import os
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from remora.algebra.namespace import Array, ArrayLike, is_array
+from remora.codegen.integration.step_loop import StepLoop
+from remora.codegen.integration.step_loop_cpu import StepLoopKernel
+from remora.codegen.integration.step_loop_ptx import CudaStepLoop
+from remora.codegen.ir.arguments import DTYPES
+from remora.dynamics.kernels.compiled import (
+    LARGEST_TRACED,
+    TARGETS,
+    compile_function,
+    robot_key,
+    sources,
+)
+from remora.dynamics.kernels.parameters import parameter
+from remora.errors import InvalidValue, RemoraError, SimulationError, UnknownName
+from remora.model.robot import Robot
+from remora.simulation.batch.batch_inputs import BatchInputs, batch_inputs
+from remora.simulation.batch.batch_loop import Forces, batch_loop_source, step_loop
+from remora.simulation.engine.progress import batch_bar
+from remora.simulation.engine.run_model import RobotModel
+from remora.simulation.engine.simulate import model_of, sample_times
+from remora.simulation.integrators.tableaus import RK4
+
+#: Runs that are computed between two looks at the progress, for each thread.
+BLOCK = 256
+#: How far within the ends of steps are seen, where loads jump at them: last places of the time.
+NUDGE = 16.0
+FAILURES = ("raise", "keep")
+#: The most steps of a run.
+MOST_STEPS = 1e12
+#: Compiled marches that are kept for the next batch.
+MOST_KEPT = 32
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Many runs of one robot.
+
+    Attributes:
+        robot: the robot.
+        t: times of the samples, `(n,)`, s.
+        q: configurations, `(..., n, nq)`, the runs' batch shape in front.
+        v: velocities, `(..., n, nv)`.
+        parameters: numbers of the robot that differ from run to run, by name.
+        ok: which runs came to their end with finite numbers, `(...)`.
+        status: `complete` or `interrupted`.
+    """
+
+    robot: Robot
+    t: Array
+    q: Any
+    v: Any
+    parameters: dict[str, Array]
+    ok: Array
+    status: str
+
+    def __len__(self) -> int:
+        """Return the number of runs."""
+        return self.ok.size
+
+    def evaluate(self, function: Callable[..., Any], **fixed: Any) -> Any:
+        """Return a function of the library, or your own, of all samples: `(..., n, *shape)`.
+
+        `batch.evaluate(rm.momentum)`, `batch.evaluate(rm.frame_pose, target="tool")`; each run
+        with its own numbers of the robot. For batches on the processor.
+
+        Args:
+            function: f(robot, q) or f(robot, q, v), with more arguments in `fixed`.
+            **fixed: values of the function's other parameters.
+        """
+        asked = inspect.signature(function).parameters
+        needed = [name for name in ("q", "v") if name in asked]
+        kernel = compile_function(
+            function, self.robot, arguments=needed, fixed=fixed, parameters=tuple(self.parameters)
+        )
+        states = {"q": self.q, "v": self.v}
+        own = [
+            np.expand_dims(value, axis=value.ndim - _trailing(self.robot, name))
+            if value.ndim > _trailing(self.robot, name) else value
+            for name, value in self.parameters.items()
+        ]  # fmt: skip
+        return kernel(*(states[name] for name in needed), *own, threads=0)
+
+    def __repr__(self) -> str:
+        """Return a summary."""
+        failed = int(np.size(self.ok) - np.count_nonzero(self.ok))
+        shown = f", {failed} failed" if failed else ""
+        return (
+            f"Batch of {self.robot.name!r}: {len(self)} runs, {self.t.size} samples to "
+            f"{self.t[-1]:g} s, {self.status}{shown}"
+        )
+
+
+def simulate_batch(
+    robot: Robot,
+    q: ArrayLike,
+    v: ArrayLike,
+    duration: float,
+    *,
+    step: float,
+    torque: Any = None,
+    wrenches: Any = None,
+    inputs: Mapping[str, ArrayLike] | None = None,
+    parameters: Mapping[str, ArrayLike] | None = None,
+    sample: float | ArrayLike | None = None,
+    breaks: Sequence[float] = (),
+    stops: float | tuple[float, float] | None = None,
+    slip_speed: float = 1e-3,
+    formulation: str | None = None,
+    start: float = 0.0,
+    dtype: str = "float64",
+    target: str = "cpu",
+    threads: int = 0,
+    failures: str = "raise",
+    progress: Any = None,
+) -> Batch:
+    """Return many runs of a robot: RK4 with steps of one length, all inside machine code.
+
+    As `simulate` with `integrator="rk4"`: on the manifold [MK99], with sums that carry their
+    rounding [K65]. A run has the same bits whoever shares the batch. What acts is compiled too:
+    functions are traced, so they must be written on arrays (NumPy's functions, `rm.algebra`) and
+    cannot ask a value in an `if` (use `rm.algebra.namespace.select`).
+
+    Args:
+        robot: the robot; its damping and dry friction count.
+        q: configurations at the start, `(..., nq)`.
+        v: velocities at the start, `(..., nv)`.
+        duration: s.
+        step: longest step, s; steps are made to end at every sample.
+        torque: generalized forces of the drives: numbers `(nv,)`, or `(..., nv)` for each run; a
+            function (t, q, v, and `inputs` by name) -> `(nv,)`; a `Profile` or `Pulse`; or a
+            dictionary of these by joint.
+        wrenches: external, [f, τ] on each body in its own frame about its origin: numbers
+            `(nb, 6)`, or `(..., nb, 6)` for each run; or a function -> `(nb, 6)`.
+        inputs: arrays that differ from run to run, by the names under which the functions get them;
+            the runs' batch shape in front.
+        parameters: numbers of the robot that differ from run to run: `"mass"`, `"arm.mass"`,
+            `"elbow.damping"`, ..., see `rm.compile`.
+        sample: seconds between samples, or the times of all samples `(n,)`; None: start and end.
+        breaks: times at which what acts is not smooth: steps end there, s.
+        stops: elastic stops at the joints' limits, see `simulate`.
+        slip_speed: of dry friction, see `passive_forces`.
+        formulation: of forward dynamics, see `simulate`.
+        start: time at the start, s.
+        dtype: `float64` or `float32`.
+        target: "cpu", or "cuda" for arrays in the memory of a GPU.
+        threads: of the processor; 0: one per core.
+        failures: what happens where a run does not stay finite: `raise` a SimulationError that has
+            the batch, or `keep` it with `ok` False.
+        progress: True for a bar, False for none; None: a bar on a terminal.
+
+    Raises:
+        SimulationError: if a run does not stay finite.
+    """
+    for name, value, known in (("target", target, TARGETS), ("failures", failures, FAILURES)):
+        if value not in known:
+            raise UnknownName(name, value, known)
+    if not (math.isfinite(step) and step > 0.0):
+        raise InvalidValue(f"step must be a positive number of seconds, not {step}")
+    if not (math.isfinite(duration) and duration >= 0.0):
+        raise InvalidValue(f"duration must be a number of seconds, not {duration}")
+    if len(robot.bodies) > LARGEST_TRACED:
+        raise RemoraError(
+            f"a batch is compiled as a straight line, for at most {LARGEST_TRACED} bodies; "
+            f"{robot.name!r} has {len(robot.bodies)}: use rm.simulate"
+        )
+    model = model_of(robot, formulation, slip_speed, stops, saturate=False)
+    if dtype not in DTYPES:
+        raise UnknownName("dtype", dtype, DTYPES)
+    own = batch_inputs(
+        robot, q, v, torque, wrenches, inputs or {}, parameters or {},
+        None if target == "cuda" else dtype,
+    )  # fmt: skip
+    end = start + duration
+    given_times = None if sample is None else sample_times(sample, start, end)
+    times = np.array([start]) if given_times is None else given_times
+    if times[-1] < end:
+        times = np.append(times, end)
+    if duration / step > MOST_STEPS:
+        raise InvalidValue(f"{duration:g} s in steps of {step:g} s are more than {MOST_STEPS:g}")
+    if threads < 0:
+        raise InvalidValue(f"threads must be a number of threads, or 0, not {threads}")
+    if not math.isfinite(start) or not all(math.isfinite(t) for t in breaks):
+        raise InvalidValue("start and breaks must be finite numbers of seconds")
+    breaks = (*breaks, *own.breaks)
+    table = _timetable(times, step, breaks)
+    nudge = NUDGE * float(np.finfo(dtype).eps) if breaks else 0.0
+    kernel = _kernel(robot, own, model, nudge, dtype, target)
+    if isinstance(kernel, CudaStepLoop):
+        results, status = kernel(*own.arrays, **table.passed), "complete"
+    else:
+        results, status = _in_blocks(kernel, own, table, threads, progress)
+    return _finished(robot, times, results, own.parameters, table, failures, status)
+
+
+class _Timetable(NamedTuple):
+    """Intervals of a march: when each starts, its steps, and which of its samples are kept."""
+
+    starts: Array
+    steps: Array
+    counts: Array
+    kept: Array
+
+    @property
+    def passed(self) -> dict[str, Array]:
+        return {"starts": self.starts, "steps": self.steps, "counts": self.counts}
+
+
+def _timetable(times: Array, step: float, breaks: Sequence[float]) -> _Timetable:
+    """Return intervals that end at every sample and every break."""
+    inner = [float(t) for t in breaks if times[0] < t < times[-1]]
+    knots = np.unique(np.concatenate([times, inner]))
+    lengths = np.diff(knots)
+    counts = np.maximum(np.ceil(lengths / step - 1e-6), 1.0)
+    # the first interval has no steps: its sample is the start
+    starts = np.concatenate([knots[:1], knots[:-1]])
+    steps = np.concatenate([[step], lengths / counts])
+    whole = np.concatenate([[0], counts.astype(np.int64)])
+    return _Timetable(starts, steps, whole, np.isin(knots, times))
+
+
+def _kernel(
+    robot: Robot, own: BatchInputs, model: RobotModel, nudge: float, dtype: str, target: str
+) -> StepLoopKernel | CudaStepLoop:
+    """Return the compiled march; where no function of a user is in it, the one made before."""
+    forces = Forces(own.torque, own.wrenches, own.inputs)
+    name, parameters = f"simulate_{robot.name}", tuple(own.parameters)
+
+    def made() -> StepLoop:
+        passive, formulation = model.passive, model.formulation
+        return step_loop(robot, RK4, forces, parameters, formulation, passive, nudge)
+
+    numbers = robot_key(robot)
+    if own.constants is None or numbers is None:
+        return (
+            CudaStepLoop(made(), name, dtype)
+            if target == "cuda"
+            else StepLoopKernel(made(), name, dtype)
+        )
+    settings = (own.constants, parameters, model.formulation, model.passive, nudge)
+    key = repr((settings, own.inputs, numbers, sources(), batch_loop_source()))
+    if (key, dtype, target) not in _kept:
+        while len(_kept) >= MOST_KEPT:
+            _kept.pop(next(iter(_kept)))
+        if target == "cuda":
+            _kept[key, dtype, target] = CudaStepLoop(made(), name, dtype)
+        else:
+            _kept[key, dtype, target] = StepLoopKernel(made, name, dtype, key)
+    return _kept[key, dtype, target]
+
+
+_kept: dict[tuple[str, str, str], StepLoopKernel | CudaStepLoop] = {}
+
+# Running ------------------------------------------------------------------------------------------
+
+
+def _in_blocks(
+    kernel: StepLoopKernel, own: BatchInputs, table: _Timetable, threads: int, progress: Any
+) -> tuple[tuple[Array, Array], str]:
+    """March all runs, some at a time, so that progress is seen and what is done is kept."""
+    runs, kept = math.prod(own.batch), np.flatnonzero(table.kept)
+    sizes = [s.shape for s in kernel.outputs]
+    try:
+        q, v = (np.full((runs, kept.size, *size), np.nan, kernel.dtype) for size in sizes)
+    except MemoryError:
+        numbers = runs * kept.size * sum(math.prod(s) for s in sizes)
+        raise RemoraError(
+            f"the samples of {runs} runs need {numbers * 8 / 1e9:.1f} GB: take fewer samples"
+        ) from None
+    rows = [
+        np.broadcast_to(a, (*own.batch, *s.shape)).reshape((runs, *s.shape))
+        for a, s in zip(own.arrays, kernel.inputs, strict=True)
+    ]
+    block = BLOCK * (threads or os.cpu_count() or 1)
+    status = "complete"
+    with batch_bar(runs, progress) as advance:
+        try:
+            for first in range(0, runs, block):
+                part = slice(first, min(first + block, runs))
+                found = kernel(*(a[part] for a in rows), **table.passed, threads=threads)
+                for whole, some in zip((q, v), found, strict=True):
+                    whole[part] = some[:, kept]
+                advance(part.stop - part.start)
+        except KeyboardInterrupt:
+            status = "interrupted"
+            warnings.warn("interrupted: the runs that are done are kept", RuntimeWarning, 4)
+    shape = (*own.batch, kept.size)
+    return (q.reshape((*shape, *sizes[0])), v.reshape((*shape, *sizes[1]))), status
+
+
+def _finished(
+    robot: Robot,
+    times: Array,
+    results: Any,
+    parameters: dict[str, Array],
+    table: _Timetable,
+    failures: str,
+    status: str,
+) -> Batch:
+    """Return the batch, or raise where a run failed."""
+    q: Any
+    v: Any
+    q, v = results
+    on_host = is_array(q)
+    if not on_host:
+        kept = np.flatnonzero(table.kept)
+        if kept.size < table.kept.size:
+            q, v = q[..., kept, :], v[..., kept, :]
+    finite: Any = (abs(q).sum(axis=-1) + abs(v).sum(axis=-1)) < math.inf
+    ok = finite.all(axis=-1)
+    if not on_host:
+        ok, finite = ok.get(), finite.get()
+    batch = Batch(robot, times, q, v, parameters, np.asarray(ok), status)
+    failed = int(np.size(ok) - np.count_nonzero(ok))
+    if failed and failures == "raise" and status == "complete":
+        bad = np.argwhere(~finite)
+        first = bad[np.argmin(bad[:, -1])]
+        name = ", ".join(map(str, first[:-1].tolist()))
+        raise SimulationError(
+            f"{failed} of {np.size(ok)} runs do not stay finite, the first of them run [{name}]: "
+            "its step is too long, or what acts drives it to infinity (failures='keep' returns the "
+            "others)",
+            float(times[first[-1]]),
+            batch,
+        )
+    return batch
+
+
+def _trailing(robot: Robot, name: str) -> int:
+    return len(parameter(robot, name)[0].shape)

@@ -1,0 +1,166 @@
+"""What is given for a batch of runs: checked, named, and made into laws that can be compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from remora.algebra.namespace import Array, ArrayLike
+from remora.codegen.ir.graph import Signature
+from remora.dynamics.kernels.parameters import parameter
+from remora.errors import RemoraError, ShapeError
+from remora.model.building.validate import finite
+from remora.model.robot import Robot
+from remora.model.state import configuration, velocity
+from remora.simulation.batch.batch_loop import Law, gathered, law
+from remora.simulation.inputs.loads import is_mapping
+from remora.simulation.inputs.profiles import Profile, Pulse
+
+#: Names that the laws' arguments have already.
+TAKEN = ("t", "q", "v")
+
+
+class BatchInputs(NamedTuple):
+    """Arguments of all runs.
+
+    Attributes:
+        batch: shape of the runs.
+        arrays: q, v, inputs of the laws, numbers of the robot: what the march takes.
+        torque: law of the drives.
+        wrenches: law of the external wrenches, or None.
+        inputs: names and shapes of the inputs of the laws.
+        parameters: the robot's numbers that differ, by name.
+        breaks: times at which the laws are not smooth, s.
+        constants: what stands for the laws if they are numbers, None if one is a function.
+    """
+
+    batch: tuple[int, ...]
+    arrays: list[Any]
+    torque: Law
+    wrenches: Law | None
+    inputs: tuple[Signature, ...]
+    parameters: dict[str, Any]
+    breaks: list[float]
+    constants: str | None
+
+
+def batch_inputs(
+    robot: Robot,
+    q: ArrayLike,
+    v: ArrayLike,
+    torque: Any,
+    wrenches: Any,
+    inputs: Mapping[str, ArrayLike],
+    parameters: Mapping[str, ArrayLike],
+    dtype: str | None,
+) -> BatchInputs:
+    """Return what is given for a batch, checked.
+
+    Args:
+        robot: the robot.
+        q: configurations, `(..., nq)`.
+        v: velocities, `(..., nv)`.
+        torque: see `simulate_batch`.
+        wrenches: see `simulate_batch`.
+        inputs: arrays for the laws by name.
+        parameters: numbers of the robot by name.
+        dtype: to bring all numbers to; None for arrays of a GPU, which are taken as they are.
+    """
+
+    def taken(name: str, x: ArrayLike) -> Any:
+        return x if dtype is None else finite(name, x).astype(dtype)
+
+    if dtype is not None:
+        q = configuration(robot, q).astype(dtype)
+        v = velocity(robot, v).astype(dtype)
+    own = {name: taken(f"parameter {name!r}", x) for name, x in parameters.items()}
+    data = {name: taken(f"input {name!r}", x) for name, x in inputs.items()}
+    for name in data:
+        if name in TAKEN or name in own:
+            raise RemoraError(f"an input cannot be called {name!r}: that is taken")
+    laws: dict[str, Law | None] = {}
+    shapes = {"torque": (robot.nv,), "wrenches": (len(robot.bodies), 6)}
+    batches: list[tuple[int, ...]] = [
+        _in_front("q", q, (robot.nq,)),
+        _in_front("v", v, (robot.nv,)),
+        *(_in_front(name, x, parameter(robot, name)[0].shape) for name, x in own.items()),
+    ]
+    for what, load in (("torque", torque), ("wrenches", wrenches)):
+        if load is None or callable(load) or is_mapping(load):
+            laws[what] = _law(robot, what, load, shapes[what])
+            continue
+        array = taken(what, load)
+        if array.shape == shapes[what]:
+            laws[what] = law(load, shapes[what], what)
+        else:  # each run has its own
+            batches.append(_in_front(what, array, shapes[what]))
+            data[what], laws[what] = array, _itself(what)
+    try:
+        batch = np.broadcast_shapes(*batches)
+    except ValueError:
+        raise ShapeError(f"the runs' batch shapes do not broadcast: {batches}") from None
+    if batch == () and data:
+        batch = tuple(next(iter(data.values())).shape[:1])
+    for name, x in data.items():
+        if tuple(x.shape[: len(batch)]) != batch:
+            raise ShapeError(
+                f"{name!r} must have the runs' batch shape {batch} in front, not {tuple(x.shape)}"
+            )
+    signatures = tuple(Signature(n, tuple(x.shape[len(batch) :])) for n, x in data.items())
+    driven = laws["torque"]
+    assert driven is not None
+    arrays = [q, v, *data.values(), *own.values()]
+    breaks = [t for load in (torque, wrenches) for t in _breaks(load)]
+    loads = (torque, wrenches)
+    told = None if any(callable(x) or is_mapping(x) for x in loads) else _told(loads, data)
+    return BatchInputs(batch, arrays, driven, laws["wrenches"], signatures, own, breaks, told)
+
+
+def _told(loads: tuple[Any, Any], data: dict[str, Any]) -> str:
+    """Return the numbers of loads that are the same for all runs."""
+    shared = [
+        None if x is None or name in data else np.asarray(x, float).tolist()
+        for name, x in zip(("torque", "wrenches"), loads, strict=True)
+    ]
+    return repr((shared, [(n, x.shape[1:]) for n, x in data.items()]))
+
+
+def _breaks(load: Any) -> list[float]:
+    parts = list(load.values()) if is_mapping(load) else [load]
+    return [t for part in parts if isinstance(part, (Profile, Pulse)) for t in part.breaks]
+
+
+def _in_front(name: str, x: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the batch shape of an array whose runs have that shape."""
+    split = x.ndim - len(shape)
+    if split < 0 or tuple(x.shape[split:]) != shape:
+        wanted = ", ".join(["...", *map(str, shape)])
+        raise ShapeError(f"{name} must have shape ({wanted}), not {tuple(x.shape)}")
+    return tuple(x.shape[:split])
+
+
+def _law(robot: Robot, what: str, load: Any, shape: tuple[int, ...]) -> Law | None:
+    if load is None and what == "wrenches":
+        return None
+    if not is_mapping(load):
+        return law(load, shape, what)
+    if what != "torque":
+        raise RemoraError(f"{what} of a batch cannot be given by name")
+    parts: dict[int, Law] = {}
+    for name, own in load.items():
+        joint = robot.joints[robot.joint_index(name)]
+        if joint.mimic is not None:
+            raise RemoraError(f"joint {name!r} mimics another: give the torque to that one")
+        if joint.v.stop - joint.v.start != 1:
+            raise RemoraError(f"joint {name!r} has several speeds: give the torque as one vector")
+        parts[joint.v.start] = law(own, (), f"torque of {name!r}")
+    return gathered(parts, robot.nv)
+
+
+def _itself(name: str) -> Law:
+    def own(t: Array, q: Array, v: Array, **others: Array) -> Array:
+        return others[name]
+
+    return own

@@ -1,0 +1,219 @@
+"""Many runs at once: the steps of a Runge-Kutta method on the manifold as a compiled march.
+
+A run carries q and v with what rounding left over of their sums, the rates k of the last stage,
+and what the stages so far add up to. Only methods whose stages need the stage before them alone
+are made this way: RK4 is one.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import inspect
+import math
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from remora.algebra.namespace import Array, absolute, asarray, stack, total_and_rest
+from remora.codegen.integration.step_loop import Block, StepLoop
+from remora.codegen.ir.graph import Signature
+from remora.dynamics.forces.equations_of_motion import Passive, actuation
+from remora.dynamics.kernels.parameters import parameter
+from remora.errors import RemoraError
+from remora.model.robot import Robot
+from remora.model.state import increment, integrate, log_rate
+from remora.simulation.inputs.profiles import Profile, Pulse
+from remora.simulation.integrators.tableaus import Tableau
+
+#: (t, q, v, others by name) -> a load, on arrays of numbers or symbols.
+Law = Callable[..., Array]
+
+
+class Forces(NamedTuple):
+    """What acts in every run.
+
+    Attributes:
+        torque: law of the generalized forces of the drives, `(nv,)`.
+        wrenches: law of the external wrenches, `(nb, 6)`, or None.
+        inputs: arrays that differ from run to run and go into the laws by name.
+    """
+
+    torque: Law
+    wrenches: Law | None
+    inputs: tuple[Signature, ...]
+
+
+def step_loop(
+    robot: Robot,
+    tableau: Tableau,
+    forces: Forces,
+    parameters: Sequence[str],
+    formulation: str,
+    passive: Passive,
+    nudge: float,
+) -> StepLoop:
+    """Return the march of a robot.
+
+    Args:
+        robot: the robot.
+        tableau: the method.
+        forces: what acts.
+        parameters: numbers of the robot that differ from run to run, see `rm.compile`.
+        formulation: of forward dynamics.
+        passive: what acts at the joints by itself.
+        nudge: how far within the ends of steps are seen, relative to the time; 0: not at all.
+    """
+    q, v = Signature("q", (robot.nq,)), Signature("v", (robot.nv,))
+    extra = [parameter(robot, name) for name in parameters]
+    data = [*forces.inputs, *(s for s, _ in extra)]
+    names = [s.name for s in data]
+    speeds = [Signature(name, v.shape) for name in ("ku", "kv", "au", "av", "us", "vs", "rest_v")]
+    cells = [q, v, Signature("qs", q.shape), Signature("rest_q", q.shape), *speeds, *data]
+
+    def start(q: Array, v: Array, *others: Array) -> tuple[Array, ...]:
+        nothing = np.zeros(robot.nv)
+        return (q, v, q, np.zeros(robot.nq), *[nothing] * 7, *others)
+
+    def prepare(
+        q: Array, v: Array, ku: Array, kv: Array, au: Array, av: Array, clock: Array, row: Array
+    ) -> tuple[Array, ...]:
+        h = clock[1:]  # (1,), as all numbers here: they stay arrays
+        ahead, before = row[:1] * h, row[1:2] * h
+        us = ahead * ku
+        return au + before * ku, av + before * kv, integrate(robot, q, us), us, v + ahead * kv
+
+    def evaluate(
+        qs: Array, us: Array, vs: Array, clock: Array, row: Array, *others: Array
+    ) -> tuple[Array, ...]:
+        now, h = clock[:1], clock[1:]
+        within = row[3:] * (absolute(now) + h)  # at the ends of a step what jumps is seen as inside
+        t = (now + row[2:3] * h + within).reshape(())
+        given = dict(zip(names, others, strict=True))
+        changed = robot
+        for signature, change in extra:
+            changed = change(changed, given.pop(signature.name))
+        tau = forces.torque(t, qs, vs, **given)
+        wrenches = None if forces.wrenches is None else forces.wrenches(t, qs, vs, **given)
+        vdot, _ = actuation(
+            changed, qs, vs, tau, wrenches, formulation=formulation, passive=passive
+        )
+        return log_rate(robot, us, vs), vdot
+
+    def finish(
+        q: Array, v: Array, rest_q: Array, rest_v: Array, ku: Array, kv: Array, au: Array,
+        av: Array, clock: Array,
+    ) -> tuple[Array, ...]:  # fmt: skip
+        last = float(tableau.b[-1]) * clock[1:]
+        u, dv = au + last * ku, av + last * kv
+        q, rest_q = total_and_rest(q, increment(robot, q, u) + rest_q)
+        v, rest_v = total_and_rest(v, dv + rest_v)
+        nothing = np.zeros(robot.nv)
+        return q, v, rest_q, rest_v, nothing, nothing
+
+    def sample(q: Array, v: Array) -> tuple[Array, Array]:
+        return q, v
+
+    stage = ("q", "v", "ku", "kv", "au", "av", "clock", "row")
+    whole = ("q", "v", "rest_q", "rest_v", "ku", "kv", "au", "av", "clock")
+    return StepLoop.traced(
+        [q, v, *data],
+        cells,
+        _rows(tableau, nudge),
+        start=Block(start, ("q", "v", *names), [s.name for s in cells]),
+        prepare=Block(prepare, stage, ("au", "av", "qs", "us", "vs")),
+        evaluate=Block(evaluate, ("qs", "us", "vs", "clock", "row", *names), ("ku", "kv")),
+        finish=Block(finish, whole, ("q", "v", "rest_q", "rest_v", "au", "av")),
+        sample=Block(sample, ("q", "v"), ("q", "v")),
+    )
+
+
+def _rows(tableau: Tableau, nudge: float) -> Array:
+    """Return for each stage: the weight of k before it, that k's part of the sum, two of time."""
+    stages = len(tableau.b)
+    below = np.array([tableau.a[i, i - 1] if i else 0.0 for i in range(stages)])
+    if not np.array_equal(np.diag(below[1:], -1), tableau.a):
+        raise RemoraError("only methods whose stages need the stage before them alone can march")
+    before = np.concatenate([[0.0], tableau.b[:-1]])
+    inward = nudge * np.where(tableau.c == 0.0, 1.0, np.where(tableau.c == 1.0, -1.0, 0.0))
+    return np.stack([below, before, tableau.c, inward], axis=1)
+
+
+@functools.cache
+def batch_loop_source() -> str:
+    """Return a digest of what else decides a march: this file and the methods."""
+    digest = hashlib.sha256()
+    for file in sorted(Path(__file__).parents[1].rglob("*.py")):
+        digest.update(file.read_bytes())
+    return digest.hexdigest()
+
+
+def law(given: Any, shape: tuple[int, ...], what: str) -> Law:
+    """Return a load as a function on arrays that can be compiled.
+
+    Args:
+        given: None, numbers, a function (t, q, v, and others by name), a `Profile`, a `Pulse`.
+        shape: of its value.
+        what: its name, for messages.
+    """
+    if hasattr(given, "sample_time"):
+        raise RemoraError(
+            f"{what} of a batch cannot be a controller that samples: give the law itself, which "
+            "then acts without a pause, or use rm.simulate"
+        )
+    if callable(given):
+        function, names = _on_arrays(given), _named(given)
+
+        def traced(t: Array, q: Array, v: Array, **others: Array) -> Array:
+            own = {n: x for n, x in others.items() if names is None or n in names}
+            value = asarray(function(t, q, v, **own))
+            if value.size == 1 and math.prod(shape) == 1:
+                value = value.reshape(shape)  # a single symbol has no shape
+            if value.shape != shape:
+                raise RemoraError(f"{what} must have shape {shape}, not {value.shape}")
+            return value
+
+        return traced
+    fixed = np.zeros(shape) if given is None else np.asarray(given, dtype=float)
+
+    def constant(t: Array, q: Array, v: Array, **others: Array) -> Array:
+        return fixed
+
+    return constant
+
+
+def _on_arrays(given: Any) -> Callable[..., Any]:
+    """Return a load as a function (t, q, v) that holds for symbols too."""
+    if isinstance(given, (Profile, Pulse)):
+        profile = given
+
+        def value(t: Array, q: Array, v: Array) -> Array:
+            return profile.traced(t)
+
+        return value
+    return given
+
+
+def _named(given: Any) -> frozenset[str] | None:
+    """Return which inputs a function takes by name; None: all."""
+    if isinstance(given, (Profile, Pulse)):
+        return frozenset()
+    parameters = inspect.signature(given).parameters.values()
+    if any(p.kind is p.VAR_KEYWORD for p in parameters):
+        return None
+    return frozenset(p.name for p in parameters)
+
+
+def gathered(parts: Mapping[int, Law], size: int) -> Law:
+    """Return the law of a vector of that size whose numbers have laws of their own."""
+
+    def value(t: Array, q: Array, v: Array, **others: Array) -> Array:
+        numbers = [
+            parts[i](t, q, v, **others).reshape(()) if i in parts else np.zeros(())
+            for i in range(size)
+        ]
+        return stack(numbers)
+
+    return value

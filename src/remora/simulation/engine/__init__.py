@@ -1,0 +1,1 @@
+"""The run loop: arguments, model, phases, steps, events, progress."""

@@ -1,0 +1,148 @@
+"""How far a run is, shown while it goes on: simulated time, speed, drift of the momentum."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+from remora.algebra.namespace import Array
+from remora.dynamics.momentum import momentum
+from remora.errors import RemoraError
+from remora.model.robot import Robot
+from remora.simulation.engine.robot_kernels import kernel
+
+#: A run that takes less than this is not worth a bar, s.
+PATIENCE = 2.0
+#: Time between two looks, s.
+INTERVAL = 0.1
+#: Time between two lines where there is no terminal to draw a bar on, s.
+LOG_INTERVAL = 5.0
+
+
+class Status(NamedTuple):
+    """How far a run is.
+
+    Attributes:
+        t: simulated time, s.
+        fraction: of the whole, 0 to 1.
+        speed: simulated seconds per second.
+        drift: how far the momentum [linear, angular] is from what it was at the start, its norm.
+    """
+
+    t: float
+    fraction: float
+    speed: float
+    drift: float
+
+
+Show: TypeAlias = Callable[[Status], None]
+
+
+@contextmanager
+def batch_bar(runs: int, progress: bool | None) -> Generator[Callable[[int], None]]:
+    """Show a bar over the runs of a batch; what it yields is told how many more are done."""
+    if progress is False or (progress is None and not sys.stderr.isatty()):
+        yield lambda done: None
+        return
+    columns = (TextColumn("{task.completed:.0f} of {task.total:.0f} runs"), BarColumn())
+    console = Console(stderr=True)
+    with Progress(*columns, TimeRemainingColumn(), console=console, transient=True) as bar:
+        task = bar.add_task("", total=runs)
+        yield lambda done: bar.advance(task, done)
+
+
+class Watcher:
+    """Tells how far a run is, ten times a second."""
+
+    def __init__(
+        self,
+        robot: Robot,
+        start: float,
+        stop: float,
+        q: Array,
+        v: Array,
+        progress: Any,
+        now: float | None = None,
+    ) -> None:
+        """Begin.
+
+        Args:
+            robot: the robot.
+            start: of the run, s.
+            stop: of the run, s.
+            q: at the start, `(nq,)`.
+            v: at the start, `(nv,)`.
+            progress: True for a bar, False for none, None for a bar on a terminal after two
+                seconds; or a function that gets a `Status`.
+            now: where a run is that is resumed, s.
+        """
+        if progress is not None and not isinstance(progress, bool) and not callable(progress):
+            raise RemoraError("progress must be True, False, None or a function of a Status")
+        wanted = progress is not False and (progress is not None or sys.stderr.isatty())
+        self._wanted, self._show = wanted, progress if callable(progress) else None
+        self._patience = PATIENCE if progress is None else 0.0
+        self._start, self._stop = start, stop
+        self._from = start if now is None else now
+        self._bar: Progress | None = None
+        self._task: Any = None
+        self._robot, self._first = robot, (q.copy(), v.copy())
+        self._momentum: Any = None
+        self._begun = self._looked = self._told = time.monotonic()
+
+    def look(self, t: float, q: Array, v: Array, last: bool = False) -> None:
+        """Show how far the run is, if it is time to."""
+        if not self._wanted:
+            return
+        now = time.monotonic()
+        if not last and (now - self._looked < INTERVAL or now - self._begun < self._patience):
+            return
+        if last and self._patience and self._bar is None:
+            return
+        self._looked = now
+        status = self._status(t, q, v, now - self._begun)
+        if self._show is not None:
+            self._show(status)
+        else:
+            self._drawn(status)
+
+    def close(self) -> None:
+        """Take the bar away."""
+        if self._bar is not None:
+            self._bar.stop()
+
+    def _status(self, t: float, q: Array, v: Array, elapsed: float) -> Status:
+        if self._momentum is None:
+            self._momentum = kernel(momentum, self._robot, ("q", "v"))
+            self._before = self._momentum(*self._first)
+        drift = float(np.linalg.norm(self._momentum(q, v) - self._before))
+        whole = self._stop - self._start
+        fraction = (t - self._start) / whole if whole > 0.0 else 1.0
+        return Status(t, fraction, (t - self._from) / max(elapsed, 1e-9), drift)
+
+    def _drawn(self, status: Status) -> None:
+        text = f"t = {status.t:.4g} s, {status.speed:.3g}x real time, drift {status.drift:.1e}"
+        if not sys.stderr.isatty():  # a line now and then, for a log
+            now = time.monotonic()
+            if status.fraction >= 1.0 or now - self._told > LOG_INTERVAL:
+                self._told = now
+                print(f"{100.0 * status.fraction:3.0f} %  {text}", file=sys.stderr, flush=True)
+            return
+        if self._bar is None:
+            self._bar = Progress(
+                TextColumn("{task.description}"),
+                BarColumn(),
+                TextColumn("{task.percentage:>3.0f} %"),
+                TimeRemainingColumn(),
+                console=Console(stderr=True),
+                transient=True,
+            )
+            self._task = self._bar.add_task("", total=1.0)
+            self._bar.start()
+        self._bar.update(self._task, completed=status.fraction, description=text)

@@ -1,0 +1,295 @@
+"""The course of a run: phase after phase, samples taken, an end recorded whatever it is."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import warnings
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from remora.algebra.namespace import Array
+from remora.dynamics.formulations import mass_matrix
+from remora.errors import RemoraError, SimulationError
+from remora.model.joints import kind
+from remora.simulation.engine.phase_loop import (
+    CLOSE,
+    LocatedEvent,
+    PhaseLoop,
+    StepInterval,
+    StepperSettings,
+)
+from remora.simulation.engine.progress import Watcher
+from remora.simulation.engine.robot_kernels import kernel
+from remora.simulation.engine.run_model import RobotModel, RunModel
+from remora.simulation.engine.run_state import RunState
+from remora.simulation.inputs.events import Action, Event, Watch
+from remora.simulation.inputs.loads import Sum, is_mapping
+from remora.simulation.inputs.phases import Phase
+from remora.simulation.recording.checkpoint import Checkpoint
+from remora.simulation.recording.recording import Recording
+from remora.simulation.storage.recorder import Recorder
+
+#: How far a joint may be from where its prescribed motion begins, rad or m, rad/s or m/s.
+MISMATCH = 1e-9
+
+
+class RunPlan(NamedTuple):
+    """What is asked of a run.
+
+    Attributes:
+        model: the robot and its equations.
+        stepping: how steps are chosen.
+        phases: what happens.
+        events: watched in all phases.
+        limits: what happens where a joint passes a limit; None: nothing.
+        times: of the samples, `(n,)`, the start first; None: every step.
+        step_to_samples: whether steps end at every sample.
+        breaks: times that no step passes, s.
+    """
+
+    model: RobotModel
+    stepping: StepperSettings
+    phases: tuple[Phase, ...]
+    events: tuple[Event, ...]
+    limits: Action | None
+    times: Array | None
+    step_to_samples: bool
+    breaks: tuple[float, ...]
+
+
+class RunLoop:
+    """A run on its way."""
+
+    def __init__(
+        self, plan: RunPlan, recorder: Recorder, start: float, q: Array, v: Array, progress: Any
+    ) -> None:
+        """Prepare; see `Watcher` for progress. A run that has a mark goes on from there."""
+        self._plan, self._recorder = plan, recorder
+        robot = plan.model.robot
+        self._state = RunState(robot, start, q, v)
+        end = start + sum(p.duration for p in plan.phases)
+        self._next = 0  # of the sample times
+        self._phase = 0
+        self._last = -np.inf  # time of the last sample
+        mark = recorder.mark
+        if mark is not None:
+            self._state.restore(mark)
+            self._next, self._last = mark.next, recorder.last
+        self._watcher = Watcher(robot, start, end, q, v, progress, self._state.t)
+
+    def go(self) -> Recording:
+        """Run, and give what was recorded; whatever ends the run, it is kept."""
+        recorder, state = self._recorder, self._state
+        status = "complete"
+        try:
+            message = self._phases()
+            self._watcher.look(state.t, state.q, state.v, last=True)
+        except KeyboardInterrupt:
+            status, message = "interrupted", f"interrupted at t = {state.t:.9g} s"
+            warnings.warn(f"{message}: what was computed is kept", RuntimeWarning, stacklevel=4)
+        except RemoraError as error:
+            raise self._failed(error) from error
+        except BaseException as error:
+            self._failed(RemoraError(f"{type(error).__name__}: {error}"))
+            raise
+        finally:
+            self._watcher.close()
+        try:
+            recorder.finish(status, message)
+        except RemoraError as error:
+            raise self._failed(error) from error
+        return recorder.recording()
+
+    def _failed(self, why: RemoraError) -> SimulationError:
+        """Note why, on disk too unless that is what failed, and return the error."""
+        reason = why.reason if isinstance(why, SimulationError) else str(why)
+        time = why.time if isinstance(why, SimulationError) else self._state.t
+        error = SimulationError(reason, time)
+        with contextlib.suppress(RemoraError):
+            self._recorder.finish("failed", str(error))
+        error.recording = self._recorder.recording()
+        return error
+
+    def _phases(self) -> str:
+        """Go through all phases; return why it ended early, if it did."""
+        state, plan, mark = self._state, self._plan, self._recorder.mark
+        before: list[float] = []  # the conditions of the run's own events
+        for index, phase in enumerate(plan.phases):
+            if mark is not None and index < mark.phase:
+                continue
+            resumed = mark if mark is not None and index == mark.phase else None
+            self._phase = index
+            if resumed is None:
+                self._recorder.phase_starts.append(state.t)
+                self._entered = state.q.copy()
+            else:
+                self._entered = resumed.entered
+            start = self._recorder.phase_starts[index]
+            stop = start + phase.duration
+            system = self._system = RunModel(plan.model, phase, start, self._entered)
+            if resumed is None:
+                self._enter(index, phase, stop)
+            else:
+                for hold, order in zip(system.controllers, resumed.inside.orders, strict=True):
+                    hold.value = order
+            offset = start if phase.own_clock else 0.0
+            watch = Watch(plan.model.robot, plan.events, phase.events, plan.limits, offset)
+            drive = PhaseLoop(system, state, plan.stepping, watch, self._made, start)
+            self._drive = drive
+            inside = None if resumed is None else resumed.inside
+            ended = drive.run(stop, self._landings(start, stop), inside, before)
+            before = drive.looked[: len(plan.events)].tolist()
+            if ended is not None and ended.watched.action == "stop":
+                self._record_end()
+                return f"stopped by {ended.watched.name!r} at t = {ended.t:.9g} s"
+        self._record_end()
+        return ""
+
+    # Beginning of a phase -----------------------------------------------------------------------
+
+    def _enter(self, index: int, phase: Phase, stop: float) -> None:
+        """Begin a phase where the state is, with a sample if it is the first or a speed jumped."""
+        state, system = self._state, self._system
+        system.enter(state.t, stop)
+        jumped = self._begin(phase, system)
+        for controller in system.controllers:
+            system.sample(controller, state.t, state.q, state.v)
+        if index == 0 or jumped:
+            self._record(state.t, state.q, state.v, state.work)
+        if index == 0:
+            self._note_passed_limits()
+            self._next = 0 if self._plan.times is None else 1
+
+    def _note_passed_limits(self) -> None:
+        """Note limits that are passed where the run begins; refuse them where they end a run."""
+        state, plan = self._state, self._plan
+        watch = Watch(plan.model.robot, (), (), plan.limits)
+        for name, action in watch.passed(watch.values(state.t, state.q, state.v)):
+            if action == "stop":
+                raise RemoraError(f"the run begins beyond the {name}")
+            self._recorder.event(state.t, name, state.q, state.v, action)
+
+    def _begin(self, phase: Phase, system: RunModel) -> bool:
+        """Bring held joints to their motion, or refuse; tell whether a speed jumped."""
+        state, robot = self._state, self._plan.model.robot
+        _check_torque(phase)
+        wanted = state.v.copy()
+        for name in system.held:
+            joint = robot.joints[name]
+            q, v, _ = system.motion(name, state.t)
+            _check_rates(system, name, phase.duration, state.t)
+            off = float(np.max(np.abs(kind(joint).difference(state.q[joint.q], q))))
+            if off > MISMATCH * max(1.0, float(np.max(np.abs(q)))):
+                raise RemoraError(
+                    f"contradiction: joint {name!r} is {off:.3g} rad or m from where its "
+                    "prescribed motion begins"
+                )
+            wanted[joint.v] = v
+        off = np.abs(wanted - state.v)
+        if np.max(off, initial=0.0) <= MISMATCH * max(1.0, float(np.max(np.abs(wanted)))):
+            system.set_held(state.t, state.q, state.v)
+            return False
+        if not phase.impulse:
+            name = next(n for n in system.held if np.max(off[robot.joints[n].v]) > MISMATCH)
+            now, then = (x[robot.joints[name].v].tolist() for x in (state.v, wanted))
+            raise RemoraError(
+                f"contradiction: joint {name!r} moves at {now}, its motion begins with {then}; "
+                "to bring it there by an impulse say impulse=True in the phase"
+            )
+        self._impulse(system, wanted)
+        return True
+
+    def _impulse(self, system: RunModel, wanted: Array) -> None:
+        """Change the speeds of held joints at once: H Δv = impulse in their drives alone."""
+        state, robot = self._state, self._plan.model.robot
+        places = [i for n in system.held for i in range(robot.nv)[robot.joints[n].v]]
+        H: Array = kernel(mass_matrix, robot, ("q",))(state.q)
+        response = np.linalg.inv(H)[:, places]
+        impulse = np.linalg.solve(response[places], wanted[places] - state.v[places])
+        after = state.v + response @ impulse
+        state.work[0] += 0.5 * float(impulse @ (state.v + after)[places])
+        state.v = after
+        state.forget()
+        system.set_held(state.t, state.q, state.v)
+        self._recorder.event(state.t, "impulse", state.q, state.v, "record")
+
+    # Samples ------------------------------------------------------------------------------------
+
+    def _landings(self, start: float, stop: float) -> list[float]:
+        times = list(self._plan.breaks)
+        if self._plan.step_to_samples and self._plan.times is not None:
+            times += self._plan.times.tolist()
+        return [t for t in times if start < t < stop]
+
+    def _made(self, step: StepInterval, fired: list[LocatedEvent]) -> None:
+        """Record the samples within a step, and what happened at its end."""
+        for event in fired:
+            self._recorder.event(
+                event.t, event.watched.name, event.q, event.v, event.watched.action
+            )
+        if self._plan.times is None:
+            self._record(step.stop, *step.at(step.stop))
+        else:
+            times, close = self._plan.times, CLOSE * np.spacing(abs(step.stop))
+            while self._next < times.size and times[self._next] <= step.stop + close:
+                t = float(min(times[self._next], step.stop))
+                self._record(t, *step.at(t))
+                self._next += 1
+        goes_on = all(event.watched.action == "record" for event in fired)
+        if self._recorder.saves and goes_on:
+            self._recorder.mark = self._marked()
+        self._watcher.look(self._state.t, self._state.q, self._state.v)
+
+    def _marked(self) -> Checkpoint:
+        state, recorder = self._state, self._recorder
+        return Checkpoint(
+            len(recorder), len(recorder.events), self._next, self._phase, self._entered,
+            state.t, state.q.copy(), state.v.copy(), state.work.copy(), state.carried(),
+            self._drive.inside(),
+        )  # fmt: skip
+
+    def _record(self, t: float, q: Array, v: Array, work: Array) -> None:
+        tau, lost, wrenches = self._system.loads(t, q, v)
+        self._last = t
+        self._recorder.append(t, q, v, tau, lost, wrenches, work, self._phase)
+
+    def _record_end(self) -> None:
+        """Make the end of the run its last sample."""
+        state = self._state
+        if self._last < state.t:
+            self._record(state.t, state.q, state.v, state.work)
+
+
+def _check_torque(phase: Phase) -> None:
+    parts = phase.torque.parts if isinstance(phase.torque, Sum) else (phase.torque,)
+    for torque in filter(is_mapping, parts):
+        for name in (*phase.prescribed, *phase.locked):
+            if name in torque:
+                raise RemoraError(
+                    f"contradiction: joint {name!r} is held, so its torque is found, not given"
+                )
+
+
+def _check_rates(system: RunModel, name: str, duration: float, start: float) -> None:
+    """Refuse a motion whose v is not the rate of its q, or whose v̇ is not that of its v."""
+    difference = kind(system.robot.joints[name]).difference
+    knots = [start, *(t for t in system.breaks if start < t < start + duration), start + duration]
+    for a, b in itertools.pairwise(knots):
+        t, e = 0.5 * (a + b), 1e-4 * min(1.0, b - a)
+        if e <= 0.0:
+            continue
+        (q0, v0, _), (_, v, vdot), (q1, v1, _) = (system.motion(name, x) for x in (t - e, t, t + e))
+        for what, rate, told in (
+            ("v", difference(q0, q1) / (2.0 * e), v),
+            ("vdot", (v1 - v0) / (2.0 * e), vdot),
+        ):
+            size = float(np.max(np.abs(told)) + np.max(np.abs(vdot)))
+            off = float(np.max(np.abs(rate - told)))
+            if off > 1e-3 * max(size, 1e-6):
+                raise RemoraError(
+                    f"contradiction: the motion of joint {name!r} says {what} = "
+                    f"{np.round(told, 9).tolist()} for {t:.6g} s, but its "
+                    f"{'q' if what == 'v' else 'v'} changes at {np.round(rate, 6).tolist()} there"
+                )

@@ -1,0 +1,385 @@
+"""A robot with all that acts on it, as a rate of change for integrators.
+
+The state of a step is y = [u, v, work] about the configuration at its start, see `steps`.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from remora.algebra import screw, vector
+from remora.algebra.namespace import Array
+from remora.codegen.kernel import Kernel
+from remora.dynamics.forces.equations_of_motion import (
+    WORKS,
+    Passive,
+    actuation,
+    flow,
+    flow_near,
+    losses,
+)
+from remora.dynamics.kernels.compiled import CompiledRobot
+from remora.dynamics.kernels.tree_recursions import RECURSIONS, uses_loops
+from remora.errors import RemoraError, SimulationError
+from remora.model.joints import kind
+from remora.model.robot import Robot
+from remora.model.state import increment, integrate, log_rate
+from remora.simulation.engine.robot_kernels import kernel
+from remora.simulation.inputs.held_joints import HeldJoint
+from remora.simulation.inputs.loads import HeldValue, Load, frozen_view
+from remora.simulation.inputs.phases import Phase, held_joints
+
+#: What jumps at a time is seen as it is so many last places of the time later or earlier; times
+#: closer than half of that are one.
+MARGIN = 16.0
+
+
+class RobotModel(NamedTuple):
+    """What stays the same throughout a run.
+
+    Attributes:
+        robot: the robot.
+        formulation: of forward dynamics.
+        passive: what acts at the joints by itself.
+        saturate: whether the drives give no more than the joints' effort limits.
+    """
+
+    robot: Robot
+    formulation: str
+    passive: Passive
+    saturate: bool
+
+
+class EvaluatedLoads(NamedTuple):
+    """What acts at an instant.
+
+    Attributes:
+        tau: generalized forces of the drives, `(nv,)`.
+        passive: generalized forces of damping, friction and stops, `(nv,)`.
+        wrenches: external, `(nb, 6)`, or None.
+    """
+
+    tau: Array
+    passive: Array
+    wrenches: Array | None
+
+
+class RunModel:
+    """The rates of y in one phase of a run.
+
+    Attributes:
+        robot: the robot.
+        q: the configuration at the start of the step, `(nq,)`: the centre of the chart.
+        rest: what rounding left over of q, `(nq,)`.
+        held: names of the joints that are prescribed or locked.
+        breaks: times at which the loads or motions are not smooth, s.
+        controllers: those that sample.
+    """
+
+    def __init__(self, model: RobotModel, phase: Phase, start: float, q: Array) -> None:
+        """Prepare and compile.
+
+        Args:
+            model: what stays the same throughout a run.
+            phase: what acts.
+            start: when the phase begins, s.
+            q: the configuration then, `(nq,)`.
+        """
+        robot = model.robot
+        self.robot, self.q, self._model = robot, q, model
+        self.rest = np.zeros(robot.nq)
+        self._offset = start if phase.own_clock else 0.0
+        self._torque = Load("torque", phase.torque, (robot.nv,), functools.partial(_joint, robot))
+        self._base = Load("base_wrench", phase.base_wrench, (6,), None)
+        self._wrenches = Load(
+            "wrenches", phase.wrenches, (len(robot.bodies), 6), functools.partial(_body, robot)
+        )
+        self._pushed = phase.base_wrench is not None or phase.wrenches is not None
+        self._held = {
+            name: HeldJoint(robot.joints[name], kind(robot.joints[name]), motion)
+            for name, motion in held_joints(robot, phase, q).items()
+        }
+        self.held = tuple(self._held)
+        loads = self._loads = (self._torque, self._base, self._wrenches)
+        parts = [
+            *(load.breaks for load in loads),
+            *(own.motion.breaks for own in self._held.values()),
+        ]
+        self.breaks = sorted({self._offset + t for part in parts for t in part})
+        self.controllers: list[HeldValue] = [c for load in loads for c in load.controllers]
+        self._sees_state = any(load.function for load in loads)
+        self._low, self._high = -np.inf, np.inf
+        self._effort = _effort_limits(robot) if model.saturate else None
+        self._fast = CompiledRobot(robot)
+        # of large robots only the functions that are loops over the bodies compile in no time
+        self._large = not self.held and _is_large(model)
+        # where no load looks at the state, the configuration need not come out of the machine code
+        self._blind = not (self.held or self._large or self._sees_state)
+
+    def _compiled(
+        self,
+        function: Any,
+        arguments: tuple[str, ...],
+        shapes: dict[str, tuple[int, ...]] | None = None,
+    ) -> Kernel:
+        model = self._model
+        more = (*(["wrenches"] if self._pushed else []), *(["vdot"] if self.held else []))
+        fixed = {
+            "held": self.held, "formulation": model.formulation, "passive": model.passive
+        }  # fmt: skip
+        names = (*arguments, *more)
+        return kernel(function, model.robot, names, shapes, **fixed)
+
+    # Time ---------------------------------------------------------------------------------------
+
+    def enter(self, start: float, stop: float) -> None:
+        """Keep to the inside of a segment in which all is smooth.
+
+        At its ends what jumps is taken as it is just within.
+        """
+        margin = MARGIN * np.spacing(max(abs(start), abs(stop), abs(self._offset)))
+        middle = 0.5 * (start + stop)
+        self._low, self._high = min(start + margin, middle), max(stop - margin, middle)
+        for load in self._loads:
+            load.enter(self._low - self._offset, self._high - self._offset)
+
+    def clock(self, t: float) -> float:
+        """Return the time that functions and profiles see."""
+        return float(min(max(t, self._low), self._high)) - self._offset
+
+    def sample(self, controller: HeldValue, t: float, q: Array, v: Array) -> None:
+        """Let a controller see the state."""
+        controller.sample(t - self._offset, q, v)
+
+    # Held joints --------------------------------------------------------------------------------
+
+    def motion(self, name: str, t: float) -> tuple[Array, Array, Array]:
+        """Return q, v and v̇ of a held joint, checked."""
+        own = self._held[name]
+        try:
+            return own.checked(*own.motion(self.clock(t)))
+        except RemoraError as error:
+            raise SimulationError(str(error), t) from error
+        except Exception as error:
+            why = f"the motion of joint {name!r} raised {type(error).__name__}: {error}"
+            raise SimulationError(why, t) from error
+
+    def set_held(self, t: float, q: Array, v: Array) -> None:
+        """Put held joints where they are to be at t, in place."""
+        for name, own in self._held.items():
+            q[own.joint.q], v[own.joint.v], _ = self.motion(name, t)
+
+    def _with_held(self, t: float, u: Array, v: Array) -> tuple[Array, Array, Array]:
+        """Return u, v and accelerations with the held joints' own."""
+        u, v, vdot = u.copy(), v.copy(), np.zeros(self.robot.nv)
+        for name, own in self._held.items():
+            place = own.joint.v
+            q, v[place], vdot[place] = self.motion(name, t)
+            u[place] = own.row.difference(self.q[own.joint.q], q)
+        return u, v, vdot
+
+    # Rates --------------------------------------------------------------------------------------
+
+    def place(self, u: Array) -> Array:
+        """Return the configuration that is u away from the centre of the chart."""
+        return self._move(self.q, u)
+
+    @functools.cached_property
+    def _move(self) -> Kernel:
+        return kernel(integrate, self.robot, ("q", "dq"))
+
+    def arrival(self, u: Array) -> Array:
+        """Return the configuration that the next step begins with, to the last bit."""
+        return self.q + (self._increment(self.q, u) + self.rest)
+
+    def rates(self, t: float, y: Array) -> Array:
+        """Return the rate of y, `(2 nv + 3,)`."""
+        if self._blind:
+            tau, wrenches = self._given(t, self.q, y)
+            pushed = () if wrenches is None else (wrenches,)
+            return self._rates_near(self.q, y, tau, *pushed)
+        nv = self.robot.nv
+        u, v = y[:nv], y[nv : 2 * nv]
+        more: list[Array] = []
+        if self.held:
+            u, v, vdot = self._with_held(t, u, v)
+            more = [vdot]
+        q = self._move(self.q, u)
+        tau, wrenches = self._given(t, q, v)
+        if self._large:
+            return self._by_parts(q, u, v, tau, wrenches)
+        if wrenches is not None:
+            more = [wrenches, *more]
+        return self._rates(q, u, v, tau, *more)
+
+    def _by_parts(self, q: Array, u: Array, v: Array, tau: Array, wrenches: Array | None) -> Array:
+        """Return what `flow` does, from kernels of its parts."""
+        lost = self._losses(q, v)
+        pushed = [] if wrenches is None else [wrenches]
+        vdot = self._fast.forward_dynamics(q, v, tau + lost, *pushed)
+        outside = 0.0
+        if wrenches is not None:
+            outside = np.sum(screw.power(self._fast.twists(q, v), wrenches))
+        powers = np.array([v @ tau, outside, v @ lost])
+        return np.concatenate([self._log_rate(u, v), vdot, powers])
+
+    def _given(self, t: float, q: Array, v: Array) -> tuple[Array, Array | None]:
+        """Return what the drives give where joints are not held, and the external wrenches."""
+        seen = self.clock(t)
+        if self._sees_state:
+            q, v = frozen_view(q), frozen_view(v)
+        try:
+            tau = self._torque(seen, q, v)
+            if self._effort is not None:
+                tau = np.clip(tau, -self._effort, self._effort)
+            if not self._pushed:
+                return tau, None
+            wrenches = self._wrenches(seen, q, v).copy()
+            wrenches[0] += self._base(seen, q, v)
+        except RemoraError as error:
+            raise SimulationError(str(error), t) from error
+        return tau, wrenches
+
+    def loads(self, t: float, q: Array, v: Array) -> EvaluatedLoads:
+        """Return all that acts, with what the held joints' drives give."""
+        tau, wrenches = self._given(t, q, v)
+        lost = self._losses(q, v)
+        if self.held:
+            vdot = np.zeros(self.robot.nv)
+            for name in self.held:
+                vdot[self.robot.joints[name].v] = self.motion(name, t)[2]
+            pushed = [] if wrenches is None else [wrenches]
+            tau = self._actuation(q, v, tau, *pushed, vdot)[1]
+        return EvaluatedLoads(tau, lost, wrenches)
+
+    @functools.cached_property
+    def _rates_near(self) -> Kernel:
+        size = {"y": (2 * self.robot.nv + WORKS,)}
+        return self._compiled(flow_near, ("q", "y", "tau"), size)
+
+    @functools.cached_property
+    def _rates(self) -> Kernel:
+        return self._compiled(flow, ("q", "dq", "v", "tau"))
+
+    @functools.cached_property
+    def _log_rate(self) -> Kernel:
+        return kernel(log_rate, self.robot, ("dq", "v"))
+
+    @functools.cached_property
+    def _increment(self) -> Kernel:
+        return kernel(increment, self.robot, ("q", "dq"))
+
+    @functools.cached_property
+    def _actuation(self) -> Kernel:
+        return self._compiled(actuation, ("q", "v", "tau"))
+
+    @functools.cached_property
+    def _losses(self) -> Kernel:
+        return kernel(losses, self.robot, ("q", "v"), passive=self._model.passive)
+
+    # The Jacobian, for implicit methods ---------------------------------------------------------
+
+    def jacobian(self, t: float, y: Array) -> Array:
+        """Return the derivatives of the rates by y at u = 0, `(n, n)`.
+
+        Of the dynamics by the analytic derivatives, of damping, friction and stops by CasADi's, of
+        a user's functions of the state by differences.
+        """
+        nv = self.robot.nv
+        n = 2 * nv + WORKS
+        q, v = self.q, y[nv : 2 * nv]
+        tau, lost, wrenches = self.loads(t, q, v)
+        pushed = [] if wrenches is None else [wrenches]
+        dq: Array
+        dv: Array
+        inverse: Array
+        dq, dv, inverse = self._fast.forward_dynamics_derivatives(q, v, tau + lost, *pushed)
+        by_u, by_v = self._loss_slopes
+        still = np.zeros(nv)
+        force_u, force_v = by_u(q, still, v), by_v(q, still, v)
+        if self._sees_state:
+            seen_u, seen_v = self._seen(t, v)
+            force_u, force_v = force_u + seen_u, force_v + seen_v
+        below_u, below_v = dq + inverse @ force_u, dv + inverse @ force_v
+        above_u = 0.5 * self._bracket(v)
+        above_v: Array = np.eye(nv)
+        places = [i for name in self.held for i in range(nv)[self.robot.joints[name].v]]
+        if places:  # their drives answer so that they keep to their motion; and what they do in y
+            # is not looked at
+            felt: Array = inverse[places][:, places]
+            answer: Array = inverse[:, places] @ np.linalg.inv(felt)
+            below_u = below_u - answer @ below_u[places]
+            below_v = below_v - answer @ below_v[places]
+            for block in (below_u, below_v, above_u, above_v):
+                block[:, places] = 0.0
+                block[places] = 0.0
+        J = np.zeros((n, n))
+        J[:nv, :nv], J[:nv, nv : 2 * nv] = above_u, above_v
+        J[nv : 2 * nv, :nv], J[nv : 2 * nv, nv : 2 * nv] = below_u, below_v
+        return J
+
+    @functools.cached_property
+    def _loss_slopes(self) -> tuple[Kernel, Kernel]:
+        near = kernel(_losses_near, self.robot, ("q", "dq", "v"), passive=self._model.passive)
+        return near.jacobian("dq"), near.jacobian("v")
+
+    def _bracket(self, v: Array) -> Array:
+        """Return the matrix of u -> u×v, joint by joint: the slope of T(u)v at u = 0, twice."""
+        matrix = np.zeros((self.robot.nv, self.robot.nv))
+        for joint in self.robot.joints:
+            if joint.mimic is None and kind(joint).quaternion is not None:
+                cross = screw.cross if kind(joint).nv == 6 else vector.cross
+                matrix[joint.v, joint.v] = cross(np.eye(kind(joint).nv), v[joint.v]).T
+        return matrix
+
+    def _seen(self, t: float, v: Array) -> tuple[Array, Array]:
+        """Return how the generalized forces of a user's functions change with u and with v."""
+        nv = self.robot.nv
+        step = np.sqrt(np.finfo(float).eps)
+
+        rest = np.zeros(nv)
+
+        def forces(u: Array, v: Array) -> Array:
+            tau, wrenches = self._given(t, self.place(u), v)
+            if wrenches is None:
+                return tau
+            needed, q = self._fast.inverse_dynamics, self.q  # where wrenches as they are act
+            return tau + needed(q, rest, rest) - needed(q, rest, rest, wrenches)
+
+        here = forces(rest, v)
+        by_u = [(forces(step * e, v) - here) / step for e in np.eye(nv)]
+        by_v = [(forces(rest, v + step * e) - here) / step for e in np.eye(nv)]
+        return np.array(by_u).T, np.array(by_v).T
+
+
+def _losses_near(robot: Robot, q: Array, dq: Array, v: Array, passive: Passive) -> Array:
+    return losses(robot, integrate(robot, q, dq), v, passive)
+
+
+def _is_large(model: RobotModel) -> bool:
+    """Tell whether forward dynamics of the robot is compiled as loops over its bodies."""
+    usual = model.formulation == "articulated"
+    return usual and uses_loops(model.robot, RECURSIONS["forward_dynamics"].straight)
+
+
+def _joint(robot: Robot, name: str) -> tuple[Any, tuple[int, ...]]:
+    joint = robot.joints[robot.joint_index(name)]
+    if joint.mimic is not None:
+        leader = robot.joints[joint.mimic.joint].name
+        raise RemoraError(f"joint {name!r} mimics {leader!r}: give the torque to that one")
+    return joint.v, (joint.v.stop - joint.v.start,)
+
+
+def _body(robot: Robot, name: str) -> tuple[Any, tuple[int, ...]]:
+    return robot.body_index(name), (6,)
+
+
+def _effort_limits(robot: Robot) -> Array:
+    limits = np.full(robot.nv, np.inf)
+    for joint in robot.joints:
+        if joint.mimic is None:
+            limits[joint.v] = joint.limits.effort
+    return limits

@@ -1,0 +1,1 @@
+"""What acts on a robot during a run: loads, profiles, motions, phases."""

@@ -1,0 +1,313 @@
+"""What acts on a robot, however it was given: a number, a function, a profile, a controller.
+
+A load gives its value at (t, q, v) as an array of a known shape, and says when it is not smooth:
+at the breaks of its profiles, and whenever a controller samples.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import inspect
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol, TypeGuard, runtime_checkable
+
+import numpy as np
+
+from remora.algebra.namespace import Array, is_array
+from remora.errors import InvalidValue, RemoraError, ShapeError
+from remora.simulation.inputs.profiles import Motion, Profile, Pulse
+
+
+@runtime_checkable
+class Controller(Protocol):
+    """What acts in samples: asked every `sample_time` seconds, its answer held until the next.
+
+    Attributes:
+        sample_time: s.
+    """
+
+    sample_time: float
+
+    def __call__(self, t: float, q: Array, v: Array) -> Any:
+        """Return what it orders, from what it sees."""
+        ...
+
+
+class ZeroOrderHold:
+    """A function (t, q, v) as a controller that is asked every `sample_time` seconds."""
+
+    def __init__(self, function: Callable[[float, Array, Array], Any], sample_time: float) -> None:
+        """Keep the function and the time between samples, s."""
+        self.function, self.sample_time = function, sample_time
+
+    def __call__(self, t: float, q: Array, v: Array) -> Any:
+        """Return what the function returns."""
+        return self.function(t, q, v)
+
+
+#: Arrays of more numbers are not written into the settings of a run.
+MOST_TOLD = 1000
+
+
+class Sum:
+    """Several loads that act together, such as a controller and what is given beside it."""
+
+    def __init__(self, *parts: Any) -> None:
+        """Keep the parts: each in any form of a load."""
+        self.parts = parts
+
+
+class Load:
+    """One load, made ready.
+
+    Attributes:
+        what: its name, for messages.
+        shape: of its value.
+        breaks: times at which it is not smooth, besides samples of controllers.
+        controllers: those in it, with the parts of the value they give.
+        function: whether it depends on q or v other than through a controller.
+    """
+
+    def __init__(self, what: str, given: Any, shape: tuple[int, ...], parts: Parts | None) -> None:
+        """Take what a user gave.
+
+        Args:
+            what: its name, for messages.
+            given: None, numbers, a function (t, q, v), a `Profile` or `Pulse`, a controller; or a
+                dictionary of these by name, where `parts` are known.
+            shape: of its value.
+            parts: by name the place in the value, and its shape.
+        """
+        self.what, self.shape = what, shape
+        self.breaks: tuple[float, ...] = ()
+        self.controllers: list[HeldValue] = []
+        self.function = False
+        self._entries: list[tuple[Any, Load]] = []
+        self._given: Any = given
+        self._fixed: Array | None = None
+        if isinstance(given, Sum):
+            loads = [Load(what, part, shape, parts) for part in given.parts]
+            self._value = self._gathered([(..., load) for load in loads])
+        elif is_mapping(given):
+            if parts is None:
+                raise RemoraError(f"{what} cannot be given by name")
+            entries: list[tuple[Any, Load]] = []
+            for name, part in given.items():
+                place, size = parts(name)
+                entries.append((place, Load(f"{what} of {name!r}", part, size, None)))
+            self._value = self._gathered(entries)
+        else:
+            self._value = self._single(given)
+
+    def __call__(self, t: float, q: Array, v: Array) -> Array:
+        """Return the value, checked."""
+        return self._value(t, q, v) if self._fixed is None else self._fixed
+
+    def enter(self, low: float, high: float) -> None:
+        """Prepare for the times between two others, within which nothing jumps.
+
+        What does not change there is not asked for again.
+        """
+        for _, load in self._entries:
+            load.enter(low, high)
+        self._fixed = self._constant(low, high)
+
+    def _constant(self, low: float, high: float) -> Array | None:
+        """Return the value, if it is the same at all times between two others."""
+        given = self._given
+        if self._entries:
+            self._split()
+            return None if self._live else self._still
+        if isinstance(given, (Profile, Pulse)):
+            known = given.constant(low, high)
+            return None if known is None else self._numbers(known).reshape(self.shape)
+        return None if callable(given) else self._value(low, np.zeros(0), np.zeros(0))
+
+    # Making -----------------------------------------------------------------------------------
+
+    def _gathered(self, entries: list[tuple[Any, Load]]) -> Value:
+        self._entries = entries
+        for _, load in entries:
+            self.breaks += load.breaks
+            self.controllers += load.controllers
+            self.function |= load.function
+        self._split()
+
+        def value(t: float, q: Array, v: Array) -> Array:
+            total = self._still.copy()
+            for place, load in self._live:
+                total[place] += load(t, q, v)
+            return total
+
+        return value
+
+    def _split(self) -> None:
+        """Sum up the parts that do not change now, and list those that do."""
+        self._still = np.zeros(self.shape)
+        self._live: list[tuple[Any, Load]] = []
+        for place, load in self._entries:
+            if load._fixed is None:
+                self._live.append((place, load))
+            else:
+                self._still[place] += load._fixed
+
+    def _single(self, given: Any) -> Value:
+        if given is None:
+            zero = np.zeros(self.shape)
+            return lambda t, q, v: zero
+        if isinstance(given, (Profile, Pulse)):
+            self.breaks = given.breaks
+            return lambda t, q, v: self.checked(given, t)
+        if callable(given) and hasattr(given, "sample_time"):
+            hold = HeldValue(self, given)
+            self.controllers = [hold]
+            return lambda t, q, v: hold.value
+        if callable(given):
+            self.function = True
+            return lambda t, q, v: self.checked(given, t, q, v)
+        fixed = self._numbers(given)
+        fixed.flags.writeable = False
+        return lambda t, q, v: fixed
+
+    def checked(self, function: Callable[..., Any], *arguments: Any) -> Array:
+        """Return what a user's function gives, checked."""
+        try:
+            value = function(*arguments)
+        except RemoraError:
+            raise
+        except Exception as error:
+            kind = type(error).__name__
+            raise RemoraError(f"the function of {self.what} raised {kind}: {error}") from error
+        return self._numbers(value)
+
+    def _numbers(self, value: Any) -> Array:
+        """Return a value as an array of the right shape with finite numbers, or raise."""
+        try:
+            array = np.array(value, dtype=float)
+        except (TypeError, ValueError):
+            kind = type(value).__name__
+            raise ShapeError(f"{self.what} must be numbers {self.shape}, not {kind}") from None
+        if array.shape != self.shape:
+            if array.size == 1 and math.prod(self.shape) == 1:
+                array = array.reshape(self.shape)
+            else:
+                raise ShapeError(f"{self.what} must have shape {self.shape}, not {array.shape}")
+        total = array.item() if array.size == 1 else array.sum()
+        if not math.isfinite(total) and not np.all(np.isfinite(array)):
+            place = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
+            shown = f"[{', '.join(map(str, place))}]" if place else ""
+            raise InvalidValue(f"{self.what}{shown} is {array[place]}, not a finite number")
+        return array
+
+
+def frozen_view(x: Array) -> Array:
+    """Return an array that a user's function may read, not write."""
+    view = x.view()
+    view.flags.writeable = False
+    return view
+
+
+Value = Callable[[float, Array, Array], Array]
+#: Name -> (place in the value, shape of that part), or raise for an unknown name.
+Parts = Callable[[str], tuple[Any, tuple[int, ...]]]
+
+
+class HeldValue:
+    """A controller's last answer, held until its next sample.
+
+    Attributes:
+        sample_time: s.
+        value: what it ordered last.
+    """
+
+    def __init__(self, load: Load, controller: Any) -> None:
+        """Keep."""
+        self.sample_time = float(controller.sample_time)
+        if not (math.isfinite(self.sample_time) and self.sample_time > 0.0):
+            raise InvalidValue(
+                f"the sample time of {load.what} must be positive, not {self.sample_time:g} s"
+            )
+        self.value = np.zeros(load.shape)
+        self._load, self._controller = load, controller
+
+    def sample(self, t: float, q: Array, v: Array) -> None:
+        """Ask the controller."""
+        self.value = self._load.checked(self._controller, t, q.copy(), v.copy())
+
+
+def is_mapping(x: object) -> TypeGuard[Mapping[str, Any]]:
+    """Tell whether something is given by name."""
+    return isinstance(x, Mapping)
+
+
+def _is_list(x: object) -> TypeGuard[Sequence[Any]]:
+    return isinstance(x, (list, tuple))
+
+
+def described(given: Any) -> Any:
+    """Return in plain words or numbers what a user gave, for the settings kept with a run."""
+    if given is None or isinstance(given, (bool, int, float, str)):
+        return given
+    if is_mapping(given):
+        return {name: described(part) for name, part in given.items()}
+    if isinstance(given, Profile):
+        shown = {"times": given.times.tolist(), "values": given.values.tolist()}
+        return {"profile": given.kind, **shown}
+    if isinstance(given, Pulse):
+        return {"pulse": [given.start, given.stop], "value": described(given.value)}
+    if isinstance(given, Motion):
+        return {"motion": described(given.given), "breaks": list(given.breaks)}
+    if isinstance(given, ZeroOrderHold):
+        return {"sampled": described(given.function), "sample_time": given.sample_time}
+    if isinstance(given, Sum):
+        return {"sum": [described(part) for part in given.parts]}
+    told = getattr(given, "told", None)
+    if told is not None:
+        return told
+    if dataclasses.is_dataclass(given) and not isinstance(given, type):
+        own = {field.name: getattr(given, field.name) for field in dataclasses.fields(given)}
+        return {"made by": type(given).__name__} | {k: described(x) for k, x in own.items()}
+    if callable(given):
+        function = given if hasattr(given, "__qualname__") else type(given)
+        told = {"function": function.__qualname__, "source": _source(function)}
+        numbers = _numbers_of(given)
+        return {**told, "with": numbers} if numbers else told
+    if is_array(given) or _is_list(given):
+        return np.asarray(given).tolist()
+    return repr(given)
+
+
+def _numbers_of(function: Any) -> dict[str, Any]:
+    """Return the numbers that a function or an object carries: two with other gains differ."""
+    found: dict[str, Any] = {}
+    if isinstance(function, functools.partial):
+        found = {str(k): x for k, x in enumerate(function.args)} | function.keywords
+    elif hasattr(function, "__closure__"):
+        names = function.__code__.co_freevars
+        cells: tuple[Any, ...] = function.__closure__ or ()
+        found = {n: c.cell_contents for n, c in zip(names, cells, strict=True) if _is_set(c)}
+    elif hasattr(function, "__dict__"):
+        found = {**vars(function)}
+    plain = (bool, int, float, str)
+    return {
+        name: x if isinstance(x, plain) else x.tolist()
+        for name, x in found.items()
+        if isinstance(x, plain) or (is_array(x) and x.size <= MOST_TOLD and x.dtype.kind in "biuf")
+    }
+
+
+def _is_set(cell: Any) -> bool:
+    try:
+        return cell.cell_contents is not None
+    except ValueError:
+        return False
+
+
+@functools.lru_cache(maxsize=64)
+def _source(function: Any) -> str | None:
+    try:
+        return inspect.getsource(function)
+    except (OSError, TypeError):
+        return None

@@ -1,0 +1,136 @@
+"""Motions for which where they begin is not known before: from where a joint is found to be."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from remora.algebra.namespace import Array, ArrayLike
+from remora.simulation.inputs.profiles import Motion, Profile
+
+
+@dataclass(frozen=True, eq=False)
+class Sine:
+    """A sine over time: amplitude × sin(omega (t - start) + phase).
+
+    Attributes:
+        amplitude: a number, or an array.
+        omega: rad/s.
+        phase: rad.
+        start: s.
+    """
+
+    amplitude: Any
+    omega: float
+    phase: float = 0.0
+    start: float = 0.0
+
+    def __call__(self, t: float) -> Array:
+        """Return the value at a time."""
+        angle = self.omega * (t - self.start) + self.phase
+        return np.asarray(self.amplitude, dtype=float) * math.sin(angle)
+
+
+class Move:
+    """How a joint is to move from where it is when its phase begins, by the phase's own clock.
+
+    Attributes:
+        begin: q of the joint when the phase begins, `(n,)` -> how it moves from there.
+        told: what it is, in plain words and numbers.
+    """
+
+    def __init__(self, begin: Callable[[Array], Motion], told: Mapping[str, Any]) -> None:
+        """Keep."""
+        self.begin, self.told = begin, dict(told)
+
+    @classmethod
+    def to(cls, goal: ArrayLike, start: float, stop: float) -> Move:
+        """Return the move from rest to rest at a goal, see `Motion.between`.
+
+        Args:
+            goal: rad or m.
+            start: s.
+            stop: s.
+        """
+        q1 = np.atleast_1d(np.asarray(goal, dtype=float))
+        told = {"to": q1.tolist(), "between": [start, stop]}
+        return cls(lambda q0: Motion.between(start, stop, q0, q1), told)
+
+    @classmethod
+    def sine(cls, amplitude: ArrayLike, omega: float, phase: float = 0.0) -> Move:
+        """Return q(t) = q₀ + amplitude × (sin(omega t + phase) - sin(phase)).
+
+        It begins with the speed amplitude × omega × cos(phase): from rest with phase = -π/2.
+
+        Args:
+            amplitude: rad or m.
+            omega: rad/s.
+            phase: rad.
+        """
+        size = np.atleast_1d(np.asarray(amplitude, dtype=float))
+
+        def begin(q0: Array) -> Motion:
+            def moved(t: float) -> tuple[Array, Array, Array]:
+                s, c = math.sin(omega * t + phase), math.cos(omega * t + phase)
+                return q0 + size * (s - math.sin(phase)), size * omega * c, -size * omega**2 * s
+
+            return Motion(moved)
+
+        told = {"sine": {"amplitude": size.tolist(), "omega": omega, "phase": phase}}
+        return cls(begin, told)
+
+    @classmethod
+    def through(cls, times: Sequence[float], values: ArrayLike) -> Move:
+        """Return the spline through values, see `through`; from where the joint is at time 0.
+
+        Args:
+            times: ascending, after 0, `(n,)`, s.
+            values: `(n,)` or `(n, k)`, rad or m.
+        """
+        x = np.asarray(values, dtype=float).reshape(len(times), -1)
+
+        def begin(q0: Array) -> Motion:
+            return through([0.0, *times], np.concatenate([q0[None], x]))
+
+        return cls(begin, {"through": x.tolist(), "times": list(times)})
+
+
+def through(times: ArrayLike, values: ArrayLike) -> Motion:
+    """Return the cubic spline through values, at rest at both ends.
+
+    Its acceleration has no jumps but at the ends. With the steps h and d of times and values the
+    slopes s at the inner times fulfil
+    sᵢ₋₁/hᵢ₋₁ + 2 (1/hᵢ₋₁ + 1/hᵢ) sᵢ + sᵢ₊₁/hᵢ = 3 (dᵢ₋₁/hᵢ₋₁² + dᵢ/hᵢ²).
+
+    Args:
+        times: ascending, `(n,)`, s; before the first and after the last the joint rests.
+        values: `(n,)` or `(n, k)`, rad or m.
+    """
+    points = Profile(times, values)
+    t, x = points.times, points.values.reshape(points.times.size, -1)
+    n, h, d = t.size, np.diff(t), np.diff(x, axis=0)
+    M, right = np.eye(n), np.zeros_like(x)
+    for i in range(1, n - 1):
+        M[i, i - 1 : i + 2] = 1.0 / h[i - 1], 2.0 / h[i - 1] + 2.0 / h[i], 1.0 / h[i]
+        right[i] = 3.0 * (d[i - 1] / h[i - 1] ** 2 + d[i] / h[i] ** 2)
+    slope: Array = np.linalg.solve(M, right)
+    rest = np.zeros(x.shape[1])
+
+    def spline(when: float) -> tuple[Array, Array, Array]:
+        if not t[0] <= when <= t[-1]:
+            return x[0 if when < t[0] else -1], rest, rest
+        k = min(int(np.searchsorted(t, when, side="right")) - 1, n - 2)
+        s = (when - t[k]) / h[k]
+        a, b = h[k] * slope[k], h[k] * slope[k + 1]
+        square, cube = 3.0 * d[k] - 2.0 * a - b, a + b - 2.0 * d[k]
+        place = x[k] + s * (a + s * (square + s * cube))
+        speed = (a + s * (2.0 * square + 3.0 * s * cube)) / h[k]
+        return place, speed, (2.0 * square + 6.0 * s * cube) / h[k] ** 2
+
+    motion = Motion(spline, t.tolist())
+    motion.given = {"times": t.tolist(), "values": x.tolist()}
+    return motion

@@ -1,0 +1,124 @@
+"""What happens in a run, one phase after another."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from remora.algebra.namespace import Array
+from remora.errors import InvalidValue, RemoraError
+from remora.model.joints import kind
+from remora.model.robot import Joint, Robot
+from remora.simulation.inputs.events import Event
+from remora.simulation.inputs.loads import described
+from remora.simulation.inputs.moves import Move
+from remora.simulation.inputs.profiles import Motion
+
+
+@dataclass(frozen=True)
+class Phase:
+    """A part of a run with its own loads, held joints and events.
+
+    Loads are numbers, functions (t, q, v), a `Profile`, a `Pulse` or a controller; torques also as
+    a dictionary of these by joint, wrenches by body.
+
+    Attributes:
+        duration: s; an event may end the phase before.
+        torque: generalized forces of the drives, `(nv,)`, ordered as v; N m or N.
+        base_wrench: [f, τ] on body 0, in its frame about its origin, `(6,)`; N, N m.
+        wrenches: external, [f, τ] on each body in its own frame about its origin, `(nb, 6)`.
+        prescribed: by joint how it moves: a `Motion`, or a function of the time.
+        locked: joints that are held where they are.
+        events: watched during this phase.
+        own_clock: whether functions and profiles see the time since the phase began; else since
+            the start of the run.
+        impulse: whether a joint that is locked or prescribed while it moves otherwise is brought
+            to its speed by an impulse (momentum is kept, energy is not); else that is an error.
+        name: what the phase is called.
+    """
+
+    duration: float
+    torque: Any = None
+    base_wrench: Any = None
+    wrenches: Any = None
+    prescribed: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    locked: Sequence[str] = ()
+    events: Sequence[Event] = ()
+    own_clock: bool = False
+    impulse: bool = False
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        """Check what can be checked without a robot."""
+        if not (math.isfinite(self.duration) and self.duration >= 0.0):
+            raise InvalidValue(
+                f"the duration of a phase must be a number of seconds, not {self.duration}"
+            )
+        both = [name for name in self.locked if name in self.prescribed]
+        if both:
+            raise RemoraError(f"contradiction: joint {both[0]!r} is both locked and prescribed")
+
+    def described(self) -> dict[str, Any]:
+        """Return the phase in plain words and numbers."""
+        return {
+            "name": self.name,
+            "duration": self.duration,
+            "torque": described(self.torque),
+            "base_wrench": described(self.base_wrench),
+            "wrenches": described(self.wrenches),
+            "prescribed": {name: described(m) for name, m in self.prescribed.items()},
+            "locked": list(self.locked),
+            "events": [e.described() for e in self.events],
+            "own_clock": self.own_clock,
+            "impulse": self.impulse,
+        }
+
+
+def held_joints(robot: Robot, phase: Phase, q: Array) -> dict[str, Motion]:
+    """Return how the prescribed and locked joints move, by name, or raise."""
+    motions: dict[str, Motion] = {}
+    for name, given in phase.prescribed.items():
+        joint = _holdable(robot, name)
+        if isinstance(given, Move):
+            given = given.begin(q[joint.q].copy())
+        motions[name] = given if isinstance(given, Motion) else _motion(name, given)
+    for name in phase.locked:
+        joint = _holdable(robot, name)
+        place, rest = q[joint.q].copy(), np.zeros(joint.v.stop - joint.v.start)
+
+        def still(t: float, place: Array = place, rest: Array = rest) -> Any:
+            return place, rest, rest
+
+        motions[name] = Motion(still)
+    return motions
+
+
+def _motion(name: str, given: Any) -> Motion:
+    if not callable(given):
+        raise RemoraError(
+            f"joint {name!r} must be prescribed by a Motion or a function of the time, not "
+            f"{type(given).__name__}"
+        )
+    return Motion(given)
+
+
+def _holdable(robot: Robot, name: str) -> Joint:
+    joint = robot.joints[robot.joint_index(name)]
+    if joint.mimic is not None:
+        leader = robot.joints[joint.mimic.joint].name
+        raise RemoraError(f"joint {name!r} mimics {leader!r}: hold that one")
+    if kind(joint).nv == 0:
+        raise RemoraError(f"joint {name!r} is fixed: there is nothing to hold")
+    return joint
+
+
+def listed(phases: Iterable[Phase]) -> tuple[Phase, ...]:
+    """Return phases as a tuple, or raise."""
+    found = tuple(phases)
+    if not found or not all(isinstance(p, Phase) for p in found):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise RemoraError("phases must be one or more rm.Phase(...)")
+    return found

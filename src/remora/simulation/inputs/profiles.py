@@ -1,0 +1,251 @@
+"""Values over time: what acts (profiles, pulses), and how a joint is to move (motions).
+
+Each knows at which times it is not smooth. Integrators never step across those.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+
+from remora.algebra.namespace import Array, ArrayLike, asarray, casadi, is_array, less, select
+from remora.codegen.ir.graph import Signature
+from remora.codegen.ir.trace import is_tuple
+from remora.codegen.kernel import Kernel
+from remora.errors import InvalidValue, RemoraError, ShapeError, UnknownName
+
+KINDS = ("linear", "hold", "cubic")
+
+
+@dataclass(frozen=True, eq=False)
+class Profile:
+    """Values between given times, nothing before the first and after the last.
+
+    Attributes:
+        times: ascending, `(n,)`, s.
+        values: `(n,)` or `(n, k)`.
+        kind: between the times `linear`; `hold` keeps each value until the next time; `cubic` is a
+            smooth curve through all values, its slopes from the neighbours.
+    """
+
+    times: Array
+    values: Array
+    kind: Literal["linear", "hold", "cubic"] = "linear"
+    _slopes: Array = field(init=False, repr=False)
+
+    def __init__(
+        self,
+        times: ArrayLike,
+        values: ArrayLike,
+        kind: Literal["linear", "hold", "cubic"] = "linear",
+    ) -> None:
+        """Check and keep."""
+        if kind not in KINDS:
+            raise UnknownName("kind of profile", kind, KINDS)
+        t, x = np.array(times, dtype=float), np.array(values, dtype=float)
+        if t.ndim != 1 or t.size < 2 or x.ndim not in (1, 2) or len(x) != t.size:
+            raise ShapeError(
+                f"a profile needs n >= 2 times (n,) and as many values (n,) or (n, k), not "
+                f"{t.shape} and {x.shape}"
+            )
+        if not (np.all(np.isfinite(t)) and np.all(np.isfinite(x))):
+            raise InvalidValue("times and values of a profile must be finite")
+        if np.any(np.diff(t) <= 0.0):
+            k = int(np.argmax(np.diff(t) <= 0.0))
+            raise InvalidValue(f"times of a profile must ascend: {t[k]:g} s, then {t[k + 1]:g} s")
+        object.__setattr__(self, "times", t)
+        object.__setattr__(self, "values", x)
+        object.__setattr__(self, "kind", kind)
+        object.__setattr__(self, "_slopes", np.gradient(x, t, axis=0))
+
+    @property
+    def breaks(self) -> tuple[float, ...]:
+        """Times at which it is not smooth."""
+        return tuple(self.times.tolist())
+
+    def __call__(self, t: float) -> Array:
+        """Return the value at a time, `()` or `(k,)`."""
+        times, x = self.times, self.values
+        if t < times[0] or t > times[-1]:
+            return np.zeros(x.shape[1:])
+        k = min(int(np.searchsorted(times, t, side="right")) - 1, times.size - 2)
+        if self.kind == "hold":
+            return x[k + 1] if t == times[-1] else x[k]
+        h = times[k + 1] - times[k]
+        s = (t - times[k]) / h
+        if self.kind == "linear":
+            return x[k] + s * (x[k + 1] - x[k])
+        a, b = h * self._slopes[k], h * self._slopes[k + 1]
+        step = x[k + 1] - x[k]
+        return x[k] + s * (a + s * ((3.0 * step - 2.0 * a - b) + s * (a + b - 2.0 * step)))
+
+    def constant(self, low: float, high: float) -> Array | None:
+        """Return the value, if it is the same at all times between two others."""
+        if high <= self.times[0] or low >= self.times[-1]:
+            return np.zeros(self.values.shape[1:])
+        within = np.searchsorted(self.times, [low, high])
+        return self(low) if self.kind == "hold" and within[0] == within[1] else None
+
+    def traced(self, t: Array) -> Array:
+        """Return the value at a time that may be a symbol."""
+        times, x, s = self.times, self.values, t - self.times[:-1].reshape(-1)
+        result: Array = np.zeros(x.shape[1:])
+        for k in range(times.size - 1):
+            h, step = times[k + 1] - times[k], x[k + 1] - x[k]
+            y = s[..., k] / h
+            value = x[k] + 0.0 * y
+            if self.kind == "linear":
+                value = x[k] + y * step
+            elif self.kind == "cubic":
+                a, b = h * self._slopes[k], h * self._slopes[k + 1]
+                bend, turn = 3.0 * step - 2.0 * a - b, a + b - 2.0 * step
+                value = x[k] + y * (a + y * (bend + y * turn))
+            result = select(_within(t, times[k], times[k + 1]), value, result)
+        return result
+
+
+def _within(t: Array, start: float, stop: float) -> Array:
+    """Tell, as 0 or 1, whether a time lies between two others."""
+    return select(less(start, t), 1.0, 0.0) * select(less(t, stop), 1.0, 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Pulse:
+    """A value that acts between two times, and nothing outside.
+
+    Attributes:
+        start: s.
+        stop: s.
+        value: a number, an array, or a function of the time.
+    """
+
+    start: float
+    stop: float
+    value: Any
+
+    def __post_init__(self) -> None:
+        """Check."""
+        if not (math.isfinite(self.start) and math.isfinite(self.stop) and self.start < self.stop):
+            raise InvalidValue(f"a pulse needs start < stop, not {self.start} and {self.stop}")
+
+    @property
+    def breaks(self) -> tuple[float, ...]:
+        """Times at which it is not smooth."""
+        return (self.start, self.stop)
+
+    def __call__(self, t: float) -> Array:
+        """Return the value at a time; a function is not asked outside its times."""
+        if self.start < t < self.stop:
+            return self._at(t)
+        return self._nothing
+
+    def constant(self, low: float, high: float) -> Array | None:
+        """Return the value, if it is the same at all times between two others."""
+        if high <= self.start or low >= self.stop:
+            return self._nothing
+        inside = self.start < low and high < self.stop
+        return self._at(low) if inside and not callable(self.value) else None
+
+    def _at(self, t: float) -> Array:
+        return np.asarray(self.value(t) if callable(self.value) else self.value, dtype=float)
+
+    def traced(self, t: Array) -> Array:
+        """Return the value at a time that may be a symbol."""
+        on = _within(t, self.start, self.stop)
+        middle = 0.5 * (self.start + self.stop)
+        seen = select(on, t, middle)  # a function is not asked outside its times
+        value = asarray(self.value(seen) if callable(self.value) else self.value)
+        return select(on, value, 0.0 * value)
+
+    @functools.cached_property
+    def _nothing(self) -> Array:
+        return np.zeros(self._at(0.5 * (self.start + self.stop)).shape)
+
+
+class Motion:
+    """How a joint is to move: q, v and v̇ as functions of the time.
+
+    Attributes:
+        given: what it was made of.
+        breaks: times at which the acceleration is not smooth, s.
+    """
+
+    def __init__(self, function: Callable[[Any], Any], breaks: Sequence[float] = ()) -> None:
+        """Keep, or differentiate.
+
+        Args:
+            function: t -> (q, v, v̇), each a number or `(n,)`; or t -> q alone, written with NumPy
+                or `rm.algebra`, whose rates are then found by differentiation.
+            breaks: times at which it is not smooth, s.
+        """
+        self.given: Any = function
+        self.breaks = tuple(float(t) for t in breaks)
+        self._at = _with_rates(function)
+
+    @classmethod
+    def between(cls, start: float, stop: float, q0: ArrayLike, q1: ArrayLike) -> Motion:
+        """Return the motion from rest at q0 to rest at q1: the quintic without a jerk at its ends.
+
+        Args:
+            start: s; before it the joint rests at q0.
+            stop: s; after it the joint rests at q1.
+            q0: rad or m.
+            q1: rad or m.
+        """
+        if not (math.isfinite(start) and math.isfinite(stop) and start < stop):
+            raise InvalidValue(f"a motion needs start < stop, not {start} and {stop}")
+        first, length = np.atleast_1d(np.asarray(q0, float)), stop - start
+        way = np.atleast_1d(np.asarray(q1, float)) - first
+
+        def quintic(t: float) -> tuple[Array, Array, Array]:
+            s = min(max((t - start) / length, 0.0), 1.0)
+            place = s**3 * (10.0 - 15.0 * s + 6.0 * s * s)
+            speed = 30.0 * s * s * (1.0 - s) ** 2 / length
+            rate = 60.0 * s * (1.0 - s) * (1.0 - 2.0 * s) / length**2
+            return first + place * way, speed * way, rate * way
+
+        motion = cls(quintic, (start, stop))
+        motion.given = {"from": first.tolist(), "to": (first + way).tolist()}
+        return motion
+
+    def __call__(self, t: float) -> tuple[Array, Array, Array]:
+        """Return q, v and v̇ at a time, each `(n,)`."""
+        q, v, a = self._at(t)
+        return _vector(q), _vector(v), _vector(a)
+
+
+def _vector(x: Any) -> Array:
+    """Return a number or several as an array `(n,)`."""
+    if is_array(x) and x.ndim == 1 and x.dtype == np.float64:
+        return x
+    return np.atleast_1d(np.asarray(x, dtype=float))
+
+
+def _with_rates(function: Callable[[Any], Any]) -> Callable[[float], Any]:
+    """Return t -> (q, v, v̇), by differentiation where the function gives q alone."""
+    tried = function(0.0)
+    if is_tuple(tried):
+        if len(tried) != 3:
+            raise RemoraError(f"a motion gives q, or (q, v, vdot), not {len(tried)} things")
+        return function
+
+    def rates(t: Array) -> Array:
+        q = np.atleast_1d(asarray(function(t)))
+        column, symbol = casadi.SX(casadi.vertcat(*q.tolist())), t.item()
+        v = casadi.jacobian(column, symbol)
+        a = casadi.jacobian(v, symbol)
+        return np.stack([q, *(np.atleast_1d(asarray(x)) for x in (v, a))])
+
+    try:
+        kernel = Kernel(rates, [Signature("t", ())], "motion")
+    except (TypeError, NotImplementedError, AttributeError) as error:
+        raise RemoraError(
+            "the motion cannot be differentiated: write it with NumPy's functions, or let it give "
+            f"(q, v, vdot) ({error})"
+        ) from None
+    return lambda t: kernel(np.asarray(t))

@@ -1,0 +1,1 @@
+"""Integration methods as data, their steps, and the error scale."""

@@ -1,0 +1,33 @@
+"""How large the things are that a step moves: what its relative error is relative to."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from remora.algebra.namespace import Array
+from remora.model.joints import in_coordinates, kind
+from remora.model.robot import Robot
+
+
+class ErrorScale:
+    """The size of what moves along each speed: coordinates, turns (1), distances."""
+
+    def __init__(self, robot: Robot) -> None:
+        """Note where in q to look."""
+        own = [j for j in robot.joints if j.mimic is None]
+        plain = [j for j in own if in_coordinates(j)]
+        self._q = [i for j in plain for i in range(robot.nq)[j.q]]
+        self._v = [i for j in plain for i in range(robot.nv)[j.v]]
+        self._free = [j for j in own if kind(j).dual is not None]
+        self._size = np.ones(robot.nv)
+
+    def __call__(self, q: Array) -> Array:
+        """Return the sizes `(nv,)`; where coordinates are plain, with their signs."""
+        size = self._size.copy()
+        size[self._v] = q[self._q]
+        for joint in self._free:
+            d = q[joint.q][4:]
+            size[joint.v][3:] = 2.0 * math.sqrt(d @ d)  # the distance from the origin
+        return size

@@ -1,0 +1,46 @@
+"""The table of integrators: what each is made of, and how its steps are chosen."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from remora.algebra.namespace import Array
+from remora.simulation.engine.run_model import RunModel
+from remora.simulation.integrators import explicit, radau, tableaus, variational_step
+from remora.simulation.integrators.step_result import StepResult
+
+#: (system, t, y, rate, h, scale, again) -> one step; again: at a start, or after a step in vain.
+Step = Callable[[RunModel, float, Array, Array, float, Array, bool], StepResult]
+
+
+@dataclass(frozen=True)
+class Integrator:
+    """A row of the table.
+
+    Attributes:
+        step: makes one step.
+        order: of the solution.
+        error_order: the error estimate of a step is O(h^(error_order + 1)); 0: it has none, and
+            steps are of the length that the user gives.
+    """
+
+    step: Step
+    order: int
+    error_order: int
+
+
+def _explicit(tableau: tableaus.Tableau) -> Integrator:
+    step = functools.partial(explicit.attempt, tableau)
+    return Integrator(step, tableau.order, tableau.error_order)
+
+
+#: Every integrator, by name.
+INTEGRATORS: dict[str, Integrator] = {
+    "dop853": _explicit(tableaus.DOP853),
+    "dopri5": _explicit(tableaus.DOPRI5),
+    "rk4": _explicit(tableaus.RK4),
+    "radau": Integrator(radau.attempt, 5, 3),
+    "variational": Integrator(variational_step.attempt, 2, 0),
+}

@@ -1,0 +1,228 @@
+"""Steps of the variational midpoint rule: momentum kept to rounding, energy without drift.
+
+The equations are those of `dynamics.variational`, compiled; here they are solved for the mean
+velocity w of the step, by Broyden's method from the motion at constant acceleration. Forces that
+depend on q and v are taken in the middle of the step. Steps are to be of equal length: changing
+them gives away what the method is for [HLW06, section VIII.1].
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Collection
+from typing import Any, Protocol
+
+import numpy as np
+
+from remora.algebra import screw
+from remora.algebra.namespace import Array
+from remora.dynamics import discrete_mechanics
+from remora.dynamics.kernels.compiled import compile_function
+from remora.dynamics.kinematics import twists
+from remora.errors import RemoraError
+from remora.model.robot import Robot
+from remora.model.state import integrate, log_rate, log_velocity
+from remora.simulation.integrators.step_result import StepResult
+
+#: The order of the solution.
+ORDER = 2
+#: More iterations than this mean that the step is far too long.
+MOST_ITERATIONS = 50
+#: Corrections of this size, relative to the velocity, are rounding.
+ROUNDING = 2.0 * float(np.finfo(float).eps)
+#: Corrections that shrink no more are rounding if they are as small as this.
+NEAR = 1e-10
+
+
+class VariationalSystem(Protocol):
+    """A robot in a chart about q, and what acts on it."""
+
+    @property
+    def robot(self) -> Robot:
+        """The robot."""
+        ...
+
+    @property
+    def q(self) -> Array:
+        """The configuration at the start of the step, `(nq,)`."""
+        ...
+
+    @property
+    def held(self) -> Collection[str]:
+        """Names of joints that are prescribed or locked."""
+        ...
+
+    def arrival(self, u: Array) -> Array:
+        """Return the configuration `(nq,)` that the next step begins with, to the last bit."""
+        ...
+
+    def loads(self, t: float, q: Array, v: Array) -> tuple[Array, Array, Array | None]:
+        """Return actuation `(nv,)`, passive forces `(nv,)`, external wrenches `(nb, 6)` or None."""
+        ...
+
+
+class Equations:
+    """The equations of a step as machine code for one robot, compiled when first used.
+
+    Attributes:
+        robot: the robot.
+    """
+
+    def __init__(self, robot: Robot) -> None:
+        """Prepare; nothing is compiled yet."""
+        self.robot = robot
+        self._kernels: dict[tuple[str, int], Callable[..., Any]] = {}
+
+    def slopes(self, q: Array, v: Array, wrenches: Array | None = None) -> tuple[Array, Array]:
+        """Return ∂L/∂v and ∂L/∂q, with the wrenches' forces, `(nv,)`."""
+        if wrenches is None:
+            return self._kernel(discrete_mechanics.lagrangian_slopes, "q", "v")(q, v)
+        names = ("q", "v", "wrenches")
+        return self._kernel(discrete_mechanics.lagrangian_slopes, *names)(q, v, wrenches)
+
+    def velocity(self, q: Array, p: Array) -> Array:
+        """Return H(q)⁻¹ p `(nv,)`."""
+        return self._kernel(discrete_mechanics.velocity_of, "q", "p")(q, p)
+
+    def defect(self, dq: Array, p: Array, p_m: Array, g: Array, h: Array) -> Array:
+        """Return `starting_defect` `(nv,)`."""
+        names = ("dq", "p", "p_m", "g", "h")
+        return self._kernel(discrete_mechanics.starting_defect, *names)(dq, p, p_m, g, h)
+
+    def end(self, dq: Array, p: Array, g: Array, h: Array) -> Array:
+        """Return `ending_momentum` `(nv,)`."""
+        return self._kernel(discrete_mechanics.ending_momentum, "dq", "p", "g", "h")(dq, p, g, h)
+
+    def moved(self, q: Array, dq: Array) -> Array:
+        """Return integrate(q, dq) `(nq,)`."""
+        return self._kernel(integrate, "q", "dq")(q, dq)
+
+    def rate(self, dq: Array, v: Array) -> Array:
+        """Return log_rate(dq, v) `(..., nv)`."""
+        return self._kernel(log_rate, "dq", "v")(dq, v)
+
+    def speeds(self, dq: Array, rate: Array) -> Array:
+        """Return log_velocity(dq, rate) `(..., nv)`."""
+        return self._kernel(log_velocity, "dq", "rate")(dq, rate)
+
+    def power(self, q: Array, v: Array, wrenches: Array | None) -> float:
+        """Return the power of external wrenches, W."""
+        if wrenches is None:
+            return 0.0
+        return float(np.sum(screw.power(self._kernel(twists, "q", "v")(q, v), wrenches)))
+
+    def _kernel(self, function: Callable[..., Any], *names: str) -> Callable[..., Any]:
+        key = function.__name__, len(names)
+        if key not in self._kernels:
+            vectors = dict.fromkeys(("p", "p_m", "g", "rate"), (self.robot.nv,))
+            self._kernels[key] = compile_function(
+                function, self.robot, arguments=names, shapes={**vectors, "h": ()}
+            )
+        return self._kernels[key]
+
+
+@functools.lru_cache(maxsize=8)
+def equations(robot: Robot) -> Equations:
+    """Return the compiled equations of a robot, kept for the next step."""
+    return Equations(robot)
+
+
+def attempt(
+    system: VariationalSystem,
+    t: float,
+    y: Array,
+    rate: Array,
+    h: float,
+    scale: Array,
+    again: bool = False,
+) -> StepResult:
+    """Return one step; it has no error estimate, but an infinite error if no w is found.
+
+    The work of the loads is taken by the midpoint rule: h times the power at q_m, w. Between the
+    ends u is the cubic with the right ends and rates, v the velocity of that motion.
+
+    Args:
+        system: the robot in a chart about q.
+        t: time, s.
+        y: state [u, v, work], `(2 nv + 3,)`, with u = 0.
+        rate: system.rates(t, y).
+        h: the step, s.
+        scale: not looked at.
+        again: not looked at.
+    """
+    if system.held:
+        names = ", ".join(map(repr, system.held))
+        raise RemoraError(
+            f"the variational integrator cannot hold or prescribe joints ({names}); choose another "
+            "integrator"
+        )
+    nv = system.robot.nv
+    v, power = y[nv : 2 * nv].copy(), rate[2 * nv :]
+    code = equations(system.robot)
+    p, _ = code.slopes(system.q, v)
+    with np.errstate(all="ignore"):  # of iterations that go astray
+        found = _middle(system, code, t, p, v + 0.5 * h * rate[nv : 2 * nv], h)
+    if found is None:
+        zero = np.zeros_like(y)
+        return StepResult(zero, math.inf, functools.partial(_at_rest, zero))
+    w, g, works = found
+    dq = h * w
+    q1, p1 = system.arrival(dq), code.end(dq, p, g, np.asarray(h, dtype=float))
+    v1 = code.velocity(q1, p1)
+    v1 = v1 + code.velocity(q1, p1 - code.slopes(q1, v1)[0])  # rounding adds up less
+    work = h * works
+
+    def dense(theta: Array) -> Array:
+        x, last = theta[:, None], code.rate(dq, v1)
+        bend, turn = v - w, v + last - 2.0 * w  # u/h = x (w + (1-x) (bend - x turn))
+        u = h * x * (w + (1.0 - x) * (bend - x * turn))
+        speed = w + (1.0 - 2.0 * x) * bend - x * (2.0 - 3.0 * x) * turn
+        done = x * (work + (1.0 - x) * (h * power - work))
+        return np.concatenate([u, code.speeds(u, speed) - v, done], axis=-1)
+
+    return StepResult(np.concatenate([dq, v1 - v, work]), 0.0, dense)
+
+
+def _at_rest(zero: Array, theta: Array) -> Array:
+    return np.tile(zero, (len(theta), 1))
+
+
+def _middle(
+    system: VariationalSystem, code: Equations, t: float, p: Array, w: Array, h: float
+) -> tuple[Array, Array, Array] | None:
+    """Return w of the step that begins with the momentum p, g and powers `(3,)` in its middle.
+
+    None if no w is found. Broyden's method: each correction s makes the next one better by what it
+    missed [Kel95, section 7.3]. It ends where rounding keeps s from shrinking any more.
+    """
+    q, middle, length = system.q, t + 0.5 * h, np.asarray(h, dtype=float)
+    steps: list[Array] = []
+    squares: list[float] = []
+    size, usual = math.inf, _largest(w)
+    for _ in range(MOST_ITERATIONS):
+        q_m = code.moved(q, 0.5 * h * w)
+        tau, passive, wrenches = system.loads(middle, q_m, w)
+        p_m, slope = code.slopes(q_m, w, wrenches)
+        g = slope + tau + passive
+        s = -code.velocity(q_m, code.defect(h * w, p, p_m, g, length))
+        for k in range(1, len(steps)):
+            s = s + steps[k] * (float(steps[k - 1] @ s) / squares[k - 1])
+        if steps:
+            s = s / (1.0 - float(steps[-1] @ s) / squares[-1])
+        last, size, square = size, _largest(s), float(s @ s)
+        if not math.isfinite(square):
+            return None
+        whole = max(usual, _largest(w))
+        met = size <= ROUNDING * whole or square == 0.0
+        if met or (size >= 0.5 * last and size <= NEAR * whole):
+            works = [float(tau @ w), code.power(q_m, w, wrenches), float(passive @ w)]
+            return w + s, g, np.array(works)
+        w = w + s
+        steps.append(s)
+        squares.append(square)
+    return None
+
+
+def _largest(x: Array) -> float:
+    return float(np.max(np.abs(x), initial=0.0))

@@ -1,0 +1,1 @@
+"""Samples of a run, and every quantity that follows from them."""

@@ -1,0 +1,105 @@
+"""Where a run was, in all that matters: it goes on from a mark as if it had never stopped."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from remora.algebra.namespace import Array
+
+
+class PhaseCheckpoint(NamedTuple):
+    """What the next step of a phase depends on besides the state.
+
+    Attributes:
+        h: the step to be tried next, s; None: not found yet.
+        rate: of y at the state, where the last step has found it.
+        looked: the watched conditions at the state.
+        asked: how often each controller was asked.
+        orders: what each of them ordered last.
+        segment: the times between which all is smooth, s.
+    """
+
+    h: float | None
+    rate: Array | None
+    looked: Array
+    asked: list[int]
+    orders: list[Array]
+    segment: tuple[float, float]
+
+
+class Checkpoint(NamedTuple):
+    """A moment between two steps of a run.
+
+    Attributes:
+        samples: how many were recorded before it.
+        events: how many were noted before it.
+        next: of the times of the samples.
+        phase: number of the phase.
+        entered: configuration when the phase began, `(nq,)`.
+        t: time, s.
+        q: configuration, `(nq,)`.
+        v: velocity, `(nv,)`.
+        work: `(3,)`, J.
+        carried: what rounding left over of q, v and work.
+        inside: what else the next step depends on.
+    """
+
+    samples: int
+    events: int
+    next: int
+    phase: int
+    entered: Array
+    t: float
+    q: Array
+    v: Array
+    work: Array
+    carried: tuple[Array, Array, Array]
+    inside: PhaseCheckpoint
+
+    def plain(self) -> dict[str, Any]:
+        """Return it as data for JSON, which keeps every bit of a float."""
+        return {**_plain(self._asdict()), "inside": _plain(self.inside._asdict())}
+
+
+def _plain(fields: Mapping[str, Any]) -> dict[str, Any]:
+    def value(x: Any) -> Any:
+        if isinstance(x, np.ndarray):
+            return x.tolist()
+        return [value(part) for part in x] if type(x) in (list, tuple) else x
+
+    return {name: value(x) for name, x in fields.items()}
+
+
+def from_plain(data: Mapping[str, Any]) -> Checkpoint:
+    """Return the mark that was written as plain data."""
+
+    def array(x: Any) -> Array:
+        return np.array(x, dtype=float)
+
+    inner: Mapping[str, Any] = data["inside"]
+    start, stop = inner["segment"]
+    inside = PhaseCheckpoint(
+        h=inner["h"],
+        rate=None if inner["rate"] is None else array(inner["rate"]),
+        looked=array(inner["looked"]),
+        asked=[int(k) for k in inner["asked"]],
+        orders=[array(x) for x in inner["orders"]],
+        segment=(float(start), float(stop)),
+    )
+    rest, rest_v, rest_work = data["carried"]
+    return Checkpoint(
+        samples=int(data["samples"]),
+        events=int(data["events"]),
+        next=int(data["next"]),
+        phase=int(data["phase"]),
+        entered=array(data["entered"]),
+        t=float(data["t"]),
+        q=array(data["q"]),
+        v=array(data["v"]),
+        work=array(data["work"]),
+        carried=(array(rest), array(rest_v), array(rest_work)),
+        inside=inside,
+    )

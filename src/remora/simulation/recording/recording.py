@@ -1,0 +1,318 @@
+"""What a simulation leaves behind: the samples, and everything that follows from them.
+
+run.t, run.q, run.v                  # as simulated
+run.vdot, run.energy, run.momentum   # computed when first asked for, for all samples at once
+run["elbow"].torque                  # one joint
+run["tool"].position                 # one body or frame
+print(run.conservation())
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NoReturn, overload
+
+import numpy as np
+
+from remora.algebra import dual_quaternion, screw
+from remora.algebra.namespace import Array, ArrayLike
+from remora.dynamics.kernels.compiled import CompiledRobot
+from remora.errors import InvalidValue, RemoraError, UnknownName
+from remora.model.building.validate import finite
+from remora.model.robot import Robot
+from remora.model.state import difference, integrate, log_rate, log_velocity
+from remora.simulation.recording.conservation import NEEDED, Conservation, conservation
+from remora.simulation.recording.quantities import (
+    QUANTITIES,
+    STORED,
+    FrameView,
+    JointView,
+    column,
+    described,
+)
+
+
+@dataclass(frozen=True, eq=False)
+class RecordedEvent:
+    """Something that happened during a run.
+
+    Attributes:
+        t: when, s.
+        name: what was watched for.
+        action: what was done about it.
+        q: configuration at that moment, `(nq,)`.
+        v: velocity at that moment, `(nv,)`.
+    """
+
+    t: float
+    name: str
+    action: str
+    q: Array
+    v: Array
+
+
+class _Values:
+    """A column or quantity of a recording, as an attribute of the same name."""
+
+    def __init__(self, meaning: str) -> None:
+        self.__doc__ = meaning
+
+    def __set_name__(self, owner: type[Recording], name: str) -> None:
+        self._name = name
+
+    @overload
+    def __get__(self, run: None, owner: type[Recording]) -> _Values: ...
+    @overload
+    def __get__(self, run: Recording, owner: type[Recording]) -> Array: ...
+    def __get__(self, run: Recording | None, owner: type[Recording]) -> _Values | Array:
+        """Return the values of a recording."""
+        return self if run is None else run.quantity(self._name)
+
+    def __set__(self, run: Recording, value: object) -> NoReturn:
+        """Refuse: what was recorded stays."""
+        raise AttributeError(f"{self._name} of a recording cannot be set")
+
+
+def _not_stored(name: str) -> Array | None:
+    return None
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Recording:
+    """The samples of a run; arrays have n rows, one per sample, and are read-only.
+
+    Made by `rm.simulate` and `rm.open_run`. Derived quantities are computed from the samples when
+    first asked for, and kept; of a run on disk they are read where they are stored.
+
+    Attributes:
+        robot: the robot.
+        settings: what the simulation was asked for.
+        columns: the recorded columns by name, see `remora.simulation.recording.quantities.RECORDED`.
+        events: what happened, in order.
+        status: `running` (or killed while it was), `complete`, `interrupted` or `failed`.
+        message: why it ended.
+        started: date and time, ISO 8601.
+        version: of the Remora that made it.
+        stored: (name) -> a derived quantity from where the run is stored, or None.
+        phase_starts: when each phase began, s, as far as the run went.
+    """
+
+    robot: Robot
+    settings: Mapping[str, Any]
+    columns: Mapping[str, Array]
+    events: tuple[RecordedEvent, ...] = ()
+    status: str = "running"
+    message: str = ""
+    started: str = ""
+    version: str = ""
+    stored: Callable[[str], Array | None] = _not_stored
+    phase_starts: tuple[float, ...] = ()
+    _kept: dict[str, Array] = field(default_factory=dict[str, Array], init=False)
+
+    def __len__(self) -> int:
+        """Return the number of samples."""
+        return len(self.t)
+
+    def __bool__(self) -> bool:
+        """Return True: a run without samples is a run."""
+        return True
+
+    # Recorded --------------------------------------------------------------------------------
+
+    t = _Values("Time of each sample, `(n,)`, s; never decreasing.")
+    q = _Values("Configuration, `(n, nq)`.")
+    v = _Values("Velocity, `(n, nv)`.")
+    tau = _Values("Actuation at every joint, `(n, nv)`; what prescribed and locked ones need, too.")
+    passive = _Values("Damping, friction and stops, `(n, nv)`; all forces are tau + passive.")
+    work = _Values("Work of [actuation, external wrenches, passive forces] so far, `(n, 3)`, J.")
+    phase = _Values("Number of the phase that each sample is in, `(n,)`, integers.")
+
+    @property
+    def wrenches(self) -> Array | None:
+        """External wrenches [f, τ] on each body, its frame, `(n, nb, 6)`; None: there are none."""
+        return self.columns.get("wrenches")
+
+    @property
+    def duration(self) -> float:
+        """Simulated time from the first sample to the last, s."""
+        return float(self.t[-1] - self.t[0]) if len(self) else 0.0
+
+    # Derived ---------------------------------------------------------------------------------
+
+    def quantity(self, name: str) -> Array:
+        """Return a recorded column or derived quantity by name, `(n, ...)`.
+
+        Raises:
+            UnknownName: for another name; the text lists them.
+        """
+        if name in self.columns:
+            return self.columns[name]
+        if name not in QUANTITIES:
+            if name == "wrenches":
+                raise RemoraError("the run has no external wrenches")
+            column(name)
+        if name not in self._kept:
+            stored = self.stored(name)
+            values = QUANTITIES[name].of(self._fast, self.columns) if stored is None else stored
+            values.flags.writeable = False
+            self._kept[name] = values
+        return self._kept[name]
+
+    vdot = _Values("Rate of the components of v, `(n, nv)`.")
+    reactions = _Values(
+        "The constraint's [f, τ] on body i through joint i, its frame, `(n, nb, 6)`."
+    )
+    momentum = _Values("[linear, angular about the inertial origin], inertial axes, `(n, 6)`.")
+    centroidal_momentum = _Values("[linear, angular about the centre of mass], as `momentum`.")
+    kinetic_energy = _Values("Kinetic energy, `(n,)`, J.")
+    potential_energy = _Values("Potential energy of gravity, `(n,)`, J.")
+    energy = _Values("Kinetic and potential energy, `(n,)`, J.")
+    com = _Values("Centre of mass in the inertial frame, `(n, 3)`, m.")
+    poses = _Values("Pose of every body in the inertial frame, `(n, nb, 8)`.")
+    twists = _Values("Twist [ω, v] of every body in its own frame, `(n, nb, 6)`.")
+
+    def frame_pose(self, target: str) -> Array:
+        """Return the pose of a body or frame in the inertial frame, `(n, 8)`."""
+        frame = self.robot.frame(target)
+        if frame.body < 0:
+            return np.tile(frame.placement, (len(self), 1))
+        return dual_quaternion.mul(self.poses[:, frame.body], frame.placement)
+
+    def frame_twist(self, target: str) -> Array:
+        """Return the twist [ω, v] of a body or frame in its own axes, `(n, 6)`."""
+        frame = self.robot.frame(target)
+        if frame.body < 0:
+            return np.zeros((len(self), 6))
+        return screw.adjoint_inverse(frame.placement, self.twists[:, frame.body])
+
+    def conservation(self) -> Conservation:
+        """Return how well the run keeps momentum, energy and unit quaternions; print it."""
+        return self._conservation
+
+    def at(self, t: ArrayLike) -> tuple[Array, Array]:
+        """Return q `(..., nq)` and v `(..., nv)` at any time within the run.
+
+        Between two samples q moves along the cubic with the right speeds at both, in the tangent
+        space of the earlier one, and v is the velocity of that motion. Where a time occurs twice
+        (something happened), the later sample counts.
+
+        Args:
+            t: times, s, of any shape `(...)`.
+
+        Raises:
+            ValueRefused: for times before the first or after the last sample.
+        """
+        when, ts = finite("t", t), self.t
+        if len(self) == 0 or np.any(when < ts[0]) or np.any(when > ts[-1]):
+            span = f"from {ts[0]:.9g} s to {ts[-1]:.9g} s" if len(self) else "over no time"
+            raise InvalidValue(f"the run goes {span}; there is nothing outside")
+        i = np.asarray(np.searchsorted(ts, when, side="right") - 1)
+        j = np.minimum(i + 1, len(self) - 1)
+        h = np.where(j > i, ts[j] - ts[i], 1.0)[..., None]
+        s = (when - ts[i])[..., None] / h
+        q0, v0, v1 = self.q[i], self.v[i], self.v[j]
+        dq = difference(self.robot, q0, self.q[j])
+        rate = log_rate(self.robot, dq, v1)
+        a, b = h * v0 - dq, dq - h * rate
+        moved = s * (dq + (1.0 - s) * (a - s * (a - b)))
+        slope = dq + (1.0 - 2.0 * s) * (a - s * (a - b)) - s * (1.0 - s) * (a - b)
+        v = log_velocity(self.robot, moved, slope / h)
+        return integrate(self.robot, q0, moved), np.where(s == 0.0, v0, v)
+
+    # By name ---------------------------------------------------------------------------------
+
+    def __getitem__(self, name: str) -> JointView | FrameView:
+        """Return what was recorded of one joint, body or frame.
+
+        Joints have names of their own, so that a joint and a body may share one: then it is the
+        joint that is meant here (and `frame_pose` takes the body).
+        """
+        robot = self.robot
+        if name in robot.joints:
+            return JointView(self, robot.joint_index(name))
+        if name in robot.bodies or name in robot.frames:
+            return FrameView(self, name)
+        known = [*robot.joints.names, *robot.bodies.names, *robot.frames.names]
+        raise UnknownName("joint, body or frame", name, known)
+
+    # To others -------------------------------------------------------------------------------
+
+    def to_numpy(self, *names: str) -> dict[str, Array]:
+        """Return columns and quantities by name, `(n, ...)` each.
+
+        Args:
+            *names: which; default: all that is recorded, and what a run on disk holds besides.
+        """
+        return {name: self.quantity(name) for name in names or (*self.columns, *STORED)}
+
+    def to_pandas(self, *names: str) -> Any:
+        """Return a pandas DataFrame indexed by time, with columns such as `q.elbow`.
+
+        Units are in `frame.attrs["units"]`, by column.
+
+        Args:
+            *names: which quantities; default: as `to_numpy`.
+
+        Raises:
+            RemoraError: if pandas is not installed.
+        """
+        try:
+            pandas: Any = importlib.import_module("pandas")
+        except ModuleNotFoundError:
+            raise RemoraError("to_pandas needs pandas: python3 -m pip install pandas") from None
+        columns: dict[str, Array] = {}
+        units: dict[str, str] = {"t": "s"}
+        for name, values in self.to_numpy(*names).items():
+            if name == "t":
+                continue
+            labels = described(self.robot, name)
+            flat = values.reshape(len(self), len(labels))
+            for k, (label, unit) in enumerate(labels):
+                columns[label], units[label] = flat[:, k], unit
+        frame = pandas.DataFrame(columns, index=pandas.Index(self.t, name="t"))
+        frame.attrs["units"] = units
+        return frame
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the run into a new folder, where `rm.open_run` finds it.
+
+        Raises:
+            RemoraError: if there is something at `path`, or it cannot be written.
+        """
+        from remora.simulation.storage.recorder import save  # storage makes recordings
+
+        save(self, path)
+
+    def plot(self, *what: Any, **options: Any) -> Any:
+        """Return a matplotlib Figure of the run: `run.plot()`, `run.plot("tau")`; see `rm.plot`."""
+        # Figures belong to a higher room, so the package's public name is asked for at the call.
+        return importlib.import_module("remora").plot(self, *what, **options)
+
+    def __repr__(self) -> str:
+        """Return robot, samples, time, how it ended, and how well it kept what it must."""
+        why = f": {self.message}" if self.message else ""
+        head = f"Recording of {self.robot.name!r}: {len(self)} samples, {self.duration:.6g} s"
+        lines = [f"{head}, {self.status}{why}"]
+        if len(self):
+            kept = self.conservation()
+            text = f"  relative drift: energy {kept.energy.relative:.1e}"
+            if not kept.linear_momentum.broken_by:
+                text += f", linear momentum {kept.linear_momentum.relative:.1e}"
+                text += f", angular {kept.angular_momentum.relative:.1e}"
+            lines.append(text)
+        return "\n".join(lines)
+
+    @cached_property
+    def _fast(self) -> CompiledRobot:
+        return CompiledRobot(self.robot)
+
+    @cached_property
+    def _conservation(self) -> Conservation:
+        needed = {name: self.quantity(name) for name in NEEDED}
+        if self.wrenches is not None:
+            needed["wrenches"] = self.wrenches
+        return conservation(self.robot, needed)

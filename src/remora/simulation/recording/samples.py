@@ -1,0 +1,126 @@
+"""The samples of a run while it goes on."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+
+from remora.algebra.namespace import Array, ArrayLike
+from remora.model.robot import Robot
+from remora.simulation.recording.checkpoint import Checkpoint
+from remora.simulation.recording.quantities import recorded, unwritten
+from remora.simulation.recording.recording import RecordedEvent, Recording
+
+
+class Samples:
+    """The samples of a run while they come in, in memory, as a `Recording` will hold them.
+
+    Attributes:
+        robot: the robot.
+        settings: what the simulation was asked for.
+        chunk: for how many samples room is made at least.
+        status: see `Recording`.
+        message: see `Recording`.
+        started: date and time, ISO 8601.
+        version: of Remora.
+        phase_starts: when each phase began, s.
+        events: what happened, in order.
+        mark: where the simulation can go on from, None: only from the start.
+        saves: whether a mark is of use.
+    """
+
+    saves = False
+
+    def __init__(self, robot: Robot, settings: Mapping[str, Any], chunk: int) -> None:
+        """Begin without a sample, with room for `chunk`."""
+        self.robot, self.settings, self.chunk = robot, dict(settings), chunk
+        self.status, self.message = "running", ""
+        self.started = datetime.now(UTC).isoformat(timespec="seconds")
+        self.version: str = importlib.import_module("remora").__version__
+        self.phase_starts: list[float] = []
+        self.events: list[RecordedEvent] = []
+        self.mark: Checkpoint | None = None
+        self._data: dict[str, Array] = {}
+        self._n = self._capacity = 0
+
+    def __len__(self) -> int:
+        """Return the number of samples so far."""
+        return self._n
+
+    @property
+    def last(self) -> float:
+        """Time of the last sample, s; -inf if there is none."""
+        return float(self._data["t"][self._n - 1]) if self._n else -np.inf
+
+    def take_up(self, run: Recording, mark: Checkpoint) -> None:
+        """Go on with a run that was recorded before, from its mark; there is no sample yet."""
+        self.started, self.mark, self._n = run.started, mark, mark.samples
+        self.phase_starts = list(run.phase_starts[: mark.phase + 1])
+        self.events = list(run.events[: mark.events])
+        self._grow(run.wrenches is not None)
+        for name, rows in self._data.items():
+            rows[: self._n] = run.columns[name][: self._n]
+
+    def append(
+        self,
+        t: float,
+        q: Array,
+        v: Array,
+        tau: Array,
+        passive: Array,
+        wrenches: Array | None,
+        work: ArrayLike,
+        phase: int,
+    ) -> None:
+        """Add a sample; see `remora.simulation.recording.quantities.RECORDED` for what it holds.
+
+        A run in which no sample has external wrenches (all None) has no such column; else None
+        stands for zero.
+        """
+        n = self._n
+        if n == self._capacity or (wrenches is not None and "wrenches" not in self._data):
+            self._grow(wrenches is not None or "wrenches" in self._data)
+        data = self._data
+        data["t"][n] = t
+        data["q"][n] = q
+        data["v"][n] = v
+        data["tau"][n] = tau
+        data["passive"][n] = passive
+        data["work"][n] = work
+        data["phase"][n] = phase
+        if "wrenches" in data:
+            data["wrenches"][n] = 0.0 if wrenches is None else wrenches
+        self._n = n + 1
+        self._appended()
+
+    def _appended(self) -> None:
+        """Do more with a new sample: nothing here."""
+
+    def event(self, t: float, name: str, q: Array, v: Array, action: str) -> None:
+        """Note that something happened; see `RecordedEvent`."""
+        state = (np.array(x, dtype=float) for x in (q, v))
+        self.events.append(RecordedEvent(float(t), name, action, *state))
+
+    def recording(self) -> Recording:
+        """Return the run so far; what is appended later is not in it."""
+        columns = {name: rows[: self._n] for name, rows in self._data.items()}
+        columns = columns or {name: unwritten(self.robot, name, 0) for name in recorded(False)}
+        for rows in columns.values():
+            rows.flags.writeable = False
+        return Recording(
+            self.robot, self.settings, columns, tuple(self.events), self.status, self.message,
+            self.started, self.version, phase_starts=tuple(self.phase_starts),
+        )  # fmt: skip
+
+    def _grow(self, wrenches: bool) -> None:
+        """Make room; recordings given away before keep the old arrays."""
+        capacity = 2 * self._capacity if self._n == self._capacity else self._capacity
+        capacity = max(self.chunk, capacity, self._n)
+        grown = {name: unwritten(self.robot, name, capacity) for name in recorded(wrenches)}
+        for name, rows in grown.items():
+            rows[: self._n] = self._data[name][: self._n] if name in self._data else 0.0
+        self._data, self._capacity = grown, capacity

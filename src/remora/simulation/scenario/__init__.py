@@ -1,0 +1,1 @@
+"""Scenario files: a whole run in YAML."""

@@ -1,0 +1,172 @@
+"""Faults of a scenario file in plain words, each with its line."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, TypeAlias, TypeGuard
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from remora.control.laws import CONTROLLERS
+from remora.errors import Fault
+from remora.model.formats.yaml_tree import Node, shown
+from remora.model.settings import no_such
+from remora.simulation.scenario.file_schema import schema
+
+#: Keys and indices from the top of the file to a place in it.
+Path: TypeAlias = Sequence[str | int]
+
+#: What pydantic finds -> our words; {…} are filled in from what it says about the fault.
+WORDS = {
+    "bool_type": "must be true or false",
+    "dict_type": "must be a map",
+    "finite_number": "must be a finite number",
+    "float_type": "must be a number",
+    "greater_than": "must be greater than {gt:g}",
+    "greater_than_equal": "must be {ge:g} or greater",
+    "int_type": "must be a whole number",
+    "list_type": "must be a list",
+    "literal_error": "must be {expected}",
+    "model_attributes_type": "must be a map",
+    "model_type": "must be a map",
+    "string_too_long": "must have at most {max_length} characters",
+    "string_too_short": "must not be empty",
+    "string_type": "must be text",
+}
+
+
+def plain(node: Node) -> Any:
+    """Return what a node holds as dictionaries, lists, text and numbers; whole ones as int."""
+    value = node.value
+    if isinstance(value, dict):
+        return {key: plain(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [plain(item) for item in value]
+    if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
+        return int(value)
+    return value
+
+
+def located(root: Node, path: Path) -> tuple[Node, list[str | int], list[str | int]]:
+    """Return the node at a path, the path to it, and what of the path is not there.
+
+    pydantic's marks of the chosen form (such as `map`) within a path are passed over.
+    """
+    node, found, missing = root, list[str | int](), list[str | int]()
+    for part in path:
+        inner = _below(node, part)
+        if inner is None:
+            missing.append(part)
+            continue
+        node, missing = inner, []
+        found.append(part)
+    return node, found, missing
+
+
+def _below(node: Node, part: str | int) -> Node | None:
+    value = node.value
+    if isinstance(value, dict) and isinstance(part, str):
+        return value.get(part)
+    if isinstance(value, list) and isinstance(part, int) and part < len(value):
+        return value[part]
+    return None
+
+
+def named(path: Path) -> str:
+    """Return a path as text: `phases[1].torque.elbow`."""
+    text = ""
+    for part in path:
+        text += f"[{part}]" if isinstance(part, int) else f".{part[:60]}"
+    return text.removeprefix(".") or "scenario"
+
+
+def fault_at(root: Node, path: Path, reason: str) -> Fault:
+    """Return a fault of what stands at a path."""
+    node, found, _ = located(root, path)
+    return Fault(named(found), reason, node.line)
+
+
+def faults_of(error: ValidationError, root: Node) -> Iterator[Fault]:
+    """Yield what pydantic found, in our words."""
+    for detail in error.errors(include_url=False, include_input=False):
+        yield _fault(detail, root)
+
+
+def _fault(detail: ErrorDetails, root: Node) -> Fault:
+    kind, path = detail["type"], detail["loc"]
+    context: Mapping[str, Any] = detail.get("ctx", {})
+    node, found, missing = located(root, path)
+    if kind == "missing":
+        return Fault(named(found), f"{missing[-1]} is missing", node.line)
+    if kind == "extra_forbidden":
+        known = _keys(found[:-1])
+        close = difflib.get_close_matches(str(path[-1]), known, 1)
+        hint = f"did you mean {close[0]!r}? " if close else ""
+        reason = f"unknown key {str(path[-1])[:60]!r}; {hint}known: {', '.join(known)}"
+        return Fault(named(found[:-1]), reason, node.line)
+    if kind == "union_tag_not_found":
+        return Fault(named(found), f"law is missing: one of {', '.join(CONTROLLERS)}", node.line)
+    if kind == "union_tag_invalid":
+        told = str(context.get("tag", ""))
+        reason, (law, _, _) = no_such("controller", told, CONTROLLERS), located(node, ["law"])
+        return Fault(named(found), reason, law.line)
+    if kind in ("too_short", "too_long"):
+        return Fault(named(found), _count(context, found), node.line)
+    if kind in WORDS:
+        reason = WORDS[kind].format(**context)
+        return Fault(named(found), f"{reason}, not {shown(node)}", node.line)
+    return Fault(named(found), str(context.get("reason", detail["msg"])), node.line)
+
+
+def _count(context: Mapping[str, Any], path: Path) -> str:
+    least, most = context.get("min_length"), context.get("max_length")
+    exact = [place for place in _places(path) if "minItems" in place and "maxItems" in place]
+    if exact:
+        told = str(exact[0]["minItems"])
+    else:
+        told = f"at least {least}" if most is None else f"at most {most}"
+    entries = "entry" if told.endswith(" 1") else "entries"
+    return f"must have {told} {entries}, not {context.get('actual_length')}"
+
+
+# The schema ---------------------------------------------------------------------------------------
+
+
+def _keys(path: Path) -> list[str]:
+    """Return the keys that the map at a path may have."""
+    places = _places(path)
+    return list(dict.fromkeys(key for place in places for key in place.get("properties", {})))
+
+
+def _places(path: Path) -> list[Mapping[str, Any]]:
+    """Return what the schema says of a path, in all its alternatives."""
+    places = list(_resolved(_SCHEMA))
+    for part in path:
+        inner: list[Any] = []
+        for place in places:
+            if isinstance(part, int):
+                inner.append(place.get("items"))
+            else:
+                rest = place.get("additionalProperties")
+                inner.append(place.get("properties", {}).get(part, rest))
+        places = [found for place in inner if _is_map(place) for found in _resolved(place)]
+    return places
+
+
+def _resolved(place: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """Yield a place of the schema, or all its alternatives, with references followed."""
+    if "$ref" in place:
+        yield from _resolved(_SCHEMA["$defs"][place["$ref"].rpartition("/")[2]])
+        return
+    yield place
+    for alternative in (*place.get("anyOf", ()), *place.get("oneOf", ())):
+        yield from _resolved(alternative)
+
+
+def _is_map(x: object) -> TypeGuard[Mapping[str, Any]]:
+    return isinstance(x, Mapping)
+
+
+_SCHEMA = schema()

@@ -1,0 +1,331 @@
+"""What a scenario file may say: one class for each map in it, with units and meanings.
+
+SI units. An angle may be `30 deg`, a rate `5 deg/s`. Times within a phase count from its start.
+`schema` makes the JSON schema of all this, for editors.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, TypeAlias
+
+from pydantic import Discriminator, Field, Tag, model_validator
+
+from remora.control.laws import LawSettings
+from remora.model.settings import (
+    Angle,
+    Angles,
+    AngleVector,
+    BodyName,
+    FrameName,
+    JointName,
+    NotNegative,
+    Numbers,
+    Positive,
+    Rate,
+    Rates,
+    RateVector,
+    Settings,
+    Text,
+    Vector,
+    refusal,
+)
+
+#: Version of the format.
+FORMAT = 1
+
+
+def _one_of(given: Settings, *names: str) -> str:
+    """Return the one key that is given, or raise."""
+    found = [name for name in names if getattr(given, name) is not None]
+    if len(found) != 1:
+        told = " and ".join(found) if found else "none of them"
+        raise refusal(f"must have one of {', '.join(names)}; it has {told}")
+    return found[0]
+
+
+def _form(value: Any) -> str:
+    if isinstance(value, (dict, Settings)):
+        return "map"
+    return "list" if isinstance(value, list) else "one"
+
+
+# What acts ---------------------------------------------------------------------------------------
+
+
+class SineFile(Settings):
+    """amplitude × sin(2π frequency t + phase), t since the phase (or the pulse) began."""
+
+    amplitude: Numbers = Field(description="in the unit of what it is")
+    frequency: float | None = Field(default=None, ge=0.0, description="Hz")
+    omega: float | None = Field(default=None, ge=0.0, description="rad/s, instead of frequency")
+    phase: Angle = Field(default=0.0, description="rad, or '90 deg'")
+
+    @model_validator(mode="after")
+    def _check(self) -> SineFile:
+        _one_of(self, "frequency", "omega")
+        return self
+
+
+class PulseFile(Settings):
+    """A value, or a sine that begins with it, between two times; nothing outside."""
+
+    start: NotNegative = Field(description="s since the phase began")
+    stop: Positive = Field(description="s since the phase began")
+    value: Numbers | None = Field(default=None, description="N m, N, or [f, τ] in N, N m")
+    sine: SineFile | None = None
+
+    @model_validator(mode="after")
+    def _check(self) -> PulseFile:
+        _one_of(self, "value", "sine")
+        if self.stop <= self.start:
+            raise refusal(f"must stop after it starts, not from {self.start:g} to {self.stop:g} s")
+        return self
+
+
+class ProfileFile(Settings):
+    """Values between given times, nothing before the first and after the last."""
+
+    times: list[NotNegative] = Field(min_length=2, description="ascending, s since the phase began")
+    values: list[Numbers] = Field(min_length=2, description="as many as times")
+    kind: Literal["linear", "hold", "cubic"] = Field(
+        default="linear", description="straight lines, steps, or a smooth curve between the values"
+    )
+
+
+class LoadFile(Settings):
+    """A load that changes with time: one of these keys."""
+
+    pulse: PulseFile | None = None
+    sine: SineFile | None = None
+    profile: ProfileFile | None = None
+
+    @model_validator(mode="after")
+    def _check(self) -> LoadFile:
+        _one_of(self, "pulse", "sine", "profile")
+        return self
+
+
+#: A number, numbers, or a map that says how it changes with time.
+Load: TypeAlias = Annotated[
+    Annotated[float, Tag("one")]
+    | Annotated[list[float], Tag("list")]
+    | Annotated[LoadFile, Tag("map")],
+    Discriminator(_form),
+]
+
+
+class ThroughFile(Settings):
+    """A smooth curve (cubic spline) through places, from and to rest."""
+
+    times: list[Positive] = Field(min_length=1, description="ascending, s since the phase began")
+    values: list[Angles] = Field(min_length=1, description="as many as times: rad, m, or '30 deg'")
+
+
+class MoveFile(Settings):
+    """How a joint moves from where it is when the phase begins: one of to, through, sine."""
+
+    to: Angles | None = Field(
+        default=None, description="rad, m, or '30 deg': from rest to rest there"
+    )
+    start: NotNegative | None = Field(
+        default=None, description="of `to`: s since the phase began; 0"
+    )
+    stop: Positive | None = Field(default=None, description="of `to`: s; default: the phase's end")
+    through: ThroughFile | None = None
+    sine: SineFile | None = Field(
+        default=None, description="q₀ + amplitude (sin(ωt + phase) - sin(phase))"
+    )
+
+    @model_validator(mode="after")
+    def _check(self) -> MoveFile:
+        way = _one_of(self, "to", "through", "sine")
+        if way != "to" and (self.start is not None or self.stop is not None):
+            raise refusal(f"start and stop are for `to`, not for `{way}`")
+        return self
+
+
+# What is watched ---------------------------------------------------------------------------------
+
+_OF_JOINT = ("above", "below", "speed_above", "speed_below")
+_OF_FRAME = ("nearer", "farther", "turning_above", "turning_below")
+
+
+class UntilFile(Settings):
+    """A condition: it counts when it becomes true, not where it is true from the start."""
+
+    joint: JointName | None = Field(default=None, description="whose place or speed is watched")
+    above: Angle | None = Field(
+        default=None, description="the joint passes this upwards: rad, m, '30 deg'"
+    )
+    below: Angle | None = Field(default=None, description="the joint passes this downwards")
+    speed_above: Rate | None = Field(
+        default=None, description="its speed passes this upwards: rad/s, m/s"
+    )
+    speed_below: Rate | None = Field(default=None, description="its speed passes this downwards")
+    frame: FrameName | None = Field(default=None, description="body or frame that is watched")
+    point: Vector | None = Field(default=None, description="of nearer, farther: inertial frame, m")
+    nearer: Positive | None = Field(
+        default=None, description="the frame's origin comes nearer to it, m"
+    )
+    farther: Positive | None = Field(default=None, description="it goes farther from it, m")
+    turning_above: Rate | None = Field(
+        default=None, ge=0.0, description="the frame turns faster: rad/s"
+    )
+    turning_below: Rate | None = Field(
+        default=None, ge=0.0, description="the frame turns slower: rad/s"
+    )
+    time: Positive | None = Field(default=None, description="s since the phase began")
+    action: Literal["next", "stop", "record"] = Field(
+        default="next", description="go on with the next phase, end the run, or only note it"
+    )
+    name: Text | None = Field(default=None, description="what it is called in the recording")
+
+    @model_validator(mode="after")
+    def _check(self) -> UntilFile:
+        subject = _one_of(self, "joint", "frame", "time")
+        wanted = {"joint": _OF_JOINT, "frame": _OF_FRAME, "time": ()}[subject]
+        for name in (*_OF_JOINT, *_OF_FRAME):
+            if getattr(self, name) is not None and name not in wanted:
+                raise refusal(f"{name} does not go with {subject}")
+        if wanted:
+            key = _one_of(self, *wanted)
+            if (key in ("nearer", "farther")) != (self.point is not None):
+                raise refusal("nearer and farther need a point, and nothing else takes one")
+        elif self.point is not None:
+            raise refusal("point goes with nearer or farther")
+        return self
+
+    @property
+    def key(self) -> str:
+        """Which condition it is."""
+        return _one_of(self, *_OF_JOINT, *_OF_FRAME, "time")
+
+
+# Phases ------------------------------------------------------------------------------------------
+
+
+class PhaseFile(Settings):
+    """A part of the run with its own loads, held joints, controllers and conditions."""
+
+    name: Text | None = None
+    duration: Positive = Field(description="s, at most")
+    torque: dict[JointName, Load] = Field(
+        default={}, description="of the drives, by joint: N m or N"
+    )
+    base_wrench: Load | None = Field(
+        default=None, description="[fx fy fz τx τy τz] on the base, its axes"
+    )
+    wrenches: dict[BodyName, Load] = Field(default={}, description="the same by body, its axes")
+    prescribed: dict[JointName, MoveFile] = Field(default={}, description="by joint how it moves")
+    locked: list[JointName] = Field(default=[], description="joints that are held where they are")
+    controllers: list[LawSettings] = Field(
+        default=[], description="what they order is added to torque"
+    )
+    until: list[UntilFile] = Field(
+        default=[], description="what ends the phase before its duration"
+    )
+    impulse: bool = Field(
+        default=False, description="whether held joints are brought to their speed by an impulse"
+    )
+
+
+# The file ----------------------------------------------------------------------------------------
+
+
+class RobotFile(Settings):
+    """A robot with options, as of `rm.load`."""
+
+    file: Text = Field(description="relative to the scenario; or the name of a bundled robot")
+    base: Text | None = Field(default=None, description="free, fixed, planar, spherical, ...")
+    merge_fixed: bool = Field(
+        default=True, description="bodies on fixed joints become part of others"
+    )
+    gravity: Vector | None = Field(default=None, description="m/s², inertial axes")
+    mesh_root: Text | None = Field(default=None, description="folder of the meshes")
+
+
+class BaseFile(Settings):
+    """Where a free base is at the start, and how it moves."""
+
+    xyz: Vector = Field(default=[0.0, 0.0, 0.0], description="m, inertial frame")
+    rpy: AngleVector = Field(
+        default=[0.0, 0.0, 0.0], description="roll, pitch, yaw: rad, or '30 deg'"
+    )
+    omega: RateVector = Field(default=[0.0, 0.0, 0.0], description="rad/s or '5 deg/s', base axes")
+    velocity: Vector = Field(default=[0.0, 0.0, 0.0], description="m/s, base axes")
+
+
+class StartFile(Settings):
+    """The state at the start; what is not said is zero, or random."""
+
+    random: bool = Field(default=False, description="what is not said is random, by the seed")
+    base: BaseFile | None = None
+    joints: dict[JointName, Angles] = Field(default={}, description="by joint: rad, m, or '30 deg'")
+    speeds: dict[JointName, Rates] = Field(
+        default={}, description="by joint: rad/s, m/s, or '5 deg/s'"
+    )
+
+
+class IntegratorFile(Settings):
+    """How steps are made, as of `rm.simulate`."""
+
+    name: Literal["dop853", "dopri5", "rk4", "radau", "variational"] = "dop853"
+    rtol: NotNegative = Field(default=1e-10, description="error of a step, relative")
+    atol: Positive = Field(default=1e-12, description="error of a step, absolute")
+    step: Positive | None = Field(
+        default=None, description="s; of all steps (rk4, variational), or first"
+    )
+    max_step: Positive | None = Field(default=None, description="s")
+
+
+class StopsFile(Settings):
+    """Elastic stops at the joints' limits."""
+
+    stiffness: NotNegative = Field(description="N m/rad or N/m")
+    damping: NotNegative = Field(default=0.0, description="s/m or s/rad, see `rm.stop_forces`")
+
+
+class OutputFile(Settings):
+    """What is recorded."""
+
+    sample: Positive | None = Field(
+        default=None, description="s between samples; default: every step"
+    )
+    step_to_samples: bool = Field(default=False, description="whether steps end at every sample")
+
+
+def _robot_form(value: Any) -> str:
+    return "map" if _form(value) == "map" else "one"
+
+
+class ScenarioFile(Settings):
+    """A scenario: a robot, its state at the start, and what happens, phase after phase."""
+
+    scenario: Literal[1] = Field(description="version of the format")
+    name: Text | None = Field(default=None, description="default: that of the file")
+    description: Annotated[str, Field(max_length=10_000)] = ""
+    robot: Annotated[
+        Annotated[Text, Tag("one")] | Annotated[RobotFile, Tag("map")],
+        Discriminator(_robot_form),
+    ] = Field(description="a file, relative to the scenario; a bundled robot's name; or a map")
+    seed: Annotated[int, Field(ge=0)] = Field(default=0, description="of what is random")
+    start: StartFile = StartFile()
+    phases: list[PhaseFile] = Field(min_length=1)
+    integrator: IntegratorFile = IntegratorFile()
+    output: OutputFile = OutputFile()
+    limits: Literal["record", "stop", "ignore"] = Field(
+        default="record", description="what happens when a joint passes a limit"
+    )
+    stops: StopsFile | None = None
+    saturate: bool = Field(
+        default=False, description="whether drives keep to the joints' effort limits"
+    )
+    slip_speed: NotNegative = Field(default=1e-3, description="of dry friction, rad/s or m/s")
+    formulation: Text | None = Field(default=None, description="of forward dynamics")
+
+
+def schema() -> dict[str, Any]:
+    """Return the JSON schema of scenario files."""
+    made = ScenarioFile.model_json_schema(mode="validation")
+    head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "Remora scenario"}
+    return {**head, **{key: value for key, value in made.items() if key != "title"}}

@@ -1,0 +1,297 @@
+"""Scenario files: a whole run in one text, checked before it begins.
+
+    scenario: 1
+    robot: servicer
+    start: {joints: {shoulder_pitch: 30 deg}}
+    phases:
+      - {duration: 10, prescribed: {elbow_pitch: {to: 60 deg}}}
+
+Nothing in a file is executed. `scenario_file` lists the keys, docs/scenarios.md explains them.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from pydantic import ValidationError
+
+from remora.algebra import pose
+from remora.algebra.namespace import Array
+from remora.errors import Fault, InvalidValue, ModelError, RemoraError, UnknownName
+from remora.model.building.validate import Checker
+from remora.model.formats import load as robots
+from remora.model.formats.yaml_tree import read_tree
+from remora.model.robot import Robot
+from remora.model.settings import degrees_of_a_slide
+from remora.model.state import neutral, random_state
+from remora.simulation.engine.simulate import model_of, simulate
+from remora.simulation.inputs.phases import Phase
+from remora.simulation.recording.recording import Recording
+from remora.simulation.scenario import faults as faults
+from remora.simulation.scenario.file_schema import PhaseFile, RobotFile, ScenarioFile, StartFile
+from remora.simulation.scenario.scenario_phases import Refuse, phase_of
+
+#: The most samples a file may ask for.
+MOST_SAMPLES = 10_000_000
+
+_BUNDLED = Path(__file__).parents[2] / "scenarios"
+_SUFFIXES = (".yaml", ".yml")
+
+
+@dataclass(frozen=True, eq=False)
+class Scenario:
+    """A run that can be made, from `rm.load_scenario`.
+
+    Attributes:
+        name: what it is called.
+        description: what it is about.
+        source: the file.
+        robot: the robot.
+        q: configuration at the start, `(nq,)`.
+        v: velocity at the start, `(nv,)`.
+        phases: what happens.
+        options: of `rm.simulate`, by name.
+    """
+
+    name: str
+    description: str
+    source: Path
+    robot: Robot
+    q: Array
+    v: Array
+    phases: tuple[Phase, ...]
+    options: dict[str, Any] = field(default_factory=dict[str, Any])
+
+    @property
+    def duration(self) -> float:
+        """How long it takes if no event ends a phase before, s."""
+        return sum(phase.duration for phase in self.phases)
+
+    def run(
+        self,
+        out: str | os.PathLike[str] | None = None,
+        progress: Any = None,
+        resume: bool = False,
+        sample: float | None = None,
+    ) -> Recording:
+        """Return the recording of the run; see `rm.simulate`.
+
+        Args:
+            out: a directory to save the run in as it goes.
+            progress: True for a bar, False for none, None: a bar on a terminal if it takes long.
+            resume: go on with the run in `out` if it did not come to its end.
+            sample: seconds between samples, instead of what the file says.
+
+        Raises:
+            SimulationError: where the run cannot go on; it has the `time` and the `recording`.
+        """
+        options: dict[str, Any] = dict(self.options)
+        if sample is not None:
+            if self.duration > MOST_SAMPLES * abs(sample) > 0.0:
+                raise InvalidValue(f"{sample:g} s between samples are too many samples")
+            options["sample"] = sample
+        return simulate(
+            self.robot,
+            self.q,
+            self.v,
+            phases=self.phases,
+            out=None if out is None else Path(out),
+            resume=resume,
+            note=f"scenario {self.name!r}",
+            progress=progress,
+            **options,
+        )
+
+
+def bundled_scenarios() -> dict[str, Path]:
+    """Return the files of the scenarios that come with Remora, by name."""
+    return {path.stem: path for path in sorted(_BUNDLED.glob("*.yaml"))}
+
+
+def load_scenario(path: str | os.PathLike[str]) -> Scenario:
+    """Load a scenario from a `.yaml` file, or a bundled one by name.
+
+    Nothing in the file is trusted or executed: every fault found is reported with its line in one
+    error.
+
+    Args:
+        path: the file; or, without suffix and folder, the name of a bundled scenario.
+
+    Raises:
+        ModelError: if the file, or the scenario in it, is refused.
+        UnknownName: if there is no bundled scenario of that name.
+
+    Example:
+        >>> load_scenario("unfold").robot.name
+        'servicer'
+    """
+    file = _located(path)
+    source = f"bundled scenario {file.stem!r}" if file.parent == _BUNDLED else os.fspath(path)
+    check = Checker()
+    root = read_tree(os.fspath(file), check)
+    if not isinstance(root.value, dict):
+        check.faults.append(Fault("scenario", "must be a map with keys", root.line))
+        raise ModelError(source, check.faults)
+    data = faults.plain(root)
+
+    def refuse(path: faults.Path, reason: str) -> None:
+        check.faults.append(faults.fault_at(root, path, reason))
+
+    robot = _robot(data.get("robot"), file.parent, refuse)
+    told: ScenarioFile | None = None
+    try:
+        told = ScenarioFile.model_validate(data, context=robot)
+    except ValidationError as error:
+        check.faults.extend(faults.faults_of(error, root))
+    made: list[Phase | None] = []
+    if robot is not None:
+        phases = dict(enumerate(told.phases)) if told is not None else _sound(data, robot)
+        made = [phase_of(robot, phase, k, refuse) for k, phase in phases.items()]
+    if robot is None or told is None or check.faults:
+        raise _refused(source, check.faults)
+    q, v = _start(robot, told.start, told.seed, refuse)
+    options = _options(robot, told, refuse)
+    if check.faults:
+        raise _refused(source, check.faults)
+    name = told.name or file.stem
+    sound = tuple(phase for phase in made if phase is not None)
+    return Scenario(name, told.description, file, robot, q, v, sound, options)
+
+
+def _refused(source: str, found: list[Fault]) -> ModelError:
+    return ModelError(source, sorted(dict.fromkeys(found), key=lambda f: f.line or 0))
+
+
+def _located(path: str | os.PathLike[str]) -> Path:
+    try:
+        file = Path(path)
+    except TypeError:
+        raise InvalidValue(f"a path is needed, not {path!r}") from None
+    if isinstance(path, str) and not file.suffix and file.name == path and not file.exists():
+        scenarios = bundled_scenarios()
+        if path not in scenarios:
+            raise UnknownName("bundled scenario", path, scenarios)
+        return scenarios[path]
+    if file.suffix.lower() not in _SUFFIXES and not file.is_dir():
+        reason = f"is no scenario: its name must end with {' or '.join(_SUFFIXES)}"
+        raise ModelError(os.fspath(path), [Fault("file", reason)])
+    return file
+
+
+def _robot(given: Any, folder: Path, refuse: Refuse) -> Robot | None:
+    """Return the robot, or None and a fault (none where the schema tells it)."""
+    if isinstance(given, str):
+        told = RobotFile(file=given) if given else None
+    else:
+        try:
+            told = RobotFile.model_validate(given)
+        except ValidationError:
+            return None
+    if told is None:
+        return None
+    named = not Path(told.file).suffix and Path(told.file).name == told.file
+    root = None if told.mesh_root is None else folder / told.mesh_root
+    try:
+        return robots.load(
+            told.file if named else folder / told.file,
+            told.base,
+            told.merge_fixed,
+            told.gravity,
+            root,
+        )
+    except RemoraError as error:
+        refuse(("robot",), str(error).replace("\n", "\n  "))
+        return None
+
+
+def _sound(data: dict[str, Any], robot: Robot) -> dict[int, PhaseFile]:
+    """Return the phases that can be looked at further in a file with faults, by number."""
+    found: dict[int, PhaseFile] = {}
+    phases = data.get("phases")
+    for k, phase in enumerate(phases if isinstance(phases, list) else ()):  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+        try:
+            found[k] = PhaseFile.model_validate(phase, context=robot)
+        except ValidationError:
+            continue
+    return found
+
+
+# The start ---------------------------------------------------------------------------------------
+
+
+def _start(robot: Robot, told: StartFile, seed: int, refuse: Refuse) -> tuple[Array, Array]:
+    q, v = neutral(robot), np.zeros(robot.nv)
+    if told.random:
+        q, v = random_state(robot, seed)
+    base = robot.joints[0]
+    if told.base is not None:
+        if base.kind != "free":
+            refuse(("start", "base"), f"the base is {base.kind}, not free: say it in joints")
+        else:
+            x = told.base
+            q[base.q] = pose.from_xyz_rpy(np.array(x.xyz), np.array(x.rpy))
+            v[base.v] = [*x.omega, *x.velocity]
+    for what, given, state in (("joints", told.joints, q), ("speeds", told.speeds, v)):
+        for name, value in given.items():
+            joint = robot.joints[name]
+            place = joint.q if what == "joints" else joint.v
+            size = place.stop - place.start
+            numbers = np.atleast_1d(np.array(value, dtype=float))
+            wrong = degrees_of_a_slide(joint, value)
+            if wrong:
+                refuse(("start", what, name), wrong)
+            elif joint.kind == "free":
+                refuse(("start", what, name), "is a free joint: for the base say start.base")
+            elif numbers.shape != (size,):
+                wanted = "one number" if size == 1 else f"{size} numbers"
+                refuse(("start", what, name), f"must be {wanted}, not {numbers.size}")
+            elif joint.kind == "spherical" and what == "joints":
+                length = float(np.linalg.norm(numbers))
+                if abs(length - 1.0) > 1e-6:
+                    reason = f"must be a unit quaternion, its length is {length:.6g}"
+                    refuse(("start", what, name), reason)
+                else:
+                    state[place] = numbers / length
+            else:
+                state[place] = numbers
+    return q, v
+
+
+# Options -----------------------------------------------------------------------------------------
+
+
+def _options(robot: Robot, told: ScenarioFile, refuse: Refuse) -> dict[str, Any]:
+    """Return the arguments of `rm.simulate`, checked."""
+    steps, sample = told.integrator, told.output.sample
+    if steps.name in ("rk4", "variational") and steps.step is None:
+        refuse(("integrator",), f"{steps.name} makes steps of one length: step is missing")
+    if steps.name == "variational" and any(p.prescribed or p.locked for p in told.phases):
+        refuse(("integrator",), "variational holds no joints: nothing may be prescribed or locked")
+    duration = sum(phase.duration for phase in told.phases)
+    if sample is not None and duration / sample > MOST_SAMPLES:
+        reason = f"asks for {duration / sample:.3g} samples, {MOST_SAMPLES:,} are the most"
+        refuse(("output", "sample"), reason)
+    stops = None if told.stops is None else (told.stops.stiffness, told.stops.damping)
+    try:
+        model_of(robot, told.formulation, told.slip_speed, stops, told.saturate)
+    except RemoraError as error:
+        refuse(("formulation",), str(error))
+    return {
+        "integrator": steps.name,
+        "rtol": steps.rtol,
+        "atol": steps.atol,
+        "step": steps.step,
+        "max_step": math.inf if steps.max_step is None else steps.max_step,
+        "sample": sample,
+        "step_to_samples": told.output.step_to_samples,
+        "limits": told.limits,
+        "stops": stops,
+        "saturate": told.saturate,
+        "slip_speed": told.slip_speed,
+        "formulation": told.formulation,
+    }

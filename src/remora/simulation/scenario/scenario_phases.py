@@ -1,0 +1,272 @@
+"""The phases of a scenario: what its file says of them, made into `Phase`s."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from remora.algebra import pose
+from remora.algebra.namespace import Array
+from remora.dynamics.kernels.compiled import compile_function
+from remora.dynamics.kinematics import frame_pose, frame_twist
+from remora.errors import RemoraError
+from remora.model.joints import in_coordinates
+from remora.model.robot import Joint, Robot
+from remora.model.settings import degrees_of_a_slide
+from remora.simulation.inputs.events import Event
+from remora.simulation.inputs.loads import Sum
+from remora.simulation.inputs.moves import Move, Sine
+from remora.simulation.inputs.phases import Phase
+from remora.simulation.inputs.profiles import Profile, Pulse
+from remora.simulation.scenario.faults import Path
+from remora.simulation.scenario.file_schema import (
+    LoadFile,
+    MoveFile,
+    PhaseFile,
+    SineFile,
+    UntilFile,
+)
+
+#: (where, why) -> notes a fault.
+Refuse = Callable[[Path, str], None]
+
+
+class Condition:
+    """A condition (t, q, v) -> a number that crosses zero, and what it is in plain words."""
+
+    def __init__(self, function: Callable[[float, Array, Array], float], told: Any) -> None:
+        """Keep."""
+        self._function, self.told = function, told
+
+    def __call__(self, t: float, q: Array, v: Array) -> float:
+        """Return its value."""
+        return self._function(t, q, v)
+
+
+def phase_of(robot: Robot, told: PhaseFile, number: int, refuse: Refuse) -> Phase | None:
+    """Return a phase, or note what is wrong with it.
+
+    Args:
+        robot: the robot.
+        told: what the file says.
+        number: of the phase.
+        refuse: takes the faults.
+    """
+    faults = 0
+
+    def fault(path: Path, reason: str) -> None:
+        nonlocal faults
+        faults += 1
+        refuse(("phases", number, *path), reason)
+
+    torque: dict[str, Any] = {}
+    for name, load in told.torque.items():
+        joint = robot.joints[name]
+        size = joint.v.stop - joint.v.start
+        torque[name] = _load(load, size, told.duration, ("torque", name), fault)
+    wrenches: dict[str, Any] = {}
+    for name, load in told.wrenches.items():
+        wrenches[name] = _load(load, 6, told.duration, ("wrenches", name), fault)
+    base = None
+    if told.base_wrench is not None:
+        base = _load(told.base_wrench, 6, told.duration, ("base_wrench",), fault)
+    moves: dict[str, Any] = {}
+    for name, move in told.prescribed.items():
+        path = ("prescribed", name)
+        moves[name] = _move(robot.joints[name], move, told.duration, path, fault)
+    laws = _laws(robot, told, fault)
+    _contradictions(told, fault)
+    events = [
+        _event(robot, until, ("until", k), told.duration, fault)
+        for k, until in enumerate(told.until)
+    ]
+    if faults:
+        return None
+    return Phase(
+        told.duration,
+        torque=Sum(*laws, torque) if laws else torque or None,
+        base_wrench=base,
+        wrenches=wrenches or None,
+        prescribed=moves,
+        locked=tuple(dict.fromkeys(told.locked)),
+        events=tuple(events),
+        own_clock=True,
+        impulse=told.impulse,
+        name=told.name or "",
+    )
+
+
+def _laws(robot: Robot, told: PhaseFile, fault: Refuse) -> list[Any]:
+    made: list[Any] = []
+    held = {*told.prescribed, *told.locked}
+    for k, settings in enumerate(told.controllers):
+        try:
+            law = settings.made(robot)
+        except RemoraError as error:
+            fault(("controllers", k), str(error))
+            continue
+        for name in held & set(law.joints):
+            fault(("controllers", k), f"contradiction: joint {name!r} is held, it cannot be driven")
+        made.append(law)
+    return made
+
+
+def _contradictions(told: PhaseFile, fault: Refuse) -> None:
+    for k, name in enumerate(told.locked):
+        if name in told.prescribed:
+            fault(("locked", k), f"contradiction: joint {name!r} is both locked and prescribed")
+    for name in {*told.prescribed, *told.locked} & set(told.torque):
+        reason = f"contradiction: joint {name!r} is held, so its torque is found, not given"
+        fault(("torque", name), reason)
+
+
+# Loads -------------------------------------------------------------------------------------------
+
+
+def _sized(given: Any, size: int, path: Path, fault: Refuse) -> Array:
+    """Return numbers as an array of that size, else zeros and a fault."""
+    array = np.atleast_1d(np.asarray(given, dtype=float))
+    if array.shape != (size,):
+        wanted = "one number" if size == 1 else f"{size} numbers"
+        fault(path, f"must be {wanted}, not {array.size}")
+        return np.zeros(size)
+    return array
+
+
+def _sine(told: SineFile, size: int, start: float, path: Path, fault: Refuse) -> Sine:
+    amplitude = _sized(told.amplitude, size, (*path, "amplitude"), fault)
+    return Sine(amplitude, _omega(told), told.phase, start)
+
+
+def _omega(told: SineFile) -> float:
+    if told.omega is not None:
+        return told.omega
+    return 2.0 * math.pi * (told.frequency or 0.0)
+
+
+def _load(given: Any, size: int, duration: float, path: Path, fault: Refuse) -> Any:
+    """Return a load as `rm.simulate` takes it."""
+    if not isinstance(given, LoadFile):
+        return _sized(given, size, path, fault)
+    if given.sine is not None:
+        return Pulse(0.0, duration, _sine(given.sine, size, 0.0, (*path, "sine"), fault))
+    if given.pulse is not None:
+        pulse, inner = given.pulse, (*path, "pulse")
+        if pulse.start >= duration:
+            reason = f"begins after {pulse.start:g} s, the phase lasts {duration:g} s"
+            fault((*inner, "start"), reason)
+        value: Any
+        if pulse.sine is not None:
+            value = _sine(pulse.sine, size, pulse.start, (*inner, "sine"), fault)
+        else:
+            value = _sized(pulse.value, size, (*inner, "value"), fault)
+        return Pulse(pulse.start, pulse.stop, value)
+    assert given.profile is not None
+    profile, inner = given.profile, (*path, "profile")
+    rows = [_sized(x, size, (*inner, "values", k), fault) for k, x in enumerate(profile.values)]
+    try:
+        return Profile(profile.times, np.array(rows), profile.kind)
+    except RemoraError as error:
+        fault((*inner, "times"), str(error))
+        return None
+
+
+# Motions -----------------------------------------------------------------------------------------
+
+
+def _move(joint: Joint, told: MoveFile, duration: float, path: Path, fault: Refuse) -> Any:
+    size = joint.q.stop - joint.q.start
+    if not in_coordinates(joint):
+        fault(path, f"a {joint.kind} joint turns by a quaternion: no file can prescribe it")
+        return None
+    values = told.through.values if told.through is not None else []
+    wrong = degrees_of_a_slide(joint, told.to, *values)
+    if wrong:
+        fault(path, wrong)
+    if told.sine is not None:
+        wave = _sine(told.sine, size, 0.0, (*path, "sine"), fault)
+        return Move.sine(wave.amplitude, wave.omega, wave.phase)
+    if told.through is not None:
+        points, inner = told.through, (*path, "through")
+        rows = [_sized(x, size, (*inner, "values", k), fault) for k, x in enumerate(points.values)]
+        if len(rows) != len(points.times):
+            fault(inner, f"needs as many values as times, not {len(rows)} and {len(points.times)}")
+        elif np.any(np.diff(points.times) <= 0.0):
+            fault((*inner, "times"), "must ascend")
+        elif points.times[-1] > duration:
+            reason = f"end after {points.times[-1]:g} s, the phase lasts {duration:g} s"
+            fault((*inner, "times"), reason)
+        else:
+            return Move.through(points.times, np.array(rows))
+        return None
+    start, stop = told.start or 0.0, duration if told.stop is None else told.stop
+    if not start < stop <= duration:
+        reason = f"must lie within the phase's {duration:g} s, not from {start:g} to {stop:g} s"
+        fault((*path, "start" if told.stop is None else "stop"), reason)
+        return None
+    return Move.to(_sized(told.to, size, (*path, "to"), fault), start, stop)
+
+
+# Events ------------------------------------------------------------------------------------------
+
+
+def _event(robot: Robot, told: UntilFile, path: Path, duration: float, fault: Refuse) -> Event:
+    """Return the event of a condition; its value is positive on the far side."""
+    key = told.key
+    limit: float = getattr(told, key)
+    function: Callable[[float, Array, Array], float]
+    direction = -1 if key in ("below", "speed_below", "nearer", "turning_below") else 1
+    if told.joint is not None:
+        function = _of_joint(robot.joints[told.joint], key, limit, path, fault)
+        subject = f"{told.joint} {key.replace('_', ' ')}"
+    elif told.frame is not None:
+        point = np.zeros(3) if told.point is None else np.array(told.point)
+        function = _of_frame(robot, told.frame, key, point, limit)
+        subject = f"{told.frame} {key.replace('_', ' ')}"
+    else:
+        if limit >= duration:
+            fault((*path, "time"), f"is {limit:g} s, the phase lasts {duration:g} s")
+
+        function = _of_time(limit)
+        subject = "time"
+    condition = Condition(function, told.model_dump(exclude_none=True))
+    return Event(condition, told.name or f"{subject} {limit:.6g}", told.action, direction)
+
+
+def _of_time(limit: float) -> Callable[[float, Array, Array], float]:
+    return lambda t, q, v: t - limit
+
+
+def _of_joint(
+    joint: Joint, key: str, limit: float, path: Path, fault: Refuse
+) -> Callable[[float, Array, Array], float]:
+    if not in_coordinates(joint) or joint.v.stop - joint.v.start != 1:
+        fault((*path, "joint"), f"joint {joint.name!r} ({joint.kind}) has not one coordinate")
+    wrong = degrees_of_a_slide(joint, limit)
+    if wrong:
+        fault((*path, key), wrong)
+    i, k = joint.q.start, joint.v.start
+    if key in ("above", "below"):
+        return lambda t, q, v: float(q[i]) - limit
+    return lambda t, q, v: float(v[k]) - limit
+
+
+def _of_frame(
+    robot: Robot, frame: str, key: str, point: Array, limit: float
+) -> Callable[[float, Array, Array], float]:
+    if key in ("nearer", "farther"):
+        place = compile_function(frame_pose, robot, arguments=("q",), fixed={"target": frame})
+
+        def distance(t: float, q: Array, v: Array) -> float:
+            return float(np.linalg.norm(pose.translation(place(q)) - point)) - limit
+
+        return distance
+    twist = compile_function(frame_twist, robot, arguments=("q", "v"), fixed={"target": frame})
+
+    def turning(t: float, q: Array, v: Array) -> float:
+        return float(np.linalg.norm(twist(q, v)[:3])) - limit
+
+    return turning

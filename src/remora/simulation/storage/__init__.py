@@ -1,0 +1,1 @@
+"""Runs on disk: written while they go on, read, and resumed from checkpoints."""

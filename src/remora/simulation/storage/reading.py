@@ -1,0 +1,180 @@
+"""Runs read from disk: whole ones, and what is left of those that were killed."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Generator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from remora.algebra.namespace import Array
+from remora.errors import RemoraError
+from remora.model.formats.load import load
+from remora.model.robot import Robot
+from remora.simulation.recording.quantities import recorded
+from remora.simulation.recording.recording import RecordedEvent, Recording
+from remora.simulation.storage.file_format import FORMAT, Spec, event_specs, spec, zarr
+
+#: No chunk of a run has more rows; what says otherwise was not written by Remora.
+MOST_ROWS = 1 << 20
+
+
+def open_run(
+    path: str | os.PathLike[str], mesh_root: str | os.PathLike[str] | None = None
+) -> Recording:
+    """Open a run that `rm.simulate(..., out=path)` or `Recording.save` wrote.
+
+    Also while it is written and after its process was killed: then there are the samples that are
+    complete, none if none was written yet, and the status is `running`.
+
+    Args:
+        path: the folder.
+        mesh_root: the folder that the robot's meshes must lie in; default: shapes that are meshes
+            are left out, for a run may come from anywhere. Nothing else depends on them.
+
+    Raises:
+        RemoraError: if there is no run at `path`, or it is damaged.
+    """
+    folder = Path(path)
+    group = opened(folder)
+    attributes: dict[str, Any] = dict(group.attrs)
+    robot = _robot(folder, str(attributes.get("robot", "")), mesh_root)
+    counts = attributes.get("rows", {})
+    has_wrenches = (folder / "wrenches" / "zarr.json").is_file()
+    specs = {name: spec(robot, name) for name in recorded(has_wrenches)}
+    columns = _read(folder, group, specs, counts.get("samples"))
+    events: tuple[RecordedEvent, ...] = ()
+    if (folder / "events" / "t").is_dir():
+        inner = folder / "events"
+        with _readable(inner):
+            table = group["events"]
+            kinds: list[list[str]] = table.attrs.get("kinds", [])
+        rows = _read(inner, table, event_specs(robot), counts.get("events"))
+        with _readable(inner):
+            names = [kinds[int(k)] for k in rows["kind"]]
+            events = tuple(
+                RecordedEvent(float(rows["t"][i]), name, action, rows["q"][i], rows["v"][i])
+                for i, (name, action) in enumerate(names)
+            )
+    text = {k: str(attributes.get(k, "")) for k in ("status", "message", "started", "remora")}
+
+    def stored(name: str) -> Array | None:
+        if not (folder / name / "zarr.json").is_file():
+            return None
+        return _column(folder, group, name, spec(robot, name), len(columns["t"]))
+
+    settings = attributes.get("settings", {})
+    starts = tuple(float(t) for t in attributes.get("phase_starts", ()))
+    return Recording(
+        robot, settings, columns, events, *text.values(), stored=stored, phase_starts=starts
+    )
+
+
+def opened(folder: Path) -> Any:
+    """Return the group of a run, or raise."""
+    with _readable(folder):
+        if not folder.exists():
+            raise RemoraError(f"{folder}: there is no such folder")
+        if not folder.is_dir():
+            raise RemoraError(f"{folder}: is a file; a run is a folder")
+        if not (folder / "zarr.json").is_file():
+            raise RemoraError(f"{folder}: there is no run in this folder (no zarr.json)")
+        group = zarr().open_group(folder, mode="r", zarr_format=3)
+        version = group.attrs.get("remora_run")
+    if version is None:
+        raise RemoraError(f"{folder}: is zarr data, but no run of Remora")
+    if version != FORMAT:
+        raise RemoraError(
+            f"{folder}: is a run in format {version!r}, this Remora reads {FORMAT}; it was "
+            f"written by Remora {group.attrs.get('remora')}"
+        )
+    return group
+
+
+def _robot(folder: Path, text: str, mesh_root: str | os.PathLike[str] | None) -> Robot:
+    try:
+        with tempfile.TemporaryDirectory(prefix="remora-") as place:
+            file = Path(place) / "robot.yaml"
+            file.write_text(text, encoding="utf-8", newline="\n")
+            robot = load(file, merge_fixed=False, mesh_root=mesh_root or Path(place).anchor)
+    except RemoraError as error:
+        raise RemoraError(f"{folder}: the robot in this run is refused: {error}") from None
+    bodies = [
+        replace(body, geometry=tuple(g for g in body.geometry if g.kind != "mesh"))
+        for body in robot.bodies
+    ]
+    shown = sum(len(body.geometry) for body in robot.bodies)
+    left = shown - sum(len(body.geometry) for body in bodies)
+    if mesh_root is not None or left == 0:
+        return robot
+    note = f"meshes left out: {left}; open the run with the mesh_root that they lie in"
+    return robot.replace(bodies=bodies, warnings=(*robot.warnings, note))
+
+
+def _read(
+    folder: Path, group: Any, specs: Mapping[str, Spec], expected: int | None
+) -> dict[str, Array]:
+    """Return the rows that are complete in all columns, read-only."""
+    if not (folder / "t" / "zarr.json").is_file():
+        if expected:
+            raise RemoraError(f"{folder / 't'}: is missing; the run is damaged")
+        return {name: _frozen(np.empty((0, *s), dtype)) for name, (s, dtype, _) in specs.items()}
+    t = _column(folder, group, "t", specs["t"])
+    bad = np.flatnonzero(~np.isfinite(t))
+    rows = int(bad[0]) if len(bad) else len(t)
+    if expected is not None and rows != expected:
+        raise RemoraError(
+            f"{folder / 't'}: has {rows} rows of the {expected} that were written; it is damaged"
+        )
+    columns = {"t": _frozen(t[:rows])}
+    for name in specs.keys() - {"t"}:
+        sparse = name == "wrenches" and expected is None  # which came late, and then the end
+        columns[name] = _column(folder, group, name, specs[name], rows, sparse)
+    return {name: columns[name] for name in specs}
+
+
+def _column(
+    folder: Path, group: Any, name: str, own: Spec, rows: int | None = None, sparse: bool = False
+) -> Array:
+    """Return the first rows of an array, checked; for None, all that have a file."""
+    shape, dtype, _ = own
+    place = folder / name
+    with _readable(place):
+        array = group[name]
+        found, chunk = array.shape, array.chunks[0]
+        if found[1:] != shape or array.dtype != dtype or not 0 < chunk <= MOST_ROWS:
+            raise ValueError(f"an array {found} of {array.dtype} was not expected")
+        if 0 in shape:  # nothing to store
+            return _frozen(np.empty((rows or 0, *shape)))
+        ends = ["0"] * len(shape)
+        count = -(-found[0] // chunk) if rows is None else -(-rows // chunk)
+        there = 0
+        while there < count and place.joinpath("c", str(there), *ends).is_file():
+            there += 1
+        if rows is None:
+            rows = min(found[0], there * chunk)
+        elif (there < count and not sparse) or found[0] < rows:
+            raise ValueError(f"rows from {min(there * chunk, found[0])} on are missing")
+        return _frozen(array[:rows])
+
+
+@contextlib.contextmanager
+def _readable(place: Path) -> Generator[None]:
+    """Turn whatever zarr says of damaged data into an error that names the place."""
+    try:
+        yield
+    except RemoraError:
+        raise
+    except Exception as error:  # it may be of any kind: JSON, shapes, compression, the disk
+        why = str(error) or type(error).__name__
+        raise RemoraError(f"{place}: cannot be read, or is damaged: {why}") from error
+
+
+def _frozen(x: Array) -> Array:
+    x.flags.writeable = False
+    return x

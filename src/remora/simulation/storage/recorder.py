@@ -1,0 +1,385 @@
+"""Runs on disk: written while the simulation goes on, readable whatever ends it.
+
+A run is a folder, one zarr group (format 3): an array for each recorded column and for some
+derived quantities, one row a sample, described in its attributes; `events`, a group of the same
+make; and robot, settings and status in the attributes of the group.
+
+zarr writes every file under another name and renames it, so that a file is there whole or not at
+all. Arrays are grown ahead of their rows, filled with NaN; of each chunk of rows the column `t` is
+written last. So a row with a finite `t` is complete in all columns, and nothing else is asked when
+a run is opened whose process was killed. (A machine that loses power may lose more: files are not
+forced to the disk.)
+
+After the rows comes a mark (see `mark`), in the attributes of the group: from there the run can go
+on. Then rows after the mark are cut off, `t` first; those before stay as they are.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import importlib
+import math
+import os
+import time
+import weakref
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from remora.algebra.namespace import Array
+from remora.dynamics.kernels.compiled import CompiledRobot
+from remora.errors import RemoraError, UnknownName
+from remora.model.formats.yaml import robot_to_yaml
+from remora.model.robot import Robot
+from remora.simulation.recording.checkpoint import Checkpoint
+from remora.simulation.recording.quantities import QUANTITIES, STORED, column, recorded
+from remora.simulation.recording.recording import RecordedEvent, Recording
+from remora.simulation.recording.samples import Samples
+from remora.simulation.storage.file_format import (
+    FORMAT,
+    Spec,
+    event_specs,
+    fill,
+    plain,
+    spec,
+    zarr,
+)
+from remora.simulation.storage.resume import StoppedRun
+
+#: How a run can end.
+ENDS = ("complete", "interrupted", "failed")
+#: What was simulated is on disk after this time at the latest, s.
+FLUSH_SECONDS = 1.0
+#: A chunk holds this many rows, fewer where a row is so long that it would be larger than that.
+CHUNK_ROWS, CHUNK_BYTES = 4096, 4 * 1024 * 1024
+
+
+class Recorder(Samples):
+    """What a running simulation writes into: memory, and a folder if asked to.
+
+    Samples stay in memory whatever happens to the disk; `recording` gives them.
+    """
+
+    def __init__(
+        self,
+        robot: Robot,
+        settings: Mapping[str, Any],
+        out: str | os.PathLike[str] | None = None,
+        chunk: int | None = None,
+        left: StoppedRun | None = None,
+    ) -> None:
+        """Prepare; with `out`, make the folder, or go on with what is left there.
+
+        Args:
+            robot: the robot.
+            settings: what the simulation was asked for; JSON can hold it.
+            out: a folder to be made, or an empty one; None: memory only.
+            chunk: rows written at a time and held by a file; default: by the robot's size.
+            left: the run in `out` that is to be gone on with; see `left_over`.
+
+        Raises:
+            RemoraError: if `out` cannot be used, or the robot or the settings cannot be written.
+        """
+        super().__init__(robot, settings, _chunk_rows(robot) if chunk is None else chunk)
+        mark = None if left is None else left.mark
+        if left is not None and mark is not None:
+            self.take_up(left.run, mark)
+        self._folder, self.saves = None, out is not None
+        if out is not None:
+            again = left is not None
+            self._folder = _Folder(Path(out), self.recording(), self.chunk, again, mark)
+        self._next = time.monotonic() + FLUSH_SECONDS
+
+    def _appended(self) -> None:
+        """Write at the first sample, at a full chunk, and when the last time is long ago.
+
+        Raises:
+            RemoraError: if the disk cannot take it; the sample is in memory all the same.
+        """
+        if self._folder is not None and (
+            self._n % self.chunk == 0 or self._n == 1 or time.monotonic() >= self._next
+        ):
+            self.flush()
+
+    def flush(self) -> None:
+        """Write to disk what is not there yet; after an error of the disk, nothing.
+
+        Raises:
+            RemoraError: if the disk cannot take it; what was there stays readable.
+        """
+        if self._folder is not None:
+            self._folder.write(self.recording(), self.mark)
+            self._next = time.monotonic() + FLUSH_SECONDS
+
+    def finish(self, status: str, message: str = "") -> None:
+        """Write the rest, and how the run ended.
+
+        After an error of the disk only the status is written, if that much is possible: the error
+        has been raised, and a run on disk that says `running` has the samples up to then.
+
+        Args:
+            status: a name of ENDS.
+            message: why it ended.
+
+        Raises:
+            RemoraError: if the disk cannot take it.
+        """
+        if status not in ENDS:
+            raise UnknownName("end of a run", status, ENDS)
+        self.status, self.message = status, message
+        if self._folder is not None:
+            self._folder.finish(self.recording(), self.mark)
+
+
+def save(run: Recording, path: str | os.PathLike[str]) -> None:
+    """Write a recording into a new folder; see `Recording.save`."""
+    _Folder(Path(path), run, _chunk_rows(run.robot)).finish(run)
+
+
+# Writing ----------------------------------------------------------------------------------------
+
+
+class _Folder:
+    """A run on disk while it is written, by one thread of its own.
+
+    So a write that is left alone by Ctrl-C is finished before the next begins.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        run: Recording,
+        chunk: int,
+        again: bool = False,
+        mark: Checkpoint | None = None,
+    ) -> None:
+        self._path, self._chunk = path, chunk
+        self._samples: _Table | None = None
+        self._events: _Table | None = None
+        self._broken = False
+        self._fast = CompiledRobot(run.robot)
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="remora-recorder")
+        attributes = {
+            "remora_run": FORMAT,
+            "remora": run.version,
+            "started": run.started,
+            "status": "running",
+            "message": "",
+            "settings": plain(run.settings),
+            "robot": robot_to_yaml(run.robot),
+        }
+        library = zarr()
+        with _explained(path):
+            if path.exists() and not path.is_dir():
+                raise RemoraError(f"{path}: is a file; name a new folder")
+            path.mkdir(parents=True, exist_ok=True)
+            if not again and any(path.iterdir()):
+                advice = "name a new folder, or remove it first"
+                if (path / "zarr.json").is_file():
+                    advice += "; to go on with a run: resume=True, on the command line --resume"
+                raise RemoraError(f"{path}: is not empty; {advice}")
+            self._unlock = _locked(self, path)
+            try:
+                if again:
+                    self._group = library.open_group(path, mode="r+", zarr_format=3)
+                    self._reopen(run, mark)
+                else:
+                    self._group = library.create_group(path, zarr_format=3, attributes=attributes)
+            except BaseException:
+                self._unlock()
+                raise
+
+    def _reopen(self, run: Recording, mark: Checkpoint | None) -> None:
+        """Take up a run: its rows up to the mark stay, without one it begins anew."""
+        group, events = self._group, None
+        group.update_attributes({"status": "running", "message": "", "rows": {}})
+        if (self._path / "events" / "zarr.json").is_file():
+            events = group["events"]
+        if mark is None:
+            for table in filter(None, (group, events)):
+                if "t" in table:  # without it there are no rows
+                    del table["t"]
+            return
+        specs = {name: spec(run.robot, name) for name in (*run.columns, *STORED)}
+        self._samples = _Table.cut(group, specs, mark.samples)
+        if events is not None and "t" in events:
+            self._events = _Table.cut(events, event_specs(run.robot), mark.events)
+
+    def write(self, run: Recording, mark: Checkpoint | None = None) -> None:
+        if not self._broken:
+            self._do(partial(self._write, run, mark))
+
+    def finish(self, run: Recording, mark: Checkpoint | None = None) -> None:
+        told = contextlib.suppress(RemoraError) if self._broken else contextlib.nullcontext()
+        try:
+            with told:
+                self.write(run, mark)
+                self._do(partial(self._close, run))
+        finally:
+            self._thread.shutdown(wait=False)
+            self._unlock()
+
+    def _do(self, job: Callable[[], None]) -> None:
+        try:
+            with _explained(self._path):
+                self._thread.submit(job).result()
+        except Exception:
+            self._broken = True
+            raise
+
+    def _write(self, run: Recording, mark: Checkpoint | None) -> None:
+        if run.events:
+            kinds = list(dict.fromkeys((e.name, e.action) for e in run.events))
+            if self._events is None:
+                group = self._group.require_group("events")
+                self._events = _Table(group, self._chunk, event_specs(run.robot))
+            self._events.group.update_attributes({"kinds": kinds})
+            self._events.write(len(run.events), partial(_event_rows, run.events, kinds))
+        if len(run):
+            specs = {name: spec(run.robot, name) for name in (*run.columns, *STORED)}
+            if self._samples is None:
+                self._samples = _Table(self._group, self._chunk, specs)
+            self._samples.add(specs)  # wrenches may come late
+            self._samples.write(len(run), partial(self._rows, run))
+        if mark is not None:
+            where = {"phase_starts": run.phase_starts, "mark": mark.plain()}
+            self._group.update_attributes(where)
+
+    def _rows(self, run: Recording, rows: slice) -> dict[str, Array]:
+        block = {name: values[rows] for name, values in run.columns.items()}
+        return block | {name: QUANTITIES[name].of(self._fast, block) for name in STORED}
+
+    def _close(self, run: Recording) -> None:
+        end: dict[str, Any] = {"status": run.status, "message": run.message}
+        if not self._broken:
+            for table in filter(None, (self._samples, self._events)):
+                table.resize(table.rows)  # without those made ahead
+            end["rows"] = {"samples": len(run), "events": len(run.events)}
+            end["phase_starts"] = run.phase_starts
+        if run.status == "complete":
+            end["mark"] = None
+        self._group.update_attributes(end)
+
+
+class _Table:
+    """Arrays of a group that grow together, a chunk of rows a file; `t` is written last."""
+
+    def __init__(self, group: Any, chunk: int, specs: Mapping[str, Spec]) -> None:
+        self.group, self.rows = group, 0
+        self._chunk, self._chunks = chunk, 1
+        self._good = 0
+        self._arrays: dict[str, Any] = {}
+        self.add(specs)
+
+    @classmethod
+    def cut(cls, group: Any, specs: Mapping[str, Spec], rows: int) -> _Table:
+        """Return the table of arrays that are there, without all but the first rows."""
+        with zarr().config.set({"array.write_empty_chunks": True}):
+            arrays = {name: group[name] for name in specs if name in group}
+        t = arrays["t"]
+        chunk = int(t.chunks[0])
+        table = cls(group, chunk, {})
+        kept = table._chunks = max(1, -(-rows // chunk))
+        t.resize((kept * chunk,))
+        t[rows:] = fill("t", t.dtype)
+        table._arrays = arrays
+        table.resize(kept * chunk)
+        late = any(x.nchunks_initialized < rows // chunk for x in table._arrays.values() if x.size)
+        table.rows, table._good = rows, 0 if late else rows // chunk * chunk
+        return table
+
+    def add(self, specs: Mapping[str, Spec]) -> None:
+        """Make the arrays that are not there yet; all rows will be written again."""
+        codec = importlib.import_module("zarr.codecs").ZstdCodec(level=0, checksum=True)
+        for name in _t_last(set(specs) - set(self._arrays)):
+            shape, dtype, attributes = specs[name]
+            self._arrays[name] = self.group.create_array(
+                name,
+                shape=(self._chunk * self._chunks, *shape),
+                chunks=(self._chunk, *(max(1, n) for n in shape)),
+                dtype=dtype,
+                fill_value=fill(name, dtype),
+                compressors=[codec],
+                attributes=attributes,
+                overwrite=True,  # what a run left that begins anew
+                config={"write_empty_chunks": True},  # so that a missing file is a damage
+            )
+            self._good = 0
+
+    def write(self, rows: int, block: Callable[[slice], Mapping[str, Array]]) -> None:
+        """Write the chunks that are not on disk as they should be, up to the number of rows."""
+        for k in range(self._good // self._chunk, -(-rows // self._chunk)):
+            if k >= self._chunks:
+                self.resize(2 * k * self._chunk)
+                self._chunks = 2 * k
+            start, stop = k * self._chunk, min(rows, (k + 1) * self._chunk)
+            values = block(slice(start, stop))
+            for name in _t_last(values):
+                array = self._arrays[name]
+                nothing = fill(name, array.dtype)
+                whole = np.full((self._chunk, *array.shape[1:]), nothing, array.dtype)
+                whole[: stop - start] = values[name]
+                array[start : start + self._chunk] = whole
+            self._good, self.rows = stop, max(stop, self.rows)
+
+    def resize(self, rows: int) -> None:
+        """Give all arrays that many rows."""
+        for array in self._arrays.values():
+            array.resize((rows, *array.shape[1:]))
+
+
+@contextlib.contextmanager
+def _explained(path: Path) -> Generator[None]:
+    """Turn an error of the disk into one that says what to do."""
+    try:
+        yield
+    except OSError as error:
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+        advice = "make room, or write elsewhere" if full else "write into a folder of your own"
+        why = error.strerror or str(error)
+        raise RemoraError(f"{path}: cannot be written: {why}; {advice}") from error
+
+
+def _locked(holder: object, path: Path) -> Callable[[], object]:
+    """Keep others from writing into a folder; return what lets them again, as an end does, too."""
+    try:
+        fcntl: Any = importlib.import_module("fcntl")
+    except ModuleNotFoundError:  # where there is none, nobody watches
+        return lambda: None
+    handle = os.open(path, os.O_RDONLY)
+    unlock = weakref.finalize(holder, os.close, handle)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        unlock()
+        raise RemoraError(f"{path}: another process is writing a run there") from None
+    except OSError:  # some network disks cannot
+        pass
+    return unlock
+
+
+def _chunk_rows(robot: Robot) -> int:
+    """Return how many rows a chunk has: a power of two."""
+    longest = 8 * max(math.prod(column(name).shape(robot)) for name in (*recorded(True), *STORED))
+    return min(CHUNK_ROWS, 1 << max(4, (CHUNK_BYTES // max(1, longest)).bit_length() - 1))
+
+
+def _event_rows(
+    events: Sequence[RecordedEvent], kinds: Sequence[tuple[str, str]], rows: slice
+) -> dict[str, Array]:
+    some = events[rows]
+    return {
+        "t": np.array([e.t for e in some]),
+        "q": np.array([e.q for e in some]),
+        "v": np.array([e.v for e in some]),
+        "kind": np.array([kinds.index((e.name, e.action)) for e in some]),
+    }
+
+
+def _t_last(names: Iterable[str]) -> list[str]:
+    return sorted(names, key=lambda name: name == "t")

@@ -1,0 +1,101 @@
+"""What is left of a run that did not come to its end, and whether it is the same run."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Any, NamedTuple, TypeGuard
+
+from remora.errors import RemoraError
+from remora.model.formats.yaml import robot_to_yaml
+from remora.model.robot import Robot
+from remora.simulation.inputs.loads import is_mapping
+from remora.simulation.recording.checkpoint import Checkpoint, from_plain
+from remora.simulation.recording.recording import Recording
+from remora.simulation.storage.file_format import plain
+from remora.simulation.storage.reading import open_run, opened
+
+#: How many differences are named.
+NAMED = 5
+
+
+class StoppedRun(NamedTuple):
+    """A run on disk.
+
+    Attributes:
+        run: what was recorded.
+        mark: where it can go on from; None: only from the start.
+    """
+
+    run: Recording
+    mark: Checkpoint | None
+
+
+def stopped_run(
+    path: str | os.PathLike[str], robot: Robot, settings: Mapping[str, Any]
+) -> StoppedRun | None:
+    """Return the run in a folder if it is that of the robot with these settings.
+
+    Args:
+        path: the folder.
+        robot: the robot.
+        settings: what the simulation is asked for.
+
+    Returns:
+        The run, or None where there is no folder or nothing in it.
+
+    Raises:
+        RemoraError: if there is something else, or another run; the text says what differs.
+    """
+    folder = Path(path)
+    if folder.is_dir() and not (folder / "zarr.json").exists():
+        inside = list(folder.iterdir())
+        if all(fnmatch(file.name, "zarr.*.partial") for file in inside):
+            for rest in inside:  # of a process that was killed while it began
+                rest.unlink(missing_ok=True)
+    if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
+        return None
+    run, attributes = open_run(folder), dict(opened(folder).attrs)
+    differing = list(_differences("", run.settings, plain(settings)))
+    if attributes.get("robot") != robot_to_yaml(robot):
+        differing.insert(0, f"its robot {run.robot.name!r} differs from {robot.name!r}")
+    if differing:
+        more = f"; and {len(differing) - NAMED} more" if len(differing) > NAMED else ""
+        shown = "; ".join(differing[:NAMED])
+        raise RemoraError(f"{folder}: another run is there, name a new folder: {shown}{more}")
+    run = replace(run, robot=robot)
+    told: Any = attributes.get("mark")
+    if told is None:
+        return StoppedRun(run, None)
+    try:
+        mark = from_plain(told)
+    except (KeyError, TypeError, ValueError) as error:
+        raise RemoraError(f"{folder}: its mark is damaged: {error}") from error
+    if mark.samples > len(run) or mark.events > len(run.events):
+        raise RemoraError(f"{folder}: has fewer samples than its mark says; it is damaged")
+    return StoppedRun(run, mark)
+
+
+def _differences(name: str, there: Any, here: Any) -> Iterator[str]:
+    """Yield what differs between settings, each with its name."""
+    if is_mapping(there) and is_mapping(here):
+        for key in dict.fromkeys((*there, *here)):
+            inner = f"{name}.{key}" if name else str(key)
+            yield from _differences(inner, there.get(key), here.get(key))
+    elif _is_list(there) and _is_list(here) and len(there) == len(here):
+        for k, (one, other) in enumerate(zip(there, here, strict=True)):
+            yield from _differences(f"{name}[{k}]", one, other)
+    elif there != here:
+        yield f"{name} is {_short(there)} there, {_short(here)} here"
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _is_list(x: object) -> TypeGuard[list[Any]]:
+    return isinstance(x, list)

@@ -1,0 +1,396 @@
+"""What there is to draw of a run: lines with names and units, gathered in panels of one unit each.
+
+Nothing here knows how a panel is drawn. `PANELS` lists what can be asked for by name.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from remora.algebra import dual_quaternion, pose, quaternion
+from remora.algebra.namespace import Array
+from remora.errors import RemoraError, UnknownName
+from remora.model.joints import coordinates, kind, speeds
+from remora.model.robot import Joint
+from remora.simulation.recording.conservation import Drift
+from remora.simulation.recording.quantities import FREEDOMS, column
+from remora.simulation.recording.recording import Recording
+from remora.viewer.run_text import labelled, short
+
+#: Units that read better in degrees.
+DEGREES = {"rad": "°", "rad/s": "°/s", "rad/s²": "°/s²"}
+#: A panel has at most this many lines; of a larger robot those that vary most.
+MOST_LINES = 32
+#: Beyond this pitch, roll and yaw say little, and a rotation vector is shown, rad.
+STEEP = math.radians(80.0)
+XYZ = "x", "y", "z"
+#: The parts of a wrench.
+_PARTS = (("force", "N", slice(0, 3)), ("torque", "N m", slice(3, 6)))
+
+
+@dataclass(frozen=True, eq=False)
+class Line:
+    """One line of a panel.
+
+    Attributes:
+        label: what it is.
+        values: `(n,)`, in the panel's unit.
+        limits: where it should stay between; infinite where nothing is said.
+        dashed: whether it is drawn so, to be seen above a line that it should agree with.
+    """
+
+    label: str
+    values: Array
+    limits: tuple[float, float] = (-math.inf, math.inf)
+    dashed: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Panel:
+    """Lines of one unit that belong together.
+
+    Attributes:
+        title: what they are.
+        unit: of all of them.
+        lines: may be none: then the note says why.
+        note: a remark.
+        log: whether the axis is logarithmic.
+        scale: what counts as large; where all lines stay within a billionth of that, they differ
+            by rounding and are drawn flat.
+        key: what the numbers beside the names of the lines are.
+    """
+
+    title: str
+    unit: str
+    lines: tuple[Line, ...]
+    note: str = ""
+    log: bool = False
+    scale: float = 1.0
+    key: str = ""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Of what the lines are.
+
+    Attributes:
+        joints: indices of the joints.
+        frames: names of bodies and frames.
+        degrees: whether angles are shown in degrees.
+    """
+
+    joints: tuple[int, ...]
+    frames: tuple[str, ...]
+    degrees: bool = True
+
+
+def choice(run: Recording, names: Iterable[str] = (), degrees: bool = True) -> Choice:
+    """Return a choice by names of joints, bodies and frames.
+
+    Without a joint all joints are meant; without a body or frame the bodies on free joints, else
+    the first body if it moves, else the last.
+
+    Raises:
+        UnknownName: for a name that is none of them; the text lists what can be drawn, too.
+    """
+    robot, joints, frames = run.robot, list[int](), list[str]()
+    for name in names:
+        if name in robot.joints:
+            joints.append(robot.joint_index(name))
+        elif name in robot.bodies or name in robot.frames:
+            frames.append(name)
+        else:
+            known = [*PANELS, *robot.joints.names, *robot.bodies.names, *robot.frames.names]
+            raise UnknownName("quantity, joint, body or frame", name, known)
+    floating = [
+        body.name
+        for body, joint in zip(robot.bodies, robot.joints, strict=True)
+        if joint.kind == "free"
+    ]
+    moves = kind(robot.joints[0]).nv > 0
+    return Choice(
+        tuple(joints) or tuple(range(len(robot.joints))),
+        tuple(frames) or tuple(floating) or (robot.bodies[0 if moves else -1].name,),
+        degrees,
+    )
+
+
+def panels(run: Recording, name: str, of: Choice) -> list[Panel]:
+    """Return what is drawn under a name of PANELS.
+
+    Raises:
+        UnknownName: for another name.
+        RemoraError: if the run has no sample.
+    """
+    if name not in PANELS:
+        raise UnknownName("quantity to draw", name, PANELS)
+    if len(run) == 0:
+        raise RemoraError("the run has no samples: there is nothing to draw")
+    made = (_in_degrees(p) if of.degrees else p for p in PANELS[name](run, of))
+    return [_fewer(panel) for panel in made]
+
+
+def _in_degrees(panel: Panel) -> Panel:
+    if panel.unit not in DEGREES:
+        return panel
+    turn = 180.0 / math.pi
+    lines = (
+        replace(x, values=turn * x.values, limits=(turn * x.limits[0], turn * x.limits[1]))
+        for x in panel.lines
+    )
+    return replace(panel, unit=DEGREES[panel.unit], lines=tuple(lines))
+
+
+def _fewer(panel: Panel) -> Panel:
+    """Return the panel with the lines that vary most, if there are too many."""
+    if len(panel.lines) <= MOST_LINES:
+        return panel
+    ranges = [float(np.ptp(np.nan_to_num(line.values))) for line in panel.lines]
+    best: list[int] = sorted(np.argsort(ranges, kind="stable")[-MOST_LINES:].tolist())
+    note = f"{MOST_LINES} of {len(panel.lines)}: those that vary most"
+    return replace(panel, lines=tuple(panel.lines[k] for k in best), note=note)
+
+
+# Joints -----------------------------------------------------------------------------------------
+
+#: Of each quantity: which unit of a freedom it has, and titles by unit.
+_OF_JOINTS: dict[str, tuple[int, dict[str, str]]] = {
+    "q": (0, {"rad": "joint angles", "m": "joint travels"}),
+    "v": (1, {"rad/s": "joint speeds", "m/s": "joint speeds, sliding"}),
+    "vdot": (2, {"rad/s²": "joint accelerations", "m/s²": "joint accelerations, sliding"}),
+    "tau": (3, {"N m": "joint torques", "N": "joint forces"}),
+    "passive": (3, {"N m": "torques of damping, friction and stops",
+                    "N": "forces of damping, friction and stops"}),
+}  # fmt: skip
+#: The same for a body that floats, its own axes.
+_OF_FLOATING = {
+    "rad/s": "angular velocity", "m/s": "velocity", "rad/s²": "rate of the angular velocity",
+    "m/s²": "rate of the velocity", "N m": "torque", "N": "force",
+}  # fmt: skip
+
+
+def _per_joint(name: str) -> Callable[[Recording, Choice], list[Panel]]:
+    def made(run: Recording, of: Choice) -> list[Panel]:
+        groups: dict[tuple[str, str], list[Line]] = {}
+        for i in of.joints:
+            joint = run.robot.joints[i]
+            free = run.robot.bodies[i].name if joint.kind == "free" else ""
+            for unit, line in _freedoms(run, name, joint):
+                groups.setdefault((free, unit), []).append(line)
+        titles = _OF_JOINTS[name][1]
+        result: list[Panel] = []
+        for (free, unit), lines in groups.items():
+            if free and name in ("tau", "passive") and not any(np.any(x.values) for x in lines):
+                continue  # nothing pushes a body that floats
+            link = "on" if name in ("tau", "passive") else "of"
+            floats = f"{_OF_FLOATING.get(unit)} {link} {short(free)}, body axes"
+            limited = name == "tau" and any(math.isfinite(x.limits[1]) for x in lines)
+            key = "peak, and % of the effort limit" if limited else ""
+            result.append(Panel(floats if free else titles[unit], unit, tuple(lines), key=key))
+        result.sort(key=lambda panel: panel.title.endswith(", body axes"))  # joints first
+        return result or [Panel(next(iter(titles.values())), "", (), "no joint has any")]
+
+    return made
+
+
+def _freedoms(run: Recording, name: str, joint: Joint) -> Iterable[tuple[str, Line]]:
+    """Return unit and line of each number of a joint."""
+    which = _OF_JOINTS[name][0]
+    if name == "q" and kind(joint).quaternion is not None:
+        if joint.kind != "free":  # which `attitude` and `position` show
+            turned = _rotation_vectors(run.q[:, joint.q])
+            for k, axis in enumerate(XYZ):
+                yield "rad", Line(labelled(joint.name, f".{axis} (vector)"), turned[:, k])
+        return
+    if joint.mimic is not None:
+        if which < 3:  # the forces are the leader's
+            unit = FREEDOMS[joint.kind][0][1][which]
+            own = coordinates(joint, run.q) if name == "q" else speeds(joint, run.quantity(name))
+            yield unit, Line(labelled(joint.name, " (mimic)"), own[:, 0])
+        return
+    part = joint.q if name == "q" else joint.v
+    values = run.quantity(name)[:, part]
+    for k, (full, unit) in enumerate(column(name).components(run.robot)[part]):
+        yield unit, _limited(joint, name, k, full.removeprefix(joint.name), values[:, k])
+
+
+def _limited(joint: Joint, name: str, k: int, own: str, values: Array) -> Line:
+    """Return the line of one freedom, `own` its name, with the limits it has."""
+    limits = joint.limits
+    label = own.removeprefix(".") if joint.kind == "free" else labelled(joint.name, own)
+    if name == "q":
+        return Line(label, values, (float(limits.lower[k]), float(limits.upper[k])))
+    if name == "v":
+        most = float(limits.velocity[k])
+        return Line(label, values, (-most, most))
+    most = float(limits.effort[k])
+    if name != "tau" or not 0.0 < most < math.inf:
+        return Line(label, values)
+    peak = float(np.max(np.abs(np.nan_to_num(values))))
+    share = 100.0 * peak / most
+    words = "<0.1" if share < 0.1 else f"{share:.1f}" if share < 9.95 else f"{share:.0f}"
+    text = f"{own}  {peak:.3g}, {words} %"
+    return Line(labelled(joint.name, text), values, (-most, most))
+
+
+def _power(run: Recording, of: Choice) -> list[Panel]:
+    lines: list[Line] = []
+    for i in of.joints:
+        joint = run.robot.joints[i]
+        power = np.sum(run.tau[:, joint.v] * run.v[:, joint.v], axis=-1)
+        silent = joint.kind == "free" and not np.any(power)
+        if joint.mimic is None and kind(joint).nv and not silent:
+            lines.append(Line(short(joint.name), power))
+    return [Panel("power of the actuation", "W", tuple(lines), "" if lines else "no joint has any")]
+
+
+def _reactions(run: Recording, of: Choice) -> list[Panel]:
+    held = [i for i in of.joints if run.robot.joints[i].kind != "free"]
+    if not held:
+        return [Panel("reactions", "", (), "no joint holds a body: there are no reactions")]
+    names, R = run.robot.joints.names, run.reactions
+    return [
+        Panel(f"constraint {what} through each joint, magnitude", unit,
+              _sizes(names, held, R[..., part]))
+        for what, unit, part in _PARTS
+    ]  # fmt: skip
+
+
+# Bodies and frames ------------------------------------------------------------------------------
+
+
+def _attitude(run: Recording, of: Choice) -> list[Panel]:
+    made: list[Panel] = []
+    for name in of.frames:
+        x = run.frame_pose(name)
+        turned = dual_quaternion.mul(dual_quaternion.conjugate(x[:1]), x)
+        rpy = np.unwrap(pose.to_rpy(turned), axis=0)
+        if np.all(np.abs(rpy[:, 1]) < STEEP):
+            words, labels, values = "roll, pitch, yaw", ("roll", "pitch", "yaw"), rpy
+        else:
+            words, labels, values = "rotation vector", XYZ, _rotation_vectors(x[:, :4])
+        title = f"attitude of {short(name)} from the start: {words}"
+        made.append(Panel(title, "rad", _columns(labels, values)))
+    return made
+
+
+def _position(run: Recording, of: Choice) -> list[Panel]:
+    return [
+        Panel(
+            f"position of {short(name)}, inertial axes", "m",
+            _columns(XYZ, pose.translation(run.frame_pose(name))),
+        )
+        for name in of.frames
+    ]  # fmt: skip
+
+
+def _rotation_vectors(r: Array) -> Array:
+    """Return how unit quaternions `(n, 4)` turn from the first, axes of that; gaps at jumps."""
+    vectors = 2.0 * quaternion.log(quaternion.mul(quaternion.conjugate(r[:1]), r))
+    jumps = np.linalg.norm(np.diff(vectors, axis=0), axis=-1) > math.pi
+    return np.where(np.concatenate([[False], jumps])[:, None], np.nan, vectors)
+
+
+def _wrenches(run: Recording, of: Choice) -> list[Panel]:
+    wrenches = run.wrenches
+    loaded = [] if wrenches is None else np.flatnonzero(np.any(wrenches, axis=(0, 2))).tolist()
+    if wrenches is None or not loaded:
+        return [Panel("external wrenches", "", (), "there are none in this run")]
+    bodies = run.robot.bodies.names
+    made: list[Panel] = []
+    for what, unit, part in _PARTS:
+        if len(loaded) == 1:
+            title = f"external {what} on {short(bodies[loaded[0]])}, body axes"
+            lines = _columns(XYZ, wrenches[:, loaded[0], part])
+        else:
+            title = f"external {what} on each body, magnitude"
+            lines = _sizes(bodies, loaded, wrenches[..., part])
+        if any(np.any(line.values) for line in lines):
+            made.append(Panel(title, unit, lines))
+    return made
+
+
+# The whole robot --------------------------------------------------------------------------------
+
+
+def _momentum(run: Recording, of: Choice) -> list[Panel]:
+    kept, h = run.conservation(), run.momentum
+    return [
+        Panel("linear momentum, inertial axes", "N s", _columns(XYZ, h[:, :3]),
+              scale=kept.linear_momentum.scale or 1.0),
+        Panel("angular momentum about the inertial origin", "N m s", _columns(XYZ, h[:, 3:]),
+              scale=kept.angular_momentum.scale or 1.0),
+    ]  # fmt: skip
+
+
+def _com(run: Recording, of: Choice) -> list[Panel]:
+    size = run.conservation().center_of_mass.scale or 1.0
+    return [Panel("centre of mass, inertial axes", "m", _columns(XYZ, run.com), scale=size)]
+
+
+def _energy(run: Recording, of: Choice) -> list[Panel]:
+    lines = [Line("kinetic energy", run.kinetic_energy)]
+    if np.any(run.potential_energy):
+        lines.append(Line("potential energy", run.potential_energy))
+    for k, what in enumerate(("actuation", "external wrenches", "passive forces")):
+        if np.any(run.work[:, k]):
+            lines.append(Line(f"work of {what}", run.work[:, k], dashed=True))
+    return [Panel("energy, and work since the start", "J", tuple(lines))]
+
+
+def _drift(run: Recording, of: Choice) -> list[Panel]:
+    """Return the distances whose maxima `run.conservation()` tells, by its scales."""
+    kept, t, h = run.conservation(), run.t, run.momentum
+    line = run.com[0] + (t - t[0])[:, None] * (h[0, :3] / float(run.robot.mass))
+    energy = run.kinetic_energy + run.potential_energy
+    work = np.sum(run.work, axis=-1)
+    distances: tuple[tuple[str, Drift, Array], ...] = (
+        ("linear momentum", kept.linear_momentum, _lengths(h[:, :3] - h[0, :3])),
+        ("angular momentum", kept.angular_momentum, _lengths(h[:, 3:] - h[0, 3:])),
+        ("centre of mass", kept.center_of_mass, _lengths(run.com - line)),
+        ("energy balance", kept.energy, np.abs((energy - energy[0]) - (work - work[0]))),
+    )
+    lines = [
+        Line(f"{name}  {drift.relative:.1e}", distance / (drift.scale or 1.0))
+        for name, drift, distance in distances
+        if not drift.broken_by
+    ]
+    broken = kept.linear_momentum.broken_by
+    note = f"momentum is not kept here: {broken}" if broken else ""
+    title = "drift of what must be kept, relative"
+    return [Panel(title, "", tuple(lines), note, log=True, key="largest")]
+
+
+def _sizes(names: Sequence[str], which: Sequence[int], vectors: Array) -> tuple[Line, ...]:
+    return tuple(Line(short(names[i]), _lengths(vectors[:, i])) for i in which)
+
+
+def _columns(labels: Sequence[str], values: Array) -> tuple[Line, ...]:
+    return tuple(Line(label, values[:, k]) for k, label in enumerate(labels))
+
+
+def _lengths(x: Array) -> Array:
+    return np.sqrt(np.sum(x * x, axis=-1))
+
+
+#: What can be drawn, by name.
+PANELS: dict[str, Callable[[Recording, Choice], list[Panel]]] = {
+    "q": _per_joint("q"),
+    "v": _per_joint("v"),
+    "vdot": _per_joint("vdot"),
+    "tau": _per_joint("tau"),
+    "passive": _per_joint("passive"),
+    "power": _power,
+    "reactions": _reactions,
+    "attitude": _attitude,
+    "position": _position,
+    "com": _com,
+    "momentum": _momentum,
+    "energy": _energy,
+    "drift": _drift,
+    "wrenches": _wrenches,
+}

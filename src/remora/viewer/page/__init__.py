@@ -1,0 +1,1 @@
+"""Pages in the browser: server, run page, robot page, plots."""

@@ -1,0 +1,354 @@
+"""A page in the browser: viser's server on this machine alone, lights, camera, common controls."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import logging
+import os
+import re
+import socket
+import threading
+import webbrowser
+from collections.abc import Callable, Generator
+from typing import Any
+
+import numpy as np
+
+from remora.algebra import pose
+from remora.algebra.namespace import Array
+from remora.dynamics.kernels.compiled import CompiledRobot
+from remora.errors import InvalidValue, RemoraError, UnknownName
+from remora.model.robot import Robot
+from remora.simulation.recording.quantities import evaluated
+from remora.viewer.scene.overlays import axes_poses, center_of_mass
+from remora.viewer.scene.scene import WORLD, Scene, end_effectors, extent, seen_from
+
+HOST = "127.0.0.1"
+#: Where pages that may talk to the server come from; a tunnel (ssh -L) may change the port.
+_OWN_PAGES = re.compile(r"http://(127\.0\.0\.1|localhost)(:\d+)?")
+#: The camera's field of view, °, and about how wide its picture is for its height.
+_FIELD, _ASPECT = 40.0, 1.1
+FREE, BASE, RIDE, MASS = "free", "base", "base, turning with it", "centre of mass"
+
+
+def viser_module() -> Any:
+    """Return viser, or say how to get it."""
+    try:
+        return importlib.import_module("viser")
+    except ModuleNotFoundError:
+        raise RemoraError(
+            "looking at robots needs viser: python3 -m pip install 'remora[view]'"
+        ) from None
+
+
+@contextlib.contextmanager
+def quiet() -> Generator[None]:
+    """Keep viser from printing its address: ours says more."""
+    console = importlib.import_module("rich").get_console()
+    before, console.quiet = console.quiet, True
+    try:
+        yield
+    finally:
+        console.quiet = before
+
+
+def start_server(port: int) -> Any:
+    """Return a viser server on 127.0.0.1, which no other machine can reach.
+
+    Raises:
+        RemoraError: if viser is missing or the port is taken (viser would quietly use another).
+    """
+    viser = viser_module()
+    if not isinstance(port, int) or not 0 <= port <= 65535:  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InvalidValue(f"port={port!r}; a port is a number from 1 to 65535, or 0 for any")
+    taken = f"port {port} of {HOST} is in use: close what uses it, or name another, such as "
+    taken += f"port={port + 1} (remora view ... --port {port + 1})"
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as trial:
+        if os.name == "posix":
+            trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            trial.bind((HOST, port))
+        except PermissionError:
+            raise RemoraError(f"port {port} may not be used by you: take one over 1024") from None
+        except OSError:
+            raise RemoraError(taken) from None
+    with quiet(), _own_pages_only():
+        server = viser.ViserServer(host=HOST, port=port, label="Remora", verbose=False)
+        if port and server.get_port() != port:
+            server.stop()
+            raise RemoraError(taken)
+    server.request_share_url = _refuse_to_share
+    # Browsers open connections that they then do not use; websockets would report each.
+    logging.getLogger("websockets.server").setLevel(logging.CRITICAL)
+    return server
+
+
+@contextlib.contextmanager
+def _own_pages_only() -> Generator[None]:
+    """Have the server that is started here talk to its own pages alone.
+
+    Else any page of the internet that is open in the same browser could look in, and move
+    sliders. viser has no option for it; the library that it serves by has.
+    """
+    serving: Any = importlib.import_module("websockets.asyncio.server")
+    plain = serving.serve
+
+    def serve(*arguments: Any, **named: Any) -> Any:
+        return plain(*arguments, **{**named, "origins": [_OWN_PAGES, None]})
+
+    serving.serve = serve
+    try:
+        yield
+    finally:
+        serving.serve = plain
+
+
+def _refuse_to_share(verbose: bool = True) -> None:
+    """Do nothing: viser would open a tunnel through a server on the internet."""
+
+
+class Page:
+    """A page that shows a robot: what runs and robots have in common.
+
+    Attributes:
+        robot: what is shown.
+        server: viser's server, for whatever you want to add.
+        scene: the robot in it.
+        follow: what the camera follows; its `value` may be set.
+        toggles: the boxes of the page by name, see `show`.
+    """
+
+    def __init__(
+        self, robot: Robot, port: int, dark: bool, mesh_root: str | os.PathLike[str] | None
+    ) -> None:
+        """Start the server and put the robot there."""
+        self.robot = robot
+        self.fast = CompiledRobot(robot)
+        self.server = start_server(port)
+        self._lock = threading.RLock()
+        self._closed = threading.Event()
+        self._dark = dark
+        self._axes: Any = None
+        self.toggles: dict[str, Any] = {}
+        try:
+            with quiet():
+                set_theme(self.server, dark)
+            self.scene = Scene(self.server, robot, mesh_root)
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def port(self) -> int:
+        """The port that the page is served on."""
+        return self.server.get_port()
+
+    @property
+    def url(self) -> str:
+        """The address of the page."""
+        return f"http://{HOST}:{self.port}"
+
+    @property
+    def q(self) -> Array:
+        """The configuration that is shown, `(nq,)`."""
+        raise NotImplementedError
+
+    def show(self, *names: str, visible: bool = True) -> None:
+        """Show things by name, as their boxes on the page do, or hide them.
+
+        Raises:
+            UnknownName: for what has no box; the text lists those that have.
+        """
+        for name in names:
+            if name not in self.toggles:
+                raise UnknownName("thing to show", name, self.toggles)
+        for name in names:
+            self.toggles[name].value = visible
+
+    def open(self) -> None:
+        """Open the page in the browser."""
+        webbrowser.open(self.url)
+
+    def wait(self) -> None:
+        """Print the address and keep the page up until `close` is called or Ctrl+C is pressed."""
+        print(f"{self.url}  (Ctrl+C ends it)", flush=True)
+        with contextlib.suppress(KeyboardInterrupt):
+            while not self._closed.wait(0.2):
+                pass
+        self.close()
+
+    def close(self) -> None:
+        """Take the page down."""
+        if not self._closed.is_set():
+            self._closed.set()
+            with quiet():
+                self.server.stop()
+
+    def __enter__(self) -> Page:
+        """Return the page."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Take the page down."""
+        self.close()
+
+    def _repr_html_(self) -> str:
+        """Return the page in a frame: how notebooks show it."""
+        return (
+            f'<iframe src="{self.url}" width="100%" height="600" '
+            'style="border:1px solid #8884;border-radius:6px"></iframe>'
+        )
+
+    def __repr__(self) -> str:
+        """Return what is shown and where."""
+        state = "closed" if self._closed.is_set() else self.url
+        return f"{type(self).__name__} of {self.robot.name!r}: {state}"
+
+    # For pages ----------------------------------------------------------------------------------
+
+    def poses(self, q: Array) -> Array:
+        """Return the poses of the bodies at q, `(nb, 8)`."""
+        return evaluated(self.fast, "poses", q[None])[0]
+
+    def aim(self, *moments: Array) -> None:
+        """Point the camera of new visitors so that it sees the robot at all of these q `(nq,)`."""
+        clouds: list[Array] = []
+        for q in moments:
+            x = self.poses(q)
+            center = self.followed(q, x)
+            clouds.append(self.scene.cloud(x if center is None else seen_from(center, x)))
+        look_at(self.server, np.concatenate(clouds))
+
+    def add_look(self, radius: float) -> None:
+        """Add the controls of how things look: what the camera follows, theme, grid, axes."""
+        gui = self.server.gui
+        own = [BASE, MASS, RIDE, FREE]
+        tips = [name for name in end_effectors(self.robot) if name not in own]
+        names = [BASE, MASS, *tips[:12], RIDE, FREE]
+        with gui.add_folder("Look"):
+            self.follow = gui.add_dropdown(
+                "camera follows", names, initial_value=BASE,
+                hint="What stays in the middle of the picture; turn and zoom with the mouse.",
+            )  # fmt: skip
+            dark = gui.add_checkbox("dark", self._dark)
+            grid = gui.add_checkbox("grid", True)
+            shadows = gui.add_checkbox("shadows", True, hint="Off: faster without a GPU.")
+            axes = gui.add_checkbox("frames", False, hint="Axes of bodies and frames: x, y, z.")
+        floor = self._floor(radius)
+        self._grid = add_grid(self.server, radius, floor, self._dark)
+        self.toggles |= {"dark": dark, "grid": grid, "shadows": shadows, "frames": axes}
+        x = axes_poses(self.robot, self.poses(self.q))
+        self._axes = self.server.scene.add_batched_axes(
+            f"{WORLD}/axes", x[:, :4], pose.translation(x), axes_length=0.08 * radius,
+            axes_radius=0.0028 * radius, visible=False,
+        )  # fmt: skip
+
+        def retheme() -> None:
+            self._dark = bool(dark.value)
+            set_theme(self.server, self._dark)
+            self._grid.remove()
+            self._grid = add_grid(self.server, radius, floor, self._dark)
+            self._grid.visible = grid.value
+
+        def regrid() -> None:
+            self._grid.visible = grid.value
+
+        def reaxes() -> None:
+            self._axes.visible = axes.value
+            self.redraw()
+
+        on(dark.on_update, retheme)
+        on(grid.on_update, regrid)
+        on(shadows.on_update, lambda: self.set_shadows(shadows.value))
+        on(axes.on_update, reaxes)
+        on(self.follow.on_update, self.redraw)
+
+    def set_shadows(self, cast: bool) -> None:
+        """Have lights cast shadows, or not, which is faster where no GPU draws."""
+        self.server.scene.configure_default_lights(cast_shadow=cast)
+
+    def _floor(self, radius: float) -> float:
+        """Return a height below the robot, m."""
+        return float(self.scene.cloud(self.poses(self.q))[:, 2].min()) - 0.12 * radius
+
+    def redraw(self) -> None:
+        """Show the current state again."""
+        raise NotImplementedError
+
+    def draw_robot(self, q: Array, x: Array) -> None:
+        """Move the robot to the poses x of q, and the world as the camera wants it."""
+        self.scene.move(x, self.followed(q, x))
+        if self._axes is not None and self._axes.visible:
+            frames = axes_poses(self.robot, x)
+            self._axes.batched_wxyzs = frames[:, :4].astype(np.float32)
+            self._axes.batched_positions = pose.translation(frames).astype(np.float32)
+
+    def followed(self, q: Array, x: Array) -> Array | None:
+        """Return the pose of what the camera follows, turning only where that is asked for."""
+        what = self.follow.value
+        if what == FREE:
+            return None
+        if what == RIDE:
+            return x[0]
+        if what == MASS:
+            return pose.from_translation(center_of_mass(self.fast, q))
+        if what == BASE:
+            return pose.from_translation(pose.translation(x[0]))
+        frame = self.robot.frame(what)
+        tip = pose.transform_point(x[frame.body], pose.translation(frame.placement))
+        return pose.from_translation(tip)
+
+
+def on(register: Any, do: Callable[[], object]) -> None:
+    """Have something done whenever a control of the page reports to whom `register` notes."""
+
+    def report(_: Any) -> None:
+        do()
+
+    register(report)
+
+
+def plain(text: str) -> str:
+    """Return a name so that Markdown does not take it for commands."""
+    return "".join(f"\\{c}" if c in "\\`*_{}[]<>()#+!|~" else c for c in text)
+
+
+def set_theme(server: Any, dark: bool) -> None:
+    """Set colours and layout, without the button that would share the page with the internet."""
+    server.gui.configure_theme(
+        dark_mode=dark, show_logo=False, show_share_button=False, control_width="medium",
+        brand_color=(236, 112, 20),
+    )  # fmt: skip
+
+
+def look_at(server: Any, cloud: Array) -> None:
+    """Put the camera of new visitors where it sees all points `(n, 3)`, beside the controls."""
+    middle, radius = extent(cloud)
+    back = np.array([0.74, -0.52, 0.43]) / np.linalg.norm([0.74, -0.52, 0.43])
+    side = np.cross([0.0, 0.0, 1.0], back)
+    side = side / np.linalg.norm(side)
+    up = np.cross(back, side)
+    seen = cloud - middle
+    middle = middle + sum(0.5 * (np.max(seen @ e) + np.min(seen @ e)) * e for e in (side, up))
+    seen, half = cloud - middle, np.tan(np.radians(0.5 * _FIELD))
+    across, high = np.abs(seen @ side) / (_ASPECT * half), np.abs(seen @ up) / half
+    distance = 1.1 * float(np.max(seen @ back + np.maximum(across, high)))
+    camera = server.initial_camera
+    camera.fov = np.radians(_FIELD)
+    camera.look_at = tuple(middle)
+    camera.position = tuple(middle + max(distance, 0.5 * radius) * back)
+    camera.near, camera.far = 0.02 * radius, 200.0 * radius
+
+
+def add_grid(server: Any, radius: float, height: float, dark: bool) -> Any:
+    """Add a grid parallel to the inertial x-y plane, at a height z, with cells of round size."""
+    cell = 10.0 ** np.floor(np.log10(radius))
+    cell = cell / 2.0 if radius / cell < 3.0 else cell
+    line, bold = ((58, 62, 70), (84, 90, 102)) if dark else ((216, 220, 226), (184, 190, 198))
+    return server.scene.add_grid(
+        f"{WORLD}/grid", infinite_grid=True, cell_size=float(cell), section_size=float(5 * cell),
+        cell_color=line, section_color=bold, cell_thickness=0.7, section_thickness=1.0,
+        fade_distance=float(7.0 * radius), fade_from="origin", shadow_opacity=0.0,
+        position=(0.0, 0.0, float(height)),
+    )  # fmt: skip

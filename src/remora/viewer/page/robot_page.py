@@ -1,0 +1,255 @@
+"""The page of a robot: a slider for each freedom; a floating base answers as momentum demands."""
+
+from __future__ import annotations
+
+import math
+import os
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from remora.algebra import pose
+from remora.algebra.namespace import Array
+from remora.errors import InvalidValue, UnknownName
+from remora.model.joints import in_coordinates
+from remora.model.robot import Joint, Robot
+from remora.model.state import integrate, neutral
+from remora.simulation.recording.quantities import FREEDOMS, evaluated
+from remora.viewer.page.floating_drag import drag_joint, floats
+from remora.viewer.page.page import Page, on, plain
+from remora.viewer.scene.overlays import MASS_COLOR, center_of_mass
+from remora.viewer.scene.scene import WORLD, extent
+from remora.viewer.scene.spacecraft import arm_reach
+
+FLOATING, HELD = "floating", "held"
+
+
+@dataclass(frozen=True)
+class Freedom:
+    """What one slider moves.
+
+    Attributes:
+        name: of the joint, and of its freedom where it has several.
+        v: its place in `v`.
+        unit: what the slider shows, `°` or `m`.
+        scale: slider's unit in rad or m.
+        low: least value, rad or m.
+        high: largest value, rad or m.
+        start: value at rest, rad or m.
+    """
+
+    name: str
+    v: int
+    unit: str
+    scale: float
+    low: float
+    high: float
+    start: float
+
+
+def freedoms(robot: Robot) -> list[Freedom]:
+    """Return a slider's worth for each freedom, but those of a free base and of followers."""
+    found: list[Freedom] = []
+    rest, reach = neutral(robot), arm_reach(robot)
+    for joint in robot.joints:
+        if joint.mimic is not None or joint.kind == "free":
+            continue
+        for k, (own, units) in enumerate(FREEDOMS[joint.kind]):
+            turns = units[0] == "rad"
+            low, high = _limits(joint, k, math.pi if turns else reach)
+            start = float(rest[joint.q.start + k]) if in_coordinates(joint) else 0.0
+            start = min(max(start, low), high)
+            name = f"{joint.name} {own}".rstrip()
+            scale, unit = (math.pi / 180.0, "°") if turns else (1.0, "m")
+            found.append(Freedom(name, joint.v.start + k, unit, scale, low, high, start))
+    return found
+
+
+def _limits(joint: Joint, k: int, most: float) -> tuple[float, float]:
+    low, high = float(joint.limits.lower[k]), float(joint.limits.upper[k])
+    low = low if math.isfinite(low) else (min(-most, high - most) if math.isfinite(high) else -most)
+    high = high if math.isfinite(high) else max(most, low + most)
+    return low, high
+
+
+class RobotPage(Page):
+    """A robot in the browser, its joints under sliders."""
+
+    def __init__(
+        self,
+        robot: Robot,
+        port: int = 8080,
+        dark: bool = False,
+        mesh_root: str | os.PathLike[str] | None = None,
+    ) -> None:
+        """Build the page."""
+        super().__init__(robot, port, dark, mesh_root)
+        try:
+            self._build()
+        except BaseException:
+            self.close()
+            raise
+
+    def _build(self) -> None:
+        self.freedoms = freedoms(self.robot)
+        self._q = self._wanted([f.start for f in self.freedoms])
+        _, radius = extent(self.scene.cloud(self.poses(self._q)))
+        self._add_joints()
+        self._mass = self.server.scene.add_icosphere(
+            f"{WORLD}/centre_of_mass", 0.022 * radius, MASS_COLOR, subdivisions=2
+        )
+        self.add_look(radius)
+        self.aim(self._q)
+        self.redraw()
+
+    @property
+    def q(self) -> Array:
+        """The configuration that is shown, `(nq,)`."""
+        with self._lock:
+            return self._q.copy()
+
+    @property
+    def base(self) -> str:
+        """How the base is carried: `floating` or `held`; set it to change that."""
+        return HELD if self._carried is None else self._carried.value
+
+    @base.setter
+    def base(self, how: str) -> None:
+        if how not in (FLOATING, HELD):
+            raise UnknownName("way to carry a base", how, (FLOATING, HELD))
+        if self._carried is None and how == FLOATING:
+            raise InvalidValue(f"the base of {self.robot.name!r} is not free; it cannot float")
+        if self._carried is not None:
+            self._carried.value = how
+
+    def move(self, **values: float) -> None:
+        """Move sliders, all at once along a straight line: `page.move(elbow=0.5)`, rad or m.
+
+        Raises:
+            UnknownName: for what is no slider; the text lists them.
+        """
+        names = [f.name for f in self.freedoms]
+        for name in values:
+            if name not in names:
+                raise UnknownName("slider", name, names)
+        with self._lock:
+            self._busy = True
+            try:
+                for freedom, slider in zip(self.freedoms, self._sliders, strict=True):
+                    if freedom.name in values:
+                        value = min(max(values[freedom.name], freedom.low), freedom.high)
+                        slider.value = value / freedom.scale
+            finally:
+                self._busy = False
+            self._drag()
+            if not self.server.get_clients():  # else their cameras are theirs
+                self.aim(self._q)
+
+    def reset(self) -> None:
+        """Put the joints and the base back where they were at first."""
+        with self._lock:
+            self._busy = True
+            try:
+                for freedom, slider in zip(self.freedoms, self._sliders, strict=True):
+                    slider.value = freedom.start / freedom.scale
+            finally:
+                self._busy = False
+            self._q = self._wanted([f.start for f in self.freedoms])
+            self.redraw()
+
+    def redraw(self) -> None:
+        """Show the robot as it is."""
+        with self._lock:
+            if self._closed.is_set():
+                return
+            x = self.poses(self._q)
+            with self.server.atomic():
+                self.draw_robot(self._q, x)
+                self._mass.position = center_of_mass(self.fast, self._q)
+            self._readout.content = _readout(x[0])
+
+    # The joints ---------------------------------------------------------------------------------
+
+    def _add_joints(self) -> None:
+        gui = self.server.gui
+        gui.main_panel.dock_right()
+        gui.main_panel.set_width(370)
+        gui.add_markdown(
+            f"**{plain(self.robot.name)}** · {len(self.robot.bodies)} bodies, "
+            f"{float(self.robot.mass):.6g} kg, {self.robot.nv} degrees of freedom"
+        )
+        self._busy, self._carried = False, None
+        self._sliders: list[Any] = []
+        if floats(self.robot):
+            with gui.add_folder("Base"):
+                self._carried = gui.add_dropdown(
+                    "base", (FLOATING, HELD), initial_value=FLOATING,
+                    hint="Floating: it turns so that the momentum stays zero. Held: it stays.",
+                )  # fmt: skip
+                self._readout = gui.add_markdown("")
+        else:
+            self._readout = gui.add_markdown("", visible=False)
+        with gui.add_folder("Joints"):
+            reset = gui.add_button("reset")
+            for freedom in self.freedoms:
+                digits = 1 if freedom.unit == "°" else 3
+                low, high = (x / freedom.scale for x in (freedom.low, freedom.high))
+                # Round numbers, within the limits.
+                ends = (
+                    round(low + 0.4999 * 0.1**digits, digits),
+                    round(high - 0.4999 * 0.1**digits, digits),
+                )
+                ends = ends if ends[0] < ends[1] else (low, high)
+                slider = gui.add_slider(
+                    f"{freedom.name}, {freedom.unit}", *ends, 0.1**digits,
+                    min(max(freedom.start / freedom.scale, ends[0]), ends[1]),
+                    hint=f"{low:.4g} to {high:.4g} {freedom.unit}",
+                )  # fmt: skip
+                on(slider.on_update, self._drag)
+                self._sliders.append(slider)
+        on(reset.on_click, self.reset)
+
+    def _wanted(self, values: list[float]) -> Array:
+        """Return the configuration of slider values in rad or m, with the base at rest."""
+        rest = neutral(self.robot)
+        way = np.zeros(self.robot.nv)
+        at = {
+            joint.v.start + k: float(rest[joint.q.start + k])
+            for joint in self.robot.joints
+            if in_coordinates(joint) and joint.mimic is None
+            for k in range(joint.v.stop - joint.v.start)
+        }
+        for freedom, value in zip(self.freedoms, values, strict=True):
+            way[freedom.v] = value - at.get(freedom.v, 0.0)
+        return integrate(self.robot, rest, way)
+
+    def _drag(self) -> None:
+        """Follow the sliders; a floating base answers along the way."""
+        with self._lock:
+            if self._busy:
+                return
+            pairs = zip(self.freedoms, self._sliders, strict=True)
+            target = self._wanted([s.value * f.scale for f, s in pairs])
+            if floats(self.robot):
+                target = (
+                    drag_joint(self.robot, self._response, self._q, target)
+                    if self.base == FLOATING
+                    else np.concatenate([self._q[:8], target[8:]])
+                )
+            self._q = target
+            self.redraw()
+
+    def _response(self, q: Array) -> Array:
+        return evaluated(self.fast, "base_response", q)
+
+
+def _readout(x: Array) -> str:
+    """Return where the base is, as a small table."""
+    roll, pitch, yaw = np.degrees(pose.to_rpy(x)) + 0.0
+    px, py, pz = pose.translation(x) + 0.0
+    return (
+        "| | x / roll | y / pitch | z / yaw |\n|---|---:|---:|---:|\n"
+        f"| position, m | {px:.4f} | {py:.4f} | {pz:.4f} |\n"
+        f"| attitude, ° | {roll:.3f} | {pitch:.3f} | {yaw:.3f} |"
+    )

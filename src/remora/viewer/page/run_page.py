@@ -1,0 +1,362 @@
+"""The page of a run: a timeline, the robot, what acts on it, and plots."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from remora.algebra.namespace import Array
+from remora.errors import RemoraError
+from remora.simulation.recording.quantities import LARGEST_COMPILED, QUANTITIES
+from remora.simulation.recording.recording import Recording
+from remora.viewer.page.page import Page, on, plain
+from remora.viewer.page.plots import PLOTS, Plot, cursor, offered, svg
+from remora.viewer.scene.overlays import (
+    MASS_COLOR,
+    TRAIL_COLORS,
+    Arrows,
+    OverlaySample,
+    Trail,
+    center_of_mass,
+    external_loads,
+    joint_loads,
+    largest,
+    positions,
+    thinned,
+)
+from remora.viewer.scene.scene import WORLD, end_effectors, extent
+from remora.viewer.track import configurations, sample_before
+
+#: Pictures a second while playing, and updates of the plots' numbers.
+FPS, PLOTS_PER_SECOND = 40.0, 12.0
+SPEEDS = ("0.1×", "0.25×", "0.5×", "1×", "2×", "5×", "10×", "20×", "50×", "100×")
+
+#: Arrows: what they are, the names of their colours, and units.
+_ARROWS: dict[str, tuple[str, tuple[str, str], tuple[str, str]]] = {
+    "momentum": (
+        "Of the whole robot, at its centre of mass; angular about it. Rounding noise is left out.",
+        ("blue linear", "purple angular"),
+        ("N s", "N m s"),
+    ),
+    "reactions": (
+        "What each joint's constraint does to the body that it carries.",
+        ("yellow force", "pink torque"),
+        ("N", "N m"),
+    ),
+    "wrenches": (
+        "External wrenches, at the origins of the bodies.",
+        ("red force", "dark red torque"),
+        ("N", "N m"),
+    ),
+}
+
+
+class RunPage(Page):
+    """A run in the browser.
+
+    Attributes:
+        run: what is shown.
+    """
+
+    def __init__(
+        self,
+        run: Recording,
+        port: int = 8080,
+        dark: bool = False,
+        mesh_root: str | os.PathLike[str] | None = None,
+    ) -> None:
+        """Build the page."""
+        if len(run) == 0:
+            raise RemoraError(
+                f"the run of {run.robot.name!r} has no samples yet (status: {run.status}); "
+                "there is nothing to look at"
+            )
+        super().__init__(run.robot, port, dark, mesh_root)
+        try:
+            self._build(run)
+        except BaseException:
+            self.close()
+            raise
+
+    def _build(self, run: Recording) -> None:
+        self.run = run
+        self._t0, self._t1 = float(run.t[0]), float(run.t[-1])
+        self._time, self._playing = self._t0, False
+        self._thin = thinned(run)
+        self._shown: list[_Shown] = []
+        x = self.poses(run.q[0])
+        _, radius = extent(self.scene.cloud(x))
+        self._add_timeline()
+        self._add_plots()
+        self._add_show(radius)
+        self.add_look(radius)
+        self.aim(*self._thin.q[:: max(1, len(self._thin) // 12)])
+        self.redraw()
+        self._thread = threading.Thread(target=self._play_on, name="remora view", daemon=True)
+        self._thread.start()
+
+    # Time ---------------------------------------------------------------------------------------
+
+    @property
+    def time(self) -> float:
+        """The time that is shown, s; set it to jump."""
+        return self._time
+
+    @time.setter
+    def time(self, t: float) -> None:
+        with self._lock:
+            self._time = min(max(float(t), self._t0), self._t1)
+            self.redraw()
+
+    @property
+    def index(self) -> int:
+        """The number of the sample at the time that is shown, or before."""
+        return int(sample_before(self.run.t, self._time))
+
+    @property
+    def playing(self) -> bool:
+        """Whether time runs."""
+        return self._playing
+
+    @property
+    def q(self) -> Array:
+        """The configuration that is shown, `(nq,)`; between samples by the shortest way."""
+        return configurations(self.run, np.array([self._time]))[0]
+
+    def play(self) -> None:
+        """Let time run; from the start again if it is at the end."""
+        with self._lock:
+            if self._time >= self._t1:
+                self._time = self._t0
+            self._playing = True
+            self._button.label = "pause"
+
+    def pause(self) -> None:
+        """Stop the time."""
+        with self._lock:
+            self._playing = False
+            self._button.label = "play"
+
+    def toggle(self) -> None:
+        """Play if paused, pause if playing."""
+        if self._playing:
+            self.pause()
+        else:
+            self.play()
+
+    def step(self, samples: int = 1) -> None:
+        """Pause, and go on by so many samples; negative: back."""
+        self.pause()
+        i = min(max(self.index + samples, 0), len(self.run) - 1)
+        self.time = float(self.run.t[i])
+
+    def _play_on(self) -> None:
+        last = due = time.perf_counter()
+        while not self._closed.wait(max(0.0, due - time.perf_counter())):
+            now = time.perf_counter()
+            passed, last = now - last, now
+            due = max(due + 1.0 / FPS, now)  # in step with the clock, but never in haste
+            if not self._playing:
+                continue
+            with self._lock:
+                self._time += passed * float(self._speed.value.rstrip("×"))
+                if self._time >= self._t1:
+                    if self._loop.value and self._t1 > self._t0:
+                        self._time = self._t0
+                    else:
+                        self._time = self._t1
+                        self.pause()
+                self.redraw()
+
+    # Controls -----------------------------------------------------------------------------------
+
+    def _add_timeline(self) -> None:
+        gui, run = self.server.gui, self.run
+        gui.main_panel.dock_right()
+        gui.main_panel.set_width(370)
+        span = self._t1 - self._t0
+        state = "" if run.status == "complete" else f", {run.status}"
+        gui.add_markdown(f"**{plain(run.robot.name)}** · {len(run)} samples, {span:.6g} s{state}")
+        step = 10.0 ** np.floor(np.log10(span / 2000.0)) if span > 0.0 else 1.0
+        with gui.add_folder("Time"):
+            self._slider = gui.add_slider(
+                "t, s", self._t0, self._t1, float(min(step, 0.1)), self._t0
+            )
+            self._button = gui.add_button("play")
+            steps = gui.add_button_group("sample", ("|◀", "◀", "▶", "▶|"))
+            self._speed = gui.add_dropdown("speed", SPEEDS, initial_value=_fitting_speed(span))
+            self._loop = gui.add_checkbox("loop", True)
+
+        def scrub(event: Any) -> None:
+            if event.client_id is not None:  # else it is our own update
+                self.time = self._slider.value
+
+        def stepped() -> None:
+            size = len(self.run)
+            self.step({"|◀": -size, "◀": -1, "▶": 1, "▶|": size}[steps.value])
+
+        self._slider.on_update(scrub)
+        command = gui.add_command("play or pause", hotkey="P")
+        on(self._button.on_click, self.toggle)
+        on(command.on_trigger, self.toggle)
+        on(steps.on_click, stepped)
+
+    def _add_plots(self) -> None:
+        small = len(self.robot.bodies) <= LARGEST_COMPILED
+        source = self.run if small else self._thin
+        names = offered(self.run)
+        with self.server.gui.add_folder("Plots"):
+            for k in range(min(2, len(names))):
+                self._shown.append(_Shown(self.server, source, names, names[k], self.redraw))
+        self._plots_at = 0.0
+
+    def _add_show(self, radius: float) -> None:
+        gui, server, thin = self.server.gui, self.server, self._thin
+        tips = end_effectors(self.robot)[:4]
+        base = self.robot.bodies[0].name
+        ways = positions(thin, [*tips, base]) | {"centre of mass": thin.com}
+        self._trails: list[Trail] = []
+        unit = 0.4 * radius
+        self._momentum = Arrows(server, "momentum", ((30, 120, 255), (160, 60, 230)), unit)
+        self._reactions = Arrows(server, "reactions", ((255, 165, 0), (225, 30, 150)), unit)
+        self._external = Arrows(server, "external", ((220, 30, 30), (150, 20, 90)), unit)
+        self._most: dict[str, tuple[float, float]] = {}
+        self._mass = server.scene.add_icosphere(
+            f"{WORLD}/centre_of_mass", 0.022 * radius, MASS_COLOR, subdivisions=2
+        )
+        with gui.add_folder("Show"):
+            for k, (name, way) in enumerate(ways.items()):
+                color = TRAIL_COLORS[k % len(TRAIL_COLORS)]
+                trail = Trail(server, name, thin.t, way, color, 0.0035 * radius)
+                trail.visible = name in tips
+                box = gui.add_checkbox(f"trail: {name}", trail.visible)
+                _bind(box, trail, self.redraw)
+                self.toggles[f"trail: {name}"] = box
+                self._trails.append(trail)
+            mass = gui.add_checkbox("centre of mass", True)
+            self.toggles["centre of mass"] = mass
+            on(mass.on_update, lambda: setattr(self._mass, "visible", mass.value))
+            rows = {"momentum": self._momentum, "reactions": self._reactions}
+            if self.run.wrenches is not None:
+                rows["wrenches"] = self._external
+                self._external.visible = True
+            for name, arrows in rows.items():
+                box = gui.add_checkbox(name, arrows.visible, hint=_ARROWS[name][0])
+                _bind(box, arrows, self.redraw)
+                self.toggles[name] = box
+                self._most[name] = (-1.0, -1.0)
+            self._legend = gui.add_markdown("", visible=False)
+
+    # Drawing ------------------------------------------------------------------------------------
+
+    def redraw(self) -> None:
+        """Show the robot, and all that goes with it, at the current time."""
+        with self._lock:
+            if self._closed.is_set():
+                return
+            q, i = self.q, self.index
+            x = self.poses(q)
+            sample = {name: values[i : i + 1] for name, values in self.run.columns.items()}
+            with self.server.atomic():
+                self.draw_robot(q, x)
+                self._draw_beside(OverlaySample(self._time, q, x, sample))
+                self._slider.value = self._time
+            now = time.perf_counter()
+            if not self._playing or now - self._plots_at > 1.0 / PLOTS_PER_SECOND:
+                self._plots_at = now
+                for shown in self._shown:
+                    shown.move(self._time)
+
+    def _draw_beside(self, now: OverlaySample) -> None:
+        for trail in self._trails:
+            trail.show(now.t)
+        com = center_of_mass(self.fast, now.q)
+        self._mass.position = com
+        if self._reactions.visible:
+            self._reactions.show(
+                *joint_loads(self.fast, now.sample, now.poses), self._largest("reactions")
+            )
+        if self._external.visible:
+            self._external.show(*external_loads(now.sample, now.poses), self._largest("wrenches"))
+        if self._momentum.visible:
+            h = QUANTITIES["centroidal_momentum"].of(self.fast, now.sample)
+            self._momentum.show(com[None], h[:, :3], h[:, 3:], self._largest("momentum"))
+        for arrows in (self._reactions, self._external, self._momentum):
+            if not arrows.visible:
+                arrows.hide()
+        self._describe()
+
+    def _largest(self, quantity: str) -> tuple[float, float]:
+        """Return the largest force and torque (momenta) of the run; noise counts as zero."""
+        if self._most[quantity][0] < 0.0:
+            if quantity == "wrenches":
+                wrenches = self.run.wrenches
+                most = (0.0, 0.0) if wrenches is None else largest(wrenches)
+            elif quantity == "momentum":
+                most = largest(self._thin.centroidal_momentum)
+                speed = float(np.abs(self._thin.v).max(initial=0.0))
+                noise = 1e-9 * float(self.robot.mass) * max(speed, 1e-12)
+                most = (most[0] if most[0] > noise else 0.0, most[1] if most[1] > noise else 0.0)
+            else:
+                inner = [k for k, joint in enumerate(self.robot.joints) if joint.parent >= 0]
+                most = largest(self._thin.reactions[:, inner])
+            self._most[quantity] = most
+        return self._most[quantity]
+
+    def _describe(self) -> None:
+        """Write what the longest arrows stand for."""
+        lines: list[str] = []
+        for name, most in self._most.items():
+            if most[0] < 0.0 or not self.toggles[name].value:
+                continue
+            _, colors, units = _ARROWS[name]
+            parts = [
+                f"{color}, longest {size:.4g} {unit}" if size > 0.0 else f"{color}: none"
+                for color, size, unit in zip(colors, most, units, strict=True)
+            ]
+            lines.append(f"{name}: {'; '.join(parts)}")
+        text = "  \n".join(lines)
+        if text != self._legend.content:
+            self._legend.content = text
+            self._legend.visible = bool(text)
+
+
+class _Shown:
+    """A plot that the visitor chooses, with its line at the current time."""
+
+    def __init__(
+        self, server: Any, run: Recording, names: Sequence[str], name: str, redraw: Any
+    ) -> None:
+        self._run = run
+        self._choice = server.gui.add_dropdown("plot", names, initial_value=name)
+        self._picture = server.gui.add_html("")
+        self._cursor = server.gui.add_html("")
+        self._plot: Plot = self._made()
+        on(self._choice.on_update, lambda: (self._made(), redraw()))
+
+    def _made(self) -> Plot:
+        self._plot = PLOTS[self._choice.value](self._run)
+        self._picture.content = svg(self._plot)
+        return self._plot
+
+    def move(self, t: float) -> None:
+        self._cursor.content = cursor(self._plot, t, int(sample_before(self._plot.t, t)))
+
+
+def _bind(box: Any, shown: Trail | Arrows, redraw: Any) -> None:
+    def update() -> None:
+        shown.visible = bool(box.value)
+        redraw()
+
+    on(box.on_update, update)
+
+
+def _fitting_speed(span: float) -> str:
+    """Return the speed that plays a run in half a minute, about; real time if that is shorter."""
+    wanted = span / 30.0
+    return next((s for s in SPEEDS[3:] if float(s.rstrip("×")) >= wanted), SPEEDS[-1])

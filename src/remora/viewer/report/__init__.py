@@ -1,0 +1,1 @@
+"""HTML reports and stand-alone pages of a run."""

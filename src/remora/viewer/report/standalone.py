@@ -1,0 +1,152 @@
+"""A run as one HTML file that plays from disk and asks nobody for anything."""
+
+from __future__ import annotations
+
+import html
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from remora.algebra import pose
+from remora.dynamics.kernels.compiled import CompiledRobot
+from remora.errors import InvalidValue, RemoraError
+from remora.simulation.recording.quantities import evaluated
+from remora.simulation.recording.recording import Recording
+from remora.viewer.page.page import add_grid, look_at, quiet, set_theme, start_server
+from remora.viewer.scene.overlays import MASS_COLOR, TRAIL_COLORS, Trail, positions, thinned
+from remora.viewer.scene.scene import WORLD, Scene, end_effectors, extent
+from remora.viewer.track import configurations
+
+#: Most pictures in a file, and the longest and shortest time it plays at normal speed, s.
+PICTURES, LONGEST, SHORTEST = 600, 60.0, 3.0
+_GRAIN = 2.0**-15
+_FACTORS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 50_000, 100_000)
+
+
+def save_html(
+    run: Recording,
+    path: str | os.PathLike[str],
+    *,
+    dark: bool = False,
+    follow_base: bool = True,
+    pictures: int = PICTURES,
+    mesh_root: str | os.PathLike[str] | None = None,
+) -> Path:
+    """Write a run as one HTML file of about 1 MB that plays in any browser, from disk, offline.
+
+    Args:
+        run: the run.
+        path: the file; one that is there is replaced.
+        dark: a dark page.
+        follow_base: keep the base in the middle of the picture; else the inertial origin.
+        pictures: how many moments of the run are kept, at most; evenly spread in time.
+        mesh_root: meshes outside this folder are left out.
+
+    Returns:
+        The file.
+
+    Raises:
+        RemoraError: if the run has no samples, viser is missing or the file cannot be written.
+    """
+    text = html_of(run, dark, follow_base, pictures, mesh_root)
+    file = Path(path)
+    try:
+        file.write_text(text, encoding="utf-8", newline="\n")
+    except OSError as error:
+        raise RemoraError(f"cannot write {str(file)!r}: {error.strerror}") from None
+    return file
+
+
+def html_of(
+    run: Recording,
+    dark: bool = False,
+    follow_base: bool = True,
+    pictures: int = PICTURES,
+    mesh_root: str | os.PathLike[str] | None = None,
+) -> str:
+    """Return the text of the file that `save_html` writes."""
+    if len(run) == 0:
+        raise RemoraError(f"the run of {run.robot.name!r} has no samples; there is nothing to show")
+    if pictures < 2:
+        raise InvalidValue(f"pictures={pictures!r}; a film has at least two")
+    server = start_server(0)
+    try:
+        with quiet():
+            set_theme(server, dark)
+        return _recorded(server, run, dark, follow_base, pictures, mesh_root)
+    finally:
+        with quiet():
+            server.stop()
+
+
+def _recorded(
+    server: Any,
+    run: Recording,
+    dark: bool,
+    follow_base: bool,
+    pictures: int,
+    mesh_root: str | os.PathLike[str] | None,
+) -> str:
+    """Return the page with the run in it: the scene, then what changes, picture by picture."""
+    factor, frames = pace(run.duration, pictures)
+    times = np.linspace(float(run.t[0]), float(run.t[-1]), frames)
+    q, fast = configurations(run, times), CompiledRobot(run.robot)
+    x, com = evaluated(fast, "poses", q), evaluated(fast, "center_of_mass", q)
+    scene, thin = Scene(server, run.robot, mesh_root), thinned(run)
+    base = pose.translation(x[:, 0]) if follow_base else np.zeros((frames, 3))
+    some = range(0, frames, max(1, frames // 12))
+    cloud = np.concatenate([scene.cloud(x[k]) - base[k] for k in some])
+    _, radius = extent(cloud)
+    look_at(server, cloud)
+    add_grid(server, radius, float(scene.cloud(x[0])[:, 2].min()) - 0.12 * radius, dark)
+    ways = positions(thin, end_effectors(run.robot)[:4])
+    trails = [
+        Trail(server, name, thin.t, way, TRAIL_COLORS[k], 0.0035 * radius)
+        for k, (name, way) in enumerate(ways.items())
+    ]
+    mass = server.scene.add_icosphere(f"{WORLD}/centre_of_mass", 0.022 * radius, MASS_COLOR)
+
+    def show(k: int) -> None:
+        scene.move(x[k], pose.from_translation(base[k]), _GRAIN)
+        mass.position = np.round(com[k] / _GRAIN) * _GRAIN
+        for trail in trails:
+            trail.visible = True
+            trail.show(times[k])
+
+    show(0)
+    film = server.get_scene_serializer()
+    for k in range(1, frames):
+        film.insert_sleep(run.duration / factor / (frames - 1))
+        show(k)
+    return _captioned(film.as_html(dark_mode=dark), run, factor, dark)
+
+
+def pace(duration: float, pictures: int = PICTURES) -> tuple[float, int]:
+    """Return how many times faster than real a run is played, and by how many pictures."""
+    if duration <= 0.0:
+        return 1.0, 1
+    factor = 1.0
+    if duration > LONGEST:
+        factor = next((float(f) for f in _FACTORS if duration / f <= LONGEST), duration / LONGEST)
+    elif duration < SHORTEST:
+        factor = next((1.0 / f for f in _FACTORS if duration * f >= SHORTEST), duration / SHORTEST)
+    return factor, max(2, min(pictures, round(30.0 * duration / factor)))
+
+
+def _captioned(page: str, run: Recording, factor: float, dark: bool) -> str:
+    """Return the page with a title, and a line that says what is seen."""
+    name = html.escape(run.robot.name)
+    speed = "" if factor == 1.0 else f" · 1 s on the bar is {factor:g} s of the run"
+    line = f"<b>{name}</b> · {run.duration:.6g} s{speed} · lines: trails · green: centre of mass"
+    color = "#c9ced6" if dark else "#3b424c"
+    box = (
+        '<div style="position:fixed;left:14px;bottom:52px;z-index:5;pointer-events:none;'
+        f'font:13px system-ui,sans-serif;color:{color}">{line}</div>'
+    )
+    title = f"<title>{name} - Remora</title>"
+    page = re.sub(r"<title>.*?</title>", lambda _: title, page, count=1)
+    end = page.rindex("</body>")
+    return page[:end] + box + page[end:]

@@ -1,0 +1,392 @@
+"""What is said of a run: names as they may be shown, and tables of text."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeGuard
+
+import numpy as np
+
+from remora.algebra import pose, quaternion
+from remora.algebra.namespace import Array
+from remora.model.formats.xml import shown
+from remora.model.joints import kind
+from remora.model.robot import Joint, Robot
+from remora.simulation.integrators.table import INTEGRATORS
+from remora.simulation.recording.conservation import Drift
+from remora.simulation.recording.quantities import FREEDOMS
+from remora.simulation.recording.recording import Recording
+
+#: Characters of a name in a title, and of a whole label of a line.
+NAME, LABEL = 24, 34
+#: Rows of a table, and of that of events, that are spelled out.
+MOST_ROWS, MOST_EVENTS = 100, 25
+#: Characters of a text from a file.
+LONGEST = 300
+
+
+def short(name: str, length: int = NAME) -> str:
+    """Return a name as it may be drawn: control characters escaped, its middle left out if long."""
+    name = shown(name, 1000)
+    half = (length - 1) // 2
+    return name if len(name) <= length else f"{name[: length - 1 - half]}…{name[-half:]}"
+
+
+def labelled(name: str, rest: str = "") -> str:
+    """Return the label of a line: a name, and what follows it whole."""
+    return short(name, max(10, LABEL - len(rest))) + rest
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of text.
+
+    Attributes:
+        head: names of the columns; those that begin with `#` hold numbers.
+        rows: their texts.
+        more: how many rows were left out.
+    """
+
+    head: tuple[str, ...]
+    rows: list[tuple[str, ...]]
+    more: int = 0
+
+
+def _cut(
+    head: tuple[str, ...], rows: Iterable[tuple[str, ...]], count: int, most: int = MOST_ROWS
+) -> Table:
+    made = list(itertools.islice(rows, most))
+    return Table(head, made, count - len(made))
+
+
+# What was simulated -----------------------------------------------------------------------------
+
+
+def setup(run: Recording) -> list[tuple[str, str]]:
+    """Return what was simulated, as names and texts."""
+    robot, given = run.robot, run.settings
+    moving = "floats" if robot.joints[0].kind == "free" else f"on a {robot.joints[0].kind} joint"
+    rows = [
+        ("robot", f"{shown(robot.name, LONGEST)}: {_count(len(robot.bodies), 'body', 'bodies')}, "
+                  f"{robot.nv} degrees of freedom, {float(robot.mass):.6g} kg; its base {moving}"),
+        ("gravity", f"{_vector(robot.gravity)} m/s²" if np.any(robot.gravity) else "none"),
+        ("simulated", f"from {run.t[0]:.6g} s to {run.t[-1]:.6g} s, {_count(len(run), 'sample')}"
+                      f"{_sampling(given.get('sample'), bool(given.get('step_to_samples')))}"),
+        ("integrator", _integrator(given)),
+        ("formulation", str(given.get("formulation", ""))),
+        ("joint limits", _limits(given)),
+        ("drives", "limited to the joints' efforts" if given.get("saturate") else "not limited"),
+        ("started", time_text(run.started)),
+        ("wall time", f"{_number(given['wall_time'])} s" if given.get("wall_time") else ""),
+        ("ended", f"{run.status}{f': {shown(run.message, LONGEST)}' if run.message else ''}"),
+        ("made by", f"Remora {run.version}" if run.version else ""),
+    ]  # fmt: skip
+    return [(name, text) for name, text in rows if text]
+
+
+def time_text(text: str) -> str:
+    """Return a date and time of ISO 8601 as people write it."""
+    return shown(text).replace("T", " ").replace("+00:00", " UTC")
+
+
+def _sampling(sample: Any, step_to_samples: bool) -> str:
+    if sample is None:
+        return ", one for every step"
+    if isinstance(sample, (int, float)):
+        return f", every {sample:g} s" + (
+            "; steps end at them" if step_to_samples else "; by dense output"
+        )
+    return ", at given times"
+
+
+def _integrator(given: Mapping[str, Any]) -> str:
+    name = str(given.get("integrator", ""))
+    row = INTEGRATORS.get(name)
+    if row is None:
+        return name
+    step = given.get("step")
+    if row.error_order == 0:
+        return f"{name}, order {row.order}, steps of {step} s"
+    most = given.get("max_step")
+    bound = f"; steps of at most {most:g} s" if isinstance(most, (int, float)) else ""
+    return (
+        f"{name}, order {row.order}, adaptive: rtol {_number(given.get('rtol'))}, "
+        f"atol {_number(given.get('atol'))}{bound}"
+    )
+
+
+def _limits(given: Mapping[str, Any]) -> str:
+    says = {"record": "noted when passed", "stop": "end the run", "ignore": "not watched"}
+    text = says.get(str(given.get("limits")), "")
+    stops = given.get("stops")
+    if _is_list(stops) and len(stops) == 2 and stops[0]:
+        text += f"; elastic stops, {_number(stops[0])} N m/rad or N/m, damping {_number(stops[1])}"
+    return text
+
+
+def described_phases(run: Recording) -> list[Mapping[str, Any]]:
+    """Return what the settings say of the phases; of a damaged run perhaps nothing."""
+    given: Any = run.settings.get("phases")
+    return [phase if _is_mapping(phase) else {} for phase in given] if _is_list(given) else []
+
+
+def phase_starts(run: Recording) -> list[float]:
+    """Return when each phase began, as far as the run went, s; else where its samples begin."""
+    if run.phase_starts:
+        return list(run.phase_starts)
+    last = int(np.max(run.phase, initial=-1))
+    return [float(run.t[np.searchsorted(run.phase, k)]) for k in range(last + 1)]
+
+
+def phases(run: Recording) -> Table:
+    """Return the phases: when, and what acts in them."""
+    given, starts = described_phases(run), phase_starts(run)
+    rows: list[tuple[str, ...]] = []
+    for k, phase in enumerate(given[:MOST_ROWS]):
+        reached = k < len(starts)
+        ends = starts[k + 1] if k + 1 < len(starts) else float(run.t[-1])
+        span = (f"{starts[k]:.6g}", f"{ends:.6g}") if reached else ("not reached", "")
+        acts = [
+            f"{label}: {loaded(phase.get(key))}"
+            for key, label in (
+                ("torque", "torque"),
+                ("base_wrench", "wrench on the base"),
+                ("wrenches", "wrenches"),
+                ("prescribed", "prescribed"),
+            )
+            if phase.get(key) not in (None, {}, [])
+        ]
+        if phase.get("locked"):
+            acts.append("locked: " + ", ".join(short(str(x)) for x in phase["locked"]))
+        name = shown(str(phase.get("name") or ""), LONGEST)
+        rows.append((str(k + 1), name, *span, "; ".join(acts) or "nothing acts"))
+    head = ("#", "phase", "#from, s", "#to, s", "what acts")
+    return Table(head, rows, len(given) - len(rows))
+
+
+def loaded(given: Any) -> str:
+    """Return in words what acts, from what the settings of a run say of it."""
+    try:
+        return _loaded(given)
+    except (TypeError, ValueError, LookupError):  # settings on disk may be anything
+        return shown(repr(given))
+
+
+def _loaded(given: Any) -> str:
+    if _is_mapping(given):
+        if "function" in given:
+            return f"function {shown(str(given['function']), 80)}"
+        if "sampled" in given:
+            return f"{loaded(given['sampled'])}, every {given.get('sample_time')} s"
+        if "pulse" in given and _is_list(given["pulse"]):
+            start, stop = given["pulse"]
+            return f"{loaded(given.get('value'))} from {start:g} s to {stop:g} s"
+        if "profile" in given and _is_list(given.get("times")):
+            times = given["times"]
+            span = f"{times[0]:g} s to {times[-1]:g} s" if times else ""
+            return f"{given['profile']} profile, {len(times)} points, {span}"
+        moves = _moved(given)
+        if moves is not None:
+            return moves
+        items = list(given.items())
+        words = [f"{short(str(name))}: {loaded(part)}" for name, part in items[:12]]
+        return ", ".join(words) + (f" and {len(items) - 12} more" if len(items) > 12 else "")
+    if _is_list(given):
+        flat: list[float] = np.asarray(given, dtype=float).ravel().tolist()
+        if len(flat) == 1:
+            return f"{flat[0]:.4g}"
+        if not any(flat):
+            return "zero"
+        more = ", ..." if len(flat) > 12 else ""
+        return "(" + ", ".join(f"{x:.4g}" for x in flat[:12]) + more + ")"
+    return _number(given)
+
+
+def _moved(given: Mapping[str, Any]) -> str | None:
+    """Return in words how a joint is to move, if that is what is given."""
+    if "motion" in given:
+        inner, breaks = given["motion"], given.get("breaks") or [0.0]
+        if _is_mapping(inner) and {"from", "to"} <= set(inner):
+            ends = f"{loaded(inner['from'])} to {loaded(inner['to'])}"
+            return f"{ends} from {breaks[0]:g} s to {breaks[-1]:g} s"
+        if _is_mapping(inner) and {"times", "values"} <= set(inner):
+            times, values = inner["times"], inner["values"]
+            ends = f"{loaded(values[0])} to {loaded(values[-1])}"
+            points = f"a curve through {len(times)} points"
+            return f"{ends} from {times[0]:g} s to {times[-1]:g} s, {points}"
+        return loaded(inner)
+    if {"to", "between"} <= set(given):
+        start, stop = given["between"]
+        return f"to {loaded(given['to'])} from {start:g} s to {stop:g} s"
+    if {"through", "times"} <= set(given):
+        values, times = given["through"], given["times"]
+        return f"to {loaded(values[-1])} at {times[-1]:g} s, a curve through {len(times)} points"
+    return None
+
+
+def sources(run: Recording) -> dict[str, str]:
+    """Return the source of every function that acts, by name."""
+    found: dict[str, str] = {}
+
+    def look(given: Any) -> None:
+        if _is_mapping(given):
+            if isinstance(given.get("source"), str):
+                found.setdefault(str(given.get("function")), given["source"])
+            for part in given.values():
+                look(part)
+        elif _is_list(given):
+            for part in given[:MOST_ROWS]:
+                look(part)
+
+    look(described_phases(run))
+    return dict(list(found.items())[:20])
+
+
+def events(run: Recording) -> Table:
+    """Return what happened."""
+    rows = ((f"{e.t:.9g}", shown(e.name, LONGEST), shown(e.action)) for e in run.events)
+    return _cut(("#time, s", "event", "action"), rows, len(run.events), MOST_EVENTS)
+
+
+# The robot --------------------------------------------------------------------------------------
+
+
+def robot_table(robot: Robot) -> Table:
+    """Return bodies and joints with their limits, in degrees and metres."""
+
+    def rows() -> Iterable[tuple[str, ...]]:
+        depth = {-1: -1}
+        for i, (body, joint) in enumerate(zip(robot.bodies, robot.joints, strict=True)):
+            depth[i] = depth[joint.parent] + 1
+            branch = "\u2003" * min(depth[i] - 1, 8) + "└ " if depth[i] else ""
+            yield (
+                str(i), branch + shown(body.name, LONGEST), f"{float(body.mass):.4g}",
+                _vector(body.com), shown(joint.name, LONGEST), joint.kind, *_bounds(robot, joint),
+            )  # fmt: skip
+
+    head = ("#", "body", "#mass, kg", "centre of mass, m", "joint", "kind")
+    head = (*head, "#range", "#speed", "#effort")
+    return _cut(head, rows(), len(robot.bodies))
+
+
+def _bounds(robot: Robot, joint: Joint) -> tuple[str, str, str]:
+    """Return range, largest speed and largest effort of a joint with one freedom."""
+    if joint.mimic is not None:
+        leader = short(robot.joints[joint.mimic.joint].name)
+        return f"{joint.mimic.ratio:g} × {leader}", "", ""
+    if kind(joint).nv != 1:
+        return "", "", ""
+    units, limits = FREEDOMS[joint.kind][0][1], joint.limits
+    turns = units[0] == "rad"
+    turn, unit = (180.0 / math.pi, "°") if turns else (1.0, " m")
+    low, high, speed, effort = (
+        float(x[0]) for x in (limits.lower, limits.upper, limits.velocity, limits.effort)
+    )
+    low, high, speed = turn * low, turn * high, turn * speed
+    reach = f"±{high:.4g}{unit}" if low == -high else f"{low:.4g} to {high:.4g}{unit}"
+    return (
+        reach if math.isfinite(low) or math.isfinite(high) else "",
+        f"{speed:.4g} {'°/s' if turns else 'm/s'}" if math.isfinite(speed) else "",
+        f"{effort:.4g} {units[3]}" if math.isfinite(effort) else "",
+    )
+
+
+# How far to trust it ----------------------------------------------------------------------------
+
+
+def conservation_table(run: Recording) -> Table:
+    """Return the rows of `run.conservation()`."""
+    kept = run.conservation()
+    rows: list[tuple[str, ...]] = []
+    drifts: tuple[tuple[str, Drift], ...] = (
+        ("linear momentum", kept.linear_momentum),
+        ("angular momentum", kept.angular_momentum),
+        ("centre of mass on its line", kept.center_of_mass),
+        ("energy balance", kept.energy),
+    )
+    for name, drift in drifts:
+        if drift.broken_by:
+            rows.append((name, "", "", f"not conserved: {drift.broken_by}"))
+            continue
+        to = f"{drift.scale:.4g} {drift.unit}, {drift.compared}"
+        rows.append((name, f"{drift.absolute:.2e} {drift.unit}", f"{drift.relative:.2e}", to))
+    rows.append(("unit quaternions, | |r|² − 1 |", f"{kept.quaternion:.2e}", "", ""))
+    rows.append(("dual quaternions, | r·d |", f"{kept.dual_quaternion:.2e} m", "", ""))
+    return Table(("must be kept", "#largest drift", "#relative", "to"), rows)
+
+
+# At a glance ------------------------------------------------------------------------------------
+
+
+def tiles(run: Recording) -> list[tuple[str, str]]:
+    """Return the numbers to be seen first: a value and what it is."""
+    kept, robot = run.conservation(), run.robot
+    made = [(f"{run.duration:.4g} s", f"simulated, {_count(len(run), 'sample')}")]
+    if robot.joints[0].kind == "free":
+        x = run.frame_pose(robot.bodies[0].name)
+        turned = 2.0 * quaternion.log(quaternion.mul(quaternion.conjugate(x[:1, :4]), x[:, :4]))
+        most = math.degrees(float(np.max(np.linalg.norm(turned, axis=-1))))
+        made.append((f"{most:.3g}°", f"largest turn of {short(robot.bodies[0].name)}"))
+        moved = pose.translation(x)
+        far = float(np.max(np.linalg.norm(moved - moved[0], axis=-1)))
+        made.append((f"{far:.3g} m", f"largest move of {short(robot.bodies[0].name)}"))
+    made += _largest(run)
+    drift = kept.angular_momentum
+    if not drift.broken_by:
+        worst = max(drift.relative, kept.linear_momentum.relative)
+        made.append((f"{worst:.1e}", "relative drift of momentum"))
+    made.append((f"{kept.energy.relative:.1e}", "relative error of the energy balance"))
+    return made
+
+
+def _largest(run: Recording) -> list[tuple[str, str]]:
+    """Return the joints with the largest torque, share of the effort and reaction."""
+    robot = run.robot
+    own = [j for j in robot.joints if j.mimic is None and kind(j).nv == 1]
+    made: list[tuple[str, str]] = []
+    turning = [j for j in own if FREEDOMS[j.kind][0][1][3] == "N m"]
+
+    def peak(joint: Joint) -> float:
+        return float(np.max(np.abs(run.tau[:, joint.v])))
+
+    def share(joint: Joint) -> float:
+        return peak(joint) / float(joint.limits.effort[0])
+
+    def add(joints: Sequence[Joint], by: Callable[[Joint], float], text: str, what: str) -> None:
+        if joints and by(best := max(joints, key=by)) > 0.0:
+            made.append((text.format(by(best)), f"{what}, {short(best.name)}"))
+
+    limited = [j for j in own if 0.0 < float(j.limits.effort[0]) < math.inf]
+    add(turning, peak, "{:.3g} N m", "largest joint torque")
+    add(limited, share, "{:.1%}", "largest share of an effort limit")
+    held = [j for j in robot.joints if j.kind != "free"]
+    add(held, lambda j: _moment(run, robot.joint_index(j.name)), "{:.3g} N m",
+        "largest reaction torque")  # fmt: skip
+    return made
+
+
+def _moment(run: Recording, i: int) -> float:
+    return float(np.max(np.linalg.norm(run.reactions[:, i, 3:], axis=-1)))
+
+
+def _count(n: int, one: str, many: str = "") -> str:
+    return f"1 {one}" if n == 1 else f"{n:,} {many or one + 's'}".replace(",", "\u202f")
+
+
+def _vector(values: Array) -> str:
+    return "(" + ", ".join(f"{x:.4g}" for x in values) + ")"
+
+
+def _number(x: Any) -> str:
+    return f"{x:g}" if isinstance(x, (int, float)) else shown(str(x), LONGEST)
+
+
+def _is_mapping(x: object) -> TypeGuard[Mapping[str, Any]]:
+    return isinstance(x, Mapping)
+
+
+def _is_list(x: object) -> TypeGuard[Sequence[Any]]:
+    return isinstance(x, (list, tuple))

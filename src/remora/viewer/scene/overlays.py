@@ -1,0 +1,178 @@
+"""What is drawn beside the robot: trails, centre of mass, momentum, arrows of forces, axes."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from remora.algebra import pose, quaternion
+from remora.algebra.namespace import Array
+from remora.dynamics.kernels.compiled import CompiledRobot
+from remora.model.robot import Robot
+from remora.simulation.recording.quantities import QUANTITIES, evaluated
+from remora.simulation.recording.recording import Recording
+from remora.viewer.scene.scene import WORLD, clean
+
+#: Into how many pieces a trail is cut; a piece shows once the run has passed it.
+PIECES = 60
+#: How many samples trails and the scales of arrows are made of.
+THIN = 2000
+MASS_COLOR = (0, 185, 140)
+TRAIL_COLORS = ((236, 112, 20), (38, 132, 224), (20, 160, 110), (170, 80, 190), (210, 60, 90))
+
+
+def thinned(run: Recording, most: int = THIN) -> Recording:
+    """Return a run of at most so many of a run's samples, the first and the last among them."""
+    if len(run) <= most:
+        return run
+    rows = np.unique(np.linspace(0, len(run) - 1, most).round().astype(int))
+    columns = {name: values[rows] for name, values in run.columns.items()}
+    return replace(run, columns=columns, stored=_nothing_stored)
+
+
+def _nothing_stored(name: str) -> Array | None:
+    return None
+
+
+class Trail:
+    """The path of a point through a run, shown as far as the run has come."""
+
+    def __init__(
+        self, server: Any, name: str, t: Array, points: Array, color: tuple[int, int, int],
+        thickness: float,
+    ) -> None:  # fmt: skip
+        """Cut the path through `points` `(n, 3)` at the times t into pieces, all hidden."""
+        self.visible = False
+        self._pieces: list[tuple[float, Any]] = []
+        if len(points) < 2:
+            return
+        cuts = np.unique(np.linspace(0, len(points) - 1, PIECES + 1).round().astype(int))
+        for k, (a, b) in enumerate(itertools.pairwise(cuts)):
+            line = points[a : b + 1]
+            if np.ptp(line, axis=0).max() < 1e-7:
+                continue
+            node = server.scene.add_line_segments(
+                f"{WORLD}/trail_{clean(name)}/{k}", np.stack([line[:-1], line[1:]], axis=1), color,
+                thickness=thickness, visible=False,
+            )  # fmt: skip
+            self._pieces.append((float(t[b]), node))
+
+    def show(self, t: float) -> None:
+        """Show the pieces that lie before the time t, if the trail is visible."""
+        for end, node in self._pieces:
+            node.visible = self.visible and end <= t
+
+
+@dataclass(frozen=True)
+class OverlaySample:
+    """The robot at one time of a run.
+
+    Attributes:
+        t: time, s.
+        q: configuration, `(nq,)`.
+        poses: of the bodies, `(nb, 8)`.
+        sample: the recorded columns at the sample before, one row each.
+    """
+
+    t: float
+    q: Array
+    poses: Array
+    sample: Mapping[str, Array]
+
+
+Loads = tuple[Array, Array, Array]
+"""Points, forces and torques, `(n, 3)` each."""
+
+
+class Arrows:
+    """Forces and torques (or momenta) as arrows; the longest of the run is as long as `length`."""
+
+    def __init__(
+        self, server: Any, name: str, colors: tuple[tuple[int, int, int], tuple[int, int, int]],
+        length: float,
+    ) -> None:  # fmt: skip
+        """Begin without an arrow."""
+        self._server, self._name, self._colors, self._length = server, name, colors, length
+        self._handle: Any = None
+        self.visible = False
+
+    def show(self, at: Array, first: Array, second: Array, most: tuple[float, float]) -> None:
+        """Draw two vectors at each point, all `(n, 3)` in inertial axes, scaled by the largest."""
+        parts: list[Array] = []
+        colors: list[tuple[int, int, int]] = []
+        for vectors, largest, color in zip((first, second), most, self._colors, strict=True):
+            if largest <= 0.0:
+                continue
+            scaled = vectors * (self._length / largest)
+            long = np.linalg.norm(scaled, axis=1) > 0.02 * self._length
+            parts.append(np.stack([at[long], (at + scaled)[long]], axis=1))
+            colors += [color] * int(long.sum())
+        points = np.concatenate(parts) if parts else np.zeros((0, 2, 3))
+        if len(points) == 0:
+            self.hide()
+            return
+        width = 0.016 * self._length
+        if self._handle is None or len(self._handle.points) != len(points):
+            self._handle = self._server.scene.add_arrows(
+                f"{WORLD}/{self._name}", points, np.array(colors), shaft_radius=width,
+                head_radius=2.4 * width, head_length=6.0 * width,
+            )  # fmt: skip
+        else:
+            self._handle.points = points.astype(np.float32)
+            self._handle.colors = np.array(colors, dtype=np.uint8)
+            self._handle.visible = True
+
+    def hide(self) -> None:
+        """Draw no arrow."""
+        if self._handle is not None:
+            self._handle.visible = False
+
+
+def joint_loads(fast: CompiledRobot, sample: Mapping[str, Array], poses: Array) -> Loads:
+    """Return origin, force and torque of the constraint at every joint but the bases'.
+
+    In inertial axes, `(k, 3)` each.
+    """
+    wrench = QUANTITIES["reactions"].of(fast, sample)[0]
+    inner = [i for i, joint in enumerate(fast.robot.joints) if joint.parent >= 0]
+    return _outward(poses[inner], wrench[inner])
+
+
+def external_loads(sample: Mapping[str, Array], poses: Array) -> Loads:
+    """Return origin, force and torque of the external wrench on every body, inertial axes."""
+    return _outward(poses, sample["wrenches"][0])
+
+
+def _outward(x: Array, wrench: Array) -> Loads:
+    r = x[:, :4]
+    force, torque = (quaternion.rotate(r, wrench[:, k : k + 3]) for k in (0, 3))
+    return pose.translation(x), force, torque
+
+
+def largest(wrenches: Array) -> tuple[float, float]:
+    """Return the largest force and torque of wrenches `(..., 6)`; NaN counts as nothing."""
+    flat = np.nan_to_num(wrenches).reshape(-1, 6)
+    if len(flat) == 0:
+        return 0.0, 0.0
+    first, second = (np.linalg.norm(flat[:, k : k + 3], axis=1) for k in (0, 3))
+    return float(first.max()), float(second.max())
+
+
+def center_of_mass(fast: CompiledRobot, q: Array) -> Array:
+    """Return the centre of mass at q `(nq,)` in the inertial frame, `(3,)`."""
+    return evaluated(fast, "center_of_mass", q[None])[0]
+
+
+def axes_poses(robot: Robot, x: Array) -> Array:
+    """Return the poses of the bodies' frames and of the named frames that bodies carry."""
+    named = [pose.compose(x[f.body], f.placement) for f in robot.frames if f.body >= 0]
+    return np.concatenate([x, *(n[None] for n in named)])
+
+
+def positions(run: Recording, names: Sequence[str]) -> dict[str, Array]:
+    """Return the way of bodies and frames through a run, `(n, 3)` each."""
+    return {name: pose.translation(run.frame_pose(name)) for name in names}

@@ -1,0 +1,124 @@
+"""The robot in viser's scene: one node for each body, moved by poses."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import Any
+
+import numpy as np
+
+from remora.algebra import dual_quaternion, pose, quaternion
+from remora.algebra.namespace import Array
+from remora.dynamics.kinematics import poses
+from remora.model.robot import Robot
+from remora.model.state import neutral
+from remora.model.topology import leaves
+from remora.viewer.scene.gltf import to_glb
+from remora.viewer.scene.shapes import shapes
+from remora.viewer.scene.surfaces import surface
+
+WORLD = "/world"
+#: Size of the ball at a place that is fixed in the inertial frame, of the robot's; and its colour.
+MARK, MARK_COLOR = 0.035, (226, 60, 96)
+
+
+class Scene:
+    """The robot, and the node that everything else hangs on.
+
+    The camera follows something by the world moving the other way: nobody's mouse is in the way.
+    """
+
+    def __init__(self, server: Any, robot: Robot, mesh_root: str | os.PathLike[str] | None) -> None:
+        """Add the robot to the scene of a viser server."""
+        self.server, self.robot = server, robot
+        drawn = shapes(robot, mesh_root)
+        self.world = server.scene.add_frame(WORLD, show_axes=False)
+        self.nodes: list[Any] = []
+        self._corners: list[Array] = []
+        for i, body in enumerate(robot.bodies):
+            own = [shape for shape in drawn if shape.body == i]
+            name = f"{WORLD}/{i}_{clean(body.name)}"
+            self.nodes.append(server.scene.add_glb(name, to_glb(own)))
+            self._corners.append(_corners([surface(shape).points for shape in own]))
+        self._mark_places()
+
+    def _mark_places(self) -> None:
+        """Mark the frames that are fixed in the inertial frame: a target, a station."""
+        places = [frame for frame in self.robot.frames if frame.body < 0]
+        if not places:
+            return
+        _, radius = extent(self.cloud(poses(self.robot, neutral(self.robot))))
+        scene, size = self.server.scene, MARK * radius
+        for frame in places:
+            name, at = f"{WORLD}/place_{clean(frame.name)}", pose.translation(frame.placement)
+            options = {"wxyz": frame.placement[:4], "position": at}
+            scene.add_frame(name, axes_length=3.0 * size, axes_radius=0.12 * size, **options)
+            scene.add_icosphere(f"{name}/ball", size, MARK_COLOR, opacity=0.55)
+
+    def move(self, x: Array, follow: Array | None = None, grain: float = 0.0) -> None:
+        """Show the bodies at the poses x `(nb, 8)`, seen from the pose `follow` `(8,)`.
+
+        Args:
+            x: poses of the bodies in the inertial frame.
+            follow: what stays in the middle of the picture; None: the inertial origin.
+            grain: round what is sent to multiples of this, for small files.
+        """
+        r, p = _fine(x[:, :4], grain), _fine(pose.translation(x), grain)
+        for node, orientation, position in zip(self.nodes, r, p, strict=True):
+            node.wxyz = orientation
+            node.position = position
+        away = dual_quaternion.identity() if follow is None else dual_quaternion.conjugate(follow)
+        self.world.wxyz = _fine(away[:4], grain)
+        self.world.position = _fine(pose.translation(away), grain)
+
+    def cloud(self, x: Array) -> Array:
+        """Return the corners of the boxes around the bodies at the poses x, `(n, 3)`."""
+        points = [
+            quaternion.rotate(x[i, :4], corners) + pose.translation(x[i])
+            for i, corners in enumerate(self._corners)
+            if len(corners)
+        ]
+        return np.concatenate(points) if points else np.zeros((1, 3))
+
+
+def extent(cloud: Array) -> tuple[Array, float]:
+    """Return the middle of the box around points `(n, 3)`, and half the box's diagonal, m."""
+    low, high = cloud.min(axis=0), cloud.max(axis=0)
+    return 0.5 * (low + high), max(0.5 * float(np.linalg.norm(high - low)), 1e-3)
+
+
+def seen_from(center: Array, x: Array) -> Array:
+    """Return poses x `(n, 8)` as seen from the pose `center` `(8,)`."""
+    return dual_quaternion.mul(np.broadcast_to(dual_quaternion.conjugate(center), x.shape), x)
+
+
+def end_effectors(robot: Robot) -> list[str]:
+    """Return the names of what is at the ends of the branches: frames, else bodies."""
+    names: list[str] = []
+    for i in leaves(robot):
+        if i == 0:
+            continue
+        own = [f for f in robot.frames if f.body == i]
+        far = max(own, key=lambda f: float(np.linalg.norm(pose.translation(f.placement))),
+                  default=None)  # fmt: skip
+        names.append(robot.bodies[i].name if far is None else far.name)
+    return names
+
+
+def clean(name: str) -> str:
+    """Return a name as part of a scene path."""
+    return re.sub(r"[^\w.-]", "_", name)[:60]
+
+
+def _fine(values: Array, grain: float) -> Array:
+    return np.round(values / grain) * grain if grain else values
+
+
+def _corners(points: list[Array]) -> Array:
+    if not any(len(p) for p in points):
+        return np.zeros((0, 3))
+    cloud = np.concatenate(points)
+    low, high = cloud.min(axis=0), cloud.max(axis=0)
+    pick = np.array([[k & 1, k >> 1 & 1, k >> 2] for k in range(8)], dtype=float)
+    return low + pick * (high - low)

@@ -1,0 +1,101 @@
+"""What of a robot is drawn: a list of primitives, each fixed to a body.
+
+A body is drawn by its own geometry; one that has none, or only meshes that are not there, gets
+shapes generated from joint offsets, centres of mass and masses (`remora.viewer.scene.spacecraft`).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from remora.algebra import pose
+from remora.algebra.namespace import Array, is_symbolic
+from remora.errors import RemoraError
+from remora.model.robot import Body, Geometry, Robot
+from remora.viewer.scene.finishes import finish_of, is_cell_blue
+from remora.viewer.scene.primitives import Primitive, panel
+from remora.viewer.scene.spacecraft import generated
+from remora.viewer.scene.surfaces import mesh_surface
+
+#: Formats of meshes that are opened, and the largest file.
+MESHES = (".stl", ".obj", ".ply", ".off", ".glb", ".dae")
+LARGEST_MESH = 64 << 20
+#: A box this much thinner than wide is a plate.
+_THIN = 0.06
+
+
+def shapes(robot: Robot, mesh_root: str | os.PathLike[str] | None = None) -> list[Primitive]:
+    """Return all that is drawn of a robot, bodies in order.
+
+    Args:
+        robot: a robot whose numbers are numbers.
+        mesh_root: meshes outside this folder are left out; default: all that the robot names,
+            which for a loaded robot lie below the folder it was loaded with.
+
+    Raises:
+        RemoraError: if the robot's numbers are symbols or batches.
+    """
+    _check_numbers(robot)
+    root = None if mesh_root is None else Path(mesh_root).resolve()
+    own = [list(_drawable(i, body, root)) for i, body in enumerate(robot.bodies)]
+    bare = [i for i, found in enumerate(own) if not found]
+    made = generated(robot, bare)
+    return [item for i, found in enumerate(own) for item in found or made[i]]
+
+
+def _drawable(i: int, body: Body, root: Path | None) -> Iterator[Primitive]:
+    for shape in body.geometry:
+        if shape.kind == "mesh":
+            if shape.mesh is not None and _readable(shape.mesh, root):
+                look = finish_of(shape.color)
+                yield Primitive(i, "mesh", shape.size, shape.placement, look, shape.mesh)
+            continue
+        flat = _as_panel(shape)
+        if flat is not None:
+            yield from panel(i, *flat)
+        else:
+            yield Primitive(i, shape.kind, shape.size, shape.placement, finish_of(shape.color))
+
+
+def _as_panel(shape: Geometry) -> tuple[tuple[float, float, float], Array] | None:
+    """Return size and placement, thin along z, of a thin box in the blue of solar cells."""
+    if shape.kind != "box" or not is_cell_blue(shape.color):
+        return None
+    thin = int(np.argmin(shape.size))
+    if shape.size[thin] > _THIN * sorted(shape.size)[1]:
+        return None
+    turn = np.roll(np.eye(3), 2 - thin, axis=1)  # columns: its x, y, z in the box's axes
+    size = tuple(float(np.abs(turn[:, k]) @ np.array(shape.size)) for k in range(3))
+    turned = pose.compose(shape.placement, pose.from_rotation_matrix(turn))
+    return (size[0], size[1], size[2]), turned
+
+
+def _readable(mesh: str, root: Path | None) -> bool:
+    """Tell whether a mesh is a file of known format and sane size, below the root, and is read."""
+    path = Path(mesh)
+    try:
+        real = path.resolve()
+        inside = root is None or real.is_relative_to(root)
+        return (
+            inside
+            and real.suffix.lower() in MESHES
+            and real.is_file()
+            and real.stat().st_size <= LARGEST_MESH
+            and len(mesh_surface(mesh).faces) > 0
+        )
+    except (OSError, RuntimeError, ValueError):
+        return False
+
+
+def _check_numbers(robot: Robot) -> None:
+    for body, joint in zip(robot.bodies, robot.joints, strict=True):
+        numbers = (body.mass, body.com, body.inertia, joint.placement)
+        if any(is_symbolic(x) for x in numbers) or np.ndim(body.mass):
+            raise RemoraError(
+                f"body {body.name!r} of robot {robot.name!r} has numbers that are symbols or "
+                "batches: only one robot with numbers can be drawn"
+            )

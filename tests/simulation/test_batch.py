@@ -1,0 +1,269 @@
+"""Batches: the same as single runs, whoever shares the batch, on any threads."""
+
+import numpy as np
+import pytest
+
+import remora as rm
+from trees import Case
+
+SERVICER = rm.load("servicer")
+Q, V = rm.random_state(SERVICER, 5, 37)
+V = 0.1 * V
+
+
+def single(robot, q, v, duration, step, **options):
+    return rm.simulate(
+        robot, q, v, duration, integrator="rk4", step=step, limits="ignore", **options
+    )
+
+
+def test_a_batch_is_what_single_runs_are():
+    batch = rm.simulate_batch(SERVICER, Q, V, 2.0, step=0.01, sample=0.5)
+    assert batch.t.tolist() == [0.0, 0.5, 1.0, 1.5, 2.0]
+    assert batch.q.shape == (37, 5, 15)
+    assert np.array_equal(batch.q[:, 0], Q)
+    for k in (0, 17, 36):
+        run = single(SERVICER, Q[k], V[k], 2.0, 0.01, sample=0.5, step_to_samples=True)
+        assert np.abs(batch.q[k] - run.q).max() < 1e-13
+        assert np.abs(batch.v[k] - run.v).max() < 1e-13
+
+
+def test_a_run_has_the_same_bits_whoever_shares_the_batch():
+    whole = rm.simulate_batch(SERVICER, Q, V, 1.0, step=0.01, threads=2)
+    order = np.random.default_rng(0).permutation(37)
+    shuffled = rm.simulate_batch(SERVICER, Q[order], V[order], 1.0, step=0.01, threads=1)
+    assert np.array_equal(shuffled.q, whole.q[order])
+    assert np.array_equal(shuffled.v, whole.v[order])
+    for k in (3, 30):
+        alone = rm.simulate_batch(SERVICER, Q[k], V[k], 1.0, step=0.01)
+        assert alone.q.shape == (2, 15)
+        assert np.array_equal(alone.q, whole.q[k])
+    wild = V.copy()
+    wild[5] = 1e8  # one that fails spoils no other
+    with pytest.raises(rm.SimulationError):
+        rm.simulate_batch(SERVICER, Q, wild, 1.0, step=0.01)
+    kept = rm.simulate_batch(SERVICER, Q, wild, 1.0, step=0.01, failures="keep")
+    others = np.arange(37) != 5
+    assert np.array_equal(kept.ok, others)
+    assert np.array_equal(kept.q[others], whole.q[others])
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_every_kind_of_joint_and_base(seed):
+    case = Case(seed, largest=4)
+    robot, q, v = case.robot, case.q, 0.3 * case.v
+    if robot.nv == 0:
+        pytest.skip("cannot move")
+    for joint in robot.joints:
+        if joint.v.stop > joint.v.start:
+            robot = robot.replace_joint(joint.name, damping=0.2)
+    batch = rm.simulate_batch(
+        robot, q, v, 0.2, step=0.02, torque=case.tau, wrenches=0.1 * case.wrenches
+    )
+    run = single(robot, q, v, 0.2, 0.02, torque=case.tau, wrenches=0.1 * case.wrenches)
+    assert np.abs(batch.q[-1] - run.q[-1]).max() < 1e-11 * (1 + np.abs(run.q[-1]).max())
+    assert np.abs(batch.v[-1] - run.v[-1]).max() < 1e-11 * (1 + np.abs(run.v[-1]).max())
+
+
+def test_order_four():
+    exact = rm.simulate(SERVICER, Q[1], 3 * V[1], 1.0, rtol=1e-13, atol=1e-13, limits="ignore")
+    errors = [
+        np.abs(rm.simulate_batch(SERVICER, Q[1], 3 * V[1], 1.0, step=h).v[-1] - exact.v[-1]).max()
+        for h in (0.02, 0.01)
+    ]
+    assert np.log2(errors[0] / errors[1]) == pytest.approx(4.0, abs=0.2)
+
+
+def test_parameters_of_the_robot_differ_from_run_to_run():
+    name = SERVICER.bodies[4].name
+    mass = np.linspace(2.0, 9.0, 11)
+    batch = rm.simulate_batch(
+        SERVICER, Q[0], V[0], 1.0, step=0.01, parameters={f"{name}.mass": mass}
+    )
+    assert batch.q.shape == (11, 2, 15)
+    energy = batch.evaluate(rm.kinetic_energy)
+    tool = batch.evaluate(rm.frame_pose, target="tool")
+    assert energy.shape == (11, 2)
+    assert tool.shape == (11, 2, 8)
+    for k in (0, 7):
+        robot = SERVICER.replace_body(name, mass=mass[k])
+        run = single(robot, Q[0], V[0], 1.0, 0.01)
+        assert np.abs(batch.q[k, -1] - run.q[-1]).max() < 1e-13
+        assert energy[k, -1] == pytest.approx(
+            rm.kinetic_energy(robot, run.q[-1], run.v[-1]), rel=1e-12
+        )
+
+
+def test_laws_with_inputs_of_their_own():
+    gains = np.linspace(0.0, 5.0, 6)
+    goal = np.tile(Q[0, 8:], (6, 1))
+    goal[:, 2] += 0.1
+
+    def law(t, q, v, gain, goal):
+        pull = gain * (goal - q[8:]) - 2.0 * v[6:] + 0.1 * np.sin(3.0 * t)
+        return np.concatenate([np.zeros(6), pull])
+
+    inputs = {"gain": gains[:, None], "goal": goal}
+    batch = rm.simulate_batch(SERVICER, Q[0], V[0], 1.0, step=0.01, torque=law, inputs=inputs)
+    for k in (0, 5):
+        run = single(
+            SERVICER, Q[0], V[0], 1.0, 0.01,
+            torque=lambda t, q, v, k=k: law(t, q, v, gains[k], goal[k]),
+        )  # fmt: skip
+        assert np.abs(batch.q[k, -1] - run.q[-1]).max() < 1e-13
+
+
+def test_torques_by_joint_and_for_each_run():
+    name = SERVICER.joints[3].name
+    tau = np.zeros((4, 13))
+    tau[:, 8] = [0.0, 1.0, 2.0, 3.0]
+    own = rm.simulate_batch(SERVICER, Q[0], V[0], 1.0, step=0.01, torque=tau)
+    same = rm.simulate_batch(SERVICER, Q[:4], V[:4], 1.0, step=0.01, torque={name: 2.0})
+    law = rm.simulate_batch(
+        SERVICER, Q[0], V[0], 1.0, step=0.01, torque={name: lambda t, q, v: 1.0 + 0.0 * q[8] + 1.0}
+    )
+    assert own.q.shape == (4, 2, 15)
+    assert same.q.shape == (4, 2, 15)
+    assert np.abs(own.q[2] - law.q).max() < 1e-14
+    assert np.abs(same.q[0] - law.q).max() < 1e-14
+
+
+def test_breaks_are_stepped_on():
+    builder = rm.Builder("mass").body("mass", mass=2, inertia=(1, 1, 1))
+    robot = builder.joint("slide", "prismatic", None, "mass").build()
+    select, less = rm.algebra.namespace.select, rm.algebra.namespace.less
+
+    def pulse(t, q, v):
+        on = select(less(0.33, t), 1.0, 0.0) * select(less(t, 0.77), 1.0, 0.0)
+        return np.array([3.0 * on.item() if hasattr(on, "item") else 3.0 * on])
+
+    batch = rm.simulate_batch(
+        robot, [0.0], [0.0], 2.0, step=0.1, torque=pulse, breaks=[0.33, 0.77], sample=[1.0]
+    )
+    assert batch.t.tolist() == [0.0, 1.0, 2.0]
+    assert batch.v[-1, 0] == pytest.approx(1.5 * 0.44, rel=1e-13)
+    assert batch.q[-1, 0] == pytest.approx(0.5 * 1.5 * 0.44**2 + 0.66 * 1.23, rel=1e-13)
+
+
+def test_single_precision():
+    exact = rm.simulate_batch(SERVICER, Q, V, 1.0, step=0.01)
+    single = rm.simulate_batch(SERVICER, Q, V, 1.0, step=0.01, dtype="float32")
+    assert single.q.dtype == np.float32
+    assert np.abs(single.q - exact.q).max() < 2e-5
+
+
+def test_long_batches_stay_unit():
+    robot = rm.load("vt18_satellite")
+    q, v = rm.random_state(robot, 1, 8)
+    batch = rm.simulate_batch(robot, q, 0.2 * v, 200.0, step=0.01)  # 20,000 steps
+    r, d = batch.q[..., :4], batch.q[..., 4:8]
+    assert np.abs(np.sum(r * r, axis=-1) - 1.0).max() < 2e-15
+    assert np.abs(np.sum(r * d, axis=-1)).max() < 1e-14 * (1 + np.abs(d).max())
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"step": 0.0}, "step must be a positive number"),
+        ({"target": "tpu"}, "no target named 'tpu'; known: cpu, cuda"),
+        ({"failures": "hide"}, "no failures named 'hide'"),
+        ({"dtype": "float16"}, "no dtype named 'float16'"),
+        ({"torque": np.zeros(5)}, r"torque must have shape \(..., 13\), not \(5,\)"),
+        ({"torque": lambda t, q, v: q}, r"torque must have shape \(13,\), not \(15,\)"),
+        ({"torque": np.full(13, np.nan)}, "torque"),
+        ({"parameters": {"nose.mass": 1.0}}, "no parameter named 'nose.mass'"),
+        ({"parameters": {"bus.mass": np.zeros((2, 3))}}, "do not broadcast"),
+        ({"inputs": {"q": np.zeros(37)}}, "an input cannot be called 'q'"),
+        ({"inputs": {"gain": np.zeros(5)}}, "must have the runs' batch shape"),
+        ({"torque": {"nose": 1.0}}, "no joint named 'nose'"),
+        ({"torque": {"base": 1.0}}, "has several speeds"),
+        ({"sample": -1.0}, "sample must be a positive number"),
+    ],
+)
+def test_what_does_not_fit_is_refused(options, text):
+    with pytest.raises(rm.RemoraError, match=text):
+        rm.simulate_batch(SERVICER, Q, V, **{"duration": 1.0, "step": 0.01, **options})
+
+
+def test_a_law_that_asks_for_values_is_refused():
+    def law(t, q, v):
+        return np.ones(13) if q[8] > 0.0 else np.zeros(13)
+
+    with pytest.raises(rm.RemoraError, match="asks whether a symbol is true"):
+        rm.simulate_batch(SERVICER, Q, V, 1.0, step=0.01, torque=law)
+
+
+def test_interrupted_batches_keep_what_is_done(monkeypatch):
+    from remora.codegen.integration.step_loop_cpu import StepLoopKernel
+    from remora.simulation.batch import batch as module
+
+    called = StepLoopKernel.__call__
+    count = []
+
+    def stop_at_second(self, *arguments, **options):
+        count.append(1)
+        if len(count) == 2:
+            raise KeyboardInterrupt
+        return called(self, *arguments, **options)
+
+    monkeypatch.setattr(module, "BLOCK", 16)
+    monkeypatch.setattr(StepLoopKernel, "__call__", stop_at_second)
+    with pytest.warns(RuntimeWarning, match="the runs that are done are kept"):
+        batch = rm.simulate_batch(SERVICER, Q, V, 1.0, step=0.01, threads=1)
+    assert batch.status == "interrupted"
+    assert batch.ok.tolist() == [True] * 16 + [False] * 21
+
+
+@pytest.mark.parametrize("kind", ["linear", "hold", "cubic"])
+def test_profiles_and_pulses_are_compiled_and_stepped_on(kind):
+    robot = rm.load("vt18_satellite")
+    q, v = rm.random_state(robot, 2)
+    v = 0.1 * v
+    torque = {
+        "J1": rm.Pulse(0.21, 0.83, lambda t: np.sqrt(t)),
+        "J2": rm.Profile([0.1, 0.34, 0.77, 0.9], [1.0, -2.0, 0.5, 1.0], kind),
+        "J3": rm.Pulse(0.4, 0.5, 3.0),
+    }
+    batch = rm.simulate_batch(robot, q, v, 1.0, step=0.01, torque=torque)
+    run = rm.simulate(robot, q, v, 1.0, torque=torque, rtol=1e-12, atol=1e-12)
+    assert np.abs(batch.q[-1] - run.q[-1]).max() < 1e-9  # RK4 at 10 ms
+    assert np.abs(batch.v[-1] - run.v[-1]).max() < 1e-9
+
+
+def test_functions_get_the_inputs_they_ask_for():
+    names = [j.name for j in SERVICER.joints[1:3]]
+    torque = {names[0]: lambda t, q, v, a: a * v[6], names[1]: lambda t, q, v: -v[7]}
+    batch = rm.simulate_batch(
+        SERVICER, Q[0], V[0], 0.1, step=0.01, torque=torque, inputs={"a": np.zeros(3)}
+    )
+    assert np.array_equal(batch.q[0], batch.q[2])
+    with pytest.raises(rm.RemoraError, match="cannot be a controller that samples"):
+        rm.simulate_batch(
+            SERVICER, Q, V, 1.0, step=0.01, torque=rm.ZeroOrderHold(lambda t, q, v: 0 * v, 0.1)
+        )
+
+
+@pytest.mark.parametrize(("dtype", "start", "step"), [
+    ("float32", 0.0, 0.01), ("float32", 0.0, 0.1), ("float64", 1e6, 0.01), ("float64", 1e4, 1e-3),
+])  # fmt: skip
+def test_impulses_are_whole_whatever_the_precision_of_time(dtype, start, step):
+    builder = rm.Builder("mass").body("mass", mass=2, inertia=(1, 1, 1))
+    robot = builder.joint("slide", "prismatic", None, "mass").build()
+    pulse = {"slide": rm.Pulse(start + 0.3, start + 1.1, 1.0)}
+    options = {"step": step, "torque": pulse, "start": start, "dtype": dtype}
+    batch = rm.simulate_batch(robot, [0.0], [0.0], 2.0, **options)
+    assert batch.v[-1, 0] == pytest.approx(0.4, rel=1e-6 if dtype == "float32" else 1e-9)
+
+
+def test_a_batch_of_no_time_and_parameters_that_broadcast():
+    batch = rm.simulate_batch(SERVICER, Q[:3], V[:3], 0.0, step=0.01)
+    assert batch.t.shape == (1,)
+    assert batch.q.shape == (3, 1, 15)
+    name = f"{SERVICER.bodies[4].name}.mass"
+    many = rm.simulate_batch(
+        SERVICER, np.broadcast_to(Q[:3], (4, 3, 15)), V[:3], 0.1, step=0.01,
+        parameters={name: np.array([2.0, 3.0, 4.0])},
+    )  # fmt: skip
+    assert many.evaluate(rm.kinetic_energy).shape == (4, 3, 2)
+    with pytest.raises(rm.RemoraError, match="threads"):
+        rm.simulate_batch(SERVICER, Q, V, 1.0, step=0.01, threads=-3)

@@ -1,0 +1,286 @@
+"""Events: located to the accuracy of the integrator, and what follows from them."""
+
+import numpy as np
+import pytest
+
+import remora as rm
+
+
+def slider(lower=-np.inf, upper=np.inf, gravity=(0, 0, 0), **joint):
+    builder = rm.Builder("slider", gravity=gravity).body("mass", mass=2, inertia=(1, 1, 1))
+    limits = {"lower": lower, "upper": upper}
+    return builder.joint(
+        "slide", "prismatic", None, "mass", axis=(0, 0, 1), **limits, **joint
+    ).build()
+
+
+@pytest.mark.parametrize("integrator", ["dop853", "dopri5", "radau", "rk4"])
+def test_a_thrown_mass_is_at_its_top_when_it_should_be(integrator):
+    robot = slider(gravity=(0, 0, -10))
+    top = rm.Event(lambda t, q, v: v[0], "top", action="record", direction=-1)
+    ground = rm.Event(lambda t, q, v: q[0], "ground", action="stop", direction=-1)
+    run = rm.simulate(
+        robot, [0.0], [7.0], 10.0, events=[top, ground], integrator=integrator, step=0.3
+    )
+    assert [e.name for e in run.events] == ["top", "ground"]
+    assert run.events[0].t == pytest.approx(0.7, abs=1e-13)
+    assert run.events[1].t == pytest.approx(1.4, abs=1e-13)
+    assert run.t[-1] == run.events[1].t
+    assert run.status == "complete"
+    assert "ground" in run.message
+
+
+def test_an_event_is_located_as_accurately_as_the_run_itself():
+    """A pendulum's passage through the bottom, against a much tighter run."""
+    robot = (
+        rm.Builder("pendulum", gravity=(0, 0, -9.81))
+        .body("bob", mass=1, com=(0, 0, -1), inertia=(0.1, 0.1, 0.1))
+        .joint("hinge", "revolute", None, "bob", axis=(0, 1, 0))
+        .build()
+    )
+    bottom = rm.Event(lambda t, q, v: q[0], "bottom", action="record")
+    times = {}
+    for rtol in (1e-6, 1e-8, 1e-13):
+        run = rm.simulate(robot, [2.0], [0.0], 10.0, events=[bottom], rtol=rtol, atol=rtol)
+        times[rtol] = np.array([e.t for e in run.events])
+        # the time's last bit, at some rad/s
+        assert max(abs(e.q[0]) for e in run.events) < 1e-13
+    assert len(times[1e-13]) == 7
+    assert np.abs(times[1e-6] - times[1e-13]).max() < 1e-4
+    assert np.abs(times[1e-8] - times[1e-13]).max() < 1e-6
+    period = np.diff(times[1e-13])
+    assert np.abs(period - period[0]).max() < 1e-11
+
+
+def test_two_crossings_within_one_step_are_seen():
+    robot = slider()
+    near = rm.Event(lambda t, q, v: abs(q[0] - 5.0) - 0.5, "near", action="record")
+    run = rm.simulate(robot, [0.0], [1.0], 10.0, events=[near], step=4.0, rtol=1e-3, atol=1e-3)
+    assert [e.t for e in run.events] == pytest.approx([4.5, 5.5], abs=1e-12)
+
+
+def test_direction():
+    robot = slider()
+    events = [
+        rm.Event(lambda t, q, v: np.sin(t), f"{way}", action="record", direction=way)
+        for way in (-1, 0, 1)
+    ]
+    run = rm.simulate(robot, [0.0], [1.0], 10.0, events=events, max_step=0.5, start=0.1)
+    at = {way: [e.t for e in run.events if e.name == f"{way}"] for way in (-1, 0, 1)}
+    assert at[-1] == pytest.approx([np.pi, 3 * np.pi])
+    assert at[1] == pytest.approx([2 * np.pi])
+    assert at[0] == pytest.approx([np.pi, 2 * np.pi, 3 * np.pi])
+
+
+def test_an_event_changes_the_phase():
+    """Pushed until it is fast enough, then braked until it stands."""
+    robot = slider()
+    fast = rm.Event(lambda t, q, v: v[0] - 3.0, "fast", action="next")
+    still = rm.Event(lambda t, q, v: v[0], "still", action="next", direction=-1)
+    phases = [
+        rm.Phase(100.0, torque=[4.0], events=[fast], name="push"),
+        rm.Phase(100.0, torque=[-6.0], events=[still], name="brake"),
+        rm.Phase(1.0, name="rest"),
+    ]
+    run = rm.simulate(robot, [0.0], [0.0], phases=phases)
+    assert [e.t for e in run.events] == pytest.approx([1.5, 2.5], abs=1e-12)
+    assert run.t[-1] == pytest.approx(3.5)
+    assert run.q[-1, 0] == pytest.approx(0.5 * 2 * 1.5**2 + 3 - 1.5, abs=1e-12)
+    assert run.v[-1, 0] == pytest.approx(0.0, abs=1e-13)
+    assert run.phase.tolist()[0] == 0
+    assert run.phase.tolist()[-1] == 2
+    assert [p["name"] for p in run.settings["phases"]] == ["push", "brake", "rest"]
+
+
+def test_events_at_the_same_time_both_happen():
+    robot = slider()
+    events = [
+        rm.Event(lambda t, q, v: q[0] - 1.0, name, action="record") for name in ("one", "two")
+    ]
+    run = rm.simulate(robot, [0.0], [1.0], 2.0, events=events)
+    assert [(e.name, e.t) for e in run.events] == [
+        ("one", pytest.approx(1.0)),
+        ("two", pytest.approx(1.0)),
+    ]
+
+
+def test_passing_a_limit_is_noted_or_ends_the_run_or_is_ignored():
+    robot = slider(lower=-1.0, upper=0.5)
+    noted = rm.simulate(robot, [0.0], [1.0], 2.0)
+    assert [(e.name, e.t) for e in noted.events] == [("slide upper limit", pytest.approx(0.5))]
+    assert noted.t[-1] == 2.0
+    ended = rm.simulate(robot, [0.0], [-1.0], 2.0, limits="stop")
+    assert ended.t[-1] == pytest.approx(1.0)
+    assert "slide lower limit" in ended.message
+    assert not rm.simulate(robot, [0.0], [1.0], 2.0, limits="ignore").events
+
+
+def test_passing_a_speed_limit_is_noted_too():
+    robot = slider(velocity=2.0)
+    run = rm.simulate(robot, [0.0], [0.0], 4.0, torque=[2.0])  # 1 m/s²
+    assert [(e.name, e.t) for e in run.events] == [("slide speed limit", pytest.approx(2.0))]
+    ended = rm.simulate(robot, [0.0], [0.0], 4.0, torque=[-2.0], limits="stop")
+    assert ended.t[-1] == pytest.approx(2.0)
+
+
+# Stops and stiffness ------------------------------------------------------------------------------
+
+
+def test_a_stop_without_losses_gives_all_speed_back():
+    robot = slider(lower=-1.0, upper=1.0)
+    run = rm.simulate(robot, [0.0], [1.0], 6.0, stops=1e4, rtol=1e-11, max_step=0.05)
+    assert np.abs(run.v[-1, 0]) == pytest.approx(1.0, rel=1e-8)
+    assert np.abs(run.q).max() < 1.0 + 1.1 * np.sqrt(2.0 / 1e4)
+    assert run.conservation().energy.relative < 1e-8
+
+
+def test_a_stop_with_losses_takes_the_energy_it_should():
+    """Of a gentle impact at speed v the fraction 4/3 d v [HC75]."""
+    d, speed = 0.02, 0.5
+    robot = slider(upper=1.0)
+    run = rm.simulate(robot, [0.9], [speed], 1.0, stops=(1e6, d), rtol=1e-10, max_step=0.01)
+    lost = 1.0 - (run.v[-1, 0] / speed) ** 2
+    assert lost == pytest.approx(4.0 / 3.0 * d * speed, rel=0.02)
+    assert run.v[-1, 0] < 0.0
+
+
+def test_a_stop_never_pulls():
+    robot = slider(upper=0.0)
+    forces = rm.stop_forces(robot, [[1e-3], [1e-3], [-1.0]], [[-1e3], [0.1], [5.0]], 1e4, 0.5)
+    assert forces[0, 0] == 0.0
+    assert forces[1, 0] < -10.0
+    assert forces[2, 0] == 0.0
+
+
+def test_stiffness_does_not_defeat_the_implicit_method():
+    """A joint with a very stiff damper: explicit steps must be short, Radau's need not."""
+    robot = rm.load("vt18_satellite").replace_joint("J2", damping=1e9)
+    v = np.zeros(robot.nv)
+    v[6:] = 0.3, 0.2, -0.1
+    q = rm.neutral(robot)
+    run = rm.simulate(robot, q, v, 20.0, integrator="radau", rtol=1e-8, atol=1e-10)
+    assert len(run) < 500
+    assert run.conservation().angular_momentum.relative < 1e-6
+    # the joint is as good as locked: the same as a run in which an impulse locked it
+    phase = rm.Phase(20.0, locked=["J2"], impulse=True)
+    rigid = rm.simulate(robot, q, v, phases=[phase], rtol=1e-10)
+    assert np.abs(rm.difference(robot, run.q[-1], rigid.q[-1])).max() < 2e-5  # rtol, over 450 steps
+    with pytest.raises(rm.SimulationError, match="radau"):
+        rm.simulate(robot, q, v, 20.0, integrator="rk4", step=0.01)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_jacobian_of_implicit_steps_is_that_of_the_rates(seed):
+    from remora.dynamics.forces.equations_of_motion import Passive
+    from remora.simulation.engine.run_model import RobotModel, RunModel
+    from trees import Case
+
+    case = Case(seed, largest=5)
+    robot = case.robot
+    for joint in robot.joints:
+        if joint.v.stop > joint.v.start:
+            robot = robot.replace_joint(joint.name, damping=0.3, friction=0.1)
+    free = [j.name for j in robot.joints if j.v.stop > j.v.start]
+    rest = np.zeros(robot.nv)
+
+    def law(t, q, v):
+        return -2.0 * v + np.sin(t)
+
+    for held in ((), tuple(free[-1:])):
+        if held and robot.joints[held[0]].v.stop - robot.joints[held[0]].v.start == robot.nv:
+            continue
+        phase = rm.Phase(1.0, torque=law, wrenches=case.wrenches, locked=held)
+        q, v = case.q, case.v.copy()
+        for name in held:
+            v[robot.joints[name].v] = 0.0
+        system = RunModel(
+            RobotModel(robot, "articulated", Passive(0.1, 0.0, 0.0), False), phase, 0.0, q
+        )
+        system.enter(0.0, 1.0)
+        y = np.concatenate([rest, v, np.zeros(3)])
+        J = system.jacobian(0.3, y)
+        n = 2 * robot.nv
+        e = 1e-6
+        for k in range(n):
+            d = np.zeros(y.size)
+            d[k] = e
+            slope = (system.rates(0.3, y + d) - system.rates(0.3, y - d)) / (2 * e)
+            size = 1.0 + np.abs(J[:n]).max()
+            assert np.abs(slope[:n] - J[:n, k]).max() < 1e-6 * size
+
+
+def test_a_run_that_begins_beyond_a_limit_says_so():
+    robot = slider(upper=0.5)
+    run = rm.simulate(robot, [0.7], [0.1], 1.0)
+    assert [(e.name, e.t) for e in run.events] == [("slide upper limit", 0.0)]
+    with pytest.raises(rm.SimulationError, match="begins beyond the slide upper limit"):
+        rm.simulate(robot, [0.7], [0.1], 1.0, limits="stop")
+
+
+# What a review found ------------------------------------------------------------------------------
+
+
+def test_a_limit_within_one_long_step_is_seen():
+    """From rest to rest in one step: the speeds at its ends say nothing."""
+    robot = slider(upper=0.5, velocity=3.0)
+    motion = {"slide": rm.Motion.between(5.0, 6.0, 0.0, 2.0)}
+    run = rm.simulate(robot, [0.0], [0.0], 7.0, prescribed=motion)
+    assert [e.name for e in run.events] == ["slide speed limit", "slide upper limit"]
+    robot = slider(upper=0.5)
+    ended = rm.simulate(robot, [0.0], [0.0], 7.0, prescribed=motion, limits="stop")
+    assert ended.q[-1, 0] == pytest.approx(0.5, abs=1e-12)
+
+
+def test_a_limit_that_is_touched_at_the_start_and_then_passed():
+    run = rm.simulate(slider(upper=0.0), [0.0], [0.1], 1.0, limits="stop")
+    assert run.t[-1] < 1e-9
+    inward = rm.simulate(slider(upper=0.0), [0.0], [-0.1], 1.0, limits="stop")
+    assert inward.t[-1] == 1.0
+
+
+@pytest.mark.parametrize("integrator", ["dop853", "radau", "rk4"])
+@pytest.mark.parametrize("at", [0.1, 0.3, 0.7, 1.0])
+def test_an_event_at_a_break_happens_once(integrator, at):
+    event = rm.Event(lambda t, q, v: q[0] - at, "there", action="record")
+    run = rm.simulate(
+        slider(), [0.0], [1.0], 2.0, events=[event], integrator=integrator, step=0.05,
+        sample=0.1, step_to_samples=True,
+    )  # fmt: skip
+    assert [e.t for e in run.events] == pytest.approx([at], abs=1e-12)
+
+
+def test_an_event_at_the_boundary_of_phases_is_not_lost():
+    event = rm.Event(lambda t, q, v: t - 1.0, "noon", action="record")
+    phases = [rm.Phase(1.0), rm.Phase(1.0, own_clock=True)]
+    run = rm.simulate(slider(), [0.0], [1.0], phases=phases, events=[event])
+    assert [e.t for e in run.events] == pytest.approx([1.0])
+    late = rm.Event(lambda t, q, v: t - 1.5, "late", action="record")  # the time of the run
+    run = rm.simulate(slider(), [0.0], [1.0], phases=phases, events=[late])
+    assert [e.t for e in run.events] == pytest.approx([1.5])
+
+
+def test_stop_wins_over_next():
+    events = [
+        rm.Event(lambda t, q, v: t - 0.5, name, action=action)
+        for name, action in (("a", "next"), ("b", "stop"))
+    ]
+    run = rm.simulate(slider(), [0.0], [1.0], phases=[rm.Phase(1.0), rm.Phase(1.0)], events=events)
+    assert run.t[-1] == pytest.approx(0.5)
+
+
+def test_functions_cannot_change_the_state():
+    def torque(t, q, v):
+        q -= 1.0
+        return -q
+
+    with pytest.raises(rm.SimulationError, match="read-only"):
+        rm.simulate(slider(), [0.0], [1.0], 1.0, torque=torque)
+
+    def condition(t, q, v):
+        v[:] = 0.0
+        return 1.0
+
+    with pytest.raises(rm.SimulationError, match="read-only"):
+        rm.simulate(slider(), [0.0], [1.0], 1.0, events=[rm.Event(condition)])
+    with pytest.raises(rm.SimulationError, match="'bad' raised ZeroDivisionError"):
+        rm.simulate(slider(), [0.0], [1.0], 1.0, events=[rm.Event(lambda t, q, v: 1 / 0, "bad")])

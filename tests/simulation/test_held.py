@@ -1,0 +1,189 @@
+"""Joints that follow a motion or are locked, and what their drives give for it."""
+
+import numpy as np
+import pytest
+
+import remora as rm
+
+VT18 = rm.load("vt18_satellite")
+Q, V = rm.neutral(VT18), np.zeros(9)
+
+
+def apart(a, b):
+    dq = np.abs(rm.difference(a.robot, a.q[-1], b.q[-1])).max()
+    return max(dq, np.abs(a.v[-1] - b.v[-1]).max())
+
+
+def swing(t):
+    return 0.4 * (1.0 - np.cos(0.7 * t))
+
+
+def test_a_prescribed_joint_is_where_it_should_be_and_momentum_stays():
+    run = rm.simulate(VT18, Q, V, 10.0, prescribed={"J2": swing}, rtol=1e-12, atol=1e-13)
+    t = run.t
+    assert np.abs(run["J2"].q - 0.4 * (1 - np.cos(0.7 * t))).max() < 1e-14
+    assert np.abs(run["J2"].v - 0.28 * np.sin(0.7 * t)).max() < 1e-14
+    assert np.abs(run["J2"].vdot - 0.196 * np.cos(0.7 * t)).max() < 1e-12
+    found = run.conservation()
+    assert found.linear_momentum.relative < 1e-11
+    assert found.angular_momentum.relative < 1e-11
+    assert found.energy.relative < 1e-10
+    assert np.abs(run["J2"].torque).max() > 0.1
+
+
+@pytest.mark.parametrize("formulation", ["articulated", "composite", "newton_euler", "decoupled"])
+def test_replayed_with_the_recorded_actuation_the_run_is_the_same(formulation):
+    """The recorded torque, as a profile through closely spaced samples, makes the same motion."""
+    first = rm.simulate(
+        VT18, Q, V, 3.0, prescribed={"J2": swing}, locked=["J3"], sample=0.01, step_to_samples=True,
+        rtol=1e-12, formulation=formulation,
+    )  # fmt: skip
+    profile = rm.Profile(first.t, first.tau, kind="cubic")
+    again = rm.simulate(VT18, Q, V, 3.0, torque=profile, rtol=1e-12, sample=0.01)
+    assert np.abs(first["J2"].q - again["J2"].q).max() < 2e-7  # the profile's own error: h^3/..
+    # without a profile between: inverse dynamics of the prescribed motion is the torque exactly
+    for k in range(0, len(first), 37):
+        tau = rm.inverse_dynamics(VT18, first.q[k], first.v[k], first.vdot[k])
+        assert np.abs(tau - first.tau[k]).max() < 1e-11
+
+
+def test_the_error_of_the_replay_is_that_of_the_profile():
+    errors = []
+    for interval in (0.1, 0.05, 0.025):
+        first = rm.simulate(
+            VT18,
+            Q,
+            V,
+            2.0,
+            prescribed={"J2": swing},
+            sample=interval,
+            step_to_samples=True,
+            rtol=1e-12,
+        )
+        profile = rm.Profile(first.t, first.tau, kind="linear")
+        again = rm.simulate(VT18, Q, V, 2.0, torque=profile, rtol=1e-12)
+        errors.append(apart(first, again))
+    assert np.log2(errors[0] / errors[1]) == pytest.approx(2.0, abs=0.2)
+    assert np.log2(errors[1] / errors[2]) == pytest.approx(2.0, abs=0.2)
+
+
+def test_a_locked_joint_stays_and_the_robot_moves_as_if_it_were_welded():
+    rng = np.random.default_rng(3)
+    q, v = Q.copy(), rng.normal(size=9) * 0.2
+    q[9], v[7] = 0.6, 0.0
+    run = rm.simulate(VT18, q, v, 5.0, locked=["J2"], rtol=1e-12)
+    assert np.abs(run["J2"].q - 0.6).max() == 0.0
+    welded = (
+        rm.Builder("welded")
+        .body("body_1", mass=10, inertia=(50, 50, 50))
+        .joint("base", "free", None, "body_1")
+        .body("body_2", mass=5, com=(0, 0, 1.5), inertia=(2, 2, 1))
+        .joint("J1", "revolute", "body_1", "body_2", xyz=(0, 0, 2), axis=(0, 0, 1))
+        .body("body_3", mass=5, com=(1.5, 0, 0), inertia=(1, 2, 2))
+        .joint("J2", "fixed", "body_2", "body_3", xyz=(0, 0, 3), rpy=(np.pi / 2, 0, 0.0))
+        .body("body_4", mass=5, com=(1.5, 0, 0), inertia=(1, 2, 2))
+        .joint("J3", "revolute", "body_3", "body_4", xyz=(3, 0, 0), axis=(0, 0, 1))
+        .build()
+    )
+    # J2 turned by 0.6 about its own z, after the 90 degrees about x
+    joint = VT18.joints["J2"]
+    from remora.model.joints import relative_pose
+
+    welded = welded.replace_joint("J2", placement=relative_pose(joint, q))
+    other = rm.simulate(welded, np.delete(q, 9), np.delete(v, 7), 5.0, rtol=1e-12)
+    assert np.abs(np.delete(run.q[-1], 9) - other.q[-1]).max() < 1e-11
+    assert np.abs(np.delete(run.v[-1], 7) - other.v[-1]).max() < 1e-11
+
+
+def test_a_spherical_joint_can_be_prescribed():
+    robot = rm.random_robot(11, bodies=3, kinds=("spherical",), base="free")
+    name = next(j.name for j in robot.joints if j.kind == "spherical")
+    from remora.algebra import quaternion
+
+    axis = np.array([0.0, 0.6, 0.8])
+    q = rm.neutral(robot)
+    v = np.zeros(robot.nv)
+    v[robot.joints[name].v] = 0.5 * axis
+    motion = rm.Motion(lambda t: (quaternion.exp(0.25 * t * axis), 0.5 * axis, 0.0 * axis))
+    run = rm.simulate(robot, q, v, 4.0, prescribed={name: motion}, rtol=1e-11)
+    assert np.abs(run[name].q[-1] - quaternion.exp(1.0 * axis)).max() < 1e-12
+    assert run.conservation().angular_momentum.relative < 1e-9
+    assert run.conservation().energy.relative < 1e-9
+
+
+def test_phases_hold_and_let_go():
+    """Unfold a joint, hold it, let it go: the base turns back and forth by its share."""
+    phases = [
+        rm.Phase(4.0, prescribed={"J2": rm.Motion.between(0.0, 4.0, 0.0, 1.2)}, locked=["J3"]),
+        rm.Phase(2.0, locked=["J2", "J3"], name="hold"),
+        rm.Phase(4.0, locked=["J3"],
+                 prescribed={"J2": rm.Motion.between(0.0, 4.0, 1.2, 0.0)}, own_clock=True),
+    ]  # fmt: skip
+    run = rm.simulate(VT18, Q, V, phases=phases, rtol=1e-12, atol=1e-13)
+    assert run.t[-1] == 10.0
+    hold = run.phase == 1
+    assert np.abs(run["J2"].q[hold] - 1.2).max() < 1e-12
+    assert np.abs(run.v[-1]).max() < 1e-10  # at rest again
+    assert np.abs(rm.difference(VT18, run.q[0], run.q[-1])).max() < 1e-9  # planar: it comes back
+    assert run.conservation().energy.relative < 1e-9
+
+
+def test_locking_a_moving_joint_is_an_impulse_that_keeps_momentum():
+    v = np.zeros(9)
+    v[6:] = 0.5, -0.3, 0.2
+    run = rm.simulate(
+        VT18, Q, v, phases=[rm.Phase(1.0), rm.Phase(1.0, locked=["J2"], impulse=True)], rtol=1e-12
+    )
+    assert [e.name for e in run.events] == ["impulse"]
+    found = run.conservation()
+    assert found.angular_momentum.relative < 1e-10
+    assert found.energy.relative < 1e-10  # with the work of the impulse
+    jump = np.flatnonzero(np.diff(run.t) == 0.0)
+    assert len(jump) == 1
+    assert run.kinetic_energy[jump[0] + 1] < run.kinetic_energy[jump[0]]
+    assert np.all(run["J2"].v[jump[0] + 1 :] == 0.0)
+
+
+# Contradictions -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"prescribed": {"J2": swing}, "locked": ["J2"]}, "both locked and prescribed"),
+        ({"prescribed": {"J2": lambda t: 0.3 + 0.1 * t**2}}, "0.3 rad or m from where"),
+        ({"prescribed": {"J2": lambda t: 0.1 * t}}, r"moves at \[0.0\], its motion begins with"),
+        ({"prescribed": {"J2": swing}, "torque": {"J2": 1.0}}, "its torque is found, not given"),
+        ({"prescribed": {"J2": lambda t: (0.1 * t**2, 0.3 * t, 0.2)}}, "says v = "),
+        ({"prescribed": {"J2": lambda t: (0.1 * t**2, 0.2 * t, 0.3)}}, "says vdot = "),
+        ({"prescribed": {"J9": swing}}, "no joint named 'J9'; known: base, J1, J2, J3"),
+        ({"locked": ["J9"]}, "no joint named 'J9'"),
+        ({"prescribed": {"J2": 0.3}}, "must be prescribed by a Motion or a function"),
+        ({"prescribed": {"J2": lambda t: (0.0, 0.0)}}, r"gives q, or \(q, v, vdot\), not 2"),
+        ({"prescribed": {"J2": lambda t: ([0.0, 0], [0.0, 0], [0.0, 0])}}, "must be 1 numbers"),
+    ],
+)
+def test_contradictions_are_refused(options, text):
+    with pytest.raises(rm.RemoraError, match=text):
+        rm.simulate(VT18, Q, V, 5.0, **options)
+
+
+def test_a_motion_that_becomes_nan_stops_the_run_and_says_when():
+    def motion(t):
+        x = 0.0 if t < 1.5 else np.nan
+        return 0.1 * t**2 + x, 0.2 * t, 0.2
+
+    with pytest.raises(rm.SimulationError, match="q of the prescribed joint 'J2'") as caught:
+        rm.simulate(VT18, Q, V, 2.0, prescribed={"J2": motion}, max_step=0.1)
+    assert 1.3 < caught.value.time <= 1.6
+    assert len(caught.value.recording) > 10
+
+
+def test_a_torque_on_a_joint_that_mimics_is_refused():
+    builder = rm.Builder("pair").body("a", mass=1, inertia=(1, 1, 1))
+    builder = builder.joint("ja", "revolute", None, "a").body("b", mass=1, inertia=(1, 1, 1))
+    robot = builder.joint("jb", "revolute", "a", "b", mimic=("ja", -1.5, 0.0)).build()
+    with pytest.raises(rm.RemoraError, match="mimics 'ja': give the torque to that one"):
+        rm.simulate(robot, [0.0], [0.0], 1.0, torque={"jb": 1.0})
+    with pytest.raises(rm.RemoraError, match="mimics another"):
+        rm.simulate_batch(robot, [0.0], [0.0], 1.0, step=0.01, torque={"jb": 1.0})

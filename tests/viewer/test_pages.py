@@ -1,0 +1,289 @@
+"""The pages without a browser: state, refusals, and what a control does."""
+
+import importlib
+import socket
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+import remora as rm
+from remora.algebra import pose
+from remora.viewer.page.floating_drag import drag_joint
+from remora.viewer.page.page import FREE, MASS, RIDE
+from remora.viewer.page.plots import PLOTS, decimated, svg, ticks
+from remora.viewer.page.robot_page import freedoms
+from remora.viewer.page.run_page import RunPage
+from remora.viewer.track import configurations
+
+
+@pytest.fixture
+def page(run):
+    with rm.view(run, port=0, open=False) as page:
+        yield page
+
+
+@pytest.fixture
+def servicer():
+    with rm.view("servicer", port=0, open=False) as page:
+        yield page
+
+
+def base_turn(page):
+    return np.degrees(np.linalg.norm(pose.to_rpy(page.q[:8])))
+
+
+# Runs ---------------------------------------------------------------------------------------------
+
+
+def test_time_and_samples(page, run):
+    assert (page.time, page.index) == (0.0, 0)
+    assert np.array_equal(page.q, run.q[0])
+    page.step(3)
+    assert (page.time, page.index) == (run.t[3], 3)
+    assert np.array_equal(page.q, run.q[3])
+    page.time = 1e9
+    assert page.index == len(run) - 1
+    page.step(-len(run))
+    assert page.index == 0
+    page.time = 0.5 * (run.t[4] + run.t[5])
+    middle, _ = run.at(page.time)
+    assert np.abs(rm.difference(run.robot, page.q, middle)).max() < 1e-3
+
+
+def test_playing_moves_the_robot_and_ends(page, run):
+    before = page.scene.nodes[-1].position.copy()
+    page.play()
+    assert page.playing
+    wait_for(lambda: page.index > 8)
+    page.pause()
+    assert np.linalg.norm(page.scene.nodes[-1].position - before) > 1e-3
+    still = page.time
+    time.sleep(0.1)
+    assert page.time == still
+    page._loop.value = False
+    page.time = run.t[-1] - 0.05
+    page.play()
+    wait_for(lambda: not page.playing)
+    assert page.time == run.t[-1]
+
+
+def test_what_is_sent_is_where_the_bodies_are(page, run):
+    page.follow.value = FREE
+    page.time = run.t[40]
+    x = run.poses[40]
+    for node, there in zip(page.scene.nodes, x, strict=True):
+        assert np.allclose(node.wxyz, there[:4])
+        assert np.allclose(node.position, pose.translation(there))
+    assert np.allclose(page.scene.world.position, 0)
+
+
+@pytest.mark.parametrize("what", [MASS, RIDE, "tool", "base"])
+def test_the_camera_follows_by_the_world_moving_the_other_way(page, run, what):
+    page.follow.value = what
+    page.time = run.t[60]
+    world = pose.from_parts(page.scene.world.wxyz, page.scene.world.position)
+    point = {MASS: run.com, "tool": run["tool"].position}.get(what, run["bus"].position)[60]
+    assert np.abs(pose.transform_point(world, point)).max() < 1e-6  # sent as it is recorded
+    turned = pose.compose(world, run.poses[60, 0])
+    if what == RIDE:
+        assert np.allclose(np.abs(turned[0]), 1)
+
+
+def test_everything_can_be_shown_at_once(page, run):
+    page.show(*page.toggles)
+    assert page._reactions.visible
+    assert page._axes.visible
+    page.time = run.t[50]
+    assert all(trail._pieces for trail in page._trails)
+    shown = [node.visible for trail in page._trails for end, node in trail._pieces]
+    assert any(shown)
+    assert not all(shown)
+    for name in ("reactions", "wrenches", "momentum"):
+        assert min(page._most[name]) >= 0 < max(page._most[name])
+    assert page._external._handle.points.shape == (1, 2, 3)
+    assert "reactions" in page._legend.content
+
+
+def test_every_plot_has_finite_lines_and_names(run):
+    for name, plot in PLOTS.items():
+        made = plot(run)
+        if not made.names:
+            continue
+        assert made.values.shape == (len(run), len(made.names)), name
+        assert name.endswith(made.unit)
+        assert np.all(np.isfinite(made.values))
+        assert svg(made).count("<polyline") == len(made.names)
+
+
+def test_decimation_keeps_the_peaks():
+    t = np.linspace(0, 1, 60_001)
+    y = np.sin(3 * t)
+    y[31_234] = 7.0
+    few_t, few_y = decimated(t, y)
+    assert len(few_t) < 600
+    assert few_y.max() == 7.0
+    assert np.all(np.diff(few_t) > 0)
+    assert (few_t[0], few_t[-1]) == (0, 1)
+
+
+def test_ticks_are_round_and_inside():
+    assert ticks(-1.02, 3.3, 4) == [-1, 0, 1, 2, 3] or ticks(-1.02, 3.3, 4) == [0, 2]
+    for low, high in ((1e-13, 3e-13), (-4e5, 2e6), (0.99, 1.01)):
+        found = ticks(low, high, 4)
+        assert 2 <= len(found) <= 6
+        assert low - 1e-15 <= found[0] < found[-1] <= high + 1e-9 * abs(high)
+
+
+def test_between_samples_the_way_is_short(run):
+    t = 0.5 * (run.t[:-1] + run.t[1:])
+    q = configurations(run, t)
+    middle, _ = run.at(t)
+    assert np.abs(rm.difference(run.robot, q, middle)).max() < 1e-2
+    assert np.array_equal(configurations(run, run.t[:-1]), run.q[:-1])
+
+
+def test_a_page_shows_itself_in_a_notebook(page):
+    assert f'<iframe src="{page.url}"' in page._repr_html_()
+    assert page.url in repr(page)
+
+
+# Robots -------------------------------------------------------------------------------------------
+
+
+def test_a_slider_turns_a_floating_base_and_not_a_held_one(servicer):
+    robot = servicer.robot
+    start = servicer.q
+    servicer.move(shoulder_pitch=1.0)
+    target = start.copy()
+    target[robot.joints["shoulder_pitch"].q] = servicer.q[robot.joints["shoulder_pitch"].q]
+    wanted = drag_joint(robot, lambda q: rm.base_response(robot, q), start, target)
+    assert np.abs(servicer.q - wanted).max() < 1e-12
+    assert base_turn(servicer) > 5
+    servicer.reset()
+    assert np.array_equal(servicer.q, start)
+    servicer.base = "held"
+    servicer.move(shoulder_pitch=1.0)
+    assert base_turn(servicer) == 0
+    servicer.base = "floating"
+    assert servicer.base == "floating"
+    with pytest.raises(rm.UnknownName, match="sliding"):
+        servicer.base = "sliding"
+    with pytest.raises(rm.UnknownName, match="elbow_pitch"):
+        servicer.move(knee=1.0)
+
+
+def test_there_is_a_slider_for_each_freedom_within_its_limits():
+    robot = rm.load("servicer")
+    found = freedoms(robot)
+    assert [f.name for f in found] == robot.joints.names[1:]
+    for freedom, joint in zip(found, robot.joints[1:], strict=True):
+        assert (freedom.low, freedom.high) == (joint.limits.lower[0], joint.limits.upper[0])
+        assert freedom.unit == "°"
+
+
+@pytest.mark.parametrize("base", ["free", "fixed", "planar", "spherical"])
+def test_every_kind_of_joint_and_base_has_sliders(base):
+    robot = rm.random_robot(5, bodies=12, base=base)
+    names = [f.name for f in freedoms(robot)]
+    assert len(names) == robot.nv - (6 * sum(j.kind == "free" for j in robot.joints))
+    with rm.view(robot, port=0, open=False) as page:
+        page.move(**dict.fromkeys(names, 0.2))
+        assert np.all(np.isfinite(page.q))
+        assert np.abs(rm.difference(robot, rm.neutral(robot), page.q)).max() > 0.1
+        if base != "free":
+            with pytest.raises(rm.InvalidValue, match="cannot float"):
+                page.base = "floating"
+
+
+def test_followers_have_no_slider():
+    builder = rm.Builder("r").body("a", mass=1, inertia=(1, 1, 1)).body("b", mass=1)
+    builder.body("c", mass=1).joint("lead", "revolute", "a", "b")
+    builder.joint("follow", "revolute", "a", "c", mimic=("lead", -2.0, 0.25))
+    assert [f.name for f in freedoms(builder.build())] == ["lead"]
+
+
+# Refusals -----------------------------------------------------------------------------------------
+
+
+def test_the_page_is_for_this_machine_alone(servicer):
+    assert servicer.server.get_host() == "127.0.0.1"
+    assert servicer.server.request_share_url() is None  # no tunnel to the internet
+    with pytest.raises(rm.UnknownName, match="known: dark, grid"):
+        servicer.show("ghosts")
+
+
+@pytest.mark.parametrize(
+    ("origin", "answer"),
+    [(None, 101), ("own", 101), ("https://example.com", 403), ("http://evil.localhost.com", 403)],
+)
+def test_pages_from_elsewhere_may_not_listen(servicer, origin, answer):
+    own = {"own": f"http://127.0.0.1:{servicer.port}"}
+    lines = [
+        "GET / HTTP/1.1", f"Host: 127.0.0.1:{servicer.port}", "Connection: Upgrade",
+        "Upgrade: websocket", "Sec-WebSocket-Version: 13",
+        "Sec-WebSocket-Key: MDEyMzQ1Njc4OWFiY2RlZg==",
+        f"Sec-WebSocket-Protocol: viser-v{importlib.import_module('viser').__version__}",
+        *([f"Origin: {own.get(origin, origin)}"] if origin else []),
+    ]  # fmt: skip
+    with socket.create_connection(("127.0.0.1", servicer.port), timeout=10) as connection:
+        connection.sendall(("\r\n".join(lines) + "\r\n\r\n").encode())
+        assert int(connection.recv(1000).split()[1]) == answer
+
+
+def test_a_port_in_use_is_refused_and_stays_with_its_user():
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        with pytest.raises(rm.RemoraError, match=f"port {port} of 127.0.0.1 is in use.*--port"):
+            rm.view("servicer", port=port, open=False)
+    with pytest.raises(rm.InvalidValue, match="65535"):
+        rm.view("servicer", port=70_000, open=False)
+
+
+def test_what_is_not_there_or_not_whole_is_refused(tmp_path, run):
+    with pytest.raises(rm.RemoraError, match="no folder of a run, no robot's file"):
+        rm.view(tmp_path / "nowhere", port=0, open=False)
+    with pytest.raises(rm.RemoraError, match="no run in this folder"):
+        rm.view(tmp_path, port=0, open=False)
+    with pytest.raises(rm.RemoraError, match="can be viewed, not 3"):
+        rm.view(3, port=0, open=False)
+    run.save(tmp_path / "run")
+    (tmp_path / "run" / "t" / "c" / "0").unlink()
+    with pytest.raises(rm.RemoraError, match="damaged"):
+        rm.view(tmp_path / "run", port=0, open=False)
+
+
+def test_a_run_without_samples_is_refused(run):
+    empty = {name: values[:0] for name, values in run.columns.items()}
+    with pytest.raises(rm.RemoraError, match="no samples yet"):
+        RunPage(rm.Recording(run.robot, {}, empty), port=0)
+
+
+def test_without_viser_the_message_says_how_to_get_it(monkeypatch):
+    real = importlib.import_module
+
+    def without(name, *rest):
+        if name == "viser":
+            raise ModuleNotFoundError("No module named 'viser'", name="viser")
+        return real(name, *rest)
+
+    monkeypatch.setattr(importlib, "import_module", without)
+    with pytest.raises(rm.RemoraError, match=r"pip install 'remora\[view\]'"):
+        rm.view("servicer", open=False)
+
+
+def test_importing_remora_imports_no_viser():
+    code = "import sys, remora; print([m for m in ('viser', 'trimesh') if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
+def wait_for(condition, seconds=20.0):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it takes too long"
+        time.sleep(0.02)
