@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import hashlib
 import importlib.metadata
 import json
 import math
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,6 +24,8 @@ from remora.codegen.traced_function import TracedFunction
 from remora.codegen.tree_loops import loop_lowering
 from remora.codegen.tree_loops.loops import Loops
 from remora.errors import RemoraError, ShapeError
+from remora.identity.digest import digest
+from remora.identity.sources import source_digest
 
 #: A thread gets at least this many states; fewer are not worth waking it for.
 SMALLEST_CHUNK = 1024
@@ -121,13 +121,10 @@ class Kernel(TracedFunction):
         Sets `_scratch`, the bytes of memory that a call needs beside its arguments.
         """
         target = [self._host.triple, self._host.cpu, self._host.features, self.dtype]
-        entry = digest("given", key, self._loops is not None, *target) if key else None
+        entry = entry_key("given", key, self._loops is not None, *target) if key else None
         stored = kernel_cache.load(entry) if entry else None
         if stored is None and entry is None:
-            graph = self.graph
-            entry = digest(
-                "graph", graph.inputs, graph.outputs, graph.nodes, graph.results, *target
-            )
+            entry = entry_key("graph", self.graph.content(), *target)
             stored = kernel_cache.load(entry)
         if stored is not None:
             image, self._scratch, (outputs,) = unpacked(stored)
@@ -310,18 +307,14 @@ if hasattr(os, "register_at_fork"):  # a forked process has the pool but not its
 
 
 @functools.cache
-def _versions() -> str:
-    """Return what else decides the machine code: this room's source and its libraries."""
-    sources = hashlib.sha256()
-    for file in sorted(Path(__file__).parent.rglob("*.py")):
-        sources.update(file.read_bytes())
-    names = ("numpy", "casadi", "llvmlite")
-    return sources.hexdigest() + "".join(importlib.metadata.version(n) for n in names)
+def _libraries() -> list[str]:
+    """Return the libraries that decide the machine code."""
+    return [importlib.metadata.version(n) for n in ("numpy", "casadi", "llvmlite")]
 
 
-def digest(*parts: object) -> str:
-    """Return the name of a cache entry for all that decides its content."""
-    return hashlib.sha256(repr((_versions(), *parts)).encode()).hexdigest()
+def entry_key(*parts: Any) -> str:
+    """Return the key of a cache entry for all that decides its content: a digest by value."""
+    return digest(source_digest(), _libraries(), *parts)
 
 
 def packed(image: bytes, scratch: int, *arrays: Sequence[Signature]) -> bytes:

@@ -20,6 +20,7 @@ from remora.dynamics.recursive.composite import mass_matrix_of, mass_matrix_size
 from remora.dynamics.recursive.coriolis import coriolis_matrix_of
 from remora.dynamics.recursive.outward_pass import batch_shape, with_batch
 from remora.errors import InvalidValue, RemoraError, ShapeError, UnknownName
+from remora.identity.table import Table
 from remora.model.building.validate import finite
 from remora.model.joints import actuation_basis, kind, motion_screws
 from remora.model.robot import Robot
@@ -109,13 +110,13 @@ def _maximal(solve: Callable[..., Solution]) -> Hybrid:
 
 
 #: Every formulation, by name. The maximal ones find every reaction too.
-FORMULATIONS: dict[str, Formulation] = {
+FORMULATIONS: Table[str, Formulation] = Table({
     "articulated": Formulation(articulated.hybrid, None),
     "recursive": Formulation(None, recursive_newton_euler.inverse),
     "composite": Formulation(_by_mass_matrix, _inverse_by_mass_matrix),
     "newton_euler": Formulation(_maximal(newton_euler.solve_maximal), newton_euler.inverse_maximal),
     "decoupled": Formulation(_maximal(decoupled.solve_decoupled), decoupled.inverse_decoupled),
-}
+})  # fmt: skip
 
 
 def forward_dynamics(

@@ -19,6 +19,7 @@ import numpy as np
 from remora.algebra import dual_quaternion, pose, quaternion, tangent, vector
 from remora.algebra.namespace import Array, concatenate, constant, stack
 from remora.errors import UnknownName
+from remora.identity.table import Table
 from remora.model.robot import Joint
 
 
@@ -331,7 +332,7 @@ _PI = float(np.pi)
 _ONE = (1.0, 0.0, 0.0, 0.0)
 
 #: Every kind of joint, by name.
-JOINTS: dict[str, Kind] = {
+JOINTS: Table[str, Kind] = Table({
     "fixed": Kind(0, 0, 0, _no_pose, _no_screws, _all_wrenches, None, _uniform(), ()),
     "revolute": Kind(
         1, 1, 1, _revolute_pose, _revolute_screws, _revolute_reactions, None, _uniform(_PI), (0.0,)
@@ -370,4 +371,4 @@ JOINTS: dict[str, Kind] = {
         (*_ONE, 0.0, 0.0, 0.0, 0.0), _free_increment, _free_difference, slice(0, 4),
         dual_quaternion.normalize, slice(4, 8), log_rate=tangent.screw_rate, speeds=tangent.twist,
     ),
-}  # fmt: skip
+})  # fmt: skip

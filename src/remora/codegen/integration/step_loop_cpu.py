@@ -36,7 +36,7 @@ from remora.codegen.kernel import (
     address,
     aligned,
     check_threads,
-    digest,
+    entry_key,
     in_rows,
     moved,
     packed,
@@ -269,11 +269,11 @@ class StepLoopKernel(CompiledStepLoop):
         target = [self._host.triple, self._host.cpu, self._host.features, self.dtype]
         if key is None:
             march = self.march
-            graphs = [(g.inputs, g.outputs, g.nodes, g.results) for g in march.blocks().values()]
-            about = march.inputs, march.cells, march.outputs, march.rows.tolist()
-            entry = digest("march", *about, *graphs, *target)
+            graphs = {name: graph.content() for name, graph in march.blocks().items()}
+            about = march.inputs, march.cells, march.outputs, march.rows
+            entry = entry_key("march", *about, graphs, *target)
         else:
-            entry = digest("given march", key, *target)
+            entry = entry_key("given march", key, *target)
         stored = kernel_cache.load(entry)
         if stored is not None:
             image, self._scratch, (self.inputs, self.outputs) = unpacked(stored)

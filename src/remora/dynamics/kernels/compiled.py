@@ -10,27 +10,27 @@ What is an argument and what its shape is follows from the function's signature 
 
 from __future__ import annotations
 
+import copy
 import functools
-import hashlib
 import inspect
-import sys
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, Literal, overload
 
-import numpy as np
-
-from remora.algebra.namespace import Array, is_array, is_symbolic
+from remora.algebra.namespace import Array
 from remora.codegen.gpu.cuda_kernel import CudaKernel
 from remora.codegen.ir.graph import Signature
 from remora.codegen.kernel import Kernel
 from remora.dynamics import floating, formulations, kinematics, momentum
 from remora.dynamics.derivatives import derivatives, regressor
 from remora.dynamics.forces import friction
+from remora.dynamics.formulations import FORMULATIONS
+from remora.dynamics.kernels.keys import kernel_key, tables_digest
 from remora.dynamics.kernels.parameters import parameter
 from remora.dynamics.kernels.tree_recursions import RECURSIONS, loops, uses_loops
 from remora.dynamics.maximal import joint_relations
 from remora.errors import RemoraError, UnknownName
+from remora.identity.digest import digest_or_none
+from remora.identity.table import Table
 from remora.model import state
 from remora.model.robot import Robot
 
@@ -58,6 +58,8 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     )
 }  # fmt: skip
 
+#: The formulations that the loops are made of.
+_BUILT_IN: dict[Any, formulations.Formulation] = dict(FORMULATIONS)
 #: What a kernel can be made for.
 TARGETS = ("cpu", "cuda")
 #: A straight line of more bodies than this is too long to trace: for graphs, derivatives and C.
@@ -113,27 +115,34 @@ def compile_function(
     """Return one function as a kernel; see `compile`."""
     if target not in TARGETS:
         raise UnknownName("target", target, TARGETS)
-    fixed = dict(fixed or {})
+    fixed = copy.deepcopy(dict(fixed or {}))  # what is compiled in does not change any more
     names = _argument_names(function, arguments, fixed)
     sizes = _shapes(robot) | dict(shapes or {})
-    for name in names:
-        if name not in sizes:
+    name = _called(function)
+    for argument in names:
+        if argument not in sizes:
             raise RemoraError(
-                f"what shape has the argument {name!r} of {function.__name__}? Say it: "
-                f"shapes={{{name!r}: (3,)}}, or fix it: fixed={{{name!r}: ...}}"
+                f"what shape has the argument {argument!r} of {name}? Say it: "
+                f"shapes={{{argument!r}: (3,)}}, or fix it: fixed={{{argument!r}: ...}}"
             )
-    inputs = [Signature(name, sizes[name]) for name in names]
-    extra = [parameter(robot, name) for name in parameters]
+    inputs = [Signature(argument, sizes[argument]) for argument in names]
+    extra = [parameter(robot, number) for number in parameters]
+
+    tables, made_at = tables_digest(), Table.changes
 
     def on_arrays(*arrays: Array) -> Any:
+        if Table.changes != made_at and (tables is None or tables_digest() != tables):
+            raise RemoraError(
+                f"a row of a table (FORMULATIONS, JOINTS) was replaced after {name} was compiled: "
+                "compile it again"
+            )
         changed = robot
         for (_, change), value in zip(extra, arrays[len(names) :], strict=True):
             changed = change(changed, value)
         return function(changed, **dict(zip(names, arrays, strict=False)), **fixed)
 
     signatures = [*inputs, *(s for s, _ in extra)]
-    name = getattr(function, "__name__", "kernel")
-    key = _key(function, robot, signatures, fixed, parameters) if _is_ours(function) else None
+    key = kernel_key(function, robot, signatures, fixed, parameters)
     usual = _shapes(robot)
     rolled = (
         key is not None
@@ -164,7 +173,9 @@ def _rolls(
     row = RECURSIONS.get(function.__name__)
     defaults = {p.name: p.default for p in inspect.signature(function).parameters.values()}
     usual = all(isinstance(x, str) and x == defaults[name] for name, x in fixed.items())
-    if row is None or not usual:
+    formulation: Any = defaults.get("formulation")
+    replaced = FORMULATIONS.get(formulation) is not _BUILT_IN.get(formulation)
+    if row is None or not usual or replaced:
         return False
     if target == "cuda" and row.climb is not None:  # no loops for these there yet
         return len(robot.bodies) > LARGEST_TRACED
@@ -222,7 +233,8 @@ class _Method:
         self._signature = inspect.signature(function)
         self._options = {"threads": owner.threads} if owner.target == "cpu" else {}
         self._fast: Any = None
-        self.kernels: dict[Any, Kernel | CudaKernel] = {}
+        self._made_at = -1
+        self.kernels: dict[str, Kernel | CudaKernel] = {}
         functools.update_wrapper(self, function)
 
     def __call__(self, *arguments: Any, out: Any = None, **named: Any) -> Any:
@@ -230,7 +242,7 @@ class _Method:
 
         On a GPU also `stream=`, see `CudaKernel`.
         """
-        if self._fast is not None and out is None and not named:
+        if self._made_at == Table.changes and out is None and not named:
             result = self._fast(*arguments)
             if result is not None:
                 return result
@@ -249,23 +261,20 @@ class _Method:
         given = {k: v for k, v in list(bound.items())[1:] if v is not None}
         static = {k: v for k, v in given.items() if k in STATIC}
         arrays = {k: v for k, v in given.items() if k not in STATIC}
-        key = (tuple(arrays), tuple((k, _static_key(v)) for k, v in sorted(static.items())))
-        if key not in self.kernels:
+        key = digest_or_none(tuple(arrays), sorted(static.items()), Table.changes)
+        kernel = None if key is None else self.kernels.get(key)
+        if kernel is None:
             robot, dtype, target = self._owner.robot, self._owner.dtype, self._owner.target
-            made = compile_function(
+            kernel = compile_function(
                 self._function, robot, dtype, tuple(arrays), static, target=target
             )
-            self.kernels[key] = made
+            if key is not None:
+                self.kernels[key] = kernel
             plain = not static and tuple(arrays) == _required(self._function)
-            if plain and isinstance(made, Kernel):
-                self._fast = made.fast
-        return self.kernels[key], list(arrays.values())
-
-
-def _static_key(value: Any) -> Any:
-    if isinstance(value, (str, int, float)):
-        return value
-    return repr(value)
+            if plain and isinstance(kernel, Kernel):
+                self._fast = kernel.fast
+                self._made_at = Table.changes if kernel.fast is not None else -1
+        return kernel, list(arrays.values())
 
 
 def _required(function: Callable[..., Any]) -> tuple[str, ...]:
@@ -281,18 +290,18 @@ def _argument_names(
     known = [p.name for p in parameters]
     for name in (*(arguments or ()), *fixed):
         if name not in known:
-            raise UnknownName(f"parameter of {function.__name__}", name, known)
+            raise UnknownName(f"parameter of {_called(function)}", name, known)
     if arguments is not None:
         absent = [n for n in _required(function) if n not in arguments and n not in fixed]
         if absent or len(set(arguments)) < len(arguments):
             what = f"{', '.join(absent)} missing" if absent else "one is named twice"
-            raise RemoraError(f"arguments={tuple(arguments)} of {function.__name__}: {what}")
+            raise RemoraError(f"arguments={tuple(arguments)} of {_called(function)}: {what}")
         return tuple(arguments)
     missing = [p.name for p in parameters if p.default is p.empty and p.name in STATIC]
     missing = [name for name in missing if name not in fixed]
     if missing:
         raise RemoraError(
-            f"{function.__name__} needs {', '.join(missing)} when it is compiled: "
+            f"{_called(function)} needs {', '.join(missing)} when it is compiled: "
             f"fixed={{{missing[0]!r}: ...}}"
         )
     return tuple(name for name in _required(function) if name not in fixed)
@@ -309,64 +318,6 @@ def _shapes(robot: Robot) -> dict[str, tuple[int, ...]]:
     }  # fmt: skip
 
 
-# What decides a kernel of the library, so that it is found in the cache without tracing ---------
-
-
-def _key(
-    function: Callable[..., Any],
-    robot: Robot,
-    inputs: Sequence[Signature],
-    fixed: Mapping[str, Any],
-    parameters: Sequence[str],
-) -> str | None:
-    names = tuple((s.name, s.shape) for s in inputs)
-    numbers = robot_key(robot)
-    if numbers is None or any(is_array(v) for v in fixed.values()):
-        return None
-    name = (function.__module__, function.__name__)
-    return repr((name, names, sorted(fixed.items()), parameters, numbers, sources()))
-
-
-def robot_key(robot: Robot) -> str | None:
-    """Return all that a robot's equations depend on; None for symbolic numbers."""
-    arrays: list[Array] = [robot.gravity]
-    words: list[Any] = []
-    for body in robot.bodies:
-        arrays += [body.mass, body.com, body.inertia]
-        words.append(body.name)
-    for joint in robot.joints:
-        arrays += [joint.placement, joint.axes, joint.pitch]
-        arrays += [joint.damping, joint.friction, joint.rotor_inertia]
-        words.append((joint.name, joint.kind, joint.parent, joint.q, joint.v, joint.mimic))
-    for frame in robot.frames:
-        arrays.append(frame.placement)
-        words.append((frame.name, frame.body))
-    if any(is_symbolic(np.asarray(a)) for a in arrays):
-        return None
-    digest = hashlib.sha256(repr(words).encode())
-    for a in arrays:
-        digest.update(repr(np.shape(a)).encode() + np.asarray(a, dtype=float).tobytes())
-    return digest.hexdigest()
-
-
-#: Rooms whose functions are known by their names: a change of any of them is another key.
-_ROOMS = ("algebra", "model", "dynamics")
-
-
-def _is_ours(function: Callable[..., Any]) -> bool:
-    """Tell whether a function is one of the library's equations, found by its name."""
-    room, name = getattr(function, "__module__", ""), getattr(function, "__name__", "")
-    if room not in sys.modules or room.split(".")[:1] != ["remora"]:
-        return False
-    return room.split(".")[1] in _ROOMS and getattr(sys.modules[room], name, None) is function
-
-
-@functools.cache
-def sources() -> str:
-    """Return a digest of the library's own source: a changed equation is another kernel."""
-    digest = hashlib.sha256()
-    root = Path(__file__).resolve().parents[2]
-    for room in _ROOMS:
-        for file in sorted((root / room).rglob("*.py")):
-            digest.update(file.read_bytes())
-    return digest.hexdigest()
+def _called(function: Callable[..., Any]) -> str:
+    """Return the name of a function; partial objects and instances have none of their own."""
+    return getattr(function, "__name__", type(function).__name__)

@@ -21,14 +21,13 @@ from remora.dynamics.kernels.compiled import (
     LARGEST_TRACED,
     TARGETS,
     compile_function,
-    robot_key,
-    sources,
 )
+from remora.dynamics.kernels.keys import value_key
 from remora.dynamics.kernels.parameters import parameter
 from remora.errors import InvalidValue, RemoraError, SimulationError, UnknownName
 from remora.model.robot import Robot
 from remora.simulation.batch.batch_inputs import BatchInputs, batch_inputs
-from remora.simulation.batch.batch_loop import Forces, batch_loop_source, step_loop
+from remora.simulation.batch.batch_loop import Forces, step_loop
 from remora.simulation.engine.progress import batch_bar
 from remora.simulation.engine.run_model import RobotModel
 from remora.simulation.engine.simulate import model_of, sample_times
@@ -243,15 +242,15 @@ def _kernel(
         passive, formulation = model.passive, model.formulation
         return step_loop(robot, RK4, forces, parameters, formulation, passive, nudge)
 
-    numbers = robot_key(robot)
-    if own.constants is None or numbers is None:
+    settings = (own.constants, parameters, model.formulation, model.passive, nudge, robot.name)
+    inputs = [(s.name, s.shape) for s in own.inputs]
+    key = None if own.constants is None else value_key(step_loop, robot, RK4, inputs, *settings)
+    if key is None:
         return (
             CudaStepLoop(made(), name, dtype)
             if target == "cuda"
             else StepLoopKernel(made(), name, dtype)
         )
-    settings = (own.constants, parameters, model.formulation, model.passive, nudge)
-    key = repr((settings, own.inputs, numbers, sources(), batch_loop_source()))
     if (key, dtype, target) not in _kept:
         while len(_kept) >= MOST_KEPT:
             _kept.pop(next(iter(_kept)))

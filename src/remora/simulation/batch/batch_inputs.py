@@ -11,6 +11,7 @@ from remora.algebra.namespace import Array, ArrayLike
 from remora.codegen.ir.graph import Signature
 from remora.dynamics.kernels.parameters import parameter
 from remora.errors import RemoraError, ShapeError
+from remora.identity.digest import digest
 from remora.model.building.validate import finite
 from remora.model.robot import Robot
 from remora.model.state import configuration, velocity
@@ -121,10 +122,10 @@ def batch_inputs(
 def _told(loads: tuple[Any, Any], data: dict[str, Any]) -> str:
     """Return the numbers of loads that are the same for all runs."""
     shared = [
-        None if x is None or name in data else np.asarray(x, float).tolist()
+        None if x is None or name in data else np.asarray(x, float)
         for name, x in zip(("torque", "wrenches"), loads, strict=True)
     ]
-    return repr((shared, [(n, x.shape[1:]) for n, x in data.items()]))
+    return digest(shared, sorted(data))
 
 
 def _breaks(load: Any) -> list[float]:
