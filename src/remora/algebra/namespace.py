@@ -16,6 +16,8 @@ from typing import Any, TypeAlias, TypeGuard
 import numpy as np
 from numpy.typing import NDArray
 
+from remora.errors import ShapeError
+
 # CasADi ships no type stubs; as `Any` it does not blur the types of everything that touches it.
 casadi: Any = importlib.import_module("casadi")
 
@@ -34,14 +36,40 @@ def asarray(x: ArrayLike) -> Array:
 
     A CasADi column `SX(n, 1)` becomes an object array `(n,)`, a scalar `SX` one of shape `()`.
     Floats of any width become doubles, and so does an object array without a symbol in it.
+
+    Raises:
+        ShapeError: for a masked array or a `np.matrix`, which mean something else.
     """
-    if is_array(x) and (x.dtype == np.float64 or _is_symbol(x)):
+    if type(x) is np.ndarray and (x.dtype == np.float64 or _is_symbol(x)):
         return x
+    refuse_other_arrays(x)
+    if is_array(x) and _is_symbol(x):
+        return np.asarray(x)
     if isinstance(x, casadi.SX):
         return _from_casadi(x)
     if _holds_symbols(x):
         return stack([asarray(e) for e in x], axis=0)
     return np.asarray(x, dtype=float)
+
+
+def refuse_other_arrays(x: object, what: str = "the array") -> None:
+    """Refuse arrays whose numbers are not all that they say.
+
+    Args:
+        x: anything.
+        what: what it is called in the message.
+
+    Raises:
+        ShapeError: for a masked array, whose mask would be ignored, or a `np.matrix`, which never
+            has one axis.
+    """
+    if isinstance(x, np.ma.MaskedArray):
+        raise ShapeError(
+            f"{what} is a masked array, and what is masked has no value: give a plain array, such "
+            "as x.filled(0.0) or x.data"
+        )
+    if isinstance(x, np.matrix):
+        raise ShapeError(f"{what} is a np.matrix, which always has two axes: give np.asarray(x)")
 
 
 def is_symbolic(x: Array) -> bool:

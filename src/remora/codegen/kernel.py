@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from remora.algebra.namespace import Array, ArrayLike, is_array
+from remora.algebra.namespace import Array, ArrayLike, is_array, refuse_other_arrays
 from remora.codegen import kernel_cache
 from remora.codegen.ir import graph_passes
 from remora.codegen.ir.arguments import batch_of, common_batch, listed, ordered, wrong_dtype
@@ -179,6 +179,8 @@ class Kernel(TracedFunction):
     def _general(self, arguments: Sequence[ArrayLike], out: Any, threads: int) -> Any:
         batch, call, kept = in_rows(self.name, self.inputs, arguments, self.dtype)
         results = results_for(out, [batch + s.shape for s in self.outputs], self.dtype)
+        if out is not None:
+            call, kept = apart(self.name, self.inputs, call, kept, results)
         for r, s in zip(results, self.outputs, strict=True):
             call += [address(r), s.size]
         n = math.prod(batch)
@@ -267,7 +269,9 @@ def in_rows(
 
 
 def _taken(kernel: str, argument: ArrayLike, signature: Signature, dtype: str) -> Array:
-    a = argument if is_array(argument) else np.asarray(argument)
+    if type(argument) is not np.ndarray:
+        refuse_other_arrays(argument, f"{signature.name} of kernel {kernel}")
+    a: Array = np.asarray(argument)
     if a.dtype != dtype and not np.can_cast(a.dtype, dtype, "safe"):
         raise ShapeError(wrong_dtype(f"{signature.name} of kernel {kernel}", a.dtype, dtype))
     batch_of(kernel, signature, a.shape)
@@ -294,6 +298,42 @@ def results_for(out: Any, shapes: Sequence[tuple[int, ...]], dtype: str) -> list
         if not fits:
             raise ShapeError(f"out must be a contiguous, writeable {dtype} array of shape {shape}")
     return given
+
+
+def apart(
+    kernel: str,
+    inputs: Sequence[Signature],
+    call: Sequence[int],
+    kept: Sequence[Array],
+    results: Sequence[Array],
+) -> tuple[list[int], list[Array]]:
+    """Return a call whose arguments do not stand where its results are written.
+
+    An argument that is the very array of a result is copied; one that shares a part of its memory
+    with a result is refused, as two results that share memory are.
+
+    Args:
+        kernel: its name.
+        inputs: names and shapes of the arguments.
+        call: a pointer and a stride for each argument.
+        kept: what they point into, contiguous.
+        results: arrays that are written.
+    """
+    call, kept = list(call), list(kept)
+    for k, one in enumerate(results):
+        if any(np.may_share_memory(one, other) for other in results[:k]):
+            raise ShapeError(f"two arrays of out of kernel {kernel} share memory")
+        for i, (rows, s) in enumerate(zip(kept, inputs, strict=True)):
+            if not rows.size or not one.size or not np.may_share_memory(rows, one):
+                continue
+            if address(rows) != address(one) or rows.nbytes != one.nbytes:
+                raise ShapeError(
+                    f"out of kernel {kernel} shares a part of its memory with the argument "
+                    f"{s.name}: give an array of its own, or exactly that of the argument"
+                )
+            kept[i] = rows.copy()
+            call[2 * i] = address(kept[i])
+    return call, kept
 
 
 @functools.cache

@@ -35,6 +35,7 @@ from remora.codegen.kernel import (
     WIDEST,
     address,
     aligned,
+    apart,
     check_threads,
     entry_key,
     in_rows,
@@ -314,6 +315,8 @@ class StepLoopKernel(CompiledStepLoop):
         n, intervals = math.prod(batch), len(table[0])
         shapes = [(*batch, intervals, *s.shape) for s in self.outputs]
         results = results_for(out, shapes, self.dtype)
+        if out is not None:
+            call, kept = apart(self.name, self.inputs, call, kept, results)
         for r, s in zip(results, self.outputs, strict=True):
             call += [address(r), intervals * s.size]
         if n and intervals:

@@ -234,7 +234,7 @@ class _Method:
         self._options = {"threads": owner.threads} if owner.target == "cpu" else {}
         self._fast: Any = None
         self._made_at = -1
-        self.kernels: dict[str, Kernel | CudaKernel] = {}
+        self.kernels: dict[tuple[Any, ...], Kernel | CudaKernel] = {}
         functools.update_wrapper(self, function)
 
     def __call__(self, *arguments: Any, out: Any = None, **named: Any) -> Any:
@@ -261,7 +261,8 @@ class _Method:
         given = {k: v for k, v in list(bound.items())[1:] if v is not None}
         static = {k: v for k, v in given.items() if k in STATIC}
         arrays = {k: v for k, v in given.items() if k not in STATIC}
-        key = digest_or_none(tuple(arrays), sorted(static.items()), Table.changes)
+        values = _static_key(static)
+        key = None if values is None else (tuple(arrays), values, Table.changes)
         kernel = None if key is None else self.kernels.get(key)
         if kernel is None:
             robot, dtype, target = self._owner.robot, self._owner.dtype, self._owner.target
@@ -275,6 +276,13 @@ class _Method:
                 self._fast = kernel.fast
                 self._made_at = Table.changes if kernel.fast is not None else -1
         return kernel, list(arrays.values())
+
+
+def _static_key(static: Mapping[str, Any]) -> object:
+    """Return values that are compiled in as a key: by value, None where they have none."""
+    given = tuple(sorted(static.items()))
+    plain = all(type(value) is str for _, value in given)
+    return given if plain else digest_or_none(given)
 
 
 def _required(function: Callable[..., Any]) -> tuple[str, ...]:

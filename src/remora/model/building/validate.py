@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from remora.algebra import dual_quaternion, pose
-from remora.algebra.namespace import Array, ArrayLike, asarray, is_array, is_symbolic
+from remora.algebra.namespace import (
+    Array,
+    ArrayLike,
+    asarray,
+    is_array,
+    is_symbolic,
+    refuse_other_arrays,
+)
 from remora.errors import Fault, ShapeError
 
 if TYPE_CHECKING:
@@ -54,9 +61,15 @@ class Checker:
     def numbers(self, place: Place, what: str, value: ArrayLike, *shape: int) -> Array:
         """Return `value` as an array of that shape and finite numbers, else zeros and a fault."""
         try:
+            refuse_other_arrays(value, what)
             array = asarray(value)
-        except (TypeError, ValueError):
-            self.fault(place, f"{what} is not numeric: {_shown(value)}")
+        except (TypeError, ValueError) as error:
+            reason = (
+                str(error)
+                if isinstance(error, ShapeError)
+                else (f"{what} is not numeric: {_shown(value)}")
+            )
+            self.fault(place, reason)
             return np.zeros(shape)
         if array.shape != shape:
             wanted = "one number" if shape == () else f"{' x '.join(map(str, shape))} numbers"
@@ -216,6 +229,7 @@ def frozen(array: Array) -> Array:
 
 def finite(what: str, x: ArrayLike, *trailing: int) -> Array:
     """Return an argument as an array `(..., *trailing)` of finite numbers, or raise."""
+    refuse_other_arrays(x, what)
     try:
         array = asarray(x)
     except (TypeError, ValueError):

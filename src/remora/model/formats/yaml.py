@@ -43,7 +43,7 @@ from remora.model.formats.yaml_write import FORMAT, robot_to_yaml, save_robot
 from remora.model.joint_types import JOINTS
 from remora.model.robot import Geometry
 
-__all__ = ["robot_to_yaml", "read_yaml", "save_robot"]
+__all__ = ["read_yaml", "robot_to_yaml", "save_robot"]
 
 #: The longest name or path.
 MAX_TEXT = 1000
