@@ -20,10 +20,10 @@ from remora.codegen.ir import graph_passes
 from remora.codegen.ir.arguments import batch_of, common_batch, listed, ordered, wrong_dtype
 from remora.codegen.ir.graph import Graph, Signature
 from remora.codegen.llvm import fast_call, host, lowering
-from remora.codegen.traced_function import TracedFunction
+from remora.codegen.traced_function import TracedFunction, nothing_to_run
 from remora.codegen.tree_loops import loop_lowering
 from remora.codegen.tree_loops.loops import Loops
-from remora.errors import RemoraError, ShapeError
+from remora.errors import ShapeError
 from remora.identity.digest import digest
 from remora.identity.sources import source_digest
 
@@ -83,7 +83,7 @@ class Kernel(TracedFunction):
         kernel = cls.__new__(cls)
         kernel.name, kernel.dtype, kernel.inputs = name, dtype, graph.inputs
         kernel.__dict__["graph"] = graph
-        kernel._function, kernel._loops = _nothing_to_run, None
+        kernel._function, kernel._loops = nothing_to_run, None
         kernel._host = host.host()
         image, kernel.outputs = kernel._image(None)
         kernel._start(image)
@@ -123,7 +123,7 @@ class Kernel(TracedFunction):
         target = [self._host.triple, self._host.cpu, self._host.features, self.dtype]
         entry = entry_key("given", key, self._loops is not None, *target) if key else None
         stored = kernel_cache.load(entry) if entry else None
-        if stored is None and entry is None:
+        if entry is None and self._loops is None:
             entry = entry_key("graph", self.graph.content(), *target)
             stored = kernel_cache.load(entry)
         if stored is not None:
@@ -131,8 +131,8 @@ class Kernel(TracedFunction):
             return image, outputs
         text, outputs, self._scratch = self._straight() if self._loops is None else self._rolled()
         image = host.to_object(text, self._host)
-        assert entry is not None
-        kernel_cache.save(entry, packed(image, self._scratch, outputs))
+        if entry is not None:
+            kernel_cache.save(entry, packed(image, self._scratch, outputs))
         return image, outputs
 
     def _straight(self) -> tuple[str, tuple[Signature, ...], int]:
@@ -160,7 +160,22 @@ class Kernel(TracedFunction):
         )
         return text, loops.outputs, item * lanes * room
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what a pickle holds: the machine code, and what to make it of elsewhere."""
+        own = {n: getattr(self, n) for n in ("outputs", "rolled", "_scratch", "_host", "_code")}
+        return self._portable() | own | {"_loops": self._loops, "made with": entry_key()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take what a pickle holds; for another processor or library the code is made anew."""
+        same = state.pop("made with") == entry_key() and state["_host"] == host.host()
+        vars(self).update(state)
+        if not same:
+            self._host = host.host()
+            self._code, self.outputs = self._image(None)
+        self._start(self._code)
+
     def _start(self, image: bytes) -> None:
+        self._code = image
         self._loaded = host.LoadedCode(image, ("kernel", "fast"))
         arrays = len(self.inputs) + len(self.outputs)
         more = [ctypes.c_void_p] if self._scratch else []
@@ -211,10 +226,6 @@ class Kernel(TracedFunction):
             return
         room = np.empty(self._scratch + WIDEST, np.uint8)
         self._kernel(*call, n, aligned(room))
-
-
-def _nothing_to_run(*arrays: Array) -> Array:
-    raise RemoraError("this kernel was made of a graph: there is no function to differentiate")
 
 
 def address(a: Array) -> int:

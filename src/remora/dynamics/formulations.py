@@ -25,6 +25,7 @@ from remora.model.building.validate import finite
 from remora.model.joints import actuation_basis, kind, motion_screws
 from remora.model.robot import Robot
 from remora.model.state import configuration, velocity
+from remora.model.takes_robot import takes_robot
 
 Hybrid = Callable[
     [Robot, Array, Array, Array, Array | None, Mapping[int, Array]], tuple[Array, Array]
@@ -119,6 +120,7 @@ FORMULATIONS: Table[str, Formulation] = Table({
 })  # fmt: skip
 
 
+@takes_robot
 def forward_dynamics(
     robot: Robot,
     q: ArrayLike,
@@ -140,6 +142,7 @@ def forward_dynamics(
     return hybrid_dynamics(robot, q, v, tau, {}, wrenches, formulation)[0]
 
 
+@takes_robot
 def inverse_dynamics(
     robot: Robot,
     q: ArrayLike,
@@ -165,6 +168,7 @@ def inverse_dynamics(
     return finite_result(able[formulation](robot, q, v, vdot, w))
 
 
+@takes_robot
 def hybrid_dynamics(
     robot: Robot,
     q: ArrayLike,
@@ -198,6 +202,7 @@ def hybrid_dynamics(
     return finite_result(vdot), finite_result(found)
 
 
+@takes_robot
 def newton_euler_solution(
     robot: Robot,
     q: ArrayLike,
@@ -226,6 +231,7 @@ def newton_euler_solution(
     return Solution(*map(finite_result, solvers[formulation](robot, q, v, tau, w, given)))
 
 
+@takes_robot
 def reaction_wrenches(
     robot: Robot,
     q: ArrayLike,
@@ -262,6 +268,7 @@ def reaction_wrenches(
     return with_batch(stack(reactions, axis=-2), batch_shape(q, v, vdot), trailing=2)
 
 
+@takes_robot
 def mass_matrix(robot: Robot, q: ArrayLike) -> Array:
     """Return H `(..., nv, nv)`, symmetric and positive definite: kinetic energy ½ vᵀ H v.
 
@@ -272,6 +279,7 @@ def mass_matrix(robot: Robot, q: ArrayLike) -> Array:
     return mass_matrix_of(robot, configuration(robot, q))
 
 
+@takes_robot
 def coriolis_matrix(robot: Robot, q: ArrayLike, v: ArrayLike) -> Array:
     """Return C `(..., nv, nv)` with Ḣ - 2C skew-symmetric and C v the velocity-dependent forces.
 
@@ -283,6 +291,7 @@ def coriolis_matrix(robot: Robot, q: ArrayLike, v: ArrayLike) -> Array:
     return coriolis_matrix_of(robot, configuration(robot, q), velocity(robot, v))
 
 
+@takes_robot
 def bias_force(robot: Robot, q: ArrayLike, v: ArrayLike) -> Array:
     """Return C v and gravity's share, `(..., nv)`: the tau at which v̇ = 0.
 

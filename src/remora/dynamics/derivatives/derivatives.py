@@ -36,6 +36,7 @@ from remora.dynamics.recursive.composite import square
 from remora.dynamics.recursive.outward_pass import gather
 from remora.model import joints
 from remora.model.robot import Joint, Robot
+from remora.model.takes_robot import takes_robot
 from remora.model.topology import ancestors
 
 Blocks = dict[tuple[int, int], Array]
@@ -70,6 +71,7 @@ class ForwardDerivatives(NamedTuple):
     dtau: Array
 
 
+@takes_robot
 def inverse_dynamics_derivatives(
     robot: Robot, q: ArrayLike, v: ArrayLike, vdot: ArrayLike, wrenches: ArrayLike | None = None
 ) -> InverseDerivatives:
@@ -92,6 +94,7 @@ def inverse_dynamics_derivatives(
     )
 
 
+@takes_robot
 def forward_dynamics_derivatives(
     robot: Robot, q: ArrayLike, v: ArrayLike, tau: ArrayLike, wrenches: ArrayLike | None = None
 ) -> ForwardDerivatives:

@@ -16,7 +16,6 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, overload
 
-from remora.algebra.namespace import Array
 from remora.codegen.gpu.cuda_kernel import CudaKernel
 from remora.codegen.ir.graph import Signature
 from remora.codegen.kernel import Kernel
@@ -26,6 +25,7 @@ from remora.dynamics.forces import friction
 from remora.dynamics.formulations import FORMULATIONS
 from remora.dynamics.kernels.keys import kernel_key, tables_digest
 from remora.dynamics.kernels.parameters import parameter
+from remora.dynamics.kernels.specialized import LARGEST_TRACED, SpecializedFunction
 from remora.dynamics.kernels.tree_recursions import RECURSIONS, loops, uses_loops
 from remora.dynamics.maximal import joint_relations
 from remora.errors import RemoraError, UnknownName
@@ -62,8 +62,6 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 _BUILT_IN: dict[Any, formulations.Formulation] = dict(FORMULATIONS)
 #: What a kernel can be made for.
 TARGETS = ("cpu", "cuda")
-#: A straight line of more bodies than this is too long to trace: for graphs, derivatives and C.
-LARGEST_TRACED = 200
 #: Parameters that hold no numbers of a state: they are compiled in.
 STATIC = frozenset(("target", "formulation", "prescribed", "slip_speed"))
 
@@ -95,10 +93,14 @@ def compile(
             of one: `"arm.mass"`, `"elbow.placement"`. `target`: "cpu", or "cuda" for a
             `CudaKernel`.
     """
-    if isinstance(function, Robot):
+    if isinstance(function, Robot) and robot is None:
         return CompiledRobot(function, **options)
-    if robot is None:
-        raise RemoraError("say for which robot: rm.compile(function, robot)")
+    if isinstance(function, Robot) or not callable(function):
+        what = "a robot" if isinstance(function, Robot) else type(function).__name__
+        raise RemoraError(f"compile takes a function first, rm.compile(f, robot), not {what}")
+    if not isinstance(robot, Robot):  # pyright: ignore[reportUnnecessaryIsInstance]
+        what = "" if robot is None else f", not {type(robot).__name__}"
+        raise RemoraError(f"say for which robot: rm.compile(function, robot){what}")
     return compile_function(function, robot, **options)
 
 
@@ -115,7 +117,7 @@ def compile_function(
     """Return one function as a kernel; see `compile`."""
     if target not in TARGETS:
         raise UnknownName("target", target, TARGETS)
-    fixed = copy.deepcopy(dict(fixed or {}))  # what is compiled in does not change any more
+    fixed = _kept_apart(fixed or {})
     names = _argument_names(function, arguments, fixed)
     sizes = _shapes(robot) | dict(shapes or {})
     name = _called(function)
@@ -126,44 +128,31 @@ def compile_function(
                 f"shapes={{{argument!r}: (3,)}}, or fix it: fixed={{{argument!r}: ...}}"
             )
     inputs = [Signature(argument, sizes[argument]) for argument in names]
-    extra = [parameter(robot, number) for number in parameters]
-
-    tables, made_at = tables_digest(), Table.changes
-
-    def on_arrays(*arrays: Array) -> Any:
-        if Table.changes != made_at and (tables is None or tables_digest() != tables):
-            raise RemoraError(
-                f"a row of a table (FORMULATIONS, JOINTS) was replaced after {name} was compiled: "
-                "compile it again"
-            )
-        changed = robot
-        for (_, change), value in zip(extra, arrays[len(names) :], strict=True):
-            changed = change(changed, value)
-        return function(changed, **dict(zip(names, arrays, strict=False)), **fixed)
-
-    signatures = [*inputs, *(s for s, _ in extra)]
+    signatures = [*inputs, *(parameter(robot, number)[0] for number in parameters)]
     key = kernel_key(function, robot, signatures, fixed, parameters)
     usual = _shapes(robot)
     rolled = (
         key is not None
-        and not extra
+        and not parameters
         and all(s.shape == usual.get(s.name) for s in signatures)
         and _rolls(robot, function, fixed, target)
     )
-
-    def short_enough(*arrays: Array) -> Any:
-        if rolled and len(robot.bodies) > LARGEST_TRACED:
-            raise RemoraError(
-                f"{name} of {robot.name!r} is compiled as loops over its {len(robot.bodies)} "
-                "bodies; graphs, derivatives, C and object files are made of a straight line, for "
-                f"at most {LARGEST_TRACED}"
-            )
-        return on_arrays(*arrays)
-
-    as_loops = (lambda: loops(robot, name, signatures)) if rolled else None
+    on_arrays = SpecializedFunction(
+        function, robot, name, names, fixed, tuple(parameters), rolled, tables_digest(),
+        Table.changes,
+    )  # fmt: skip
+    as_loops = functools.partial(loops, robot, name, signatures) if rolled else None
     if target == "cuda":
-        return CudaKernel(short_enough, signatures, name, dtype, as_loops)
-    return Kernel(short_enough, signatures, name, dtype, key, as_loops)
+        return CudaKernel(on_arrays, signatures, name, dtype, as_loops)
+    return Kernel(on_arrays, signatures, name, dtype, key, as_loops)
+
+
+def _kept_apart(fixed: Mapping[str, Any]) -> dict[str, Any]:
+    """Return copies of values that are compiled in: they do not change any more."""
+    try:
+        return copy.deepcopy(dict(fixed))
+    except Exception:  # what cannot be copied has no key either: it is traced at once
+        return dict(fixed)
 
 
 def _rolls(
@@ -214,6 +203,10 @@ class CompiledRobot:
         self.__dict__[name] = method  # found directly from now on
         return method
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return what it is made of: a copy finds its kernels in the cache again."""
+        return type(self), (self.robot, self.dtype, self.threads, self.target)
+
     def __dir__(self) -> list[str]:
         """Return the functions too, for completion."""
         return [*super().__dir__(), *FUNCTIONS]
@@ -251,6 +244,9 @@ class _Method:
             options["stream"] = named.pop("stream")
         kernel, arrays = self.kernel(*arguments, **named)
         return kernel(*arrays, out=out, **options)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return getattr, (self._owner, self._function.__name__)
 
     def kernel(self, *arguments: Any, **named: Any) -> tuple[Kernel | CudaKernel, list[Any]]:
         """Return the kernel that such a call uses, and the arrays that go into it."""

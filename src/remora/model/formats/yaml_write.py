@@ -16,6 +16,7 @@ from remora.model.field_table import PER_SPEED, rows
 from remora.model.formats.yaml_tree import scalar
 from remora.model.joint_types import JOINTS
 from remora.model.robot import Body, Frame, Geometry, Joint, Robot
+from remora.model.takes_robot import takes_robot
 
 #: Version of the format.
 FORMAT = 1
@@ -28,6 +29,7 @@ _HEAD = """\
 """
 
 
+@takes_robot
 def save_robot(robot: Robot, path: str | os.PathLike[str]) -> None:
     """Write a robot as a YAML file that `load` reads back exactly.
 
@@ -47,6 +49,7 @@ def save_robot(robot: Robot, path: str | os.PathLike[str]) -> None:
         raise RemoraError(f"{os.fspath(path)}: cannot be written: {error.strerror}") from None
 
 
+@takes_robot
 def robot_to_yaml(robot: Robot, folder: str | os.PathLike[str] | None = None) -> str:
     """Return the YAML text of a robot.
 

@@ -19,6 +19,7 @@ from remora.model.joint_types import JOINTS
 from remora.model.joints import kind
 from remora.model.layouts.layout import Entry, Layout, Rule, accounted, entry
 from remora.model.robot import Joint, Robot
+from remora.model.takes_robot import takes_robot
 
 _I3, _O3 = np.eye(3), np.zeros((3, 3))
 
@@ -86,6 +87,7 @@ def _turned_back_rate(theta: Array, rate: Array) -> Array:
     return np.stack([np.stack(row, axis=-1) for row in rows], axis=-2)
 
 
+@takes_robot
 def pinocchio_layout(robot: Robot, model: Any) -> Layout:
     """Return the layout of a Pinocchio model of the same robot.
 
@@ -149,6 +151,7 @@ _MUJOCO = {
 }  # fmt: skip
 
 
+@takes_robot
 def mujoco_layout(robot: Robot, model: Any) -> Layout:
     """Return the layout of a MuJoCo model of the same robot.
 
@@ -182,6 +185,7 @@ def mujoco_layout(robot: Robot, model: Any) -> Layout:
 _SPART = {name: Rule(1, _same, _same) for name in ("revolute", "prismatic")}
 
 
+@takes_robot
 def spart_layout(robot: Robot, base_inertial: ArrayLike | None = None) -> Layout:
     """Return SPART's layout: base pose and velocity at the centre of mass, then the joints.
 

@@ -26,6 +26,7 @@ from remora.dynamics.kernels.keys import value_key
 from remora.dynamics.kernels.parameters import parameter
 from remora.errors import InvalidValue, RemoraError, SimulationError, UnknownName
 from remora.model.robot import Robot
+from remora.model.takes_robot import check_robot
 from remora.simulation.batch.batch_inputs import BatchInputs, batch_inputs
 from remora.simulation.batch.batch_loop import Forces, step_loop
 from remora.simulation.engine.progress import batch_bar
@@ -164,6 +165,7 @@ def simulate_batch(
     Raises:
         SimulationError: if a run does not stay finite.
     """
+    check_robot("simulate_batch", robot, q, v)
     for name, value, known in (("target", target, TARGETS), ("failures", failures, FAILURES)):
         if value not in known:
             raise UnknownName(name, value, known)
