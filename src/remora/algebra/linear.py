@@ -1,16 +1,21 @@
 """Small linear algebra on any scalar: LDLᵀ of symmetric matrices, and congruence.
 
 Unrolled over the rows, so that zeros known while tracing fold away and nothing branches on a
-value. For float matrices a pivot that is zero to rounding, or not finite, is an error, never a
-silent NaN.
+value. A pivot that is zero to rounding, or not finite, is refused: for float matrices by an error,
+in what is compiled by a result that is not finite.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from remora.algebra.namespace import Array, is_symbolic, stack
+from remora.algebra.namespace import Array, absolute, asarray, casadi, is_symbolic, stack, wrapped
 from remora.errors import InvalidValue
+
+#: A pivot of at most this fraction of its size before cancellation is nothing but rounding.
+PIVOT_ROUNDING = 1e-14
 
 
 def ldl(A: Array, size: Array | None = None) -> tuple[Array, Array]:
@@ -122,10 +127,33 @@ def mirror(A: Array) -> Array:
     return stack(rows, axis=-2)
 
 
+def uncancelled(S: Array, diagonal: Array) -> Array:
+    """Return Σ_i S_ij² |d_i| `(..., k)`: the size of SᵀAS's diagonal if nothing in it cancelled.
+
+    For symmetric, positive semi-definite A it is at least 1/n of that diagonal.
+
+    Args:
+        S: `(..., n, k)`.
+        diagonal: d, that of A, `(..., n)`.
+    """
+    return np.sum(S * S * absolute(diagonal)[..., None], axis=-2)
+
+
 def _checked_pivot(pivot: Array, A: Array, size: Array, i: int) -> Array:
-    if is_symbolic(A):
-        return pivot
-    rounding = 1e-14 * np.abs(size[..., i, i])
+    """Return a pivot that can be divided by, or raise; of symbols 0 stands for one that cannot."""
+    pivot, rounding = asarray(pivot), asarray(PIVOT_ROUNDING * absolute(size[..., i, i]))
+    if is_symbolic(pivot) or is_symbolic(rounding):
+        return wrapped(np.frompyfunc(_guarded, 2, 1)(pivot, rounding))
     if not np.all(np.isfinite(pivot) & (np.abs(pivot) > rounding)):
+        raise InvalidValue("the matrix is singular (a pivot of LDLᵀ is zero to rounding)")
+    return pivot
+
+
+def _guarded(pivot: Any, rounding: Any) -> Any:
+    """Return a symbolic pivot, 0 where it is zero to rounding; NaN stays NaN."""
+    pivot, rounding = casadi.SX(pivot), casadi.SX(rounding)
+    if not (pivot.is_constant() and rounding.is_constant()):
+        return casadi.if_else(casadi.fabs(pivot) <= rounding, 0.0, pivot)
+    if not abs(float(pivot)) > float(rounding):
         raise InvalidValue("the matrix is singular (a pivot of LDLᵀ is zero to rounding)")
     return pivot

@@ -107,7 +107,7 @@ def select(condition: ArrayLike, yes: ArrayLike, no: ArrayLike) -> Array:
     """
     parts = [p if is_array(p) else asarray(p) for p in (condition, yes, no)]
     if any(is_symbolic(p) for p in parts):
-        return _wrapped(np.frompyfunc(casadi.if_else, 3, 1)(*parts))
+        return wrapped(np.frompyfunc(casadi.if_else, 3, 1)(*parts))
     return np.where(*parts)
 
 
@@ -115,7 +115,7 @@ def less(a: ArrayLike, b: ArrayLike) -> Array:
     """Return `a < b` element by element, as symbols where either is symbolic."""
     a, b = asarray(a), asarray(b)
     if is_symbolic(a) or is_symbolic(b):
-        return _wrapped(np.less(a, b, dtype=object))
+        return wrapped(np.less(a, b, dtype=object))
     return np.less(a, b)
 
 
@@ -130,7 +130,7 @@ def rounded(x: Array) -> Array:
     """Return `x`; no algebra on symbols looks through it, such as (a + b) - a = b."""
     if not is_symbolic(x):
         return x
-    return _wrapped(np.frompyfunc(casadi.copysign, 2, 1)(x, x))  # with its own sign: itself
+    return wrapped(np.frompyfunc(casadi.copysign, 2, 1)(x, x))  # with its own sign: itself
 
 
 def waypoint(x: Array) -> Array:
@@ -181,7 +181,7 @@ def absolute(x: Array) -> Array:
 def arctan2(y: Array, x: Array) -> Array:
     """Angle of the point (x, y), in (-π, π]."""
     if is_symbolic(y) or is_symbolic(x):
-        return _wrapped(np.frompyfunc(casadi.atan2, 2, 1)(y, x))
+        return wrapped(np.frompyfunc(casadi.atan2, 2, 1)(y, x))
     return np.arctan2(y, x)
 
 
@@ -194,10 +194,10 @@ def polynomial(x: Array, coefficients: Sequence[float]) -> Array:
 
 
 def _elementwise(x: Array, of_floats: Callable[[Array], Array], of_symbol: Any) -> Array:
-    return _wrapped(np.frompyfunc(of_symbol, 1, 1)(x)) if is_symbolic(x) else of_floats(x)
+    return wrapped(np.frompyfunc(of_symbol, 1, 1)(x)) if is_symbolic(x) else of_floats(x)
 
 
-def _wrapped(x: Any) -> Array:
+def wrapped(x: Any) -> Array:
     """NumPy returns the bare element of a 0-d object array: put it back into an array."""
     if is_array(x):
         return x
@@ -208,7 +208,7 @@ def _wrapped(x: Any) -> Array:
 
 def _from_casadi(x: Any) -> Array:
     if x.is_scalar():
-        return _wrapped(x)
+        return wrapped(x)
     rows, columns = x.shape
     out = np.empty((rows, columns), dtype=object)
     for i in range(rows):

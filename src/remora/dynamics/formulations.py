@@ -58,7 +58,7 @@ def _by_mass_matrix(
     if robot.nv == 0:
         return 0.0 * v, 0.0 * tau
     H = mass_matrix_of(robot, q)
-    size = None if is_symbolic(H) else mass_matrix_size(robot, q)
+    size = mass_matrix_size(robot, q)
     bias = recursive_newton_euler.inverse(robot, q, v, 0.0 * v, wrenches)
     held = [i for j in prescribed for i in range(robot.nv)[robot.joints[j].v]]
     free = [i for i in range(robot.nv) if i not in held]
@@ -77,7 +77,7 @@ def _by_mass_matrix(
     if free:
         right = stack([rest[..., i] for i in free])
         block = H[..., free, :][..., :, free]
-        size = None if size is None else size[..., free, :][..., :, free]
+        size = size[..., free, :][..., :, free]
         found = linear.ldl_solve(linear.ldl(block, size), right[..., None])[..., 0]
         entries |= {place: found[..., n] for n, place in enumerate(free)}
     vdot = with_batch(stack([entries[i] for i in range(robot.nv)]), batch, trailing=1)

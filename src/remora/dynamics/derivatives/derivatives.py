@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from remora.algebra import dual_quaternion, linear, screw, vector
-from remora.algebra.namespace import Array, ArrayLike, is_symbolic, stack, waypoint
+from remora.algebra.namespace import Array, ArrayLike, stack, waypoint
 from remora.dynamics.derivatives.root_frame import (
     RootFrameBody,
     RootFrameLink,
@@ -273,15 +273,13 @@ def _bias(tree: Tree, q: Array, v: Array, wrenches: Array | None) -> Array:
     return gather(tree.robot, parts, tree.batch)
 
 
-def _size(tree: Tree) -> Array | None:
+def _size(tree: Tree) -> Array:
     """Return what H's diagonal would be if nothing in it cancelled, to judge its rounding."""
     blocks: Blocks = {}
     for i, (joint, link) in enumerate(zip(tree.robot.joints, tree.links, strict=True)):
-        M = screw.inertia_matrix(tree.carried[i].inertia)
-        if is_symbolic(link.S) or is_symbolic(M):
-            return None
-        S = np.abs(link.S)
-        blocks[i, i] = _work(S, S @ vector.transpose(np.abs(M))) + _rotor(joint)
+        S, diagonal = vector.transpose(link.S), screw.inertia_diagonal(tree.carried[i].inertia)
+        size = linear.uncancelled(S, diagonal)[..., None] * np.eye(S.shape[-1])
+        blocks[i, i] = size + _rotor(joint)
     return tree.matrix(blocks)
 
 

@@ -96,7 +96,7 @@ def compile(
     if isinstance(function, Robot) and robot is None:
         return CompiledRobot(function, **options)
     if isinstance(function, Robot) or not callable(function):
-        what = "a robot" if isinstance(function, Robot) else type(function).__name__
+        what = "a robot" if isinstance(function, Robot) else type(function).__name__  # pyright: ignore[reportUnnecessaryIsInstance]
         raise RemoraError(f"compile takes a function first, rm.compile(f, robot), not {what}")
     if not isinstance(robot, Robot):  # pyright: ignore[reportUnnecessaryIsInstance]
         what = "" if robot is None else f", not {type(robot).__name__}"

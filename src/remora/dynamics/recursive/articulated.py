@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from remora.algebra import dual_quaternion, linear, screw, vector
-from remora.algebra.namespace import Array, concatenate, is_symbolic
+from remora.algebra.namespace import Array, concatenate, stack
 from remora.algebra.screw import Inertia, Transform
 from remora.dynamics.maximal.joint_maps import refuse_followers
 from remora.dynamics.recursive.outward_pass import MovingBody, batch_shape, gather, moving
@@ -158,7 +158,7 @@ def _response(at: JointContext, S: Array, I: ArticulatedBody) -> tuple[Array, tu
     rotor = joints.rotor_inertia(at.joint)[..., None] * np.eye(S.shape[-1])
     D = linear.mirror(vector.transpose(S) @ U) + rotor
     try:
-        return U, linear.ldl(D, None if is_symbolic(D) else _size(I, S) + rotor)
+        return U, linear.ldl(D, _size(I, S) + rotor)
     except InvalidValue:
         raise InvalidValue(
             f"joint {at.joint.name!r} ({at.joint.kind}) has nothing to move: what it carries has "
@@ -167,10 +167,9 @@ def _response(at: JointContext, S: Array, I: ArticulatedBody) -> tuple[Array, tu
 
 
 def _size(I: ArticulatedBody, S: Array) -> Array:
-    """Return |S|ᵀ|I||S|: what D would be if nothing in it cancelled."""
-    A, B, C, a, b = (np.abs(x) for x in (*I[:3], S[..., :3, :], S[..., 3:, :]))
-    upper = A @ a + B @ b
-    return vector.transpose(a) @ upper + vector.transpose(b) @ (vector.transpose(B) @ a + C @ b)
+    """Return how large D's diagonal would be if nothing in it cancelled, as a diagonal matrix."""
+    diagonal = stack([M[..., k, k] for M in (I.A, I.C) for k in range(3)])
+    return linear.uncancelled(S, diagonal)[..., None] * np.eye(S.shape[-1])
 
 
 def _without(I: ArticulatedBody, U: Array, K: Array) -> ArticulatedBody:
