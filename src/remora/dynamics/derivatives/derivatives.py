@@ -114,17 +114,18 @@ def forward_dynamics_derivatives(
     if robot.nv == 0:
         return ForwardDerivatives(*[np.zeros((*q.shape[:-1], 0, 0))] * 3)
     tree = _tree(robot, q, v)
-    L, d = factors = linear.ltdl(tree.matrix(_mass_blocks(tree)), _size(tree))
+    size = _size(tree)
+    L, d = factors = linear.ltdl(tree.matrix(_mass_blocks(tree)), size)
     sped, dv_base = _without_free_base(_sped(tree))
     dv = tree.matrix(_responses(tree, sped))
     forces = tau - _bias(tree, q, v, w)
-    vdot = waypoint(linear.ltdl_solve(factors, forces[..., None])[..., 0])
+    vdot = waypoint(linear.ltdl_solve(factors, forces[..., None], size)[..., 0])
     moved, dq_base = _without_free_base(_moved(tree, q, v, vdot, w))
     dq = tree.matrix(_responses(tree, moved))
     return ForwardDerivatives(
-        finite_result(linear.ltdl_solve((L, -d), dq) - tree.matrix(dq_base)),
-        finite_result(linear.ltdl_solve((L, -d), dv) - tree.matrix(dv_base)),
-        finite_result(linear.ltdl_inverse(factors)),
+        finite_result(linear.ltdl_solve((L, -d), dq, size) - tree.matrix(dq_base)),
+        finite_result(linear.ltdl_solve((L, -d), dv, size) - tree.matrix(dv_base)),
+        finite_result(linear.ltdl_inverse(factors, size)),
     )
 
 

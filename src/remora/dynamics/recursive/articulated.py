@@ -109,12 +109,12 @@ def _bear(
     if given is not None:  # moves with its parent, but for what is given
         felt = I._replace(p=I.p + _apply(I, here.c(at) + vector.apply(S, given)))
         return MotionPrescribed(I, given), None if at.is_root else _to_outer(here.X, felt)
-    U, factors = _response(at, S, I)
+    U, factors, size = _response(at, S, I)
     u = at.tau[..., at.joint.v] - vector.apply(vector.transpose(S), dual_quaternion.swap(I.p))
     if at.is_root:
         rest = u - vector.apply(vector.transpose(U), _at_rest(at, here, at.ground))
-        return ForceDriven(None, linear.ldl_solve(factors, rest[..., None])[..., 0]), None
-    k = linear.ldl_solve(factors, u[..., None])[..., 0]
+        return ForceDriven(None, linear.ldl_solve(factors, rest[..., None], size)[..., 0]), None
+    k = linear.ldl_solve(factors, u[..., None], size)[..., 0]
     K = linear.ldl_solve(factors, vector.transpose(U))
     felt = _without(I, U, K)
     pushed = dual_quaternion.swap(vector.apply(U, k))
@@ -146,8 +146,10 @@ def _at_rest(at: JointContext, here: MovingBody, before: Array) -> Array:
     return screw.to_inner(here.X, before) + here.c(at)
 
 
-def _response(at: JointContext, S: Array, I: ArticulatedBody) -> tuple[Array, tuple[Array, Array]]:
-    """Return U = I S, [τ, f], and the factors LDLᵀ of D = Sᵀ U and the rotor."""
+def _response(
+    at: JointContext, S: Array, I: ArticulatedBody
+) -> tuple[Array, tuple[Array, Array], Array]:
+    """Return U = I S, [τ, f], the factors LDLᵀ of D = Sᵀ U and the rotor, and D's size."""
     U = concatenate(
         [
             I.A @ S[..., :3, :] + I.B @ S[..., 3:, :],
@@ -156,9 +158,9 @@ def _response(at: JointContext, S: Array, I: ArticulatedBody) -> tuple[Array, tu
         trailing=2,
     )
     rotor = joints.rotor_inertia(at.joint)[..., None] * np.eye(S.shape[-1])
-    D = linear.mirror(vector.transpose(S) @ U) + rotor
+    D, size = linear.mirror(vector.transpose(S) @ U) + rotor, _size(I, S) + rotor
     try:
-        return U, linear.ldl(D, _size(I, S) + rotor)
+        return U, linear.ldl(D, size), size
     except InvalidValue:
         raise InvalidValue(
             f"joint {at.joint.name!r} ({at.joint.kind}) has nothing to move: what it carries has "
