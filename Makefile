@@ -3,23 +3,29 @@
 PYTHON ?= python3
 VENV   := .venv
 RUN    := $(VENV)/bin/python -m
+PYTEST  = $(RUN) pytest -n auto --dist loadfile
 ARGS   ?=
+# Without long tests, but who names files gets all that is in them.
+SOME    = $(if $(findstring tests/,$(ARGS)),,-m "not slow")
 
 # Nothing of another environment may leak in.
 unexport VIRTUAL_ENV PYTHONPATH PYTHONHOME PYTHONSTARTUP
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test check docs format dev clean
+.PHONY: help demo test test-all check docs format dev clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
 
 demo: $(VENV)/ready-demo ## install the library with plots and viewer, and run `remora demo`
 	@$(VENV)/bin/remora demo $(ARGS)
 
-test: $(VENV)/ready-test ## run the tests (ARGS="-k quaternion -n 0" for a part)
-	@$(RUN) pytest -n auto --dist loadfile $(ARGS)
+test: $(VENV)/ready-test ## run the tests but for long ones (ARGS="-k quaternion -n 0" for a part)
+	@$(PYTEST) $(SOME) $(ARGS)
+
+test-all: $(VENV)/ready-test ## run all tests, those of tests/long_tests.txt too
+	@$(PYTEST) $(ARGS)
 
 check: $(VENV)/ready-check ## lint, format, types, import directions
 	@$(RUN) ruff check .

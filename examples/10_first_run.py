@@ -46,17 +46,17 @@ print(f"{run.status}: {run.message}\n")
 print("time   shoulder   elbow   torques there     base roll  pitch    yaw     tool x     y     z")
 print("   s          °       °             N m             °      °      °          m     m     m")
 for k in range(0, len(run), 40):
-    shoulder, elbow = run["shoulder_pitch"], run["elbow_pitch"]
-    attitude = np.degrees(pose.to_rpy(run["bus"].pose[k])) + 0.0
+    shoulder, elbow = run.joint("shoulder_pitch"), run.joint("elbow_pitch")
+    attitude = np.degrees(pose.to_rpy(run.frame("bus").pose[k])) + 0.0
     print(
         f"{run.t[k]:4.0f} {np.degrees(shoulder.q[k]):10.2f} {np.degrees(elbow.q[k]):7.2f}"
         f" {shoulder.torque[k]:8.3f} {elbow.torque[k]:7.3f}    ",
         *(f"{angle:6.2f}" for angle in attitude),
         "  ",
-        *(f"{x:5.2f}" for x in run["tool"].position[k]),
+        *(f"{x:5.2f}" for x in run.frame("tool").position[k]),
     )
 
-bearing = np.linalg.norm(run["shoulder_roll"].reaction[:, 3:], axis=1)
+bearing = np.linalg.norm(run.joint("shoulder_roll").reaction[:, 3:], axis=1)
 print(f"\nlargest bending moment at the first joint: {bearing.max():.2f} N m")
 print(f"largest kinetic energy: {run.energy.max():.3f} J, at the end {run.energy[-1]:.0e} J")
 print(f"centre of mass within 1e-12 m of its start: {kept.center_of_mass.absolute < 1e-12}")

@@ -1,5 +1,6 @@
-"""Shared by all tests: hypothesis profile, evaluation of traced functions, tolerances."""
+"""Shared by all tests: hypothesis profile, Ctrl-C, reference numbers; limits are in the plugins."""
 
+import signal
 from pathlib import Path
 
 import hypothesis
@@ -7,6 +8,8 @@ import numpy as np
 import pytest
 
 import spart
+
+pytest_plugins = ["long_tests", "memory_guard", "session_cache"]
 
 hypothesis.settings.register_profile(
     "remora", deadline=None, max_examples=100, derandomize=True, print_blob=True
@@ -19,6 +22,17 @@ ORACLE = Path(__file__).resolve().parents[2] / "shared" / "oracle"
 @pytest.fixture
 def rng() -> np.random.Generator:
     return np.random.default_rng(20180911)
+
+
+@pytest.fixture
+def ctrl_c():
+    """Have SIGINT raise KeyboardInterrupt, and children start with it at its default.
+
+    Whoever started the tests may ignore it, as scripts do for their background jobs.
+    """
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture(scope="session", params=spart.ROBOTS)

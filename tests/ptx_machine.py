@@ -209,6 +209,7 @@ def _plain(op, name):
     if name[1] == "hi":
         return lambda a, b: (a.astype(np.uint64) * b.astype(np.uint64)) >> np.uint64(32)
     return {
+        "max": np.fmax, "min": np.fmin,
         "mov": lambda a: a, "neg": np.negative, "abs": np.abs, "sqrt": np.sqrt,
         "add": np.add, "sub": np.subtract, "mul": np.multiply, "fma": fused_multiply_add,
         "mad": lambda a, b, c: a * b + c, "shl": lambda a, b: a << b.astype(a.dtype),
@@ -227,3 +228,20 @@ def _estimate(d):
 
 def _operands(text):
     return [part.strip() for part in re.split(r",(?![^\[]*\])", text)]
+
+
+def launched(kernel, arguments, starts, steps, counts, columns=False, block=4):
+    """Run the PTX of a march, with so many threads in a block."""
+    n, call, results = len(arguments[0]), [], []
+    for a, s in zip(arguments, kernel.inputs, strict=True):
+        rows = a.reshape(n, s.size)
+        call += [np.ascontiguousarray(rows.T), n, 1] if columns else [rows.copy(), 1, s.size]
+    for s in kernel.outputs:
+        results.append(np.full((s.size, len(starts), n), np.nan, kernel.dtype))
+        call += [results[-1], len(starts) * n]
+    times = [np.asarray(starts, float), np.asarray(steps, float), np.asarray(counts, np.int64)]
+    (entry,) = kernel.code.entries
+    call += [n, len(starts), *times]
+    run(kernel.ptx(), entry, call, -(-n // block), block)
+    shapes = [(n, len(starts), *s.shape) for s in kernel.outputs]
+    return [r.transpose(2, 1, 0).reshape(shape) for r, shape in zip(results, shapes, strict=True)]

@@ -218,7 +218,9 @@ TABLE = {
         "losses": (on_robot(equations_of_motion.losses), state_q, v_),
         "actuation": (on_robot(equations_of_motion.actuation), state_q, v_, a_, bodies6),
         "flow": (on_robot(equations_of_motion.flow), state_q, v_, v_, a_, bodies6),
-        "flow_near": (on_robot(equations_of_motion.flow_near), state_q, array(2 * ROBOT.nv + 3), a_, bodies6),
+        "flow_near": (
+            on_robot(equations_of_motion.flow_near), state_q, array(2 * ROBOT.nv + 3), a_, bodies6
+        ),
     },
     discrete_mechanics: {
         "lagrangian_slopes": (on_robot(discrete_mechanics.lagrangian_slopes), state_q, v_, bodies6),

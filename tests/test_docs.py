@@ -48,6 +48,7 @@ def blocks(page):
         yield Block(found["language"], found["mark"] or "", found["text"], line)
 
 
+@pytest.mark.timeout(400)  # a page may run many commands
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_what_a_page_says_is_true(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

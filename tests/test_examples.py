@@ -31,7 +31,7 @@ def test_every_example_is_here():
 def test_example(name, tmp_path):
     command = [sys.executable, "-W", "error", str(EXAMPLES / name)]
     run = subprocess.run(
-        command, cwd=tmp_path, capture_output=True, text=True, encoding="utf-8", timeout=60
+        command, cwd=tmp_path, capture_output=True, text=True, encoding="utf-8", timeout=110
     )
     assert (run.returncode, run.stderr) == (0, "")
     for text in SAYS[name]:

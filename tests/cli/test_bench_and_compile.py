@@ -16,6 +16,7 @@ from remora.cli import bench
 from remora.model.formats.yaml import save_robot
 
 ROOT = Path(__file__).resolve().parents[2]
+pytestmark = pytest.mark.timeout(400)  # whole benchmarks, and peers
 PEERS = [name for name in ("pinocchio", "mujoco") if importlib.util.find_spec(name)]
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import remora as rm
+from processes import IGNORING_SIGINT, started
 
 ROOT = Path(__file__).parents[2]
 COMMAND = [sys.executable, "-c", "from remora.cli import main; main()", "run"]
@@ -69,21 +70,21 @@ output: {sample: 0.5}
 """
 
 
-def test_a_run_that_is_stopped_or_killed_goes_on(tmp_path):
+def test_a_run_that_is_stopped_or_killed_goes_on(tmp_path, ctrl_c):
     (tmp_path / "long.yaml").write_text(LONG)
     arguments = [*COMMAND, "long.yaml", "--out", "run", "--resume"]
     rows = [0]
-    for number, end in ((signal.SIGINT, 130), (signal.SIGKILL, -9), (signal.SIGINT, 130)):
-        child = subprocess.Popen(
-            arguments, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        )
-        for _ in range(400):
-            time.sleep(0.1)
-            begun = (tmp_path / "run" / "t" / "zarr.json").exists()
-            if begun and len(rm.open_run(tmp_path / "run")) > rows[-1] + 1:
-                break
-        child.send_signal(number)
-        out, error = child.communicate(timeout=60)
+    for before, number, end in (
+        ((), signal.SIGINT, 130), ((), signal.SIGKILL, -9), (IGNORING_SIGINT, signal.SIGINT, 130),
+    ):  # fmt: skip
+        with started([*before, *arguments], cwd=tmp_path) as child:
+            for _ in range(400):
+                time.sleep(0.1)
+                begun = (tmp_path / "run" / "t" / "zarr.json").exists()
+                if begun and len(rm.open_run(tmp_path / "run")) > rows[-1] + 1:
+                    break
+            child.send_signal(number)
+            out, error = child.communicate(timeout=60)
         assert child.returncode == end, error
         assert "Traceback" not in error
         run = rm.open_run(tmp_path / "run")

@@ -1,17 +1,19 @@
 """Marches: a state carried through many steps, against plain loops and the interpreter."""
 
 import os
+import re
 import subprocess
 import sys
 import textwrap
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-import ptx_machine
 import remora as rm
 from numeric import assert_close
-from remora.algebra.namespace import asarray, concatenate, cos, sin, stack
+from ptx_machine import launched
+from remora.algebra.namespace import asarray, concatenate, cos, less, select, sin, stack
 from remora.algebra.vector import cross
 from remora.codegen.gpu import cuda_kernel, ptx
 from remora.codegen.integration.step_loop import Block, StepLoop
@@ -19,6 +21,10 @@ from remora.codegen.integration.step_loop_cpu import StepLoopKernel
 from remora.codegen.integration.step_loop_ptx import CudaStepLoop
 from remora.codegen.ir.graph import Graph, Signature
 from remora.codegen.llvm.host import host
+from remora.simulation.batch.batch_inputs import batch_inputs
+from remora.simulation.batch.batch_loop import Forces, step_loop
+from remora.simulation.engine.simulate import model_of
+from remora.simulation.integrators import tableaus
 
 #: a_s, b_{s-1}, c_s of the classical method of fourth order, in its form with little memory.
 RK4 = [[0.0, 0.0, 0.0], [0.5, 1 / 6, 0.5], [0.5, 1 / 3, 0.5], [1.0, 1 / 3, 1.0]]
@@ -158,21 +164,71 @@ class TestEquations:
             assert_close(a, b, rtol=1e-12 if dtype == "float64" else 1e-6)
 
 
-def launched(kernel, arguments, starts, steps, counts, columns=False):
-    """Run the PTX of a march on the small machine."""
-    n, call, results = len(arguments[0]), [], []
-    for a, s in zip(arguments, kernel.inputs, strict=True):
-        rows = a.reshape(n, s.size)
-        call += [np.ascontiguousarray(rows.T), n, 1] if columns else [rows.copy(), 1, s.size]
-    for s in kernel.outputs:
-        results.append(np.full((s.size, len(starts), n), np.nan, kernel.dtype))
-        call += [results[-1], len(starts) * n]
-    times = [np.asarray(starts, float), np.asarray(steps, float), np.asarray(counts, np.int64)]
-    (entry,) = kernel.code.entries
-    call += [n, len(starts), *times]
-    ptx_machine.run(kernel.ptx(), entry, call, -(-n // 4), 4)
-    shapes = [(n, len(starts), *s.shape) for s in kernel.outputs]
-    return [r.transpose(2, 1, 0).reshape(shape) for r, shape in zip(results, shapes, strict=True)]
+LATE = 1e6  # s, where float32 is 0.06 s apart
+
+
+def late(load, dtype):
+    """A march with loads that depend on the time, and its arguments."""
+    robot = rm.random_robot(3, bodies=2, kinds=("revolute",), base="fixed")
+    q, v = rm.random_state(robot, 0, 5)
+    nv, nb = robot.nv, len(robot.bodies)
+    torque = {
+        "with inputs": lambda t, q, v, rate: 4.0 * np.sin(rate * t) * np.ones(nv),
+        "pulse": {robot.joints[1].name: rm.Pulse(LATE + 0.013, LATE + 0.02, 5.0)},
+    }.get(load)
+    wrenches = (lambda t, q, v: np.cos(7.0 * t) * np.ones((nb, 6))) if load == "wrenches" else None
+    inputs = {"rate": np.linspace(3.0, 9.0, 5)} if load == "with inputs" else {}
+    own = batch_inputs(robot, q, v, torque, wrenches, inputs, {}, dtype)
+    forces = Forces(own.torque, own.wrenches, own.inputs)
+    model = model_of(robot, None, 1e-3, None, saturate=False)
+    settings = model.formulation, model.passive, 3.6e-15, dtype
+    return step_loop(robot, tableaus.RK4, forces, (), *settings), own.arrays
+
+
+LATE_TIMES = {"starts": [LATE, LATE], "steps": [0.01, 0.0065], "counts": [0, 4]}
+
+
+@pytest.mark.parametrize("load", ["with inputs", "pulse", "wrenches"])
+class TestLateTimes:
+    """The time, and what depends on it, is of double precision in marches of single precision."""
+
+    def test_on_the_processor(self, load):
+        march, given = late(load, "float32")
+        assert march.timed is not None
+        got = StepLoopKernel(march, "late", "float32")(*given, **LATE_TIMES)
+        expected = whole(march, "float32").interpret(given, **LATE_TIMES, dtype="float32")
+        double, same = late(load, "float64")
+        assert double.timed is None
+        exact = double.interpret(same, **LATE_TIMES)
+        for a, b, c in zip(got, expected, exact, strict=True):
+            assert a.dtype == np.float32
+            np.testing.assert_array_equal(a, b)
+            assert np.abs(a - c).max() < 1e-5
+
+    @pytest.mark.parametrize("registers", [100, 4])
+    def test_in_ptx(self, load, registers, monkeypatch):
+        for dtype in DTYPES:
+            own = ptx.MEMORY[dtype]._replace(registers=registers)
+            monkeypatch.setitem(ptx.MEMORY, dtype, own)
+        march, given = late(load, "float32")
+        kernel = CudaStepLoop(march, "late", "float32")
+        got = launched(kernel, given, **LATE_TIMES)
+        exact = march.prepared("float32").interpret(given, **LATE_TIMES, dtype="float32")
+        for a, b in zip(got, exact, strict=True):
+            assert_close(a, b, rtol=3e-6)
+        assert "cvt.f64.f32" in kernel.ptx()  # into the block and out of it
+        assert re.search(r"cvt.rn.f32.f64\s", kernel.ptx())
+
+    def test_without_the_time_all_is_single(self, load):
+        robot = rm.random_robot(3, bodies=2, kinds=("revolute",), base="fixed")
+        q, v = rm.random_state(robot, 0, 5)
+        own = batch_inputs(robot, q, v, lambda t, q, v: -v, None, {}, {}, "float32")
+        model = model_of(robot, None, 1e-3, None, saturate=False)
+        forces = Forces(own.torque, own.wrenches, own.inputs)
+        march = step_loop(
+            robot, tableaus.RK4, forces, (), model.formulation, model.passive, 0.0, "float32"
+        )
+        assert march.timed is None
 
 
 class TestSameBits:
@@ -280,6 +336,50 @@ def test_a_block_reads_before_it_writes(registers, monkeypatch):
     for columns in (False, True):
         got = launched(CudaStepLoop(march, "swap"), given, **times, columns=columns)
         assert_close(got[0], expected)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_steps_are_repeated_as_each_run_demands(dtype):
+    """In each step a run takes passes of its own length until the step is covered."""
+    x, p, left = (Signature(name, (1,)) for name in ("x", "p", "left"))
+    count = Signature("count", (1,))
+
+    def finish(x, p, left, count, clock):
+        length = select(less(left, p), left, p)
+        rest = select(less(p, left), left - p, 0.0)
+        return x + length * clock[1:], rest, count + select(less(0.0, left), 1.0, 0.0)
+
+    march = StepLoop.traced(
+        [x, p],
+        [x, p, left, count, Signature("unused", (1,))],
+        [[0.0]],
+        start=Block(
+            lambda x, p: (x, p, 0.0 * p, 0.0 * p, x),
+            ("x", "p"),
+            ("x", "p", "left", "count", "unused"),
+        ),
+        prepare=Block(lambda x: x, ("x",), ("x",)),
+        evaluate=Block(lambda x: 2.0 * x, ("x",), ("unused",)),
+        finish=Block(finish, ("x", "p", "left", "count", "clock"), ("x", "left", "count")),
+        sample=Block(lambda x, count: (x, count), ("x", "count"), ("x", "count")),
+        again="left",
+    )
+    n = 2 * host().lanes(dtype) + 3
+    given = [np.arange(n, dtype=dtype)[:, None], (0.5 ** (np.arange(n, dtype=dtype) % 6))[:, None]]
+    times = {"starts": [0.0, 0.4], "steps": [0.25, 0.5], "counts": [4, 3]}
+    expected = march.prepared(dtype, host().fma).interpret(given, **times, dtype=dtype)
+    np.testing.assert_array_equal(expected[1][:, 0, 0], 4 * 2.0 ** (np.arange(n) % 6))
+    np.testing.assert_allclose(expected[0][:, 1, 0], np.arange(n) + 2.5, rtol=1e-6)
+    for a, b in zip(StepLoopKernel(march, "again", dtype)(*given, **times), expected, strict=True):
+        np.testing.assert_array_equal(a, b)
+    for a, b in zip(
+        launched(CudaStepLoop(march, "again", dtype), given, **times, block=1),
+        expected,
+        strict=True,
+    ):
+        np.testing.assert_array_equal(a, b)
+    with pytest.raises(rm.RemoraError, match=r"must have shape \(1,\)"):
+        replace(march, again="nothing")
 
 
 def test_cells_that_look_like_arguments():
@@ -420,10 +520,10 @@ class TestRefused:
 CACHED = """
 import numpy as np
 from test_march import PENDULUM, TIMES, arguments
-from remora.codegen.integration.step_loop_cpu import MarchKernel
+from remora.codegen.integration.step_loop_cpu import StepLoopKernel
 
 made = []
-kernel = MarchKernel(lambda: made.append(1) or PENDULUM, "pendulum", key="mine")
+kernel = StepLoopKernel(lambda: made.append(1) or PENDULUM, "pendulum", key="mine")
 print(len(made), kernel(*arguments(PENDULUM, (3,)), **TIMES)[0].tobytes().hex())
 """
 
@@ -431,7 +531,7 @@ print(len(made), kernel(*arguments(PENDULUM, (3,)), **TIMES)[0].tobytes().hex())
 def test_the_second_process_does_not_trace(tmp_path):
     tmp_path.chmod(0o700)
     here = os.path.dirname(__file__)
-    paths = os.pathsep.join([here, os.path.dirname(here)])
+    paths = os.pathsep.join([here, os.path.dirname(here), *filter(None, sys.path)])
     env = {**os.environ, "REMORA_CACHE": str(tmp_path), "PYTHONPATH": paths}
     found = [
         subprocess.run(

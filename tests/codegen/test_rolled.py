@@ -16,6 +16,7 @@ from remora.codegen.kernel import SMALLEST_CHUNK
 from remora.codegen.llvm import host as cpu
 from remora.codegen.tree_loops.item_classes import MOST_CLASSES, classed
 from remora.dynamics.kernels import tree_recursions
+from remora.dynamics.kernels.size_policy import LARGEST_STRAIGHT_LINE
 from remora.dynamics.kernels.tree_recursions import RECURSIONS
 from remora.errors import RemoraError
 from trees import BASES, Case
@@ -264,7 +265,7 @@ class TestTheSwitch:
         H = kernel.jacobian("vdot")(q, v, v)
         assert_close(H, rm.mass_matrix(robot, q))
         assert len(kernel.graph.nodes) > 100
-        monkeypatch.setattr("remora.dynamics.kernels.compiled.LARGEST_TRACED", 3)
+        monkeypatch.setattr("remora.dynamics.kernels.size_policy.LARGEST_STRAIGHT_LINE", 3)
         large = rm.compile(rm.inverse_dynamics, robot)
         with pytest.raises(RemoraError, match="compiled as loops over its 4 bodies"):
             large.save_c("nowhere")
@@ -301,10 +302,13 @@ class TestClasses:
 class TestLargeRobots:
     def test_against_pinocchio(self):
         pin = pytest.importorskip("pinocchio")
-        kinds = ("revolute", "prismatic", "helical", "spherical")
-        robot = rm.random_robot(7, bodies=300, kinds=kinds, branching=0.5, gravity=True)
+        kinds = (*("revolute", "prismatic", "helical") * 2, "spherical")
+        robot = rm.random_robot(
+            7, bodies=LARGEST_STRAIGHT_LINE + 4, kinds=kinds, branching=0.5, gravity=True
+        )
+        assert robot.nv < 300  # Pinocchio's data hold four arrays of nv³ numbers: 0.9 GB for 300
         model, _, _ = pinocchio_model(robot)
-        data = model.createData()
+        data = pin.Data(model)  # createData() makes them twice
         layout = rm.pinocchio_layout(robot, model)
         rng = np.random.default_rng(0)
         q, v, tau, vdot = arguments(robot, ("q", "v", "tau", "vdot"), rng, ())
@@ -317,7 +321,7 @@ class TestLargeRobots:
 
         found = fast.forward_dynamics(q, v, tau)
         expected = pin.aba(model, data, qp, vp, layout.tau_to(q, tau))
-        # what 300 bodies make of rounding: the two libraries' own FD∘ID miss by as much
+        # what 200 bodies make of rounding: the two libraries' own FD∘ID miss by as much
         size = np.abs(expected).max()
         assert_close(layout.vdot_to(q, v, found), expected, rtol=1e-10, scale=size)
 
@@ -329,15 +333,15 @@ class TestLargeRobots:
     def test_a_thousand_bodies_compile_in_seconds(self, tmp_path, monkeypatch):
         monkeypatch.setenv("REMORA_CACHE", str(tmp_path))
         robot = chain(999)
-        start = time.perf_counter()
+        start = time.process_time()
         kernel = rm.compile(rm.forward_dynamics, robot)
-        first = time.perf_counter() - start
-        assert first < 10.0  # about half a second
+        assert time.process_time() - start < 10.0  # about half a second
         q, v = rm.random_state(robot, 0)
         tau = np.zeros(robot.nv)
         expected = rm.forward_dynamics(robot, q, v, tau)
         assert_close(kernel(q, v, tau), expected, rtol=1e-9, scale=np.abs(expected).max())
-        start = time.perf_counter()
+        entries = {file.name: file.stat().st_mtime_ns for file in tmp_path.iterdir()}
         again = rm.compile(rm.forward_dynamics, robot)  # from the cache, without tracing
-        assert time.perf_counter() - start < first
+        assert entries == {file.name: file.stat().st_mtime_ns for file in tmp_path.iterdir()}
+        assert len(entries) == 1
         assert np.array_equal(again(q, v, tau), kernel(q, v, tau))

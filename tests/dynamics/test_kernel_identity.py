@@ -19,7 +19,7 @@ from remora.dynamics.kernels.compiled import FUNCTIONS, STATIC
 from remora.dynamics.kernels.keys import kernel_key
 from remora.model.field_table import FIELDS
 from remora.model.robot import Body, Frame, Geometry, Joint, Limits, Mimic, Named, Robot
-from remora.simulation.engine.robot_kernels import kernel as run_kernel
+from remora.simulation.robot_kernels import kernel as run_kernel
 
 PARTS = {
     "robot": Robot, "body": Body, "joint": Joint, "limits": Limits, "mimic": Mimic, "frame": Frame,

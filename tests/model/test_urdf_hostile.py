@@ -272,10 +272,10 @@ MALFORMED: dict[str, tuple[str | bytes, int | None, tuple[str, ...]]] = {
 @contextmanager
 def bounded(seconds: float, megabytes: float) -> Iterator[None]:
     tracemalloc.start()
-    begin = time.perf_counter()
+    begin = time.process_time()
     try:
         yield
-        elapsed, peak = time.perf_counter() - begin, tracemalloc.get_traced_memory()[1]
+        elapsed, peak = time.process_time() - begin, tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
     assert elapsed < seconds
@@ -456,9 +456,9 @@ def test_fault_everywhere(tmp_path: Path) -> None:
     file = tmp_path / "bad.urdf"
     bad = [hinge(f"{i}", f"{i:0200}", "y" * 200, '<axis xyz="x"/>') for i in range(9_000)]
     file.write_text(robot(*(f'<link name="{i:0200}"/>' for i in range(9_000)), *bad))
-    begin = time.perf_counter()
+    begin = time.process_time()
     error = refusal(file)
-    assert time.perf_counter() - begin < 20
+    assert time.process_time() - begin < 20
     assert len(str(error)) < 200_000
 
 
@@ -467,9 +467,9 @@ def test_long_mimic_chain(tmp_path: Path) -> None:
     links = [f'<link name="{i}">{INERTIAL}</link>' for i in range(2_001)]
     hinges = [hinge(f"{i}", f"{i}", f"{i + 1}", MIMIC.format(i + 1)) for i in range(1_999)]
     file.write_text(robot(*links, *hinges, hinge("1999", "1999", "2000")))
-    begin = time.perf_counter()
+    begin = time.process_time()
     assert "chain of more than 100" in str(refusal(file))
-    assert time.perf_counter() - begin < 10
+    assert time.process_time() - begin < 10
 
 
 def test_mimic_ratios_that_overflow_together(tmp_path: Path) -> None:

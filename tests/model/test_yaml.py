@@ -338,10 +338,10 @@ def test_malformed_text_is_refused_with_file_line_and_reason(tmp_path, case):
     text, line, reason = MALFORMED[case]
     path = tmp_path / "robot.yaml"
     path.write_text(text, encoding="utf-8")
-    start = time.perf_counter()
+    start = time.process_time()
     with pytest.raises(ModelError) as caught:
         read_yaml(path).build()
-    assert time.perf_counter() - start < 5.0
+    assert time.process_time() - start < 5.0
     assert str(path) in str(caught.value)
     assert any(reason in f.reason and f.line == line for f in caught.value.faults), caught.value
     assert all(fault.element for fault in caught.value.faults)

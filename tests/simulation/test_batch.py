@@ -1,5 +1,8 @@
 """Batches: the same as single runs, whoever shares the batch, on any threads."""
 
+import inspect
+import math
+
 import numpy as np
 import pytest
 
@@ -9,6 +12,7 @@ from trees import Case
 SERVICER = rm.load("servicer")
 Q, V = rm.random_state(SERVICER, 5, 37)
 V = 0.1 * V
+ELBOW = SERVICER.joints[4].name
 
 
 def single(robot, q, v, duration, step, **options):
@@ -267,3 +271,223 @@ def test_a_batch_of_no_time_and_parameters_that_broadcast():
     assert many.evaluate(rm.kinetic_energy).shape == (4, 3, 2)
     with pytest.raises(rm.RemoraError, match="threads"):
         rm.simulate_batch(SERVICER, Q, V, 1.0, step=0.01, threads=-3)
+
+
+# Late times ---------------------------------------------------------------------------------------
+
+LATE = 1e6  # s, where float32 is 0.06 s apart
+
+
+def sway(t, q, v, rate):
+    return np.concatenate([np.zeros(6), 0.1 * np.sin(rate * t) * np.ones(7)])
+
+
+LATE_LOADS = {
+    "function": {"torque": lambda t, q, v: -0.1 * v + 0.1 * np.cos(5.0 * t)},
+    "with inputs": {"torque": sway, "inputs": {"rate": 3.0 + np.arange(37) / 8.0}},
+    "pulse": {"torque": {ELBOW: rm.Pulse(LATE + 0.013, LATE + 0.4, 0.5)}},
+    "profile": {
+        "torque": {ELBOW: rm.Profile([LATE, LATE + 0.171, LATE + 0.5], [0.0, 0.9, -0.3], "linear")}
+    },
+    "wrenches": {
+        "wrenches": lambda t, q, v: 0.1 * np.cos(7.0 * t) * np.ones((len(SERVICER.bodies), 6))
+    },
+}
+
+
+@pytest.mark.parametrize("load", LATE_LOADS)
+def test_the_time_is_double_in_single_precision(load):
+    options = {"step": 0.01, "start": LATE, "sample": 0.1, **LATE_LOADS[load]}
+    exact = rm.simulate_batch(SERVICER, Q, V, 0.5, **options)
+    single = rm.simulate_batch(SERVICER, Q, V, 0.5, **options, dtype="float32")
+    still = rm.simulate_batch(SERVICER, Q, V, 0.5, step=0.01, start=LATE, sample=0.1)
+    assert single.v.dtype == np.float32
+    assert np.abs(exact.v - still.v).max() > 0.01  # what acts can be seen
+    assert np.abs(single.v - exact.v).max() < 2e-5 * (1.0 + np.abs(exact.v).max())
+
+
+# Numbers of the robot that are impossible ---------------------------------------------------------
+
+ARM = SERVICER.bodies[4].name
+
+
+def numbers(name, bad, place=(3,)):
+    """The robot's own number for 8 runs, one of them with another."""
+    owner, _, field = name.rpartition(".")
+    if owner:
+        parts = SERVICER.bodies if owner in SERVICER.bodies else SERVICER.joints
+        one = getattr(parts[owner], field)
+    else:
+        parts = SERVICER.joints if field == "placement" else SERVICER.bodies
+        one = np.stack([getattr(part, field) for part in parts])
+    values = np.broadcast_to(one, (8, *np.shape(one))).copy()
+    values[place] = bad
+    return values
+
+
+IMPOSSIBLE = [
+    (f"{ARM}.mass", -100.0, (3,), r"mass of run \[3\] must be positive: -100.0"),
+    (f"{ARM}.mass", 0.0, (3,), r"mass of run \[3\] must be positive: 0.0"),
+    ("mass", -1e-3, (3, 2), rf"mass of '{SERVICER.bodies[2].name}' of run \[3\] must be pos"),
+    (f"{ARM}.inertia", np.diag([1.0, 1.0, -1.0]), (3,), "must be positive semi-definite"),
+    (f"{ARM}.inertia", np.diag([1.0, 1.0, 3.0]), (3,), "violates the triangle inequality"),
+    (f"{ARM}.inertia", np.eye(3) + np.eye(3, k=1), (3,), "must be symmetric"),
+    (f"{ELBOW}.placement", 2.0 * SERVICER.joints[4].placement, (3,), "must be a unit dual quat"),
+    (f"{ELBOW}.placement", [1.0, 0, 0, 0, 0.5, 0, 0, 0], (3,), "must be a unit dual quaternion"),
+    ("placement", [2.0, 0, 0, 0, 0, 0, 0, 0], (3, 1), "must be a unit dual quaternion"),
+    (f"{ELBOW}.damping", -1.0, (3,), "must not be negative"),
+    (f"{ELBOW}.rotor_inertia", -1.0, (3,), "must not be negative"),
+    (f"{ARM}.com", 1e60, (3,), "exceeds 1e"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "bad", "place", "text"), IMPOSSIBLE, ids=lambda x: str(x)[:20])
+def test_impossible_numbers_of_the_robot_are_refused(name, bad, place, text):
+    own = {"parameters": {name: numbers(name, bad, place)}, "step": 0.02}
+    with pytest.raises(rm.InvalidValue, match=text):
+        rm.simulate_batch(SERVICER, Q[:8], V[:8], 0.1, **own)
+    kept = rm.simulate_batch(SERVICER, Q[:8], V[:8], 0.1, **own, failures="keep")
+    others = np.arange(8) != 3
+    assert np.array_equal(kept.ok, others)
+    assert np.isnan(kept.q[3]).all()
+    good = numbers(name, numbers(name, bad, place)[0][place[1:]], place)
+    whole = rm.simulate_batch(SERVICER, Q[:8], V[:8], 0.1, step=0.02, parameters={name: good})
+    assert whole.ok.all()
+    assert np.array_equal(kept.v[others], whole.v[others])
+
+
+def test_one_impossible_number_for_all_runs():
+    with pytest.raises(rm.InvalidValue, match=r"mass must be positive: -100.0"):
+        rm.simulate_batch(SERVICER, Q, V, 0.1, step=0.02, parameters={f"{ARM}.mass": -100.0})
+    options = {"parameters": {f"{ARM}.mass": -100.0}, "failures": "keep", "step": 0.02}
+    assert not rm.simulate_batch(SERVICER, Q, V, 0.1, **options).ok.any()
+
+
+def test_placements_that_are_unit_but_for_rounding_are_made_unit():
+    x = SERVICER.joints[4].placement
+    plain = rm.simulate_batch(
+        SERVICER, Q[0], V[0], 0.1, step=0.02, parameters={f"{ELBOW}.placement": x}
+    )
+    near = rm.simulate_batch(
+        SERVICER, Q[0], V[0], 0.1, step=0.02, parameters={f"{ELBOW}.placement": (1 + 3e-7) * x}
+    )
+    assert np.abs(near.v - plain.v).max() < 1e-14
+
+
+# Laws that cannot be compiled ---------------------------------------------------------------------
+
+
+def writes_a_slice(t, q, v):
+    tau = np.zeros(SERVICER.nv)
+    tau[9:] = -0.5 * v[9:]  # here
+    return tau
+
+
+def writes_an_element(t, q, v):
+    tau = np.zeros(SERVICER.nv)
+    tau[9] = -0.5 * v[9]  # here
+    return tau
+
+
+def adds_in_place(t, q, v):
+    tau = np.zeros(SERVICER.nv)
+    tau -= v  # here
+    return tau
+
+
+def asks_if(t, q, v):
+    if v[9] > 0.0:  # here
+        return -v
+    return v
+
+
+def chooses(t, q, v):
+    return np.where(v > 0.0, -v, v)  # here
+
+
+def clips(t, q, v):
+    return np.clip(-v, -1.0, 1.0)  # here
+
+
+def converts(t, q, v):
+    return -v * np.float64(v[9])  # here
+
+
+def compares_a_float(t, q, v):
+    return -v if float(v[9]) > 0.0 else v  # here
+
+
+def takes_a_sine(t, q, v):
+    return -v * math.sin(t)  # here
+
+
+def interpolates(t, q, v):
+    return -v * np.interp(t, [0.0, 1.0], [0.0, 1.0])  # here
+
+
+def solves(t, q, v):
+    return -np.linalg.solve(np.diag(v), v)  # here
+
+
+def splines(t, q, v):
+    from scipy.interpolate import CubicSpline
+
+    return -v * CubicSpline([0.0, 1.0, 2.0], [0.0, 1.0, 0.0])(t)  # here
+
+
+def indexes(t, q, v):
+    return -v * v[int(q[9])]  # here
+
+
+def fails(t, q, v):
+    raise KeyError("gain")  # here
+
+
+@pytest.mark.parametrize(
+    ("law", "reason", "advice"),
+    [
+        (writes_a_slice, "writes symbols into an array of numbers", "np.concatenate"),
+        (writes_an_element, "writes symbols into an array of numbers", "np.concatenate"),
+        (adds_in_place, "writes symbols into an array of numbers", "np.concatenate"),
+        (asks_if, "asks whether a symbol is true", "select and less"),
+        (chooses, "asks whether a symbol is true", "select and less"),
+        (clips, "asks whether a symbol is true", "select and less"),
+        (converts, "asks for the number of a symbol", "leave out the conversion"),
+        (compares_a_float, "asks for the number of a symbol", "leave out the conversion"),
+        (takes_a_sine, "asks for the number of a symbol", "NumPy's functions"),
+        (interpolates, "hands symbols to a function for numbers", "rm.Profile"),
+        (solves, "hands symbols to a function for numbers", "rm.algebra"),
+        (splines, "asks for the number of a symbol", ""),
+        (indexes, "asks for the whole number of a symbol", "must be known"),
+        (fails, "raised KeyError: 'gain'", ""),
+    ],
+    ids=lambda x: getattr(x, "__name__", ""),
+)
+def test_a_law_that_cannot_be_compiled_is_refused_with_its_line(law, reason, advice):
+    with pytest.raises(rm.RemoraError) as caught:
+        rm.simulate_batch(SERVICER, Q, V, 0.1, step=0.02, torque=law)
+    text = str(caught.value)
+    lines, first = inspect.getsourcelines(law)
+    line = next(k for k, one in enumerate(lines) if "# here" in one)
+    place = f"{__file__}, line {first + line}, in {law.__name__}: `{lines[line].strip()}` "
+    assert text.startswith(place + reason)
+    assert advice in text
+    assert "casadi" not in text.lower()
+
+
+def test_functions_to_compile_are_refused_with_their_line():
+    with pytest.raises(rm.RemoraError, match=r"in writes_a_slice: `tau\[9:\] = .*np.concatenate"):
+        rm.compile(lambda robot, q, v: writes_a_slice(0.0, q, v), SERVICER)
+
+
+def test_a_law_that_gives_no_numbers():
+    with pytest.raises(rm.RemoraError, match=r"torque must be numbers \(13,\), not str"):
+        rm.simulate_batch(SERVICER, Q, V, 0.1, step=0.02, torque=lambda t, q, v: "none")
+
+
+def test_symbols_outside_of_tracing_are_casadi_s_own():
+    casadi = pytest.importorskip("casadi")
+    with pytest.raises(rm.RemoraError):
+        rm.simulate_batch(SERVICER, Q, V, 0.1, step=0.02, torque=converts)
+    assert math.isnan(float(casadi.SX.sym("x")))
+    assert float(casadi.SX(2.5)) == 2.5

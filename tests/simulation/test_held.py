@@ -21,14 +21,14 @@ def swing(t):
 def test_a_prescribed_joint_is_where_it_should_be_and_momentum_stays():
     run = rm.simulate(VT18, Q, V, 10.0, prescribed={"J2": swing}, rtol=1e-12, atol=1e-13)
     t = run.t
-    assert np.abs(run["J2"].q - 0.4 * (1 - np.cos(0.7 * t))).max() < 1e-14
-    assert np.abs(run["J2"].v - 0.28 * np.sin(0.7 * t)).max() < 1e-14
-    assert np.abs(run["J2"].vdot - 0.196 * np.cos(0.7 * t)).max() < 1e-12
+    assert np.abs(run.joint("J2").q - 0.4 * (1 - np.cos(0.7 * t))).max() < 1e-14
+    assert np.abs(run.joint("J2").v - 0.28 * np.sin(0.7 * t)).max() < 1e-14
+    assert np.abs(run.joint("J2").vdot - 0.196 * np.cos(0.7 * t)).max() < 1e-12
     found = run.conservation()
     assert found.linear_momentum.relative < 1e-11
     assert found.angular_momentum.relative < 1e-11
     assert found.energy.relative < 1e-10
-    assert np.abs(run["J2"].torque).max() > 0.1
+    assert np.abs(run.joint("J2").torque).max() > 0.1
 
 
 @pytest.mark.parametrize("formulation", ["articulated", "composite", "newton_euler", "decoupled"])
@@ -40,7 +40,9 @@ def test_replayed_with_the_recorded_actuation_the_run_is_the_same(formulation):
     )  # fmt: skip
     profile = rm.Profile(first.t, first.tau, kind="cubic")
     again = rm.simulate(VT18, Q, V, 3.0, torque=profile, rtol=1e-12, sample=0.01)
-    assert np.abs(first["J2"].q - again["J2"].q).max() < 2e-7  # the profile's own error: h^3/..
+    assert (
+        np.abs(first.joint("J2").q - again.joint("J2").q).max() < 2e-7
+    )  # the profile's own error: h^3/..
     # without a profile between: inverse dynamics of the prescribed motion is the torque exactly
     for k in range(0, len(first), 37):
         tau = rm.inverse_dynamics(VT18, first.q[k], first.v[k], first.vdot[k])
@@ -72,7 +74,7 @@ def test_a_locked_joint_stays_and_the_robot_moves_as_if_it_were_welded():
     q, v = Q.copy(), rng.normal(size=9) * 0.2
     q[9], v[7] = 0.6, 0.0
     run = rm.simulate(VT18, q, v, 5.0, locked=["J2"], rtol=1e-12)
-    assert np.abs(run["J2"].q - 0.6).max() == 0.0
+    assert np.abs(run.joint("J2").q - 0.6).max() == 0.0
     welded = (
         rm.Builder("welded")
         .body("body_1", mass=10, inertia=(50, 50, 50))
@@ -106,7 +108,7 @@ def test_a_spherical_joint_can_be_prescribed():
     v[robot.joints[name].v] = 0.5 * axis
     motion = rm.Motion(lambda t: (quaternion.exp(0.25 * t * axis), 0.5 * axis, 0.0 * axis))
     run = rm.simulate(robot, q, v, 4.0, prescribed={name: motion}, rtol=1e-11)
-    assert np.abs(run[name].q[-1] - quaternion.exp(1.0 * axis)).max() < 1e-12
+    assert np.abs(run.joint(name).q[-1] - quaternion.exp(1.0 * axis)).max() < 1e-12
     assert run.conservation().angular_momentum.relative < 1e-9
     assert run.conservation().energy.relative < 1e-9
 
@@ -122,7 +124,7 @@ def test_phases_hold_and_let_go():
     run = rm.simulate(VT18, Q, V, phases=phases, rtol=1e-12, atol=1e-13)
     assert run.t[-1] == 10.0
     hold = run.phase == 1
-    assert np.abs(run["J2"].q[hold] - 1.2).max() < 1e-12
+    assert np.abs(run.joint("J2").q[hold] - 1.2).max() < 1e-12
     assert np.abs(run.v[-1]).max() < 1e-10  # at rest again
     assert np.abs(rm.difference(VT18, run.q[0], run.q[-1])).max() < 1e-9  # planar: it comes back
     assert run.conservation().energy.relative < 1e-9
@@ -141,7 +143,7 @@ def test_locking_a_moving_joint_is_an_impulse_that_keeps_momentum():
     jump = np.flatnonzero(np.diff(run.t) == 0.0)
     assert len(jump) == 1
     assert run.kinetic_energy[jump[0] + 1] < run.kinetic_energy[jump[0]]
-    assert np.all(run["J2"].v[jump[0] + 1 :] == 0.0)
+    assert np.all(run.joint("J2").v[jump[0] + 1 :] == 0.0)
 
 
 # Contradictions -----------------------------------------------------------------------------------
@@ -187,3 +189,111 @@ def test_a_torque_on_a_joint_that_mimics_is_refused():
         rm.simulate(robot, [0.0], [0.0], 1.0, torque={"jb": 1.0})
     with pytest.raises(rm.RemoraError, match="mimics another"):
         rm.simulate_batch(robot, [0.0], [0.0], 1.0, step=0.01, torque={"jb": 1.0})
+
+
+# Motions that are none ----------------------------------------------------------------------------
+
+
+def kinked(t):
+    """Velocity 0.2 until 1 s, then -0.3."""
+    return (0.2 * t, 0.2, 0.0) if t < 1.0 else (0.2 - 0.3 * (t - 1.0), -0.3, 0.0)
+
+
+def displaced(t):
+    return (0.1 * t**2 + (0.01 if t >= 1.0 else 0.0), 0.2 * t, 0.2)
+
+
+@pytest.mark.parametrize("method", [{}, {"integrator": "rk4", "step": 0.1}, {"max_step": 0.03}])
+@pytest.mark.parametrize("breaks", [(), (1.0,)])
+def test_jumps_are_refused_wherever_they_are(breaks, method):
+    """Declared as breaks or not: a velocity that jumps needs an impulse."""
+    v = V.copy()
+    v[7] = 0.2
+    text = r"velocity of the motion of joint 'J2' jumps from \[0.2\] to \[-0.3\] at t = 1 s"
+    with pytest.raises(rm.SimulationError, match=text) as caught:
+        rm.simulate(VT18, Q, v, 3.0, prescribed={"J2": rm.Motion(kinked, breaks)}, **method)
+    assert caught.value.time == pytest.approx(1.0, abs=1e-9)
+    text = r"motion of joint 'J2' jumps from q = \[0.1\] to \[0.11\] at t = 1 s"
+    with pytest.raises(rm.SimulationError, match=text):
+        rm.simulate(VT18, Q, V, 3.0, prescribed={"J2": rm.Motion(displaced, breaks)}, **method)
+
+
+def test_a_jump_at_a_break_of_the_run_or_of_another_load_is_refused():
+    v = V.copy()
+    v[7] = 0.2
+    other = {"J1": rm.Pulse(0.3, 1.0, 0.1)}
+    for options in ({"breaks": [1.0]}, {"torque": other}):
+        with pytest.raises(rm.SimulationError, match=r"jumps from \[0.2\] to \[-0.3\]"):
+            rm.simulate(VT18, Q, v, 3.0, prescribed={"J2": kinked}, **options)
+
+
+def test_rates_are_checked_along_the_run():
+    """Right in the middle of the run, where one look was taken, and wrong elsewhere."""
+
+    def motion(t):
+        extra = 0.05 * np.sin(np.pi * (t - 2.0)) ** 2 if t > 2.5 else 0.05
+        return 0.1 * t**2, 0.2 * t + (extra if t > 2.5 else 0.05) - 0.05, 0.2
+
+    with pytest.raises(rm.SimulationError, match=r"motion of joint 'J2' says v.* = ") as caught:
+        rm.simulate(VT18, Q, V, 4.0, prescribed={"J2": motion})
+    assert 2.4 < caught.value.time < 3.1
+
+
+def test_accelerations_may_jump():
+    """Constant acceleration, then none, declared as a break or not."""
+
+    def ramp(t):
+        s = min(t, 1.0)
+        return 0.1 * s**2 + 0.2 * (t - s), 0.2 * s, 0.2 if t < 1.0 else 0.0
+
+    for breaks in ((), (1.0,)):
+        run = rm.simulate(VT18, Q, V, 2.0, prescribed={"J2": rm.Motion(ramp, breaks)}, rtol=1e-11)
+        assert run.joint("J2").q[-1] == pytest.approx(0.3, abs=1e-12)
+        assert run.conservation().angular_momentum.relative < 1e-8
+
+
+def test_rotations_are_checked_as_rotations():
+    """About a turning axis the angular velocity is not the rate of any coordinates."""
+    from remora.algebra import quaternion
+
+    robot = rm.random_robot(11, bodies=3, kinds=("spherical",), base="free")
+    name = next(j.name for j in robot.joints if j.kind == "spherical")
+    x, z = np.array([1.0, 0.0, 0.0]), np.array([0.0, 0.0, 1.0])
+
+    def turning(t, length=1.0, drift=0.0):
+        first, second = quaternion.exp(0.35 * t * z), quaternion.exp(0.5 * t * x)
+        back = quaternion.rotate(quaternion.conjugate(second), z)
+        omega = 0.7 * back + x
+        rate = 0.7 * np.cross(back, x)
+        return length * quaternion.mul(first, second), omega + drift * z, rate
+
+    q, v = rm.neutral(robot), np.zeros(robot.nv)
+    v[robot.joints[name].v] = turning(0.0)[1]
+    for options in ({}, {"integrator": "rk4", "step": 0.2}):
+        run = rm.simulate(robot, q, v, 3.0, prescribed={name: rm.Motion(turning)}, **options)
+        assert run.status == "complete"
+    for length in (17.0, 1.0 + 1e-6):
+        text = f"joint '{name}' must be a unit quaternion.*of length {length:.9g}"
+        with pytest.raises(rm.RemoraError, match=text):
+            rm.simulate(
+                robot, q, v, 3.0, prescribed={name: rm.Motion(lambda t, k=length: turning(t, k))}
+            )
+
+    def growing(t):
+        return turning(t, 1.0 + max(t - 1.0, 0.0) ** 2)
+
+    with pytest.raises(rm.SimulationError, match="unit quaternion") as caught:
+        rm.simulate(robot, q, v, 1.5, prescribed={name: rm.Motion(growing)}, max_step=0.1)
+    assert 0.9 < caught.value.time < 1.2
+
+
+def test_a_prescribed_base_must_be_a_unit_dual_quaternion():
+    q8 = rm.neutral(VT18)[:8]
+
+    def base(t):
+        q = q8.copy()
+        q[4] = 0.01 * max(t - 0.5, 0.0) ** 2  # not orthogonal to the real part
+        return q, np.zeros(6), np.zeros(6)
+
+    with pytest.raises(rm.SimulationError, match=r"'base' must be a unit dual quaternion"):
+        rm.simulate(VT18, Q, V, 1.0, prescribed={"base": rm.Motion(base)}, max_step=0.1)

@@ -161,7 +161,7 @@ def test_base_wrench_is_a_wrench_on_body_0():
     d = rm.simulate(VT18, q, v, 1.0, torque=tau, rtol=1e-12)
     for other in (b, c, d):
         assert apart(VT18, a, other) < 1e-12
-    assert a["body_1"].wrench[-1] == pytest.approx(push)
+    assert a.frame("body_1").wrench[-1] == pytest.approx(push)
     assert a.conservation().energy.relative < 1e-11
 
 
@@ -308,7 +308,7 @@ def test_a_pulse_is_not_asked_outside_its_times():
     run = rm.simulate(VT18, *rest(VT18), 6.0, torque={"J1": rm.Pulse(2.0, 5.0, value)})
     assert min(asked) > 2.0
     assert max(asked) < 5.0
-    assert run["J1"].torque.max() > 1.0
+    assert run.joint("J1").torque.max() > 1.0
 
 
 def test_the_last_sample_is_the_end_and_there_once():

@@ -123,13 +123,13 @@ def test_held_joints_move_as_they_are_told(write):
         """)
     run = rm.load_scenario(write(text)).run()
     at = {float(t): k for k, t in enumerate(run.t)}
-    assert run["J1"].q[at[1.0]] == pytest.approx(0.3, abs=1e-14)
-    assert run["J1"].q[at[2.0]] == pytest.approx(0.5 * (0.3 + np.pi / 3), abs=1e-13)
-    assert run["J1"].q[at[3.0]] == pytest.approx(np.pi / 3, abs=1e-14)
-    assert run["J2"].q[at[2.0]] == pytest.approx(0.3, abs=1e-13)
-    assert run["J2"].q[at[4.0]] == pytest.approx(-0.2, abs=1e-13)
+    assert run.joint("J1").q[at[1.0]] == pytest.approx(0.3, abs=1e-14)
+    assert run.joint("J1").q[at[2.0]] == pytest.approx(0.5 * (0.3 + np.pi / 3), abs=1e-13)
+    assert run.joint("J1").q[at[3.0]] == pytest.approx(np.pi / 3, abs=1e-14)
+    assert run.joint("J2").q[at[2.0]] == pytest.approx(0.3, abs=1e-13)
+    assert run.joint("J2").q[at[4.0]] == pytest.approx(-0.2, abs=1e-13)
     own = run.phase == 0
-    assert np.allclose(run["J3"].q[own], 0.1 * (1 - np.cos(run.t[own])), atol=1e-13)
+    assert np.allclose(run.joint("J3").q[own], 0.1 * (1 - np.cos(run.t[own])), atol=1e-13)
     assert run.conservation().angular_momentum.relative < 1e-9
 
 
@@ -146,8 +146,8 @@ def test_a_motion_begins_where_an_event_left_the_joint(write):
     run = rm.load_scenario(write(text)).run()
     first = run.phase_starts[1]
     assert first == run.events[0].t < 9
-    assert run["J2"].q[-1] == pytest.approx(0.5, abs=1e-13)
-    pushed = run.t[run["J1"].torque == 1.0]
+    assert run.joint("J2").q[-1] == pytest.approx(0.5, abs=1e-13)
+    pushed = run.t[run.joint("J1").torque == 1.0]
     assert pushed[0] >= first + 1
     assert pushed[-1] <= first + 2 + 1e-12
 
@@ -245,10 +245,10 @@ def test_unfold_turns_the_base_and_keeps_momentum():
     assert kept.energy.relative < 1e-11
     assert run.events == ()  # no joint passes its limits
     for joint in run.robot.joints[1:]:
-        assert np.abs(run[joint.name].v).max() <= joint.limits.velocity[0] * 1.3
-    turned = np.degrees(pose.to_rpy(run["bus"].pose[-1]))
+        assert np.abs(run.joint(joint.name).v).max() <= joint.limits.velocity[0] * 1.3
+    turned = np.degrees(pose.to_rpy(run.frame("bus").pose[-1]))
     assert abs(turned[1]) > 5
-    tool = run["tool"].position
+    tool = run.frame("tool").position
     assert np.linalg.norm(tool[-1]) > np.linalg.norm(tool[0]) + 1
     assert np.abs(run.v[-1]).max() < 1e-12
 
@@ -260,7 +260,7 @@ def test_grasp_push_comes_to_rest():
     assert [e.name for e in run.events] == ["bus quiet"]
     assert quiet < 60
     assert np.degrees(np.linalg.norm(run.v[:, :3], axis=1).max()) > 0.5
-    assert np.abs(np.degrees(pose.to_rpy(run["bus"].pose[-1]))).max() < 2
+    assert np.abs(np.degrees(pose.to_rpy(run.frame("bus").pose[-1]))).max() < 2
     goal = scenario.q[8:]
     assert np.abs(run.q[-1, 8:] - goal).max() < np.radians(0.5)
     assert run.conservation().energy.relative < 1e-8

@@ -263,7 +263,7 @@ KILLER = """
     import os, random, signal, sys, time
     sys.path.insert(0, TESTS)
     import numpy as np, remora as rm, zarr, zarr.codecs
-    from simulate.test_storage import Recorder, Recording, expected, fill
+    from simulation.test_storage import Recorder, Recording, expected, fill
     robot = rm.load("vt18_satellite")
     columns = expected(robot)
     Recording(robot, {}, columns).to_numpy()  # the kernels are in the cache
@@ -360,7 +360,7 @@ def test_a_limit_on_the_size_of_files(tmp_path):
         import sys
         sys.path.insert(0, TESTS)
         import remora as rm, resource
-        from simulate.test_storage import Recording, expected, overflow
+        from simulation.test_storage import Recording, expected, overflow
         robot = rm.load("vt18_satellite")
         whole = Recording(robot, {}, expected(robot))
         whole.to_numpy()  # the kernels are in the cache
@@ -419,7 +419,9 @@ def test_what_cannot_be_written_is_refused_before_the_run(satellite, tmp_path):
     assert not (tmp_path / "a").exists()
 
 
-def test_ctrl_c_while_writing_loses_nothing(satellite, columns, whole, tmp_path, monkeypatch):
+def test_ctrl_c_while_writing_loses_nothing(
+    satellite, columns, whole, tmp_path, monkeypatch, ctrl_c
+):
     """An interrupted wait for the disk; what was being written is finished before the end is."""
     recorder = Recorder(satellite, {}, tmp_path / "run", chunk=8)
     fill(recorder, columns, 0, 7)

@@ -148,7 +148,7 @@ def test_work_is_torque_times_speed():
     for name, ts in times.items():
         at = np.searchsorted(run.t, ts)
         assert np.array_equal(run.t[at], ts)
-        total += simpson(0.5 * np.sin(ts - ts[0]) * run[name].v[at].reshape(-1), x=ts)
+        total += simpson(0.5 * np.sin(ts - ts[0]) * run.joint(name).v[at].reshape(-1), x=ts)
     assert run.work[-1, 0] == pytest.approx(total, rel=1e-9)
     assert run.kinetic_energy[-1] == pytest.approx(total, rel=1e-9)
 

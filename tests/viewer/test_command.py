@@ -1,6 +1,5 @@
 """`remora view`, and the files that play by themselves."""
 
-import os
 import re
 import signal
 import socket
@@ -12,6 +11,7 @@ import numpy as np
 import pytest
 
 import remora as rm
+from processes import IGNORING_SIGINT, started
 from remora.cli import main
 from remora.viewer.report.standalone import html_of, pace
 
@@ -32,17 +32,16 @@ def remora_view(monkeypatch, capsys):
     return run
 
 
-def test_a_page_is_served_until_it_is_interrupted():
-    with subprocess.Popen(
-        [*COMMAND, "servicer", "--no-open", "--port", "0"], stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT, text=True,
-    ) as process:  # fmt: skip
+@pytest.mark.parametrize("before", [(), IGNORING_SIGINT], ids=["terminal", "background job"])
+def test_a_page_is_served_until_it_is_interrupted(before, ctrl_c):
+    command = [*before, *COMMAND, "servicer", "--no-open", "--port", "0"]
+    with started(command, stderr=subprocess.STDOUT) as process:
         line = process.stdout.readline()
         url = re.match(r"http://127\.0\.0\.1:\d+", line)
         assert url, line
         with urllib.request.urlopen(url[0], timeout=20) as page:
             assert page.status == 200
-        os.kill(process.pid, signal.SIGINT)
+        process.send_signal(signal.SIGINT)
         rest = process.communicate(timeout=20)[0]
     assert process.returncode == 0
     assert rest == ""

@@ -12,7 +12,7 @@ import pytest
 import remora as rm
 from remora.algebra import pose
 from remora.viewer.page.floating_drag import drag_joint
-from remora.viewer.page.page import FREE, MASS, RIDE
+from remora.viewer.page.page import FREE, MASS, RIDE, own_origins
 from remora.viewer.page.plots import PLOTS, decimated, svg, ticks
 from remora.viewer.page.robot_page import freedoms
 from remora.viewer.page.run_page import RunPage
@@ -85,7 +85,9 @@ def test_the_camera_follows_by_the_world_moving_the_other_way(page, run, what):
     page.follow.value = what
     page.time = run.t[60]
     world = pose.from_parts(page.scene.world.wxyz, page.scene.world.position)
-    point = {MASS: run.com, "tool": run["tool"].position}.get(what, run["bus"].position)[60]
+    point = {MASS: run.com, "tool": run.frame("tool").position}.get(
+        what, run.frame("bus").position
+    )[60]
     assert np.abs(pose.transform_point(world, point)).max() < 1e-6  # sent as it is recorded
     turned = pose.compose(world, run.poses[60, 0])
     if what == RIDE:
@@ -217,20 +219,38 @@ def test_the_page_is_for_this_machine_alone(servicer):
 
 @pytest.mark.parametrize(
     ("origin", "answer"),
-    [(None, 101), ("own", 101), ("https://example.com", 403), ("http://evil.localhost.com", 403)],
+    [
+        (None, 101),
+        ("http://127.0.0.1:{own}", 101),
+        ("http://localhost:{own}", 101),
+        ("http://127.0.0.1:{other}", 403),  # another program on this machine
+        ("http://localhost:{other}", 403),
+        ("http://127.0.0.1:{own}1", 403),
+        ("http://127.0.0.1", 403),
+        ("http://localhost", 403),
+        ("https://127.0.0.1:{own}", 403),
+        ("http://127.0.0.1:{own}/", 403),
+        ("null", 403),
+        ("https://example.com", 403),
+        ("http://evil.localhost.com:{own}", 403),
+    ],
 )
 def test_pages_from_elsewhere_may_not_listen(servicer, origin, answer):
-    own = {"own": f"http://127.0.0.1:{servicer.port}"}
+    origin = origin and origin.format(own=servicer.port, other=servicer.port - 1)
     lines = [
         "GET / HTTP/1.1", f"Host: 127.0.0.1:{servicer.port}", "Connection: Upgrade",
         "Upgrade: websocket", "Sec-WebSocket-Version: 13",
         "Sec-WebSocket-Key: MDEyMzQ1Njc4OWFiY2RlZg==",
         f"Sec-WebSocket-Protocol: viser-v{importlib.import_module('viser').__version__}",
-        *([f"Origin: {own.get(origin, origin)}"] if origin else []),
+        *([f"Origin: {origin}"] if origin else []),
     ]  # fmt: skip
     with socket.create_connection(("127.0.0.1", servicer.port), timeout=10) as connection:
         connection.sendall(("\r\n".join(lines) + "\r\n\r\n").encode())
         assert int(connection.recv(1000).split()[1]) == answer
+
+
+def test_browsers_leave_out_the_default_port():
+    assert own_origins(80) == ["http://127.0.0.1", "http://localhost"]
 
 
 def test_a_port_in_use_is_refused_and_stays_with_its_user():

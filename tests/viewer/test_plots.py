@@ -147,7 +147,7 @@ def test_units_follow_the_kind_of_joint():
     assert "$rail_x$" in labels
     assert r"line\nbreak.travel" in labels
     follower = next(line for line in angles.lines if "mimic" in line.label)
-    assert np.allclose(follower.values, np.degrees(run["other_jaw"].q))
+    assert np.allclose(follower.values, np.degrees(run.joint("other_jaw").q))
 
 
 def test_torques_tell_the_share_of_their_limit(servicer):

@@ -22,7 +22,14 @@ from remora.errors import ShapeError
 casadi: Any = importlib.import_module("casadi")
 
 Array: TypeAlias = NDArray[Any]
-ArrayLike: TypeAlias = Any
+ArrayLike: TypeAlias = (
+    Array
+    | float
+    | np.generic
+    | Sequence[float | np.generic | Array]
+    | Sequence[Sequence[float | Array]]
+    | Sequence[Sequence[Sequence[float]]]
+)
 """What a user may pass: numbers, nested sequences, arrays, CasADi `SX`."""
 
 
@@ -217,7 +224,7 @@ def _from_casadi(x: Any) -> Array:
     return out[:, 0] if columns == 1 else out
 
 
-def _holds_symbols(x: Any) -> bool:
+def _holds_symbols(x: object) -> TypeGuard[Sequence[Any]]:
     """Tell whether a nested list or tuple has a symbol somewhere."""
     return _is_sequence(x) and any(_is_symbol(e) or _holds_symbols(e) for e in x)
 

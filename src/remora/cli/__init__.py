@@ -11,6 +11,7 @@ import typer
 from remora import __version__
 from remora.cli import bench, compile, demo, info, report, run, view
 from remora.errors import RemoraError
+from remora.simulation.engine.interrupts import interruptible
 
 app = typer.Typer(
     name="remora",
@@ -44,9 +45,14 @@ def options(
 
 
 def main() -> None:
-    """Run the command line; a refusal of bad input is a message and exit code 2."""
+    """Run the command line; a refusal of bad input is a message and exit code 2.
+
+    Ctrl-C works in commands that a script started in the background, too; where a command does not
+    say otherwise its exit code is 130, as in shells.
+    """
     try:
-        app()
+        with interruptible():
+            app()
     except RemoraError as error:
         typer.echo(f"error: {error}", err=True)
         sys.exit(2)

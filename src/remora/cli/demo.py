@@ -7,6 +7,7 @@ import os
 import shutil
 import sys
 import time
+import warnings
 import webbrowser
 from pathlib import Path
 from typing import Annotated
@@ -51,8 +52,19 @@ def demo(
 ) -> None:
     """Simulate a servicer that reaches for a target, and write a report and an animation."""
     console = Console(highlight=False)
-    begun = time.perf_counter()
     folder = _folder(out)
+    try:
+        written = _demonstrated(console, folder)
+    except KeyboardInterrupt:
+        console.print(f"\n[yellow]interrupted[/]: what was done until then is in {folder}")
+        raise typer.Exit(130) from None
+    if show and _has_browser():
+        webbrowser.open(written.resolve().as_uri())
+
+
+def _demonstrated(console: Console, folder: Path) -> Path:
+    """Simulate, print what happened and write the files; return the report."""
+    begun = time.perf_counter()
     robot = load("servicer")
 
     console.rule("a servicer: a bus with a seven-joint arm")
@@ -60,7 +72,9 @@ def demo(
     console.print(f"total mass {float(robot.mass):.6g} kg, nq = {robot.nq}, nv = {robot.nv}\n")
 
     console.rule("it unfolds its arm and reaches for a target; nothing holds its base")
-    robot, run = reached(robot, folder / "run")
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "interrupted at", RuntimeWarning)  # `demo` tells it
+        robot, run = reached(robot, folder / "run")
     _tell_motion(console, robot, run)
 
     console.rule("what must be kept, and how well it is")
@@ -85,12 +99,15 @@ def demo(
         f"\nNext: [bold]{command} view {folder / 'run'}[/], [bold]{command} view YOUR.urdf[/], "
         f"[bold]{command} run --list[/]"
     )
-    if show and _has_browser():
-        webbrowser.open(written.resolve().as_uri())
+    return written
 
 
 def reached(robot: Robot, out: Path) -> tuple[Robot, Recording]:
-    """Return the robot with its target, and the run that reaches it, saved as it goes."""
+    """Return the robot with its target, and the run that reaches it, saved as it goes.
+
+    Raises:
+        KeyboardInterrupt: if a run was interrupted, so that nothing is said of half a run.
+    """
     q = neutral(robot)
     q[8:] = FOLDED
     rest = np.zeros(robot.nv)
@@ -103,7 +120,7 @@ def reached(robot: Robot, out: Path) -> tuple[Robot, Recording]:
         },
         name="unfold",
     )
-    opened = simulate(robot, q, rest, phases=[unfold], rtol=1e-12, atol=1e-13)
+    opened = _whole(simulate(robot, q, rest, phases=[unfold], rtol=1e-12, atol=1e-13))
     start = opened.frame_pose("tool")[-1]
     target = pose.from_parts(pose.rotation(start), pose.translation(start) + AHEAD)
     robot = robot.replace(frames=[*robot.frames, Frame("target", -1, target)])
@@ -114,10 +131,18 @@ def reached(robot: Robot, out: Path) -> tuple[Robot, Recording]:
         name="reach",
     )
     hold = Phase(HOLDING, locked=names, name="hold", impulse=True)
-    return robot, simulate(
+    run = simulate(
         robot, q, rest, phases=[unfold, reach, hold], rtol=1e-12, atol=1e-13,
         sample=0.05, step_to_samples=True, out=out,
     )  # fmt: skip
+    return robot, _whole(run)
+
+
+def _whole(run: Recording) -> Recording:
+    """Return a run that came to its end; pass the interrupt of another one on."""
+    if run.status == "interrupted":
+        raise KeyboardInterrupt(run.message)
+    return run
 
 
 def planned(robot: Robot, q: Array, duration: float, steps: int = 200) -> list[Motion]:

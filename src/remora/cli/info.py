@@ -19,8 +19,6 @@ from remora.model.formats.xml import shown
 from remora.model.joints import kind
 from remora.model.robot import Joint, Robot
 
-_ANGULAR = ("revolute", "helical", "universal")
-
 
 def info(
     file: Annotated[
@@ -154,7 +152,7 @@ def _limits(robot: Robot, joint: Joint) -> str:
         return f"{joint.mimic.ratio:g} x {robot.joints[joint.mimic.joint].name}"
     if kind(joint).nv != 1 or not np.any(np.isfinite([joint.limits.lower, joint.limits.upper])):
         return ""
-    angular = joint.kind in _ANGULAR
+    angular = kind(joint).freedoms[0].angular
     scale, unit = (180.0 / math.pi, "°") if angular else (1.0, " m")
     low, high = (float(x[0]) * scale for x in (joint.limits.lower, joint.limits.upper))
     if low == -high:

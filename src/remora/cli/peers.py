@@ -103,7 +103,7 @@ class Pinocchio:
         self.pin: Any = importlib.import_module("pinocchio")
         self.robot = robot
         self.model, self.last = _pinocchio_model(self.pin, robot)
-        self.data = self.model.createData()
+        self.data = self.pin.Data(self.model)  # createData() makes its nv³ numbers twice
         self.pool = self.pin.ModelPool(self.model, threads)
         self.layout = pinocchio_layout(robot, self.model)
 

@@ -113,6 +113,12 @@ class Kernel(TracedFunction):
             f"{self._host.cpu}, {self._host.lanes(self.dtype)} lanes"
         )
 
+    def identity_parts(self) -> tuple[Any, ...]:
+        """Return what it is by value, see `Traced.identity_parts`."""
+        if self._function is not nothing_to_run:
+            return super().identity_parts()
+        return self.name, self.dtype, self.inputs, self.graph.nodes, self.graph.results
+
     # Making ----------------------------------------------------------------------------------
 
     def _image(self, key: str | None) -> tuple[bytes, tuple[Signature, ...]]:

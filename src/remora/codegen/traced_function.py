@@ -40,6 +40,10 @@ class TracedFunction:
         self.name, self.dtype, self.inputs = name, dtype, tuple(inputs)
         self._function = function
 
+    def identity_parts(self) -> tuple[Any, ...]:
+        """Return what it is by value: not the machine code, which differs from host to host."""
+        return self.name, self.dtype, self.inputs, self._function
+
     def __copy__(self) -> Self:
         """Return itself: it cannot change."""
         return self

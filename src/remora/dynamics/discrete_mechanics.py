@@ -25,9 +25,9 @@ from remora.algebra import dual_quaternion, linear, screw, vector
 from remora.algebra.namespace import Array, ArrayLike, asarray, concatenate, stack
 from remora.algebra.screw import Transform
 from remora.dynamics.formulations import checked_arguments
+from remora.dynamics.joint_arrays import batch_shape, gather
 from remora.dynamics.recursive import articulated
 from remora.dynamics.recursive.composite import mass_matrix_of
-from remora.dynamics.recursive.outward_pass import batch_shape, gather
 from remora.dynamics.recursive.tree_passes import JointContext, Pass, run
 from remora.model import joints
 from remora.model.robot import Joint, Robot

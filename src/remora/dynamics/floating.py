@@ -9,15 +9,15 @@ from __future__ import annotations
 
 from remora.algebra import dual_quaternion, linear, screw, vector
 from remora.algebra.namespace import Array, ArrayLike, concatenate
+from remora.dynamics.joint_arrays import batch_shape, columns, with_batch
 from remora.dynamics.kinematics import Target, jacobian, jacobian_rate, poses
 from remora.dynamics.momentum import momentum_per_speed
 from remora.dynamics.recursive import articulated
 from remora.dynamics.recursive.composite import mass_matrix_of
 from remora.dynamics.recursive.coriolis import coriolis_matrix_of
-from remora.dynamics.recursive.outward_pass import batch_shape, columns, with_batch
 from remora.errors import InvalidValue, ShapeError
-from remora.model.building.validate import finite
 from remora.model.joints import kind
+from remora.model.numbers import finite
 from remora.model.robot import Robot
 from remora.model.state import configuration, velocity
 from remora.model.takes_robot import takes_robot

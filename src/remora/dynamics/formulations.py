@@ -13,16 +13,16 @@ import numpy as np
 
 from remora.algebra import dual_quaternion, linear, vector
 from remora.algebra.namespace import Array, ArrayLike, is_symbolic, stack
+from remora.dynamics.joint_arrays import batch_shape, with_batch
 from remora.dynamics.maximal import decoupled, newton_euler
 from remora.dynamics.maximal.joint_maps import Solution
 from remora.dynamics.recursive import articulated, recursive_newton_euler
 from remora.dynamics.recursive.composite import mass_matrix_of, mass_matrix_size
 from remora.dynamics.recursive.coriolis import coriolis_matrix_of
-from remora.dynamics.recursive.outward_pass import batch_shape, with_batch
 from remora.errors import InvalidValue, RemoraError, ShapeError, UnknownName
 from remora.identity.table import Table
-from remora.model.building.validate import finite
 from remora.model.joints import actuation_basis, kind, motion_screws
+from remora.model.numbers import finite
 from remora.model.robot import Robot
 from remora.model.state import configuration, velocity
 from remora.model.takes_robot import takes_robot

@@ -13,17 +13,11 @@ import numpy as np
 
 from remora.algebra import dual_quaternion, pose, screw, vector
 from remora.algebra.namespace import Array, ArrayLike, stack
-from remora.dynamics.recursive.outward_pass import (
-    Motion,
-    accelerating,
-    batch_shape,
-    columns,
-    moving,
-    with_batch,
-)
+from remora.dynamics.joint_arrays import batch_shape, columns, with_batch
+from remora.dynamics.recursive.outward_pass import Motion, accelerating, moving
 from remora.dynamics.recursive.tree_passes import JointContext, Pass, run
 from remora.model import joints
-from remora.model.building.validate import finite
+from remora.model.numbers import finite
 from remora.model.robot import Frame, Robot
 from remora.model.state import configuration, velocity
 from remora.model.takes_robot import takes_robot

@@ -6,9 +6,9 @@ import numpy as np
 
 from remora.algebra import dual_quaternion, pose, screw, vector
 from remora.algebra.namespace import Array, ArrayLike, asarray
+from remora.dynamics.joint_arrays import batch_shape, columns
 from remora.dynamics.kinematics import poses, twists
 from remora.dynamics.recursive.composite import body_inertias, composite_inertias
-from remora.dynamics.recursive.outward_pass import batch_shape, columns
 from remora.errors import InvalidValue
 from remora.model import joints
 from remora.model.robot import Robot

@@ -10,8 +10,8 @@ import numpy as np
 
 from remora.algebra.namespace import is_array, is_symbolic
 from remora.identity.digest import digest_or_none
-from remora.model.building.validate import frozen
 from remora.model.field_table import FIELDS, Field
+from remora.model.numbers import frozen
 
 
 class ByValue:

@@ -1,4 +1,4 @@
-"""The joint kinds: one row of a table each, and nothing else in Remora asks for a joint's kind.
+"""The table of joint types: one row each; no algorithm asks for a joint's type by name.
 
 A row gives the pose of the moved body frame in the joint frame, the motion screws S(q) whose
 columns are the body's twist per unit speed, in the body frame, and their rate dS/dt:
@@ -20,6 +20,15 @@ from remora.algebra import dual_quaternion, pose, quaternion, tangent, vector
 from remora.algebra.namespace import Array, concatenate, constant, stack
 from remora.errors import UnknownName
 from remora.identity.table import Table
+from remora.model.freedoms import (
+    ANGULAR_VELOCITY,
+    DUAL_QUATERNION,
+    LINEAR_VELOCITY,
+    QUATERNION,
+    Freedom,
+    rotation,
+    translation,
+)
 from remora.model.robot import Joint
 
 
@@ -32,8 +41,8 @@ def _minus(q0: Array, q1: Array) -> Array:
 
 
 @dataclass(frozen=True)
-class Kind:
-    """A row of the table: everything the library knows about one kind of joint.
+class JointType:
+    """A row of the table: everything the library knows about one joint type.
 
     Attributes:
         nq: number of coordinates.
@@ -45,6 +54,7 @@ class Kind:
             on without any motion of its own doing work, SᵀVˢ = 0 [VT18, Table 4].
         rate: (joint, q, v) -> dS/dt `(..., 6, nv)`; None where S is constant.
         neutral: the coordinates of no motion, `(nq,)`.
+        freedoms: names and units of the degrees of freedom, `nv` of them.
         increment: (q, dq `(..., nv)`) -> what to add to q to move it by a tangent vector.
         difference: (q0, q1) -> the dq that moves q0 to q1.
         random: (generator) -> coordinates, angles in ±π, lengths in ±1 m.
@@ -68,6 +78,7 @@ class Kind:
     rate: Callable[[Joint, Array, Array], Array] | None
     random: Callable[[np.random.Generator], Array]
     neutral: tuple[float, ...]
+    freedoms: tuple[Freedom, ...]
     increment: Callable[[Array, Array], Array] = _same
     difference: Callable[[Array, Array], Array] = _minus
     quaternion: slice | None = None
@@ -78,8 +89,15 @@ class Kind:
     log_rate: Callable[[Array, Array], Array] = _same
     speeds: Callable[[Array, Array], Array] = _same
 
+    @property
+    def coordinates(self) -> tuple[tuple[str, str], ...]:
+        """Name and unit of each coordinate, `nq` of them."""
+        if self.quaternion is not None:
+            return QUATERNION if self.nq == 4 else DUAL_QUATERNION
+        return tuple((freedom.name, freedom.coordinate_unit) for freedom in self.freedoms)
 
-def lookup(name: str) -> Kind:
+
+def lookup(name: str) -> JointType:
     """Return a row by name; an unknown name lists the known ones."""
     if name not in list(JOINTS):  # a list: what is asked for may be anything
         raise UnknownName("kind of joint", name, JOINTS)
@@ -331,44 +349,49 @@ def _random_pose(rng: np.random.Generator) -> Array:
 _PI = float(np.pi)
 _ONE = (1.0, 0.0, 0.0, 0.0)
 
-#: Every kind of joint, by name.
-JOINTS: Table[str, Kind] = Table({
-    "fixed": Kind(0, 0, 0, _no_pose, _no_screws, _all_wrenches, None, _uniform(), ()),
-    "revolute": Kind(
-        1, 1, 1, _revolute_pose, _revolute_screws, _revolute_reactions, None, _uniform(_PI), (0.0,)
+#: Every joint type, by name.
+JOINTS: Table[str, JointType] = Table({
+    "fixed": JointType(0, 0, 0, _no_pose, _no_screws, _all_wrenches, None, _uniform(), (), ()),
+    "revolute": JointType(
+        1, 1, 1, _revolute_pose, _revolute_screws, _revolute_reactions, None, _uniform(_PI), (0.0,),
+        (rotation(),),
     ),
-    "prismatic": Kind(
+    "prismatic": JointType(
         1, 1, 1, _prismatic_pose, _prismatic_screws, _prismatic_reactions, None, _uniform(1.0),
-        (0.0,),
+        (0.0,), (translation(),),
     ),
-    "helical": Kind(
+    "helical": JointType(
         1, 1, 1, _helical_pose, _helical_screws, _helical_reactions, None, _uniform(_PI), (0.0,),
-        drive=_helical_drive,
+        (rotation(),), drive=_helical_drive,
     ),
-    "cylindrical": Kind(
+    "cylindrical": JointType(
         2, 2, 1, _cylindrical_pose, _cylindrical_screws, _cylindrical_reactions, None,
-        _uniform(_PI, 1.0), (0.0, 0.0),
+        _uniform(_PI, 1.0), (0.0, 0.0), (rotation("angle"), translation("travel")),
     ),
-    "universal": Kind(
+    "universal": JointType(
         2, 2, 2, _universal_pose, _universal_screws, _universal_reactions, _universal_rate,
-        _uniform(_PI, _PI), (0.0, 0.0), second_rate=_universal_second_rate,
+        _uniform(_PI, _PI), (0.0, 0.0), (rotation("angle1"), rotation("angle2")),
+        second_rate=_universal_second_rate,
     ),
-    "planar": Kind(
+    "planar": JointType(
         3, 3, 1, _planar_pose, _planar_screws, _planar_reactions, _planar_rate,
-        _uniform(1.0, 1.0, _PI), (0.0,) * 3, second_rate=_planar_second_rate,
+        _uniform(1.0, 1.0, _PI), (0.0,) * 3,
+        (translation("x"), translation("y"), rotation("angle")), second_rate=_planar_second_rate,
     ),
-    "cartesian": Kind(
+    "cartesian": JointType(
         3, 3, 0, _cartesian_pose, _cartesian_screws, _cartesian_reactions, None,
-        _uniform(1.0, 1.0, 1.0), (0.0,) * 3,
+        _uniform(1.0, 1.0, 1.0), (0.0,) * 3, (translation("x"), translation("y"), translation("z")),
     ),
-    "spherical": Kind(
+    "spherical": JointType(
         4, 3, 0, _spherical_pose, _spherical_screws, _spherical_reactions, None,
-        _random_quaternion, _ONE, _spherical_increment, _spherical_difference, slice(0, 4),
-        quaternion.normalize, log_rate=tangent.rotation_rate, speeds=tangent.angular_velocity,
+        _random_quaternion, _ONE, ANGULAR_VELOCITY, _spherical_increment, _spherical_difference,
+        slice(0, 4), quaternion.normalize, log_rate=tangent.rotation_rate,
+        speeds=tangent.angular_velocity,
     ),
-    "free": Kind(
+    "free": JointType(
         8, 6, 0, _free_pose, _free_screws, _no_wrenches, None, _random_pose,
-        (*_ONE, 0.0, 0.0, 0.0, 0.0), _free_increment, _free_difference, slice(0, 4),
-        dual_quaternion.normalize, slice(4, 8), log_rate=tangent.screw_rate, speeds=tangent.twist,
+        (*_ONE, 0.0, 0.0, 0.0, 0.0), (*ANGULAR_VELOCITY, *LINEAR_VELOCITY), _free_increment,
+        _free_difference, slice(0, 4), dual_quaternion.normalize, slice(4, 8),
+        log_rate=tangent.screw_rate, speeds=tangent.twist,
     ),
 })  # fmt: skip

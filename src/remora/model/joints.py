@@ -9,11 +9,11 @@ from __future__ import annotations
 from remora.algebra import dual_quaternion, linear, screw, vector
 from remora.algebra.namespace import Array, concatenate
 from remora.algebra.screw import Transform
-from remora.model.joint_types import Kind, lookup
+from remora.model.joint_types import JointType, lookup
 from remora.model.robot import Joint
 
 
-def kind(joint: Joint) -> Kind:
+def kind(joint: Joint) -> JointType:
     """Return the joint's row of the table."""
     return lookup(joint.kind)
 
@@ -102,3 +102,25 @@ def motion_screws_second_rate(joint: Joint, q: Array, v: Array, vdot: Array) -> 
 def in_coordinates(joint: Joint) -> bool:
     """Tell whether the joint's speeds are the rates of its coordinates."""
     return kind(joint).nq == kind(joint).nv
+
+
+def is_free(joint: Joint) -> bool:
+    """Tell whether the joint leaves its body all six degrees of freedom."""
+    return kind(joint).nv == 6
+
+
+def is_rigid(joint: Joint) -> bool:
+    """Tell whether the joint allows no motion."""
+    return kind(joint).nv == 0
+
+
+def turns_about_axis(joint: Joint) -> bool:
+    """Tell whether the joint turns about one axis fixed in its frame."""
+    row = kind(joint)
+    return row.axes == 1 and row.freedoms[0].angular
+
+
+def slides_only(joint: Joint) -> bool:
+    """Tell whether all freedoms of the joint are translations."""
+    row = kind(joint)
+    return row.nv > 0 and not any(freedom.angular for freedom in row.freedoms)

@@ -18,9 +18,9 @@ import numpy as np
 from remora.algebra import dual_quaternion
 from remora.algebra.namespace import Array, ArrayLike, asarray, is_symbolic
 from remora.errors import ShapeError, UnknownName
-from remora.model.building.validate import finite, frozen
 from remora.model.by_value import ByValue
 from remora.model.field_table import rows
+from remora.model.numbers import finite, frozen
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,8 +8,8 @@ import numpy as np
 
 from remora.algebra.namespace import Array, ArrayLike, concatenate, is_symbolic
 from remora.errors import InvalidValue
-from remora.model.building.validate import UNIT_TOLERANCE, finite
 from remora.model.joints import kind
+from remora.model.numbers import UNIT_TOLERANCE, finite
 from remora.model.robot import Joint, Robot
 from remora.model.takes_robot import takes_robot
 
@@ -69,7 +69,7 @@ def random_state(
         batch: the batch shape; a number n is (n,).
 
     Raises:
-        ValueRefused: if `batch` has a negative number.
+        InvalidValue: if `batch` has a negative number.
     """
     batch = (int(batch),) if isinstance(batch, (int, np.integer)) else batch
     if any(n < 0 for n in batch):
@@ -134,7 +134,7 @@ def normalize(robot: Robot, q: ArrayLike) -> Array:
     """Return q with its quaternions and dual quaternions scaled back to unit.
 
     Raises:
-        ValueRefused: if a quaternion is zero or as good as zero (shorter than 1e-6), or so long
+        InvalidValue: if a quaternion is zero or as good as zero (shorter than 1e-6), or so long
             that the square of its length overflows.
     """
     q = finite("q", q, robot.nq)

@@ -13,11 +13,10 @@ import numpy as np
 from remora.algebra import pose, quaternion
 from remora.algebra.namespace import Array
 from remora.model.formats.xml import shown
-from remora.model.joints import kind
+from remora.model.joints import is_free, kind
 from remora.model.robot import Joint, Robot
 from remora.simulation.integrators.table import INTEGRATORS
 from remora.simulation.recording.conservation import Drift
-from remora.simulation.recording.quantities import FREEDOMS
 from remora.simulation.recording.recording import Recording
 
 #: Characters of a name in a title, and of a whole label of a line.
@@ -68,7 +67,7 @@ def _cut(
 def setup(run: Recording) -> list[tuple[str, str]]:
     """Return what was simulated, as names and texts."""
     robot, given = run.robot, run.settings
-    moving = "floats" if robot.joints[0].kind == "free" else f"on a {robot.joints[0].kind} joint"
+    moving = "floats" if is_free(robot.joints[0]) else f"on a {robot.joints[0].kind} joint"
     rows = [
         ("robot", f"{shown(robot.name, LONGEST)}: {_count(len(robot.bodies), 'body', 'bodies')}, "
                   f"{robot.nv} degrees of freedom, {float(robot.mass):.6g} kg; its base {moving}"),
@@ -279,8 +278,8 @@ def _bounds(robot: Robot, joint: Joint) -> tuple[str, str, str]:
         return f"{joint.mimic.ratio:g} × {leader}", "", ""
     if kind(joint).nv != 1:
         return "", "", ""
-    units, limits = FREEDOMS[joint.kind][0][1], joint.limits
-    turns = units[0] == "rad"
+    freedom, limits = kind(joint).freedoms[0], joint.limits
+    turns = freedom.angular
     turn, unit = (180.0 / math.pi, "°") if turns else (1.0, " m")
     low, high, speed, effort = (
         float(x[0]) for x in (limits.lower, limits.upper, limits.velocity, limits.effort)
@@ -290,7 +289,7 @@ def _bounds(robot: Robot, joint: Joint) -> tuple[str, str, str]:
     return (
         reach if math.isfinite(low) or math.isfinite(high) else "",
         f"{speed:.4g} {'°/s' if turns else 'm/s'}" if math.isfinite(speed) else "",
-        f"{effort:.4g} {units[3]}" if math.isfinite(effort) else "",
+        f"{effort:.4g} {freedom.force_unit}" if math.isfinite(effort) else "",
     )
 
 
@@ -325,7 +324,7 @@ def tiles(run: Recording) -> list[tuple[str, str]]:
     """Return the numbers to be seen first: a value and what it is."""
     kept, robot = run.conservation(), run.robot
     made = [(f"{run.duration:.4g} s", f"simulated, {_count(len(run), 'sample')}")]
-    if robot.joints[0].kind == "free":
+    if is_free(robot.joints[0]):
         x = run.frame_pose(robot.bodies[0].name)
         turned = 2.0 * quaternion.log(quaternion.mul(quaternion.conjugate(x[:1, :4]), x[:, :4]))
         most = math.degrees(float(np.max(np.linalg.norm(turned, axis=-1))))
@@ -347,7 +346,7 @@ def _largest(run: Recording) -> list[tuple[str, str]]:
     robot = run.robot
     own = [j for j in robot.joints if j.mimic is None and kind(j).nv == 1]
     made: list[tuple[str, str]] = []
-    turning = [j for j in own if FREEDOMS[j.kind][0][1][3] == "N m"]
+    turning = [j for j in own if kind(j).freedoms[0].angular]
 
     def peak(joint: Joint) -> float:
         return float(np.max(np.abs(run.tau[:, joint.v])))

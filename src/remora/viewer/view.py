@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import overload
 
 from remora.errors import InvalidValue, RemoraError
 from remora.model.formats.load import READERS, bundled_robots, load
@@ -15,6 +16,33 @@ from remora.viewer.page.robot_page import RobotPage
 from remora.viewer.page.run_page import RunPage
 
 
+@overload
+def view(
+    thing: Recording,
+    port: int = 8080,
+    open: bool = True,
+    *,
+    dark: bool = False,
+    mesh_root: str | os.PathLike[str] | None = None,
+) -> RunPage: ...
+@overload
+def view(
+    thing: Robot,
+    port: int = 8080,
+    open: bool = True,
+    *,
+    dark: bool = False,
+    mesh_root: str | os.PathLike[str] | None = None,
+) -> RobotPage: ...
+@overload
+def view(
+    thing: str | os.PathLike[str],
+    port: int = 8080,
+    open: bool = True,
+    *,
+    dark: bool = False,
+    mesh_root: str | os.PathLike[str] | None = None,
+) -> RunPage | RobotPage: ...
 def view(
     thing: Recording | Robot | str | os.PathLike[str],
     port: int = 8080,

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from remora.algebra.namespace import is_array
+from remora.algebra.namespace import Array, is_array
 from remora.codegen.gpu import ptx, ptx_loops
 from remora.codegen.ir import graph_passes
 from remora.codegen.ir.arguments import batch_of, common_batch, listed, ordered, wrong_dtype
@@ -372,6 +372,12 @@ def taken(
         batch_of(kernel, signature, array.shape)
         arrays.append(array)
     return arrays
+
+
+def on_host(x: Any, what: str) -> Array:
+    """Return an array in device memory, of any library, as a copy in NumPy."""
+    cupy = cupy_with_device()
+    return cupy.asnumpy(_device_array(cupy, x, what))
 
 
 def _device_array(cupy: Any, x: Any, what: str) -> Any:

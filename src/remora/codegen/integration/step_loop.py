@@ -6,13 +6,20 @@
             clock = starts[m] + i steps[m], steps[m]
             for row in rows:                    # the stages of a step
                 cells = prepare(cells, clock, row)
+                cells = timed(cells, clock, row)        # in double precision; may be missing
                 cells = evaluate(cells, clock, row)
             cells = finish(cells, clock)
+            # with `again`, the name of a cell: from the stages on, until it is 0 in all runs
         outputs[m] = sample(cells, clock)
 
 Each block is a graph whose inputs and outputs are cells by name, so that the large one, `evaluate`,
-stands in the code once however many stages a step has. Times are made in double precision and then
-rounded to that of the march. A block reads all that it needs before it writes.
+stands in the code once however many stages a step has. A block reads all that it needs before it
+writes.
+
+Times are made in double precision. In single precision a time of 1e6 s is known to 0.06 s only, so
+whatever depends on the time is a block of its own, `timed`, which is computed in double precision
+throughout and whose results are then rounded; to the other blocks the clock is rounded, of which
+they need the step alone.
 """
 
 from __future__ import annotations
@@ -37,6 +44,7 @@ CLOCK, ROW = "clock", "row"
 #: What each block may read beside the cells.
 _EXTRAS = {
     "prepare": (CLOCK, ROW),
+    "timed": (CLOCK, ROW),
     "evaluate": (CLOCK, ROW),
     "finish": (CLOCK,),
     "sample": (CLOCK,),
@@ -71,6 +79,10 @@ class StepLoop:
         evaluate: the second, which writes no cell that it reads.
         finish: the end of a step.
         sample: makes the outputs.
+        again: name of a cell with one number that is 1 where a step begins; stages and `finish` are
+            repeated while it is positive in one of the runs that are done together. Where it is 0
+            they must change nothing. None: once.
+        timed: what depends on the time, between `prepare` and `evaluate`, in double precision.
     """
 
     inputs: tuple[Signature, ...]
@@ -82,6 +94,8 @@ class StepLoop:
     evaluate: Graph
     finish: Graph
     sample: Graph
+    timed: Graph | None = None
+    again: str | None = None
 
     def __post_init__(self) -> None:
         """Refuse what does not fit together."""
@@ -97,21 +111,29 @@ class StepLoop:
         known = _unlike("cells", self.cells) | _given(rows)
         if len(known) < len(self.cells) + 2:
             raise RemoraError(f"no cell of a march may be called {CLOCK!r} or {ROW!r}")
+        if self.again is not None and known.get(self.again) != Signature(self.again, (1,)):
+            raise RemoraError(f"cell {self.again!r}, which repeats steps, must have shape (1,)")
         _matched("start", "reads", self.start.inputs, self.inputs)
         _matched("start", "writes", self.start.outputs, self.cells, complete=True)
-        for name, extras in _EXTRAS.items():
-            graph: Graph = getattr(self, name)
+        for name, graph in self.blocks().items():
+            if name == "start":
+                continue
+            extras = _EXTRAS[name]
             allowed = [*self.cells, *(known[e] for e in extras)]
             _matched(name, "reads", graph.inputs, allowed)
             last = name == "sample"
             written = self.outputs if last else self.cells
             _matched(name, "writes", graph.outputs, written, complete=last)
-        both = {s.name for s in self.evaluate.inputs} & {s.name for s in self.evaluate.outputs}
-        if both:
-            raise RemoraError(
-                f"block 'evaluate' of a march reads and writes {', '.join(sorted(both))}: "
-                "let 'prepare' or 'finish' do that"
-            )
+        for name in ("timed", "evaluate"):
+            block = self.blocks().get(name)
+            if block is None:
+                continue
+            both = {s.name for s in block.inputs} & {s.name for s in block.outputs}
+            if both:
+                raise RemoraError(
+                    f"block {name!r} of a march reads and writes {', '.join(sorted(both))}: "
+                    "let 'prepare' or 'finish' do that"
+                )
 
     @classmethod
     def traced(
@@ -125,8 +147,10 @@ class StepLoop:
         evaluate: Block,
         finish: Block,
         sample: Block,
+        timed: Block | None = None,
+        again: str | None = None,
     ) -> StepLoop:
-        """Return the march of five functions on arrays.
+        """Return the march of five or six functions on arrays.
 
         Args:
             inputs: names and shapes of the arguments of a run.
@@ -137,6 +161,8 @@ class StepLoop:
             evaluate: reads and writes other cells.
             finish: reads and writes cells.
             sample: reads cells and writes the outputs.
+            again: name of the cell that says whether a step is to be repeated.
+            timed: reads and writes other cells, in double precision.
         """
         rows = np.array(rows, dtype=float)
         given = {s.name: s for s in inputs}
@@ -159,19 +185,22 @@ class StepLoop:
             tuple(inputs), tuple(cells), sampled.outputs, rows,
             graph("start", start, given), graph("prepare", prepare, known),
             graph("evaluate", evaluate, known), graph("finish", finish, known), sampled,
+            None if timed is None else graph("timed", timed, known),
+            again,
         )  # fmt: skip
 
     def prepared(self, dtype: str, fma: bool = True) -> StepLoop:
         """Return the march with all blocks ready to be lowered, see `expand.prepared`."""
         made = {
-            name: graph_passes.prepared(getattr(self, name), dtype, fma=fma)
-            for name in self.blocks()
+            name: graph_passes.prepared(graph, "float64" if name == "timed" else dtype, fma=fma)
+            for name, graph in self.blocks().items()
         }
         return replace(self, **made)
 
     def blocks(self) -> dict[str, Graph]:
-        """Return the five graphs by name."""
-        return {name: getattr(self, name) for name in ("start", *_EXTRAS)}
+        """Return the graphs by name, in the order they are done."""
+        named: dict[str, Graph | None] = {n: getattr(self, n) for n in ("start", *_EXTRAS)}
+        return {name: graph for name, graph in named.items() if graph is not None}
 
     def interpret(
         self,
@@ -201,24 +230,38 @@ class StepLoop:
         for a, s in zip(arrays, self.inputs, strict=True):
             named[s.name] = np.broadcast_to(a, batch + s.shape).reshape(runs, *s.shape)
 
-        def everywhere(numbers: Sequence[float]) -> Array:
+        def everywhere(numbers: Sequence[float], dtype: str) -> Array:
             return np.broadcast_to(np.asarray(numbers, dtype), (runs, len(numbers)))
 
         def run(graph: Graph, values: Mapping[str, Array]) -> dict[str, Array]:
             made = interpret(graph, [values[s.name] for s in graph.inputs], dtype)
             return {s.name: x for s, x in zip(graph.outputs, made, strict=True)}
 
+        def run_timed(graph: Graph, values: Mapping[str, Array]) -> dict[str, Array]:
+            wide = [np.asarray(values[s.name], "float64") for s in graph.inputs]
+            made = interpret(graph, wide, "float64")
+            return {s.name: x.astype(dtype) for s, x in zip(graph.outputs, made, strict=True)}
+
         cells = run(self.start, named)
         samples: dict[str, list[Array]] = {s.name: [] for s in self.outputs}
         for begin, h, count in zip(starts, steps, counts, strict=True):
             for i in range(count):
-                cells[CLOCK] = everywhere([begin + float(i) * h, h])
-                for row in self.rows:
-                    cells[ROW] = everywhere(row)
-                    cells |= run(self.prepare, cells)
-                    cells |= run(self.evaluate, cells)
-                cells |= run(self.finish, cells)
-            cells[CLOCK] = everywhere([begin + float(count) * h, h])
+                clock = [begin + float(i) * h, h]
+                cells[CLOCK] = everywhere(clock, dtype)
+                if self.again is not None:
+                    cells[self.again] = np.ones((runs, 1), dtype)
+                while True:
+                    for row in self.rows:
+                        cells[ROW] = everywhere(row, dtype)
+                        cells |= run(self.prepare, cells)
+                        if self.timed is not None:
+                            exact = {**cells, CLOCK: everywhere(clock, "float64")}
+                            cells |= run_timed(self.timed, exact)
+                        cells |= run(self.evaluate, cells)
+                    cells |= run(self.finish, cells)
+                    if self.again is None or not np.any(cells[self.again] > 0.0):
+                        break
+            cells[CLOCK] = everywhere([begin + float(count) * h, h], dtype)
             for name, value in run(self.sample, cells).items():
                 samples[name].append(value)
         results: list[Array] = []
@@ -291,8 +334,9 @@ class StepLoopPlan(NamedTuple):
 
     Attributes:
         start: sets the cells.
-        stage: `prepare` and `evaluate` as one graph.
-        ahead: which outputs of it come from `prepare`.
+        stages: by name what is done in a stage, in order: `stage`, which is `prepare` and
+            `evaluate` as one graph; or `prepare`, `timed` and `evaluate`.
+        ahead: which outputs of `stage` come from `prepare`.
         finish: the end of a step.
         sample: makes the outputs.
         places: where the cells that have a place in memory start.
@@ -300,7 +344,7 @@ class StepLoopPlan(NamedTuple):
     """
 
     start: Graph
-    stage: Graph
+    stages: dict[str, Graph]
     ahead: frozenset[str]
     finish: Graph
     sample: Graph
@@ -308,18 +352,26 @@ class StepLoopPlan(NamedTuple):
     size: int
 
     @property
-    def graphs(self) -> tuple[Graph, Graph, Graph, Graph]:
-        """All graphs."""
-        return self.start, self.stage, self.finish, self.sample
+    def graphs(self) -> dict[str, Graph]:
+        """All graphs by name."""
+        own = {"start": self.start, "finish": self.finish, "sample": self.sample}
+        return {**own, **self.stages}
 
 
 def planned(march: StepLoop, dtype: str, fma: bool = True) -> StepLoopPlan:
     """Return what is to be written for a march: what only a stage passes on needs no memory."""
     ready = march.prepared(dtype, fma)
-    stage = _joined(ready.prepare, ready.evaluate)
+    if ready.timed is None:
+        stages = {"stage": _joined(ready.prepare, ready.evaluate)}
+        first = frozenset(s.name for s in ready.prepare.outputs)
+        ahead = first - {s.name for s in ready.evaluate.outputs}
+    else:
+        blocks = ready.blocks()
+        stages = {name: blocks[name] for name in ("prepare", "timed", "evaluate")}
+        ahead = frozenset[str]()
     read = {
         s.name
-        for g in (stage, ready.finish, ready.sample)
+        for g in (*stages.values(), ready.finish, ready.sample)
         for s, used in zip(g.inputs, used_inputs(g), strict=True)
         if used
     }
@@ -329,10 +381,8 @@ def planned(march: StepLoop, dtype: str, fma: bool = True) -> StepLoopPlan:
         if s.name in read:
             places[s.name] = size
             size += s.size
-    first = frozenset(s.name for s in ready.prepare.outputs)
-    later = {s.name for s in ready.evaluate.outputs}
     return StepLoopPlan(
-        _kept(ready.start, places), _kept(stage, places), first - later,
+        _kept(ready.start, places), {n: _kept(g, places) for n, g in stages.items()}, ahead,
         _kept(ready.finish, places), ready.sample, places, size,
     )  # fmt: skip
 

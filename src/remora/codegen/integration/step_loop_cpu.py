@@ -14,7 +14,8 @@ import ctypes
 import functools
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -71,6 +72,12 @@ class BlockCode:
         self.scalar = SCALARS[dtype]
         self.vector = vector(self.scalar, lanes)
         self._given: dict[str, list[str]] = {}
+        #: The same in double precision, one number each.
+        self._exact: dict[str, list[str]] = {}
+
+    def precision(self, name: str) -> str:
+        """Return the precision that a block is computed in."""
+        return "float64" if name == "timed" else self.dtype
 
     def block(self, name: str, graph: Graph) -> None:
         """Write one block."""
@@ -86,12 +93,39 @@ class BlockCode:
             count = self._number("%counts", "i64", m)
             with w.loop("step", count) as i:
                 self._set_clock(begin, h, i)
-                with w.loop("stage", len(self.march.rows)) as s:
-                    self._set_row(s)
-                    self.block("stage", plan.stage)
-                self.block("finish", plan.finish)
+                with self._repeated():
+                    with w.loop("stage", len(self.march.rows)) as s:
+                        self._set_row(s)
+                        for name, graph in plan.stages.items():
+                            self.block(name, graph)
+                    self.block("finish", plan.finish)
             self._set_clock(begin, h, count)
             self.block("sample", plan.sample)
+
+    @contextmanager
+    def _repeated(self) -> Generator[None]:
+        """Write what is inside so that it is done again while a run says so, see `StepLoop`."""
+        w, again = self.w, self.march.again
+        if again is None:
+            yield
+            return
+        one = constant(1.0, self.dtype, self.lanes)
+        w.put(f"store volatile {self.vector} {one}, {self.cell_pointer(again)}")
+        w.put("br label %pass")
+        w.label("pass")
+        yield
+        left = w.emit(f"load volatile {self.vector}, {self.cell_pointer(again)}")
+        zero = constant(0.0, self.dtype, self.lanes)
+        more = w.emit(f"fcmp ogt {self.vector} {left}, {zero}")
+        if self.lanes > 1:
+            bits = w.emit(f"bitcast <{self.lanes} x i1> {more} to i{self.lanes}")
+            more = w.emit(f"icmp ne i{self.lanes} {bits}, 0")
+        w.put(f"br i1 {more}, label %pass, label %pass.done")
+        w.label("pass.done")
+
+    def cell_pointer(self, name: str) -> str:
+        """Return the typed address of the first number of a cell."""
+        raise NotImplementedError
 
     def rows(self, space: str = "") -> str:
         """Return the table of coefficients, in LLVM's address space `space`."""
@@ -101,7 +135,8 @@ class BlockCode:
 
     def declared(self) -> set[str]:
         """Return the declarations of what all blocks call."""
-        found = [lowering.declared(g, self.dtype, self.lanes) for g in self.plan.graphs]
+        graphs = self.plan.graphs.items()
+        found = [lowering.declared(g, self.precision(n), self.lanes) for n, g in graphs]
         return {line for lines in found for line in lines}
 
     def _number(self, array: str, kind: str, index: str) -> str:
@@ -114,6 +149,7 @@ class BlockCode:
         whole = w.emit(f"sitofp i64 {i} to double")
         past = w.emit(f"fmul double {whole}, {h}")
         times = [w.emit(f"fadd double {begin}, {past}"), h]
+        self._exact[CLOCK] = times
         if self.dtype == "float32":
             times = [w.emit(f"fptrunc double {x} to float") for x in times]
         self._given[CLOCK] = [self._everywhere(x) for x in times]
@@ -122,14 +158,19 @@ class BlockCode:
         width = self.march.rows.shape[1]
         start = self.w.emit(f"mul i64 {stage}, {width}")
         places = [self.w.emit(f"add i64 {start}, {k}") for k in range(width)]
-        self._given[ROW] = [self._everywhere(self._number("@rows", self.scalar, p)) for p in places]
+        numbers = [self._number("@rows", self.scalar, p) for p in places]
+        self._given[ROW] = [self._everywhere(x) for x in numbers]
+        self._exact[ROW] = numbers if self.scalar == "double" else []
+        if self.scalar == "float" and "timed" in self.plan.stages:
+            self._exact[ROW] = [self.w.emit(f"fpext float {x} to double") for x in numbers]
 
-    def _everywhere(self, x: str) -> str:
-        """Return a number in every lane."""
+    def _everywhere(self, x: str, scalar: str = "") -> str:
+        """Return a number in every lane; by default one of the march's precision."""
         if self.lanes == 1:
             return x
-        t = self.vector
-        one = self.w.emit(f"insertelement {t} poison, {self.scalar} {x}, i32 0")
+        scalar = scalar or self.scalar
+        t = vector(scalar, self.lanes)
+        one = self.w.emit(f"insertelement {t} poison, {scalar} {x}, i32 0")
         zeros = f"<{self.lanes} x i32> zeroinitializer"
         return self.w.emit(f"shufflevector {t} {one}, {t} poison, {zeros}")
 
@@ -141,19 +182,24 @@ class LaneCode(BlockCode):
         """Write one block: all that it reads, its operations, all that it writes."""
         w, values = self.w, dict[int, str]()
         arguments = [s.name for s in self.march.inputs]
+        wide = self.precision(name) != self.dtype
         for k, (s, used) in enumerate(zip(graph.inputs, lowering.used_inputs(graph), strict=True)):
             if not used:
                 continue
             if name == "start":
                 array = f"a{arguments.index(s.name)}"
                 columns = lowering.load(w, array, s.size, self.scalar, self.lanes)
+            elif s.name in self._given and wide:
+                columns = [self._everywhere(x, "double") for x in self._exact[s.name]]
             elif s.name in self._given:
                 columns = self._given[s.name]
             else:
                 places = [self._cell(s.name, j) for j in range(s.size)]
                 columns = [w.emit(f"load {self.vector}, ptr {place}") for place in places]
+                if wide:
+                    columns = [w.emit(f"fpext {self.vector} {x} to {self._wide}") for x in columns]
             values |= {graph.input(k, j): column for j, column in enumerate(columns)}
-        lowering.operations(w, graph, values, self.dtype, self.lanes)
+        lowering.operations(w, graph, values, self.precision(name), self.lanes)
         for s, result in zip(graph.outputs, graph.results, strict=True):
             if name == "sample":
                 here = f"o{[o.name for o in self.march.outputs].index(s.name)}"
@@ -164,7 +210,18 @@ class LaneCode(BlockCode):
                 lowering.store(w, f"{here}.m", columns, self.scalar, self.lanes)
                 continue
             for j, i in enumerate(result):
-                w.put(f"store {self.vector} {values[i]}, ptr {self._cell(s.name, j)}")
+                value = values[i]
+                if wide:
+                    value = w.emit(f"fptrunc {self._wide} {value} to {self.vector}")
+                w.put(f"store {self.vector} {value}, ptr {self._cell(s.name, j)}")
+
+    @property
+    def _wide(self) -> str:
+        return vector("double", self.lanes)
+
+    def cell_pointer(self, name: str) -> str:
+        """Return the typed address of the first number of a cell."""
+        return f"ptr {self._cell(name, 0)}"
 
     def _cell(self, name: str, j: int) -> str:
         place = self.plan.places[name] + j
@@ -271,7 +328,7 @@ class StepLoopKernel(CompiledStepLoop):
         if key is None:
             march = self.march
             graphs = {name: graph.content() for name, graph in march.blocks().items()}
-            about = march.inputs, march.cells, march.outputs, march.rows
+            about = march.inputs, march.cells, march.outputs, march.rows, march.again
             entry = entry_key("march", *about, graphs, *target)
         else:
             entry = entry_key("given march", key, *target)

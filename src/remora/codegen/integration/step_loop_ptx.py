@@ -26,7 +26,7 @@ from remora.codegen.integration.step_loop import StepLoop, StepLoopPlan, planned
 from remora.codegen.integration.step_loop_cpu import BlockCode, CompiledStepLoop
 from remora.codegen.ir.arguments import listed, ordered
 from remora.codegen.ir.graph import Graph
-from remora.codegen.llvm.lowering import Writer
+from remora.codegen.llvm.lowering import SCALARS, Writer
 
 _GLOBAL = "ptr addrspace(1)"
 _LOCAL = "ptr addrspace(5)"
@@ -42,7 +42,9 @@ def write_step_loop(march: StepLoop, name: str, dtype: str) -> ptx.Ptx:
     """
     code = ThreadCode(march, planned(march, dtype), dtype)
     ir = code.rows("addrspace(1) ") + code.function(name)
-    needed = code.declared() | ptx.declared_always(dtype, ptx.REGISTERS.values())
+    needed = code.declared()
+    for precision in {code.precision(name) for name in code.plan.graphs}:
+        needed |= ptx.declared_always(precision, ptx.REGISTERS.values())
     text = ptx.assembled(ir + "\n".join(sorted(needed)))
     return ptx.Ptx(f"// n threads; to launch: {name}\n" + text, [name])
 
@@ -62,9 +64,12 @@ class ThreadCode(BlockCode):
         """Write one block."""
         first = self.plan.ahead if name == "stage" else ()
         early = [k for k, s in enumerate(graph.outputs) if s.name in first]
-        part = ahead(graph, early, ptx.MEMORY[self.dtype])
-        self._slots = max(self._slots, slots_of(part))
-        names = {s.name: s.name if s.name in self._given else _cell(s.name) for s in graph.inputs}
+        precision = self.precision(name)
+        part = ahead(graph, early, ptx.MEMORY[precision])
+        wide = precision != self.dtype  # a slot then takes the room of two numbers
+        self._slots = max(self._slots, slots_of(part) * (2 if wide else 1))
+        given = self._exact if wide else self._given
+        names = {s.name: s.name if s.name in given else _cell(s.name) for s in graph.inputs}
         if name == "start":
             names = {s.name: f"a{k}" for k, s in enumerate(self.march.inputs)}
         made = {s.name: _cell(s.name) for s in graph.outputs}
@@ -73,7 +78,14 @@ class ThreadCode(BlockCode):
         inputs = [names[s.name] for s in graph.inputs]
         outputs = [made[s.name] for s in graph.outputs]
         places = {_cell(cell): place for cell, place in self.plan.places.items()}
-        BlockLines(self.w, ptx.Piece(graph, part, inputs, outputs), self.dtype, places, self._given)
+        piece = ptx.Piece(graph, part, inputs, outputs)
+        BlockLines(self.w, piece, precision, places, given, self.dtype)
+
+    def cell_pointer(self, name: str) -> str:
+        """Return the typed address of the first number of a cell."""
+        place = self.plan.places[name]
+        address = self.w.emit(f"getelementptr {self.scalar}, {_LOCAL} %cells, i64 {place}")
+        return f"{_LOCAL} {address}"
 
     def function(self, name: str) -> str:
         """Return the IR of the entry."""
@@ -86,7 +98,7 @@ class ThreadCode(BlockCode):
         start = [ptx.special(own, register) for own, register in ptx.REGISTERS.items()]
         for own, size in (("cells", self.plan.size), ("slots", self._slots)):
             if size:
-                start.append(f"  %generic_{own} = alloca [{size} x {self.scalar}]")
+                start.append(f"  %generic_{own} = alloca [{size} x {self.scalar}], align 8")
                 start.append(f"  %local_{own} = addrspacecast ptr %generic_{own} to {_LOCAL}")
                 # a start that LLVM knows nothing of: else it keeps an address for each number
                 opaque = f'asm "mov.b64 $0, $1;", "=l,l"({_LOCAL} %local_{own})'
@@ -122,17 +134,20 @@ class BlockLines(ptx.Lines):
         dtype: str,
         places: dict[str, int],
         given: dict[str, list[str]],
+        stored: str,
     ) -> None:
         """Write the block.
 
         Args:
             w: where to.
             piece: what is done, and names of the arrays it is done with.
-            dtype: `float64` or `float32`.
+            dtype: `float64` or `float32`, of what is computed.
             places: where cells stand.
             given: numbers that are there already.
+            stored: `float64` or `float32`, of the numbers in memory.
         """
         super().__init__(piece, dtype, {}, w)
+        self._stored = SCALARS[stored]
         self._places, self._given = places, given
         #: How often a number of a cell is still fetched, and what then stands there.
         self._fetches: dict[tuple[str, int], int] = {}
@@ -157,7 +172,9 @@ class BlockLines(ptx.Lines):
         if array in self._given:
             return self._given[array][j]
         volatile = "volatile " if array in self._places else ""
-        value = self.w.emit(f"load {volatile}{self._type}, {self._place(array, j)}")
+        value = self.w.emit(f"load {volatile}{self._stored}, {self._place(array, j)}")
+        if self._stored != self._type:
+            value = self.w.emit(f"fpext {self._stored} {value} to {self._type}")
         if not self._fetches[own] and own in self._waiting:
             self._write(own, self._waiting.pop(own))
         return value
@@ -174,10 +191,12 @@ class BlockLines(ptx.Lines):
     def _write(self, own: tuple[str, int], value: str) -> None:
         array, j = own
         volatile = "volatile " if array in self._places else ""
-        self.w.put(f"store {volatile}{self._type} {value}, {self._place(array, j)}")
+        if self._stored != self._type:
+            value = self.w.emit(f"fptrunc {self._type} {value} to {self._stored}")
+        self.w.put(f"store {volatile}{self._stored} {value}, {self._place(array, j)}")
 
     def _place(self, array: str, j: int) -> str:
-        w, t = self.w, self._type
+        w, t = self.w, self._stored
         if array in self._places:
             place = self._places[array] + j
             return f"{_LOCAL} {w.emit(f'getelementptr {t}, {_LOCAL} %cells, i64 {place}')}"

@@ -11,6 +11,7 @@ import numpy as np
 
 from remora.algebra.namespace import Array, asarray, casadi, is_array, noting_waypoints
 from remora.codegen.ir.graph import CONDITIONS, Graph, Signature
+from remora.codegen.ir.trace_errors import explained
 from remora.errors import RemoraError
 
 #: CasADi's operations that are one of ours on the same arguments.
@@ -38,10 +39,10 @@ def trace(
         names: of the outputs; `out`, or `out0`, `out1`, ... by default.
     """
     symbols, arrays = symbols_of(inputs)
-    with noting_waypoints() as waypoints, warnings.catch_warnings():
+    with noting_waypoints() as waypoints, warnings.catch_warnings(), explained():
         # NumPy's functions on a single symbol give a symbol, which is what we want
         warnings.filterwarnings("ignore", "\\s*casadi: a numpy function", FutureWarning)
-        returned: Any = _called(function, arrays)
+        returned: Any = function(*arrays)
     results = _arrays(returned)
     if names is None:
         names = ["out"] if len(results) == 1 else [f"out{i}" for i in range(len(results))]
@@ -64,19 +65,6 @@ def with_symbols(graph: Graph) -> Graph:
             "use NumPy's functions or rm.algebra (math.sin or float() of a symbol is NaN)"
         )
     return graph
-
-
-def _called(function: Callable[..., Any], arrays: Sequence[Array]) -> Any:
-    """Return what a function gives on symbols, or say why it cannot."""
-    try:
-        return function(*arrays)
-    except RuntimeError as error:
-        if "truth value" not in str(error):
-            raise
-        raise RemoraError(
-            "the function asks whether a symbol is true (if, and, or, np.where): what is compiled "
-            "has no values yet; use select and less of rm.algebra.namespace"
-        ) from error
 
 
 def symbols_of(inputs: Sequence[Signature]) -> tuple[list[Any], list[Array]]:

@@ -32,8 +32,8 @@ from remora.dynamics.derivatives.root_frame import (
     moving_bodies,
 )
 from remora.dynamics.formulations import checked_arguments, finite_result
+from remora.dynamics.joint_arrays import gather
 from remora.dynamics.recursive.composite import square
-from remora.dynamics.recursive.outward_pass import gather
 from remora.model import joints
 from remora.model.robot import Joint, Robot
 from remora.model.takes_robot import takes_robot

@@ -14,8 +14,8 @@ from remora.algebra.namespace import Array, ArrayLike, asarray, concatenate, sta
 from remora.algebra.screw import Inertia
 from remora.dynamics.derivatives.root_frame import RootFrameLink, accelerations_of, links_of
 from remora.dynamics.formulations import inverse_dynamics, mass_matrix
+from remora.dynamics.joint_arrays import batch_shape, with_batch
 from remora.dynamics.recursive.composite import body_inertias
-from remora.dynamics.recursive.outward_pass import batch_shape, with_batch
 from remora.model.robot import Robot
 from remora.model.state import configuration, velocity
 from remora.model.takes_robot import takes_robot

@@ -16,10 +16,10 @@ import numpy as np
 from remora.algebra import screw, vector
 from remora.algebra.namespace import Array, concatenate
 from remora.dynamics.forces.friction import passive_forces
-from remora.dynamics.forces.stops import stop_forces
+from remora.dynamics.forces.stops import contact_forces, stop_forces
 from remora.dynamics.formulations import hybrid_dynamics
+from remora.dynamics.joint_arrays import batch_shape, with_batch
 from remora.dynamics.kinematics import twists
-from remora.dynamics.recursive.outward_pass import batch_shape, with_batch
 from remora.model.robot import Robot
 from remora.model.state import integrate, log_rate
 
@@ -45,11 +45,28 @@ class Passive(NamedTuple):
 NO_STOPS = Passive()
 
 
-def losses(robot: Robot, q: Array, v: Array, passive: Passive = NO_STOPS) -> Array:
-    """Return the generalized forces `(..., nv)` of damping, friction and stops."""
+def losses(
+    robot: Robot,
+    q: Array,
+    v: Array,
+    passive: Passive = NO_STOPS,
+    contact: Array | None = None,
+) -> Array:
+    """Return the generalized forces `(..., nv)` of damping, friction and stops.
+
+    Args:
+        robot: the robot.
+        q: configuration, `(..., nq)`.
+        v: velocity, `(..., nv)`.
+        passive: what acts at the joints by itself.
+        contact: which stops are touched, see `contact_forces`; None: as q says.
+    """
     forces = passive_forces(robot, v, passive.slip_speed)
     if passive.stiffness == 0.0:
         return forces
+    if contact is not None:
+        push = contact_forces(robot, q, v, contact, passive.stiffness, passive.damping)
+        return forces + push
     return forces + stop_forces(robot, q, v, passive.stiffness, passive.damping)
 
 
@@ -63,12 +80,13 @@ def actuation(
     held: tuple[str, ...] = (),
     formulation: str = "articulated",
     passive: Passive = NO_STOPS,
+    contact: Array | None = None,
 ) -> tuple[Array, Array]:
     """Return vdot and what the drives give, both `(..., nv)`; see `flow`."""
     given: Mapping[str, Array] = {}
     if held and vdot is not None:
         given = {name: vdot[..., robot.joints[name].v] for name in held}
-    lost = losses(robot, q, v, passive)
+    lost = losses(robot, q, v, passive, contact)
     found, force = hybrid_dynamics(robot, q, v, tau + lost, given, wrenches, formulation)
     return found, force - lost
 
@@ -83,11 +101,12 @@ def flow_near(
     held: tuple[str, ...] = (),
     formulation: str = "articulated",
     passive: Passive = NO_STOPS,
+    contact: Array | None = None,
 ) -> Array:
     """Return the rate of y = [u, v, work] about the configuration q₀ = `q`; see `flow`."""
     u, v = y[..., : robot.nv], y[..., robot.nv : 2 * robot.nv]
     here = integrate(robot, q, u)
-    return flow(robot, here, u, v, tau, wrenches, vdot, held, formulation, passive)
+    return flow(robot, here, u, v, tau, wrenches, vdot, held, formulation, passive, contact)
 
 
 def flow(
@@ -101,6 +120,7 @@ def flow(
     held: tuple[str, ...] = (),
     formulation: str = "articulated",
     passive: Passive = NO_STOPS,
+    contact: Array | None = None,
 ) -> Array:
     """Return the rate of y = [u, v, work], `(..., 2 nv + 3)`.
 
@@ -115,9 +135,10 @@ def flow(
         held: joints that follow a given motion.
         formulation: of forward dynamics.
         passive: what acts at the joints by itself.
+        contact: which stops are touched, see `contact_forces`; None: as q says.
     """
-    rate, given = actuation(robot, q, v, tau, wrenches, vdot, held, formulation, passive)
-    lost = losses(robot, q, v, passive)
+    rate, given = actuation(robot, q, v, tau, wrenches, vdot, held, formulation, passive, contact)
+    lost = losses(robot, q, v, passive, contact)
     outside = np.zeros(1)
     if wrenches is not None:
         each = screw.power(twists(robot, q, v), wrenches)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from remora.algebra.namespace import Array, ArrayLike, absolute, asarray, is_symbolic
-from remora.dynamics.recursive.outward_pass import batch_shape, gather
+from remora.dynamics.joint_arrays import batch_shape, gather
 from remora.errors import InvalidValue
 from remora.model.joints import speeds
 from remora.model.robot import Robot

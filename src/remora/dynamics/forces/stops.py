@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
-from remora.algebra.namespace import Array, ArrayLike, asarray, is_symbolic, less, select
-from remora.dynamics.recursive.outward_pass import batch_shape, gather
+from remora.algebra.namespace import Array, ArrayLike, asarray, is_symbolic, less, select, stack
+from remora.dynamics.joint_arrays import batch_shape, gather
 from remora.errors import InvalidValue
 from remora.model.joints import coordinates, in_coordinates, kind, speeds
-from remora.model.robot import Robot
+from remora.model.robot import Joint, Robot
 from remora.model.state import configuration, velocity
 from remora.model.takes_robot import takes_robot
 
@@ -34,24 +36,71 @@ def stop_forces(
     for name, value in (("stiffness", k), ("damping", d)):
         if not is_symbolic(value) and not np.all((value >= 0.0) & np.isfinite(value)):
             raise InvalidValue(f"{name} of stops must not be negative: {value}")
+    return contact_forces(robot, q, v, in_contact(robot, q), k, d)
+
+
+def stop_overlaps(robot: Robot, q: Array) -> Array:
+    """Return how far the joints are beyond their limits, δ `(..., m)`, negative within the range.
+
+    One number for each finite limit, joint by joint, the upper limits of a joint before its lower
+    ones; rad or m.
+    """
+    own = [sign * (coordinates(j, q)[..., k] - limit) for _, j, k, sign, limit in _limits(robot)]
+    return stack(own) if own else np.zeros((*q.shape[:-1], 0))
+
+
+def stop_rates(robot: Robot, v: Array) -> Array:
+    """Return the rates δ̇ `(..., m)` of `stop_overlaps`, rad/s or m/s."""
+    own = [sign * speeds(joint, v)[..., k] for _, joint, k, sign, _ in _limits(robot)]
+    return stack(own) if own else np.zeros((*v.shape[:-1], 0))
+
+
+def in_contact(robot: Robot, q: Array) -> Array:
+    """Return 1 for each stop that is touched and 0 for each that is not, `(..., m)`."""
+    return select(less(0.0, stop_overlaps(robot, q)), 1.0, 0.0)
+
+
+def contact_forces(
+    robot: Robot, q: Array, v: Array, contact: Array, stiffness: ArrayLike, damping: ArrayLike
+) -> Array:
+    """Return the forces `(..., nv)` of the stops that are said to be touched.
+
+    Where contact is frozen the force is a smooth function of q and v, also beyond the place where
+    contact begins or ends: what an integrator needs that locates this place.
+
+    Args:
+        robot: the robot.
+        q: configuration, `(..., nq)`.
+        v: velocity, `(..., nv)`.
+        contact: 1 or 0 for each finite limit, `(..., m)`, see `stop_overlaps`.
+        stiffness: k, N m/rad or N/m.
+        damping: d, s/rad or s/m.
+    """
+    k, d = asarray(stiffness), asarray(damping)
+    over, rate = stop_overlaps(robot, q), stop_rates(robot, v)
+    push = contact * k * over * _positive(1.0 + d * rate)
+    limits = _limits(robot)
     parts: list[Array] = []
-    for joint in robot.joints:
-        if not in_coordinates(joint):
-            parts.append(np.zeros(kind(joint).nv))
-            continue
-        own, rate = coordinates(joint, q), speeds(joint, v)
-        force = _push(own, rate, joint.limits.upper, k, d)
-        force = force - _push(-own, -rate, -joint.limits.lower, k, d)
+    for index, joint in enumerate(robot.joints):
+        own: list[Array] = [np.zeros(())] * kind(joint).nv
+        for i, (other, _, place, sign, _) in enumerate(limits):
+            if other == index:
+                own[place] = own[place] - sign * push[..., i]
+        force = stack(own) if own else np.zeros(0)
         parts.append(force if joint.mimic is None else joint.mimic.ratio * force)
     return gather(robot, parts, batch_shape(q, v))
 
 
-def _push(own: Array, rate: Array, limit: Array, k: Array, d: Array) -> Array:
-    """Return the force of a stop at an upper limit, where there is one."""
-    finite = np.isfinite(limit)
-    over = own - np.where(finite, limit, 0.0)
-    touching = select(less(0.0, over), 1.0, 0.0) * np.where(finite, 1.0, 0.0)
-    return -touching * k * over * _positive(1.0 + d * rate)
+def _limits(robot: Robot) -> list[tuple[int, Joint, int, float, float]]:
+    """Return every finite limit: its joint, which coordinate, +1 for an upper one, its value."""
+    return [
+        (index, joint, k, sign, x)
+        for index, joint in enumerate(robot.joints)
+        if in_coordinates(joint)
+        for sign, values in ((1.0, joint.limits.upper), (-1.0, joint.limits.lower))
+        for k, x in enumerate(np.atleast_1d(values).tolist())
+        if math.isfinite(x)
+    ]
 
 
 def _positive(x: Array) -> Array:

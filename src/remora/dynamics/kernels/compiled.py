@@ -25,7 +25,8 @@ from remora.dynamics.forces import friction
 from remora.dynamics.formulations import FORMULATIONS
 from remora.dynamics.kernels.keys import kernel_key, tables_digest
 from remora.dynamics.kernels.parameters import parameter
-from remora.dynamics.kernels.specialized import LARGEST_TRACED, SpecializedFunction
+from remora.dynamics.kernels.size_policy import fits_straight_line
+from remora.dynamics.kernels.specialized import SpecializedFunction
 from remora.dynamics.kernels.tree_recursions import RECURSIONS, loops, uses_loops
 from remora.dynamics.maximal import joint_relations
 from remora.errors import RemoraError, UnknownName
@@ -52,8 +53,8 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
         formulations.bias_force, friction.passive_forces,
         derivatives.forward_dynamics_derivatives, derivatives.inverse_dynamics_derivatives,
         regressor.inertia_regressor,
-        joint_relations.joint_twists, joint_relations.joint_speeds, joint_relations.joint_accelerations,
-        joint_relations.constraint_violation,
+        joint_relations.joint_twists, joint_relations.joint_speeds,
+        joint_relations.joint_accelerations, joint_relations.constraint_violation,
         state.integrate, state.difference, state.normalize,
     )
 }  # fmt: skip
@@ -167,7 +168,7 @@ def _rolls(
     if row is None or not usual or replaced:
         return False
     if target == "cuda" and row.climb is not None:  # no loops for these there yet
-        return len(robot.bodies) > LARGEST_TRACED
+        return not fits_straight_line(robot)
     return uses_loops(robot, row.straight)
 
 
@@ -202,6 +203,10 @@ class CompiledRobot:
         method = _Method(FUNCTIONS[name], self)
         self.__dict__[name] = method  # found directly from now on
         return method
+
+    def identity_parts(self) -> tuple[Any, ...]:
+        """Return what it is by value: not what has been compiled of it so far."""
+        return self.robot, self.dtype, self.target
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Return what it is made of: a copy finds its kernels in the cache again."""
@@ -244,6 +249,10 @@ class _Method:
             options["stream"] = named.pop("stream")
         kernel, arrays = self.kernel(*arguments, **named)
         return kernel(*arrays, out=out, **options)
+
+    def identity_parts(self) -> tuple[Any, ...]:
+        """Return what it is by value."""
+        return self._function, self._owner
 
     def __reduce__(self) -> tuple[Any, ...]:
         return getattr, (self._owner, self._function.__name__)

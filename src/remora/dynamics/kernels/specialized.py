@@ -9,12 +9,10 @@ from typing import Any
 from remora.algebra.namespace import Array
 from remora.dynamics.kernels.keys import tables_digest
 from remora.dynamics.kernels.parameters import parameter
+from remora.dynamics.kernels.size_policy import LARGEST_STRAIGHT_LINE, fits_straight_line
 from remora.errors import RemoraError
 from remora.identity.table import Table
 from remora.model.robot import Robot
-
-#: A straight line of more bodies than this is too long to trace: for graphs, derivatives and C.
-LARGEST_TRACED = 200
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,11 +47,11 @@ class SpecializedFunction:
     def __call__(self, *arrays: Array) -> Any:
         """Evaluate on arrays of numbers or symbols."""
         robot = self.robot
-        if self.rolled and len(robot.bodies) > LARGEST_TRACED:
+        if self.rolled and not fits_straight_line(robot):
             raise RemoraError(
                 f"{self.name} of {robot.name!r} is compiled as loops over its {len(robot.bodies)} "
                 "bodies; graphs, derivatives, C and object files are made of a straight line, for "
-                f"at most {LARGEST_TRACED}"
+                f"at most {LARGEST_STRAIGHT_LINE}"
             )
         if self.changes != Table.changes and (
             self.tables is None or self.tables != tables_digest()
@@ -65,6 +63,11 @@ class SpecializedFunction:
         for name, value in zip(self.parameters, arrays[len(self.arguments) :], strict=True):
             robot = parameter(robot, name)[1](robot, value)
         return self.function(robot, **dict(zip(self.arguments, arrays, strict=False)), **self.fixed)
+
+    def identity_parts(self) -> tuple[Any, ...]:
+        """Return what it is by value: how often tables were changed before is no part of it."""
+        given = (self.function, self.robot, self.name, self.arguments, self.fixed, self.parameters)
+        return *given, self.tables
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what a pickle holds: counts of changes mean nothing elsewhere."""

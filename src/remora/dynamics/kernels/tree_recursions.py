@@ -20,7 +20,7 @@ from remora.codegen.ir.graph import Graph, Signature
 from remora.codegen.ir.trace import symbols_of, trace
 from remora.codegen.tree_loops.loops import ROLES, Loops, Sweep
 from remora.dynamics import kinematics
-from remora.dynamics.maximal.joint_maps import refuse_followers
+from remora.dynamics.mimic_joints import refuse_mimic_joints
 from remora.dynamics.recursive import articulated, composite, recursive_newton_euler
 from remora.dynamics.recursive.tree_passes import JointContext, Pass, minus_gravity
 from remora.model.field_table import rows
@@ -87,7 +87,7 @@ def loops(robot: Robot, function: str, inputs: Sequence[Signature]) -> Loops:
     """
     recursion = RECURSIONS[function]
     if not recursion.followers:
-        refuse_followers(robot, "articulated")
+        refuse_mimic_joints(robot, "articulated")
     shape = (robot.nv,) if recursion.shape is None else (len(robot.bodies), *recursion.shape)
     climbs = recursion.climb is not None
     keys = [(j.kind, j.parent < 0, j.mimic is None) for j in robot.joints]

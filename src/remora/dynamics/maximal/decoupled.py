@@ -18,6 +18,7 @@ import numpy as np
 
 from remora.algebra import linear, vector
 from remora.algebra.namespace import Array, asarray, concatenate
+from remora.dynamics.joint_arrays import batch_shape, gather
 from remora.dynamics.maximal import saddle_point
 from remora.dynamics.maximal.joint_maps import (
     Maps,
@@ -28,13 +29,7 @@ from remora.dynamics.maximal.joint_maps import (
     mass_properties,
     refuse_unfit,
 )
-from remora.dynamics.recursive.outward_pass import (
-    Link,
-    accelerations_of,
-    batch_shape,
-    gather,
-    moving_links,
-)
+from remora.dynamics.recursive.outward_pass import Link, accelerations_of, moving_links
 from remora.model import joints
 from remora.model.robot import Robot
 

@@ -10,7 +10,9 @@ import numpy as np
 from remora.algebra import dual_quaternion as dq
 from remora.algebra import vector
 from remora.algebra.namespace import Array, asarray, concatenate, is_symbolic, stack
-from remora.dynamics.recursive.outward_pass import Link, gather, with_batch
+from remora.dynamics.joint_arrays import gather, with_batch
+from remora.dynamics.mimic_joints import refuse_mimic_joints
+from remora.dynamics.recursive.outward_pass import Link
 from remora.errors import InvalidValue
 from remora.model import joints
 from remora.model.robot import Joint, Robot
@@ -105,12 +107,12 @@ def mass_properties(robot: Robot) -> list[tuple[Array, Array]]:
 
 
 def _immobile(joint: Joint) -> bool:
-    return joint.kind == "fixed" and joint.parent < 0
+    return joints.is_rigid(joint) and joint.parent < 0
 
 
 def refuse_unfit(robot: Robot, formulation: str) -> None:
     """Raise where a robot has what the maximal formulations cannot say."""
-    refuse_followers(robot, formulation)
+    refuse_mimic_joints(robot, formulation)
     for body, joint in zip(robot.bodies, robot.joints, strict=True):
         if is_symbolic(joint.rotor_inertia) or np.any(joint.rotor_inertia != 0.0):
             raise InvalidValue(
@@ -127,13 +129,3 @@ def refuse_unfit(robot: Robot, formulation: str) -> None:
                 f"body {body.name!r} has no {what}: S is singular, for the formulation "
                 f"{formulation!r} inverts every body's inertia; use formulation='articulated'"
             )
-
-
-def refuse_followers(robot: Robot, formulation: str) -> None:
-    """Raise where joints follow others: such a formulation moves every joint by itself."""
-    names = [j.name for j in robot.joints if j.mimic is not None]
-    if names:
-        raise InvalidValue(
-            f"the formulation {formulation!r} has no joints that mimic others "
-            f"({', '.join(names)}); use formulation='composite'"
-        )

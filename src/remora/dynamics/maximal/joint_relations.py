@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from remora.algebra import linear, screw, vector
 from remora.algebra.namespace import Array, ArrayLike, concatenate, stack
-from remora.dynamics.recursive.outward_pass import batch_shape
+from remora.dynamics.joint_arrays import batch_shape
 from remora.model import joints
-from remora.model.building.validate import finite
+from remora.model.numbers import finite
 from remora.model.robot import Robot
 from remora.model.state import configuration, velocity
 from remora.model.takes_robot import takes_robot

@@ -15,8 +15,9 @@ import numpy as np
 from remora.algebra import dual_quaternion, linear, screw, vector
 from remora.algebra.namespace import Array, concatenate, stack
 from remora.algebra.screw import Inertia, Transform
-from remora.dynamics.maximal.joint_maps import refuse_followers
-from remora.dynamics.recursive.outward_pass import MovingBody, batch_shape, gather, moving
+from remora.dynamics.joint_arrays import batch_shape, gather
+from remora.dynamics.mimic_joints import refuse_mimic_joints
+from remora.dynamics.recursive.outward_pass import MovingBody, moving
 from remora.dynamics.recursive.tree_passes import JointContext, Pass, added, run
 from remora.errors import InvalidValue
 from remora.model import joints
@@ -88,7 +89,7 @@ def hybrid(
         wrenches: external, `(..., nb, 6)`, or None.
         prescribed: accelerations `(..., nv_i)` by index of the joint.
     """
-    refuse_followers(robot, "articulated")
+    refuse_mimic_joints(robot, "articulated")
     left = run(robot, PASSES, wrenches, prescribed, q=q, v=v, tau=tau)[1][-1]
     batch = batch_shape(q, v, tau)
     vdots, taus = ([part[k] for part in left] for k in range(2))

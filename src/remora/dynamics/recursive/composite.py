@@ -9,7 +9,7 @@ import numpy as np
 from remora.algebra import dual_quaternion, linear, screw, vector
 from remora.algebra.namespace import Array, stack
 from remora.algebra.screw import Inertia, Transform
-from remora.dynamics.recursive.outward_pass import batch_shape, with_batch
+from remora.dynamics.joint_arrays import batch_shape, with_batch
 from remora.dynamics.recursive.tree_passes import JointContext, Pass, added, run
 from remora.model import joints
 from remora.model.robot import Robot

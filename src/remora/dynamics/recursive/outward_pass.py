@@ -8,10 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from remora.algebra import screw, vector
-from remora.algebra.namespace import Array, stack
+from remora.algebra.namespace import Array
 from remora.algebra.screw import Transform
 from remora.dynamics.recursive.tree_passes import JointContext, Pass, run
-from remora.errors import ShapeError
 from remora.model import joints
 from remora.model.robot import Robot
 
@@ -122,43 +121,3 @@ def accelerations_of(links: list[Link], own: list[Array], root: Array) -> list[A
         before = root if link.parent < 0 else a[link.parent]
         a.append(screw.to_inner(link.X, before) + part + link.c)
     return a
-
-
-def gather(robot: Robot, parts: list[Array], batch: tuple[int, ...]) -> Array:
-    """Join one array `(..., nv_i)` per joint to `(*batch, nv)`; a follower adds to its leader."""
-    entries: list[Array] = [np.zeros(())] * robot.nv
-    for joint, part in zip(robot.joints, parts, strict=True):
-        for k, place in enumerate(range(robot.nv)[joint.v]):
-            entries[place] = entries[place] + part[..., k]
-    joined = stack(entries) if entries else np.zeros(0)
-    return with_batch(joined, batch, trailing=1)
-
-
-def columns(robot: Robot, blocks: dict[int, Array], batch: tuple[int, ...]) -> Array:
-    """Place each joint's columns `(..., 6, nv_i)` where its speeds are, `(*batch, 6, nv)`.
-
-    What a follower adds, adds to its leader's.
-    """
-    placed: list[Array] = [np.zeros(6)] * robot.nv
-    for j, block in blocks.items():
-        for k, place in enumerate(range(robot.nv)[robot.joints[j].v]):
-            placed[place] = placed[place] + block[..., :, k]
-    joined = stack(placed, axis=-1) if placed else np.zeros((6, 0))
-    return with_batch(joined, batch, trailing=2)
-
-
-def with_batch(result: Array, batch: tuple[int, ...], trailing: int) -> Array:
-    """Give a result that happens not to depend on the arguments their batch shape."""
-    own = result.shape[: result.ndim - trailing]
-    shape = np.broadcast_shapes(own, batch) + result.shape[result.ndim - trailing :]
-    return result if shape == result.shape else np.broadcast_to(result, shape).copy()
-
-
-def batch_shape(*arguments: Array) -> tuple[int, ...]:
-    """Return the common batch shape of arguments whose last axis holds the coordinates."""
-    batches = [a.shape[:-1] for a in arguments]
-    try:
-        return np.broadcast_shapes(*batches)
-    except ValueError:
-        shown = ", ".join(map(str, batches))
-        raise ShapeError(f"the arguments' batch shapes do not broadcast: {shown}") from None

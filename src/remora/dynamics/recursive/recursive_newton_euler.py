@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 from remora.algebra import dual_quaternion, screw, vector
 from remora.algebra.namespace import Array
 from remora.algebra.screw import Transform
-from remora.dynamics.recursive.outward_pass import accelerating, batch_shape, gather
+from remora.dynamics.joint_arrays import batch_shape, gather
+from remora.dynamics.recursive.outward_pass import accelerating
 from remora.dynamics.recursive.tree_passes import JointContext, Pass, run
 from remora.dynamics.recursive.tree_passes import minus_gravity as minus_gravity
 from remora.model import joints

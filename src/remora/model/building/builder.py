@@ -10,8 +10,9 @@ from remora.algebra.namespace import Array, ArrayLike
 from remora.errors import Fault, InvalidValue, ModelError
 from remora.model.building import tree
 from remora.model.building.tree import BodyDraft, FrameDraft, JointDraft
-from remora.model.building.validate import Checker, Place, frozen
+from remora.model.building.validate import Checker, Place
 from remora.model.joint_types import JOINTS, plane
+from remora.model.numbers import frozen
 from remora.model.robot import Body, Geometry, Joint, Limits, Named, Robot
 
 #: More bodies than any machine has; a description with more is refused.
@@ -28,7 +29,7 @@ def base_kind(base: str) -> str:
     """Return the kind of joint that the option `base` asks for.
 
     Raises:
-        ValueRefused: if there is no such kind; the text lists those there are.
+        InvalidValue: if there is no such kind; the text lists those there are.
     """
     kind = kind_named(base)
     if kind is None:
@@ -243,7 +244,7 @@ class Builder:
         hangs there `build` adds one.
 
         Raises:
-            ValueRefused: if there is no such kind.
+            InvalidValue: if there is no such kind.
         """
         kind = base_kind(kind)
         bases = [j for j in self._joints.values() if j.parent is None]
@@ -268,7 +269,7 @@ class Builder:
 
         Raises:
             ModelError: with every fault found.
-            ValueRefused: if `base` is no kind of joint.
+            InvalidValue: if `base` is no kind of joint.
         """
         base = None if base is None else base_kind(base)
         joints = self._with_base(base)

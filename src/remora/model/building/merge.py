@@ -9,7 +9,7 @@ import numpy as np
 
 from remora.algebra import dual_quaternion, pose, vector
 from remora.algebra.namespace import Array, is_symbolic, select
-from remora.model.building.validate import frozen
+from remora.model.numbers import frozen
 from remora.model.robot import Body
 
 

@@ -9,8 +9,9 @@ from itertools import islice
 from remora.algebra import dual_quaternion
 from remora.algebra.namespace import Array, is_symbolic
 from remora.model.building.merge import merged_body
-from remora.model.building.validate import Checker, Place, frozen
+from remora.model.building.validate import Checker, Place
 from remora.model.joint_types import JOINTS
+from remora.model.numbers import frozen
 from remora.model.robot import Body, Frame, Joint, Mimic
 
 #: The longest chain of joints that follow one another.

@@ -6,23 +6,14 @@ Symbols have no value yet and pass; floats must be finite and physically possibl
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from remora.algebra import dual_quaternion, pose
-from remora.algebra.namespace import (
-    Array,
-    ArrayLike,
-    asarray,
-    is_array,
-    is_symbolic,
-    refuse_other_arrays,
-)
+from remora.algebra.namespace import Array, ArrayLike, asarray, is_symbolic, refuse_other_arrays
 from remora.errors import Fault, ShapeError
-
-if TYPE_CHECKING:
-    from remora.model.robot import Geometry  # which checks its own changes with `finite`
+from remora.model.numbers import UNIT_ROUNDING, UNIT_TOLERANCE, frozen, shown_value
+from remora.model.robot import Geometry
 
 #: How far an inertia may be from possible, relative to its largest moment: rounding in a file.
 INERTIA_TOLERANCE = 1e-6
@@ -32,11 +23,6 @@ LARGEST = 1e50
 MAX_FAULTS = 1000
 #: Visible shapes, and how many numbers the size of each has.
 SHAPES = {"box": 3, "cylinder": 2, "sphere": 1, "capsule": 2, "ellipsoid": 3, "mesh": 3}
-#: How far a given unit quaternion may be from unit length.
-UNIT_TOLERANCE = 1e-6
-#: What is unit to rounding (of a product of poses, say) is kept bit for bit: saving and loading
-#: a robot must not change it.
-UNIT_ROUNDING = 1e-13
 
 
 @dataclass(frozen=True)
@@ -67,7 +53,7 @@ class Checker:
             reason = (
                 str(error)
                 if isinstance(error, ShapeError)
-                else (f"{what} is not numeric: {_shown(value)}")
+                else (f"{what} is not numeric: {shown_value(value)}")
             )
             self.fault(place, reason)
             return np.zeros(shape)
@@ -76,10 +62,10 @@ class Checker:
             self.fault(place, f"{what} must be {wanted}, not of shape {array.shape}")
             return np.zeros(shape)
         if not is_symbolic(array) and not np.all(np.isfinite(array)):
-            self.fault(place, f"{what} is not finite: {_shown(value)}")
+            self.fault(place, f"{what} is not finite: {shown_value(value)}")
             return np.zeros(shape)
         if not is_symbolic(array) and np.any(np.abs(array) > LARGEST):
-            self.fault(place, f"{what} is larger than {LARGEST:g}: {_shown(value)}")
+            self.fault(place, f"{what} is larger than {LARGEST:g}: {shown_value(value)}")
             return np.zeros(shape)
         return frozen(array)
 
@@ -97,7 +83,7 @@ class Checker:
             return matrix
         size = float(np.max(np.abs(matrix)))
         if np.max(np.abs(matrix - matrix.T)) > INERTIA_TOLERANCE * size:
-            self.fault(place, f"inertia is not symmetric: {_shown(matrix)}")
+            self.fault(place, f"inertia is not symmetric: {shown_value(matrix)}")
             return matrix
         a, b, c = np.linalg.eigvalsh(matrix)
         moments = f"principal moments {a:g}, {b:g}, {c:g} kg m²"
@@ -136,7 +122,7 @@ class Checker:
         length, mixed = float(np.linalg.norm(x[:4])), float(x[:4] @ x[4:])
         error = max(abs(length - 1.0), abs(mixed) / (1.0 + float(np.linalg.norm(x[4:]))))
         if not error <= UNIT_TOLERANCE:
-            self.fault(place, f"placement is not a unit dual quaternion: {_shown(x)}")
+            self.fault(place, f"placement is not a unit dual quaternion: {shown_value(x)}")
             return frozen(dual_quaternion.identity())
         return x if error <= UNIT_ROUNDING else frozen(dual_quaternion.normalize(x))
 
@@ -173,7 +159,7 @@ class Checker:
         """Return one number per speed that is not negative; a single number serves for all."""
         array = self._spread(place, what, value, nv)
         if not is_symbolic(array) and np.any(array < 0.0):
-            self.fault(place, f"{what} is negative: {_shown(value)}")
+            self.fault(place, f"{what} is negative: {shown_value(value)}")
         return array
 
     def bound(self, place: Place, what: str, value: ArrayLike, nv: int) -> Array:
@@ -181,20 +167,20 @@ class Checker:
         try:
             array = np.asarray(value, dtype=float)
         except (TypeError, ValueError):
-            self.fault(place, f"{what} is not numeric: {_shown(value)}")
+            self.fault(place, f"{what} is not numeric: {shown_value(value)}")
             return np.zeros(nv)
         if array.shape not in ((), (nv,)):
             self.fault(place, f"{what} must be one number or {nv}, not of shape {array.shape}")
             return np.zeros(nv)
         if np.any(np.isnan(array)):
-            self.fault(place, f"{what} is not a number: {_shown(value)}")
+            self.fault(place, f"{what} is not a number: {shown_value(value)}")
         return frozen(np.broadcast_to(array, (nv,)).copy())
 
     def largest(self, place: Place, what: str, value: ArrayLike, nv: int) -> Array:
         """Return one largest magnitude per speed: a bound that is not negative."""
         array = self.bound(place, what, value, nv)
         if np.any(array < 0.0):
-            self.fault(place, f"{what} is negative: {_shown(value)}")
+            self.fault(place, f"{what} is negative: {shown_value(value)}")
         return array
 
     def geometry(self, place: Place, shape: Geometry) -> None:
@@ -202,11 +188,11 @@ class Checker:
         count = SHAPES.get(shape.kind)
         if count is None:
             known = ", ".join(SHAPES)
-            self.fault(place, f"geometry of unknown kind {_shown(shape.kind)}; known: {known}")
+            self.fault(place, f"geometry of unknown kind {shown_value(shape.kind)}; known: {known}")
             return
         size = self.numbers(place, f"size of the {shape.kind}", shape.size, count)
         if shape.kind != "mesh" and np.any(size < 0.0):  # a mesh may be mirrored
-            self.fault(place, f"size of the {shape.kind} is negative: {_shown(shape.size)}")
+            self.fault(place, f"size of the {shape.kind} is negative: {shown_value(shape.size)}")
         self.placement(place, shape.placement)
 
     def _spread(self, place: Place, what: str, value: ArrayLike, nv: int) -> Array:
@@ -217,32 +203,3 @@ class Checker:
         if not single:
             return self.numbers(place, what, value, nv)
         return frozen(np.broadcast_to(self.numbers(place, what, value), (nv,)).copy())
-
-
-def frozen(array: Array) -> Array:
-    """Return the array made read-only (a copy where it could be written by others)."""
-    if array.flags.writeable or array.base is not None:
-        array = array.copy()
-        array.flags.writeable = False
-    return array
-
-
-def finite(what: str, x: ArrayLike, *trailing: int) -> Array:
-    """Return an argument as an array `(..., *trailing)` of finite numbers, or raise."""
-    refuse_other_arrays(x, what)
-    try:
-        array = asarray(x)
-    except (TypeError, ValueError):
-        raise ShapeError(f"{what} is not numeric: {_shown(x)}") from None
-    if array.shape[array.ndim - len(trailing) :] != trailing:
-        wanted = ", ".join(["...", *map(str, trailing)])
-        raise ShapeError(f"{what} must have shape ({wanted}), not {array.shape}")
-    if not is_symbolic(array) and not np.all(np.isfinite(array)):
-        raise ShapeError(f"{what} holds values that are not finite")
-    return array
-
-
-def _shown(value: object) -> str:
-    text = str(value) if is_array(value) else repr(value)
-    text = " ".join(text.split())
-    return text if len(text) <= 80 else text[:77] + "..."

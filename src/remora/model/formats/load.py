@@ -60,7 +60,7 @@ def load(
     Raises:
         ModelError: if the file or the robot in it is refused.
         UnknownName: if there is no bundled robot of that name.
-        ValueRefused: if an option is out of its domain, such as a `base` that is no kind of joint.
+        InvalidValue: if an option is out of its domain, such as a `base` that is no kind of joint.
 
     Example:
         >>> load("servicer").joints[0].kind

@@ -30,10 +30,11 @@ from remora.algebra import dual_quaternion, pose, quaternion
 from remora.algebra.namespace import Array
 from remora.errors import Fault, ModelError, RemoraError
 from remora.model.building.builder import Builder
-from remora.model.building.validate import Place, frozen
+from remora.model.building.validate import Place
 from remora.model.formats.mjcf_files import read_files
 from remora.model.formats.mjcf_joints import ALLOWED, STACKS, WORDS, Stack
 from remora.model.formats.xml import Element
+from remora.model.numbers import frozen
 from remora.model.robot import Geometry
 
 

@@ -21,8 +21,8 @@ A file is a list of bodies, each with the joint that carries it, and a list of f
       - {name: tool, body: arm, xyz: [1, 0, 0], rpy: [0, 0, 0]}
 
 A body without `joint` is the root, carried by whatever base the loading asks for. A pose is
-`xyz` and `rpy`, or `placement`: the 8 numbers of a unit dual quaternion. What `save_robot` writes loads
-again bit for bit.
+`xyz` and `rpy`, or `placement`: the 8 numbers of a unit dual quaternion. What `save_robot` writes
+loads again bit for bit.
 """
 
 from __future__ import annotations

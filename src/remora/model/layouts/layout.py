@@ -14,8 +14,8 @@ import numpy as np
 from remora.algebra import vector
 from remora.algebra.namespace import Array, ArrayLike, concatenate
 from remora.errors import RemoraError
-from remora.model.building.validate import finite
 from remora.model.joints import kind
+from remora.model.numbers import finite
 from remora.model.robot import Joint, Robot
 from remora.model.state import configuration, velocity
 

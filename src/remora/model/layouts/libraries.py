@@ -14,10 +14,10 @@ import numpy as np
 from remora.algebra import dual_quaternion, pose, quaternion, vector
 from remora.algebra.namespace import Array, ArrayLike, concatenate
 from remora.errors import RemoraError
-from remora.model.building.validate import finite
 from remora.model.joint_types import JOINTS
 from remora.model.joints import kind
 from remora.model.layouts.layout import Entry, Layout, Rule, accounted, entry
+from remora.model.numbers import finite
 from remora.model.robot import Joint, Robot
 from remora.model.takes_robot import takes_robot
 

@@ -17,21 +17,27 @@ from remora.codegen.integration.step_loop import StepLoop
 from remora.codegen.integration.step_loop_cpu import StepLoopKernel
 from remora.codegen.integration.step_loop_ptx import CudaStepLoop
 from remora.codegen.ir.arguments import DTYPES
+from remora.dynamics.forces.stops import stop_overlaps
 from remora.dynamics.kernels.compiled import (
-    LARGEST_TRACED,
     TARGETS,
     compile_function,
 )
 from remora.dynamics.kernels.keys import value_key
 from remora.dynamics.kernels.parameters import parameter
+from remora.dynamics.kernels.size_policy import LARGEST_STRAIGHT_LINE, fits_straight_line
 from remora.errors import InvalidValue, RemoraError, SimulationError, UnknownName
 from remora.model.robot import Robot
 from remora.model.takes_robot import check_robot
 from remora.simulation.batch.batch_inputs import BatchInputs, batch_inputs
 from remora.simulation.batch.batch_loop import Forces, step_loop
+from remora.simulation.batch.stop_loop import stop_loop
+from remora.simulation.engine.interrupts import interruptible
 from remora.simulation.engine.progress import batch_bar
 from remora.simulation.engine.run_model import RobotModel
 from remora.simulation.engine.simulate import model_of, sample_times
+from remora.simulation.inputs.arguments import by_name, number, seconds, whole
+from remora.simulation.inputs.arguments import times as times_of
+from remora.simulation.inputs.loads import LoadLike
 from remora.simulation.integrators.tableaus import RK4
 
 #: Runs that are computed between two looks at the progress, for each thread.
@@ -39,6 +45,8 @@ BLOCK = 256
 #: How far within the ends of steps are seen, where loads jump at them: last places of the time.
 NUDGE = 16.0
 FAILURES = ("raise", "keep")
+#: Faults of the robot's numbers that a message spells out.
+MOST_FAULTS = 5
 #: The most steps of a run.
 MOST_STEPS = 1e12
 #: Compiled marches that are kept for the next batch.
@@ -55,7 +63,8 @@ class Batch:
         q: configurations, `(..., n, nq)`, the runs' batch shape in front.
         v: velocities, `(..., n, nv)`.
         parameters: numbers of the robot that differ from run to run, by name.
-        ok: which runs came to their end with finite numbers, `(...)`.
+        ok: which runs came to their end with finite numbers, and have physically possible
+            numbers of the robot, `(...)`.
         status: `complete` or `interrupted`.
     """
 
@@ -111,8 +120,8 @@ def simulate_batch(
     duration: float,
     *,
     step: float,
-    torque: Any = None,
-    wrenches: Any = None,
+    torque: LoadLike = None,
+    wrenches: LoadLike = None,
     inputs: Mapping[str, ArrayLike] | None = None,
     parameters: Mapping[str, ArrayLike] | None = None,
     sample: float | ArrayLike | None = None,
@@ -146,7 +155,7 @@ def simulate_batch(
         wrenches: external, [f, τ] on each body in its own frame about its origin: numbers
             `(nb, 6)`, or `(..., nb, 6)` for each run; or a function -> `(nb, 6)`.
         inputs: arrays that differ from run to run, by the names under which the functions get them;
-            the runs' batch shape in front.
+            the runs' batch shape in front. They are rounded to `dtype`.
         parameters: numbers of the robot that differ from run to run: `"mass"`, `"arm.mass"`,
             `"elbow.damping"`, ..., see `rm.compile`.
         sample: seconds between samples, or the times of all samples `(n,)`; None: start and end.
@@ -155,36 +164,53 @@ def simulate_batch(
         slip_speed: of dry friction, see `passive_forces`.
         formulation: of forward dynamics, see `simulate`.
         start: time at the start, s.
-        dtype: `float64` or `float32`.
+        dtype: `float64` or `float32`, of states and equations; the time, and what your functions
+            make of it, is `float64` in both.
         target: "cpu", or "cuda" for arrays in the memory of a GPU.
         threads: of the processor; 0: one per core.
         failures: what happens where a run does not stay finite: `raise` a SimulationError that has
-            the batch, or `keep` it with `ok` False.
+            the batch, or `keep` it with `ok` False; and where its numbers of the robot are
+            physically impossible (a mass that is not positive, a placement that is no unit dual
+            quaternion): `raise`, or `keep` it with `ok` False and NaN for its states.
         progress: True for a bar, False for none; None: a bar on a terminal.
 
     Raises:
         SimulationError: if a run does not stay finite.
+        InvalidValue: if numbers of the robot are physically impossible.
     """
     check_robot("simulate_batch", robot, q, v)
-    for name, value, known in (("target", target, TARGETS), ("failures", failures, FAILURES)):
-        if value not in known:
+    for name, value, known in (
+        ("target", target, TARGETS), ("failures", failures, FAILURES), ("dtype", dtype, DTYPES)
+    ):  # fmt: skip
+        if not isinstance(value, str) or value not in known:  # pyright: ignore[reportUnnecessaryIsInstance]
             raise UnknownName(name, value, known)
+    duration, step = seconds("duration", duration), number("step", step, "0.01, in s")
     if not (math.isfinite(step) and step > 0.0):
         raise InvalidValue(f"step must be a positive number of seconds, not {step}")
-    if not (math.isfinite(duration) and duration >= 0.0):
-        raise InvalidValue(f"duration must be a number of seconds, not {duration}")
-    if len(robot.bodies) > LARGEST_TRACED:
+    start, breaks = number("start", start, "0.0, in s"), times_of("breaks", breaks)
+    if not math.isfinite(start):
+        raise InvalidValue(f"start must be a finite number of seconds, not {start}")
+    threads = whole("threads", threads)
+    if threads < 0:
+        raise InvalidValue(f"threads must be a number of threads, or 0, not {threads}")
+    if not fits_straight_line(robot):
         raise RemoraError(
-            f"a batch is compiled as a straight line, for at most {LARGEST_TRACED} bodies; "
+            f"a batch is compiled as a straight line, for at most {LARGEST_STRAIGHT_LINE} bodies; "
             f"{robot.name!r} has {len(robot.bodies)}: use rm.simulate"
         )
     model = model_of(robot, formulation, slip_speed, stops, saturate=False)
-    if dtype not in DTYPES:
-        raise UnknownName("dtype", dtype, DTYPES)
     own = batch_inputs(
-        robot, q, v, torque, wrenches, inputs or {}, parameters or {},
+        robot, q, v, torque, wrenches, by_name("inputs", inputs), by_name("parameters", parameters),
         None if target == "cuda" else dtype,
     )  # fmt: skip
+    if own.faults and failures == "raise":
+        shown = "; ".join(map(str, own.faults[:MOST_FAULTS]))
+        more = len(own.faults) - MOST_FAULTS
+        raise InvalidValue(
+            f"impossible numbers of {robot.name!r}: {shown}"
+            + (f"; and {more} more" if more > 0 else "")
+            + " (failures='keep' does the other runs)"
+        )
     end = start + duration
     given_times = None if sample is None else sample_times(sample, start, end)
     times = np.array([start]) if given_times is None else given_times
@@ -192,19 +218,16 @@ def simulate_batch(
         times = np.append(times, end)
     if duration / step > MOST_STEPS:
         raise InvalidValue(f"{duration:g} s in steps of {step:g} s are more than {MOST_STEPS:g}")
-    if threads < 0:
-        raise InvalidValue(f"threads must be a number of threads, or 0, not {threads}")
-    if not math.isfinite(start) or not all(math.isfinite(t) for t in breaks):
-        raise InvalidValue("start and breaks must be finite numbers of seconds")
     breaks = (*breaks, *own.breaks)
     table = _timetable(times, step, breaks)
-    nudge = NUDGE * float(np.finfo(dtype).eps) if breaks else 0.0
+    nudge = NUDGE * float(np.finfo(float).eps) if breaks else 0.0  # times are float64 always
     kernel = _kernel(robot, own, model, nudge, dtype, target)
     if isinstance(kernel, CudaStepLoop):
         results, status = kernel(*own.arrays, **table.passed), "complete"
     else:
-        results, status = _in_blocks(kernel, own, table, threads, progress)
-    return _finished(robot, times, results, own.parameters, table, failures, status)
+        with interruptible():
+            results, status = _in_blocks(kernel, own, table, threads, progress)
+    return _finished(robot, times, results, own, table, failures, status)
 
 
 class _Timetable(NamedTuple):
@@ -242,7 +265,9 @@ def _kernel(
 
     def made() -> StepLoop:
         passive, formulation = model.passive, model.formulation
-        return step_loop(robot, RK4, forces, parameters, formulation, passive, nudge)
+        if passive.stiffness > 0.0 and stop_overlaps(robot, np.zeros(robot.nq)).size:
+            return stop_loop(robot, forces, parameters, formulation, passive, nudge, dtype)
+        return step_loop(robot, RK4, forces, parameters, formulation, passive, nudge, dtype)
 
     settings = (own.constants, parameters, model.formulation, model.passive, nudge, robot.name)
     inputs = [(s.name, s.shape) for s in own.inputs]
@@ -306,7 +331,7 @@ def _finished(
     robot: Robot,
     times: Array,
     results: Any,
-    parameters: dict[str, Array],
+    own: BatchInputs,
     table: _Timetable,
     failures: str,
     status: str,
@@ -320,11 +345,16 @@ def _finished(
         kept = np.flatnonzero(table.kept)
         if kept.size < table.kept.size:
             q, v = q[..., kept, :], v[..., kept, :]
+    impossible = np.zeros(own.batch, bool)
+    for fault in own.faults:
+        impossible |= np.broadcast_to(fault.runs, own.batch)
+    if own.faults:  # what equations make of such numbers means nothing
+        q[impossible], v[impossible] = math.nan, math.nan
     finite: Any = (abs(q).sum(axis=-1) + abs(v).sum(axis=-1)) < math.inf
     ok = finite.all(axis=-1)
     if not on_host:
         ok, finite = ok.get(), finite.get()
-    batch = Batch(robot, times, q, v, parameters, np.asarray(ok), status)
+    batch = Batch(robot, times, q, v, own.parameters, np.asarray(ok), status)
     failed = int(np.size(ok) - np.count_nonzero(ok))
     if failed and failures == "raise" and status == "complete":
         bad = np.argwhere(~finite)

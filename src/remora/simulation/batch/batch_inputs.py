@@ -8,11 +8,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from remora.algebra.namespace import Array, ArrayLike
+from remora.codegen.gpu.cuda_kernel import on_host
 from remora.codegen.ir.graph import Signature
+from remora.dynamics.kernels.parameter_checks import (
+    ParameterFault,
+    parameter_faults,
+    unit_placements,
+)
 from remora.dynamics.kernels.parameters import parameter
 from remora.errors import RemoraError, ShapeError
 from remora.identity.digest import digest
-from remora.model.building.validate import finite
+from remora.model.numbers import finite
 from remora.model.robot import Robot
 from remora.model.state import configuration, velocity
 from remora.simulation.batch.batch_loop import Law, gathered, law
@@ -33,6 +39,7 @@ class BatchInputs(NamedTuple):
         wrenches: law of the external wrenches, or None.
         inputs: names and shapes of the inputs of the laws.
         parameters: the robot's numbers that differ, by name.
+        faults: what is physically impossible among them.
         breaks: times at which the laws are not smooth, s.
         constants: what stands for the laws if they are numbers, None if one is a function.
     """
@@ -43,6 +50,7 @@ class BatchInputs(NamedTuple):
     wrenches: Law | None
     inputs: tuple[Signature, ...]
     parameters: dict[str, Any]
+    faults: list[ParameterFault]
     breaks: list[float]
     constants: str | None
 
@@ -76,7 +84,7 @@ def batch_inputs(
     if dtype is not None:
         q = configuration(robot, q).astype(dtype)
         v = velocity(robot, v).astype(dtype)
-    own = {name: taken(f"parameter {name!r}", x) for name, x in parameters.items()}
+    faults, own = _checked_parameters(robot, parameters, dtype)
     data = {name: taken(f"input {name!r}", x) for name, x in inputs.items()}
     for name in data:
         if name in TAKEN or name in own:
@@ -116,7 +124,30 @@ def batch_inputs(
     breaks = [t for load in (torque, wrenches) for t in _breaks(load)]
     loads = (torque, wrenches)
     told = None if any(callable(x) or is_mapping(x) for x in loads) else _told(loads, data)
-    return BatchInputs(batch, arrays, driven, laws["wrenches"], signatures, own, breaks, told)
+    return BatchInputs(
+        batch, arrays, driven, laws["wrenches"], signatures, own, faults, breaks, told
+    )
+
+
+def _checked_parameters(
+    robot: Robot, parameters: Mapping[str, ArrayLike], dtype: str | None
+) -> tuple[list[ParameterFault], dict[str, Any]]:
+    """Return what is wrong with numbers of the robot, and the numbers as the batch takes them."""
+    faults: list[ParameterFault] = []
+    own: dict[str, Any] = {}
+    for name, x in parameters.items():
+        what = f"parameter {name!r}"
+        values = on_host(x, what) if dtype is None else finite(what, x).astype(float)
+        _in_front(what, values, parameter(robot, name)[0].shape)
+        found = parameter_faults(robot, name, values)
+        faults += found
+        if dtype is None:
+            own[name] = x
+            continue
+        if name.rpartition(".")[2] == "placement" and not found:
+            values = unit_placements(values)
+        own[name] = values.astype(dtype)
+    return faults, own
 
 
 def _told(loads: tuple[Any, Any], data: dict[str, Any]) -> str:

@@ -17,6 +17,8 @@ import numpy as np
 from remora.algebra.namespace import Array, absolute, asarray, stack, total_and_rest
 from remora.codegen.integration.step_loop import Block, StepLoop
 from remora.codegen.ir.graph import Signature
+from remora.codegen.ir.trace import trace
+from remora.codegen.llvm.lowering import used_inputs
 from remora.dynamics.forces.equations_of_motion import Passive, actuation
 from remora.dynamics.kernels.parameters import parameter
 from remora.errors import RemoraError
@@ -51,6 +53,7 @@ def step_loop(
     formulation: str,
     passive: Passive,
     nudge: float,
+    dtype: str = "float64",
 ) -> StepLoop:
     """Return the march of a robot.
 
@@ -62,17 +65,24 @@ def step_loop(
         formulation: of forward dynamics.
         passive: what acts at the joints by itself.
         nudge: how far within the ends of steps are seen, relative to the time; 0: not at all.
+        dtype: precision of the march. In `float32` loads that depend on the time are computed in
+            double precision, see `remora.codegen.integration.step_loop`.
     """
     q, v = Signature("q", (robot.nq,)), Signature("v", (robot.nv,))
     extra = [parameter(robot, name) for name in parameters]
     data = [*forces.inputs, *(s for s, _ in extra)]
     names = [s.name for s in data]
+    laws = names[: len(forces.inputs)]
+    loaded = [Signature("load tau", v.shape)]
+    if forces.wrenches is not None:
+        loaded.append(Signature("load wrenches", (len(robot.bodies), 6)))
     speeds = [Signature(name, v.shape) for name in ("ku", "kv", "au", "av", "us", "vs", "rest_v")]
     cells = [q, v, Signature("qs", q.shape), Signature("rest_q", q.shape), *speeds, *data]
 
     def start(q: Array, v: Array, *others: Array) -> tuple[Array, ...]:
         nothing = np.zeros(robot.nv)
-        return (q, v, q, np.zeros(robot.nq), *[nothing] * 7, *others)
+        unset = [np.zeros(s.shape) for s in cells[11 + len(data) :]]
+        return (q, v, q, np.zeros(robot.nq), *[nothing] * 7, *others, *unset)
 
     def prepare(
         q: Array, v: Array, ku: Array, kv: Array, au: Array, av: Array, clock: Array, row: Array
@@ -82,22 +92,44 @@ def step_loop(
         us = ahead * ku
         return au + before * ku, av + before * kv, integrate(robot, q, us), us, v + ahead * kv
 
-    def evaluate(
-        qs: Array, us: Array, vs: Array, clock: Array, row: Array, *others: Array
-    ) -> tuple[Array, ...]:
+    def loads(
+        qs: Array, vs: Array, clock: Array, row: Array, *others: Array
+    ) -> tuple[Array, Array | None]:
         now, h = clock[:1], clock[1:]
         within = row[3:] * (absolute(now) + h)  # at the ends of a step what jumps is seen as inside
         t = (now + row[2:3] * h + within).reshape(())
-        given = dict(zip(names, others, strict=True))
-        changed = robot
-        for signature, change in extra:
-            changed = change(changed, given.pop(signature.name))
+        given = dict(zip(laws, others, strict=True))
         tau = forces.torque(t, qs, vs, **given)
-        wrenches = None if forces.wrenches is None else forces.wrenches(t, qs, vs, **given)
+        return tau, None if forces.wrenches is None else forces.wrenches(t, qs, vs, **given)
+
+    def rates(
+        qs: Array,
+        us: Array,
+        vs: Array,
+        tau: Array,
+        wrenches: Array | None,
+        numbers: Sequence[Array],
+    ) -> tuple[Array, ...]:
+        changed = robot
+        for (_, change), value in zip(extra, numbers, strict=True):
+            changed = change(changed, value)
         vdot, _ = actuation(
             changed, qs, vs, tau, wrenches, formulation=formulation, passive=passive
         )
         return log_rate(robot, us, vs), vdot
+
+    def evaluate(
+        qs: Array, us: Array, vs: Array, clock: Array, row: Array, *others: Array
+    ) -> tuple[Array, ...]:
+        own, numbers = others[: len(laws)], others[len(laws) :]
+        return rates(qs, us, vs, *loads(qs, vs, clock, row, *own), numbers)
+
+    def timed(qs: Array, vs: Array, clock: Array, row: Array, *others: Array) -> tuple[Array, ...]:
+        return tuple(x for x in loads(qs, vs, clock, row, *others) if x is not None)
+
+    def evaluate_loaded(qs: Array, us: Array, vs: Array, *others: Array) -> tuple[Array, ...]:
+        pushed = others[1] if len(loaded) > 1 else None
+        return rates(qs, us, vs, others[0], pushed, others[len(loaded) :])
 
     def finish(
         q: Array, v: Array, rest_q: Array, rest_v: Array, ku: Array, kv: Array, au: Array,
@@ -115,19 +147,35 @@ def step_loop(
 
     stage = ("q", "v", "ku", "kv", "au", "av", "clock", "row")
     whole = ("q", "v", "rest_q", "rest_v", "ku", "kv", "au", "av", "clock")
+    first = Block(timed, ("qs", "vs", "clock", "row", *laws), [s.name for s in loaded])
+    apart = dtype == "float32" and reads_time(first, cells, rows=4)
+    then = Block(evaluate, ("qs", "us", "vs", "clock", "row", *names), ("ku", "kv"))
+    if apart:
+        cells += loaded
+        reads = ("qs", "us", "vs", *(s.name for s in loaded), *names[len(laws) :])
+        then = Block(evaluate_loaded, reads, ("ku", "kv"))
     return StepLoop.traced(
         [q, v, *data],
         cells,
-        _rows(tableau, nudge),
+        stage_rows(tableau, nudge),
         start=Block(start, ("q", "v", *names), [s.name for s in cells]),
         prepare=Block(prepare, stage, ("au", "av", "qs", "us", "vs")),
-        evaluate=Block(evaluate, ("qs", "us", "vs", "clock", "row", *names), ("ku", "kv")),
+        evaluate=then,
         finish=Block(finish, whole, ("q", "v", "rest_q", "rest_v", "au", "av")),
         sample=Block(sample, ("q", "v"), ("q", "v")),
+        timed=first if apart else None,
     )
 
 
-def _rows(tableau: Tableau, nudge: float) -> Array:
+def reads_time(block: Block, cells: Sequence[Signature], rows: int) -> bool:
+    """Tell whether a block depends on the time; `rows`: how many numbers each stage has."""
+    known = {s.name: s for s in cells}
+    known |= {"clock": Signature("clock", (2,)), "row": Signature("row", (rows,))}
+    graph = trace(block.function, [known[name] for name in block.reads])
+    return used_inputs(graph)[list(block.reads).index("clock")]
+
+
+def stage_rows(tableau: Tableau, nudge: float) -> Array:
     """Return for each stage: the weight of k before it, that k's part of the sum, two of time."""
     stages = len(tableau.b)
     below = np.array([tableau.a[i, i - 1] if i else 0.0 for i in range(stages)])
@@ -156,7 +204,12 @@ def law(given: Any, shape: tuple[int, ...], what: str) -> Law:
 
         def traced(t: Array, q: Array, v: Array, **others: Array) -> Array:
             own = {n: x for n, x in others.items() if names is None or n in names}
-            value = asarray(function(t, q, v, **own))
+            returned: Any = function(t, q, v, **own)
+            try:
+                value = asarray(returned)
+            except (TypeError, ValueError):
+                kind = type(returned).__name__
+                raise RemoraError(f"{what} must be numbers {shape}, not {kind}") from None
             if value.size == 1 and math.prod(shape) == 1:
                 value = value.reshape(shape)  # a single symbol has no shape
             if value.shape != shape:

@@ -11,9 +11,11 @@ import numpy as np
 from remora.algebra.namespace import Array
 from remora.dynamics.forces.equations_of_motion import WORKS
 from remora.errors import SimulationError
+from remora.simulation.engine.crossings import Crossing, Look, crossings, first_place
 from remora.simulation.engine.run_model import RunModel
 from remora.simulation.engine.run_state import RunState
-from remora.simulation.inputs.events import LOOKS, Watch, Watched, bracketed
+from remora.simulation.inputs.events import Watch, Watched
+from remora.simulation.inputs.loads import HeldValue
 from remora.simulation.integrators.error_scale import ErrorScale
 from remora.simulation.integrators.step_result import StepResult, norm
 from remora.simulation.integrators.table import Integrator
@@ -23,6 +25,12 @@ from remora.simulation.recording.checkpoint import PhaseCheckpoint
 SHRINK, GROW, SAFETY = 0.2, 8.0, 0.9
 #: Times closer than this many units in the last place are one.
 CLOSE = 8.0
+#: A controller that was asked less than this before a phase ends is not asked again where the next
+#: begins, s; at most a hundredth of its sample time.
+SAME_SAMPLE = 1e-6
+#: After a crossing what a condition does is rounding for so many last places of the time, and for
+#: this fraction of the step.
+NOISE, NOISE_OF_STEP = 64.0, 1e-9
 
 
 class StepperSettings(NamedTuple):
@@ -106,7 +114,7 @@ class PhaseLoop:
         self._asked = [1] * len(system.controllers)  # they have seen the start
         self._bounds = (start, start)  # of the segment
         self._tried = 0
-        self._last: dict[int, tuple[float, float]] = {}  # when conditions crossed, and to where
+        self._last: dict[int, tuple[float, float]] = {}  # when conditions crossed, and for how long
         self._reach = ErrorScale(system.robot)
         self._any_error = np.full(2 * system.robot.nv + WORKS, np.inf)
 
@@ -115,11 +123,34 @@ class PhaseLoop:
         """The conditions as they were last seen."""
         return self._looked
 
+    @property
+    def settled(self) -> bool:
+        """Whether no condition crossed zero so shortly before that this must be remembered."""
+        return not any(self._just_fired(k, self._state.t) for k in self._last)
+
+    def just_sampled(self) -> list[HeldValue]:
+        """Return the controllers whose last sample is so recent that it counts as one of now."""
+        now, found = self._state.t, list[HeldValue]()
+        for controller, asked in zip(self._system.controllers, self._asked, strict=True):
+            period = controller.sample_time
+            last = self._start + (asked - 1) * period
+            if now - last <= min(SAME_SAMPLE, 0.01 * period):
+                found.append(controller)
+        return found
+
     def inside(self) -> PhaseCheckpoint:
         """Return what makes the next step be as it would have been, for a mark."""
         orders = [c.value for c in self._system.controllers]
+        asked = list(self._asked)
         return PhaseCheckpoint(
-            self._h, self._rate, self._looked, list(self._asked), orders, self._bounds
+            self._h,
+            self._rate,
+            self._looked,
+            asked,
+            orders,
+            self._bounds,
+            self._tried,
+            dict(self._last),
         )
 
     def run(
@@ -140,14 +171,20 @@ class PhaseLoop:
         system, state, start, asked = self._system, self._state, self._start, self._asked
         breaks = sorted({t for t in (*system.breaks, *landings) if start < t < stop})
         if resumed is None:
-            self._looked = self._watch.values(system.clock(state.t), state.q, state.v)
+            self._looked = self._values(state.t, state.q, state.v)
             self._looked[: len(before)] = before
         else:
             asked[:], self._h, self._looked = resumed.asked, resumed.h, resumed.looked
+            self._tried, self._last = resumed.tried, dict(resumed.last)
+            # also where it is at its end: what acts there is sampled as it is within
+            self._bounds = resumed.segment
+            system.enter(*resumed.segment)
+            system.touch(state.t, state.q, state.v)
             if state.t < resumed.segment[1]:
                 ended = self._segment(*resumed.segment, resumed.rate)
                 if ended is not None:
                     return ended
+        system.touch(state.t, state.q, state.v)
         while state.t < stop:
             now = state.t + CLOSE * np.spacing(abs(state.t))
             while breaks and breaks[0] <= now:
@@ -173,6 +210,8 @@ class PhaseLoop:
         state, integrator = self._state, self._stepping.integrator
         self._system.q, self._bounds = state.q, (start, stop)
         self._system.enter(start, stop)
+        if state.t == start:
+            self._system.check_joined(start, state.q, state.v)
         self._rate = rate
         if integrator.error_order:
             return self._adaptive(stop, state.t == start)
@@ -249,31 +288,37 @@ class PhaseLoop:
         attempt, end, crossed = self._to_event(attempt, end)
         start, nv = state.t, system.robot.nv
         y, length = state.y, end - start
+        before, contact = state.q, system.contact
 
         def at(t: float) -> tuple[Array, Array, Array]:
             if t == end:
                 return state.q, state.v, state.work
-            system.q = before
+            during, system.q, system.contact = system.contact, before, contact
             moved = y + attempt.dense(np.array([(t - start) / length]))[0]
             q, v = system.place(moved[:nv]), moved[nv : 2 * nv]
             system.set_held(t, q, v)
+            system.contact = during
             return q, v, moved[2 * nv :]
 
-        before = state.q
+        system.check_motions(start, end)
         state.add(end, attempt.change)
         system.set_held(end, state.q, state.v)
-        fired = [LocatedEvent(end, self._watch.items[k], state.q, state.v) for k in crossed]
+        items = self._watch.items
+        fired = [LocatedEvent(end, items[k], state.q, state.v) for k in crossed if k < len(items)]
         if len(self._watch):
-            after = self._watch.values(system.clock(end), state.q, state.v)
-            for k in crossed:
-                self._last[k] = (end, -1.0 if self._looked[k] > 0.0 else 1.0)
-            for k, (_, side) in self._last.items():  # on the other side, whatever rounding says
+            after = self._values(end, state.q, state.v)
+            for k in range(len(items)):
                 if self._just_fired(k, end):
-                    after[k] = side * max(abs(after[k]), np.finfo(float).tiny)
+                    after[k] = self._looked[k]
+            for k in crossed:
+                if k < len(items):
+                    self._last[k] = (end, NOISE * np.spacing(abs(end)) + NOISE_OF_STEP * length)
             self._looked = after
         self._rate = None
         if attempt.rate is not None:
             self._rate = np.concatenate([state.v, attempt.rate[nv:]])
+        if system.touch(end, state.q, state.v):
+            self._rate = None
         self._made(StepInterval(start, end, at), fired)
         system.q = state.q
         ends = [f for f in fired if f.watched.action != "record"]
@@ -281,77 +326,145 @@ class PhaseLoop:
 
     # Events -------------------------------------------------------------------------------------
 
+    def _values(self, t: float, q: Array, v: Array) -> Array:
+        return self._watch.values(t, self._system.time_of_phase(t), q, v)
+
     def _to_event(self, attempt: StepResult, end: float) -> tuple[StepResult, float, list[int]]:
         """Return the step, shortened to the first event within it, its end, and what happened.
 
-        The polynomial between the ends of the step tells where to look; then steps to that very
-        time are made, until the event is where they end.
+        The dense output of the step tells where to look; then steps to that very time are made,
+        until there is one at whose end the condition has crossed zero, and one last place of the
+        time before it has not. Numbers after those of the conditions are those of stops.
         """
-        state, nv = self._state, self._system.robot.nv
-        dq, dv = attempt.change[:nv], attempt.change[nv : 2 * nv]
-        if not len(self._watch) or self._watch.far(state.q, state.v, dq, dv, end - state.t):
+        system, state, watch = self._system, self._state, self._watch
+        if not (len(watch) or system.stops):
             return attempt, end, []
-        before, low = self._looked, 0.0
-        for high in (np.arange(1, LOOKS + 1) / LOOKS).tolist():
-            after = self._seen(attempt, end, high)
-            crossed = np.flatnonzero(self._watch.crossed(before, after)).tolist()
-            crossed = [k for k in crossed if not self._just_fired(k, end)]
-            if crossed:
-                break
-            before, low = after, high
-        else:
+        if not watch.events:
+            fastest, h = attempt.fastest(), end - state.t
+            clear = system.clear_of_stops(state.q, fastest, h)
+            if clear and watch.far(state.q, state.v, fastest, h):
+                return attempt, end, []
+        look = self._look(attempt, end)
+        room = np.maximum(system.room_to_stops(state.q), 0.0) if system.stops else np.zeros(0)
+        found = crossings(look, np.concatenate([self._looked, room]), watch.crossed)
+        if not found:
             return attempt, end, []
+        places = [(first_place(look, crossing, watch.crossed), crossing) for crossing in found]
+        return self._step_to(attempt, end, look, sorted(places, key=lambda x: x[0]))
 
-        def zero(k: int) -> float:
-            def condition(x: float) -> float:
-                return float(self._seen(attempt, end, x)[k])
-
-            return bracketed(condition, low, high, float(before[k]), float(after[k]))
-
-        places = {k: zero(k) for k in crossed}
-        first = min(places.values())
-        found = [k for k, place in places.items() if place <= first * (1.0 + 1e-12)]
-        return (*self._step_to(attempt, end, found[0], first), found)
-
-    def _just_fired(self, k: int, end: float) -> bool:
-        """Tell whether condition k crossed zero so shortly before that this is the same time."""
+    def _just_fired(self, k: int, t: float) -> bool:
+        """Tell whether condition k crossed zero so shortly before that what it does is rounding."""
         if k not in self._last:
             return False
-        return end - self._last[k][0] <= 4.0 * CLOSE * np.spacing(abs(end))
+        fired, noise = self._last[k]
+        return t - fired <= noise
+
+    def _look(self, attempt: StepResult, end: float) -> Look:
+        """Return the conditions within a step, as a function of θ."""
+        system, state = self._system, self._state
+        start, nv, y = state.t, system.robot.nv, state.y
+
+        def look(theta: Array) -> Array:
+            system.q = state.q
+            inner = y + attempt.dense(theta)
+            places = system.place(np.ascontiguousarray(inner[:, :nv]))
+            rows: list[Array] = []
+            for x, q, moved in zip(theta.tolist(), places, inner, strict=True):
+                t = start + x * (end - start)
+                v = moved[nv : 2 * nv]
+                if x == 1.0:  # to the last bit as it will be
+                    t, (q, v) = end, state.after(attempt.change)
+                system.set_held(t, q, v)
+                rows.append(self._seen(t, q, v))
+            return np.array(rows)
+
+        return look
+
+    def _seen(self, t: float, q: Array, v: Array) -> Array:
+        """Return all conditions and the stops' room within a step."""
+        system = self._system
+        values = self._values(t, q, v)
+        for k in self._last:
+            if self._just_fired(k, t):
+                values[k] = self._looked[k]
+        return np.concatenate([values, system.room_to_stops(q)]) if system.stops else values
 
     def _step_to(
-        self, attempt: StepResult, end: float, k: int, place: float
-    ) -> tuple[StepResult, float]:
-        """Return the step that ends where condition k is zero, and its end."""
-        start, h = self._state.t, end - self._state.t
-        width = 1e-4 * min(1.0, place)
-        ends = (self._seen(attempt, end, x)[k] for x in (place - width, place + width))
-        left, right = (float(x) for x in ends)
-        slope = (right - left) / (2.0 * width) if width > 0.0 else 0.0
-        best = (math.inf, attempt, end)
-        for _ in range(4):
-            stop = max(start + place * h, float(np.nextafter(start, np.inf)))
-            shorter = self._attempt(stop - start)
-            off = float(self._seen(shorter, stop, 1.0)[k])
-            if abs(off) >= best[0] or not math.isfinite(off):
-                break
-            best = (abs(off), shorter, stop)
-            if slope == 0.0 or abs(off / slope) * h <= 2.0 * np.spacing(abs(stop)):
-                break
-            place -= off / slope
-        return best[1], best[2]
+        self, attempt: StepResult, end: float, look: Look, places: list[tuple[float, Crossing]]
+    ) -> tuple[StepResult, float, list[int]]:
+        """Return the step to the first of these crossings, its end, and all that crossed there."""
+        system, state, watch = self._system, self._state, self._watch
+        start, h = state.t, end - state.t
+        place, crossing = places[0]
+        row, before = crossing.row, crossing.before
 
-    def _seen(self, attempt: StepResult, end: float, theta: float) -> Array:
-        """Return the conditions within a step."""
-        system, state = self._system, self._state
-        nv, start = system.robot.nv, state.t
-        system.q = state.q
-        y = state.y
-        y += attempt.change if theta == 1.0 else attempt.dense(np.array([theta]))[0]
-        t = end if theta == 1.0 else start + theta * (end - start)
-        q, v = system.place(y[:nv]), y[nv : 2 * nv]
-        system.set_held(t, q, v)
-        return self._watch.values(system.clock(t), q, v)
+        def tried(t: float) -> tuple[float, StepResult, Array]:
+            shorter = attempt if t == end else self._attempt(t - start)
+            if not (math.isfinite(shorter.error) and np.all(np.isfinite(shorter.change))):
+                raise SimulationError(
+                    f"the step of {t - start:.3g} s to {self._name(row)} leads to no finite state: "
+                    "choose shorter steps (max_step, or step)",
+                    start,
+                )
+            q, v = state.after(shorter.change)
+            system.set_held(t, q, v)
+            return t, shorter, self._seen(t, q, v)
+
+        def has_crossed(values: Array) -> bool:
+            return watch.crossed(row, before, float(values[row]))
+
+        guess = min(max(start + place * h, float(np.nextafter(start, np.inf))), end)
+        here = tried(guess)
+        width = max(self._off(look, place, row, float(here[2][row])) * h, 4.0 * _last_place(guess))
+        low, f_low, high = start, before, here
+        if has_crossed(here[2]):
+            while high[0] - width > start:
+                here = tried(high[0] - width)
+                if not has_crossed(here[2]):
+                    low, f_low = here[0], float(here[2][row])
+                    break
+                high, width = here, 8.0 * width
+        else:
+            while not has_crossed(here[2]):
+                if here[0] == end:  # the dense output said it would, the step says it does not
+                    return attempt, end, []
+                low, f_low = here[0], float(here[2][row])
+                here, width = tried(min(low + width, end)), 8.0 * width
+            high = here
+        turn = 0
+        while high[0] - low > max(_last_place(high[0]), 1e-18 * h):
+            middle, f_high = 0.5 * (low + high[0]), float(high[2][row])
+            turn += 1
+            if turn % 2 and f_high != f_low:
+                secant = high[0] - f_high * (high[0] - low) / (f_high - f_low)
+                middle = secant if low < secant < high[0] else middle
+            if not low < middle < high[0]:
+                break
+            here = tried(middle)
+            if has_crossed(here[2]):
+                high = here
+            else:
+                low, f_low = middle, float(here[2][row])
+        t, shorter, values = high
+        near = max(place, (t - start) / h) + 1e-9
+        crossed = [
+            c.row for x, c in places
+            if x <= near and watch.crossed(c.row, c.before, float(values[c.row]))
+        ]  # fmt: skip
+        return shorter, t, crossed
+
+    def _name(self, row: int) -> str:
+        items = self._watch.items
+        return f"event {items[row].name!r}" if row < len(items) else "where a stop is met"
+
+    def _off(self, look: Look, place: float, row: int, value: float) -> float:
+        """Return how far in θ a crossing may be from where the dense output has it."""
+        width = 1e-4 * min(place, 1.0 - place)
+        if width <= 0.0:
+            return 0.0
+        left, right = look(np.array([place - width, place + width]))[:, row].tolist()
+        slope = (right - left) / (2.0 * width)
+        return min(2.0 * abs(value / slope), 1.0) if slope else 0.0
 
     # Lengths of steps ---------------------------------------------------------------------------
 
@@ -380,3 +493,7 @@ class PhaseLoop:
         order = self._stepping.integrator.order
         better = (0.01 / most) ** (1.0 / (order + 1)) if most > 1e-15 else 100.0 * h
         return min(100.0 * h, better, longest)
+
+
+def _last_place(t: float) -> float:
+    return float(np.spacing(abs(t)))

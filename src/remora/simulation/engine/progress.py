@@ -16,7 +16,7 @@ from remora.algebra.namespace import Array
 from remora.dynamics.momentum import momentum
 from remora.errors import RemoraError
 from remora.model.robot import Robot
-from remora.simulation.engine.robot_kernels import kernel
+from remora.simulation.robot_kernels import kernel
 
 #: A run that takes less than this is not worth a bar, s.
 PATIENCE = 2.0

@@ -6,6 +6,7 @@ The state of a step is y = [u, v, work] about the configuration at its start, se
 from __future__ import annotations
 
 import functools
+import itertools
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,20 +22,24 @@ from remora.dynamics.forces.equations_of_motion import (
     flow_near,
     losses,
 )
+from remora.dynamics.forces.stops import stop_overlaps, stop_rates
 from remora.dynamics.kernels.compiled import CompiledRobot
 from remora.dynamics.kernels.tree_recursions import RECURSIONS, uses_loops
 from remora.errors import RemoraError, SimulationError
 from remora.model.joints import kind
 from remora.model.robot import Robot
 from remora.model.state import increment, integrate, log_rate
-from remora.simulation.engine.robot_kernels import kernel
+from remora.simulation.engine.motion_check import check_joined, check_step
 from remora.simulation.inputs.held_joints import HeldJoint
 from remora.simulation.inputs.loads import HeldValue, Load, frozen_view
 from remora.simulation.inputs.phases import Phase, held_joints
+from remora.simulation.robot_kernels import kernel
 
 #: What jumps at a time is seen as it is so many last places of the time later or earlier; times
 #: closer than half of that are one.
 MARGIN = 16.0
+#: A joint is at a stop if it is as near to it as it moves in this many last places of the time.
+AT_STOP = 16.0
 
 
 class RobotModel(NamedTuple):
@@ -77,6 +82,8 @@ class RunModel:
         held: names of the joints that are prescribed or locked.
         breaks: times at which the loads or motions are not smooth, s.
         controllers: those that sample.
+        stops: how many stops there are.
+        contact: 1 for each of them that is touched during a step, else 0, `(stops,)`.
     """
 
     def __init__(self, model: RobotModel, phase: Phase, start: float, q: Array) -> None:
@@ -92,6 +99,7 @@ class RunModel:
         self.robot, self.q, self._model = robot, q, model
         self.rest = np.zeros(robot.nq)
         self._offset = start if phase.own_clock else 0.0
+        self._duration, self._end = phase.duration, start + phase.duration
         self._torque = Load("torque", phase.torque, (robot.nv,), functools.partial(_joint, robot))
         self._base = Load("base_wrench", phase.base_wrench, (6,), None)
         self._wrenches = Load(
@@ -103,6 +111,7 @@ class RunModel:
             for name, motion in held_joints(robot, phase, q).items()
         }
         self.held = tuple(self._held)
+        self._prescribed = tuple(phase.prescribed)
         loads = self._loads = (self._torque, self._base, self._wrenches)
         parts = [
             *(load.breaks for load in loads),
@@ -113,6 +122,9 @@ class RunModel:
         self._sees_state = any(load.function for load in loads)
         self._low, self._high = -np.inf, np.inf
         self._effort = _effort_limits(robot) if model.saturate else None
+        self.stops = stop_overlaps(robot, q).size if model.passive.stiffness > 0.0 else 0
+        self.contact = np.zeros(self.stops)
+        self._frozen = {"contact": (self.stops,)} if self.stops else {}
         self._fast = CompiledRobot(robot)
         # of large robots only the functions that are loops over the bodies compile in no time
         self._large = not self.held and _is_large(model)
@@ -126,12 +138,16 @@ class RunModel:
         shapes: dict[str, tuple[int, ...]] | None = None,
     ) -> Kernel:
         model = self._model
-        more = (*(["wrenches"] if self._pushed else []), *(["vdot"] if self.held else []))
+        more = (
+            *(["wrenches"] if self._pushed else []),
+            *(["vdot"] if self.held else []),
+            *self._frozen,
+        )
         fixed = {
             "held": self.held, "formulation": model.formulation, "passive": model.passive
         }  # fmt: skip
         names = (*arguments, *more)
-        return kernel(function, model.robot, names, shapes, **fixed)
+        return kernel(function, model.robot, names, {**(shapes or {}), **self._frozen}, **fixed)
 
     # Time ---------------------------------------------------------------------------------------
 
@@ -149,6 +165,10 @@ class RunModel:
     def clock(self, t: float) -> float:
         """Return the time that functions and profiles see."""
         return float(min(max(t, self._low), self._high)) - self._offset
+
+    def time_of_phase(self, t: float) -> float:
+        """Return the time that conditions of the phase's events see; at its end, its duration."""
+        return self._duration if self._offset and t == self._end else t - self._offset
 
     def sample(self, controller: HeldValue, t: float, q: Array, v: Array) -> None:
         """Let a controller see the state."""
@@ -172,6 +192,33 @@ class RunModel:
         for name, own in self._held.items():
             q[own.joint.q], v[own.joint.v], _ = self.motion(name, t)
 
+    def check_motions(self, start: float, stop: float) -> None:
+        """Refuse prescribed motions that are inconsistent or jump in a step, see `motion_check`."""
+        for name in self._prescribed:
+            check_step(self._held[name], functools.partial(self.motion, name), start, stop)
+
+    def check_joined(self, t: float, q: Array, v: Array) -> None:
+        """Refuse prescribed motions that jump between a state and what comes after it."""
+        for name in self._prescribed:
+            own, after = self._held[name], self.motion(name, t)
+            check_joined(own, t, (q[own.joint.q], v[own.joint.v], after[2]), after)
+
+    def look_ahead(self, start: float, stop: float) -> None:
+        """Refuse prescribed motions that jump at a break, or are wrong in the middle between two.
+
+        All of a motion is checked as the run goes on; what is plainly wrong is told before.
+        """
+        breaks = [t for t in self.breaks if start < t < stop]
+        for name in self._prescribed:
+            own, at = self._held[name], functools.partial(self.motion, name)
+            for t in breaks:
+                margin = MARGIN * np.spacing(max(abs(t), abs(self._offset)))
+                check_joined(own, t, at(t - margin), at(t + margin))
+            for a, b in itertools.pairwise([start, *breaks, stop]):
+                middle, half = 0.5 * (a + b), 1e-4 * min(1.0, b - a)
+                if half > 0.0:
+                    check_step(own, at, middle - half, middle + half)
+
     def _with_held(self, t: float, u: Array, v: Array) -> tuple[Array, Array, Array]:
         """Return u, v and accelerations with the held joints' own."""
         u, v, vdot = u.copy(), v.copy(), np.zeros(self.robot.nv)
@@ -180,6 +227,66 @@ class RunModel:
             q, v[place], vdot[place] = self.motion(name, t)
             u[place] = own.row.difference(self.q[own.joint.q], q)
         return u, v, vdot
+
+    # Stops --------------------------------------------------------------------------------------
+
+    @property
+    def _touched(self) -> tuple[Array, ...]:
+        """Which stops are touched, where there are any: the last argument of kernels."""
+        return (self.contact,) if self.stops else ()
+
+    @functools.cached_property
+    def _stop_map(self) -> tuple[Array, Array, Array, Array]:
+        """Where the coordinates and speeds of stops stand, their factors, and δ where q is 0."""
+        nothing, still = np.zeros(self.robot.nq), np.zeros(self.robot.nv)
+        offset = stop_overlaps(self.robot, nothing)
+        by_q = stop_overlaps(self.robot, np.eye(self.robot.nq)) - offset
+        by_v = stop_rates(self.robot, np.eye(self.robot.nv)) - stop_rates(self.robot, still)
+        places, speeds = np.argmax(np.abs(by_q), axis=0), np.argmax(np.abs(by_v), axis=0)
+        return places, speeds, by_v[speeds, np.arange(self.stops)], offset
+
+    def overlaps(self, q: Array) -> Array:
+        """Return how far joints are beyond the limits that have stops, `(..., stops)`."""
+        places, _, factor, offset = self._stop_map
+        return factor * q[..., places] + offset
+
+    def overlap_rates(self, v: Array) -> Array:
+        """Return how fast that changes, `(..., stops)`."""
+        _, speeds, factor, _ = self._stop_map
+        return factor * v[..., speeds]
+
+    def touch(self, t: float, q: Array, v: Array) -> bool:
+        """Find which stops are touched from now on; tell whether others than before.
+
+        Those beyond which a joint is; of those it is just at, the ones it moves or is pushed into.
+        What rounding of the time and of the coordinate can hide is "just at".
+        """
+        if not self.stops:
+            return False
+        over, rate = self.overlaps(q), self.overlap_rates(v)
+        size = np.abs(self._stop_map[3]) + np.abs(over)
+        band = AT_STOP * (np.spacing(abs(t)) * np.abs(rate) + np.spacing(size))
+        at, before = np.abs(over) <= band, self.contact
+        contact = np.where(at, rate > 0.0, over > 0.0)
+        undecided = at & (rate == 0.0)
+        self.contact = contact.astype(float)
+        if np.any(undecided):
+            nv = self.robot.nv
+            self.q, y = q, np.concatenate([np.zeros(nv), v, np.zeros(WORKS)])
+            pushed = self.overlap_rates(self.rates(t, y)[nv : 2 * nv])
+            self.contact = np.where(undecided, pushed > 0.0, contact).astype(float)
+        return not np.array_equal(self.contact, before)
+
+    def clear_of_stops(self, q: Array, fastest: Array, h: float) -> bool:
+        """Tell whether no joint can come to a stop or leave one in a step, see `Watch.far`."""
+        if not self.stops:
+            return True
+        way = 4.0 * h * np.abs(self.overlap_rates(fastest))
+        return bool(np.all(np.abs(self.overlaps(q)) > way))
+
+    def room_to_stops(self, q: Array) -> Array:
+        """Return numbers that fall below zero where contact begins or ends, `(..., stops)`."""
+        return (2.0 * self.contact - 1.0) * self.overlaps(q)
 
     # Rates --------------------------------------------------------------------------------------
 
@@ -200,7 +307,7 @@ class RunModel:
         if self._blind:
             tau, wrenches = self._given(t, self.q, y)
             pushed = () if wrenches is None else (wrenches,)
-            return self._rates_near(self.q, y, tau, *pushed)
+            return self._rates_near(self.q, y, tau, *pushed, *self._touched)
         nv = self.robot.nv
         u, v = y[:nv], y[nv : 2 * nv]
         more: list[Array] = []
@@ -213,11 +320,11 @@ class RunModel:
             return self._by_parts(q, u, v, tau, wrenches)
         if wrenches is not None:
             more = [wrenches, *more]
-        return self._rates(q, u, v, tau, *more)
+        return self._rates(q, u, v, tau, *more, *self._touched)
 
     def _by_parts(self, q: Array, u: Array, v: Array, tau: Array, wrenches: Array | None) -> Array:
         """Return what `flow` does, from kernels of its parts."""
-        lost = self._losses(q, v)
+        lost = self._losses(q, v, *self._touched)
         pushed = [] if wrenches is None else [wrenches]
         vdot = self._fast.forward_dynamics(q, v, tau + lost, *pushed)
         outside = 0.0
@@ -246,14 +353,24 @@ class RunModel:
     def loads(self, t: float, q: Array, v: Array) -> EvaluatedLoads:
         """Return all that acts, with what the held joints' drives give."""
         tau, wrenches = self._given(t, q, v)
-        lost = self._losses(q, v)
+        lost = self._losses(q, v, *self._touched)
         if self.held:
             vdot = np.zeros(self.robot.nv)
             for name in self.held:
                 vdot[self.robot.joints[name].v] = self.motion(name, t)[2]
             pushed = [] if wrenches is None else [wrenches]
-            tau = self._actuation(q, v, tau, *pushed, vdot)[1]
+            tau = self._actuation(q, v, tau, *pushed, vdot, *self._touched)[1]
         return EvaluatedLoads(tau, lost, wrenches)
+
+    def loads_seen(self, t: float, q: Array, v: Array) -> EvaluatedLoads:
+        """Return all that acts at a state, whatever stops the step that led to it touched."""
+        during = self.contact
+        if self.stops:
+            self.contact = (self.overlaps(q) > 0.0).astype(float)
+        try:
+            return self.loads(t, q, v)
+        finally:
+            self.contact = during
 
     @functools.cached_property
     def _rates_near(self) -> Kernel:
@@ -278,7 +395,8 @@ class RunModel:
 
     @functools.cached_property
     def _losses(self) -> Kernel:
-        return kernel(losses, self.robot, ("q", "v"), passive=self._model.passive)
+        names = ("q", "v", *self._frozen)
+        return kernel(losses, self.robot, names, self._frozen, passive=self._model.passive)
 
     # The Jacobian, for implicit methods ---------------------------------------------------------
 
@@ -299,7 +417,7 @@ class RunModel:
         dq, dv, inverse = self._fast.forward_dynamics_derivatives(q, v, tau + lost, *pushed)
         by_u, by_v = self._loss_slopes
         still = np.zeros(nv)
-        force_u, force_v = by_u(q, still, v), by_v(q, still, v)
+        force_u, force_v = (slope(q, still, v, *self._touched) for slope in (by_u, by_v))
         if self._sees_state:
             seen_u, seen_v = self._seen(t, v)
             force_u, force_v = force_u + seen_u, force_v + seen_v
@@ -323,7 +441,8 @@ class RunModel:
 
     @functools.cached_property
     def _loss_slopes(self) -> tuple[Kernel, Kernel]:
-        near = kernel(_losses_near, self.robot, ("q", "dq", "v"), passive=self._model.passive)
+        names, passive = ("q", "dq", "v", *self._frozen), self._model.passive
+        near = kernel(_losses_near, self.robot, names, self._frozen, passive=passive)
         return near.jacobian("dq"), near.jacobian("v")
 
     def _bracket(self, v: Array) -> Array:
@@ -355,8 +474,15 @@ class RunModel:
         return np.array(by_u).T, np.array(by_v).T
 
 
-def _losses_near(robot: Robot, q: Array, dq: Array, v: Array, passive: Passive) -> Array:
-    return losses(robot, integrate(robot, q, dq), v, passive)
+def _losses_near(
+    robot: Robot,
+    q: Array,
+    dq: Array,
+    v: Array,
+    passive: Passive,
+    contact: Array | None = None,
+) -> Array:
+    return losses(robot, integrate(robot, q, dq), v, passive, contact)
 
 
 def _is_large(model: RobotModel) -> bool:

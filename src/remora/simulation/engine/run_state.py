@@ -8,8 +8,8 @@ from remora.algebra.namespace import Array, total_and_rest
 from remora.dynamics.forces.equations_of_motion import WORKS
 from remora.model.robot import Robot
 from remora.model.state import increment
-from remora.simulation.engine.robot_kernels import kernel
 from remora.simulation.recording.checkpoint import Checkpoint
+from remora.simulation.robot_kernels import kernel
 
 
 class RunState:
@@ -41,6 +41,14 @@ class RunState:
     def y(self) -> Array:
         """The state of a step that begins here, `(2 nv + 3,)`."""
         return np.concatenate([np.zeros(self._nv), self.v, self.work])
+
+    def after(self, change: Array) -> tuple[Array, Array]:
+        """Return q and v as they will be, to the last bit, when a change is added."""
+        nv = self._nv
+        moved = np.ascontiguousarray(change[:nv])
+        q, _ = total_and_rest(self.q, self._move(self.q, moved) + self.rest)
+        v, _ = total_and_rest(self.v, change[nv : 2 * nv] + self._rest_v)
+        return q, v
 
     def add(self, t: float, change: Array) -> None:
         """Go on to t by what a step has changed."""

@@ -15,13 +15,27 @@ from remora.dynamics.formulations import FORMULATIONS
 from remora.errors import InvalidValue, RemoraError, ShapeError, UnknownName
 from remora.model.robot import Robot
 from remora.model.state import configuration, velocity
+from remora.simulation.engine.interrupts import interruptible, uninterrupted
 from remora.simulation.engine.phase_loop import StepperSettings
 from remora.simulation.engine.run_loop import RunLoop, RunPlan
 from remora.simulation.engine.run_model import RobotModel
-from remora.simulation.inputs.events import Event
+from remora.simulation.inputs.arguments import (
+    by_name,
+    flag,
+    number,
+    path,
+    seconds,
+    stop_numbers,
+    whole,
+    word,
+)
+from remora.simulation.inputs.arguments import times as times_of
+from remora.simulation.inputs.events import Event, listed_events
+from remora.simulation.inputs.loads import LoadLike
 from remora.simulation.inputs.phases import Phase, listed
 from remora.simulation.integrators.table import INTEGRATORS
 from remora.simulation.recording.recording import Recording
+from remora.simulation.storage.fingerprint import Acting, acting
 from remora.simulation.storage.recorder import Recorder
 from remora.simulation.storage.resume import stopped_run
 
@@ -38,11 +52,11 @@ def simulate(
     v: ArrayLike,
     duration: float | None = None,
     *,
-    torque: Any = None,
-    base_wrench: Any = None,
-    wrenches: Any = None,
+    torque: LoadLike = None,
+    base_wrench: LoadLike = None,
+    wrenches: LoadLike = None,
     prescribed: Mapping[str, Any] | None = None,
-    locked: Sequence[str] = (),
+    locked: str | Sequence[str] = (),
     events: Sequence[Event] = (),
     phases: Sequence[Phase] | None = None,
     integrator: str = "dop853",
@@ -62,6 +76,7 @@ def simulate(
     start: float = 0.0,
     out: str | Path | None = None,
     resume: bool = False,
+    assume_unchanged: bool = False,
     note: str = "",
     progress: Any = None,
 ) -> Recording:
@@ -84,7 +99,7 @@ def simulate(
             same ways, a dictionary by body.
         prescribed: by joint how it moves: a `Motion`, or a function of the time. The actuation it
             needs is recorded as its torque.
-        locked: joints that are held where they are, in the same way.
+        locked: joints that are held where they are, in the same way; one name, or several.
         events: conditions to be watched.
         phases: instead of all these, several phases (`Phase`) one after another.
         integrator: `dop853` (8th order) or `dopri5` (5th), adaptive; `radau` (5th), adaptive and
@@ -109,12 +124,16 @@ def simulate(
             joints, by default.
         start: time at the start, s.
         out: a directory to save the run in as it goes, for `rm.open_run`.
-        resume: go on with the run in `out` if it did not come to its end, from its last step on
+        resume: continue the run in `out` if it did not come to its end, from its last checkpoint on
             disk; what was recorded before stays as it is, and the rest is the same to the last bit
-            as without the stop. A complete run is returned, one of another robot or with other
-            settings refused (of functions their source is compared); an empty or missing directory
-            is where the run begins. What a controller of your own remembers is not known: give one
-            that does not need it.
+            as without the stop. A complete run is returned. One of another robot or with other
+            settings is refused, with what differs: your functions, controllers and motions are
+            compared by value (byte code, default arguments, closures, attributes, the globals
+            they name). An empty or missing directory is where the run begins.
+        assume_unchanged: with `resume`, take for unchanged what cannot be compared by value (open
+            files, generators, locks, objects of C libraries) and accept a controller that
+            remembers something: it resumes with the memory that it is given with, so the rest of
+            the run is not the same to the last bit. Everything else is compared all the same.
         note: a text to be kept in the settings.
         progress: True for a bar, False for none; None: a bar on a terminal if it takes long; or a
             function that gets a `Status`.
@@ -124,26 +143,31 @@ def simulate(
     """
     if not isinstance(robot, Robot):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise RemoraError(f"a robot is moved, not {robot!r}: rm.simulate(rm.load(...), q, v, ...)")
+    if phases is None and duration is None:
+        raise RemoraError("say how long: rm.simulate(robot, q, v, duration=10.0)")
+    events = listed_events("events", events)
+    start, breaks = number("start", start, "0.0, in s"), times_of("breaks", breaks)
+    saturate, resume = flag("saturate", saturate), flag("resume", resume)
+    step_to_samples, note = flag("step_to_samples", step_to_samples), word("note", note)
+    out = path("out", out)
     given = Phase(
-        duration=0.0 if duration is None else duration,
+        duration=0.0 if duration is None else seconds("duration", duration),
         torque=torque,
         base_wrench=base_wrench,
         wrenches=wrenches,
-        prescribed=dict(prescribed or {}),
-        locked=tuple(locked),
-        events=() if phases is not None else tuple(events),
+        prescribed=by_name("prescribed", prescribed),
+        locked=locked,
+        events=() if phases is not None else events,
     )
-    if phases is None and duration is None:
-        raise RemoraError("say how long: rm.simulate(robot, q, v, duration=10.0)")
     if phases is not None and given.described() != Phase(0.0).described():
         raise RemoraError("with phases, say in each of them what acts and how long it takes")
-    if not (math.isfinite(start) and all(math.isfinite(t) for t in breaks)):
-        raise InvalidValue("start and breaks must be finite numbers of seconds")
+    if not math.isfinite(start):
+        raise InvalidValue(f"start must be a finite number of seconds, not {start}")
     parts = (given,) if phases is None else listed(phases)
     q, v = _checked_state(robot, q, v)
     model = model_of(robot, formulation, slip_speed, stops, saturate)
     stepping = _stepping(integrator, rtol, atol, step, max_step, max_steps)
-    if limits not in LIMITS:
+    if not isinstance(limits, str) or limits not in LIMITS:  # pyright: ignore[reportUnnecessaryIsInstance]
         raise UnknownName("treatment of limits", limits, LIMITS)
     end = start + sum(p.duration for p in parts)
     times = sample_times(sample, start, end)
@@ -163,15 +187,23 @@ def simulate(
     plan = RunPlan(
         model, stepping, parts, everywhere, watched, times, step_to_samples, tuple(breaks)
     )
+
+    def acts() -> Acting:
+        return acting(parts, everywhere, single=phases is None)
+
     left = None
     if resume:
         if out is None:
             raise RemoraError("to resume a run, name the directory it is in: out='...'")
-        left = stopped_run(out, robot, settings)
+        left = stopped_run(out, robot, settings, acts(), assume_unchanged)
         if left is not None and left.run.status == "complete":
             return left.run
-    recorder = Recorder(robot, settings, out, left=left)
-    return RunLoop(plan, recorder, start, q, v, progress).go()
+    elif assume_unchanged:
+        raise RemoraError("assume_unchanged is for runs that are resumed: say resume=True, too")
+    with uninterrupted():
+        recorder = Recorder(robot, settings, out, left=left, acts=None if out is None else acts)
+    with interruptible():
+        return RunLoop(plan, recorder, start, q, v, progress).go()
 
 
 def _checked_state(robot: Robot, q: ArrayLike, v: ArrayLike) -> tuple[Array, Array]:
@@ -193,7 +225,7 @@ def model_of(
     robot: Robot,
     formulation: str | None,
     slip_speed: float,
-    stops: float | tuple[float, float] | None,
+    stops: Any,
     saturate: bool,
 ) -> RobotModel:
     """Return what stays the same throughout a run, checked."""
@@ -202,10 +234,10 @@ def model_of(
     formulation = formulation or ("composite" if followers else "articulated")
     if formulation not in able:
         raise UnknownName("formulation of forward dynamics", formulation, able)
-    stiffness, damping = stops if isinstance(stops, tuple) else (stops or 0.0, 0.0)
-    for name, x in (("slip_speed", slip_speed), ("stiffness", stiffness), ("damping", damping)):
-        if not (math.isfinite(x) and x >= 0.0):
-            raise InvalidValue(f"{name} must be finite and not negative, not {x}")
+    stiffness, damping = stop_numbers(stops)
+    slip_speed = number("slip_speed", slip_speed, "1e-3")
+    if not (math.isfinite(slip_speed) and slip_speed >= 0.0):
+        raise InvalidValue(f"slip_speed must be finite and not negative, not {slip_speed}")
     return RobotModel(robot, formulation, Passive(slip_speed, stiffness, damping), saturate)
 
 
@@ -217,9 +249,12 @@ def _stepping(
     max_step: float,
     max_steps: int,
 ) -> StepperSettings:
-    if integrator not in INTEGRATORS:
+    if not isinstance(integrator, str) or integrator not in INTEGRATORS:  # pyright: ignore[reportUnnecessaryIsInstance]
         raise UnknownName("integrator", integrator, INTEGRATORS)
     row = INTEGRATORS[integrator]
+    rtol, atol = number("rtol", rtol, "1e-10"), number("atol", atol, "1e-12")
+    step = None if step is None else number("step", step, "0.01, in s")
+    max_step, max_steps = number("max_step", max_step, "0.1, in s"), whole("max_steps", max_steps)
     for name, x in (("rtol", rtol), ("atol", atol)):
         if not (math.isfinite(x) and x >= 0.0):
             raise InvalidValue(f"{name} must be finite and not negative, not {x}")
@@ -241,8 +276,11 @@ def sample_times(sample: float | ArrayLike | None, start: float, end: float) -> 
     """Return the times of the samples, the start first, or None for every step."""
     if sample is None:
         return None
-    if np.ndim(sample) == 0:
-        interval = float(sample)
+    given = np.asarray(sample, dtype=float)
+    if given.ndim == 0:
+        interval = float(given)
+    if isinstance(sample, str) or np.ndim(sample) == 0:
+        interval = number("sample", sample, "0.1, in s, or the times of all samples")
         if not (math.isfinite(interval) and interval > 0.0):
             raise InvalidValue(f"sample must be a positive number of seconds, not {interval}")
         count = (end - start) / interval
@@ -252,7 +290,12 @@ def sample_times(sample: float | ArrayLike | None, start: float, end: float) -> 
         if abs(times[-1] - end) < 1e-6 * interval:
             times[-1] = end
         return times
-    times = np.array(sample, dtype=float)
+    try:
+        times = np.array(sample, dtype=float)
+    except (TypeError, ValueError):
+        raise InvalidValue(
+            f"sample must be seconds between samples, or times of all, not {sample!r}"
+        ) from None
     if times.ndim != 1 or not np.all(np.isfinite(times)) or np.any(np.diff(times) <= 0.0):
         raise InvalidValue("the times of samples must be finite and ascend")
     if times.size and (times[0] < start or times[-1] > end + 1e-12 * abs(end)):

@@ -13,22 +13,24 @@ from remora.algebra.namespace import Array
 from remora.errors import InvalidValue, RemoraError, SimulationError, UnknownName
 from remora.model.joints import in_coordinates
 from remora.model.robot import Robot
+from remora.simulation.inputs.arguments import is_several
 from remora.simulation.inputs.loads import described, frozen_view
 
 Action = Literal["record", "next", "stop"]
 ACTIONS = ("record", "next", "stop")
-#: Into how many parts a step is divided to see a condition that crosses zero twice within.
-LOOKS = 4
-#: Looks at a condition until its zero is known to the last bit.
-MOST_LOOKS = 60
 
 
 @dataclass(frozen=True)
 class Event:
-    """A condition to be watched: something happens when it crosses zero.
+    """A condition to be watched: something happens when it crosses zero, or becomes true.
+
+    It happens at the first time at which the condition has reached zero or the other side: the
+    state then is one at which this holds, and one last place of the time before it did not. A
+    condition that is zero where a run begins happens when it comes to zero again.
 
     Attributes:
-        condition: (t, q, v) -> a number.
+        condition: (t, q, v) -> a number, or a truth value: then the event is that it becomes true
+            (with direction -1, false).
         name: what it is called in the recording.
         action: `record` notes it, `next` goes on with the next phase, `stop` ends the run.
         direction: +1 when the condition rises through zero, -1 when it falls, 0 both.
@@ -48,9 +50,29 @@ class Event:
         if not callable(self.condition):
             raise RemoraError(f"the condition of event {self.name!r} must be a function (t, q, v)")
 
+        if not isinstance(self.name, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise RemoraError(f"the name of an event must be a string, not {self.name!r}")
+
     def described(self) -> list[Any]:
         """Return it in plain words and numbers: name, action, direction, condition."""
         return [self.name, self.action, self.direction, described(self.condition)]
+
+
+def listed_events(name: str, given: Any) -> tuple[Event, ...]:
+    """Return events as a tuple, or say what to write."""
+    if isinstance(given, Event):
+        return (given,)
+    if not is_several(given):
+        raise RemoraError(f"{name} must be a list of rm.Event(...), not {given!r}")
+    found = tuple(given)
+    for event in found:
+        if not isinstance(event, Event):
+            write = "rm.Event(condition, 'its name')" if callable(event) else "rm.Event(...)"
+            raise RemoraError(
+                f"{name} must be rm.Event(...), not {type(event).__name__}: write {write}, with a "
+                "condition (t, q, v) -> a number that crosses zero, or a truth value"
+            )
+    return found
 
 
 class Watched(NamedTuple):
@@ -64,8 +86,12 @@ class Watched(NamedTuple):
 class Watch:
     """All conditions of a phase, as one function with several values.
 
+    First come the events' conditions; then, of limits, the room that is left: of the range, of the
+    speed one way and the other. All of these are smooth where the motion is.
+
     Attributes:
         items: what each of them is.
+        events: how many are conditions of events.
     """
 
     def __init__(
@@ -74,7 +100,6 @@ class Watch:
         everywhere: Sequence[Event],
         events: Sequence[Event],
         limits: Action | None,
-        offset: float = 0.0,
     ) -> None:
         """Gather what is watched.
 
@@ -83,11 +108,11 @@ class Watch:
             everywhere: events of the whole run, whose conditions see its time.
             events: of the phase, whose conditions see the phase's.
             limits: what happens where a joint passes a limit; None: nothing.
-            offset: from the phase's time to that of the run, s.
         """
         self._events = (*everywhere, *events)
-        self._offsets = [offset] * len(everywhere) + [0.0] * len(events)
+        self.events, self._everywhere = len(self._events), len(everywhere)
         self.items = [Watched(e.name, e.action, e.direction) for e in self._events]
+        self._truths: set[int] = set()
         self._signs = np.zeros(0)
         self._bounds = np.zeros(0)
         self._places = np.zeros(0, int)
@@ -121,7 +146,8 @@ class Watch:
             for k, limit in enumerate(np.atleast_1d(joint.limits.velocity).tolist())
             if math.isfinite(limit)
         ]
-        self.items += [Watched(f"{joint.name} speed limit", action, -1) for joint, *_ in speeds]
+        names = [Watched(f"{joint.name} speed limit", action, -1) for joint, *_ in speeds]
+        self.items += names * 2  # forwards, and backwards
         self._fast = np.array([place for _, place, _ in speeds], int)
         self._fastest = np.array([limit for *_, limit in speeds])
 
@@ -129,50 +155,67 @@ class Watch:
         """Return how many conditions there are."""
         return len(self.items)
 
-    def values(self, t: float, q: Array, v: Array) -> Array:
-        """Return all conditions at a state; of limits, the room that is left."""
-        own: list[float] = []
+    def values(self, t: float, own: float, q: Array, v: Array) -> Array:
+        """Return all conditions at a state, `(m,)`; of limits, the room that is left.
+
+        Args:
+            t: time of the run, s.
+            own: time of the phase, s.
+            q: configuration, `(nq,)`.
+            v: velocity, `(nv,)`.
+        """
+        asked: list[float] = []
         if self._events:
             q, v = frozen_view(q), frozen_view(v)
-        for event, offset in zip(self._events, self._offsets, strict=True):
-            own.append(_asked(event, t + offset, q, v))
+        for k, event in enumerate(self._events):
+            value = _asked(event, t if k < self._everywhere else own, q, v)
+            if isinstance(value, (bool, np.bool_)):
+                self._truths.add(k)
+                value = 1.0 if value else -1.0
+            asked.append(value)
         room = self._signs * (self._bounds - q[self._places])
-        slack = self._fastest - np.abs(v[self._fast])
-        return np.concatenate([np.array(own), room, slack])
+        speed = v[self._fast]
+        return np.concatenate([asked, room, self._fastest - speed, self._fastest + speed])
 
-    def far(self, q: Array, v: Array, dq: Array, dv: Array, h: float) -> bool:
-        """Tell whether nothing can happen in a step of dq and dv: no events, and limits far away.
+    def far(self, q: Array, v: Array, fastest: Array, h: float) -> bool:
+        """Tell whether nothing can happen in a step: no events, and limits far away.
 
-        Twice as far as the joint gets, or would at the sum of its speeds at both ends; and a speed
-        that is less than its limit by twice its change, and less than half of it on the way.
+        Four times as far as the joint gets at the largest speed that the step has met, or would
+        speed up at its largest acceleration.
+
+        Args:
+            q: configuration at the start, `(nq,)`.
+            v: velocity at the start, `(nv,)`.
+            fastest: largest rates of u and v in the stages of the step, `(2 nv,)`.
+            h: the step, s.
         """
         if self._events:
             return False
-        way = np.abs(dq) + h * (np.abs(v) + np.abs(v + dv))
-        near = np.abs(self._bounds - q[self._places]) <= 2.0 * way[self._speeds]
+        nv = v.size
+        near = np.abs(self._bounds - q[self._places]) <= 4.0 * h * fastest[self._speeds]
         slack = self._fastest - np.abs(v[self._fast])
-        fast = (slack <= 2.0 * np.abs(dv[self._fast])) | (
-            h * self._fastest <= 2.5 * np.abs(dq[self._fast])
-        )
+        fast = slack <= 4.0 * h * fastest[nv + self._fast]
         return not (np.any(near) or np.any(fast))
 
     def passed(self, values: Array) -> list[tuple[str, Action]]:
         """Return which limits are passed, and what is to happen then."""
         limits = zip(self.items, values.tolist(), strict=True)
-        return [(w.name, w.action) for w, room in list(limits)[len(self._events) :] if room < 0.0]
+        return [(w.name, w.action) for w, room in list(limits)[self.events :] if room < 0.0]
 
-    def crossed(self, before: Array, after: Array) -> Array:
-        """Tell which conditions crossed zero the way they are watched for."""
-        way = np.array([w.direction for w in self.items])
-        rises = (before < 0.0) & (after >= 0.0) & (way >= 0)
-        falls = (before > 0.0) & (after <= 0.0) & (way <= 0)
-        first = len(self._events)  # limits may be touched before they are passed
-        falls[first:] = (before[first:] >= 0.0) & (after[first:] < 0.0)
-        return rises | falls
+    def crossed(self, k: int, before: float, after: float) -> bool:
+        """Tell whether condition k crossed zero the way it is watched for.
+
+        A condition that is true or false, 1 or -1 here, is watched for becoming true. Numbers
+        beyond `items` are those of stops, which are touched or left as limits are passed.
+        """
+        if k >= self.events:  # limits may be touched before they are passed
+            return before >= 0.0 > after
+        way = self.items[k].direction or (1 if k in self._truths else 0)
+        return (before < 0.0 <= after and way >= 0) or (before > 0.0 >= after and way <= 0)
 
 
-def _asked(event: Event, t: float, q: Array, v: Array) -> float:
-    """Return a condition, or say that it cannot be had."""
+def _asked(event: Event, t: float, q: Array, v: Array) -> Any:
+    """Return a condition, a number or a truth value, or say that it cannot be had."""
     try:
         value = event.condition(t, q, v)
     except RemoraError:
@@ -185,8 +228,10 @@ def _asked(event: Event, t: float, q: Array, v: Array) -> float:
     return _number(event, value)
 
 
-def _number(event: Event, value: object) -> float:
+def _number(event: Event, value: object) -> Any:
     try:
+        if np.asarray(value).dtype == bool:
+            return bool(np.asarray(value).item())
         number = float(np.asarray(value, dtype=float).item())
     except (TypeError, ValueError):
         kind = type(value).__name__
@@ -196,37 +241,3 @@ def _number(event: Event, value: object) -> float:
     if math.isnan(number):
         raise RemoraError(f"the condition of event {event.name!r} is NaN")
     return number
-
-
-def bracketed(
-    function: Callable[[float], float], low: float, high: float, f_low: float, f_high: float
-) -> float:
-    """Return where a function changes its sign between low and high.
-
-    The end of the last bracket at which it has the sign of the right end: the regula falsi with
-    halved weights (Illinois), and halving where that stalls.
-
-    Args:
-        function: of one number.
-        low: the left end.
-        high: the right end.
-        f_low: what is taken for the function at the left end.
-        f_high: what is taken for it at the right end, of the other sign or zero.
-    """
-    kept = 0
-    for look in range(MOST_LOOKS):
-        if f_high == 0.0 or high - low <= 4.0 * np.spacing(max(abs(low), abs(high))):
-            break
-        x = high - f_high * (high - low) / (f_high - f_low)
-        if not low < x < high or look % 3 == 2:
-            x = 0.5 * (low + high)
-        f = function(x)
-        if f != 0.0 and (f < 0.0) == (f_low < 0.0):
-            low, f_low = x, f
-            f_high *= 0.5 if kept == 1 else 1.0
-            kept = 1
-        else:
-            high, f_high = x, f
-            f_low *= 0.5 if kept == -1 else 1.0
-            kept = -1
-    return high

@@ -9,9 +9,12 @@ import numpy as np
 
 from remora.algebra.namespace import Array
 from remora.errors import InvalidValue
-from remora.model.joint_types import Kind
+from remora.model.joint_types import JointType
 from remora.model.robot import Joint
 from remora.simulation.inputs.profiles import Motion
+
+#: How far the length of a prescribed quaternion may be from 1.
+UNIT = 1e-9
 
 
 class HeldJoint(NamedTuple):
@@ -24,11 +27,15 @@ class HeldJoint(NamedTuple):
     """
 
     joint: Joint
-    row: Kind
+    row: JointType
     motion: Motion
 
     def checked(self, q: Array, v: Array, a: Array) -> tuple[Array, Array, Array]:
-        """Return q, v and v̇, or raise where they are not finite or too many or few."""
+        """Return q, v and v̇, or raise where they are no motion of the joint.
+
+        Each has its number of finite values, and a quaternion is of unit length: what is off would
+        be in the inertia of all that the joint carries.
+        """
         for what, x, size in (
             ("q", q, self.row.nq),
             ("v", v, self.row.nv),
@@ -42,4 +49,25 @@ class HeldJoint(NamedTuple):
                     f"{what} of the prescribed joint {self.joint.name!r} must be {size} numbers, "
                     f"it is {shown}"
                 )
+        if self.row.quaternion is not None:
+            self._check_unit(q)
         return q, v, a
+
+    def _check_unit(self, q: Array) -> None:
+        r = q[self.row.quaternion]
+        length = math.sqrt(float(r @ r))
+        if abs(length - 1.0) > UNIT:
+            raise InvalidValue(
+                f"q of the prescribed joint {self.joint.name!r} must be a unit quaternion, it is "
+                f"{r.tolist()}, of length {length:.9g}"
+            )
+        if self.row.dual is not None:
+            d = q[self.row.dual]
+            off = float(r @ d)
+            if abs(off) > UNIT * max(1.0, math.sqrt(float(d @ d))):
+                raise InvalidValue(
+                    f"q of the prescribed joint {self.joint.name!r} must be a unit dual "
+                    f"quaternion, its dual part {d.tolist()} is not orthogonal to its real part "
+                    f"{r.tolist()} "
+                    f"(their product is {off:.3g})"
+                )

@@ -11,11 +11,11 @@ import functools
 import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol, TypeGuard, runtime_checkable
+from typing import Any, Protocol, TypeAlias, TypeGuard, runtime_checkable
 
 import numpy as np
 
-from remora.algebra.namespace import Array, is_array
+from remora.algebra.namespace import Array, ArrayLike, is_array
 from remora.errors import InvalidValue, RemoraError, ShapeError
 from remora.simulation.inputs.profiles import Motion, Profile, Pulse
 
@@ -57,6 +57,14 @@ class Sum:
     def __init__(self, *parts: Any) -> None:
         """Keep the parts: each in any form of a load."""
         self.parts = parts
+
+
+#: A load over time: numbers, a function (t, q, v), a profile, a controller.
+LoadValue: TypeAlias = (
+    ArrayLike | Callable[[float, Array, Array], Any] | Profile | Pulse | Controller | Sum
+)
+#: A load as a user gives it: also by the name of a joint or a body.
+LoadLike: TypeAlias = LoadValue | Mapping[str, LoadValue] | None
 
 
 class Load:
@@ -232,6 +240,11 @@ class HeldValue:
         self.value = np.zeros(load.shape)
         self._load, self._controller = load, controller
 
+    def same_place(self, other: HeldValue) -> bool:
+        """Tell whether another holds what the same controller gives to the same load."""
+        same = self._controller is other._controller and self._load.what == other._load.what
+        return same and self._load.shape == other._load.shape
+
     def sample(self, t: float, q: Array, v: Array) -> None:
         """Ask the controller."""
         self.value = self._load.checked(self._controller, t, q.copy(), v.copy())
@@ -276,7 +289,7 @@ def described(given: Any) -> Any:
         return {**told, "with": numbers} if numbers else told
     if is_array(given) or _is_list(given):
         return np.asarray(given).tolist()
-    return repr(given)
+    return {"object": f"{type(given).__module__}.{type(given).__qualname__}"}
 
 
 def _numbers_of(function: Any) -> dict[str, Any]:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from remora.algebra.namespace import Array
-from remora.errors import InvalidValue, RemoraError
+from remora.errors import RemoraError
 from remora.model.joints import kind
 from remora.model.robot import Joint, Robot
-from remora.simulation.inputs.events import Event
-from remora.simulation.inputs.loads import described
+from remora.simulation.inputs.arguments import by_name, flag, is_several, names, seconds, word
+from remora.simulation.inputs.events import Event, listed_events
+from remora.simulation.inputs.loads import LoadLike, described
 from remora.simulation.inputs.moves import Move
 from remora.simulation.inputs.profiles import Motion
 
@@ -32,7 +32,7 @@ class Phase:
         base_wrench: [f, τ] on body 0, in its frame about its origin, `(6,)`; N, N m.
         wrenches: external, [f, τ] on each body in its own frame about its origin, `(nb, 6)`.
         prescribed: by joint how it moves: a `Motion`, or a function of the time.
-        locked: joints that are held where they are.
+        locked: joints that are held where they are; one name, or several.
         events: watched during this phase.
         own_clock: whether functions and profiles see the time since the phase began; else since
             the start of the run.
@@ -42,11 +42,11 @@ class Phase:
     """
 
     duration: float
-    torque: Any = None
-    base_wrench: Any = None
-    wrenches: Any = None
+    torque: LoadLike = None
+    base_wrench: LoadLike = None
+    wrenches: LoadLike = None
     prescribed: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    locked: Sequence[str] = ()
+    locked: str | Sequence[str] = ()
     events: Sequence[Event] = ()
     own_clock: bool = False
     impulse: bool = False
@@ -54,10 +54,17 @@ class Phase:
 
     def __post_init__(self) -> None:
         """Check what can be checked without a robot."""
-        if not (math.isfinite(self.duration) and self.duration >= 0.0):
-            raise InvalidValue(
-                f"the duration of a phase must be a number of seconds, not {self.duration}"
-            )
+        found = {
+            "duration": seconds("the duration of a phase", self.duration),
+            "prescribed": by_name("prescribed", self.prescribed),
+            "locked": names("locked", self.locked),
+            "events": listed_events("events", self.events),
+            "own_clock": flag("own_clock", self.own_clock),
+            "impulse": flag("impulse", self.impulse),
+            "name": word("the name of a phase", self.name),
+        }
+        for name, value in found.items():
+            object.__setattr__(self, name, value)
         both = [name for name in self.locked if name in self.prescribed]
         if both:
             raise RemoraError(f"contradiction: joint {both[0]!r} is both locked and prescribed")
@@ -116,9 +123,9 @@ def _holdable(robot: Robot, name: str) -> Joint:
     return joint
 
 
-def listed(phases: Iterable[Phase]) -> tuple[Phase, ...]:
+def listed(phases: Any) -> tuple[Phase, ...]:
     """Return phases as a tuple, or raise."""
-    found = tuple(phases)
+    found = (phases,) if isinstance(phases, Phase) else tuple(phases) if is_several(phases) else ()
     if not found or not all(isinstance(p, Phase) for p in found):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise RemoraError("phases must be one or more rm.Phase(...)")
     return found

@@ -159,7 +159,8 @@ class Pulse:
         on = _within(t, self.start, self.stop)
         middle = 0.5 * (self.start + self.stop)
         seen = select(on, t, middle)  # a function is not asked outside its times
-        value = asarray(self.value(seen) if callable(self.value) else self.value)
+        given: Any = self.value(seen) if callable(self.value) else self.value
+        value = asarray(given)
         return select(on, value, 0.0 * value)
 
     @functools.cached_property
@@ -213,6 +214,10 @@ class Motion:
         motion.given = {"from": first.tolist(), "to": (first + way).tolist()}
         return motion
 
+    def identity_parts(self) -> tuple[Any, ...]:
+        """Return what it is by value: not the machine code of its rates."""
+        return self.given, self.breaks
+
     def __call__(self, t: float) -> tuple[Array, Array, Array]:
         """Return q, v and v̇ at a time, each `(n,)`."""
         q, v, a = self._at(t)
@@ -243,7 +248,7 @@ def _with_rates(function: Callable[[Any], Any]) -> Callable[[float], Any]:
 
     try:
         kernel = Kernel(rates, [Signature("t", ())], "motion")
-    except (TypeError, NotImplementedError, AttributeError) as error:
+    except (RemoraError, TypeError, NotImplementedError, AttributeError) as error:
         raise RemoraError(
             "the motion cannot be differentiated: write it with NumPy's functions, or let it give "
             f"(q, v, vdot) ({error})"

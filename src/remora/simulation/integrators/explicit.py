@@ -62,7 +62,10 @@ def attempt(
             made = True
         return _between(tableau, k, change, h, theta)
 
-    return StepResult(change, error, dense, k[stages])
+    def fastest() -> Array:
+        return np.max(np.abs(k[: stages + 1]), axis=0)
+
+    return StepResult(change, error, dense, fastest, k[stages])
 
 
 def _error(tableau: Tableau, k: Array, h: float, scale: Array) -> float:

@@ -141,7 +141,11 @@ def attempt(
     def dense(theta: Array) -> Array:
         return theta[:, None] ** np.arange(1, 4) @ coefficients
 
-    return StepResult(found[2], error, dense)
+    def fastest() -> Array:
+        met = np.vstack([rate, RADAU.inverse @ found / h])
+        return np.max(np.abs(met), axis=0)
+
+    return StepResult(found[2], error, dense, fastest)
 
 
 def _stages(

@@ -23,12 +23,14 @@ class StepResult(NamedTuple):
         error: the estimated error in units of what is allowed; 0 where a method has no estimate,
             infinite where it found no solution.
         dense: θ `(m,)` in [0, 1] -> y(t + θh) - y(t), `(m, n)`.
+        fastest: -> the largest rates of y, without signs, that the step has met, `(n,)`.
         rate: the rate of y at the end, where the method has found it.
     """
 
     change: Array
     error: float
     dense: Callable[[Array], Array]
+    fastest: Callable[[], Array]
     rate: Array | None = None
 
 

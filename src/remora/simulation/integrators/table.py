@@ -5,15 +5,20 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 from remora.algebra.namespace import Array
 from remora.identity.table import Table
-from remora.simulation.engine.run_model import RunModel
 from remora.simulation.integrators import explicit, radau, tableaus, variational_step
 from remora.simulation.integrators.step_result import StepResult
 
+
+class StepSystem(radau.ImplicitSystem, variational_step.VariationalSystem, Protocol):
+    """What the steps of all methods together ask of a system."""
+
+
 #: (system, t, y, rate, h, scale, again) -> one step; again: at a start, or after a step in vain.
-Step = Callable[[RunModel, float, Array, Array, float, Array, bool], StepResult]
+Step = Callable[[StepSystem, float, Array, Array, float, Array, bool], StepResult]
 
 
 @dataclass(frozen=True)

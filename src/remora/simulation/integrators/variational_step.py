@@ -170,7 +170,7 @@ def attempt(
         found = _middle(system, code, t, p, v + 0.5 * h * rate[nv : 2 * nv], h)
     if found is None:
         zero = np.zeros_like(y)
-        return StepResult(zero, math.inf, functools.partial(_at_rest, zero))
+        return StepResult(zero, math.inf, functools.partial(_at_rest, zero), lambda: zero)
     w, g, works = found
     dq = h * w
     q1, p1 = system.arrival(dq), code.end(dq, p, g, np.asarray(h, dtype=float))
@@ -186,7 +186,11 @@ def attempt(
         done = x * (work + (1.0 - x) * (h * power - work))
         return np.concatenate([u, code.speeds(u, speed) - v, done], axis=-1)
 
-    return StepResult(np.concatenate([dq, v1 - v, work]), 0.0, dense)
+    def fastest() -> Array:
+        speed, gain = np.abs([v, w, v1]), np.abs([rate[nv : 2 * nv], (v1 - v) / h])
+        return np.concatenate([speed.max(axis=0), 2.0 * gain.max(axis=0), np.abs(works)])
+
+    return StepResult(np.concatenate([dq, v1 - v, work]), 0.0, dense, fastest)
 
 
 def _at_rest(zero: Array, theta: Array) -> Array:

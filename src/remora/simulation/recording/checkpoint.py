@@ -20,6 +20,8 @@ class PhaseCheckpoint(NamedTuple):
         asked: how often each controller was asked.
         orders: what each of them ordered last.
         segment: the times between which all is smooth, s.
+        tried: steps of an adaptive method that were tried in this phase.
+        last: by condition when it crossed zero last, and what else is kept of that.
     """
 
     h: float | None
@@ -28,6 +30,8 @@ class PhaseCheckpoint(NamedTuple):
     asked: list[int]
     orders: list[Array]
     segment: tuple[float, float]
+    tried: int
+    last: dict[int, tuple[float, float]]
 
 
 class Checkpoint(NamedTuple):
@@ -45,6 +49,7 @@ class Checkpoint(NamedTuple):
         work: `(3,)`, J.
         carried: what rounding left over of q, v and work.
         inside: what else the next step depends on.
+        changed: parts of what acts that have changed since the start: memory that is not saved.
     """
 
     samples: int
@@ -58,6 +63,7 @@ class Checkpoint(NamedTuple):
     work: Array
     carried: tuple[Array, Array, Array]
     inside: PhaseCheckpoint
+    changed: tuple[str, ...] = ()
 
     def plain(self) -> dict[str, Any]:
         """Return it as data for JSON, which keeps every bit of a float."""
@@ -88,6 +94,8 @@ def from_plain(data: Mapping[str, Any]) -> Checkpoint:
         asked=[int(k) for k in inner["asked"]],
         orders=[array(x) for x in inner["orders"]],
         segment=(float(start), float(stop)),
+        tried=int(inner["tried"]),
+        last={int(k): (float(t), float(x)) for k, (t, x) in inner["last"].items()},
     )
     rest, rest_v, rest_work = data["carried"]
     return Checkpoint(
@@ -102,4 +110,5 @@ def from_plain(data: Mapping[str, Any]) -> Checkpoint:
         work=array(data["work"]),
         carried=(array(rest), array(rest_v), array(rest_work)),
         inside=inside,
+        changed=tuple(str(name) for name in data["changed"]),
     )

@@ -8,24 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from remora.algebra import pose
 from remora.algebra.namespace import Array
 from remora.dynamics.kernels.compiled import FUNCTIONS, CompiledRobot
+from remora.dynamics.kernels.size_policy import compiles_quickly
 from remora.dynamics.kernels.tree_recursions import RECURSIONS
-from remora.errors import RemoraError, UnknownName
-from remora.model.joints import coordinates, speeds
-from remora.model.robot import Joint, Robot
+from remora.errors import UnknownName
+from remora.model.freedoms import ANGULAR_VELOCITY, DUAL_QUATERNION, LINEAR_VELOCITY
+from remora.model.joint_types import JointType
+from remora.model.joints import kind
+from remora.model.robot import Robot
 
-if TYPE_CHECKING:
-    from remora.simulation.recording.recording import Recording
-
-#: Up to this many bodies every function is compiled; the straight line of a larger robot would
-#: take longer to compile than NumPy takes for a whole run (only recursions are loops there).
-LARGEST_COMPILED = 20
 #: How many samples of a larger robot are evaluated at a time.
 ROWS = 1024
 
@@ -65,56 +61,39 @@ class Quantity(Column):
 
 # Names and units of the numbers of a joint ------------------------------------------------------
 
-#: Units of a coordinate, a speed, its rate and a force.
-_TURN = ("rad", "rad/s", "rad/s²", "N m")
-_TRAVEL = ("m", "m/s", "m/s²", "N")
-_COORDINATE, _SPEED, _RATE, _FORCE = range(4)
-
-#: The freedoms of each kind of joint; a joint with one freedom needs no name for it.
-FREEDOMS: dict[str, tuple[tuple[str, tuple[str, ...]], ...]] = {
-    "fixed": (),
-    "revolute": (("", _TURN),),
-    "prismatic": (("", _TRAVEL),),
-    "helical": (("", _TURN),),
-    "cylindrical": (("angle", _TURN), ("travel", _TRAVEL)),
-    "universal": (("angle1", _TURN), ("angle2", _TURN)),
-    "planar": (("x", _TRAVEL), ("y", _TRAVEL), ("angle", _TURN)),
-    "cartesian": (("x", _TRAVEL), ("y", _TRAVEL), ("z", _TRAVEL)),
-    "spherical": (("wx", _TURN), ("wy", _TURN), ("wz", _TURN)),
-    "free": (
-        ("wx", _TURN), ("wy", _TURN), ("wz", _TURN),
-        ("vx", _TRAVEL), ("vy", _TRAVEL), ("vz", _TRAVEL),
-    ),
-}  # fmt: skip
-_QUATERNION = (("rw", "1"), ("rx", "1"), ("ry", "1"), ("rz", "1"))
-_POSE = (*_QUATERNION, ("dw", "m"), ("dx", "m"), ("dy", "m"), ("dz", "m"))
-_TWIST = tuple((name, units[_SPEED]) for name, units in FREEDOMS["free"])
+_POSE = DUAL_QUATERNION
+_TWIST = tuple((f.name, f.speed_unit) for f in (*ANGULAR_VELOCITY, *LINEAR_VELOCITY))
 _WRENCH = (("fx", "N"), ("fy", "N"), ("fz", "N"), ("tx", "N m"), ("ty", "N m"), ("tz", "N m"))
 _MOMENTUM = (
     ("px", "N s"), ("py", "N s"), ("pz", "N s"), ("lx", "N m s"), ("ly", "N m s"), ("lz", "N m s"),
 )  # fmt: skip
-#: Coordinates that are no freedoms.
-_UNIT = {"spherical": _QUATERNION, "free": _POSE}
-#: Forces on speeds that have names of their own.
-_PUSHES: dict[str, str] = {
-    "wx": "tx", "wy": "ty", "wz": "tz", "vx": "fx", "vy": "fy", "vz": "fz",
-}  # fmt: skip
 
 
-def _freedoms(joint: Joint, which: int) -> tuple[tuple[str, str], ...]:
-    if which == _COORDINATE and joint.kind in _UNIT:
-        return _UNIT[joint.kind]
-    named: dict[str, str] = _PUSHES if which == _FORCE else {}
-    return tuple((named.get(name, name), units[which]) for name, units in FREEDOMS[joint.kind])
+def _coordinates(row: JointType) -> tuple[tuple[str, str], ...]:
+    return row.coordinates
 
 
-def _per_joint(which: int) -> Callable[[Robot], Components]:
+def _speeds(row: JointType) -> tuple[tuple[str, str], ...]:
+    return tuple((f.name, f.speed_unit) for f in row.freedoms)
+
+
+def _accelerations(row: JointType) -> tuple[tuple[str, str], ...]:
+    return tuple((f.name, f.acceleration_unit) for f in row.freedoms)
+
+
+def _forces(row: JointType) -> tuple[tuple[str, str], ...]:
+    return tuple((f.force_name, f.force_unit) for f in row.freedoms)
+
+
+def _per_joint(
+    names: Callable[[JointType], tuple[tuple[str, str], ...]],
+) -> Callable[[Robot], Components]:
     def components(robot: Robot) -> Components:
         return [
             (f"{joint.name}.{name}" if name else joint.name, unit)
             for joint in robot.joints
             if joint.mimic is None
-            for name, unit in _freedoms(joint, which)
+            for name, unit in names(kind(joint))
         ]
 
     return components
@@ -154,7 +133,7 @@ def evaluated(fast: CompiledRobot, name: str, *arrays: Array | None, **static: A
     kernel, a sample that is not finite gives NaN. Arrays are `(n, ...)`, None where left out.
     """
     robot = fast.robot
-    if len(robot.bodies) <= LARGEST_COMPILED or (name in RECURSIONS and not static):
+    if compiles_quickly(robot) or (name in RECURSIONS and not static):
         return getattr(fast, name)(*arrays, **static)
     given = [a for a in arrays if a is not None]
     fine = np.all([np.isfinite(a).all(axis=tuple(range(1, a.ndim))) for a in given], axis=0)
@@ -198,13 +177,13 @@ def _energy(fast: CompiledRobot, columns: Mapping[str, Array]) -> Array:
 #: What the simulation writes down at every sample.
 RECORDED: dict[str, Column] = {
     "t": Column(_shape(), _plain(("", "s")), "time"),
-    "q": Column(_nq, _per_joint(_COORDINATE), "configuration"),
-    "v": Column(_nv, _per_joint(_SPEED), "velocity; of a free base [ω, v] in its own axes"),
+    "q": Column(_nq, _per_joint(_coordinates), "configuration"),
+    "v": Column(_nv, _per_joint(_speeds), "velocity; of a free base [ω, v] in its own axes"),
     "tau": Column(
-        _nv, _per_joint(_FORCE),
+        _nv, _per_joint(_forces),
         "actuation at every joint, and what prescribed and locked joints need",
     ),
-    "passive": Column(_nv, _per_joint(_FORCE), "forces of damping, friction and stops"),
+    "passive": Column(_nv, _per_joint(_forces), "forces of damping, friction and stops"),
     "wrenches": Column(
         _bodies(6), _per_body(_WRENCH),
         "external wrench [f, τ] on each body, in its own axes, about its origin",
@@ -219,7 +198,7 @@ RECORDED: dict[str, Column] = {
 #: What follows from that.
 QUANTITIES: dict[str, Quantity] = {
     "vdot": Quantity(
-        _nv, _per_joint(_RATE), "rate of the components of v",
+        _nv, _per_joint(_accelerations), "rate of the components of v",
         of=_driven("forward_dynamics"), stored=True,
     ),
     "reactions": Quantity(
@@ -293,106 +272,3 @@ def described(robot: Robot, name: str) -> list[tuple[str, str]]:
     return [
         (f"{name}.{own}" if own else name, unit) for own, unit in column(name).components(robot)
     ]
-
-
-# By the name of a joint, body or frame ------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class JointView:
-    """What was recorded of one joint; `(n,)` for one freedom, `(n, nv_i)` for several."""
-
-    run: Recording
-    index: int
-
-    @property
-    def joint(self) -> Joint:
-        """The joint."""
-        return self.run.robot.joints[self.index]
-
-    @property
-    def q(self) -> Array:
-        """Its coordinates, rad or m."""
-        return _alone(coordinates(self.joint, self.run.q))
-
-    @property
-    def v(self) -> Array:
-        """Its speeds, rad/s or m/s."""
-        return _alone(speeds(self.joint, self.run.v))
-
-    @property
-    def vdot(self) -> Array:
-        """The rates of its speeds, rad/s² or m/s²."""
-        return _alone(speeds(self.joint, self.run.vdot))
-
-    @property
-    def torque(self) -> Array:
-        """Its actuation, N m or N; of a free base [torque, force]."""
-        return self._force(self.run.tau)
-
-    force = torque  # for joints that slide
-
-    @property
-    def passive(self) -> Array:
-        """Its damping, friction and stops, N m or N."""
-        return self._force(self.run.passive)
-
-    @property
-    def power(self) -> Array:
-        """Power of its actuation, `(n,)`, W."""
-        self._force(self.run.tau)
-        return np.sum(self.run.tau[:, self.joint.v] * self.run.v[:, self.joint.v], axis=-1)
-
-    @property
-    def reaction(self) -> Array:
-        """The constraint's wrench [f, τ] on the body it carries, that body's frame, `(n, 6)`."""
-        return self.run.reactions[:, self.index]
-
-    def _force(self, forces: Array) -> Array:
-        mimic = self.joint.mimic
-        if mimic is not None:
-            leader = self.run.robot.joints[mimic.joint].name
-            raise RemoraError(
-                f"joint {self.joint.name!r} mimics {leader!r}; the forces of both are that one's"
-            )
-        return _alone(forces[:, self.joint.v])
-
-
-@dataclass(frozen=True, eq=False)
-class FrameView:
-    """What was recorded of one body or frame."""
-
-    run: Recording
-    name: str
-
-    @property
-    def pose(self) -> Array:
-        """Its pose in the inertial frame, `(n, 8)`."""
-        return self.run.frame_pose(self.name)
-
-    @property
-    def twist(self) -> Array:
-        """Its twist [ω, v] in its own axes, `(n, 6)`."""
-        return self.run.frame_twist(self.name)
-
-    @property
-    def position(self) -> Array:
-        """Its origin in the inertial frame, `(n, 3)`, m."""
-        return pose.translation(self.pose)
-
-    @property
-    def orientation(self) -> Array:
-        """Its orientation in the inertial frame, a unit quaternion, `(n, 4)`."""
-        return pose.rotation(self.pose)
-
-    @property
-    def wrench(self) -> Array:
-        """The external wrench [f, τ] on the body, its frame, `(n, 6)`; zero in a run without."""
-        index = self.run.robot.body_index(self.name)
-        wrenches = self.run.wrenches
-        return np.zeros((len(self.run), 6)) if wrenches is None else wrenches[:, index]
-
-
-def _alone(x: Array) -> Array:
-    """Return `(n, 1)` as `(n,)`."""
-    return x[:, 0] if x.shape[1] == 1 else x

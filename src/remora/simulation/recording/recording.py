@@ -2,8 +2,8 @@
 
 run.t, run.q, run.v                  # as simulated
 run.vdot, run.energy, run.momentum   # computed when first asked for, for all samples at once
-run["elbow"].torque                  # one joint
-run["tool"].position                 # one body or frame
+run.joint("elbow").torque                  # one joint
+run.frame("tool").position                 # one body or frame
 print(run.conservation())
 """
 
@@ -22,18 +22,17 @@ from remora.algebra import dual_quaternion, screw
 from remora.algebra.namespace import Array, ArrayLike
 from remora.dynamics.kernels.compiled import CompiledRobot
 from remora.errors import InvalidValue, RemoraError, UnknownName
-from remora.model.building.validate import finite
+from remora.model.numbers import finite
 from remora.model.robot import Robot
 from remora.model.state import difference, integrate, log_rate, log_velocity
 from remora.simulation.recording.conservation import NEEDED, Conservation, conservation
 from remora.simulation.recording.quantities import (
     QUANTITIES,
     STORED,
-    FrameView,
-    JointView,
     column,
     described,
 )
+from remora.simulation.recording.views import FrameView, JointView
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +90,7 @@ class Recording:
     Attributes:
         robot: the robot.
         settings: what the simulation was asked for.
-        columns: the recorded columns by name, see `remora.simulation.recording.quantities.RECORDED`.
+        columns: the recorded columns by name, see `quantities.RECORDED`.
         events: what happened, in order.
         status: `running` (or killed while it was), `complete`, `interrupted` or `failed`.
         message: why it ended.
@@ -204,7 +203,7 @@ class Recording:
             t: times, s, of any shape `(...)`.
 
         Raises:
-            ValueRefused: for times before the first or after the last sample.
+            InvalidValue: for times before the first or after the last sample.
         """
         when, ts = finite("t", t), self.t
         if len(self) == 0 or np.any(when < ts[0]) or np.any(when > ts[-1]):
@@ -225,19 +224,16 @@ class Recording:
 
     # By name ---------------------------------------------------------------------------------
 
-    def __getitem__(self, name: str) -> JointView | FrameView:
-        """Return what was recorded of one joint, body or frame.
+    def joint(self, name: str) -> JointView:
+        """Return what was recorded of one joint: `run.joint("elbow").torque`."""
+        return JointView(self, self.robot.joint_index(name))
 
-        Joints have names of their own, so that a joint and a body may share one: then it is the
-        joint that is meant here (and `frame_pose` takes the body).
-        """
+    def frame(self, name: str) -> FrameView:
+        """Return what was recorded of one body or frame: `run.frame("tool").position`."""
         robot = self.robot
-        if name in robot.joints:
-            return JointView(self, robot.joint_index(name))
-        if name in robot.bodies or name in robot.frames:
-            return FrameView(self, name)
-        known = [*robot.joints.names, *robot.bodies.names, *robot.frames.names]
-        raise UnknownName("joint, body or frame", name, known)
+        if name not in robot.bodies and name not in robot.frames:
+            raise UnknownName("body or frame", name, [*robot.bodies.names, *robot.frames.names])
+        return FrameView(self, name)
 
     # To others -------------------------------------------------------------------------------
 
@@ -283,13 +279,12 @@ class Recording:
         Raises:
             RemoraError: if there is something at `path`, or it cannot be written.
         """
-        from remora.simulation.storage.recorder import save  # storage makes recordings
-
-        save(self, path)
+        # Storage builds on recordings, so its function is looked up at the call.
+        importlib.import_module("remora.simulation.storage.recorder").save(self, path)
 
     def plot(self, *what: Any, **options: Any) -> Any:
         """Return a matplotlib Figure of the run: `run.plot()`, `run.plot("tau")`; see `rm.plot`."""
-        # Figures belong to a higher room, so the package's public name is asked for at the call.
+        # Figures build on recordings, so the public function is looked up at the call.
         return importlib.import_module("remora").plot(self, *what, **options)
 
     def __repr__(self) -> str:

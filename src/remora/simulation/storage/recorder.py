@@ -49,6 +49,7 @@ from remora.simulation.storage.file_format import (
     spec,
     zarr,
 )
+from remora.simulation.storage.fingerprint import Acting, changed
 from remora.simulation.storage.resume import StoppedRun
 
 #: How a run can end.
@@ -72,6 +73,7 @@ class Recorder(Samples):
         out: str | os.PathLike[str] | None = None,
         chunk: int | None = None,
         left: StoppedRun | None = None,
+        acts: Callable[[], Acting] | None = None,
     ) -> None:
         """Prepare; with `out`, make the folder, or go on with what is left there.
 
@@ -81,6 +83,7 @@ class Recorder(Samples):
             out: a folder to be made, or an empty one; None: memory only.
             chunk: rows written at a time and held by a file; default: by the robot's size.
             left: the run in `out` that is to be gone on with; see `left_over`.
+            acts: says what acts, by value, as it is when it is called.
 
         Raises:
             RemoraError: if `out` cannot be used, or the robot or the settings cannot be written.
@@ -90,9 +93,15 @@ class Recorder(Samples):
         if left is not None and mark is not None:
             self.take_up(left.run, mark)
         self._folder, self.saves = None, out is not None
+        self._acts, self._acting = acts, None if acts is None else acts()
+        #: Parts that were seen to change, in the order they were seen.
+        self._changed: dict[str, None] = dict.fromkeys(() if mark is None else mark.changed)
         if out is not None:
             again = left is not None
-            self._folder = _Folder(Path(out), self.recording(), self.chunk, again, mark)
+            attributes: dict[str, Any] = {}
+            if self._acting is not None:
+                attributes["acting"] = {n: own.plain() for n, own in self._acting.items()}
+            self._folder = _Folder(Path(out), self.recording(), self.chunk, again, mark, attributes)
         self._next = time.monotonic() + FLUSH_SECONDS
 
     def _appended(self) -> None:
@@ -113,7 +122,7 @@ class Recorder(Samples):
             RemoraError: if the disk cannot take it; what was there stays readable.
         """
         if self._folder is not None:
-            self._folder.write(self.recording(), self.mark)
+            self._folder.write(self.recording(), self._checkpoint())
             self._next = time.monotonic() + FLUSH_SECONDS
 
     def finish(self, status: str, message: str = "") -> None:
@@ -133,7 +142,14 @@ class Recorder(Samples):
             raise UnknownName("end of a run", status, ENDS)
         self.status, self.message = status, message
         if self._folder is not None:
-            self._folder.finish(self.recording(), self.mark)
+            self._folder.finish(self.recording(), self._checkpoint())
+
+    def _checkpoint(self) -> Checkpoint | None:
+        """Return the mark, with what acts and has changed since the start of the run."""
+        if self.mark is None or self._acts is None or self._acting is None:
+            return self.mark
+        self._changed.update(dict.fromkeys(changed(self._acting, self._acts())))
+        return self.mark._replace(changed=tuple(self._changed))
 
 
 def save(run: Recording, path: str | os.PathLike[str]) -> None:
@@ -157,6 +173,7 @@ class _Folder:
         chunk: int,
         again: bool = False,
         mark: Checkpoint | None = None,
+        more: Mapping[str, Any] | None = None,
     ) -> None:
         self._path, self._chunk = path, chunk
         self._samples: _Table | None = None
@@ -172,6 +189,7 @@ class _Folder:
             "message": "",
             "settings": plain(run.settings),
             "robot": robot_to_yaml(run.robot),
+            **(more or {}),
         }
         library = zarr()
         with _explained(path):

@@ -16,6 +16,7 @@ from remora.simulation.inputs.loads import is_mapping
 from remora.simulation.recording.checkpoint import Checkpoint, from_plain
 from remora.simulation.recording.recording import Recording
 from remora.simulation.storage.file_format import plain
+from remora.simulation.storage.fingerprint import Acting, differences
 from remora.simulation.storage.reading import open_run, opened
 
 #: How many differences are named.
@@ -35,7 +36,11 @@ class StoppedRun(NamedTuple):
 
 
 def stopped_run(
-    path: str | os.PathLike[str], robot: Robot, settings: Mapping[str, Any]
+    path: str | os.PathLike[str],
+    robot: Robot,
+    settings: Mapping[str, Any],
+    acting: Acting,
+    assume_unchanged: bool = False,
 ) -> StoppedRun | None:
     """Return the run in a folder if it is that of the robot with these settings.
 
@@ -43,6 +48,8 @@ def stopped_run(
         path: the folder.
         robot: the robot.
         settings: what the simulation is asked for.
+        acting: what acts, by value.
+        assume_unchanged: whether what cannot be compared is taken for unchanged.
 
     Returns:
         The run, or None where there is no folder or nothing in it.
@@ -62,10 +69,15 @@ def stopped_run(
     differing = list(_differences("", run.settings, plain(settings)))
     if attributes.get("robot") != robot_to_yaml(robot):
         differing.insert(0, f"its robot {run.robot.name!r} differs from {robot.name!r}")
+    there: Any = attributes.get("acting")
+    if not differing and there is not None:  # else that is told already
+        differing += differences(there, acting)
     if differing:
         more = f"; and {len(differing) - NAMED} more" if len(differing) > NAMED else ""
         shown = "; ".join(differing[:NAMED])
         raise RemoraError(f"{folder}: another run is there, name a new folder: {shown}{more}")
+    if not assume_unchanged:
+        _refuse_unknown(folder, there, acting)
     run = replace(run, robot=robot)
     told: Any = attributes.get("mark")
     if told is None:
@@ -74,14 +86,40 @@ def stopped_run(
         mark = from_plain(told)
     except (KeyError, TypeError, ValueError) as error:
         raise RemoraError(f"{folder}: its mark is damaged: {error}") from error
+    if mark.changed and run.status != "complete" and not assume_unchanged:
+        raise RemoraError(
+            f"{folder}: cannot be resumed to the last bit: {', '.join(mark.changed[:NAMED])} "
+            "changed while the run went on, and what a controller remembers is not saved; to "
+            "resume with the memory that it is given with now, say assume_unchanged=True"
+        )
     if mark.samples > len(run) or mark.events > len(run.events):
         raise RemoraError(f"{folder}: has fewer samples than its mark says; it is damaged")
     return StoppedRun(run, mark)
 
 
+def _refuse_unknown(folder: Path, there: Any, acting: Acting) -> None:
+    """Refuse a run with parts of which nobody can tell whether they are the same."""
+    if there is None and acting:
+        raise RemoraError(
+            f"{folder}: the run there does not say what acted in it (it was saved by "
+            "Recording.save, or by an older Remora), so it cannot be compared; if you know that "
+            "it is the same, say assume_unchanged=True"
+        )
+    unknown = [text for own in acting.values() for text in own.opaque]
+    if unknown:
+        more = f"; and {len(unknown) - NAMED} more" if len(unknown) > NAMED else ""
+        raise RemoraError(
+            f"{folder}: whether the run there is the same is not known: "
+            f"{'; '.join(unknown[:NAMED])}{more}; if you know that it is unchanged, say "
+            "assume_unchanged=True"
+        )
+
+
 def _differences(name: str, there: Any, here: Any) -> Iterator[str]:
-    """Yield what differs between settings, each with its name."""
+    """Yield what differs between settings, each with its name; functions are known by value."""
     if is_mapping(there) and is_mapping(here):
+        if "function" in there and "function" in here:
+            return
         for key in dict.fromkeys((*there, *here)):
             inner = f"{name}.{key}" if name else str(key)
             yield from _differences(inner, there.get(key), here.get(key))

@@ -1,7 +1,7 @@
 """Figures of a run, by matplotlib: `run.plot()`, `run.plot("tau", "momentum")`.
 
-Each panel of `remora.viewer.figures.panels` becomes one or more axes, at most eight lines in each, above one
-time axis. Phases and events are light vertical lines, named above the first axes.
+Each panel of `viewer.figures.panels` becomes one or more axes, at most eight lines in each, above
+one time axis. Phases and events are light vertical lines, named above the first axes.
 """
 
 from __future__ import annotations

@@ -14,10 +14,10 @@ import numpy as np
 from remora.algebra import dual_quaternion, pose, quaternion
 from remora.algebra.namespace import Array
 from remora.errors import RemoraError, UnknownName
-from remora.model.joints import coordinates, kind, speeds
+from remora.model.joints import coordinates, is_free, kind, speeds
 from remora.model.robot import Joint
 from remora.simulation.recording.conservation import Drift
-from remora.simulation.recording.quantities import FREEDOMS, column
+from remora.simulation.recording.quantities import column
 from remora.simulation.recording.recording import Recording
 from remora.viewer.run_text import labelled, short
 
@@ -107,9 +107,7 @@ def choice(run: Recording, names: Iterable[str] = (), degrees: bool = True) -> C
             known = [*PANELS, *robot.joints.names, *robot.bodies.names, *robot.frames.names]
             raise UnknownName("quantity, joint, body or frame", name, known)
     floating = [
-        body.name
-        for body, joint in zip(robot.bodies, robot.joints, strict=True)
-        if joint.kind == "free"
+        body.name for body, joint in zip(robot.bodies, robot.joints, strict=True) if is_free(joint)
     ]
     moves = kind(robot.joints[0]).nv > 0
     return Choice(
@@ -158,13 +156,15 @@ def _fewer(panel: Panel) -> Panel:
 # Joints -----------------------------------------------------------------------------------------
 
 #: Of each quantity: which unit of a freedom it has, and titles by unit.
-_OF_JOINTS: dict[str, tuple[int, dict[str, str]]] = {
-    "q": (0, {"rad": "joint angles", "m": "joint travels"}),
-    "v": (1, {"rad/s": "joint speeds", "m/s": "joint speeds, sliding"}),
-    "vdot": (2, {"rad/s²": "joint accelerations", "m/s²": "joint accelerations, sliding"}),
-    "tau": (3, {"N m": "joint torques", "N": "joint forces"}),
-    "passive": (3, {"N m": "torques of damping, friction and stops",
-                    "N": "forces of damping, friction and stops"}),
+_OF_JOINTS: dict[str, dict[str, str]] = {
+    "q": {"rad": "joint angles", "m": "joint travels"},
+    "v": {"rad/s": "joint speeds", "m/s": "joint speeds, sliding"},
+    "vdot": {"rad/s²": "joint accelerations", "m/s²": "joint accelerations, sliding"},
+    "tau": {"N m": "joint torques", "N": "joint forces"},
+    "passive": {
+        "N m": "torques of damping, friction and stops",
+        "N": "forces of damping, friction and stops",
+    },
 }  # fmt: skip
 #: The same for a body that floats, its own axes.
 _OF_FLOATING = {
@@ -178,10 +178,10 @@ def _per_joint(name: str) -> Callable[[Recording, Choice], list[Panel]]:
         groups: dict[tuple[str, str], list[Line]] = {}
         for i in of.joints:
             joint = run.robot.joints[i]
-            free = run.robot.bodies[i].name if joint.kind == "free" else ""
+            free = run.robot.bodies[i].name if is_free(joint) else ""
             for unit, line in _freedoms(run, name, joint):
                 groups.setdefault((free, unit), []).append(line)
-        titles = _OF_JOINTS[name][1]
+        titles = _OF_JOINTS[name]
         result: list[Panel] = []
         for (free, unit), lines in groups.items():
             if free and name in ("tau", "passive") and not any(np.any(x.values) for x in lines):
@@ -199,16 +199,16 @@ def _per_joint(name: str) -> Callable[[Recording, Choice], list[Panel]]:
 
 def _freedoms(run: Recording, name: str, joint: Joint) -> Iterable[tuple[str, Line]]:
     """Return unit and line of each number of a joint."""
-    which = _OF_JOINTS[name][0]
     if name == "q" and kind(joint).quaternion is not None:
-        if joint.kind != "free":  # which `attitude` and `position` show
+        if not is_free(joint):  # which `attitude` and `position` show
             turned = _rotation_vectors(run.q[:, joint.q])
             for k, axis in enumerate(XYZ):
                 yield "rad", Line(labelled(joint.name, f".{axis} (vector)"), turned[:, k])
         return
     if joint.mimic is not None:
-        if which < 3:  # the forces are the leader's
-            unit = FREEDOMS[joint.kind][0][1][which]
+        units = {"q": "coordinate_unit", "v": "speed_unit", "vdot": "acceleration_unit"}
+        if name in units:  # the forces are the leader's
+            unit = getattr(kind(joint).freedoms[0], units[name])
             own = coordinates(joint, run.q) if name == "q" else speeds(joint, run.quantity(name))
             yield unit, Line(labelled(joint.name, " (mimic)"), own[:, 0])
         return
@@ -221,7 +221,7 @@ def _freedoms(run: Recording, name: str, joint: Joint) -> Iterable[tuple[str, Li
 def _limited(joint: Joint, name: str, k: int, own: str, values: Array) -> Line:
     """Return the line of one freedom, `own` its name, with the limits it has."""
     limits = joint.limits
-    label = own.removeprefix(".") if joint.kind == "free" else labelled(joint.name, own)
+    label = own.removeprefix(".") if is_free(joint) else labelled(joint.name, own)
     if name == "q":
         return Line(label, values, (float(limits.lower[k]), float(limits.upper[k])))
     if name == "v":
@@ -242,7 +242,7 @@ def _power(run: Recording, of: Choice) -> list[Panel]:
     for i in of.joints:
         joint = run.robot.joints[i]
         power = np.sum(run.tau[:, joint.v] * run.v[:, joint.v], axis=-1)
-        silent = joint.kind == "free" and not np.any(power)
+        silent = is_free(joint) and not np.any(power)
         if joint.mimic is None and kind(joint).nv and not silent:
             lines.append(Line(short(joint.name), power))
     return [Panel("power of the actuation", "W", tuple(lines), "" if lines else "no joint has any")]

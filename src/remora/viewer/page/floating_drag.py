@@ -16,6 +16,7 @@ import numpy as np
 
 from remora.algebra import dual_quaternion, screw
 from remora.algebra.namespace import Array
+from remora.model.joints import is_free
 from remora.model.robot import Robot
 from remora.model.state import difference, integrate
 
@@ -25,7 +26,7 @@ STEP = 0.02
 
 def floats(robot: Robot) -> bool:
     """Tell whether the robot has one base, and a free one."""
-    return robot.joints[0].kind == "free" and sum(j.parent < 0 for j in robot.joints) == 1
+    return is_free(robot.joints[0]) and sum(j.parent < 0 for j in robot.joints) == 1
 
 
 def drag_joint(

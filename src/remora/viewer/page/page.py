@@ -6,7 +6,6 @@ import contextlib
 import importlib
 import logging
 import os
-import re
 import socket
 import threading
 import webbrowser
@@ -20,13 +19,12 @@ from remora.algebra.namespace import Array
 from remora.dynamics.kernels.compiled import CompiledRobot
 from remora.errors import InvalidValue, RemoraError, UnknownName
 from remora.model.robot import Robot
+from remora.simulation.engine.interrupts import interruptible
 from remora.simulation.recording.quantities import evaluated
 from remora.viewer.scene.overlays import axes_poses, center_of_mass
 from remora.viewer.scene.scene import WORLD, Scene, end_effectors, extent, seen_from
 
 HOST = "127.0.0.1"
-#: Where pages that may talk to the server come from; a tunnel (ssh -L) may change the port.
-_OWN_PAGES = re.compile(r"http://(127\.0\.0\.1|localhost)(:\d+)?")
 #: The camera's field of view, °, and about how wide its picture is for its height.
 _FIELD, _ASPECT = 40.0, 1.1
 FREE, BASE, RIDE, MASS = "free", "base", "base, turning with it", "centre of mass"
@@ -73,33 +71,47 @@ def start_server(port: int) -> Any:
             raise RemoraError(f"port {port} may not be used by you: take one over 1024") from None
         except OSError:
             raise RemoraError(taken) from None
-    with quiet(), _own_pages_only():
+    with quiet(), _own_pages_only() as origins:
         server = viser.ViserServer(host=HOST, port=port, label="Remora", verbose=False)
         if port and server.get_port() != port:
             server.stop()
             raise RemoraError(taken)
+        origins += own_origins(server.get_port())
     server.request_share_url = _refuse_to_share
     # Browsers open connections that they then do not use; websockets would report each.
     logging.getLogger("websockets.server").setLevel(logging.CRITICAL)
     return server
 
 
-@contextlib.contextmanager
-def _own_pages_only() -> Generator[None]:
-    """Have the server that is started here talk to its own pages alone.
+def own_origins(port: int) -> list[str]:
+    """Return the origins of the pages that a server on a port of this machine serves [RFC 6454].
 
-    Else any page of the internet that is open in the same browser could look in, and move
-    sliders. viser has no option for it; the library that it serves by has.
+    Other ports are other origins: what listens there is another program, perhaps of another user.
+    A tunnel (ssh -L) must therefore keep the port.
+    """
+    shown = "" if port == 80 else f":{port}"  # browsers leave out the default port of http
+    return [f"http://{host}{shown}" for host in (HOST, "localhost")]
+
+
+@contextlib.contextmanager
+def _own_pages_only() -> Generator[list[str | None]]:
+    """Have the server that is started here accept websockets from the listed origins alone.
+
+    Else any page that is open in the same browser could look in, and move sliders. viser has no
+    option for it; the library that it serves by has. The list begins with clients that are no
+    browsers (they send no origin); the server's own origins are added once its port is known,
+    and it accepts no page before that.
     """
     serving: Any = importlib.import_module("websockets.asyncio.server")
     plain = serving.serve
+    origins: list[str | None] = [None]
 
     def serve(*arguments: Any, **named: Any) -> Any:
-        return plain(*arguments, **{**named, "origins": [_OWN_PAGES, None]})
+        return plain(*arguments, **{**named, "origins": origins})
 
     serving.serve = serve
     try:
-        yield
+        yield origins
     finally:
         serving.serve = plain
 
@@ -173,7 +185,7 @@ class Page:
     def wait(self) -> None:
         """Print the address and keep the page up until `close` is called or Ctrl+C is pressed."""
         print(f"{self.url}  (Ctrl+C ends it)", flush=True)
-        with contextlib.suppress(KeyboardInterrupt):
+        with contextlib.suppress(KeyboardInterrupt), interruptible():
             while not self._closed.wait(0.2):
                 pass
         self.close()

@@ -12,9 +12,8 @@ import numpy as np
 
 from remora.algebra import dual_quaternion, pose
 from remora.algebra.namespace import Array
-from remora.model.joints import in_coordinates
+from remora.model.joints import in_coordinates, is_free, kind
 from remora.model.robot import Robot
-from remora.simulation.recording.quantities import FREEDOMS
 from remora.simulation.recording.recording import Recording
 
 #: Height of a plot, and the room for the numbers at its left and below, px.
@@ -50,11 +49,11 @@ def _speeds_of(robot: Robot, turning: bool) -> list[tuple[str, int]]:
     """Return name and place in v of the freedoms that turn, or slide; a free base has none here."""
     found: list[tuple[str, int]] = []
     for joint in robot.joints:
-        if joint.mimic is not None or joint.kind == "free":
+        if joint.mimic is not None or is_free(joint):
             continue
-        for k, (name, units) in enumerate(FREEDOMS[joint.kind]):
-            if (units[0] == "rad") == turning:
-                full = f"{joint.name} {name}".rstrip()
+        for k, freedom in enumerate(kind(joint).freedoms):
+            if freedom.angular == turning:
+                full = f"{joint.name} {freedom.name}".rstrip()
                 found.append((full, joint.v.start + k))
     return found
 

@@ -12,10 +12,10 @@ import numpy as np
 from remora.algebra import pose
 from remora.algebra.namespace import Array
 from remora.errors import InvalidValue, UnknownName
-from remora.model.joints import in_coordinates
+from remora.model.joints import in_coordinates, is_free, kind
 from remora.model.robot import Joint, Robot
 from remora.model.state import integrate, neutral
-from remora.simulation.recording.quantities import FREEDOMS, evaluated
+from remora.simulation.recording.quantities import evaluated
 from remora.viewer.page.floating_drag import drag_joint, floats
 from remora.viewer.page.page import Page, on, plain
 from remora.viewer.scene.overlays import MASS_COLOR, center_of_mass
@@ -26,7 +26,7 @@ FLOATING, HELD = "floating", "held"
 
 
 @dataclass(frozen=True)
-class Freedom:
+class Slider:
     """What one slider moves.
 
     Attributes:
@@ -48,21 +48,21 @@ class Freedom:
     start: float
 
 
-def freedoms(robot: Robot) -> list[Freedom]:
+def freedoms(robot: Robot) -> list[Slider]:
     """Return a slider's worth for each freedom, but those of a free base and of followers."""
-    found: list[Freedom] = []
+    found: list[Slider] = []
     rest, reach = neutral(robot), arm_reach(robot)
     for joint in robot.joints:
-        if joint.mimic is not None or joint.kind == "free":
+        if joint.mimic is not None or is_free(joint):
             continue
-        for k, (own, units) in enumerate(FREEDOMS[joint.kind]):
-            turns = units[0] == "rad"
+        for k, freedom in enumerate(kind(joint).freedoms):
+            turns = freedom.angular
             low, high = _limits(joint, k, math.pi if turns else reach)
             start = float(rest[joint.q.start + k]) if in_coordinates(joint) else 0.0
             start = min(max(start, low), high)
-            name = f"{joint.name} {own}".rstrip()
+            name = f"{joint.name} {freedom.name}".rstrip()
             scale, unit = (math.pi / 180.0, "°") if turns else (1.0, "m")
-            found.append(Freedom(name, joint.v.start + k, unit, scale, low, high, start))
+            found.append(Slider(name, joint.v.start + k, unit, scale, low, high, start))
     return found
 
 

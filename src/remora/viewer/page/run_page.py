@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from remora.algebra.namespace import Array
+from remora.dynamics.kernels.size_policy import compiles_quickly
 from remora.errors import RemoraError
-from remora.simulation.recording.quantities import LARGEST_COMPILED, QUANTITIES
+from remora.simulation.recording.quantities import QUANTITIES
 from remora.simulation.recording.recording import Recording
 from remora.viewer.page.page import Page, on, plain
 from remora.viewer.page.plots import PLOTS, Plot, cursor, offered, svg
@@ -207,7 +208,7 @@ class RunPage(Page):
         on(steps.on_click, stepped)
 
     def _add_plots(self) -> None:
-        small = len(self.robot.bodies) <= LARGEST_COMPILED
+        small = compiles_quickly(self.robot)
         source = self.run if small else self._thin
         names = offered(self.run)
         with self.server.gui.add_folder("Plots"):

@@ -13,6 +13,7 @@ import numpy as np
 
 from remora.algebra import pose
 from remora.algebra.namespace import Array
+from remora.model.joints import is_free, is_rigid, kind, slides_only, turns_about_axis
 from remora.model.robot import Robot
 from remora.model.topology import children
 from remora.viewer.scene.finishes import FINISHES
@@ -191,20 +192,20 @@ def boom_radius(robot: Robot, i: int, reach: float) -> float:
 def _joint(robot: Robot, i: int, r: float, reach: float) -> list[Primitive]:
     joint = robot.joints[i]
     origin = np.zeros(3)
-    if joint.kind in ("revolute", "helical", "cylindrical"):
+    if turns_about_axis(joint):
         axis = np.array(joint.axes[0])
         drum = _along(i, "cylinder", (1.45 * r, 2.7 * r), origin, axis, 0.0, "steel")
         ring = _along(i, "cylinder", (1.52 * r, 0.45 * r), origin, axis, 0.0, "accent")
         return [drum, ring]
-    if joint.kind in ("prismatic", "cartesian"):
+    if slides_only(joint):
         made = [_box(i, np.full(3, 2.8 * r), origin, "steel")]
-        if joint.parent >= 0 and joint.kind == "prismatic":
+        if joint.parent >= 0 and kind(joint).nv == 1:
             low, high = float(joint.limits.lower[0]), float(joint.limits.upper[0])
             span = high - low if math.isfinite(high - low) else 0.3 * reach
             axis = np.array(joint.axes[0])
             made.append(_along(i, "cylinder", (0.55 * r, span), origin, axis, -0.5 * span, "shell"))
         return made
-    if joint.kind in ("fixed", "free"):
+    if is_rigid(joint) or is_free(joint):
         return []
     return [
         Primitive(i, "sphere", (1.6 * r,), pose.from_translation(origin), FINISHES["steel"]),
@@ -239,7 +240,11 @@ def _tool(robot: Robot, i: int, tips: Sequence[Array], r: float) -> list[Primiti
 def _is_wheel(robot: Robot, i: int, reach: float) -> bool:
     """Tell whether a body is a wheel in the bus: it turns about an axis through its own middle."""
     joint = robot.joints[i]
-    if joint.kind != "revolute" or children(robot, i) or joint.parent < 0:
+    if (
+        not (turns_about_axis(joint) and kind(joint).nv == 1)
+        or children(robot, i)
+        or joint.parent < 0
+    ):
         return False
     on_base = robot.joints[joint.parent].parent < 0
     has_frame = any(frame.body == i for frame in robot.frames)

@@ -1,0 +1,142 @@
+"""Why a function cannot be traced: the line of the user's function, and what to write instead."""
+
+from __future__ import annotations
+
+import contextlib
+import linecache
+import re
+import threading
+import traceback
+from collections.abc import Callable, Generator
+from typing import Any
+
+from remora.algebra.namespace import casadi
+from remora.errors import RemoraError
+from remora.identity.code import is_library
+
+
+class SymbolLost(RemoraError):
+    """The number of a symbol was asked for: it has none before the compiled function is called."""
+
+
+_SELECT = (
+    "what is compiled has no values yet: instead of if, and, or, max(), np.where or np.clip use "
+    "select and less of rm.algebra.namespace, select(less(x, 0.0), a, b)"
+)
+_WRITE = (
+    "an array of numbers cannot hold symbols: put the array together from its parts, "
+    "np.concatenate([np.zeros(9), -k * v[9:]]) or rm.algebra.namespace.stack([...])"
+)
+_NUMBER = (
+    "float(), int(), math.sin(...), np.float64(...) and dtype=float need a value, which there is "
+    "none of before the compiled function is called: use NumPy's functions (np.sin) and leave "
+    "out the conversion"
+)
+_INDEX = "an index or a count must be known when the function is compiled"
+_UNTRACEABLE = (
+    "this function works on numbers only and cannot be traced: write it with + - * /, np.sin and "
+    "the like and rm.algebra; instead of np.interp give an rm.Profile; instead of np.linalg.solve "
+    "use rm.algebra.linear; leave out out="
+)
+
+#: An assignment to an element or a slice of an array, or one in place such as `tau += x`.
+_IN_PLACE = re.compile(r"^\s*[\w.]+(\[[^=]*\]\s*[-+*/@]?=(?!=)|\s*[-+*/@]=)")
+
+
+@contextlib.contextmanager
+def explained() -> Generator[None]:
+    """Turn what goes wrong in a user's function on symbols into an error that says where and why.
+
+    Within, `float()` of a symbol raises; else it is NaN, and a comparison with it silently false.
+
+    Raises:
+        RemoraError: with file, line, the text of the line, and what to write instead.
+    """
+    with _no_numbers_of_symbols():
+        try:
+            yield
+        except RemoraError as error:
+            if not isinstance(error, SymbolLost):
+                raise
+            raise _explanation(error) from error
+        except Exception as error:
+            raise _explanation(error) from error
+
+
+def _explanation(error: Exception) -> Exception:
+    """Return the error for what a function raised; itself, if that is none of the user's code."""
+    where = _users_line(error)
+    text = "" if where is None else where[1]
+    reason, advice = _reason(error, text)
+    if where is None and not advice:
+        return error
+    place = "the function cannot be compiled" if where is None else where[0]
+    shown, told = f" `{text}`" if text else "", f"; {advice}" if advice else ""
+    return RemoraError(f"{place}:{shown} {reason}{told}")
+
+
+def _reason(error: Exception, line: str) -> tuple[str, str]:
+    """Return what happened and what to write instead, by the error and the line it comes from."""
+    text, writes = str(error), _IN_PLACE.match(line) is not None
+    # NumPy raises an error of its own where an element of an array cannot be converted
+    if isinstance(error, SymbolLost) or isinstance(error.__cause__, SymbolLost):
+        if writes:
+            return "writes symbols into an array of numbers", _WRITE
+        return "asks for the number of a symbol", _NUMBER
+    if isinstance(error, RuntimeError) and "truth value" in text:
+        return "asks whether a symbol is true", _SELECT
+    if isinstance(error, RuntimeError) and "to_int" in text:
+        return "asks for the whole number of a symbol", _INDEX
+    if isinstance(error, TypeError) and re.search(r"dtype\('O'\)|ufunc|object arrays", text):
+        if writes:
+            return "writes symbols into an array of numbers", _WRITE
+        return "hands symbols to a function for numbers", _UNTRACEABLE
+    return f"raised {type(error).__name__}: {_short(text)}", ""
+
+
+def _users_line(error: Exception) -> tuple[str, str] | None:
+    """Return the innermost line that is no library's: `file, line 3, in law`, and its text."""
+    found = None
+    for frame, number in traceback.walk_tb(error.__traceback__):
+        if not is_library(str(frame.f_globals.get("__name__", ""))):
+            code = frame.f_code
+            text = linecache.getline(code.co_filename, number, frame.f_globals).strip()
+            found = f"{code.co_filename}, line {number}, in {code.co_name}", text
+    return found
+
+
+def _short(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= 200 else f"{line[:197]}..."
+
+
+# Numbers of symbols -------------------------------------------------------------------------------
+
+_tracing = threading.local()
+_lock = threading.RLock()
+_users = 0
+_plain: Callable[[Any], float] = casadi.SX.__float__
+
+
+def _float(symbol: Any) -> float:
+    if getattr(_tracing, "depth", 0) and not symbol.is_constant():
+        raise SymbolLost("the number of a symbol is asked for")
+    return _plain(symbol)
+
+
+@contextlib.contextmanager
+def _no_numbers_of_symbols() -> Generator[None]:
+    """Have `float()` of a symbol raise in this thread; others are not affected."""
+    global _users
+    with _lock:
+        _users += 1
+        casadi.SX.__float__ = _float
+    _tracing.depth = getattr(_tracing, "depth", 0) + 1
+    try:
+        yield
+    finally:
+        _tracing.depth -= 1
+        with _lock:
+            _users -= 1
+            if not _users:
+                casadi.SX.__float__ = _plain

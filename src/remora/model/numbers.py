@@ -1,0 +1,51 @@
+"""Arrays of numbers as arguments: converted, checked, made read-only."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from remora.algebra.namespace import (
+    Array,
+    ArrayLike,
+    asarray,
+    is_array,
+    is_symbolic,
+    refuse_other_arrays,
+)
+from remora.errors import InvalidValue, ShapeError
+
+#: How far a given unit quaternion may be from unit length.
+UNIT_TOLERANCE = 1e-6
+#: What is unit to rounding (of a product of poses, say) is kept bit for bit: saving and loading
+#: a robot must not change it.
+UNIT_ROUNDING = 1e-13
+
+
+def frozen(array: Array) -> Array:
+    """Return the array made read-only (a copy where it could be written by others)."""
+    if array.flags.writeable or array.base is not None:
+        array = array.copy()
+        array.flags.writeable = False
+    return array
+
+
+def finite(what: str, x: ArrayLike, *trailing: int) -> Array:
+    """Return an argument as an array `(..., *trailing)` of finite numbers, or raise."""
+    refuse_other_arrays(x, what)
+    try:
+        array = asarray(x)
+    except (TypeError, ValueError):
+        raise InvalidValue(f"{what} is not numeric: {shown_value(x)}") from None
+    if array.shape[array.ndim - len(trailing) :] != trailing:
+        wanted = ", ".join(["...", *map(str, trailing)])
+        raise ShapeError(f"{what} must have shape ({wanted}), not {array.shape}")
+    if not is_symbolic(array) and not np.all(np.isfinite(array)):
+        raise InvalidValue(f"{what} holds values that are not finite")
+    return array
+
+
+def shown_value(value: object) -> str:
+    """Return a value as text of at most 80 characters, for a message."""
+    text = str(value) if is_array(value) else repr(value)
+    text = " ".join(text.split())
+    return text if len(text) <= 80 else text[:77] + "..."

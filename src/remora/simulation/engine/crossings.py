@@ -1,0 +1,167 @@
+"""Where conditions cross zero within a step: Chebyshev interpolants of the dense output.
+
+Within a step a condition is a function of θ in [0, 1]. It is interpolated at the 9 Chebyshev points
+of an interval, the whole step first; an interval on which the last coefficients are not small is
+halved, down to 1/64 of the step. On each interval the points, and the extrema of the interpolant
+that come near zero, are looked at in turn. Coordinates and speeds of joints are polynomials of
+degree 8 at most in θ (those of the integrators are of degree 3 to 7), so nothing of theirs is
+missed. Of a smooth condition an excursion through zero and back is missed only if it is smaller
+than `RESOLVED` times the condition on its interval; a discontinuous one that holds between two
+points only, for less than about a thousandth of the step, may be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.polynomial import chebyshev
+
+from remora.algebra.namespace import Array
+
+#: Degree of the interpolants: at least that of every dense output.
+DEGREE = 8
+#: How often intervals are halved.
+MOST_HALVINGS = 6
+#: Last coefficients this small, relative to the condition, mean that the interpolant is good.
+RESOLVED = 1e-9
+#: What rounding makes of a dense output, relative to its largest value: extrema this small touch
+#: zero and do not cross it.
+ROUNDING = 64.0 * float(np.finfo(float).eps)
+#: Looks at a condition until its zero is known to the last bit.
+MOST_LOOKS = 120
+#: The Chebyshev points in [0, 1], in ascending order.
+POINTS = 0.5 - 0.5 * np.cos(np.pi * np.arange(DEGREE + 1) / DEGREE)
+#: From values at the points to coefficients of Chebyshev polynomials of 2θ - 1.
+_COEFFICIENTS = np.linalg.inv(chebyshev.chebvander(2.0 * POINTS - 1.0, DEGREE))
+
+#: θ `(p,)` -> all conditions there, `(p, m)`.
+Look = Callable[[Array], Array]
+#: Number of a condition, its value before and after -> whether it crossed zero as it is watched.
+Crossed = Callable[[int, float, float], bool]
+
+
+class Crossing(NamedTuple):
+    """The first crossing of a condition in a step.
+
+    Attributes:
+        row: number of the condition.
+        low: θ before it.
+        high: θ after it.
+        before: the condition at low.
+        after: the condition at high.
+    """
+
+    row: int
+    low: float
+    high: float
+    before: float
+    after: float
+
+
+def crossings(look: Look, first: Array, crossed: Crossed) -> list[Crossing]:
+    """Return the first crossing of every condition that crosses zero within a step.
+
+    Args:
+        look: the conditions within the step.
+        first: the conditions at its start, `(m,)`.
+        crossed: what counts as a crossing.
+    """
+    values = np.vstack([first, look(POINTS[1:])])
+    coefficients: Array = np.abs(_COEFFICIENTS @ values)
+    size = np.max(np.abs(values), axis=0)
+    tail = coefficients[-1] + coefficients[-2]
+    away = coefficients[0] > np.sum(coefficients[1:], axis=0)
+    known = away & (tail <= RESOLVED * size)  # never zero
+    found: list[Crossing] = []
+    for k in np.flatnonzero(~known).tolist():
+        search = _Search(look, k, crossed)
+        crossing = search.first(0.0, 1.0, values[:, k], 0)
+        if crossing is not None:
+            found.append(crossing)
+    return found
+
+
+class _Search:
+    """The search for one condition."""
+
+    def __init__(self, look: Look, row: int, crossed: Crossed) -> None:
+        self._look, self._row, self._crossed = look, row, crossed
+
+    def first(self, low: float, high: float, values: Array, depth: int) -> Crossing | None:
+        """Return the first crossing between low and high; values: at the Chebyshev points."""
+        coefficients: Array = _COEFFICIENTS @ values
+        size, small = np.max(np.abs(values)), np.abs(coefficients[-2:]).sum()
+        if small > RESOLVED * size and depth < MOST_HALVINGS:
+            middle, half = 0.5 * (low + high), DEGREE // 2
+            for a, b, ends in (
+                (low, middle, (values[0], values[half])),
+                (middle, high, (values[half], values[-1])),
+            ):
+                inner = self._look(a + (b - a) * POINTS[1:-1])[:, self._row]
+                part = self.first(a, b, np.concatenate([ends[:1], inner, ends[1:]]), depth + 1)
+                if part is not None:
+                    return part
+            return None
+        places, seen = POINTS, values
+        extrema = _near_zero(coefficients, 10.0 * small + 1e-12 * size)
+        if extrema.size:
+            more = self._look(low + (high - low) * extrema)[:, self._row]
+            sure = np.abs(more) > ROUNDING * size  # else it only touches zero
+            places = np.concatenate([places, extrema[sure]])
+            seen = np.concatenate([seen, more[sure]])
+            order = np.argsort(places, kind="stable")
+            places, seen = places[order], seen[order]
+        for i in range(1, places.size):
+            if self._crossed(self._row, float(seen[i - 1]), float(seen[i])):
+                a, b = (low + (high - low) * float(x) for x in places[i - 1 : i + 1])
+                return Crossing(self._row, a, b, float(seen[i - 1]), float(seen[i]))
+        return None
+
+
+def _near_zero(coefficients: Array, margin: float) -> Array:
+    """Return the inner extrema, in [0, 1], at which the interpolant is zero or beyond."""
+    slope = chebyshev.chebder(coefficients)
+    if not np.any(slope):
+        return np.zeros(0)
+    roots = np.asarray(chebyshev.chebroots(chebyshev.chebtrim(slope, 0.0)))
+    real = np.real(roots[np.abs(np.imag(roots)) <= 1e-6])
+    real = np.sort(real[np.abs(real) < 1.0])
+    value = chebyshev.chebval(real, coefficients)
+    bend = chebyshev.chebval(real, chebyshev.chebder(slope))
+    # minima that are not above zero, maxima that are not below
+    near = np.where(bend > 0.0, value <= margin, np.where(bend < 0.0, value >= -margin, True))
+    return 0.5 + 0.5 * real[near]
+
+
+def first_place(look: Look, crossing: Crossing, crossed: Crossed) -> float:
+    """Return the smallest θ known at which a condition has crossed zero.
+
+    Secants with halved weights (Illinois) and halving in turn: also where the condition jumps the
+    bracket closes to the last bit.
+
+    Args:
+        look: the conditions within the step.
+        crossing: a bracket of the crossing.
+        crossed: what counts as a crossing.
+    """
+    row, low, high, f_low, f_high = crossing
+    before, kept = f_low, 0
+    for turn in range(MOST_LOOKS):
+        if high - low <= np.spacing(high):
+            break
+        x = 0.5 * (low + high)
+        if turn % 2 == 0 and f_high != f_low:
+            secant = high - f_high * (high - low) / (f_high - f_low)
+            x = secant if low < secant < high else x
+        f = float(look(np.array([x]))[0, row])
+        if crossed(row, before, f):
+            high, f_high = x, f
+            f_low *= 0.5 if kept == -1 else 1.0
+            kept = -1
+        else:
+            low, f_low = x, f
+            f_high *= 0.5 if kept == 1 else 1.0
+            kept = 1
+    return high

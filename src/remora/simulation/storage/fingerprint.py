@@ -1,0 +1,182 @@
+"""What a user's functions, controllers and motions are, by value, so that another is noticed.
+
+The digest of a load (see `remora.identity`) decides whether it is the same as that of a run on
+disk; its parts (closure variables, default arguments, attributes, globals, byte code, each with its
+path) say what differs. A part without a value to compare (an open file, a generator, a lock, an
+object of a C library) is listed, so that the user can be asked about it.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from remora.algebra.namespace import is_array
+from remora.errors import RemoraError
+from remora.identity.code import is_library
+from remora.identity.digest import NoIdentity, Walk
+from remora.identity.hashing import kind_of, text
+from remora.simulation.inputs.phases import Phase
+
+#: The most parts of one load that are kept to name a difference; its digest counts all.
+MOST_PARTS = 500
+#: The longest text that stands for a part.
+LONGEST = 60
+#: What of a phase is a user's own code or may hold it.
+ACTING = ("torque", "base_wrench", "wrenches", "prescribed", "events")
+
+_SHOWN = (type(None), bool, int, float, complex, str, bytes)
+
+
+class Fingerprint(NamedTuple):
+    """One load, by value.
+
+    Attributes:
+        digest: of all that can be compared, 64 hexadecimal digits.
+        parts: path -> the part in short.
+        opaque: what cannot be compared, each with its path and why.
+    """
+
+    digest: str
+    parts: dict[str, str]
+    opaque: tuple[str, ...]
+
+    def plain(self) -> dict[str, Any]:
+        """Return it as data for JSON."""
+        return {"digest": self.digest, "parts": self.parts, "opaque": list(self.opaque)}
+
+
+Acting = dict[str, Fingerprint]
+"""All that acts in a run, by argument: `torque`, or `phases[1].torque` where there are phases."""
+
+
+def acting(phases: Sequence[Phase], everywhere: Sequence[Any], single: bool) -> Acting:
+    """Return the fingerprints of all that acts in a run.
+
+    Args:
+        phases: of the run.
+        everywhere: events of all phases.
+        single: whether it was asked for without phases: then its only one has no name.
+    """
+    found = {"events": fingerprint("events", tuple(everywhere))} if everywhere else {}
+    for k, phase in enumerate(phases):
+        for name in ACTING:
+            given: Any = getattr(phase, name)
+            path = name if single else f"phases[{k}].{name}"
+            if given is not None and not (name in ("prescribed", "events") and not given):
+                found[path] = fingerprint(path, given)
+    return found
+
+
+def fingerprint(name: str, value: Any) -> Fingerprint:
+    """Return the fingerprint of something that a user gave.
+
+    Raises:
+        RemoraError: if it is nested so deeply that it cannot be walked.
+    """
+    walk = _Naming(name)
+    try:
+        digest = walk.of(value).hex()
+    except RecursionError:
+        raise RemoraError(f"{name} is nested too deeply to be compared") from None
+    return Fingerprint(digest, walk.parts, tuple(dict.fromkeys(walk.opaque)))
+
+
+def differences(there: Mapping[str, Any], here: Acting) -> Iterator[str]:
+    """Yield what differs from what is on disk, each with its path.
+
+    Args:
+        there: by name as `Fingerprint.plain` has it.
+        here: what is asked for now.
+    """
+    for name in dict.fromkeys((*there, *here)):
+        if name not in there or name not in here:
+            yield f"{name} is {'not given' if name not in there else 'given'} there"
+            continue
+        own, other = here[name], there[name]
+        if own.digest == other.get("digest"):
+            continue
+        parts: Mapping[str, str] = other.get("parts", {})
+        named = list(_part_differences(parts, own.parts))
+        yield from named or [f"{name} differs"]
+
+
+def changed(before: Acting, now: Acting) -> list[str]:
+    """Return which parts have changed since the start of the run: what remembers something."""
+    found: list[str] = []
+    for name, first in before.items():
+        if first.digest == now[name].digest:
+            continue
+        paths = {
+            path
+            for path in first.parts.keys() | now[name].parts.keys()
+            if first.parts.get(path) != now[name].parts.get(path)
+        }
+        found += sorted(paths) or [name]
+    return found
+
+
+def _part_differences(there: Mapping[str, str], here: Mapping[str, str]) -> Iterator[str]:
+    for path in dict.fromkeys((*there, *here)):
+        one, other = there.get(path), here.get(path)
+        if one == other:
+            continue
+        if one is None or other is None:
+            yield f"{path} is {other or one} {'here' if one is None else 'there'} alone"
+        elif one.startswith("#") or other.startswith("#"):  # digests tell nobody anything
+            yield f"{path} differs"
+        else:
+            yield f"{path} is {one} there, {other} here"
+
+
+class _Naming(Walk):
+    """A walk that keeps the parts that it comes by, and passes over what has no identity.
+
+    Attributes:
+        parts: path -> the part in short.
+        opaque: what it passed over.
+    """
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.parts: dict[str, str] = {}
+        self.opaque: list[str] = []
+        self._within = 0  # byte code, whose parts say nothing to a reader
+
+    def of(self, value: Any, step: str = "") -> bytes:
+        kind = kind_of(value)
+        count, path = len(self.parts), "".join(self.path) + step
+        self._within += kind is types.CodeType
+        try:
+            made = super().of(value, step)
+        finally:
+            self._within -= kind is types.CodeType
+        whole = kind in _SHOWN or kind is np.ndarray or len(self.parts) == count
+        if whole and step and not self._within and len(self.parts) < MOST_PARTS:
+            self.parts.setdefault(path, _short(value, made))
+        return made
+
+    def _composed(self, value: Any, kind: type) -> bytes:
+        own = getattr(kind, "identity_parts", None)
+        try:
+            if own is not None and is_library(kind.__module__):  # it holds machine code, too
+                parts = (self.of(kind, ".__class__"), self.of(own(value)))
+                return text("identity", *(part.hex() for part in parts))
+            return super()._composed(value, kind)
+        except NoIdentity as error:
+            self.opaque.append(str(error))
+            return text("opaque", kind.__module__, kind.__qualname__)
+
+
+def _short(value: Any, made: bytes) -> str:
+    """Return a part in short: a number as it is, code and long arrays by a digest."""
+    shown = ""
+    if is_array(value):
+        if value.dtype.kind in "biufc" and value.size <= 8:
+            shown = str(value.tolist())
+    elif kind_of(value) in _SHOWN:
+        shown = repr(value)
+    return shown if 0 < len(shown) <= LONGEST else f"#{made.hex()[:16]}"

@@ -1,0 +1,268 @@
+"""Runs that end at any line of the code or at any file that is written, and are then resumed.
+
+The run has all that a checkpoint must know: phases, one of them ended by an event, a locked and a
+prescribed joint, controllers, recorded events, elastic stops at the joints' limits, an impulse, a
+pulse that lasts until the end, and an end between two samples.
+"""
+
+import contextlib
+import dataclasses
+import gc
+import os
+import random
+import subprocess
+import sys
+import textwrap
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import remora as rm
+from remora.simulation.engine import progress
+from remora.simulation.inputs.moves import Move
+from remora.simulation.storage import recorder
+
+PLAIN = rm.load("vt18_satellite")
+_RANGE = {"lower": np.array([-0.1]), "upper": np.array([0.06])}
+ROBOT = PLAIN.replace_joint("J1", limits=dataclasses.replace(PLAIN.joints["J1"].limits, **_RANGE))
+Q, V = rm.neutral(ROBOT), np.zeros(9)
+J1 = ROBOT.joints["J1"]
+
+
+def brake(t, q, v):
+    return -0.3 * v[6:7] + 0.2 * np.cos(t)
+
+
+def law(t, q, v):
+    return -0.5 * v - 0.1 * np.sin(3.0 * t)
+
+
+def law_of_one(t, q, v):
+    return -v[7:8] + 0.3 * np.cos(t)
+
+
+def asked(**options):
+    """What the run is asked for."""
+    turned = rm.Event(lambda t, q, v: q[J1.q][0] - 0.05, "turned", "next", 1)
+    seen = rm.Event(lambda t, q, v: v[J1.v][0] - 0.03, "seen", "record")
+    phases = [
+        rm.Phase(2.0, torque={"J1": 4.0, "J2": rm.Pulse(0.1, 0.4, 0.3)}, events=[turned, seen]),
+        rm.Phase(
+            0.6, torque={"J1": rm.ZeroOrderHold(brake, 0.13)},
+            prescribed={"J2": Move.to(0.1, 0.0, 0.5)}, locked=["J3"], impulse=True, own_clock=True,
+        ),
+        rm.Phase(
+            0.5, torque=rm.ZeroOrderHold(law, 0.17),
+            base_wrench=rm.Pulse(0.1, 0.5, np.ones(6)), own_clock=True,
+        ),
+    ]  # fmt: skip
+    return {"phases": phases, "stops": (50.0, 1.0), "sample": 0.17, **options}
+
+
+METHODS = {
+    "dopri5": {"integrator": "dopri5", "rtol": 1e-6},
+    "rk4": {"integrator": "rk4", "step": 0.03},
+}
+
+
+def bits(run, n=None):
+    """The rows of a run, as they are; and its events."""
+    rows = {name: values[:n].tobytes() for name, values in run.columns.items()}
+    events = [(e.t, e.name, e.action, e.q.tobytes(), e.v.tobytes()) for e in run.events]
+    return rows, events, run.phase_starts
+
+
+def check_part(folder, whole):
+    """What is on disk is the beginning of the whole run."""
+    if (folder / "zarr.json").exists():
+        part = rm.open_run(folder)
+        rows, events, starts = bits(part)
+        expected = bits(whole, len(part))
+        assert rows == {name: expected[0][name] for name in rows}
+        assert events == expected[1][: len(events)]
+        assert starts == expected[2][: len(starts)]
+
+
+class Lines:
+    """Counts the lines of remora's simulation that run, and raises KeyboardInterrupt at one."""
+
+    def __init__(self, at=None):
+        self.count, self.at = 0, at
+
+    def __call__(self, frame, event, _):
+        return self.line if "/remora/simul" in frame.f_code.co_filename else None
+
+    def line(self, frame, event, _):
+        if event == "line":
+            self.count += 1
+            if self.count == self.at:
+                sys.settrace(None)
+                raise KeyboardInterrupt
+        return self.line
+
+    @contextlib.contextmanager
+    def watching(self):
+        before = sys.gettrace()
+        sys.settrace(self)
+        try:
+            yield
+        finally:
+            sys.settrace(before)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_interrupted_at_any_line_the_rest_is_the_same_to_the_last_bit(
+    method, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(recorder, "FLUSH_SECONDS", 0.05)
+    options = asked(**METHODS[method])
+    whole = rm.simulate(ROBOT, Q, V, **options)
+    assert len(whole.phase_starts) == 3
+    assert {"turned", "seen"} <= {e.name for e in whole.events}
+    assert np.abs(whole.passive).max() > 0.1  # of the stops
+    lines = Lines()
+    with lines.watching():
+        rm.simulate(ROBOT, Q, V, **options, out=tmp_path / "counted")
+    rng = random.Random(7)
+    places = rng.sample(range(1, lines.count), 12)
+    places += range(lines.count - 270, lines.count, 30)  # the last sample, and the end
+    for place in places:
+        folder = tmp_path / str(place)
+        with (
+            Lines(place).watching(),
+            contextlib.suppress(KeyboardInterrupt),
+            warnings.catch_warnings(),
+        ):
+            warnings.simplefilter("ignore", RuntimeWarning)
+            rm.simulate(ROBOT, Q, V, **options, out=folder)
+        gc.collect()  # what kept the folder locked
+        check_part(folder, whole)
+        run = rm.simulate(ROBOT, Q, V, **options, out=folder, resume=True)
+        assert bits(run) == bits(rm.open_run(folder)) == bits(whole), f"line {place}"
+        assert run.status == "complete"
+
+
+def test_interrupted_in_any_sample(tmp_path, monkeypatch):
+    """Also in the last: what acts at the end of the run is what acts just before it."""
+    options = {"duration": 1.0, "torque": {"J2": rm.Pulse(0.0, 1.0, 5.0)}, "sample": 0.3}
+    whole = rm.simulate(ROBOT, Q, V, **options)
+    assert whole.tau[:, ROBOT.joints["J2"].v].ravel().tolist() == [5.0] * 5
+    append = recorder.Recorder.append
+    for k in range(len(whole)):
+
+        def interrupted(self, *sample, k=k):
+            if len(self) == k:
+                raise KeyboardInterrupt
+            append(self, *sample)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(recorder.Recorder, "append", interrupted)
+            with pytest.warns(RuntimeWarning, match="interrupted"):
+                rm.simulate(ROBOT, Q, V, **options, out=tmp_path / str(k))
+        run = rm.simulate(ROBOT, Q, V, **options, out=tmp_path / str(k), resume=True)
+        assert bits(run) == bits(whole), f"sample {k}"
+
+
+def test_steps_of_a_phase_are_counted_on(tmp_path, monkeypatch):
+    """A limit on the steps holds for the run, however often it is interrupted."""
+    options = {
+        "duration": 50.0,
+        "torque": {"J2": rm.ZeroOrderHold(law_of_one, 0.1)},
+        "max_steps": 60,
+    }
+    for _ in range(3):
+        left = 25
+
+        def interrupt(status):
+            nonlocal left
+            left -= 1
+            if left == 0:
+                raise KeyboardInterrupt
+
+        monkeypatch.setattr(progress, "INTERVAL", 0.0)
+        with warnings.catch_warnings(), contextlib.suppress(rm.SimulationError):
+            warnings.simplefilter("ignore", RuntimeWarning)
+            rm.simulate(
+                ROBOT, Q, V, **options, out=tmp_path / "run", resume=True, progress=interrupt
+            )
+    run = rm.open_run(tmp_path / "run")
+    assert run.status == "failed"
+    assert "60 steps were not enough" in run.message
+
+
+# Kills --------------------------------------------------------------------------------------------
+
+KILLED = """
+    import os, sys
+    from pathlib import Path
+    sys.path.insert(0, TESTS)
+    import remora as rm
+    import zarr.storage._local as local
+    from simulation.test_interrupts import METHODS, Q, ROBOT, V, asked, bits, check_part
+    from remora.simulation.storage import recorder as storage
+
+    storage.FLUSH_SECONDS = 0.0  # every sample is written at once
+    storage._chunk_rows = lambda robot: 4
+    options = asked(**METHODS["rk4"])
+    whole = rm.simulate(ROBOT, Q, V, **options)
+    put = local._put
+    writes = 0
+
+    def counted(path, value, exclusive=False):
+        global writes
+        writes += 1
+        if writes == LAST:  # half of a file, under its temporary name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            data = bytes(value.as_buffer_like())
+            path.with_suffix(".0123.partial").write_bytes(data[: len(data) // 2])
+            os._exit(9)
+        return put(path, value, exclusive)
+
+    local._put = counted
+
+    def run_in_a_process(last, folder):
+        global LAST, writes
+        child = os.fork()
+        if child == 0:
+            LAST, writes = last, 0
+            status = 0
+            try:
+                rm.simulate(ROBOT, Q, V, **options, out=folder, resume=True)
+            except BaseException as error:
+                print(type(error), error, flush=True)
+                status = 1
+            os._exit(status)
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+    LAST, total = -1, None
+    folder = Path(OUT)
+    kills = 0
+    for k in range(1 + FIRST, 10_000, STRIDE):
+        place = folder / str(k)
+        end = run_in_a_process(k, place)
+        if end == 0:
+            break
+        assert end == 9, end
+        kills += 1
+        check_part(place, whole)
+        assert run_in_a_process(k + 20, place) in (0, 9)  # killed once more
+        check_part(place, whole)
+        assert run_in_a_process(-1, place) == 0
+        end = rm.open_run(place)
+        assert end.status == "complete"
+        assert bits(end) == bits(whole), k
+    print("kills", kills)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_killed_at_any_file_it_writes(tmp_path):
+    """Each time one process, killed within a write, then another, and a third that ends."""
+    tests = str(Path(__file__).parents[1])
+    head = f"TESTS, OUT, FIRST, STRIDE = {tests!r}, {str(tmp_path)!r}, 0, 37\n"
+    command = [sys.executable, "-c", head + textwrap.dedent(KILLED)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=240)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert int(done.stdout.split()[-1]) >= 10
