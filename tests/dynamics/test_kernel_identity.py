@@ -448,3 +448,24 @@ def test_every_function_of_a_compiled_robot_has_a_key():
     robot = rm.load("vt18_satellite")
     for function in FUNCTIONS.values():
         assert kernel_key(function, robot, [], {}) is not None
+
+
+def test_runs_of_robots_that_differ_in_a_limit_differ():
+    """A mass on a slide that is thrown against a stop: each robot meets its own."""
+
+    def slide(upper):
+        b = rm.Builder("slide")
+        b.body("mass", mass=1.0, com=(0, 0, 0), inertia=(1.0, 1.0, 1.0))
+        b.joint("slide", "prismatic", None, "mass", axis=(1, 0, 0), lower=-100.0, upper=upper)
+        return b.build()
+
+    for upper in (0.3, 0.6, 0.3):
+        robot = slide(upper)
+        run = rm.simulate(robot, [0.0], [1.0], duration=1.0, stops=(1e4, 0.0), progress=False)
+        batch = rm.simulate_batch(
+            robot, [[0.0]], [[1.0]], 1.0, step=1e-4, stops=(1e4, 0.0), progress=False
+        )
+        # it is at the stop at t = upper, touches it for half a period, and comes back as fast
+        expected = upper - (1.0 - upper - np.pi / 100.0)
+        np.testing.assert_allclose(run.q[-1], expected, atol=1e-6)
+        np.testing.assert_allclose(batch.q[0, -1], expected, atol=1e-5)
