@@ -12,7 +12,7 @@ import remora as rm
 from kernels import HEAVY, SOLVING, arguments_for
 from numeric import assert_close
 from remora.codegen.kernel import SMALLEST_CHUNK
-from remora.dynamics.kernels.compiled import FUNCTIONS
+from remora.dynamics.kernels.compiled import FUNCTIONS, CompiledRobot
 from remora.errors import RemoraError
 from trees import Case
 
@@ -381,3 +381,13 @@ def test_derivative_of_a_function_that_returns_one_array_in_a_tuple():
     kernel = rm.compile(lambda robot, q: (q * q,), ROBOT)
     q = np.arange(15.0)
     assert_close(kernel.jacobian("q")(q), np.diag(2.0 * q))
+
+
+def test_type_checkers_know_every_function_of_a_compiled_robot():
+    assert list(CompiledRobot.__annotations__) == list(FUNCTIONS)
+
+
+def test_hasattr_of_a_compiled_robot_is_false_for_what_it_does_not_have():
+    fast = rm.compile(rm.load("servicer"))
+    assert hasattr(fast, "forward_dynamics")
+    assert not hasattr(fast, "fly")
