@@ -37,7 +37,7 @@ OVERVIEW = (
 INTERVALS = 700
 #: A relative error below this is rounding error: 2⁻⁵².
 ROUNDING = 2.0**-52
-#: Heights in inches: an axes, its margins, and a row of labels above the first axes.
+#: Sizes in inches: an axes, its margins, and a row of labels above the first axes.
 WIDTH, HEIGHT, LEFT, LEGEND, TITLE, BOTTOM, ROW = 4.9, 1.3, 0.75, 2.3, 0.36, 0.5, 0.15
 #: Maximum rows of labels above the first axes, and maximum events drawn as labelled lines; further
 #: events are short ticks.

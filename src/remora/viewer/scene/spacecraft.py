@@ -135,7 +135,7 @@ def _dish(
 def _wings(
     i: int, centre: Array, half: Array, unit: float, wing: int, third: int
 ) -> list[Primitive]:
-    """Return two solar wings along ±`wing`, with faces normal to the third axis."""
+    """Return two solar wings along ±`wing`, with their width along `third`."""
     e = np.eye(3)
     wide, long, thick = 0.95 * unit, 1.15 * unit, 0.022 * unit
     gap, between = 0.34 * unit, 0.04 * unit
