@@ -278,7 +278,7 @@ def in_rows(
         if own == batch:
             rows, stride = np.ascontiguousarray(a), s.size
         elif math.prod(own) == 1:
-            rows, stride = np.ascontiguousarray(a), 0  # one for all states
+            rows, stride = np.ascontiguousarray(a), 0  # shared by all states
         else:
             rows, stride = np.ascontiguousarray(np.broadcast_to(a, batch + s.shape)), s.size
         kept.append(rows)

@@ -33,7 +33,7 @@ def kernel(
     sizes = dict(shapes or {})
     key = value_key(function, robot, tuple(arguments), sorted(sizes.items()), sorted(fixed.items()))
     if key is not None and key in _kept:
-        _kept[key] = _kept.pop(key)  # the last to be dropped
+        _kept[key] = _kept.pop(key)  # most recently used: dropped last
         return _kept[key]
     made: Kernel = compile_function(
         function, robot, arguments=tuple(arguments), fixed=fixed, shapes=sizes

@@ -53,7 +53,7 @@ def identifier(name: str, taken: Iterable[str] = ()) -> str:
     """
     result = re.sub(r"[^A-Za-z0-9_]", "_", name)
     if not result[:1].isalpha():
-        result = "x" + result  # digits cannot, underscores should not come first
+        result = "x" + result  # identifiers cannot start with a digit, should not with _
     others = set(taken)
     # t12 is a local variable
     while result in others or result in _RESERVED or re.fullmatch(r"t\d+", result):

@@ -89,7 +89,7 @@ def target(triple: str, cpu: str = "", features: str = "") -> Target:
         return Target(own.triple, cpu or own.cpu, features or own.features, own.pic)
     parts = triple.split("-")
     if len(parts) == 3 and parts[1] in ("none", "linux", "rtems"):
-        parts.insert(1, "unknown")  # LLVM would read the system as the vendor and miss the rest
+        parts.insert(1, "unknown")  # otherwise LLVM reads the system as the vendor
     if not cpu and not features:
         for own in TARGETS.values():
             if own.triple.split("-")[0] == parts[0]:
@@ -256,7 +256,7 @@ def undefined(image: bytes) -> list[str]:
 
     (start,) = read("Q", 40) if wide else read("I", 32)
     size, count = read("HH", 58 if wide else 46)
-    # of each section: name, type, flags, address, offset, size, link
+    # for each section: name, type, flags, address, offset, size, link
     sections = [read("IIQQQQI" if wide else "IIIIIII", start + k * size) for k in range(count)]
     names: list[str] = []
     for _, kind, _, _, offset, length, link in sections:

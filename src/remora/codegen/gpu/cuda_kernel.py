@@ -167,7 +167,7 @@ class CudaKernel(TracedFunction):
         results = self._results(cupy, out, batch, columns)
         if n == 0:
             return results
-        if out is not None:  # results are written while arguments are still read
+        if out is not None:  # results are written while arguments are still being read
             views = [
                 _copied(cupy, view.array, len(signature.shape))
                 if any(cupy.may_share_memory(view.array, r) for r in results)
@@ -411,7 +411,7 @@ def like(example: Any, array: Any) -> Any:
     root = type(example).__module__.partition(".")[0]
     if root == "cupy":
         return array
-    if root in ("jax", "jaxlib"):  # which knows rows only
+    if root in ("jax", "jaxlib"):  # supports rows only
         cupy: Any = sys.modules["cupy"]
         return sys.modules["jax.numpy"].from_dlpack(cupy.ascontiguousarray(array))
     module: Any = sys.modules.get(root)

@@ -230,7 +230,7 @@ class Lines:
             else:
                 self._operation(i)
                 self._store(results.pop(i, ()))
-        for i, places in results.items():  # inputs and constants that come out as they are
+        for i, places in results.items():  # inputs and constants that are outputs unchanged
             if graph.nodes[i][0] == "input":
                 self._value[i] = self._fetched(i, -1)
             self._store(places)

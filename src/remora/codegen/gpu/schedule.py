@@ -285,7 +285,7 @@ def from_the_end(graph: Graph, operations: Sequence[int]) -> list[int]:
         for k in arguments[i]:
             users[k].append(i)
     unplaced = {i: len(users[i]) for i in operations}
-    dead = {i: len(arguments[i]) for i in operations}  # arguments that are not alive yet
+    dead = {i: len(arguments[i]) for i in operations}  # arguments that are not live yet
     alive: set[int] = set()
 
     def cost(i: int) -> tuple[int, int]:

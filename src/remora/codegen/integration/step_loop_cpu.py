@@ -141,7 +141,7 @@ class BlockCode:
 
     def _number(self, array: str, kind: str, index: str) -> str:
         place = self.w.emit(f"getelementptr {kind}, {self.pointer} {array}, i64 {index}")
-        size = 4 if kind == "float" else 8  # said, as LLVM takes 4 for an i64 else
+        size = 4 if kind == "float" else 8  # explicit: LLVM's default for an i64 is 4
         return self.w.emit(f"load {kind}, {self.pointer} {place}, align {size}")
 
     def _set_clock(self, begin: str, h: str, i: str) -> None:

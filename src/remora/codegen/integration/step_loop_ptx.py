@@ -66,7 +66,7 @@ class ThreadCode(BlockCode):
         early = [k for k, s in enumerate(graph.outputs) if s.name in first]
         precision = self.precision(name)
         part = ahead(graph, early, ptx.MEMORY[precision])
-        wide = precision != self.dtype  # a slot then takes the room of two numbers
+        wide = precision != self.dtype  # a slot then takes the space of two numbers
         self._slots = max(self._slots, slots_of(part) * (2 if wide else 1))
         given = self._exact if wide else self._given
         names = {s.name: s.name if s.name in given else _cell(s.name) for s in graph.inputs}

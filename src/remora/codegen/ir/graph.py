@@ -147,7 +147,7 @@ class Graph:
                 return self.const(float(OPS[name](*values)))
         match name:
             case "add" | "mul" if a[1] < a[0]:
-                return self.op(name, a[1], a[0])  # so that a b and b a are one
+                return self.op(name, a[1], a[0])  # so that a b and b a are the same node
             case "add" | "sub" if values[-1] == 0.0:
                 return a[0]
             case "add" if values[0] == 0.0:

@@ -139,7 +139,7 @@ def operation(w: Writer, op: str, a: Sequence[str], dtype: str, lanes: int) -> s
         return w.emit(f"fneg {t} {a[0]}")
     if op == "select":
         return w.emit(f"select {bits} {a[0]}, {t} {a[1]}, {t} {a[2]}")
-    if op in ("min", "max"):  # NaN where either is, as NumPy has it; no processor agrees on this
+    if op in ("min", "max"):  # NaN if either is NaN, as in NumPy; processors differ on this
         smaller = w.emit(f"fcmp {'olt' if op == 'min' else 'ogt'} {t} {a[0]}, {a[1]}")
         picked = w.emit(f"select {bits} {smaller}, {t} {a[0]}, {t} {a[1]}")
         missing = w.emit(f"fcmp uno {t} {a[0]}, {a[0]}")

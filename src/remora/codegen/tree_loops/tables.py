@@ -130,7 +130,7 @@ class _Slots:
 
 def _slots(order: list[int], parents: Sequence[int], inward: bool) -> _Slots:
     """Assign a slot to passed numbers for as long as an item has yet to receive them."""
-    waiting: dict[int, int] = {}  # how many have yet to receive of an item
+    waiting: dict[int, int] = {}  # how many items have yet to receive from an item
     for p in parents:
         waiting[p] = waiting.get(p, 0) + 1
     free: list[int] = []
@@ -152,7 +152,7 @@ def _slots(order: list[int], parents: Sequence[int], inward: bool) -> _Slots:
         if source in held:
             received[i] = held[source]
             waiting[source] = 0 if inward else waiting[source] - 1
-            if not waiting[source]:  # a step stores after it has loaded: the room is free at once
+            if not waiting[source]:  # a step loads before it stores: the slot is free at once
                 free.append(held.pop(source))
         target = parents[i] if inward else i
         first[i] = target not in held

@@ -220,7 +220,7 @@ def simulate_batch(
         raise InvalidValue(f"{duration:g} s in steps of {step:g} s are more than {MOST_STEPS:g}")
     breaks = (*breaks, *own.breaks)
     table = _timetable(times, step, breaks)
-    nudge = NUDGE * float(np.finfo(float).eps) if breaks else 0.0  # times are float64 always
+    nudge = NUDGE * float(np.finfo(float).eps) if breaks else 0.0  # times are always float64
     kernel = _kernel(robot, own, model, nudge, dtype, target)
     if isinstance(kernel, CudaStepLoop):
         results, status = kernel(*own.arrays, **table.passed), "complete"
@@ -348,7 +348,7 @@ def _finished(
     impossible = np.zeros(own.batch, bool)
     for fault in own.faults:
         impossible |= np.broadcast_to(fault.runs, own.batch)
-    if own.faults:  # what equations make of such numbers means nothing
+    if own.faults:  # results of the equations with such numbers are meaningless
         q[impossible], v[impossible] = math.nan, math.nan
     finite: Any = (abs(q).sum(axis=-1) + abs(v).sum(axis=-1)) < math.inf
     ok = finite.all(axis=-1)

@@ -85,7 +85,7 @@ def step_loop(
     def prepare(
         q: Array, v: Array, ku: Array, kv: Array, au: Array, av: Array, clock: Array, row: Array
     ) -> tuple[Array, ...]:
-        h = clock[1:]  # (1,), as all numbers here: they stay arrays
+        h = clock[1:]  # (1,): all numbers here stay arrays
         ahead, before = row[:1] * h, row[1:2] * h
         us = ahead * ku
         return au + before * ku, av + before * kv, integrate(robot, q, us), us, v + ahead * kv
@@ -94,7 +94,7 @@ def step_loop(
         qs: Array, vs: Array, clock: Array, row: Array, *others: Array
     ) -> tuple[Array, Array | None]:
         now, h = clock[:1], clock[1:]
-        within = row[3:] * (absolute(now) + h)  # at the ends of a step what jumps is seen as inside
+        within = row[3:] * (absolute(now) + h)  # at the ends of a step, evaluate just inside
         t = (now + row[2:3] * h + within).reshape(())
         given = dict(zip(laws, others, strict=True))
         tau = forces.torque(t, qs, vs, **given)

@@ -65,7 +65,7 @@ def stop_loop(
         *(Signature(name, (1,)) for name in ("left", "longest", "passes")),
         Signature("contact", (stops,)), *data,
     ]  # fmt: skip
-    fixed = len(cells)  # then come what acts, where that is a block of its own
+    fixed = len(cells)  # followed by the loads, if these are a block of their own
     tolerance = TOLERANCE if dtype == "float64" else TOLERANCE_SINGLE
     rounding = 64.0 * float(np.finfo(dtype).eps)
 
@@ -145,7 +145,7 @@ def stop_loop(
         fine = select(touching, select(less(ratio, 1.0), 1.0, 0.0), 1.0)
         growth = 0.9 / sqrt(sqrt(_larger(_smaller(ratio, 1e4), 1e-4)))
         growth = _larger(_smaller(growth, 4.0), 0.2)
-        growth = select(less(ratio, 1e4), growth, 0.2)  # or not a number
+        growth = select(less(ratio, 1e4), growth, 0.2)  # also for NaN
         # where joints reach or leave stops
         side = 2.0 * contact - 1.0
         begin = side * stop_overlaps(robot, q)

@@ -85,7 +85,7 @@ def check_joined(
         SimulationError: with joint, time and values.
     """
     name = held.joint.name
-    apart = 2.0 * SHORTEST * np.spacing(abs(t))  # how far the two times may be apart
+    apart = 2.0 * SHORTEST * np.spacing(abs(t))  # maximum difference of the two times
     off = np.abs(held.row.difference(before[0], after[0]))
     size = max(_size(before[0]), _size(after[0]), 1.0)
     if np.any(off > CLOSE * size + apart * max(_size(before[1]), _size(after[1]))):

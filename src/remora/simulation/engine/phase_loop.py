@@ -111,10 +111,10 @@ class PhaseLoop:
         self._h: float | None = None
         self._rate: Array | None = None
         self._looked = np.zeros(0)
-        self._asked = [1] * len(system.controllers)  # they have seen the start
+        self._asked = [1] * len(system.controllers)  # sampled once, at the start
         self._bounds = (start, start)  # of the segment
         self._tried = 0
-        self._last: dict[int, tuple[float, float]] = {}  # when conditions crossed, and for how long
+        self._last: dict[int, tuple[float, float]] = {}  # crossing times, and noise intervals
         self._reach = ErrorScale(system.robot)
         self._layout = layout_of(system.robot)
         self._any_error = np.full(self._layout.size, np.inf)
@@ -222,7 +222,7 @@ class PhaseLoop:
         count = max(1, math.ceil((stop - start) / length - 1e-6))
         for i in range(1, count + 1):
             end = stop if i == count else start + (stop - start) * (i / count)
-            while state.t < end:  # once, or again after an event within
+            while state.t < end:  # once, or again after an event inside
                 attempt = self._attempt(end - state.t)
                 if not (attempt.error <= 1.0 and np.all(np.isfinite(attempt.change))):
                     raise SimulationError(
@@ -254,7 +254,7 @@ class PhaseLoop:
                     f"{self._stiffest()}",
                     state.t,
                 )
-            if not attempt.error <= 1.0:  # or not a number
+            if not attempt.error <= 1.0:  # or NaN
                 refused = True
                 finite = math.isfinite(attempt.error)
                 self._h = h * (max(SHRINK, SAFETY * attempt.error**power) if finite else SHRINK)
@@ -383,7 +383,7 @@ class PhaseLoop:
             for x, q, moved in zip(theta.tolist(), places, inner, strict=True):
                 t = start + x * (end - start)
                 v = moved[layout.v]
-                if x == 1.0:  # to the last bit as it will be
+                if x == 1.0:  # exact to the last bit
                     t, (q, v) = end, state.after(attempt.change)
                 system.set_held(t, q, v)
                 rows.append(self._seen(t, q, v))
@@ -437,7 +437,7 @@ class PhaseLoop:
                 high, width = here, 8.0 * width
         else:
             while not has_crossed(here[2]):
-                if here[0] == end:  # the dense output said it would, the step says it does not
+                if here[0] == end:  # predicted by the dense output, but not confirmed by the step
                     return attempt, end, []
                 low, f_low = here[0], float(here[2][row])
                 here, width = tried(min(low + width, end)), 8.0 * width

@@ -128,7 +128,7 @@ class Watcher:
 
     def _drawn(self, status: Status) -> None:
         text = f"t = {status.t:.4g} s, {status.speed:.3g}x real time, drift {status.drift:.1e}"
-        if not sys.stderr.isatty():  # a line now and then, for a log
+        if not sys.stderr.isatty():  # occasional lines for a log
             now = time.monotonic()
             if status.fraction >= 1.0 or now - self._told > LOG_INTERVAL:
                 self._told = now

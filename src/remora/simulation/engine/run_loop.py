@@ -70,7 +70,7 @@ class RunLoop:
         robot = plan.model.robot
         self._state = RunState(robot, start, q, v)
         end = start + sum(p.duration for p in plan.phases)
-        self._next = 0  # of the sample times
+        self._next = 0  # index of the next sample time
         self._phase = 0
         self._last = -np.inf  # time of the last sample
         mark = recorder.mark
@@ -116,7 +116,7 @@ class RunLoop:
     def _phases(self) -> str:
         """Execute all phases; return the reason for an early end, if any."""
         state, plan, mark = self._state, self._plan, self._recorder.mark
-        before: list[float] = []  # the conditions of the run's own events
+        before: list[float] = []  # the conditions of the events of the whole run
         for index, phase in enumerate(plan.phases):
             if mark is not None and index < mark.phase:
                 continue
@@ -159,7 +159,7 @@ class RunLoop:
             last = next((c for c in recent if c.same_place(controller)), None)
             if last is None:
                 system.sample(controller, state.t, state.q, state.v)
-            else:  # the event that ended the last phase and its sample are at one time
+            else:  # the event that ended the last phase coincides with a sample
                 controller.value = last.value
         if index == 0 or jumped:
             self._record(state.t, state.q, state.v, state.work)

@@ -438,8 +438,8 @@ class RunModel:
         above_u = 0.5 * self._bracket(v)
         above_v: Array = np.eye(nv)
         places = [i for name in self.held for i in range(nv)[self.robot.joints[name].v]]
-        if places:  # their drives answer so that they keep to their motion; and what they do in y
-            # is not looked at
+        if places:  # drives of held joints react so that these follow their motion; their part of
+            # y is ignored
             felt: Array = inverse[places][:, places]
             answer: Array = inverse[:, places] @ np.linalg.inv(felt)
             below_u = below_u - answer @ below_u[places]
@@ -478,7 +478,7 @@ class RunModel:
             tau, wrenches = self._given(t, self.place(u), v)
             if wrenches is None:
                 return tau
-            needed, q = self._fast.inverse_dynamics, self.q  # where wrenches as they are act
+            needed, q = self._fast.inverse_dynamics, self.q  # with the wrenches at this state
             return tau + needed(q, rest, rest) - needed(q, rest, rest, wrenches)
 
         here = forces(rest, v)

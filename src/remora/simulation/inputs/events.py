@@ -147,7 +147,7 @@ class Watch:
             if math.isfinite(limit)
         ]
         names = [Watched(f"{joint.name} speed limit", action, -1) for joint, *_ in speeds]
-        self.items += names * 2  # forwards, and backwards
+        self.items += names * 2  # both directions
         self._fast = np.array([place for _, place, _ in speeds], int)
         self._fastest = np.array([limit for *_, limit in speeds])
 
@@ -208,7 +208,7 @@ class Watch:
         A boolean condition, represented by 1 or -1, is watched for becoming true. Indices beyond
         `items` are those of stops, with contact as for limits.
         """
-        if k >= self.events:  # limits may be touched before they are passed
+        if k >= self.events:  # touching a limit is not a violation
             return before >= 0.0 > after
         way = self.items[k].direction or (1 if k in self._truths else 0)
         return (before < 0.0 <= after and way >= 0) or (before > 0.0 >= after and way <= 0)

@@ -158,7 +158,7 @@ class Pulse:
         """Return the value at a time that may be symbolic."""
         on = _within(t, self.start, self.stop)
         middle = 0.5 * (self.start + self.stop)
-        seen = select(on, t, middle)  # a function is not asked outside its times
+        seen = select(on, t, middle)  # a function is not evaluated outside its interval
         given: Any = self.value(seen) if callable(self.value) else self.value
         value = asarray(given)
         return select(on, value, 0.0 * value)

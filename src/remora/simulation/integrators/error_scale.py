@@ -29,5 +29,5 @@ class ErrorScale:
         size[self._v] = q[self._q]
         for joint in self._free:
             d = q[joint.q][4:]
-            size[joint.v][3:] = 2.0 * math.sqrt(d @ d)  # the distance from the origin
+            size[joint.v][3:] = 2.0 * math.sqrt(d @ d)  # distance from the origin
         return size

@@ -54,7 +54,7 @@ def attempt(
 
     def dense(theta: Array) -> Array:
         nonlocal made
-        if not made:  # its own stages are evaluated when it is first asked for
+        if not made:  # its additional stages are evaluated on first use
             for i in range(extra):
                 n = stages + 1 + i
                 shift = h * (tableau.dense_a[i, :n] @ k[:n])

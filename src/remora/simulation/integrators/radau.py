@@ -125,7 +125,7 @@ def attempt(
     """
     J, one = system.jacobian(t, y), np.eye(y.size)
     Z = None
-    with np.errstate(over="ignore", invalid="ignore"):  # of iterations that go astray
+    with np.errstate(over="ignore", invalid="ignore"):  # from diverging iterations
         try:
             real = np.linalg.inv(RADAU.gamma / h * one - J)
             pair = np.linalg.inv(RADAU.mu / h * one - J)
@@ -176,7 +176,7 @@ def _stages(
         Z = Z + step
         rounding = ROUNDING * norm(np.abs(y) + np.abs(Z[2]), scale)
         ratio = size / last
-        if size <= rounding or (ratio >= 1.0 and size <= NEAR):  # it shrinks no more
+        if size <= rounding or (ratio >= 1.0 and size <= NEAR):  # stagnation
             return Z
         if ratio >= 1.0:
             return None

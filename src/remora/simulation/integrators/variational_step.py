@@ -167,7 +167,7 @@ def attempt(
     v, power = y[layout.v].copy(), rate[layout.work]
     code = equations(system.robot)
     p, _ = code.slopes(system.q, v)
-    with np.errstate(all="ignore"):  # of iterations that go astray
+    with np.errstate(all="ignore"):  # from diverging iterations
         found = _middle(system, code, t, p, v + 0.5 * h * rate[layout.v], h)
     if found is None:
         zero = np.zeros_like(y)
@@ -176,7 +176,7 @@ def attempt(
     dq = h * w
     q1, p1 = system.arrival(dq), code.end(dq, p, g, np.asarray(h, dtype=float))
     v1 = code.velocity(q1, p1)
-    v1 = v1 + code.velocity(q1, p1 - code.slopes(q1, v1)[0])  # rounding adds up less
+    v1 = v1 + code.velocity(q1, p1 - code.slopes(q1, v1)[0])  # one refinement: less rounding error
     work = h * works
 
     def dense(theta: Array) -> Array:

@@ -74,7 +74,7 @@ class JointView:
         """Its actuation, N m or N; of a free base [torque, force]."""
         return self._force(self.run.quantity("tau"))
 
-    force = torque  # for joints that slide
+    force = torque  # for prismatic joints
 
     @property
     def passive(self) -> Array:

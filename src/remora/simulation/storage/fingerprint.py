@@ -126,7 +126,7 @@ def _part_differences(there: Mapping[str, str], here: Mapping[str, str]) -> Iter
             continue
         if one is None or other is None:
             yield f"{path} is {other or one} {'here' if one is None else 'there'} alone"
-        elif one.startswith("#") or other.startswith("#"):  # digests tell nobody anything
+        elif one.startswith("#") or other.startswith("#"):  # digests mean nothing to a reader
             yield f"{path} differs"
         else:
             yield f"{path} is {one} there, {other} here"
@@ -144,7 +144,7 @@ class _Naming(Walk):
         super().__init__(name)
         self.parts: dict[str, str] = {}
         self.opaque: list[str] = []
-        self._within = 0  # byte code, whose parts say nothing to a reader
+        self._within = 0  # depth inside byte code, whose parts mean nothing to a reader
 
     def of(self, value: Any, step: str = "") -> bytes:
         kind = kind_of(value)
@@ -162,7 +162,7 @@ class _Naming(Walk):
     def _composed(self, value: Any, kind: type) -> bytes:
         own = getattr(kind, "identity_parts", None)
         try:
-            if own is not None and is_library(kind.__module__):  # it holds machine code, too
+            if own is not None and is_library(kind.__module__):  # it contains machine code, too
                 parts = (self.of(kind, ".__class__"), self.of(own(value)))
                 return text("identity", *(part.hex() for part in parts))
             return super()._composed(value, kind)

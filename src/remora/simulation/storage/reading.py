@@ -103,7 +103,7 @@ def _robot(folder: Path, text: str, mesh_root: str | os.PathLike[str] | None) ->
             file = Path(place) / "robot.yaml"
             file.write_text(text, encoding="utf-8", newline="\n")
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore", ModelWarning)  # told when the run was made
+                warnings.simplefilter("ignore", ModelWarning)  # issued when the run was made
                 root = mesh_root or Path(place).anchor
                 robot = load(file, merge_fixed=False, mesh_root=root, inertia="warn")
     except RemoraError as error:
@@ -137,7 +137,7 @@ def _read(
         )
     columns = {"t": _frozen(t[:rows])}
     for name in specs.keys() - {"t"}:
-        sparse = name == "wrenches" and expected is None  # which came late, and then the end
+        sparse = name == "wrenches" and expected is None  # started late, before the process ended
         columns[name] = _column(folder, group, name, specs[name], rows, sparse)
     return {name: columns[name] for name in specs}
 
@@ -174,7 +174,7 @@ def _readable(place: Path) -> Generator[None]:
         yield
     except RemoraError:
         raise
-    except Exception as error:  # it may be of any kind: JSON, shapes, compression, the disk
+    except Exception as error:  # of any type: JSON, shapes, compression, the disk
         why = str(error) or type(error).__name__
         raise RemoraError(f"{place}: cannot be read, or is damaged: {why}") from error
 

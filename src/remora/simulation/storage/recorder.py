@@ -262,7 +262,7 @@ class _Folder:
             specs = {name: spec(run.robot, name) for name in (*run.columns, *STORED)}
             if self._samples is None:
                 self._samples = _Table(self._group, self._chunk, specs)
-            self._samples.add(specs)  # wrenches may come late
+            self._samples.add(specs)  # wrenches may start late
             self._samples.write(len(run), partial(self._rows, run))
         if mark is not None:
             where = {"phase_starts": run.phase_starts, "mark": mark.plain()}
@@ -276,7 +276,7 @@ class _Folder:
         end: dict[str, Any] = {"status": run.status, "message": run.message}
         if not self._broken:
             for table in filter(None, (self._samples, self._events)):
-                table.resize(table.rows)  # without those made ahead
+                table.resize(table.rows)  # remove rows allocated ahead
             end["rows"] = {"samples": len(run), "events": len(run.events)}
             end["phase_starts"] = run.phase_starts
         if run.status == "complete":
@@ -324,8 +324,8 @@ class _Table:
                 fill_value=fill(name, dtype),
                 compressors=[codec],
                 attributes=attributes,
-                overwrite=True,  # what a run left that begins anew
-                config={"write_empty_chunks": True},  # so that a missing file is a damage
+                overwrite=True,  # files of a run that starts again
+                config={"write_empty_chunks": True},  # so that a missing file means damage
             )
             self._good = 0
 
@@ -367,7 +367,7 @@ def _locked(holder: object, path: Path) -> Callable[[], object]:
     """Lock a folder for writing; return the function that unlocks it, as process exit does too."""
     try:
         fcntl: Any = importlib.import_module("fcntl")
-    except ModuleNotFoundError:  # where there is none, nobody watches
+    except ModuleNotFoundError:  # no locking on this platform
         return lambda: None
     handle = os.open(path, os.O_RDONLY)
     unlock = weakref.finalize(holder, os.close, handle)
@@ -376,7 +376,7 @@ def _locked(holder: object, path: Path) -> Callable[[], object]:
     except BlockingIOError:
         unlock()
         raise RemoraError(f"{path}: another process is writing a run there") from None
-    except OSError:  # some network disks cannot
+    except OSError:  # not supported by some network disks
         pass
     return unlock
 

@@ -61,7 +61,7 @@ def stopped_run(
     if folder.is_dir() and not (folder / "zarr.json").exists():
         inside = list(folder.iterdir())
         if all(fnmatch(file.name, "zarr.*.partial") for file in inside):
-            for rest in inside:  # of a process that was killed while it began
+            for rest in inside:  # of a process that was killed during its start
                 rest.unlink(missing_ok=True)
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
         return None
@@ -70,7 +70,7 @@ def stopped_run(
     if attributes.get("robot") != robot_to_yaml(robot):
         differing.insert(0, f"its robot {run.robot.name!r} differs from {robot.name!r}")
     there: Any = attributes.get("acting")
-    if not differing and there is not None:  # else that is told already
+    if not differing and there is not None:  # otherwise already reported
         differing += differences(there, acting)
     if differing:
         more = f"; and {len(differing) - NAMED} more" if len(differing) > NAMED else ""
