@@ -22,8 +22,10 @@ from remora.model.joints import kind
 from remora.model.numbers import finite
 from remora.model.robot import Robot
 from remora.model.state import configuration, velocity
+from remora.model.takes_robot import takes_robot
 
 
+@takes_robot
 @needs_dynamics
 def generalized_jacobian(
     robot: Robot, q: ArrayLike, target: Target, point: ArrayLike = (0.0, 0.0, 0.0)
@@ -43,6 +45,7 @@ def generalized_jacobian(
     return J[..., :, 6:] + J[..., :, :6] @ base_response(robot, q)
 
 
+@takes_robot
 @needs_dynamics
 def base_response(robot: Robot, q: ArrayLike) -> Array:
     """Return -H_0⁻¹ H_0m `(..., 6, nv - 6)`: the base's twist per joint speed at no momentum.
@@ -64,6 +67,7 @@ def base_response(robot: Robot, q: ArrayLike) -> Array:
     return -linear.solve(H[..., :, :6], H[..., :, 6:])
 
 
+@takes_robot
 @needs_dynamics
 def base_response_rate(robot: Robot, q: ArrayLike, v: ArrayLike) -> Array:
     """Return the time derivative of `base_response`, `(..., 6, nv - 6)`.
@@ -83,6 +87,7 @@ def base_response_rate(robot: Robot, q: ArrayLike, v: ArrayLike) -> Array:
     return -linear.solve(H0, Hdot[..., :, 6:] + Hdot[..., :, :6] @ base_response(robot, q))
 
 
+@takes_robot
 @needs_dynamics
 def generalized_jacobian_rate(
     robot: Robot,
@@ -106,6 +111,7 @@ def generalized_jacobian_rate(
     return J_rate[..., :, 6:] + response + J0 @ base_response_rate(robot, q, v)
 
 
+@takes_robot
 @needs_dynamics
 def floating_inverse_dynamics(
     robot: Robot,

@@ -24,10 +24,12 @@ from remora.dynamics.recursive.composite import mass_matrix_of, mass_matrix_size
 from remora.dynamics.recursive.coriolis import coriolis_matrix_of
 from remora.dynamics.refusals import needs_dynamics, refuse_undefined
 from remora.errors import InvalidValue, RemoraError, ShapeError, UnknownName
+from remora.identity.table import Table
 from remora.model.joints import actuation_basis, kind, motion_screws
 from remora.model.numbers import finite
 from remora.model.robot import Robot
 from remora.model.state import configuration, velocity
+from remora.model.takes_robot import takes_robot
 
 Hybrid = Callable[
     [Robot, Array, Array, Array, Array | None, Mapping[int, Array]], tuple[Array, Array]
@@ -66,7 +68,7 @@ def _by_mass_matrix(
     if robot.nv == 0:
         return 0.0 * v, 0.0 * tau
     H = mass_matrix_of(robot, q)
-    size = None if is_symbolic(H) else mass_matrix_size(robot, q)
+    size = mass_matrix_size(robot, q)
     bias = recursive_newton_euler.inverse(robot, q, v, 0.0 * v, wrenches)
     try:
         return solve_prescribed(robot, H, bias, tau, prescribed, size)
@@ -100,7 +102,7 @@ def _maximal(solve: Callable[..., Solution]) -> Hybrid:
 
 
 #: Every formulation, by name. The maximal ones find every reaction too.
-FORMULATIONS: dict[str, Formulation] = {
+FORMULATIONS: Table[str, Formulation] = Table({
     "articulated": Formulation(articulated.hybrid, None),
     "recursive": Formulation(None, recursive_newton_euler.inverse, followers=True),
     "composite": Formulation(
@@ -119,7 +121,7 @@ FORMULATIONS: dict[str, Formulation] = {
         followers=True,
     ),
     "euler_angles": Formulation(euler_angles.hybrid, euler_angles.inverse, followers=True),
-}
+})  # fmt: skip
 
 #: The formulations that find every reaction together with the accelerations.
 MAXIMAL: dict[str, Callable[..., Solution]] = {
@@ -140,6 +142,7 @@ def usual_formulation(robot: Robot) -> str:
     return next(name for name in able if FORMULATIONS[name].followers or not follows)
 
 
+@takes_robot
 @needs_dynamics
 def forward_dynamics(
     robot: Robot,
@@ -164,6 +167,7 @@ def forward_dynamics(
     return hybrid_dynamics(robot, q, v, tau, {}, wrenches, formulation)[0]
 
 
+@takes_robot
 @needs_dynamics
 def inverse_dynamics(
     robot: Robot,
@@ -192,6 +196,7 @@ def inverse_dynamics(
     return finite_result(able[formulation](robot, q, v, vdot, w))
 
 
+@takes_robot
 @needs_dynamics
 def hybrid_dynamics(
     robot: Robot,
@@ -231,6 +236,7 @@ def hybrid_dynamics(
     return finite_result(vdot), finite_result(found)
 
 
+@takes_robot
 @needs_dynamics
 def newton_euler_solution(
     robot: Robot,
@@ -259,6 +265,7 @@ def newton_euler_solution(
     return Solution(*map(finite_result, MAXIMAL[formulation](robot, q, v, tau, w, given)))
 
 
+@takes_robot
 @needs_dynamics
 def reaction_wrenches(
     robot: Robot,
@@ -297,6 +304,7 @@ def reaction_wrenches(
     return with_batch(stack(reactions, axis=-2), batch_shape(q, v, vdot), trailing=2)
 
 
+@takes_robot
 @needs_dynamics
 def mass_matrix(robot: Robot, q: ArrayLike, formulation: str = "composite") -> Array:
     """Return H `(..., nv, nv)`, symmetric and positive definite: kinetic energy ½ vᵀ H v.
@@ -312,6 +320,7 @@ def mass_matrix(robot: Robot, q: ArrayLike, formulation: str = "composite") -> A
     return able[formulation](robot, configuration(robot, q))
 
 
+@takes_robot
 @needs_dynamics
 def coriolis_matrix(
     robot: Robot, q: ArrayLike, v: ArrayLike, formulation: str = "composite"
@@ -335,6 +344,7 @@ def coriolis_matrix(
     return able[formulation](robot, configuration(robot, q), velocity(robot, v))
 
 
+@takes_robot
 @needs_dynamics
 def bias_force(robot: Robot, q: ArrayLike, v: ArrayLike) -> Array:
     """Return C v and gravity's share, `(..., nv)`: the tau at which v̇ = 0.

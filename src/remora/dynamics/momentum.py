@@ -14,8 +14,10 @@ from remora.errors import InvalidValue
 from remora.model import joints
 from remora.model.robot import Robot
 from remora.model.state import configuration, velocity
+from remora.model.takes_robot import takes_robot
 
 
+@takes_robot
 @needs_dynamics
 def center_of_mass(robot: Robot, q: ArrayLike) -> Array:
     """Return the centre of mass in the inertial frame, `(..., 3)`, m [SPART17, eq. 7].
@@ -34,6 +36,7 @@ def center_of_mass(robot: Robot, q: ArrayLike) -> Array:
     return asarray(moment) / _total_mass(robot)[..., None]
 
 
+@takes_robot
 @needs_dynamics
 def center_of_mass_jacobian(robot: Robot, q: ArrayLike) -> Array:
     """Return J `(..., 3, nv)` with the centre of mass's velocity J v, inertial axes.
@@ -47,6 +50,7 @@ def center_of_mass_jacobian(robot: Robot, q: ArrayLike) -> Array:
     return momentum_matrix(robot, q)[..., :3, :] / _total_mass(robot)[..., None, None]
 
 
+@takes_robot
 @needs_dynamics
 def momentum(robot: Robot, q: ArrayLike, v: ArrayLike) -> Array:
     """Return [linear, angular about the inertial origin], inertial axes, `(..., 6)` [VT18, eq. 30].
@@ -69,6 +73,7 @@ def momentum(robot: Robot, q: ArrayLike, v: ArrayLike) -> Array:
     return asarray(sum(parts[1:], parts[0]))
 
 
+@takes_robot
 @needs_dynamics
 def centroidal_momentum(robot: Robot, q: ArrayLike, v: ArrayLike) -> Array:
     """Return [linear, angular about the centre of mass], inertial axes, `(..., 6)`.
@@ -81,6 +86,7 @@ def centroidal_momentum(robot: Robot, q: ArrayLike, v: ArrayLike) -> Array:
     return screw.shift(momentum(robot, q, v), -center_of_mass(robot, q))
 
 
+@takes_robot
 @needs_dynamics
 def centroidal_momentum_matrix(robot: Robot, q: ArrayLike) -> Array:
     """Return A_G `(..., 6, nv)` with centroidal_momentum(robot, q, v) = A_G v.
@@ -93,6 +99,7 @@ def centroidal_momentum_matrix(robot: Robot, q: ArrayLike) -> Array:
     return vector.transpose(screw.shift(A, -center_of_mass(robot, q)[..., None, :]))
 
 
+@takes_robot
 @needs_dynamics
 def locked_inertia(robot: Robot, q: ArrayLike) -> Array:
     """Return the inertia of the whole robot, its joints locked, about its centre of mass.
@@ -116,6 +123,7 @@ def locked_inertia(robot: Robot, q: ArrayLike) -> Array:
     return asarray(sum(parts[1:], parts[0]))
 
 
+@takes_robot
 @needs_dynamics
 def momentum_matrix(robot: Robot, q: ArrayLike) -> Array:
     """Return A `(..., 6, nv)` with momentum(robot, q, v) = A v.
@@ -135,6 +143,7 @@ def momentum_matrix(robot: Robot, q: ArrayLike) -> Array:
     return columns(robot, blocks, batch_shape(q))
 
 
+@takes_robot
 @needs_dynamics
 def kinetic_energy(robot: Robot, q: ArrayLike, v: ArrayLike) -> Array:
     """Return ½ Σ ω_iˢ ∘ (M_i ⋆ ω_iˢ) and the rotors' share, ½ vᵀ H v, `(...)`, J [VT18, eq. 31].
@@ -155,6 +164,7 @@ def kinetic_energy(robot: Robot, q: ArrayLike, v: ArrayLike) -> Array:
     return asarray(sum(parts[1:], parts[0]))[..., 0]
 
 
+@takes_robot
 @needs_dynamics
 def potential_energy(robot: Robot, q: ArrayLike) -> Array:
     """Return -m g·r_c, `(...)`, J: zero where the centre of mass is at the inertial origin.

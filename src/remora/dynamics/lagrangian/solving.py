@@ -46,7 +46,7 @@ def solve_prescribed(
         right = stack([rest[..., i] for i in free])
         block = M[..., free, :][..., :, free]
         size = None if size is None else size[..., free, :][..., :, free]
-        found = linear.ldl_solve(linear.ldl(block, size), right[..., None])[..., 0]
+        found = linear.ldl_solve(linear.ldl(block, size), right[..., None], size)[..., 0]
         entries |= {place: found[..., n] for n, place in enumerate(free)}
     vdot = with_batch(stack([entries[i] for i in range(robot.nv)]), batch, trailing=1)
     force = vector.apply(M, vdot) + bias

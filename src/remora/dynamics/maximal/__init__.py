@@ -1,1 +1,1 @@
-"""Maximal-coordinate formulations: VT18's system, the decoupled one, DM93's image space."""
+"""Maximal-coordinate formulations: VT18, decoupled, and the image space of DM93."""

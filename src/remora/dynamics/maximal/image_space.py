@@ -228,7 +228,7 @@ class Assembled(NamedTuple):
     """The whole system, and what reading its solution needs.
 
     Attributes:
-        saddle: its blocks; ten equations a body, [Q̈, μ] the unknowns.
+        saddle: its blocks; ten equations a body, [Q̈, μ] the unknowns of each.
         bodies: the bodies' own equations.
         rows: the joints' equations, without those of prescribed freedoms.
         L: of every joint, from relative motions to its speeds, `(..., nv_i, 6)`.
@@ -299,9 +299,48 @@ def solve_image_space(
     Q = coordinates_of(robot, q)
     Q_rate = rates_of(robot, Q, [link.twist for link in moving_links(robot, q, v)])
     known = assembled(robot, q, v, Q, Q_rate, tau, wrenches, prescribed)
-    y, multipliers = saddle_point.solve(known.saddle)
+    motion, multipliers = saddle_point.solve(_in_motions(robot, known, Q))
+    y = [
+        _apply(motions(x), a) + _unit_acceleration(x, b.unit_rate)
+        for x, a, b in zip(Q, motion, known.bodies, strict=True)
+    ]
     batch = batch_shape(q, v, tau)
     return read_solution(robot, q, v, Q, known, y, multipliers, tau, prescribed, batch)
+
+
+def _in_motions(robot: Robot, known: Assembled, Q: list[Array]) -> saddle_point.Saddle:
+    """Return the system with the unit conditions solved: Q̈ = W a + N γ_u, six unknowns a body.
+
+    Wᵀ M W = s² diag(J', m 1) and Wᵀ M N = 0, so that no multiplier of a unit condition is left.
+    """
+    W = [motions(x) for x in Q]
+    fixed = [_unit_acceleration(x, b.unit_rate) for x, b in zip(Q, known.bodies, strict=True)]
+    S21 = {(j, i): block[..., :8] @ W[i] for (j, i), block in known.saddle.S21.items()}
+    B2 = list(known.saddle.B2)
+    for (j, i), block in known.saddle.S21.items():
+        B2[j] = B2[j] - _apply(block[..., :8], fixed[i])
+    inverses: list[Array] = []
+    for (mass, inertia), x in zip(mass_properties(robot), Q, strict=True):
+        s = vector.dot(x[..., :4], x[..., :4])[..., None]
+        zero = np.zeros((3, 3))
+        upper = concatenate([linear.inverse(asarray(inertia)), zero])
+        lower = concatenate([zero, np.eye(3) / asarray(mass)[..., None, None]])
+        inverses.append(concatenate([upper, lower], trailing=2) / (s * s))
+    return saddle_point.Saddle(
+        S11=[],
+        S11_inverse=inverses,
+        S12={(i, j): _T(block) for (j, i), block in S21.items()},
+        S21=S21,
+        B1=[_apply(_T(Wi), b[..., :8]) for Wi, b in zip(W, known.saddle.B1, strict=True)],
+        B2=B2,
+    )
+
+
+def _unit_acceleration(Q: Array, unit_rate: Array) -> Array:
+    """Return N γ_u, `(..., 8)`: the Q̈ that keeps the unit conditions and moves no inertia but m."""
+    q, q_o = Q[..., :4], Q[..., 4:]
+    first, second = unit_rate[..., :1], unit_rate[..., 1:]
+    return concatenate([first * q, second * q - first * q_o]) / vector.dot(q, q)
 
 
 def read_solution(

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from remora.algebra import dual_quaternion, pose
-from remora.algebra.namespace import Array, ArrayLike, asarray, is_symbolic
-from remora.errors import Fault
+from remora.algebra.namespace import Array, ArrayLike, asarray, is_symbolic, refuse_other_arrays
+from remora.errors import Fault, ShapeError
 from remora.model.numbers import UNIT_ROUNDING, UNIT_TOLERANCE, frozen, shown_value
 from remora.model.robot import Geometry
 
@@ -47,9 +47,15 @@ class Checker:
     def numbers(self, place: Place, what: str, value: ArrayLike, *shape: int) -> Array:
         """Return `value` as an array of that shape and finite numbers, else zeros and a fault."""
         try:
+            refuse_other_arrays(value, what)
             array = asarray(value)
-        except (TypeError, ValueError):
-            self.fault(place, f"{what} is not numeric: {shown_value(value)}")
+        except (TypeError, ValueError) as error:
+            reason = (
+                str(error)
+                if isinstance(error, ShapeError)
+                else (f"{what} is not numeric: {shown_value(value)}")
+            )
+            self.fault(place, reason)
             return np.zeros(shape)
         if array.shape != shape:
             wanted = "one number" if shape == () else f"{' x '.join(map(str, shape))} numbers"

@@ -20,6 +20,7 @@ from remora.model.joints import kind
 from remora.model.layouts.layout import Entry, Layout, Rule, accounted, entry
 from remora.model.numbers import finite
 from remora.model.robot import Joint, Robot
+from remora.model.takes_robot import takes_robot
 
 _I3, _O3 = np.eye(3), np.zeros((3, 3))
 
@@ -87,6 +88,7 @@ def _turned_back_rate(theta: Array, rate: Array) -> Array:
     return np.stack([np.stack(row, axis=-1) for row in rows], axis=-2)
 
 
+@takes_robot
 def pinocchio_layout(robot: Robot, model: Any) -> Layout:
     """Return the layout of a Pinocchio model of the same robot.
 
@@ -150,6 +152,7 @@ _MUJOCO = {
 }  # fmt: skip
 
 
+@takes_robot
 def mujoco_layout(robot: Robot, model: Any) -> Layout:
     """Return the layout of a MuJoCo model of the same robot.
 
@@ -191,6 +194,7 @@ def _of_body(joint: Joint, body: str, index: int | None, model: Any) -> tuple[in
 _SPART = {name: Rule(1, _same, _same) for name in ("revolute", "prismatic")}
 
 
+@takes_robot
 def spart_layout(robot: Robot, base_inertial: ArrayLike | None = None) -> Layout:
     """Return SPART's layout: base pose and velocity at the centre of mass, then the joints.
 

@@ -7,12 +7,9 @@ are made this way: RK4 is one.
 
 from __future__ import annotations
 
-import functools
-import hashlib
 import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -192,15 +189,6 @@ def stage_rows(tableau: Tableau, nudge: float) -> Array:
     before = np.concatenate([[0.0], tableau.b[:-1]])
     inward = nudge * np.where(tableau.c == 0.0, 1.0, np.where(tableau.c == 1.0, -1.0, 0.0))
     return np.stack([below, before, tableau.c, inward], axis=1)
-
-
-@functools.cache
-def batch_loop_source() -> str:
-    """Return a digest of what else decides a march: this file and the methods."""
-    digest = hashlib.sha256()
-    for file in sorted(Path(__file__).parents[1].rglob("*.py")):
-        digest.update(file.read_bytes())
-    return digest.hexdigest()
 
 
 def law(given: Any, shape: tuple[int, ...], what: str) -> Law:

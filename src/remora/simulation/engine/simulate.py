@@ -32,6 +32,7 @@ from remora.simulation.engine.stiffness import MOST_EXPLICIT, STABLE, stiffest
 from remora.simulation.inputs.arguments import (
     by_name,
     flag,
+    is_several,
     number,
     path,
     seconds,
@@ -319,10 +320,7 @@ def sample_times(sample: float | ArrayLike | None, start: float, end: float) -> 
     """Return the times of the samples, the start first, or None for every step."""
     if sample is None:
         return None
-    given = np.asarray(sample, dtype=float)
-    if given.ndim == 0:
-        interval = float(given)
-    if isinstance(sample, str) or np.ndim(sample) == 0:
+    if not is_several(sample) and getattr(sample, "ndim", 0) == 0:
         interval = number("sample", sample, "0.1, in s, or the times of all samples")
         if not (math.isfinite(interval) and interval > 0.0):
             raise InvalidValue(f"sample must be a positive number of seconds, not {interval}")

@@ -22,6 +22,7 @@ from remora.dynamics.kernels.compiled import compile_function
 from remora.dynamics.kinematics import twists
 from remora.dynamics.state_layout import layout_of
 from remora.errors import RemoraError
+from remora.identity.table import Table
 from remora.model.robot import Robot
 from remora.model.state import integrate, log_rate, log_velocity
 from remora.simulation.integrators.step_result import StepResult
@@ -123,9 +124,13 @@ class Equations:
         return self._kernels[key]
 
 
-@functools.lru_cache(maxsize=8)
 def equations(robot: Robot) -> Equations:
     """Return the compiled equations of a robot, kept for the next step."""
+    return _equations(robot, Table.changes)
+
+
+@functools.lru_cache(maxsize=8)
+def _equations(robot: Robot, changes: int) -> Equations:
     return Equations(robot)
 
 
