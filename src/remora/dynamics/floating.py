@@ -9,14 +9,15 @@ from __future__ import annotations
 
 from remora.algebra import dual_quaternion, linear, screw, vector
 from remora.algebra.namespace import Array, ArrayLike, concatenate
-from remora.dynamics.formulations import FORMULATIONS, usual_formulation
+from remora.dynamics.base_requirements import refuse_other_bases
 from remora.dynamics.joint_arrays import batch_shape, columns, with_batch
 from remora.dynamics.kinematics import Target, jacobian, jacobian_rate, poses
 from remora.dynamics.momentum import momentum_per_speed
+from remora.dynamics.recursive import articulated, recursive_newton_euler
 from remora.dynamics.recursive.composite import mass_matrix_of
 from remora.dynamics.recursive.coriolis import coriolis_matrix_of
 from remora.dynamics.refusals import needs_dynamics
-from remora.errors import InvalidValue, ShapeError
+from remora.errors import ShapeError
 from remora.model.joints import kind
 from remora.model.numbers import finite
 from remora.model.robot import Robot
@@ -133,25 +134,30 @@ def floating_inverse_dynamics(
         raise ShapeError(f"the base of robot {robot.name!r} is fixed: use inverse_dynamics")
     given = finite("vdot_joints", vdot_joints, robot.nv - base)
     w = None if wrenches is None else finite("wrenches", wrenches, len(robot.bodies), 6)
+    batch = batch_shape(q, v, given, *([] if w is None else [w[..., 0, :]]))
+    q, v = with_batch(q, batch, 1), with_batch(v, batch, 1)
+    if any(j.mimic is not None for j in robot.joints):
+        return _base_eliminated(robot, q, v, with_batch(given, batch, 1), w)
     prescribed = {
         i: given[..., j.v.start - base : j.v.stop - base]
         for i, j in enumerate(robot.joints)
-        if i > 0 and kind(j).nv > 0 and j.mimic is None
+        if i > 0 and kind(j).nv > 0
     }
-    batch = batch_shape(q, v, given, *([] if w is None else [w[..., 0, :]]))
-    q, v = with_batch(q, batch, 1), with_batch(v, batch, 1)
-    hybrid = FORMULATIONS[usual_formulation(robot)].hybrid
-    assert hybrid is not None  # as it is one of forward dynamics
-    vdot, tau = hybrid(robot, q, v, 0.0 * v, w, prescribed)
+    vdot, tau = articulated.hybrid(robot, q, v, 0.0 * v, w, prescribed)
     return tau[..., base:], vdot[..., :base]
 
 
-def refuse_other_bases(robot: Robot) -> None:
-    """Refuse a robot that does not have one base on a free joint."""
-    if sum(j.parent < 0 for j in robot.joints) > 1:
-        raise InvalidValue(f"robot {robot.name!r} must have one base, not several")
-    if robot.joints[0].kind != "free":
-        raise InvalidValue(
-            f"robot {robot.name!r} must have its base on a free joint, not on a "
-            f"{robot.joints[0].kind} one"
-        )
+def _base_eliminated(
+    robot: Robot, q: Array, v: Array, vdot_joints: Array, wrenches: Array | None
+) -> tuple[Array, Array]:
+    """Return joint forces and the base's acceleration by H, for joints that mimic others, too.
+
+    With the forces t that the joints' accelerations need while the base has none,
+    v̇_b = -H_bb⁻¹ t_b and τ_j = t_j + H_jb v̇_b.
+    """
+    base = robot.joints[0].v.stop
+    H = mass_matrix_of(robot, q)
+    vdot = concatenate([0.0 * v[..., :base], vdot_joints])
+    t = recursive_newton_euler.inverse(robot, q, v, vdot, wrenches)
+    found = linear.solve(H[..., :base, :base], -t[..., :base, None])[..., 0]
+    return t[..., base:] + vector.apply(H[..., base:, :base], found), found

@@ -42,9 +42,9 @@ class Formulation:
     Attributes:
         hybrid: forward dynamics with any joints prescribed -> vdot, tau; None where it has none.
         inverse: inverse dynamics -> tau; None where it has none.
-        followers: whether it takes joints that mimic others.
         mass_matrix: (robot, q) -> H; None where it has none of its own.
         coriolis_matrix: (robot, q, v) -> C; None where it has none of its own.
+        followers: whether it takes joints that mimic others.
     """
 
     hybrid: Hybrid | None
@@ -104,11 +104,7 @@ FORMULATIONS: dict[str, Formulation] = {
     "articulated": Formulation(articulated.hybrid, None),
     "recursive": Formulation(None, recursive_newton_euler.inverse, followers=True),
     "composite": Formulation(
-        _by_mass_matrix,
-        _inverse_by_mass_matrix,
-        mass_matrix_of,
-        coriolis_matrix_of,
-        followers=True,
+        _by_mass_matrix, _inverse_by_mass_matrix, mass_matrix_of, coriolis_matrix_of, followers=True
     ),
     "newton_euler": Formulation(_maximal(newton_euler.solve_maximal), newton_euler.inverse_maximal),
     "decoupled": Formulation(_maximal(decoupled.solve_decoupled), decoupled.inverse_decoupled),
@@ -163,8 +159,7 @@ def forward_dynamics(
         wrenches: external, [f, τ] on each body in its own frame about its origin, `(..., nb, 6)`.
         formulation: a row of FORMULATIONS with `hybrid`: `articulated` O(n), `composite`,
             `newton_euler` [VT18], `decoupled`, `image_space` [DM93], `lagrangian` [FPG11]
-            or `euler_angles`.
-            Default: the one that suits the robot, see `usual_formulation`.
+            or `euler_angles`; default: the one that suits the robot, see `usual_formulation`.
     """
     return hybrid_dynamics(robot, q, v, tau, {}, wrenches, formulation)[0]
 
@@ -222,8 +217,7 @@ def hybrid_dynamics(
         wrenches: external, [f, τ] on each body in its own frame about its origin, `(..., nb, 6)`.
         formulation: a row of FORMULATIONS with `hybrid`: `articulated` O(n), `composite`,
             `newton_euler` [VT18], `decoupled`, `image_space` [DM93], `lagrangian` [FPG11]
-            or `euler_angles`.
-            Default: the one that suits the robot, see `usual_formulation`.
+            or `euler_angles`; default: the one that suits the robot, see `usual_formulation`.
     """
     formulation = usual_formulation(robot) if formulation is None else formulation
     able = {name: row.hybrid for name, row in FORMULATIONS.items() if row.hybrid is not None}

@@ -25,7 +25,7 @@ import numpy as np
 
 from remora.algebra import pose
 from remora.algebra.namespace import Array, ArrayLike, asarray, concatenate
-from remora.dynamics.floating import refuse_other_bases
+from remora.dynamics.base_requirements import refuse_other_bases
 from remora.dynamics.joint_arrays import batch_shape, with_batch
 from remora.errors import InvalidValue
 from remora.model.joint_types import lookup

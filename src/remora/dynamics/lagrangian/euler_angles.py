@@ -44,7 +44,7 @@ def euler_coordinates(robot: Robot, q: ArrayLike, v: ArrayLike) -> tuple[Array, 
     mounted in, m; all others have their own coordinates.
 
     Raises:
-        ValueRefused: at a pitch of ±90°.
+        InvalidValue: at a pitch of ±90°.
     """
     q, v = configuration(robot, q), velocity(robot, v)
     chi = _coordinates(robot, q)
@@ -78,7 +78,7 @@ def euler_acceleration(robot: Robot, chi: ArrayLike, chidot: ArrayLike, tau: Arr
         tau: generalized forces, `(..., nv)`.
 
     Raises:
-        ValueRefused: at a pitch of ±90°.
+        InvalidValue: at a pitch of ±90°.
     """
     tau = velocity(robot, tau, "tau")
     q, _ = euler_state(robot, chi, chidot)

@@ -26,7 +26,7 @@ import numpy as np
 
 from remora.algebra import dual_quaternion, linear, screw, vector
 from remora.algebra.namespace import Array, ArrayLike, concatenate, constant
-from remora.dynamics.floating import refuse_other_bases
+from remora.dynamics.base_requirements import refuse_other_bases
 from remora.dynamics.joint_arrays import batch_shape, with_batch
 from remora.dynamics.lagrangian.links import Links, bracket_matrix, links_of
 from remora.dynamics.lagrangian.matrices import (

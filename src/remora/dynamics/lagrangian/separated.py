@@ -16,7 +16,7 @@ import numpy as np
 
 from remora.algebra import quaternion, vector
 from remora.algebra.namespace import Array, ArrayLike, asarray, concatenate, constant
-from remora.dynamics.floating import refuse_other_bases
+from remora.dynamics.base_requirements import refuse_other_bases
 from remora.dynamics.joint_arrays import batch_shape, with_batch
 from remora.dynamics.lagrangian.links import Links, links_of
 from remora.dynamics.lagrangian.matrices import (

@@ -12,7 +12,7 @@ import numpy as np
 
 from remora.algebra.namespace import Array, is_symbolic
 from remora.codegen.kernel import Kernel
-from remora.dynamics.floating import refuse_other_bases
+from remora.dynamics.base_requirements import refuse_other_bases
 from remora.dynamics.forces.reduced_motion import reduced_rates_near
 from remora.dynamics.lagrangian.reduced import base_velocity
 from remora.dynamics.momentum import momentum
