@@ -13,7 +13,7 @@ import pytest
 import remora as rm
 from numeric import assert_close, traced
 from remora.algebra import dual_quaternion as dq
-from remora.algebra import linear, pose, quaternion, screw, tangent, vector
+from remora.algebra import hermite, linear, pose, quaternion, screw, tangent, vector
 from remora.dynamics import discrete_mechanics, floating, formulations, kinematics, momentum
 from remora.dynamics.derivatives import derivatives, regressor
 from remora.dynamics.forces import equations_of_motion, friction, reduced_motion, springs, stops
@@ -193,6 +193,10 @@ TABLE = {
         "rotation_rate": (tangent.rotation_rate, v3, v3),
         "angular_velocity": (tangent.angular_velocity, v3, v3),
         "screw_rate": (tangent.screw_rate, s6, s6), "twist": (tangent.twist, s6, s6),
+    },
+    hermite: {
+        name: (getattr(hermite, name), array(3), array(3), array(3), array(3))
+        for name in ("value", "rate", "second_rate")
     },
     linear: {
         "ldl": (linear.ldl, positive_definite(4)),
