@@ -8,8 +8,11 @@ from remora.dynamics.kernels.compiled import FUNCTIONS
 #: Functions that solve with the whole robot's inertia.
 SOLVING = (
     "forward_dynamics", "reaction_wrenches", "floating_inverse_dynamics",
-    "forward_dynamics_derivatives",
+    "forward_dynamics_derivatives", "reduced_forward_dynamics",
 )  # fmt: skip
+
+#: Functions whose straight line for a dozen bodies takes a minute to compile.
+HEAVY = ("reduced_coriolis_matrix", "separated_coriolis_matrix")
 
 
 def arguments_for(name, robot, rng, batch=()):
@@ -19,6 +22,9 @@ def arguments_for(name, robot, rng, batch=()):
         "q": q, "q0": q, "q1": rm.random_state(robot, rng, batch)[0], "v": v,
         "tau": rng.normal(size=v.shape), "vdot": rng.normal(size=v.shape),
         "dq": rng.normal(size=v.shape) * 0.3, "target": len(robot.bodies) - 1,
+        "joint_speeds": v[..., robot.joints[0].v.stop :],
+        "joint_forces": rng.normal(size=(*batch, robot.nv - robot.joints[0].v.stop)),
+        "momentum": rng.normal(size=(*batch, 6)),
         "vdot_joints": rng.normal(size=(*batch, robot.nv - robot.joints[0].v.stop)),
         "twists": rng.normal(size=(*batch, len(robot.bodies), 6)),
         "accelerations": rng.normal(size=(*batch, len(robot.bodies), 6)),

@@ -4,6 +4,7 @@ The reference is the function on one set of float arrays. On a batch it must giv
 the same; traced with CasADi symbols and evaluated, too.
 """
 
+import dataclasses
 import inspect
 
 import numpy as np
@@ -15,11 +16,38 @@ from remora.algebra import dual_quaternion as dq
 from remora.algebra import linear, pose, quaternion, screw, tangent, vector
 from remora.dynamics import discrete_mechanics, floating, formulations, kinematics, momentum
 from remora.dynamics.derivatives import derivatives, regressor
-from remora.dynamics.forces import equations_of_motion, friction, stops
+from remora.dynamics.forces import equations_of_motion, friction, reduced_motion, springs, stops
+from remora.dynamics.lagrangian import (
+    euler_angles,
+    links,
+    matrices,
+    reduced,
+    separated,
+)
 from remora.dynamics.maximal import joint_relations
 from remora.model import state
+from remora.model.joints import in_coordinates
 
 ROBOT = rm.random_robot(5, bodies=12)
+
+
+def _with_stops_and_springs(robot):
+    """Return the robot with narrow limits and with springs where a joint can have them."""
+    joints = []
+    for joint in robot.joints:
+        nv = joint.v.stop - joint.v.start
+        if in_coordinates(joint):
+            limits = dataclasses.replace(
+                joint.limits, lower=np.full(nv, -0.2), upper=np.full(nv, 0.3)
+            )
+            spring = {"stiffness": np.full(nv, 7.0), "spring_reference": np.full(nv, 0.1)}
+            joint = dataclasses.replace(joint, limits=limits, **spring)
+        joints.append(joint)
+    return robot.replace(joints=joints)
+
+
+LIMITED = _with_stops_and_springs(ROBOT)
+CONTACTS = stops.stop_overlaps(LIMITED, rm.neutral(LIMITED)).size
 NB = len(ROBOT.bodies)
 
 
@@ -66,7 +94,7 @@ def state_q(rng):
 
 I3 = positive_definite(3)
 q4, x8, s6, v3, a8, a4 = unit_quaternion, unit_pose, array(6), array(3), array(8), array(4)
-v_, a_ = array(ROBOT.nv), array(ROBOT.nv)
+v_, a_, joints_ = array(ROBOT.nv), array(ROBOT.nv), array(ROBOT.nv - 6)
 bodies6 = array(NB, 6)
 TARGET = "body_9"
 
@@ -140,6 +168,7 @@ TABLE = {
     screw: {
         "adjoint": (screw.adjoint, x8, s6), "adjoint_inverse": (screw.adjoint_inverse, x8, s6),
         "transform": (lambda x: tuple(screw.transform(x)), x8),
+        "inertia_diagonal": (inertia_of(screw.inertia_diagonal), mass, v3, I3),
         "to_outer": (lambda x, s: screw.to_outer(screw.transform(x), s), x8, s6),
         "to_inner": (lambda x, s: screw.to_inner(screw.transform(x), s), x8, s6),
         "columns_to_outer": (
@@ -167,6 +196,7 @@ TABLE = {
     },
     linear: {
         "ldl": (linear.ldl, positive_definite(4)),
+        "uncancelled": (linear.uncancelled, array(4, 2), array(4)),
         "ldl_solve": (
             lambda A, B: linear.ldl_solve(linear.ldl(A), B), positive_definite(4), array(4, 2),
         ),
@@ -213,7 +243,17 @@ TABLE = {
         ),
     },
     friction: {"passive_forces": (on_robot(rm.passive_forces), v_)},
-    stops: {"stop_forces": (on_robot(rm.stop_forces, 100.0, 0.1), state_q, v_)},
+    springs: {"spring_forces": (lambda q: rm.spring_forces(LIMITED, q), state_q)},
+    stops: {
+        "stop_forces": (lambda q, v: rm.stop_forces(LIMITED, q, v, 100.0, 0.1), state_q, v_),
+        "stop_overlaps": (lambda q: stops.stop_overlaps(LIMITED, q), state_q),
+        "stop_rates": (lambda v: stops.stop_rates(LIMITED, v), v_),
+        "in_contact": (lambda q: stops.in_contact(LIMITED, q), state_q),
+        "contact_forces": (
+            lambda q, v, contact: stops.contact_forces(LIMITED, q, v, contact, 100.0, 0.1),
+            state_q, v_, array(CONTACTS),
+        ),
+    },
     equations_of_motion: {
         "losses": (on_robot(equations_of_motion.losses), state_q, v_),
         "actuation": (on_robot(equations_of_motion.actuation), state_q, v_, a_, bodies6),
@@ -255,6 +295,56 @@ TABLE = {
         "inertia_regressor": (on_robot(rm.inertia_regressor), state_q, v_, a_),
         "inertia_derivatives": (on_robot(rm.inertia_derivatives), state_q, v_, a_, bodies6),
     },
+    links: {
+        "energy_matrix": (inertia_of(links.energy_matrix), mass, v3, I3),
+        "cross_matrix": (links.cross_matrix, s6),
+        "bracket_matrix": (links.bracket_matrix, s6),
+        "link_adjoint": (on_robot(links.link_adjoint, TARGET), state_q),
+        "link_jacobian": (on_robot(links.link_jacobian, TARGET), state_q),
+        "link_adjoint_partials": (on_robot(links.link_adjoint_partials, TARGET), state_q),
+        "link_jacobian_partials": (on_robot(links.link_jacobian_partials, TARGET), state_q),
+    },
+    matrices: {
+        "mass_matrix_of": (on_robot(matrices.mass_matrix_of), state_q),
+        "mass_matrix_rate_of": (on_robot(matrices.mass_matrix_rate_of), state_q, v_),
+        "momentum_partials_of": (on_robot(matrices.momentum_partials_of), state_q, v_),
+        "bracket_of": (on_robot(matrices.bracket_of), v_),
+        "coriolis_matrix_of": (on_robot(matrices.coriolis_matrix_of), state_q, v_),
+        "mass_matrix_partials": (on_robot(matrices.mass_matrix_partials), state_q),
+        "applied_force_of": (on_robot(matrices.applied_force_of), state_q, bodies6),
+    },
+    reduced: {
+        "base_velocity": (on_robot(rm.base_velocity), state_q, joints_, s6),
+        "reduced_mass_matrix": (on_robot(rm.reduced_mass_matrix), state_q),
+        "reduced_coriolis_matrix": (on_robot(rm.reduced_coriolis_matrix), state_q, joints_, s6),
+        "reduced_momentum_force": (on_robot(rm.reduced_momentum_force), state_q, s6),
+        "reduced_forward_dynamics": (
+            on_robot(rm.reduced_forward_dynamics), state_q, joints_, joints_, s6,
+        ),
+        "reduced_flow": (on_robot(reduced.reduced_flow), state_q, joints_, joints_, s6),
+    },
+    reduced_motion: {
+        "reduced_rates_near": (
+            on_robot(reduced_motion.reduced_rates_near), state_q, array(2 * ROBOT.nv + 3), a_, s6,
+        ),
+    },
+    separated: {
+        "separated_velocity": (on_robot(rm.separated_velocity), state_q, v_),
+        "separated_mass_matrix": (on_robot(rm.separated_mass_matrix), state_q),
+        "separated_coriolis_matrix": (on_robot(rm.separated_coriolis_matrix), state_q, v_),
+    },
+    euler_angles: {
+        "euler_coordinates": (on_robot(euler_angles.euler_coordinates), state_q, v_),
+        "euler_state": (on_robot(euler_angles.euler_state), v_, v_),
+        "euler_acceleration": (on_robot(euler_angles.euler_acceleration), v_, v_, a_),
+        "rate_matrix": (on_robot(euler_angles.rate_matrix), v_),
+        "rate_matrix_inverse": (on_robot(euler_angles.rate_matrix_inverse), v_),
+        "hybrid": (
+            lambda q, v, tau, w: euler_angles.hybrid(ROBOT, q, v, tau, w, {}),
+            state_q, v_, a_, bodies6,
+        ),
+        "inverse": (on_robot(euler_angles.inverse), state_q, v_, a_, bodies6),
+    },
     joint_relations: {
         "joint_twists": (on_robot(rm.joint_twists), state_q, bodies6),
         "joint_speeds": (on_robot(rm.joint_speeds), state_q, bodies6),
@@ -282,7 +372,8 @@ CASES = {
 # Constants, checks, and things that take no arrays.
 LEFT_OUT = {
     "identity", "prescribed_by_index", "momentum_per_speed", "inertia_parameters",
-    "checked_arguments", "finite_result",
+    "checked_arguments", "finite_result", "links_of", "screw_partials", "reduction",
+    "refuse_other_bases", "usual_formulation", "has_spring",
 }  # fmt: skip
 
 
@@ -291,7 +382,10 @@ def test_three_ways(name, rng):
     row = CASES[name]
     function, *makers = row
     # solving with the whole robot's inertia magnifies rounding by its condition, here about 1e3
-    solving = ("formulations", "floating", "derivatives", "regressor", "flow", "variational")
+    solving = (
+        "formulations", "floating", "derivatives", "regressor", "flow", "variational", "reduced",
+        "separated", "euler_angles",
+    )  # fmt: skip
     rounding = 1e-12 if name.startswith(solving) else 1e-14
     batch = [[make(rng) for make in makers] for _ in range(6)]
     single = [_outputs(function(*arguments)) for arguments in batch]

@@ -26,6 +26,7 @@ from remora.dynamics.floating import (
     generalized_jacobian_rate,
 )
 from remora.dynamics.forces.friction import passive_forces
+from remora.dynamics.forces.springs import spring_forces
 from remora.dynamics.forces.stops import stop_forces
 from remora.dynamics.formulations import (
     FORMULATIONS,
@@ -48,6 +49,20 @@ from remora.dynamics.kinematics import (
     jacobian_rate,
     poses,
     twists,
+)
+from remora.dynamics.lagrangian.equivalent import equivalent_manipulator, equivalent_state
+from remora.dynamics.lagrangian.matrices import mass_matrix_partials
+from remora.dynamics.lagrangian.reduced import (
+    base_velocity,
+    reduced_coriolis_matrix,
+    reduced_forward_dynamics,
+    reduced_mass_matrix,
+    reduced_momentum_force,
+)
+from remora.dynamics.lagrangian.separated import (
+    separated_coriolis_matrix,
+    separated_mass_matrix,
+    separated_velocity,
 )
 from remora.dynamics.maximal.image_coordinates import (
     ImageSpaceConstraints,
@@ -83,9 +98,11 @@ from remora.errors import (
     Fault,
     InvalidValue,
     ModelError,
+    ModelWarning,
     RemoraError,
     ShapeError,
     SimulationError,
+    SimulationWarning,
     UnknownName,
 )
 from remora.model import topology
@@ -147,6 +164,7 @@ __all__ = [
     "Kernel",
     "Layout",
     "ModelError",
+    "ModelWarning",
     "Motion",
     "NewtonEulerSystem",
     "Phase",
@@ -158,6 +176,7 @@ __all__ = [
     "Scenario",
     "ShapeError",
     "SimulationError",
+    "SimulationWarning",
     "Status",
     "UnknownName",
     "ZeroOrderHold",
@@ -165,6 +184,7 @@ __all__ = [
     "algebra",
     "base_response",
     "base_response_rate",
+    "base_velocity",
     "bias_force",
     "bundled_robots",
     "bundled_scenarios",
@@ -176,6 +196,8 @@ __all__ = [
     "constraint_violation",
     "coriolis_matrix",
     "difference",
+    "equivalent_manipulator",
+    "equivalent_state",
     "floating_inverse_dynamics",
     "forward_dynamics",
     "forward_dynamics_derivatives",
@@ -208,6 +230,7 @@ __all__ = [
     "load_scenario",
     "locked_inertia",
     "mass_matrix",
+    "mass_matrix_partials",
     "momentum",
     "momentum_matrix",
     "mujoco_layout",
@@ -225,14 +248,22 @@ __all__ = [
     "random_robot",
     "random_state",
     "reaction_wrenches",
+    "reduced_coriolis_matrix",
+    "reduced_forward_dynamics",
+    "reduced_mass_matrix",
+    "reduced_momentum_force",
     "report",
     "robot_to_yaml",
     "save_html",
     "save_robot",
+    "separated_coriolis_matrix",
+    "separated_mass_matrix",
+    "separated_velocity",
     "simulate",
     "simulate_batch",
     "spart",
     "spart_layout",
+    "spring_forces",
     "stop_forces",
     "topology",
     "twists",

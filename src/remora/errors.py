@@ -10,6 +10,14 @@ class RemoraError(Exception):
     """Base of every error that Remora raises for bad input."""
 
 
+class ModelWarning(UserWarning):
+    """A robot file has something odd that concerns what its robot can compute."""
+
+
+class SimulationWarning(UserWarning):
+    """A run is made otherwise than by default, or may not be what was meant."""
+
+
 class ShapeError(RemoraError, ValueError):
     """An array has the wrong shape or type."""
 

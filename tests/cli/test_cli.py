@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -125,3 +126,72 @@ def test_help_explains(arguments):
     assert done.returncode == 0
     assert "Usage" in done.stdout
     assert remora("--version").stdout.strip() == f"remora {rm.__version__}"
+
+
+def test_mesh_root_is_an_option_of_every_command_that_takes_a_robot(tmp_path):
+    (tmp_path / "urdf").mkdir()
+    (tmp_path / "a.stl").touch()
+    file = tmp_path / "urdf" / "robot.urdf"
+    file.write_text(
+        '<robot name="r"><link name="a"><inertial><mass value="1"/>'
+        '<inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/></inertial>'
+        '<visual><geometry><mesh filename="../a.stl"/></geometry></visual></link></robot>'
+    )
+    assert "leads out of" in remora("info", str(file)).stdout
+    assert "leads out of" not in remora("info", str(file), "--mesh-root", str(tmp_path)).stdout
+    for command in ("info", "view", "run", "compile", "bench", "report"):
+        assert "--mesh-root" in remora(command, "--help").stdout
+
+
+ODD = """<robot name="odd">
+<link name="bus"><inertial><mass value="1"/>
+<inertia ixx="0.1" iyy="0.1" izz="0.5" ixy="0" ixz="0" iyz="0"/></inertial></link>
+<link name="arm"><inertial><mass value="1"/>
+<inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link>
+<joint name="j" type="continuous"><parent link="bus"/><child link="arm"/></joint>
+</robot>"""
+
+
+def test_info_says_what_it_does_about_inertias(tmp_path):
+    file = tmp_path / "odd.urdf"
+    file.write_text(ODD)
+    done = remora("info", str(file), columns=400)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("physically impossible") == 1
+    assert done.stderr == ""
+    done = remora("info", str(file), "--inertia", "strict")
+    assert done.returncode == 2
+    assert "triangle inequality" in done.stderr
+    done = remora("info", str(file), "--inertia", "repair", "--json")
+    assert json.loads(done.stdout)["bodies"][0]["inertia"][2][2] == pytest.approx(0.5)
+    assert json.loads(done.stdout)["bodies"][0]["inertia"][0][0] == pytest.approx(0.25)
+    done = remora("info", str(file), "--inertia", "maybe")
+    assert done.returncode == 2
+    assert "known: strict, warn, repair" in done.stderr
+
+
+def test_other_commands_say_it_on_one_line(tmp_path):
+    file = tmp_path / "odd.urdf"
+    file.write_text(ODD)
+    done = remora("compile", str(file), "--function", "poses")
+    assert done.returncode == 0, done.stderr
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("warning: ")
+    assert "physically impossible ('bus'" in line
+    done = remora("compile", str(file), "--function", "poses", "--inertia", "strict")
+    assert done.returncode == 2
+
+
+def test_kinematics_only_on_the_command_line(tmp_path):
+    file = tmp_path / "bare.urdf"
+    bare = re.sub(r"<inertial>.*?</inertial>", "", ODD, flags=re.DOTALL)
+    file.write_text(bare)
+    done = remora("info", str(file))
+    assert done.returncode == 2
+    assert "--no-dynamics" in done.stderr
+    done = remora("info", str(file), "--no-dynamics")
+    assert done.returncode == 0, done.stderr
+    assert "kinematics only" in done.stdout
+    done = remora("compile", str(file), "--no-dynamics", "--function", "mass_matrix")
+    assert done.returncode == 2
+    assert "needs masses" in done.stderr

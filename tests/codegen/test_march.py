@@ -520,10 +520,10 @@ class TestRefused:
 CACHED = """
 import numpy as np
 from test_march import PENDULUM, TIMES, arguments
-from remora.codegen.integration.step_loop_cpu import MarchKernel
+from remora.codegen.integration.step_loop_cpu import StepLoopKernel
 
 made = []
-kernel = MarchKernel(lambda: made.append(1) or PENDULUM, "pendulum", key="mine")
+kernel = StepLoopKernel(lambda: made.append(1) or PENDULUM, "pendulum", key="mine")
 print(len(made), kernel(*arguments(PENDULUM, (3,)), **TIMES)[0].tobytes().hex())
 """
 

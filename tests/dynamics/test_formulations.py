@@ -38,7 +38,8 @@ def solved():
         }
         vdot = {
             f: rm.forward_dynamics(*c.state, c.tau, c.wrenches, f)
-            for f in ("articulated", "composite")
+            for f in FORWARD
+            if f not in maximal
         } | {f: solution.vdot for f, solution in maximal.items()}
         result.append((c, vdot, {f: solution.reactions for f, solution in maximal.items()}))
     return result

@@ -86,6 +86,33 @@ def test_followers_move_with_their_leaders():
         rm.hybrid_dynamics(tied, q, v, tau, {"right_joint": 0.0}, formulation="composite")
 
 
+def test_robots_with_followers_need_not_be_told_a_formulation():
+    robot = geared(rotor=0.7)
+    q, v = rm.random_state(robot, 1)
+    tau = np.linspace(1, 2, 7)
+    expected = rm.forward_dynamics(robot, q, v, tau, formulation="composite")
+    assert_close(rm.forward_dynamics(robot, q, v, tau), expected)
+    assert_close(rm.compile(rm.forward_dynamics, robot)(q, v, tau), expected, rtol=1e-11)
+    assert_close(rm.compile(robot).forward_dynamics(q, v, tau), expected, rtol=1e-11)
+    vdot, force = rm.hybrid_dynamics(robot, q, v, tau, {"left_joint": 0.5})
+    assert_close(rm.inverse_dynamics(robot, q, v, vdot), force, rtol=1e-11)
+    known = rm.reaction_wrenches(robot, q, v, tau, formulation="composite")
+    assert_close(rm.reaction_wrenches(robot, q, v, tau), known)
+    joint, base = rm.floating_inverse_dynamics(robot, q, v, expected[6:])
+    needed = rm.inverse_dynamics(robot, q, v, np.append(base, expected[6:]))
+    assert_close(needed, np.append(np.zeros(6), joint), scale=np.abs(needed).max())
+    one = rm.simulate(robot, q, v, 0.2, integrator="rk4", step=0.01)
+    many = rm.simulate_batch(robot, q[None], v[None], 0.2, step=0.01)
+    assert_close(many.q[-1, 0] if many.q.shape[0] != 1 else many.q[0, -1], one.q[-1], rtol=1e-10)
+
+
+def test_the_table_chooses_the_formulation():
+    plain = rm.random_robot(3, bodies=4)
+    q, v = rm.random_state(plain, 0)
+    usual = rm.forward_dynamics(plain, q, v, v, formulation="articulated")
+    assert np.array_equal(rm.forward_dynamics(plain, q, v, v), usual)
+
+
 def test_friction_opposes_motion_and_takes_energy():
     robot = geared()
     v = np.zeros(7)

@@ -107,7 +107,7 @@ DIFFERENT = [
     [[1, 2]], [1, [2]], (1, (2,)), ("ab",), ("a", "b"), slice(1, 2), slice(1, 3), range(3),
     np.float64(1.0), np.float32(1.0), np.int64(1), np.array(1.0), np.array([1.0]), np.zeros((2, 3)),
     np.zeros((3, 2)), np.zeros(6), np.zeros(6, np.float32), np.zeros(6, int), np.array([-0.0] * 6),
-    np.matrix([[1.0]]), np.ma.masked_array([1.0, 2.0], [0, 1]),
+    np.ones((1, 1)).view(np.matrix), np.ma.masked_array([1.0, 2.0], [0, 1]),
     np.ma.masked_array([1.0, 2.0], [0, 0]), np.array([1, "a"], dtype=object), np.dtype("f4"),
     np.dtype("f8"), np.array([(1, 2.0)], dtype=[("a", "i4"), ("b", "f8")]),
     Law(1.0), Law(2.0), Law(1.0, (1.0, 3.0)), Slotted(1.0), Slotted(2.0), Slotted(1.0, 1),

@@ -9,13 +9,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from remora.algebra import pose
+from remora.dynamics.formulations import forward_dynamics, mass_matrix
 from remora.dynamics.kinematics import poses
 from remora.errors import ModelError, RemoraError
 from remora.model.formats.mjcf import read_mjcf
+from remora.model.layouts.libraries import mujoco_layout
 from remora.model.robot import Robot
 from remora.model.state import random_state
 
 mujoco = pytest.importorskip("mujoco")
+
+
+J = '<joint name="j"/>'
 
 
 def robot_of(tmp_path, text, merge=False):
@@ -120,6 +125,95 @@ ONE = {
 }
 
 
+#: Stacks that no one joint moves like: chains, whose inner bodies have no mass.
+CHAINS = {
+    "hinge and slide across": ['axis="0 0 1" pos="1 0 0"', 'type="slide" axis="1 0 0"'],
+    "slide, hinge": ['type="slide" axis="1 0 0"', 'axis="0 1 1" pos="0 1 0"'],
+    "hinges that miss": ['axis="0 0 1"', 'axis="1 0 0" pos="0 1 0"'],
+    "three hinges": ['axis="1 0 0"', 'axis="0 1 0"', 'axis="0 0 1"'],
+    "left-handed slides": [f'type="slide" axis="{a}"' for a in ("1 0 0", "0 0 1", "0 1 0")],
+    "slides askew": [f'type="slide" axis="{a}"' for a in ("1 0 0", "0 1 0", "0 0.1 1")],
+    "references": ['axis="1 2 3" ref="0.3" pos="0.1 0 0"', 'axis="1 0 0" ref="-0.7" pos="1 0 0"'],
+    "ball and slide": ['type="slide" axis="1 2 0"', 'type="ball" pos="0.1 0.2 0.3"'],
+    "walker": [
+        'type="slide" axis="1 0 0" armature="0.2"', 'type="slide" axis="0 0 1" ref="1.25"',
+        'axis="0 1 0" pos="0 0 1.25" armature="0.4"', 'axis="1 0 0"',
+    ],
+}  # fmt: skip
+
+
+def agree(tmp_path, robot):
+    """Mass matrix, bias and accelerations agree with MuJoCo's to 1e-11."""
+    model = mujoco.MjModel.from_xml_path(str(tmp_path / "robot.xml"))
+    data, layout = mujoco.MjData(model), mujoco_layout(robot, model)
+    for seed in range(4):
+        q, v = random_state(robot, seed)
+        tau = np.random.default_rng(seed).normal(size=robot.nv)
+        data.qpos[:], data.qvel[:] = layout.q_to(q), layout.v_to(q, v)
+        np.testing.assert_allclose(layout.q_from(data.qpos), q, atol=1e-12)
+        mujoco.mj_fwdPosition(model, data)
+        mujoco.mj_fwdVelocity(model, data)
+        M = np.zeros((model.nv, model.nv))
+        mujoco.mj_fullM(model, data, M)
+        B = np.stack([layout.v_to(q, e) for e in np.eye(robot.nv)], axis=-1)
+        ours = mass_matrix(robot, q)
+        np.testing.assert_allclose(ours, B.T @ M @ B, atol=1e-11 * np.abs(ours).max())
+        theirs = np.linalg.solve(M, layout.tau_to(q, tau) - data.qfrc_bias)
+        vdot = layout.vdot_to(q, v, forward_dynamics(robot, q, v, tau))
+        np.testing.assert_allclose(vdot, theirs, atol=1e-11 * np.abs(theirs).max())
+
+
+@pytest.mark.parametrize("case", CHAINS)
+@pytest.mark.parametrize("base", ["<freejoint/>", ""])
+def test_other_stacks_are_chains_of_massless_bodies(tmp_path, case, base):
+    joints = "".join(f"<joint {text}/>" for text in CHAINS[case])
+    robot = robot_of(tmp_path, mjcf(joints, '<option gravity="1 2 3"/>', parent=base))
+    count = len(CHAINS[case])
+    assert robot.bodies.names[-2:] == ["arm", "hand"]
+    assert len(robot.bodies) == 2 + count
+    assert all(body.mass == 0.0 for body in robot.bodies[1:count])
+    agree(tmp_path, robot)
+
+
+@pytest.mark.parametrize("case", ONE)
+def test_dynamics_of_one_joint_are_mujocos(tmp_path, case):
+    agree(tmp_path, robot_of(tmp_path, mjcf(ONE[case][0], '<option gravity="1 2 3"/>')))
+
+
+def test_armature_of_a_free_joint_is_felt_as_in_mujoco(tmp_path):
+    base = '<joint name="base" type="free" armature="2.5"/>'
+    text = mjcf('<joint name="j" armature="0.3"/>', '<option gravity="1 2 3"/>', parent=base)
+    robot = robot_of(tmp_path, text)
+    assert robot.joints.names[:2] == ["base_translation", "base_rotation"]
+    assert [j.kind for j in robot.joints[:2]] == ["cartesian", "spherical"]
+    agree(tmp_path, robot)
+
+
+def test_a_joint_of_a_stack_may_lead_and_follow(tmp_path):
+    equality = '<equality><joint joint1="k" joint2="grip" polycoef="0.1 -2 0 0 0"/></equality>'
+    joints = '<joint name="j" axis="1 0 0"/><joint name="k" axis="0 1 0"/>'
+    robot = robot_of(tmp_path, mjcf(joints, equality))
+    assert robot.joints["k"].mimic.ratio == -2.0
+    assert robot.joints["j"].mimic is None
+
+
+def test_an_inactive_equality_is_no_loop(tmp_path):
+    weld = '<equality><weld name="w" body1="bus" body2="hand" active="false"/></equality>'
+    robot = robot_of(tmp_path, mjcf(J, weld))
+    assert any("'w': is not active" in w for w in robot.warnings)
+
+
+def test_states_convert_where_nothing_has_a_name(tmp_path):
+    robot = robot_of(
+        tmp_path,
+        '<mujoco><worldbody><body><joint type="slide" axis="1 0 0"/><joint axis="0 1 0"/>'
+        '<geom size="1"/><body pos="1 0 0"><joint type="ball"/><geom size="0.5" pos="1 0 0"/>'
+        "</body></body></worldbody></mujoco>",
+    )
+    assert robot.nv == 5
+    agree(tmp_path, robot)
+
+
 @pytest.mark.parametrize("case", ONE)
 @pytest.mark.parametrize("base", ["<freejoint/>", "", '<joint type="ball" pos="0.1 0.2 0.3"/>'])
 def test_poses_and_masses_are_those_of_mujoco(tmp_path, case, base):
@@ -204,8 +298,6 @@ def test_meshes_keep_the_frame_of_their_file(tmp_path):
 
 # Refusals ------------------------------------------------------------------------------------
 
-J = '<joint name="j"/>'
-
 
 def asset(text: str) -> str:
     return mjcf(J, f"<asset>{text}</asset>")
@@ -215,8 +307,16 @@ def equality(text: str) -> str:
     return mjcf(J, f"<equality>{text}</equality>")
 
 
-def world(text: str) -> str:
-    return f"<mujoco>\n<worldbody>{text}</worldbody></mujoco>"
+def world(text: str, rest: str = "") -> str:
+    return f"<mujoco>\n{rest}<worldbody>{text}</worldbody></mujoco>"
+
+
+def from_mesh(file: str) -> str:
+    asset = f'<asset><mesh name="m" file="{file}"/></asset>'
+    return world('<body name="a"><freejoint/><geom type="mesh" mesh="m"/></body>', asset)
+
+
+BUILT_IN = '<asset><mesh name="m" builtin="sphere" params="1"/></asset>'
 
 
 def lump(mass: str, moments: str = "1 1 1") -> str:
@@ -224,29 +324,10 @@ def lump(mass: str, moments: str = "1 1 1") -> str:
     return world(f"<body><joint/>{inertial}</body>")
 
 
-def stack(*joints: str) -> str:
-    return mjcf("".join(f"<joint {joint}/>" for joint in joints))
-
-
-def slides(*axes: str) -> str:
-    return stack(*(f'type="slide" axis="{axis}"' for axis in axes))
-
-
 BOMB = '<replicate count="9999">' * 9 + '<geom size="1"/>' + "</replicate>" * 9
 
 # name: (text, line, part of the report)
 MALFORMED = {
-    "hinge and slide across": (
-        stack('name="k" axis="0 0 1"', 'name="l" type="slide" axis="1 0 0"'), 4, "slide 'l'"
-    ),
-    "wrong order": (stack('name="k" type="slide"', 'name="l"'), 4, "allowed: one free"),
-    "hinges that miss": (
-        stack('name="k"', 'name="l" axis="1 0 0" pos="0 1 0"'), 4, "hinge 'k', hinge 'l'"
-    ),
-    "left-handed slides": (slides("1 0 0", "0 0 1", "0 1 0"), 4, "right-handed"),
-    "slides askew": (slides("1 0 0", "0 1 0", "0 0.1 1"), 4, "right-handed"),
-    "four joints": (stack(*["type='slide'"] * 4), 4, "allowed: one free"),
-    "reference in a stack": (stack("", 'type="slide" ref="1"'), 4, "ref 0"),
     "weld": (equality('<weld name="w" body1="bus" body2="hand"/>'), 11, "closed loops"),
     "connect": (
         equality('<connect name="w" body1="bus" body2="hand" anchor="0 0 0"/>'), 11, "closed loops"
@@ -267,8 +348,22 @@ MALFORMED = {
     "decimal comma": (world('<geom size="1,5"/>'), 2, "size"),
     "nan": (lump("nan"), 2, "mass"),
     "nan for a place": (world('<body name="a" pos="nan 0 0"><geom size="1"/></body>'), 2, "finite"),
-    "nan for a shape": (
-        world('<body name="a"><geom size="1" mass="1" pos="nan 0 0"/></body>'), 2, "finite"
+    "nan for a shape with the mass": (
+        world('<body name="a"><joint/><geom size="1" mass="1" pos="nan 0 0"/></body>'), 2, "finite"
+    ),
+    "tendon with inertia": (
+        mjcf(J, '<tendon><fixed name="t" armature="1"><joint joint="j" coef="1"/></fixed>'
+                "</tendon>"),
+        11, "armature"
+    ),
+    "mass from a missing mesh": (from_mesh("none.stl"), 2, "'none.stl' is not found"),
+    "mass from a mesh outside": (from_mesh("/etc/passwd"), 2, "leads out of the folder"),
+    "mass from a built-in mesh": (
+        world('<body name="a"><freejoint/><geom type="mesh" mesh="m"/></body>', BUILT_IN),
+        2, "built-in"
+    ),
+    "include twice": (
+        '<mujoco>\n<include file="robot.xml"/></mujoco>', 2, "is included a second time"
     ),
     "negative mass": (lump("-1"), 2, "mass"),
     "no mass": (world("<body><joint/></body>"), 2, "mass"),
@@ -280,20 +375,10 @@ MALFORMED = {
     "empty": ("", None, "empty"),
     "document type": ('<!DOCTYPE a [<!ENTITY b "c">]>\n<mujoco/>', None, "DOCTYPE"),
     "nested": ("<mujoco>" + "<body>" * 100_000, 1, "nested deeper"),
-    "mesh that climbs out": (asset('<mesh name="m" file="../../etc/passwd"/>'), 11, "leads out"),
-    "absolute mesh": (asset('<mesh name="m" file="/etc/passwd"/>'), 11, "leads out"),
-    "folder that climbs out": (mjcf(J, '<compiler meshdir=".."/>'), 11, "leads out"),
-    "texture that climbs out": (asset('<texture fileright="../a.png"/>'), 11, "leads out"),
-    "backslashes": (asset('<mesh name="m" file="..\\..\\a.stl"/>'), 11, "leads out"),
-    "address": (asset('<mesh name="m" file="http://a/b.stl"/>'), 11, "leads out"),
     "include that climbs out": ('<mujoco>\n<include file="../a.xml"/></mujoco>', 2, "leads out"),
     "include of the folder": ('<mujoco>\n<include file=""/></mujoco>', None, "file"),
-    "missing mesh": (asset('<mesh name="m" file="none.stl"/>'), None, "none.stl"),
     "missing include": ('<mujoco>\n<include file="none.xml"/></mujoco>', None, "none.xml"),
     "replicate bomb": (world(BOMB), 2, "replicate"),
-    "huge texture": (
-        asset('<texture type="2d" builtin="flat" width="999999" height="1"/>'), 11, "more than"
-    ),
     "huge field": (asset('<hfield name="h" nrow="99999" ncol="9"/>'), 11, "more than"),
     "huge user data": (mjcf(J, '<size nuser_body="999999999"/>'), 11, "more than"),
     "composite": (world('<composite type="cable" count="9 1 1"/>'), 2, "deformable"),
@@ -318,7 +403,81 @@ def test_links_are_followed_before_judging(tmp_path):
     (tmp_path / "secret.stl").write_text("secret")
     (inside / "link.stl").symlink_to(tmp_path / "secret.stl")
     with pytest.raises(ModelError, match="leads out of the folder"):
-        robot_of(inside, asset('<mesh name="m" file="link.stl"/>'))
+        robot_of(inside, from_mesh("link.stl"))
+
+
+#: What is wrong with a look: (text beside the body, its shape, what the warning says).
+LOOKS = {
+    "mesh that climbs out": ("../../etc/passwd", "leads out"),
+    "absolute mesh": ("/etc/passwd", "leads out"),
+    "backslashes": ("..\\..\\a.stl", "leads out"),
+    "address": ("http://a/b.stl", "is an address"),
+    "missing": ("none.stl", "is not found"),
+    "broken": ("broken.stl", None),
+}
+
+
+@pytest.mark.parametrize("case", LOOKS)
+def test_a_mesh_never_refuses_a_robot(tmp_path, case):
+    file, reason = LOOKS[case]
+    (tmp_path / "broken.stl").write_text("no mesh at all")
+    shape = '<geom name="look" type="mesh" mesh="m"/>'
+    robot = robot_of(tmp_path, mjcf(J + shape, f'<asset><mesh name="m" file="{file}"/></asset>'))
+    meshes = [shape for body in robot.bodies for shape in body.geometry if shape.kind == "mesh"]
+    if reason in (None, "is not found"):  # the viewer will say that it is broken or missing
+        assert [m.mesh for m in meshes] == [str((tmp_path / file).resolve())]
+    else:
+        assert meshes == []
+    if reason is not None:
+        (text,) = [w for w in robot.warnings if "geom 'look'" in w]
+        assert reason in text
+        assert "body 'arm'" in text
+    assert robot.bodies["arm"].mass == 3.0
+
+
+def test_textures_and_skins_are_left_out_unopened(tmp_path):
+    rest = (
+        '<compiler texturedir=".."/><asset><texture name="t" file="../../a.png"/>'
+        '<texture name="u" type="2d" builtin="flat" width="999999" height="1"/>'
+        '<material name="blue" texture="t" rgba="0 0 1 1"/><skin name="fur" file="f.skn"/></asset>'
+        '<size nstack="99999999" njmax="99999999"/>'
+    )
+    robot = robot_of(tmp_path, mjcf(J + '<geom type="box" size="1 1 1" material="blue"/>', rest))
+    assert (0.0, 0.0, 1.0, 1.0) in [shape.color for shape in robot.bodies["arm"].geometry]
+    assert any("'fur' is left out" in w for w in robot.warnings)
+
+
+def test_a_mass_that_follows_from_a_mesh_is_mujocos(tmp_path):
+    package = tmp_path / "package"
+    (package / "robots").mkdir(parents=True)
+    (package / "meshes").mkdir()
+    corners = [(0, 0, 0), (1, 0, 0), (0, 2, 0), (0, 0, 3)]
+    obj = [f"v {x} {y} {z}" for x, y, z in corners] + ["f 1 3 2", "f 1 2 4", "f 1 4 3", "f 2 3 4"]
+    (package / "meshes" / "wedge.obj").write_text("\n".join(obj))
+    text = from_mesh("../meshes/wedge.obj")
+    with pytest.raises(ModelError, match="leads out of the folder"):
+        robot_of(package / "robots", text)
+    path = package / "robots" / "robot.xml"
+    for robot in (
+        read_mjcf(path, mesh_root=package).build(),
+        ((package / "package.xml").write_text("<package/>"), read_mjcf(path).build())[1],
+    ):
+        assert robot.bodies["a"].mass == pytest.approx(1000.0)  # a volume of 1 m³
+        assert [shape.mesh for shape in robot.bodies["a"].geometry] == [
+            str((package / "meshes" / "wedge.obj").resolve())
+        ]
+
+
+def test_a_mesh_moved_by_its_reference_keeps_the_frame_of_its_file(tmp_path):
+    (tmp_path / "wedge.obj").write_text("v 0 0 0\nv 1 0 0\nv 0 2 0\nv 0 0 3\nf 1 3 2\nf 1 2 4\n")
+    mesh = '<asset><mesh name="m" file="wedge.obj" refpos="1 2 3" refquat="0 1 0 0"/></asset>'
+    robot = robot_of(tmp_path, mjcf(J + '<geom type="mesh" mesh="m"/>', mesh))
+    (shape,) = [shape for shape in robot.bodies["arm"].geometry if shape.kind == "mesh"]
+    np.testing.assert_allclose(  # the point (1, 2, 3) of the file is the geom's origin
+        pose.transform_point(shape.placement, np.array([1.0, 2.0, 3.0])), np.zeros(3), atol=1e-12
+    )
+    R = pose.to_rotation_matrix(shape.placement)
+    np.testing.assert_allclose(R, np.diag([1.0, -1.0, -1.0]), atol=1e-12)
 
 
 def test_includes_are_read_and_looked_through(tmp_path):
@@ -327,14 +486,30 @@ def test_includes_are_read_and_looked_through(tmp_path):
     )
     main = '<mujoco><include file="arm.xml"/></mujoco>'
     assert robot_of(tmp_path, main).bodies.names == ["a"]
-    (tmp_path / "arm.xml").write_text(
-        '<mujoco>\n<asset><mesh name="m" file="../../x.stl"/></asset></mujoco>'
-    )
-    with pytest.raises(ModelError, match=r"line 2, .* in arm.xml: .* leads out"):
+    (tmp_path / "arm.xml").write_text("<mujoco>\n\n<worldbody><bdy/></worldbody></mujoco>")
+    with pytest.raises(ModelError, match=r"line 3, MuJoCo, <bdy> in arm.xml: .*unrecognized"):
+        robot_of(tmp_path, main)
+    (tmp_path / "arm.xml").write_text("<mujoco>\n<extension/></mujoco>")
+    with pytest.raises(ModelError, match=r"line 2, .* in arm.xml: plugins"):
         robot_of(tmp_path, main)
     (tmp_path / "arm.xml").write_text("<mujoco>\n<a")
     with pytest.raises(ModelError, match=r"robot.xml(.|\n)*line 2, XML in arm.xml: .*well-formed"):
         robot_of(tmp_path, main)
+
+
+def test_paths_are_relative_to_the_including_file(tmp_path):
+    parts = tmp_path / "parts"
+    (parts / "meshes").mkdir(parents=True)
+    (parts / "meshes" / "m.stl").write_text("a mesh")
+    (parts / "arm.xml").write_text('<mujoco><include file="body.xml"/></mujoco>')
+    (parts / "body.xml").write_text(
+        '<mujoco><compiler meshdir="meshes"/><asset><mesh file="m.stl"/></asset><worldbody>'
+        '<body name="a"><freejoint/><inertial mass="1" pos="0 0 0" diaginertia="1 1 1"/>'
+        '<geom type="mesh" mesh="m"/></body></worldbody></mujoco>'
+    )
+    robot = robot_of(tmp_path, '<mujoco><include file="parts/arm.xml"/></mujoco>')
+    (shape,) = robot.bodies["a"].geometry
+    assert shape.mesh == str((parts / "meshes" / "m.stl").resolve())
 
 
 def test_without_mujoco_the_error_says_how_to_get_it(tmp_path, monkeypatch):

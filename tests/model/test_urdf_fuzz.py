@@ -9,12 +9,16 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from remora.errors import ModelError, RemoraError
 from remora.model.formats.load import load
 from remora.model.robot import Robot
+
+#: What is odd about a robot is told; here any robot is fine.
+pytestmark = pytest.mark.filterwarnings("ignore::remora.errors.ModelWarning")
 
 VALID = """<?xml version="1.0" encoding="utf-8"?>
 <robot name="probe">

@@ -142,12 +142,13 @@ def test_meshes_are_found_as_in_urdf(tmp_path):
     )
     shapes = "".join(f"      - {{kind: mesh, mesh: '{name}'}}\n" for name in names)
     path = tmp_path / "robots" / "robot.yaml"
-    path.write_text(f"{HEAD}  - name: bus\n    mass: 1\n    geometry:\n{shapes}")
+    body = "  - name: bus\n    mass: 1\n    inertia: [1, 1, 1]\n    geometry:\n"
+    path.write_text(f"{HEAD}{body}{shapes}")
     robot = load(path, mesh_root=tmp_path)
     mesh = str((tmp_path / "meshes" / "a.stl").resolve())
     gone = str((tmp_path / "robots").resolve() / "gone.stl")
     assert [g.mesh for g in robot.bodies["bus"].geometry] == [mesh, mesh, gone]
-    assert "line 8, body 'bus', geometry[2]: mesh 'gone.stl': there is no such" in robot.warnings[0]
+    assert "line 9, body 'bus', geometry[2]: mesh 'gone.stl': there is no such" in robot.warnings[0]
     assert "mesh 'http://example.org/a.stl' is neither path" in robot.warnings[1]
     with pytest.raises(ModelError, match=r"leads out of .*; allow another mesh_root"):
         load(path)

@@ -491,3 +491,23 @@ def test_symbols_outside_of_tracing_are_casadi_s_own():
         rm.simulate_batch(SERVICER, Q, V, 0.1, step=0.02, torque=converts)
     assert math.isnan(float(casadi.SX.sym("x")))
     assert float(casadi.SX(2.5)) == 2.5
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_late_times_with_stops(dtype):
+    """Contact is located in passes of their own, which see the time in double precision, too."""
+    builder = rm.Builder("slide").body("a", mass=1.0, inertia=(1, 1, 1))
+    robot = builder.joint(
+        "x", "prismatic", None, "a", axis=(1, 0, 0), lower=-1.0, upper=0.2
+    ).build()
+    options = {"step": 0.01, "start": LATE, "stops": 200.0, "sample": 0.2}
+    law = {"torque": lambda t, q, v: 8.0 * np.cos(5.0 * t) + 0.0 * v}
+    exact = rm.simulate(
+        robot, [0.0], [1.0], 1.0, **law, start=LATE, stops=200.0, sample=0.2, rtol=1e-10,
+        limits="ignore",
+    )  # fmt: skip
+    batch = rm.simulate_batch(
+        robot, np.zeros((3, 1)), np.ones((3, 1)), 1.0, **options, **law, dtype=dtype
+    )
+    assert exact.q.max() > 0.2
+    assert np.abs(batch.v[1] - exact.v).max() < (1e-3 if dtype == "float32" else 1e-4)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import remora as rm
+from remora.simulation.engine.run_loop import RunLoop
 from sliders import bounced, slider
 
 ADAPTIVE = ["dop853", "dopri5", "radau"]
@@ -103,6 +104,37 @@ def test_a_follower_has_stops_of_its_own():
     run = rm.simulate(robot, [0.0], [1.0], 1.0, stops=1e5, rtol=1e-9, sample=1e-5)
     assert run.v[-1, 0] == pytest.approx(-1.0, abs=1e-6)
     assert run.q.max() == pytest.approx(0.25 + 1.0 / np.sqrt(4e5), abs=1e-8)  # 2² of the stiffness
+
+
+@pytest.mark.parametrize("integrator", ADAPTIVE)
+@pytest.mark.parametrize("when", [0.19, 0.2, 0.56, 1.3])
+def test_a_run_resumed_in_contact_has_the_same_bits(integrator, when, tmp_path, monkeypatch):
+    """Interrupted in flight or in contact, with events all the way."""
+    robot = slider(lower=-0.5, upper=0.7, gravity=-3.0)
+    kept, interrupts = RunLoop._record, [True]
+
+    def record(self, t, *state):
+        if t > when and interrupts:
+            interrupts.pop()
+            raise KeyboardInterrupt
+        kept(self, t, *state)
+
+    passing = rm.Event(lambda t, q, v: q[0] - 0.1, "passing", action="record")
+    monkeypatch.setattr(RunLoop, "_record", record)
+    options = {
+        "torque": lambda t, q, v: [0.1 * np.sin(9.0 * t)],
+        "stops": (2e4, 0.05),
+        "events": [passing],
+    }
+    options |= {"integrator": integrator, "rtol": 1e-8, "out": tmp_path / "run"}
+    with pytest.warns(RuntimeWarning, match="interrupted"):
+        rm.simulate(robot, [0.0], [4.0], 2.0, **options)
+    resumed = rm.simulate(robot, [0.0], [4.0], 2.0, **options, resume=True)
+    whole = rm.simulate(robot, [0.0], [4.0], 2.0, **(options | {"out": None}))
+    for name in ("t", "q", "v", "passive", "work"):
+        assert np.array_equal(getattr(resumed, name), getattr(whole, name)), name
+    assert [(e.name, e.t) for e in resumed.events] == [(e.name, e.t) for e in whole.events]
+    assert len(whole.events) > 8
 
 
 # Limits -------------------------------------------------------------------------------------------

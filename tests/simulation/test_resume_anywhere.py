@@ -200,7 +200,7 @@ KILLED = """
     sys.path.insert(0, TESTS)
     import remora as rm
     import zarr.storage._local as local
-    from simulation.test_interrupts import METHODS, Q, ROBOT, V, asked, bits, check_part
+    from simulation.test_resume_anywhere import METHODS, Q, ROBOT, V, asked, bits, check_part
     from remora.simulation.storage import recorder as storage
 
     storage.FLUSH_SECONDS = 0.0  # every sample is written at once

@@ -146,7 +146,7 @@ def test_a_torque_may_be_given_in_many_ways():
     for run in runs[1:]:
         assert apart(VT18, run, runs[0]) < 1e-11
     assert np.allclose(runs[3].tau[:, 6:], tau[6:])
-    assert np.allclose(runs[3]["J2"].torque, -0.2)
+    assert np.allclose(runs[3].joint("J2").torque, -0.2)
 
 
 def test_base_wrench_is_a_wrench_on_body_0():

@@ -307,3 +307,19 @@ def wait_for(condition, seconds=20.0):
     while not condition():
         assert time.monotonic() < end, "it takes too long"
         time.sleep(0.02)
+
+
+@pytest.mark.parametrize("base", ["free", "fixed"])
+def test_a_kinematics_only_robot_is_moved_without_masses(base):
+    robot = (
+        rm.Builder("bare")
+        .body("bus")
+        .body("arm")
+        .joint("elbow", "revolute", "bus", "arm", xyz=(1, 0, 0))
+        .build(base=base, dynamics=False)
+    )
+    with rm.view(robot, port=0, open=False) as page:
+        page.move(elbow=0.5)
+        assert page.base == "held"
+        assert page.q[-1] == pytest.approx(0.5, abs=1e-3)
+        assert np.array_equal(page.q[:-1], rm.neutral(robot)[:-1])

@@ -12,9 +12,9 @@ from remora.algebra import pose
 from remora.viewer.scene.finishes import FINISHES, finish_of
 from remora.viewer.scene.gltf import to_glb
 from remora.viewer.scene.primitives import Primitive
-from remora.viewer.scene.shapes import shapes
+from remora.viewer.scene.shapes import missing_meshes, shapes
 from remora.viewer.scene.spacecraft import arm_reach, bus_size
-from remora.viewer.scene.surfaces import SURFACES, surface
+from remora.viewer.scene.surfaces import SURFACES, mesh_surface, surface
 
 STL = """solid corner
 facet normal 0 0 1\nouter loop\nvertex 0 0 0\nvertex 1 0 0\nvertex 0 1 0\nendloop\nendfacet
@@ -175,3 +175,64 @@ def bare(robot):
     for body in robot.bodies:
         robot = robot.replace_body(body.name, geometry=())
     return robot
+
+
+COLLADA = """<?xml version="1.0"?>{}<COLLADA xmlns="http://www.collada.org/2005/11/COLLADASchema"
+ version="1.4.1"><asset><unit name="cm" meter="0.01"/><up_axis>Z_UP</up_axis></asset>
+<library_geometries><geometry id="g"><mesh><source id="p"><float_array id="a" count="9">
+0 0 0 100 0 0 0 200 0</float_array><technique_common><accessor source="#a" count="3" stride="3">
+<param name="X" type="float"/><param name="Y" type="float"/><param name="Z" type="float"/>
+</accessor></technique_common></source><vertices id="v"><input semantic="POSITION" source="#p"/>
+</vertices><triangles count="1"><input semantic="VERTEX" source="#v" offset="0"/><p>0 1 2</p>
+</triangles></mesh></geometry></library_geometries><library_visual_scenes><visual_scene id="s">
+<node id="n"><instance_geometry url="#g"/></node></visual_scene></library_visual_scenes>
+<scene><instance_visual_scene url="#s"/></scene></COLLADA>"""
+
+
+def test_collada_is_read_in_its_own_unit(tmp_path):
+    pytest.importorskip("collada")
+    file = tmp_path / "a.dae"
+    file.write_text(COLLADA.format(""))
+    found = mesh_surface(str(file))
+    np.testing.assert_allclose(found.points.max(axis=0), [1.0, 2.0, 0.0])
+    assert len(found.faces) == 1
+    entity = tmp_path / "b.dae"
+    entity.write_text(COLLADA.format('<!DOCTYPE a [<!ENTITY b "c">]>'))
+    assert len(mesh_surface(str(entity)).faces) == 0
+
+
+def test_meshes_that_are_not_drawn_are_counted(tmp_path):
+    robot = with_mesh(tmp_path / "gone.stl")
+    told = "1 of 1 meshes not found: use --mesh-root (mesh_root= in Python)"
+    assert missing_meshes(robot, shapes(robot)) == told
+    outside = robot.replace(warnings=("<mesh>: leads out of /x; allow another mesh_root for it",))
+    assert missing_meshes(outside, shapes(outside)).startswith("2 of 2 meshes not found")
+    (tmp_path / "gone.stl").write_text("no mesh")
+    assert "1 of 1 meshes cannot be read" in missing_meshes(robot, shapes(robot))
+    assert missing_meshes(rm.load("servicer"), shapes(rm.load("servicer"))) is None
+
+
+@pytest.mark.parametrize("kind", ["revolute", "prismatic", "spherical"])
+def test_a_robot_whose_joints_sit_at_the_centre_of_its_base(kind):
+    robot = (
+        rm.Builder("slider")
+        .body("bus", mass=8, inertia=(1, 1, 1))
+        .body("load", mass=2, inertia=(0.1, 0.1, 0.1))
+        .joint("rail", kind, "bus", "load")
+        .build()
+    )
+    drawn = shapes(robot)
+    assert {shape.body for shape in drawn} == {0, 1}
+    panels = [shape for shape in drawn if shape.kind == "cells"]
+    assert len(panels) > 1
+    assert all(np.all(np.isfinite(surface(shape).points)) for shape in drawn)
+
+
+@pytest.mark.parametrize("base", ["free", "fixed"])
+def test_bodies_without_mass_are_drawn(base):
+    builder = rm.Builder().body("bus")
+    for k, parent in enumerate(("bus", "link0", "bus")):
+        builder.body(f"link{k}").joint(f"j{k}", "revolute", parent, f"link{k}", xyz=(k, 0, 0))
+    drawn = shapes(builder.build(base=base, dynamics=False))
+    assert drawn
+    assert all(np.all(np.isfinite(surface(shape).points)) for shape in drawn)

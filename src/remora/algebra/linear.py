@@ -1,16 +1,22 @@
 """Small linear algebra on any scalar: LDLᵀ of symmetric matrices, and congruence.
 
 Unrolled over the rows, so that zeros known while tracing fold away and nothing branches on a
-value. For float matrices a pivot that is zero to rounding, or not finite, is an error, never a
-silent NaN.
+value. A pivot that is zero to rounding, or not finite, is refused: for float matrices by an error,
+in what is compiled by a result that is not finite.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from remora.algebra.namespace import Array, is_symbolic, stack
+from remora.algebra.namespace import Array, absolute, asarray, casadi, is_symbolic, stack
 from remora.errors import InvalidValue
+
+#: A pivot of at most this fraction of its size before cancellation is nothing but rounding.
+PIVOT_ROUNDING = 1e-14
+SINGULAR = "the matrix is singular (a pivot of LDLᵀ is zero to rounding)"
 
 
 def ldl(A: Array, size: Array | None = None) -> tuple[Array, Array]:
@@ -46,8 +52,15 @@ def ldl(A: Array, size: Array | None = None) -> tuple[Array, Array]:
     return stack(rows, axis=-2), stack(d)
 
 
-def ldl_solve(factors: tuple[Array, Array], B: Array) -> Array:
-    """Return A⁻¹B from the factors of A; B is `(..., n, m)`."""
+def ldl_solve(factors: tuple[Array, Array], B: Array, size: Array | None = None) -> Array:
+    """Return A⁻¹B from the factors of A.
+
+    Args:
+        factors: of `ldl`.
+        B: `(..., n, m)`.
+        size: as for `ldl`: what is compiled gives rows that are not finite where a pivot is
+            nothing but rounding of it. None: such pivots are not looked for.
+    """
     L, d = factors
     n = d.shape[-1]
     y: list[Array] = []
@@ -61,7 +74,8 @@ def ldl_solve(factors: tuple[Array, Array], B: Array) -> Array:
     for i in reversed(range(n)):
         for k in range(i + 1, n):
             x[i] = x[i] - L[..., k, i, None] * x[k]
-    return stack(x, axis=-2)
+    solution = stack(x, axis=-2)
+    return solution if size is None else _refused(solution, d, size)
 
 
 def ltdl(A: Array, size: Array | None = None) -> tuple[Array, Array]:
@@ -78,16 +92,17 @@ def ltdl(A: Array, size: Array | None = None) -> tuple[Array, Array]:
     return np.swapaxes(_turned(L), -1, -2), d[..., ::-1]
 
 
-def ltdl_solve(factors: tuple[Array, Array], B: Array) -> Array:
-    """Return A⁻¹B from the factors of `ltdl`; B is `(..., n, m)`."""
+def ltdl_solve(factors: tuple[Array, Array], B: Array, size: Array | None = None) -> Array:
+    """Return A⁻¹B from the factors of `ltdl`; B is `(..., n, m)`, for `size` see `ldl_solve`."""
     L, d = factors
     turned = _turned(np.swapaxes(L, -1, -2)), d[..., ::-1]
-    return ldl_solve(turned, B[..., ::-1, :])[..., ::-1, :]
+    size = None if size is None else _turned(size)
+    return ldl_solve(turned, B[..., ::-1, :], size)[..., ::-1, :]
 
 
-def ltdl_inverse(factors: tuple[Array, Array]) -> Array:
+def ltdl_inverse(factors: tuple[Array, Array], size: Array | None = None) -> Array:
     """Return A⁻¹ `(..., n, n)` from the factors of `ltdl`, exactly symmetric."""
-    full = ltdl_solve(factors, np.eye(factors[1].shape[-1]))
+    full = ltdl_solve(factors, np.eye(factors[1].shape[-1]), size)
     return mirror(np.swapaxes(full, -1, -2))  # its upper triangle is the cheaper one
 
 
@@ -98,7 +113,7 @@ def _turned(A: Array) -> Array:
 
 def solve(A: Array, B: Array) -> Array:
     """Return A⁻¹B for symmetric A `(..., n, n)` and B `(..., n, m)`."""
-    return ldl_solve(ldl(A), B)
+    return ldl_solve(ldl(A), B, A)
 
 
 def inverse(A: Array) -> Array:
@@ -122,10 +137,51 @@ def mirror(A: Array) -> Array:
     return stack(rows, axis=-2)
 
 
+def uncancelled(S: Array, diagonal: Array) -> Array:
+    """Return Σ_i S_ij² |d_i| `(..., k)`: the size of SᵀAS's diagonal if nothing in it cancelled.
+
+    For symmetric, positive semi-definite A it is at least 1/n of that diagonal.
+
+    Args:
+        S: `(..., n, k)`.
+        diagonal: d, that of A, `(..., n)`.
+    """
+    return np.sum(S * S * absolute(diagonal)[..., None], axis=-2)
+
+
 def _checked_pivot(pivot: Array, A: Array, size: Array, i: int) -> Array:
-    if is_symbolic(A):
+    """Return a pivot that can be divided by, or raise; symbols have no value yet."""
+    rounding = PIVOT_ROUNDING * absolute(size[..., i, i])
+    if is_symbolic(A) or is_symbolic(asarray(rounding)):
         return pivot
-    rounding = 1e-14 * np.abs(size[..., i, i])
     if not np.all(np.isfinite(pivot) & (np.abs(pivot) > rounding)):
-        raise InvalidValue("the matrix is singular (a pivot of LDLᵀ is zero to rounding)")
+        raise InvalidValue(SINGULAR)
     return pivot
+
+
+def _refused(x: Array, d: Array, size: Array) -> Array:
+    """Return rows of a solution, infinite where the row's pivot is zero to rounding.
+
+    Floats with such a pivot were refused before. Of symbols the pivot itself is left as it is: so
+    that what cancels with it still folds away.
+
+    Args:
+        x: `(..., n, m)`.
+        d: the pivots, `(..., n)`.
+        size: `(..., n, n)`, see `ldl`.
+    """
+    if not is_symbolic(d):
+        return x
+    sizes = stack([size[..., i, i] for i in range(d.shape[-1])])
+    return np.frompyfunc(_refused_number, 3, 1)(x, d[..., None], sizes[..., None])
+
+
+def _refused_number(x: Any, pivot: Any, size: Any) -> Any:
+    x, pivot, size = casadi.SX(x), casadi.SX(pivot), casadi.fabs(casadi.SX(size))
+    if pivot.is_constant() and size.is_constant():
+        if not abs(float(pivot)) > PIVOT_ROUNDING * float(size):
+            raise InvalidValue(SINGULAR)
+        return x
+    if casadi.is_equal(casadi.fabs(pivot), size, 2):
+        return x  # nothing has cancelled: only zero is singular, and divides to infinity by itself
+    return casadi.if_else(casadi.fabs(pivot) <= PIVOT_ROUNDING * size, casadi.inf, x)

@@ -16,6 +16,8 @@ from typing import Any, TypeAlias, TypeGuard
 import numpy as np
 from numpy.typing import NDArray
 
+from remora.errors import ShapeError
+
 # CasADi ships no type stubs; as `Any` it does not blur the types of everything that touches it.
 casadi: Any = importlib.import_module("casadi")
 
@@ -41,14 +43,40 @@ def asarray(x: ArrayLike) -> Array:
 
     A CasADi column `SX(n, 1)` becomes an object array `(n,)`, a scalar `SX` one of shape `()`.
     Floats of any width become doubles, and so does an object array without a symbol in it.
+
+    Raises:
+        ShapeError: for a masked array or a `np.matrix`, which mean something else.
     """
-    if is_array(x) and (x.dtype == np.float64 or _is_symbol(x)):
+    if type(x) is np.ndarray and (x.dtype == np.float64 or _is_symbol(x)):
         return x
+    refuse_other_arrays(x)
+    if is_array(x) and _is_symbol(x):
+        return np.asarray(x)
     if isinstance(x, casadi.SX):
         return _from_casadi(x)
     if _holds_symbols(x):
         return stack([asarray(e) for e in x], axis=0)
     return np.asarray(x, dtype=float)
+
+
+def refuse_other_arrays(x: object, what: str = "the array") -> None:
+    """Refuse arrays whose numbers are not all that they say.
+
+    Args:
+        x: anything.
+        what: what it is called in the message.
+
+    Raises:
+        ShapeError: for a masked array, whose mask would be ignored, or a `np.matrix`, which never
+            has one axis.
+    """
+    if isinstance(x, np.ma.MaskedArray):
+        raise ShapeError(
+            f"{what} is a masked array, and what is masked has no value: give a plain array, such "
+            "as x.filled(0.0) or x.data"
+        )
+    if isinstance(x, np.matrix):
+        raise ShapeError(f"{what} is a np.matrix, which always has two axes: give np.asarray(x)")
 
 
 def is_symbolic(x: Array) -> bool:
@@ -86,7 +114,7 @@ def select(condition: ArrayLike, yes: ArrayLike, no: ArrayLike) -> Array:
     """
     parts = [p if is_array(p) else asarray(p) for p in (condition, yes, no)]
     if any(is_symbolic(p) for p in parts):
-        return _wrapped(np.frompyfunc(casadi.if_else, 3, 1)(*parts))
+        return wrapped(np.frompyfunc(casadi.if_else, 3, 1)(*parts))
     return np.where(*parts)
 
 
@@ -94,7 +122,7 @@ def less(a: ArrayLike, b: ArrayLike) -> Array:
     """Return `a < b` element by element, as symbols where either is symbolic."""
     a, b = asarray(a), asarray(b)
     if is_symbolic(a) or is_symbolic(b):
-        return _wrapped(np.less(a, b, dtype=object))
+        return wrapped(np.less(a, b, dtype=object))
     return np.less(a, b)
 
 
@@ -109,7 +137,7 @@ def rounded(x: Array) -> Array:
     """Return `x`; no algebra on symbols looks through it, such as (a + b) - a = b."""
     if not is_symbolic(x):
         return x
-    return _wrapped(np.frompyfunc(casadi.copysign, 2, 1)(x, x))  # with its own sign: itself
+    return wrapped(np.frompyfunc(casadi.copysign, 2, 1)(x, x))  # with its own sign: itself
 
 
 def waypoint(x: Array) -> Array:
@@ -160,7 +188,7 @@ def absolute(x: Array) -> Array:
 def arctan2(y: Array, x: Array) -> Array:
     """Angle of the point (x, y), in (-π, π]."""
     if is_symbolic(y) or is_symbolic(x):
-        return _wrapped(np.frompyfunc(casadi.atan2, 2, 1)(y, x))
+        return wrapped(np.frompyfunc(casadi.atan2, 2, 1)(y, x))
     return np.arctan2(y, x)
 
 
@@ -173,10 +201,10 @@ def polynomial(x: Array, coefficients: Sequence[float]) -> Array:
 
 
 def _elementwise(x: Array, of_floats: Callable[[Array], Array], of_symbol: Any) -> Array:
-    return _wrapped(np.frompyfunc(of_symbol, 1, 1)(x)) if is_symbolic(x) else of_floats(x)
+    return wrapped(np.frompyfunc(of_symbol, 1, 1)(x)) if is_symbolic(x) else of_floats(x)
 
 
-def _wrapped(x: Any) -> Array:
+def wrapped(x: Any) -> Array:
     """NumPy returns the bare element of a 0-d object array: put it back into an array."""
     if is_array(x):
         return x
@@ -187,7 +215,7 @@ def _wrapped(x: Any) -> Array:
 
 def _from_casadi(x: Any) -> Array:
     if x.is_scalar():
-        return _wrapped(x)
+        return wrapped(x)
     rows, columns = x.shape
     out = np.empty((rows, columns), dtype=object)
     for i in range(rows):

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from remora.algebra import dual_quaternion, linear, pose, vector
-from remora.algebra.namespace import Array, asarray, concatenate, constant
+from remora.algebra.namespace import Array, asarray, concatenate, constant, stack
 
 
 class Transform(NamedTuple):
@@ -156,6 +156,12 @@ def inertia_matrix(M: Inertia) -> Array:
     m = asarray(M.mass)[..., None, None]
     top = concatenate([-mc, m * constant(np.eye(3), like=mc)])
     return concatenate([top, concatenate([M.about_origin, mc])], trailing=2)
+
+
+def inertia_diagonal(M: Inertia) -> Array:
+    """Return the diagonal of the symmetric 6x6 inertia on [ω, v], `(..., 6)`."""
+    turning = [M.about_origin[..., k, k] for k in range(3)]
+    return stack([*turning, *[asarray(M.mass)] * 3])
 
 
 def momentum(M: Inertia, twist: Array) -> Array:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from typing import Annotated
 
 import typer
@@ -44,12 +45,18 @@ def options(
     """Robots mounted on spacecraft: look at a model, see it move, make it fast."""
 
 
+def _show(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
+    """Print a warning as one line, without the place in the source."""
+    typer.echo(f"warning: {message}", err=True)
+
+
 def main() -> None:
     """Run the command line; a refusal of bad input is a message and exit code 2.
 
     Ctrl-C works in commands that a script started in the background, too; where a command does not
     say otherwise its exit code is 130, as in shells.
     """
+    warnings.showwarning = _show
     try:
         with interruptible():
             app()

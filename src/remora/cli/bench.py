@@ -44,6 +44,7 @@ from remora.cli.peers import (
     reference,
     relative,
 )
+from remora.cli.robot_options import Inertia, MeshRoot
 from remora.codegen.kernel import Kernel
 from remora.codegen.llvm import host as cpu
 from remora.dynamics.kernels.compiled import FUNCTIONS, compile_function
@@ -283,7 +284,8 @@ def compared(results: Sequence[Result]) -> Iterator[tuple[str, Result, dict[str,
 
 def bench(
     robot: Annotated[
-        str, typer.Argument(help="A robot file (.urdf, .xml, .yaml) or a bundled robot's name.")
+        str,
+        typer.Argument(help="A robot file (URDF, MJCF, SDF, YAML) or a bundled robot's name."),
     ] = "servicer",
     batch: Annotated[
         int | None,
@@ -299,6 +301,8 @@ def bench(
     on_gpu: Annotated[
         bool, typer.Option("--gpu", help="Measure CUDA kernels on the GPU instead (needs CuPy).")
     ] = False,
+    mesh_root: MeshRoot = None,
+    inertia: Inertia = None,
 ) -> None:
     """Measure the compiled functions on this machine, beside Pinocchio and MuJoCo if installed.
 
@@ -315,7 +319,7 @@ def bench(
         raise InvalidValue("--threads must be 0 or more, --seconds more than 0")
     if on_gpu and (threads or not growth):
         raise InvalidValue("--threads and --no-growth are for the CPU: leave them out with --gpu")
-    loaded = load(robot)
+    loaded = load(robot, mesh_root=mesh_root, inertia=inertia)
     console = Console(highlight=False, emoji=False)
     title = f"{loaded.name}: {len(loaded.bodies)} bodies, nv = {loaded.nv}"
     if on_gpu:

@@ -11,6 +11,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
+from remora.cli.robot_options import Inertia, MeshRoot, NoDynamics
 from remora.codegen import kernel_cache
 from remora.codegen.export.objects import TARGETS as TRIPLES
 from remora.codegen.ir.arguments import DTYPES
@@ -27,7 +28,8 @@ _KINDS = {"add": "additions", "sub": "additions", "mul": "multiplications", "div
 
 def compile(
     robot: Annotated[
-        str, typer.Argument(help="A robot file (.urdf, .xml, .yaml) or a bundled robot's name.")
+        str,
+        typer.Argument(help="A robot file (URDF, MJCF, SDF, YAML) or a bundled robot's name."),
     ],
     function: Annotated[
         str, typer.Option(help="A function of the library; a wrong name lists those there are.")
@@ -56,6 +58,9 @@ def compile(
         Path | None,
         typer.Option(help="Folder for the files of c, object and cuda; made if missing."),
     ] = None,
+    mesh_root: MeshRoot = None,
+    inertia: Inertia = None,
+    no_dynamics: NoDynamics = False,
 ) -> None:
     """Turn a function of a robot into machine code, C, an object file or a GPU kernel.
 
@@ -72,7 +77,7 @@ def compile(
     For a GPU (none is needed here): remora compile servicer --target cuda --out build
     """
     _check(function, target, triple, dtype, out)
-    loaded = load(robot)
+    loaded = load(robot, mesh_root=mesh_root, inertia=inertia, dynamics=not no_dynamics)
     fixed = _fixed(loaded, function, frame)
     start = time.perf_counter()
     where = "cuda" if target == "cuda" else "cpu"

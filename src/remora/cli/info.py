@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import warnings
 from typing import Annotated, Any
 
 import numpy as np
@@ -13,6 +14,9 @@ from rich.markup import escape
 from rich.table import Table
 
 from remora.algebra.namespace import Array
+from remora.cli.robot_options import Inertia, MeshRoot, NoDynamics
+from remora.errors import ModelWarning
+from remora.model.field_table import FIELDS, Field
 from remora.model.formats.load import load
 from remora.model.formats.xml import shown
 from remora.model.joints import kind
@@ -21,7 +25,8 @@ from remora.model.robot import Joint, Robot
 
 def info(
     file: Annotated[
-        str, typer.Argument(help="A robot file (.urdf, .xml, .yaml) or a bundled robot's name.")
+        str,
+        typer.Argument(help="A robot file (URDF, MJCF, SDF, YAML) or a bundled robot's name."),
     ],
     base: Annotated[
         str | None,
@@ -30,6 +35,9 @@ def info(
     keep_fixed: Annotated[
         bool, typer.Option("--keep-fixed", help="Keep links on fixed joints as bodies.")
     ] = False,
+    mesh_root: MeshRoot = None,
+    inertia: Inertia = None,
+    no_dynamics: NoDynamics = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print JSON instead, with all numbers but the shapes'.")
     ] = False,
@@ -38,7 +46,16 @@ def info(
 
     Example: remora info servicer
     """
-    robot = load(file, base=base, merge_fixed=not keep_fixed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ModelWarning)  # all warnings are printed below
+        robot = load(
+            file,
+            base,
+            not keep_fixed,
+            mesh_root=mesh_root,
+            inertia=inertia,
+            dynamics=not no_dynamics,
+        )
     if as_json:
         typer.echo(json.dumps(as_dictionary(robot), indent=2))
         return
@@ -49,6 +66,8 @@ def info(
         f"[bold]{_text(robot.name)}[/]: {count}, nq = {robot.nq}, nv = {robot.nv}, "
         f"total mass {float(robot.mass):.6g} kg"
     )
+    if not robot.dynamics:
+        console.print("kinematics only: loaded without masses and inertias")
     if np.any(robot.gravity):
         console.print(f"gravity {_vector(robot.gravity)} m/s²")
     if robot.frames:
@@ -94,52 +113,38 @@ def _tree_table(robot: Robot, indent: int) -> Table:
 
 def as_dictionary(robot: Robot) -> dict[str, Any]:
     """Return all numbers of a robot (but its shapes') as plain lists; an infinite limit is null."""
-    return {
-        "name": robot.name,
-        "nq": robot.nq,
-        "nv": robot.nv,
-        "mass": float(robot.mass),
-        "gravity": robot.gravity.tolist(),
-        "bodies": [
-            {
-                "name": b.name,
-                "mass": float(b.mass),
-                "com": b.com.tolist(),
-                "inertia": b.inertia.tolist(),
-            }
-            for b in robot.bodies
-        ],
-        "joints": [
-            {
-                "name": j.name,
-                "kind": j.kind,
-                "parent": j.parent,
-                "q": [j.q.start, j.q.stop],
-                "v": [j.v.start, j.v.stop],
-                "placement": j.placement.tolist(),
-                "axes": j.axes.tolist(),
-                "pitch": float(j.pitch),
-                "lower": _finite(j.limits.lower),
-                "upper": _finite(j.limits.upper),
-                "velocity": _finite(j.limits.velocity),
-                "effort": _finite(j.limits.effort),
-                "damping": j.damping.tolist(),
-                "friction": j.friction.tolist(),
-                "rotor_inertia": j.rotor_inertia.tolist(),
-                "mimic": _mimic(robot, j),
-            }
-            for j in robot.joints
-        ],
-        "frames": [
-            {
-                "name": f.name,
-                "body": _carrier(robot, f.body),
-                "placement": f.placement.tolist(),
-            }
-            for f in robot.frames
-        ],
-        "warnings": list(robot.warnings),
-    }
+    counts = {"nq": robot.nq, "nv": robot.nv, "mass": float(robot.mass)}
+    told = _told(robot, robot)
+    return {"name": told.pop("name"), **counts, **told, "warnings": list(robot.warnings)}
+
+
+def _told(robot: Robot, item: Any) -> dict[str, Any]:
+    """Return the fields of a part of the robot, those of its limits among them."""
+    told: dict[str, Any] = {}
+    for row in FIELDS[item.part]:
+        value = getattr(item, row.name)
+        if row.name == "limits":
+            told |= _told(robot, value)
+        elif row.name != "geometry" and row.holds not in ("plain", "derived"):
+            told[row.name] = _plain(robot, value, row, item.part)
+    return told
+
+
+def _plain(robot: Robot, value: Any, row: Field, part: str) -> Any:
+    """Return a field as JSON has it."""
+    if row.holds == "parts":
+        return [_told(robot, item) for item in value]
+    if row.holds == "part":
+        return None if value is None else _told(robot, value)
+    if row.holds == "slice":
+        return [value.start, value.stop]
+    if row.holds == "joint":
+        return robot.joints[int(value)].name
+    if row.holds == "body" and part == "frame":
+        return _carrier(robot, value)
+    if row.bounds:
+        return [float(x) if math.isfinite(x) else None for x in value]
+    return np.asarray(value).tolist() if row.holds == "numbers" else value
 
 
 def _text(text: str) -> str:
@@ -171,17 +176,6 @@ def _limits(robot: Robot, joint: Joint) -> str:
     if low == -high:
         return f"±{high:.4g}{unit}"
     return f"{low:.4g} to {high:.4g}{unit}"
-
-
-def _mimic(robot: Robot, joint: Joint) -> dict[str, str | float] | None:
-    if joint.mimic is None:
-        return None
-    leader = robot.joints[joint.mimic.joint].name
-    return {"joint": leader, "ratio": joint.mimic.ratio, "offset": joint.mimic.offset}
-
-
-def _finite(values: Array) -> list[float | None]:
-    return [float(x) if math.isfinite(x) else None for x in values]
 
 
 def _vector(values: Array) -> str:

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from remora.cli.robot_options import MeshRoot
 from remora.simulation.storage.reading import open_run
 from remora.viewer.report.report import report as write
 
@@ -23,6 +24,7 @@ def report(
     no_animation: Annotated[
         bool, typer.Option("--no-animation", help="Leave the animation out.")
     ] = False,
+    mesh_root: MeshRoot = None,
 ) -> None:
     """Write a report of a run: one HTML file with tables, figures and the animation.
 
@@ -30,7 +32,7 @@ def report(
 
     Example: remora report run.zarr --out report.html
     """
-    recording = open_run(run)
+    recording = open_run(run, mesh_root)
     folder = run.resolve()
     beside = folder.with_name(folder.name.removesuffix(".zarr") + ".html")
     file = write(recording, out or beside, title, not no_animation)

@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from remora.cli.robot_options import Inertia, MeshRoot
 from remora.errors import RemoraError
 from remora.model.formats.xml import shown
 from remora.simulation.recording.conservation import Conservation
@@ -37,6 +38,8 @@ def run(
     sample: Annotated[
         float | None, typer.Option(help="Seconds between samples, instead of the file's.")
     ] = None,
+    mesh_root: MeshRoot = None,
+    inertia: Inertia = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress bar.")] = False,
     list_them: Annotated[
         bool, typer.Option("--list", help="List the bundled scenarios, and do nothing else.")
@@ -60,7 +63,7 @@ def run(
         raise RemoraError("name a scenario file, or a bundled one; remora run --list shows those")
     if resume and out is None:
         raise RemoraError("--resume goes on with the run in a folder: name it with --out DIR")
-    told = load_scenario(scenario)
+    told = load_scenario(scenario, inertia, mesh_root)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # an interrupt is told below
         made = told.run(out, progress=False if quiet else None, resume=resume, sample=sample)

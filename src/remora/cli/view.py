@@ -9,6 +9,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
+from remora.cli.robot_options import Inertia, MeshRoot, NoDynamics
 from remora.errors import InvalidValue
 from remora.simulation.recording.recording import Recording
 from remora.viewer.page.page import viser_module
@@ -22,7 +23,7 @@ def view(
         str,
         typer.Argument(
             metavar="RUN|ROBOT",
-            help="The folder of a run, a robot file (.urdf, .xml, .yaml) or a bundled robot.",
+            help="The folder of a run, a robot file (.urdf, .xml, .sdf, .yaml) or a bundled robot.",
         ),
     ],
     port: Annotated[int, typer.Option(help="Port of the page; 0: any that is free.")] = 8080,
@@ -34,9 +35,9 @@ def view(
         typer.Option(help="Write a run as one HTML file that plays from disk, and no page."),
     ] = None,
     dark: Annotated[bool, typer.Option("--dark", help="A dark page.")] = False,
-    mesh_root: Annotated[
-        Path | None, typer.Option(help="The folder that the robot's meshes lie in.")
-    ] = None,
+    mesh_root: MeshRoot = None,
+    inertia: Inertia = None,
+    no_dynamics: NoDynamics = False,
 ) -> None:
     """Look at a run, or move a robot's joints and see its base recoil.
 
@@ -49,7 +50,7 @@ def view(
     A file to send around: remora view runs/first --html first.html
     """
     viser_module()
-    shown = viewable(thing, mesh_root)
+    shown = viewable(thing, mesh_root, inertia, not no_dynamics)
     if html is not None:
         if not isinstance(shown, Recording):
             raise InvalidValue(f"--html is for runs; {thing} is a robot: leave it out")

@@ -4,28 +4,28 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import hashlib
 import importlib.metadata
 import json
 import math
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from remora.algebra.namespace import Array, ArrayLike, is_array
+from remora.algebra.namespace import Array, ArrayLike, is_array, refuse_other_arrays
 from remora.codegen import kernel_cache
 from remora.codegen.ir import graph_passes
 from remora.codegen.ir.arguments import batch_of, common_batch, listed, ordered, wrong_dtype
 from remora.codegen.ir.graph import Graph, Signature
 from remora.codegen.llvm import fast_call, host, lowering
-from remora.codegen.traced_function import TracedFunction
+from remora.codegen.traced_function import TracedFunction, nothing_to_run
 from remora.codegen.tree_loops import loop_lowering
 from remora.codegen.tree_loops.loops import Loops
-from remora.errors import RemoraError, ShapeError
+from remora.errors import ShapeError
+from remora.identity.digest import digest
+from remora.identity.sources import source_digest
 
 #: A thread gets at least this many states; fewer are not worth waking it for.
 SMALLEST_CHUNK = 1024
@@ -83,7 +83,7 @@ class Kernel(TracedFunction):
         kernel = cls.__new__(cls)
         kernel.name, kernel.dtype, kernel.inputs = name, dtype, graph.inputs
         kernel.__dict__["graph"] = graph
-        kernel._function, kernel._loops = _nothing_to_run, None
+        kernel._function, kernel._loops = nothing_to_run, None
         kernel._host = host.host()
         image, kernel.outputs = kernel._image(None)
         kernel._start(image)
@@ -115,7 +115,7 @@ class Kernel(TracedFunction):
 
     def identity_parts(self) -> tuple[Any, ...]:
         """Return what it is by value, see `Traced.identity_parts`."""
-        if self._function is not _nothing_to_run:
+        if self._function is not nothing_to_run:
             return super().identity_parts()
         return self.name, self.dtype, self.inputs, self.graph.nodes, self.graph.results
 
@@ -127,21 +127,18 @@ class Kernel(TracedFunction):
         Sets `_scratch`, the bytes of memory that a call needs beside its arguments.
         """
         target = [self._host.triple, self._host.cpu, self._host.features, self.dtype]
-        entry = digest("given", key, self._loops is not None, *target) if key else None
+        entry = entry_key("given", key, self._loops is not None, *target) if key else None
         stored = kernel_cache.load(entry) if entry else None
-        if stored is None and entry is None:
-            graph = self.graph
-            entry = digest(
-                "graph", graph.inputs, graph.outputs, graph.nodes, graph.results, *target
-            )
+        if entry is None and self._loops is None:
+            entry = entry_key("graph", self.graph.content(), *target)
             stored = kernel_cache.load(entry)
         if stored is not None:
             image, self._scratch, (outputs,) = unpacked(stored)
             return image, outputs
         text, outputs, self._scratch = self._straight() if self._loops is None else self._rolled()
         image = host.to_object(text, self._host)
-        assert entry is not None
-        kernel_cache.save(entry, packed(image, self._scratch, outputs))
+        if entry is not None:
+            kernel_cache.save(entry, packed(image, self._scratch, outputs))
         return image, outputs
 
     def _straight(self) -> tuple[str, tuple[Signature, ...], int]:
@@ -169,7 +166,22 @@ class Kernel(TracedFunction):
         )
         return text, loops.outputs, item * lanes * room
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what a pickle holds: the machine code, and what to make it of elsewhere."""
+        own = {n: getattr(self, n) for n in ("outputs", "rolled", "_scratch", "_host", "_code")}
+        return self._portable() | own | {"_loops": self._loops, "made with": entry_key()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take what a pickle holds; for another processor or library the code is made anew."""
+        same = state.pop("made with") == entry_key() and state["_host"] == host.host()
+        vars(self).update(state)
+        if not same:
+            self._host = host.host()
+            self._code, self.outputs = self._image(None)
+        self._start(self._code)
+
     def _start(self, image: bytes) -> None:
+        self._code = image
         self._loaded = host.LoadedCode(image, ("kernel", "fast"))
         arrays = len(self.inputs) + len(self.outputs)
         more = [ctypes.c_void_p] if self._scratch else []
@@ -188,6 +200,8 @@ class Kernel(TracedFunction):
     def _general(self, arguments: Sequence[ArrayLike], out: Any, threads: int) -> Any:
         batch, call, kept = in_rows(self.name, self.inputs, arguments, self.dtype)
         results = results_for(out, [batch + s.shape for s in self.outputs], self.dtype)
+        if out is not None:
+            call, kept = apart(self.name, self.inputs, call, kept, results)
         for r, s in zip(results, self.outputs, strict=True):
             call += [address(r), s.size]
         n = math.prod(batch)
@@ -218,10 +232,6 @@ class Kernel(TracedFunction):
             return
         room = np.empty(self._scratch + WIDEST, np.uint8)
         self._kernel(*call, n, aligned(room))
-
-
-def _nothing_to_run(*arrays: Array) -> Array:
-    raise RemoraError("this kernel was made of a graph: there is no function to differentiate")
 
 
 def address(a: Array) -> int:
@@ -276,7 +286,9 @@ def in_rows(
 
 
 def _taken(kernel: str, argument: ArrayLike, signature: Signature, dtype: str) -> Array:
-    a = argument if is_array(argument) else np.asarray(argument)
+    if type(argument) is not np.ndarray:
+        refuse_other_arrays(argument, f"{signature.name} of kernel {kernel}")
+    a: Array = np.asarray(argument)
     if a.dtype != dtype and not np.can_cast(a.dtype, dtype, "safe"):
         raise ShapeError(wrong_dtype(f"{signature.name} of kernel {kernel}", a.dtype, dtype))
     batch_of(kernel, signature, a.shape)
@@ -305,6 +317,42 @@ def results_for(out: Any, shapes: Sequence[tuple[int, ...]], dtype: str) -> list
     return given
 
 
+def apart(
+    kernel: str,
+    inputs: Sequence[Signature],
+    call: Sequence[int],
+    kept: Sequence[Array],
+    results: Sequence[Array],
+) -> tuple[list[int], list[Array]]:
+    """Return a call whose arguments do not stand where its results are written.
+
+    An argument that is the very array of a result is copied; one that shares a part of its memory
+    with a result is refused, as two results that share memory are.
+
+    Args:
+        kernel: its name.
+        inputs: names and shapes of the arguments.
+        call: a pointer and a stride for each argument.
+        kept: what they point into, contiguous.
+        results: arrays that are written.
+    """
+    call, kept = list(call), list(kept)
+    for k, one in enumerate(results):
+        if any(np.may_share_memory(one, other) for other in results[:k]):
+            raise ShapeError(f"two arrays of out of kernel {kernel} share memory")
+        for i, (rows, s) in enumerate(zip(kept, inputs, strict=True)):
+            if not rows.size or not one.size or not np.may_share_memory(rows, one):
+                continue
+            if address(rows) != address(one) or rows.nbytes != one.nbytes:
+                raise ShapeError(
+                    f"out of kernel {kernel} shares a part of its memory with the argument "
+                    f"{s.name}: give an array of its own, or exactly that of the argument"
+                )
+            kept[i] = rows.copy()
+            call[2 * i] = address(kept[i])
+    return call, kept
+
+
 @functools.cache
 def pool(count: int) -> ThreadPoolExecutor:
     """Return so many threads, the same each time."""
@@ -316,18 +364,14 @@ if hasattr(os, "register_at_fork"):  # a forked process has the pool but not its
 
 
 @functools.cache
-def _versions() -> str:
-    """Return what else decides the machine code: this room's source and its libraries."""
-    sources = hashlib.sha256()
-    for file in sorted(Path(__file__).parent.rglob("*.py")):
-        sources.update(file.read_bytes())
-    names = ("numpy", "casadi", "llvmlite")
-    return sources.hexdigest() + "".join(importlib.metadata.version(n) for n in names)
+def _libraries() -> list[str]:
+    """Return the libraries that decide the machine code."""
+    return [importlib.metadata.version(n) for n in ("numpy", "casadi", "llvmlite")]
 
 
-def digest(*parts: object) -> str:
-    """Return the name of a cache entry for all that decides its content."""
-    return hashlib.sha256(repr((_versions(), *parts)).encode()).hexdigest()
+def entry_key(*parts: Any) -> str:
+    """Return the key of a cache entry for all that decides its content: a digest by value."""
+    return digest(source_digest(), _libraries(), *parts)
 
 
 def packed(image: bytes, scratch: int, *arrays: Sequence[Signature]) -> bytes:

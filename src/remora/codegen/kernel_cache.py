@@ -1,7 +1,8 @@
 """Compiled objects on disk, so that the next process need not compile again.
 
 An entry is loaded as code, so it must be ours: the folder and every folder above it may be written
-by nobody but us (or root), and an entry that is damaged is made anew.
+by nobody but us (or root). An entry holds its own key: one that stands under another key, or that
+is damaged, is made anew.
 """
 
 from __future__ import annotations
@@ -11,9 +12,13 @@ import hashlib
 import os
 import stat
 import tempfile
+import warnings
 from pathlib import Path
 
-_MAGIC = b"remora kernel 1\n"
+#: Format of an entry: this line, the key, the hash of key and payload, the payload.
+_MAGIC = b"remora kernel 2\n"
+_KEY, _HASH = 64, 32
+_warned: set[Path] = set()
 
 
 def folder() -> Path:
@@ -26,55 +31,93 @@ def folder() -> Path:
 
 
 def load(key: str) -> bytes | None:
-    """Return an entry, or None where there is none that is whole and safe."""
+    """Return the entry of a key, or None where there is none that is whole, safe and of that key.
+
+    Args:
+        key: a digest, 64 hexadecimal digits.
+    """
     place = folder()
     try:
-        if not _safe(place):
+        if not _is_safe(place):
             return None
-        file = place / key
-        with file.open("rb") as stream:
-            if not _ours(os.fstat(stream.fileno())):
+        with (place / key).open("rb") as stream:
+            if not _is_ours(os.fstat(stream.fileno())):
                 return None
             data = stream.read()
     except OSError:
         return None
-    head, rest = data[: len(_MAGIC)], data[len(_MAGIC) :]
-    digest, payload = rest[:32], rest[32:]
-    if head != _MAGIC or hashlib.sha256(payload).digest() != digest:
-        return None
-    return payload
+    return unpacked_entry(key, data)
 
 
 def save(key: str, payload: bytes) -> None:
     """Keep an entry; where that cannot be done safely, do without.
 
     Written aside and moved into place, so that a reader sees a whole entry or none.
+
+    Args:
+        key: a digest, 64 hexadecimal digits.
+        payload: what `load` returns.
     """
     place = folder()
     with contextlib.suppress(OSError):
-        place.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if not _safe(place):
+        _make_private(place)
+        if not _is_safe(place):
             return
         number, name = tempfile.mkstemp(dir=place, prefix=".making-")
         try:
             with os.fdopen(number, "wb") as stream:
-                stream.write(_MAGIC + hashlib.sha256(payload).digest() + payload)
+                stream.write(packed_entry(key, payload))
             os.replace(name, place / key)
         except OSError:
             os.unlink(name)
 
 
-def _safe(place: Path) -> bool:
-    """Tell whether nobody else can put anything at `place`."""
+def packed_entry(key: str, payload: bytes) -> bytes:
+    """Return the content of the file of an entry."""
+    named = key.encode()
+    assert len(named) == _KEY
+    return _MAGIC + named + hashlib.sha256(named + payload).digest() + payload
+
+
+def unpacked_entry(key: str, data: bytes) -> bytes | None:
+    """Return the payload of an entry, or None where it is damaged or that of another key."""
+    head, rest = data[: len(_MAGIC)], data[len(_MAGIC) :]
+    named, found, payload = rest[:_KEY], rest[_KEY : _KEY + _HASH], rest[_KEY + _HASH :]
+    if head != _MAGIC or named != key.encode():
+        return None
+    return payload if hashlib.sha256(named + payload).digest() == found else None
+
+
+def _make_private(place: Path) -> None:
+    """Make a folder and those above it that are missing, for us alone whatever the umask is."""
+    for above in (*reversed(place.parents), place):
+        with contextlib.suppress(FileExistsError):
+            if not above.exists():
+                above.mkdir(mode=0o700)
+
+
+def _is_safe(place: Path) -> bool:
+    """Tell whether nobody else can put anything at `place`; say so once where somebody can."""
     if os.name != "posix":
         return True  # user folders are private there by default
     real = place.resolve()
-    if not _ours(real.stat()):
-        return False
-    return all(_ours(above.stat(), shared=True) for above in real.parents)
+    status = real.stat()
+    unsafe = [real] if not _is_ours(status) else []
+    unsafe += [above for above in real.parents if not _is_ours(above.stat(), shared=True)]
+    if not unsafe:
+        return True
+    if place not in _warned:
+        _warned.add(place)
+        warnings.warn(
+            f"compiled kernels are not kept in {place}: others can write to {unsafe[0]}. Make it "
+            f"private (chmod go-w {unsafe[0]}) or set REMORA_CACHE to a folder of your own",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+    return False
 
 
-def _ours(status: os.stat_result, shared: bool = False) -> bool:
+def _is_ours(status: os.stat_result, shared: bool = False) -> bool:
     """Tell whether only we (or root) can write; a folder above may be open if it is sticky."""
     if os.name != "posix":
         return True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import pickle
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Self
@@ -15,7 +16,7 @@ from remora.codegen.export import c, objects
 from remora.codegen.ir.arguments import DTYPES
 from remora.codegen.ir.graph import Graph, Signature
 from remora.codegen.ir.trace import is_tuple, trace, with_symbols
-from remora.errors import UnknownName
+from remora.errors import RemoraError, UnknownName
 
 
 class TracedFunction:
@@ -42,6 +43,25 @@ class TracedFunction:
     def identity_parts(self) -> tuple[Any, ...]:
         """Return what it is by value: not the machine code, which differs from host to host."""
         return self.name, self.dtype, self.inputs, self._function
+
+    def __copy__(self) -> Self:
+        """Return itself: it cannot change."""
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        """Return itself: it cannot change."""
+        return self
+
+    def _portable(self) -> dict[str, Any]:
+        """Return what a pickle holds of any kernel: the function, or its graph where it must."""
+        told: dict[str, Any] = {"name": self.name, "dtype": self.dtype, "inputs": self.inputs}
+        try:
+            pickle.dumps(self._function)
+        except Exception:  # a lambda, a closure: what was traced of it stands for it
+            told |= {"_function": nothing_to_run, "graph": self.graph}
+        else:
+            told["_function"] = self._function
+        return told
 
     @functools.cached_property
     def graph(self) -> Graph:
@@ -118,3 +138,11 @@ class TracedFunction:
         return objects.write_object(
             self.graph, called, self.dtype, triple, directory, cpu, features
         )
+
+
+def nothing_to_run(*arrays: Array) -> Array:
+    """Refuse to trace what is known by its graph alone."""
+    raise RemoraError(
+        "this kernel was made of a graph, or came from a pickle without its function: there is no "
+        "function to differentiate"
+    )

@@ -172,7 +172,7 @@ def velocity_of(robot: Robot, q: ArrayLike, p: ArrayLike) -> Array:
     """
     q, p = configuration(robot, q), velocity(robot, p, "p")
     if any(joint.mimic is not None for joint in robot.joints):
-        return linear.ldl_solve(linear.ldl(mass_matrix_of(robot, q)), p[..., None])[..., 0]
+        return linear.solve(mass_matrix_of(robot, q), p[..., None])[..., 0]
     weightless = robot.replace(gravity=np.zeros(3))
     return articulated.hybrid(weightless, q, np.zeros(robot.nv), p, None, {})[0]
 

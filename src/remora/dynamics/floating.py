@@ -9,19 +9,24 @@ from __future__ import annotations
 
 from remora.algebra import dual_quaternion, linear, screw, vector
 from remora.algebra.namespace import Array, ArrayLike, concatenate
+from remora.dynamics.base_requirements import refuse_other_bases
 from remora.dynamics.joint_arrays import batch_shape, columns, with_batch
 from remora.dynamics.kinematics import Target, jacobian, jacobian_rate, poses
 from remora.dynamics.momentum import momentum_per_speed
-from remora.dynamics.recursive import articulated
+from remora.dynamics.recursive import articulated, recursive_newton_euler
 from remora.dynamics.recursive.composite import mass_matrix_of
 from remora.dynamics.recursive.coriolis import coriolis_matrix_of
-from remora.errors import InvalidValue, ShapeError
+from remora.dynamics.refusals import needs_dynamics
+from remora.errors import ShapeError
 from remora.model.joints import kind
 from remora.model.numbers import finite
 from remora.model.robot import Robot
 from remora.model.state import configuration, velocity
+from remora.model.takes_robot import takes_robot
 
 
+@takes_robot
+@needs_dynamics
 def generalized_jacobian(
     robot: Robot, q: ArrayLike, target: Target, point: ArrayLike = (0.0, 0.0, 0.0)
 ) -> Array:
@@ -40,6 +45,8 @@ def generalized_jacobian(
     return J[..., :, 6:] + J[..., :, :6] @ base_response(robot, q)
 
 
+@takes_robot
+@needs_dynamics
 def base_response(robot: Robot, q: ArrayLike) -> Array:
     """Return -H_0⁻¹ H_0m `(..., 6, nv - 6)`: the base's twist per joint speed at no momentum.
 
@@ -47,7 +54,7 @@ def base_response(robot: Robot, q: ArrayLike) -> Array:
         robot: a robot with a free base.
         q: configuration, `(..., nq)`.
     """
-    _refuse_other_bases(robot)
+    refuse_other_bases(robot)
     q = configuration(robot, q)
     x = poses(robot, q)
     x_base = dual_quaternion.conjugate(x[..., 0, :])
@@ -60,6 +67,8 @@ def base_response(robot: Robot, q: ArrayLike) -> Array:
     return -linear.solve(H[..., :, :6], H[..., :, 6:])
 
 
+@takes_robot
+@needs_dynamics
 def base_response_rate(robot: Robot, q: ArrayLike, v: ArrayLike) -> Array:
     """Return the time derivative of `base_response`, `(..., 6, nv - 6)`.
 
@@ -70,7 +79,7 @@ def base_response_rate(robot: Robot, q: ArrayLike, v: ArrayLike) -> Array:
         q: configuration, `(..., nq)`.
         v: velocity, `(..., nv)`.
     """
-    _refuse_other_bases(robot)
+    refuse_other_bases(robot)
     q, v = configuration(robot, q), velocity(robot, v)
     H0 = mass_matrix_of(robot, q)[..., :6, :6]
     C = coriolis_matrix_of(robot, q, v)
@@ -78,6 +87,8 @@ def base_response_rate(robot: Robot, q: ArrayLike, v: ArrayLike) -> Array:
     return -linear.solve(H0, Hdot[..., :, 6:] + Hdot[..., :, :6] @ base_response(robot, q))
 
 
+@takes_robot
+@needs_dynamics
 def generalized_jacobian_rate(
     robot: Robot,
     q: ArrayLike,
@@ -100,6 +111,8 @@ def generalized_jacobian_rate(
     return J_rate[..., :, 6:] + response + J0 @ base_response_rate(robot, q, v)
 
 
+@takes_robot
+@needs_dynamics
 def floating_inverse_dynamics(
     robot: Robot,
     q: ArrayLike,
@@ -125,29 +138,32 @@ def floating_inverse_dynamics(
     base = robot.joints[0].v.stop
     if base == 0:
         raise ShapeError(f"the base of robot {robot.name!r} is fixed: use inverse_dynamics")
-    if any(j.mimic is not None for j in robot.joints):
-        raise InvalidValue(
-            f"robot {robot.name!r} has joints that mimic others: use hybrid_dynamics with "
-            "formulation='composite', every joint but the base prescribed"
-        )
     given = finite("vdot_joints", vdot_joints, robot.nv - base)
     w = None if wrenches is None else finite("wrenches", wrenches, len(robot.bodies), 6)
+    batch = batch_shape(q, v, given, *([] if w is None else [w[..., 0, :]]))
+    q, v = with_batch(q, batch, 1), with_batch(v, batch, 1)
+    if any(j.mimic is not None for j in robot.joints):
+        return _base_eliminated(robot, q, v, with_batch(given, batch, 1), w)
     prescribed = {
         i: given[..., j.v.start - base : j.v.stop - base]
         for i, j in enumerate(robot.joints)
         if i > 0 and kind(j).nv > 0
     }
-    batch = batch_shape(q, v, given, *([] if w is None else [w[..., 0, :]]))
-    q, v = with_batch(q, batch, 1), with_batch(v, batch, 1)
     vdot, tau = articulated.hybrid(robot, q, v, 0.0 * v, w, prescribed)
     return tau[..., base:], vdot[..., :base]
 
 
-def _refuse_other_bases(robot: Robot) -> None:
-    if sum(j.parent < 0 for j in robot.joints) > 1:
-        raise InvalidValue(f"robot {robot.name!r} must have one base, not several")
-    if robot.joints[0].kind != "free":
-        raise InvalidValue(
-            f"robot {robot.name!r} must have its base on a free joint, not on a "
-            f"{robot.joints[0].kind} one"
-        )
+def _base_eliminated(
+    robot: Robot, q: Array, v: Array, vdot_joints: Array, wrenches: Array | None
+) -> tuple[Array, Array]:
+    """Return joint forces and the base's acceleration by H, for joints that mimic others, too.
+
+    With the forces t that the joints' accelerations need while the base has none,
+    v̇_b = -H_bb⁻¹ t_b and τ_j = t_j + H_jb v̇_b.
+    """
+    base = robot.joints[0].v.stop
+    H = mass_matrix_of(robot, q)
+    vdot = concatenate([0.0 * v[..., :base], vdot_joints])
+    t = recursive_newton_euler.inverse(robot, q, v, vdot, wrenches)
+    found = linear.solve(H[..., :base, :base], -t[..., :base, None])[..., 0]
+    return t[..., base:] + vector.apply(H[..., base:, :base], found), found

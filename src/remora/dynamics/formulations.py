@@ -11,19 +11,25 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from remora.algebra import dual_quaternion, linear, vector
+from remora.algebra import dual_quaternion, vector
 from remora.algebra.namespace import Array, ArrayLike, is_symbolic, stack
 from remora.dynamics.joint_arrays import batch_shape, with_batch
+from remora.dynamics.lagrangian import dynamics as lagrangian
+from remora.dynamics.lagrangian import euler_angles, matrices
+from remora.dynamics.lagrangian.solving import solve_prescribed
 from remora.dynamics.maximal import decoupled, image_space, newton_euler
 from remora.dynamics.maximal.joint_maps import Solution
 from remora.dynamics.recursive import articulated, recursive_newton_euler
 from remora.dynamics.recursive.composite import mass_matrix_of, mass_matrix_size
 from remora.dynamics.recursive.coriolis import coriolis_matrix_of
+from remora.dynamics.refusals import needs_dynamics, refuse_undefined
 from remora.errors import InvalidValue, RemoraError, ShapeError, UnknownName
+from remora.identity.table import Table
 from remora.model.joints import actuation_basis, kind, motion_screws
 from remora.model.numbers import finite
 from remora.model.robot import Robot
 from remora.model.state import configuration, velocity
+from remora.model.takes_robot import takes_robot
 
 Hybrid = Callable[
     [Robot, Array, Array, Array, Array | None, Mapping[int, Array]], tuple[Array, Array]
@@ -38,10 +44,16 @@ class Formulation:
     Attributes:
         hybrid: forward dynamics with any joints prescribed -> vdot, tau; None where it has none.
         inverse: inverse dynamics -> tau; None where it has none.
+        mass_matrix: (robot, q) -> H; None where it has none of its own.
+        coriolis_matrix: (robot, q, v) -> C; None where it has none of its own.
+        followers: whether it takes joints that mimic others.
     """
 
     hybrid: Hybrid | None
     inverse: Inverse | None
+    mass_matrix: Callable[[Robot, Array], Array] | None = None
+    coriolis_matrix: Callable[[Robot, Array, Array], Array] | None = None
+    followers: bool = False
 
 
 def _by_mass_matrix(
@@ -56,32 +68,13 @@ def _by_mass_matrix(
     if robot.nv == 0:
         return 0.0 * v, 0.0 * tau
     H = mass_matrix_of(robot, q)
-    size = None if is_symbolic(H) else mass_matrix_size(robot, q)
+    size = mass_matrix_size(robot, q)
     bias = recursive_newton_euler.inverse(robot, q, v, 0.0 * v, wrenches)
-    held = [i for j in prescribed for i in range(robot.nv)[robot.joints[j].v]]
-    free = [i for i in range(robot.nv) if i not in held]
-    batch = batch_shape(q, v, tau, bias)
-    values = [with_batch(prescribed[j], batch, trailing=1) for j in prescribed]
-    given = {
-        place: values[k][..., n]
-        for k, j in enumerate(prescribed)
-        for n, place in enumerate(range(robot.nv)[robot.joints[j].v])
-    }
-    rest = tau - bias
-    if given:
-        known = stack([given[i] for i in held])
-        rest = rest - vector.apply(H[..., :, held], known)
-    entries: dict[int, Array] = dict(given)
-    if free:
-        right = stack([rest[..., i] for i in free])
-        block = H[..., free, :][..., :, free]
-        size = None if size is None else size[..., free, :][..., :, free]
-        found = linear.ldl_solve(linear.ldl(block, size), right[..., None])[..., 0]
-        entries |= {place: found[..., n] for n, place in enumerate(free)}
-    vdot = with_batch(stack([entries[i] for i in range(robot.nv)]), batch, trailing=1)
-    force = vector.apply(H, vdot) + bias
-    parts = [force[..., i] if i in given else tau[..., i] for i in range(robot.nv)]
-    return vdot, with_batch(stack(parts), batch, trailing=1)
+    try:
+        return solve_prescribed(robot, H, bias, tau, prescribed, size)
+    except InvalidValue:
+        refuse_undefined(robot, prescribed)
+        raise
 
 
 def _inverse_by_mass_matrix(
@@ -109,16 +102,26 @@ def _maximal(solve: Callable[..., Solution]) -> Hybrid:
 
 
 #: Every formulation, by name. The maximal ones find every reaction too.
-FORMULATIONS: dict[str, Formulation] = {
+FORMULATIONS: Table[str, Formulation] = Table({
     "articulated": Formulation(articulated.hybrid, None),
-    "recursive": Formulation(None, recursive_newton_euler.inverse),
-    "composite": Formulation(_by_mass_matrix, _inverse_by_mass_matrix),
+    "recursive": Formulation(None, recursive_newton_euler.inverse, followers=True),
+    "composite": Formulation(
+        _by_mass_matrix, _inverse_by_mass_matrix, mass_matrix_of, coriolis_matrix_of, followers=True
+    ),
     "newton_euler": Formulation(_maximal(newton_euler.solve_maximal), newton_euler.inverse_maximal),
     "decoupled": Formulation(_maximal(decoupled.solve_decoupled), decoupled.inverse_decoupled),
     "image_space": Formulation(
         _maximal(image_space.solve_image_space), image_space.inverse_image_space
     ),
-}
+    "lagrangian": Formulation(
+        lagrangian.hybrid,
+        lagrangian.inverse,
+        matrices.mass_matrix_of,
+        matrices.coriolis_matrix_of,
+        followers=True,
+    ),
+    "euler_angles": Formulation(euler_angles.hybrid, euler_angles.inverse, followers=True),
+})  # fmt: skip
 
 #: The formulations that find every reaction together with the accelerations.
 MAXIMAL: dict[str, Callable[..., Solution]] = {
@@ -128,13 +131,26 @@ MAXIMAL: dict[str, Callable[..., Solution]] = {
 }
 
 
+def usual_formulation(robot: Robot) -> str:
+    """Return the formulation of forward dynamics that a robot gets unless told otherwise.
+
+    The first of the table that takes all of its joints: `articulated`, and with joints that mimic
+    others `composite`.
+    """
+    follows = any(joint.mimic is not None for joint in robot.joints)
+    able = (name for name, row in FORMULATIONS.items() if row.hybrid is not None)
+    return next(name for name in able if FORMULATIONS[name].followers or not follows)
+
+
+@takes_robot
+@needs_dynamics
 def forward_dynamics(
     robot: Robot,
     q: ArrayLike,
     v: ArrayLike,
     tau: ArrayLike,
     wrenches: ArrayLike | None = None,
-    formulation: str = "articulated",
+    formulation: str | None = None,
 ) -> Array:
     """Return vdot `(..., nv)`, the rate of v that the forces make: H v̇ + C v = τ + Σ JᵀW + gravity.
 
@@ -144,12 +160,15 @@ def forward_dynamics(
         v: velocity, `(..., nv)`.
         tau: generalized forces, `(..., nv)`; on a free base [torque, force] in body axes.
         wrenches: external, [f, τ] on each body in its own frame about its origin, `(..., nb, 6)`.
-        formulation: `articulated` O(n), `composite`, `newton_euler` [VT18], `decoupled` or
-            `image_space` [DM93].
+        formulation: a row of FORMULATIONS with `hybrid`: `articulated` O(n), `composite`,
+            `newton_euler` [VT18], `decoupled`, `image_space` [DM93], `lagrangian` [FPG11]
+            or `euler_angles`; default: the one that suits the robot, see `usual_formulation`.
     """
     return hybrid_dynamics(robot, q, v, tau, {}, wrenches, formulation)[0]
 
 
+@takes_robot
+@needs_dynamics
 def inverse_dynamics(
     robot: Robot,
     q: ArrayLike,
@@ -166,8 +185,9 @@ def inverse_dynamics(
         v: velocity, `(..., nv)`.
         vdot: rate of v, `(..., nv)`.
         wrenches: external, [f, τ] on each body in its own frame about its origin, `(..., nb, 6)`.
-        formulation: `recursive` O(n), `composite`, `newton_euler` [VT18], `decoupled` or
-            `image_space` [DM93].
+        formulation: a row of FORMULATIONS with `inverse`: `recursive` O(n), `composite`,
+            `newton_euler` [VT18], `decoupled`, `image_space` [DM93], `lagrangian` [FPG11]
+            or `euler_angles`.
     """
     able = {name: row.inverse for name, row in FORMULATIONS.items() if row.inverse is not None}
     if formulation not in able:
@@ -176,6 +196,8 @@ def inverse_dynamics(
     return finite_result(able[formulation](robot, q, v, vdot, w))
 
 
+@takes_robot
+@needs_dynamics
 def hybrid_dynamics(
     robot: Robot,
     q: ArrayLike,
@@ -183,7 +205,7 @@ def hybrid_dynamics(
     tau: ArrayLike,
     prescribed: Mapping[str, ArrayLike],
     wrenches: ArrayLike | None = None,
-    formulation: str = "articulated",
+    formulation: str | None = None,
 ) -> tuple[Array, Array]:
     """Return vdot and tau where some joints follow given accelerations [VT18, eqs. 61-76].
 
@@ -198,18 +220,24 @@ def hybrid_dynamics(
         prescribed: acceleration by name of the joint: a number for one degree of freedom, else
             `(..., nv_i)`.
         wrenches: external, [f, τ] on each body in its own frame about its origin, `(..., nb, 6)`.
-        formulation: `articulated` O(n), `composite`, `newton_euler` [VT18], `decoupled` or
-            `image_space` [DM93].
+        formulation: a row of FORMULATIONS with `hybrid`: `articulated` O(n), `composite`,
+            `newton_euler` [VT18], `decoupled`, `image_space` [DM93], `lagrangian` [FPG11]
+            or `euler_angles`; default: the one that suits the robot, see `usual_formulation`.
     """
+    formulation = usual_formulation(robot) if formulation is None else formulation
     able = {name: row.hybrid for name, row in FORMULATIONS.items() if row.hybrid is not None}
     if formulation not in able:
         raise UnknownName("formulation of forward dynamics", formulation, able)
     q, v, tau, w = checked_arguments(robot, q, v, tau, wrenches, "tau")
     given = prescribed_by_index(robot, prescribed, q.shape[:-1])
+    if is_symbolic(q) or is_symbolic(v):
+        refuse_undefined(robot, given)
     vdot, found = able[formulation](robot, q, v, tau, w, given)
     return finite_result(vdot), finite_result(found)
 
 
+@takes_robot
+@needs_dynamics
 def newton_euler_solution(
     robot: Robot,
     q: ArrayLike,
@@ -237,13 +265,15 @@ def newton_euler_solution(
     return Solution(*map(finite_result, MAXIMAL[formulation](robot, q, v, tau, w, given)))
 
 
+@takes_robot
+@needs_dynamics
 def reaction_wrenches(
     robot: Robot,
     q: ArrayLike,
     v: ArrayLike,
     tau: ArrayLike,
     wrenches: ArrayLike | None = None,
-    formulation: str = "articulated",
+    formulation: str | None = None,
 ) -> Array:
     """Return the constraint's wrench [f, τ] on body i through joint i, `(..., nj, 6)`.
 
@@ -259,6 +289,7 @@ def reaction_wrenches(
         tau: generalized forces, `(..., nv)`.
         wrenches: external, [f, τ] on each body in its own frame about its origin, `(..., nb, 6)`.
         formulation: what finds the accelerations; the maximal ones find the reactions with them.
+            Default: the one that suits the robot.
     """
     if formulation in MAXIMAL:
         solution = newton_euler_solution(robot, q, v, tau, wrenches, formulation=formulation)
@@ -273,27 +304,48 @@ def reaction_wrenches(
     return with_batch(stack(reactions, axis=-2), batch_shape(q, v, vdot), trailing=2)
 
 
-def mass_matrix(robot: Robot, q: ArrayLike) -> Array:
+@takes_robot
+@needs_dynamics
+def mass_matrix(robot: Robot, q: ArrayLike, formulation: str = "composite") -> Array:
     """Return H `(..., nv, nv)`, symmetric and positive definite: kinetic energy ½ vᵀ H v.
 
     Args:
         robot: the robot; rotor inertias are on the diagonal.
         q: configuration, `(..., nq)`.
+        formulation: `composite`, or `lagrangian` [FPG11, eqs. 9-11].
     """
-    return mass_matrix_of(robot, configuration(robot, q))
+    able = {n: row.mass_matrix for n, row in FORMULATIONS.items() if row.mass_matrix is not None}
+    if formulation not in able:
+        raise UnknownName("formulation of the mass matrix", formulation, able)
+    return able[formulation](robot, configuration(robot, q))
 
 
-def coriolis_matrix(robot: Robot, q: ArrayLike, v: ArrayLike) -> Array:
-    """Return C `(..., nv, nv)` with Ḣ - 2C skew-symmetric and C v the velocity-dependent forces.
+@takes_robot
+@needs_dynamics
+def coriolis_matrix(
+    robot: Robot, q: ArrayLike, v: ArrayLike, formulation: str = "composite"
+) -> Array:
+    """Return C `(..., nv, nv)` with C v the velocity-dependent forces.
+
+    vᵀ(Ḣ - 2C)v = 0 always; by default Ḣ - 2C is skew-symmetric, too. FPG11's C is not the same
+    matrix, and for it only the former holds.
 
     Args:
         robot: the robot.
         q: configuration, `(..., nq)`.
         v: velocity, `(..., nv)`.
+        formulation: `composite`, or `lagrangian` [FPG11, eq. 26, corrected].
     """
-    return coriolis_matrix_of(robot, configuration(robot, q), velocity(robot, v))
+    able = {
+        n: row.coriolis_matrix for n, row in FORMULATIONS.items() if row.coriolis_matrix is not None
+    }
+    if formulation not in able:
+        raise UnknownName("formulation of the Coriolis matrix", formulation, able)
+    return able[formulation](robot, configuration(robot, q), velocity(robot, v))
 
 
+@takes_robot
+@needs_dynamics
 def bias_force(robot: Robot, q: ArrayLike, v: ArrayLike) -> Array:
     """Return C v and gravity's share, `(..., nv)`: the tau at which v̇ = 0.
 

@@ -20,12 +20,14 @@ from remora.model import joints
 from remora.model.numbers import finite
 from remora.model.robot import Frame, Robot
 from remora.model.state import configuration, velocity
+from remora.model.takes_robot import takes_robot
 from remora.model.topology import ancestors
 
 Target = str | int | Frame
 """A frame: the name of a body or frame, the index of a body, or a Frame."""
 
 
+@takes_robot
 def poses(robot: Robot, q: ArrayLike) -> Array:
     """Return the pose of every body in the inertial frame, `(..., nb, 8)`.
 
@@ -40,6 +42,7 @@ def poses(robot: Robot, q: ArrayLike) -> Array:
     return with_batch(stack([here.pose for here in left], axis=-2), batch_shape(q), trailing=2)
 
 
+@takes_robot
 def twists(robot: Robot, q: ArrayLike, v: ArrayLike) -> Array:
     """Return the twist [ω, v] of every body in its own frame, `(..., nb, 6)`.
 
@@ -56,6 +59,7 @@ def twists(robot: Robot, q: ArrayLike, v: ArrayLike) -> Array:
     return with_batch(stack([here.twist for here in left], axis=-2), batch, trailing=2)
 
 
+@takes_robot
 def accelerations(robot: Robot, q: ArrayLike, v: ArrayLike, vdot: ArrayLike) -> Array:
     """Return the rate of every body's twist, the time derivative of its components `(..., nb, 6)`.
 
@@ -96,6 +100,7 @@ TWISTS = (Pass(inward=False, step=moving),)
 ACCELERATIONS = (Pass(inward=False, step=_accelerate),)
 
 
+@takes_robot
 def frame_pose(robot: Robot, q: ArrayLike, target: Target) -> Array:
     """Return the pose of a body or frame in the inertial frame, `(..., 8)`."""
     q = configuration(robot, q)
@@ -106,6 +111,7 @@ def frame_pose(robot: Robot, q: ArrayLike, target: Target) -> Array:
     return with_batch(x, batch_shape(q), trailing=1)
 
 
+@takes_robot
 def jacobian(
     robot: Robot, q: ArrayLike, target: Target, point: ArrayLike = (0.0, 0.0, 0.0)
 ) -> Array:
@@ -132,6 +138,7 @@ def jacobian(
     return columns(robot, blocks, batch)
 
 
+@takes_robot
 def jacobian_rate(
     robot: Robot,
     q: ArrayLike,
@@ -168,6 +175,7 @@ def jacobian_rate(
     return columns(robot, blocks, batch)
 
 
+@takes_robot
 def frame_twist(
     robot: Robot, q: ArrayLike, v: ArrayLike, target: Target, point: ArrayLike = (0.0, 0.0, 0.0)
 ) -> Array:
@@ -177,6 +185,7 @@ def frame_twist(
     return vector.apply(jacobian(robot, q, target, point), v)
 
 
+@takes_robot
 def frame_acceleration(
     robot: Robot,
     q: ArrayLike,

@@ -9,12 +9,16 @@ from remora.algebra.namespace import Array, ArrayLike, asarray
 from remora.dynamics.joint_arrays import batch_shape, columns
 from remora.dynamics.kinematics import poses, twists
 from remora.dynamics.recursive.composite import body_inertias, composite_inertias
+from remora.dynamics.refusals import needs_dynamics
 from remora.errors import InvalidValue
 from remora.model import joints
 from remora.model.robot import Robot
 from remora.model.state import configuration, velocity
+from remora.model.takes_robot import takes_robot
 
 
+@takes_robot
+@needs_dynamics
 def center_of_mass(robot: Robot, q: ArrayLike) -> Array:
     """Return the centre of mass in the inertial frame, `(..., 3)`, m [SPART17, eq. 7].
 
@@ -32,6 +36,8 @@ def center_of_mass(robot: Robot, q: ArrayLike) -> Array:
     return asarray(moment) / _total_mass(robot)[..., None]
 
 
+@takes_robot
+@needs_dynamics
 def center_of_mass_jacobian(robot: Robot, q: ArrayLike) -> Array:
     """Return J `(..., 3, nv)` with the centre of mass's velocity J v, inertial axes.
 
@@ -44,6 +50,8 @@ def center_of_mass_jacobian(robot: Robot, q: ArrayLike) -> Array:
     return momentum_matrix(robot, q)[..., :3, :] / _total_mass(robot)[..., None, None]
 
 
+@takes_robot
+@needs_dynamics
 def momentum(robot: Robot, q: ArrayLike, v: ArrayLike) -> Array:
     """Return [linear, angular about the inertial origin], inertial axes, `(..., 6)` [VT18, eq. 30].
 
@@ -65,6 +73,8 @@ def momentum(robot: Robot, q: ArrayLike, v: ArrayLike) -> Array:
     return asarray(sum(parts[1:], parts[0]))
 
 
+@takes_robot
+@needs_dynamics
 def centroidal_momentum(robot: Robot, q: ArrayLike, v: ArrayLike) -> Array:
     """Return [linear, angular about the centre of mass], inertial axes, `(..., 6)`.
 
@@ -76,6 +86,8 @@ def centroidal_momentum(robot: Robot, q: ArrayLike, v: ArrayLike) -> Array:
     return screw.shift(momentum(robot, q, v), -center_of_mass(robot, q))
 
 
+@takes_robot
+@needs_dynamics
 def centroidal_momentum_matrix(robot: Robot, q: ArrayLike) -> Array:
     """Return A_G `(..., 6, nv)` with centroidal_momentum(robot, q, v) = A_G v.
 
@@ -87,6 +99,8 @@ def centroidal_momentum_matrix(robot: Robot, q: ArrayLike) -> Array:
     return vector.transpose(screw.shift(A, -center_of_mass(robot, q)[..., None, :]))
 
 
+@takes_robot
+@needs_dynamics
 def locked_inertia(robot: Robot, q: ArrayLike) -> Array:
     """Return the inertia of the whole robot, its joints locked, about its centre of mass.
 
@@ -109,6 +123,8 @@ def locked_inertia(robot: Robot, q: ArrayLike) -> Array:
     return asarray(sum(parts[1:], parts[0]))
 
 
+@takes_robot
+@needs_dynamics
 def momentum_matrix(robot: Robot, q: ArrayLike) -> Array:
     """Return A `(..., 6, nv)` with momentum(robot, q, v) = A v.
 
@@ -127,6 +143,8 @@ def momentum_matrix(robot: Robot, q: ArrayLike) -> Array:
     return columns(robot, blocks, batch_shape(q))
 
 
+@takes_robot
+@needs_dynamics
 def kinetic_energy(robot: Robot, q: ArrayLike, v: ArrayLike) -> Array:
     """Return ½ Σ ω_iˢ ∘ (M_i ⋆ ω_iˢ) and the rotors' share, ½ vᵀ H v, `(...)`, J [VT18, eq. 31].
 
@@ -146,6 +164,8 @@ def kinetic_energy(robot: Robot, q: ArrayLike, v: ArrayLike) -> Array:
     return asarray(sum(parts[1:], parts[0]))[..., 0]
 
 
+@takes_robot
+@needs_dynamics
 def potential_energy(robot: Robot, q: ArrayLike) -> Array:
     """Return -m g·r_c, `(...)`, J: zero where the centre of mass is at the inertial origin.
 

@@ -19,20 +19,17 @@ import sysconfig
 import types
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from remora.identity.hashing import joined, kind_of, text
-
-if TYPE_CHECKING:
-    from remora.identity.digest import Walk
+from remora.identity.hashing import Walker, joined, kind_of, text
 
 #: The package whose functions are known by name wherever it is installed.
 _OURS = __name__.partition(".")[0]
 
 
-def _function(walk: Walk, function: types.FunctionType) -> bytes:
+def _function(walk: Walker, function: types.FunctionType) -> bytes:
     if _is_found(function) and is_library(function.__module__):
         return _by_name(function)
     names = sorted(_names(function.__code__))
@@ -50,7 +47,7 @@ def _function(walk: Walk, function: types.FunctionType) -> bytes:
     return joined("function", parts)
 
 
-def _content(walk: Walk, cell: types.CellType) -> Any:
+def _content(walk: Walker, cell: types.CellType) -> Any:
     try:
         return cell.cell_contents
     except ValueError:
@@ -72,7 +69,7 @@ def _imports(code: types.CodeType) -> Iterator[str]:
             yield from _imports(constant)
 
 
-def _global(walk: Walk, name: str, value: Any, names: list[str]) -> bytes:
+def _global(walk: Walker, name: str, value: Any, names: list[str]) -> bytes:
     """Return the digest of a global: of a user's module those parts that the code may name."""
     if isinstance(value, types.ModuleType) and not is_library(value.__name__):
         return _module_parts(walk, value, names, frozenset())
@@ -80,7 +77,7 @@ def _global(walk: Walk, name: str, value: Any, names: list[str]) -> bytes:
 
 
 def _module_parts(
-    walk: Walk, module: types.ModuleType, names: list[str], above: frozenset[str]
+    walk: Walker, module: types.ModuleType, names: list[str], above: frozenset[str]
 ) -> bytes:
     parts = [text("module", module.__name__)]
     for name in names:
@@ -98,7 +95,7 @@ def _module_parts(
     return joined("module", parts)
 
 
-def _imported(walk: Walk, function: types.FunctionType, name: str, names: list[str]) -> bytes:
+def _imported(walk: Walker, function: types.FunctionType, name: str, names: list[str]) -> bytes:
     """Return the digest of a module that a function imports when it is called."""
     package = function.__globals__.get("__package__") or ""
     for full in (name, f"{package}.{name}"):
@@ -118,7 +115,7 @@ def _origin(root: str) -> str | None:
     return spec.origin if spec is not None else None
 
 
-def _code(walk: Walk, code: types.CodeType) -> bytes:
+def _code(walk: Walker, code: types.CodeType) -> bytes:
     """Return the digest of byte code: not of where it stands or how its lines are numbered."""
     parts = (
         sys.implementation.cache_tag, code.co_code, code.co_consts, code.co_names,
@@ -128,19 +125,19 @@ def _code(walk: Walk, code: types.CodeType) -> bytes:
     return joined("code", (walk.of(part, ".code") for part in parts))
 
 
-def _method(walk: Walk, method: types.MethodType) -> bytes:
+def _method(walk: Walker, method: types.MethodType) -> bytes:
     own = walk.of(method.__func__, ".__func__"), walk.of(method.__self__, ".__self__")
     return joined("method", own)
 
 
-def _partial(walk: Walk, partial: functools.partial[Any]) -> bytes:
+def _partial(walk: Walker, partial: functools.partial[Any]) -> bytes:
     parts = (partial.func, partial.args, partial.keywords, vars(partial))
     return joined("partial", (walk.of(x, f".{n}") for n, x in zip(
         ("func", "args", "keywords", "__dict__"), parts, strict=True
     )))  # fmt: skip
 
 
-def _builtin(walk: Walk, function: Any) -> bytes:
+def _builtin(walk: Walker, function: Any) -> bytes:
     """Return the digest of a function made in C: by name, or with the object it is bound to."""
     owner = function.__self__
     if owner is None or isinstance(owner, types.ModuleType):
@@ -148,22 +145,22 @@ def _builtin(walk: Walk, function: Any) -> bytes:
     return joined("builtin", (walk.of(function.__name__), walk.of(owner, ".__self__")))
 
 
-def _descriptor(walk: Walk, descriptor: Any) -> bytes:
+def _descriptor(walk: Walker, descriptor: Any) -> bytes:
     parts = walk.of(descriptor.__objclass__, ".__objclass__"), walk.of(descriptor.__name__)
     return joined("descriptor", parts)
 
 
-def _wrapper(*names: str) -> Callable[[Walk, Any], bytes]:
+def _wrapper(*names: str) -> Callable[[Walker, Any], bytes]:
     """Return the rule for what only wraps functions, held under these names."""
 
-    def rule(walk: Walk, value: Any) -> bytes:
+    def rule(walk: Walker, value: Any) -> bytes:
         parts = [walk.of(getattr(value, n), f".{n}") for n in names]
         return joined(type(value).__name__, parts)
 
     return rule
 
 
-def _module(walk: Walk, module: types.ModuleType) -> bytes:
+def _module(walk: Walker, module: types.ModuleType) -> bytes:
     if is_library(module.__name__):
         return text("module", module.__name__, _file_digest(module.__name__))
     raise walk.refuse(module, "is a module of your own: name what is used of it instead")
@@ -195,7 +192,7 @@ RULES: dict[type, Callable[[Any, Any], bytes]] = {
 BY_NAME: tuple[type, ...] = (np.ufunc, kind_of(np.sum))
 
 
-def named_digest(walk: Walk, value: Any) -> bytes:
+def named_digest(walk: Walker, value: Any) -> bytes:
     """Return the digest of something that a library holds under its name, or refuse it."""
     for module in (getattr(value, "__module__", None), "numpy", "scipy.special"):
         if module and is_library(module) and _is_found(value, module):
@@ -210,7 +207,7 @@ _NOT_WRITTEN = frozenset(("_abc_impl", "__dict__", "__weakref__", "__init_subcla
 _WRITTEN: tuple[type[Any], ...] = (types.FunctionType, staticmethod, classmethod, property)
 
 
-def class_digest(walk: Walk, kind: type) -> bytes:
+def class_digest(walk: Walker, kind: type) -> bytes:
     """Return the digest of a class: of a user's own also its bases, methods and attributes."""
     if _is_found(kind) and is_library(kind.__module__):
         return _by_name(kind)

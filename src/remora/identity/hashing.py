@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
+from typing import Any, Protocol
 
 
 def joined(tag: str, parts: Iterable[bytes]) -> bytes:
@@ -27,3 +28,19 @@ def text(tag: str, *words: str) -> bytes:
 def kind_of(value: object) -> type:
     """Return the type of a value, whatever it says of its class."""
     return type(value)
+
+
+class Walker(Protocol):
+    """What walks over a value, see `remora.identity.digest.Walk`."""
+
+    def of(self, value: Any, step: str = "") -> bytes:
+        """Return the digest of a part."""
+        ...
+
+    def refuse(self, value: Any, why: str = "") -> Exception:
+        """Return the error for a part without an identity."""
+        ...
+
+    def named(self, items: Iterable[tuple[str, Any]], step: str = "") -> list[bytes]:
+        """Return digests of names and values in turn."""
+        ...

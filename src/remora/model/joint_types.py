@@ -19,6 +19,7 @@ import numpy as np
 from remora.algebra import dual_quaternion, pose, quaternion, tangent, vector
 from remora.algebra.namespace import Array, concatenate, constant, stack
 from remora.errors import UnknownName
+from remora.identity.table import Table
 from remora.model.freedoms import (
     ANGULAR_VELOCITY,
     DUAL_QUATERNION,
@@ -349,7 +350,7 @@ _PI = float(np.pi)
 _ONE = (1.0, 0.0, 0.0, 0.0)
 
 #: Every joint type, by name.
-JOINTS: dict[str, JointType] = {
+JOINTS: Table[str, JointType] = Table({
     "fixed": JointType(0, 0, 0, _no_pose, _no_screws, _all_wrenches, None, _uniform(), (), ()),
     "revolute": JointType(
         1, 1, 1, _revolute_pose, _revolute_screws, _revolute_reactions, None, _uniform(_PI), (0.0,),
@@ -393,4 +394,4 @@ JOINTS: dict[str, JointType] = {
         _free_difference, slice(0, 4), dual_quaternion.normalize, slice(4, 8),
         log_rate=tangent.screw_rate, speeds=tangent.twist,
     ),
-}  # fmt: skip
+})  # fmt: skip

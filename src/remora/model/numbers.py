@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from remora.algebra.namespace import Array, ArrayLike, asarray, is_array, is_symbolic
+from remora.algebra.namespace import (
+    Array,
+    ArrayLike,
+    asarray,
+    is_array,
+    is_symbolic,
+    refuse_other_arrays,
+)
 from remora.errors import InvalidValue, ShapeError
 
 #: How far a given unit quaternion may be from unit length.
@@ -24,6 +31,7 @@ def frozen(array: Array) -> Array:
 
 def finite(what: str, x: ArrayLike, *trailing: int) -> Array:
     """Return an argument as an array `(..., *trailing)` of finite numbers, or raise."""
+    refuse_other_arrays(x, what)
     try:
         array = asarray(x)
     except (TypeError, ValueError):

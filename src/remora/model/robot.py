@@ -11,18 +11,20 @@ import dataclasses
 import operator
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, Generic, SupportsIndex, TypeVar, overload
+from typing import Any, ClassVar, Generic, SupportsIndex, TypeVar, overload
 
 import numpy as np
 
 from remora.algebra import dual_quaternion
 from remora.algebra.namespace import Array, ArrayLike, asarray, is_symbolic
 from remora.errors import ShapeError, UnknownName
+from remora.model.by_value import ByValue
+from remora.model.field_table import rows
 from remora.model.numbers import finite, frozen
 
 
 @dataclass(frozen=True, eq=False)
-class Geometry:
+class Geometry(ByValue):
     """A visible shape of a body; dynamics never look at it.
 
     Attributes:
@@ -34,6 +36,7 @@ class Geometry:
         mesh: the file of a mesh as an absolute path, or None. It is not opened by loading.
     """
 
+    part: ClassVar[str] = "geometry"
     kind: str
     size: tuple[float, ...]
     placement: Array
@@ -42,7 +45,7 @@ class Geometry:
 
 
 @dataclass(frozen=True, eq=False)
-class Body:
+class Body(ByValue):
     """A rigid body; its frame is the frame its joint moves (the URDF link frame).
 
     Attributes:
@@ -53,6 +56,7 @@ class Body:
         geometry: visible shapes.
     """
 
+    part: ClassVar[str] = "body"
     name: str
     mass: Array
     com: Array
@@ -74,13 +78,14 @@ class Mimic:
         offset: rad or m.
     """
 
+    part: ClassVar[str] = "mimic"
     joint: int
     ratio: float
     offset: float
 
 
 @dataclass(frozen=True, eq=False)
-class Limits:
+class Limits(ByValue):
     """What a joint may do; each `(nv,)`, infinite where nothing is said.
 
     Attributes:
@@ -90,6 +95,7 @@ class Limits:
         effort: largest torque or force, N m or N.
     """
 
+    part: ClassVar[str] = "limits"
     lower: Array
     upper: Array
     velocity: Array
@@ -97,7 +103,7 @@ class Limits:
 
 
 @dataclass(frozen=True, eq=False)
-class Joint:
+class Joint(ByValue):
     """The joint that carries a body.
 
     Attributes:
@@ -113,9 +119,12 @@ class Joint:
         damping: viscous, `(nv,)`, N m s/rad or N s/m.
         friction: dry, `(nv,)`, N m or N.
         rotor_inertia: reflected inertia of the drive, `(nv,)`, kg m² or kg.
+        stiffness: of its spring, `(nv,)`, N m/rad or N/m; zero for joints without one.
+        spring_reference: coordinates at which the spring is relaxed, `(nv,)`, rad or m.
         mimic: what it follows, or None.
     """
 
+    part: ClassVar[str] = "joint"
     name: str
     kind: str
     parent: int
@@ -128,6 +137,8 @@ class Joint:
     damping: Array
     friction: Array
     rotor_inertia: Array
+    stiffness: Array
+    spring_reference: Array
     mimic: Mimic | None = None
 
     def __repr__(self) -> str:
@@ -139,7 +150,7 @@ class Joint:
 
 
 @dataclass(frozen=True, eq=False)
-class Frame:
+class Frame(ByValue):
     """A named frame fixed to a body: a tool, a sensor, a link that was merged.
 
     Attributes:
@@ -148,6 +159,7 @@ class Frame:
         placement: pose in that body's frame, `(8,)`.
     """
 
+    part: ClassVar[str] = "frame"
     name: str
     body: int
     placement: Array
@@ -218,7 +230,7 @@ class Named(tuple[T, ...], Generic[T]):
 
 
 @dataclass(frozen=True, eq=False)
-class Robot:
+class Robot(ByValue):
     """A tree of bodies on joints, with named frames and gravity.
 
     Made by `rm.load`, `rm.Builder`, `rm.from_dh` or `rm.random_robot`, which validate.
@@ -230,19 +242,23 @@ class Robot:
         frames: frames besides the bodies' own.
         gravity: acceleration in the inertial frame, `(3,)`, m/s².
         warnings: what the loader noticed and accepted.
+        dynamics: False for a kinematics-only model: what needs masses refuses it.
     """
 
+    part: ClassVar[str] = "robot"
     name: str
     bodies: Named[Body]
     joints: Named[Joint]
     frames: Named[Frame]
     gravity: Array
     warnings: tuple[str, ...] = ()
+    dynamics: bool = True
     nq: int = field(init=False)
     nv: int = field(init=False)
 
     def __post_init__(self) -> None:
         """Count the coordinates."""
+        super().__post_init__()
         object.__setattr__(self, "nq", max((j.q.stop for j in self.joints), default=0))
         object.__setattr__(self, "nv", max((j.v.stop for j in self.joints), default=0))
 
@@ -337,26 +353,15 @@ def _replaced(items: Named[T], index: int, changes: dict[str, Any]) -> list[T]:
     ]
 
 
-#: The numbers of a part of a robot and their shapes, less the batch; None: one per speed.
-_NUMBERS: dict[str, dict[str, tuple[int, ...] | None]] = {
-    "body": {"mass": (), "com": (3,), "inertia": (3, 3)},
-    "joint": {
-        "placement": (8,), "axes": (3,), "pitch": (),
-        "damping": None, "friction": None, "rotor_inertia": None,
-    },
-    "frame": {"placement": (8,)},
-}  # fmt: skip
-
-
 def _with_arrays(item: T, what: str) -> T:
     """Return the part with its numbers as read-only arrays of its own, checked."""
     clean: dict[str, Array] = {}
-    for key, shape in _NUMBERS[what].items():
+    for key, row in rows(what, only="replaceable").items():
         name = f"{key} of {what} {item.name!r}"
-        if shape is None and isinstance(item, Joint):
+        if row.shape is None and isinstance(item, Joint):
             clean[key] = _per_speed(name, getattr(item, key), item.v.stop - item.v.start)
         else:
-            clean[key] = frozen(finite(name, getattr(item, key), *(shape or ())))
+            clean[key] = frozen(finite(name, getattr(item, key), *(row.shape or ())))
     if "axes" in clean and clean["axes"].ndim != 2:
         shape = clean["axes"].shape
         raise ShapeError(f"axes of joint {item.name!r} must have shape (k, 3), not {shape}")

@@ -11,6 +11,7 @@ from remora.errors import InvalidValue
 from remora.model.joints import kind
 from remora.model.numbers import UNIT_TOLERANCE, finite
 from remora.model.robot import Joint, Robot
+from remora.model.takes_robot import takes_robot
 
 
 def configuration(robot: Robot, q: ArrayLike) -> Array:
@@ -46,11 +47,13 @@ def velocity(robot: Robot, v: ArrayLike, name: str = "v") -> Array:
     return finite(name, v, robot.nv)
 
 
+@takes_robot
 def neutral(robot: Robot) -> Array:
     """Return the configuration q `(nq,)` in which no joint is moved."""
     return _gathered(robot, lambda joint: np.array(kind(joint).neutral))
 
 
+@takes_robot
 def random_state(
     robot: Robot, seed: int | np.random.Generator, batch: int | tuple[int, ...] = ()
 ) -> tuple[Array, Array]:
@@ -66,7 +69,7 @@ def random_state(
         batch: the batch shape; a number n is (n,).
 
     Raises:
-        ValueRefused: if `batch` has a negative number.
+        InvalidValue: if `batch` has a negative number.
     """
     batch = (int(batch),) if isinstance(batch, (int, np.integer)) else batch
     if any(n < 0 for n in batch):
@@ -78,6 +81,7 @@ def random_state(
     return q, rng.normal(size=(*batch, robot.nv))
 
 
+@takes_robot
 def integrate(robot: Robot, q: ArrayLike, dq: ArrayLike) -> Array:
     """Return q moved by the tangent vector dq `(..., nv)`: the velocity dq held for unit time.
 
@@ -117,6 +121,7 @@ def log_velocity(robot: Robot, dq: ArrayLike, rate: ArrayLike) -> Array:
     return _gathered(robot, lambda j: kind(j).speeds(dq[..., j.v], rate[..., j.v]), *batch)
 
 
+@takes_robot
 def difference(robot: Robot, q0: ArrayLike, q1: ArrayLike) -> Array:
     """Return the shortest dq `(..., nv)` with integrate(robot, q0, dq) = q1 (up to sign)."""
     q0, q1 = configuration(robot, q0), configuration(robot, q1)
@@ -124,11 +129,12 @@ def difference(robot: Robot, q0: ArrayLike, q1: ArrayLike) -> Array:
     return _gathered(robot, lambda j: kind(j).difference(q0[..., j.q], q1[..., j.q]), *batch)
 
 
+@takes_robot
 def normalize(robot: Robot, q: ArrayLike) -> Array:
     """Return q with its quaternions and dual quaternions scaled back to unit.
 
     Raises:
-        ValueRefused: if a quaternion is zero or as good as zero (shorter than 1e-6), or so long
+        InvalidValue: if a quaternion is zero or as good as zero (shorter than 1e-6), or so long
             that the square of its length overflows.
     """
     q = finite("q", q, robot.nq)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from remora.codegen.kernel import Kernel
 from remora.dynamics.kernels.compiled import compile_function
+from remora.dynamics.kernels.keys import value_key
 from remora.model.robot import Robot
+
+#: Kernels that are kept.
+MOST_KEPT = 256
 
 
 def kernel(
@@ -25,20 +28,21 @@ def kernel(
         robot: the robot.
         arguments: names of its arguments.
         shapes: of arguments whose names say nothing.
-        **fixed: values to compile in, such as can be keys of a dictionary.
+        **fixed: values to compile in.
     """
-    sizes = tuple(sorted((shapes or {}).items()))
-    return _made(function, robot, tuple(arguments), sizes, tuple(sorted(fixed.items())))
-
-
-@functools.lru_cache(maxsize=256)
-def _made(
-    function: Callable[..., Any],
-    robot: Robot,
-    arguments: tuple[str, ...],
-    shapes: tuple[tuple[str, tuple[int, ...]], ...],
-    fixed: tuple[tuple[str, Any], ...],
-) -> Kernel:
-    return compile_function(
-        function, robot, arguments=arguments, fixed=dict(fixed), shapes=dict(shapes)
+    sizes = dict(shapes or {})
+    key = value_key(function, robot, tuple(arguments), sorted(sizes.items()), sorted(fixed.items()))
+    if key is not None and key in _kept:
+        _kept[key] = _kept.pop(key)  # the last to be dropped
+        return _kept[key]
+    made: Kernel = compile_function(
+        function, robot, arguments=tuple(arguments), fixed=fixed, shapes=sizes
     )
+    if key is not None:
+        _kept[key] = made
+        while len(_kept) > MOST_KEPT:
+            _kept.pop(next(iter(_kept)))
+    return made
+
+
+_kept: dict[str, Kernel] = {}

@@ -79,6 +79,8 @@ def view(
 def viewable(
     thing: Recording | Robot | str | os.PathLike[str],
     mesh_root: str | os.PathLike[str] | None = None,
+    inertia: str | None = None,
+    dynamics: bool = True,
 ) -> Recording | Robot:
     """Return the run or robot that is meant: itself, a run's folder, a robot's file or name."""
     if isinstance(thing, Recording | Robot):
@@ -95,4 +97,4 @@ def viewable(
             f"{str(thing)!r} is no folder of a run, no robot's file ({', '.join(READERS)}) and no "
             f"bundled robot ({', '.join(bundled_robots())})"
         )
-    return load(thing, mesh_root=mesh_root)
+    return load(thing, mesh_root=mesh_root, inertia=inertia, dynamics=dynamics)

@@ -74,6 +74,18 @@ class CudaKernel(TracedFunction):
             self.outputs, self.rolled = self._loops.outputs, True
         self._made: dict[tuple[int, tuple[str, ...]], LoadedModule] = {}
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what a pickle holds: what is on a device stays there."""
+        own: dict[str, Any] = {"_loops": self._loops, "rolled": self.rolled}
+        if self._loops is not None:
+            own["outputs"] = self.outputs
+        return self._portable() | own
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take what a pickle holds."""
+        vars(self).update(state)
+        self._made = {}
+
     def ptx(self, layout: str = "rows") -> str:
         """Return the code as text, for arrays that are all laid out alike.
 

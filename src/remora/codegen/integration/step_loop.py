@@ -79,10 +79,10 @@ class StepLoop:
         evaluate: the second, which writes no cell that it reads.
         finish: the end of a step.
         sample: makes the outputs.
+        timed: what depends on the time, between `prepare` and `evaluate`, in double precision.
         again: name of a cell with one number that is 1 where a step begins; stages and `finish` are
             repeated while it is positive in one of the runs that are done together. Where it is 0
             they must change nothing. None: once.
-        timed: what depends on the time, between `prepare` and `evaluate`, in double precision.
     """
 
     inputs: tuple[Signature, ...]
@@ -161,8 +161,8 @@ class StepLoop:
             evaluate: reads and writes other cells.
             finish: reads and writes cells.
             sample: reads cells and writes the outputs.
-            again: name of the cell that says whether a step is to be repeated.
             timed: reads and writes other cells, in double precision.
+            again: name of the cell that says whether a step is to be repeated.
         """
         rows = np.array(rows, dtype=float)
         given = {s.name: s for s in inputs}
@@ -185,8 +185,7 @@ class StepLoop:
             tuple(inputs), tuple(cells), sampled.outputs, rows,
             graph("start", start, given), graph("prepare", prepare, known),
             graph("evaluate", evaluate, known), graph("finish", finish, known), sampled,
-            None if timed is None else graph("timed", timed, known),
-            again,
+            timed=None if timed is None else graph("timed", timed, known), again=again,
         )  # fmt: skip
 
     def prepared(self, dtype: str, fma: bool = True) -> StepLoop:

@@ -36,8 +36,9 @@ from remora.codegen.kernel import (
     WIDEST,
     address,
     aligned,
+    apart,
     check_threads,
-    digest,
+    entry_key,
     in_rows,
     moved,
     packed,
@@ -326,11 +327,11 @@ class StepLoopKernel(CompiledStepLoop):
         target = [self._host.triple, self._host.cpu, self._host.features, self.dtype]
         if key is None:
             march = self.march
-            graphs = [(g.inputs, g.outputs, g.nodes, g.results) for g in march.blocks().values()]
-            about = march.inputs, march.cells, march.outputs, march.rows.tolist(), march.again
-            entry = digest("march", *about, *graphs, *target)
+            graphs = {name: graph.content() for name, graph in march.blocks().items()}
+            about = march.inputs, march.cells, march.outputs, march.rows, march.again
+            entry = entry_key("march", *about, graphs, *target)
         else:
-            entry = digest("given march", key, *target)
+            entry = entry_key("given march", key, *target)
         stored = kernel_cache.load(entry)
         if stored is not None:
             image, self._scratch, (self.inputs, self.outputs) = unpacked(stored)
@@ -371,6 +372,8 @@ class StepLoopKernel(CompiledStepLoop):
         n, intervals = math.prod(batch), len(table[0])
         shapes = [(*batch, intervals, *s.shape) for s in self.outputs]
         results = results_for(out, shapes, self.dtype)
+        if out is not None:
+            call, kept = apart(self.name, self.inputs, call, kept, results)
         for r, s in zip(results, self.outputs, strict=True):
             call += [address(r), intervals * s.size]
         if n and intervals:

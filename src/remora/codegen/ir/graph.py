@@ -8,6 +8,7 @@ one, plus zero) is not built. Conditions are nodes of their own type and occur o
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -115,6 +116,17 @@ class Graph:
     results: list[list[int]] = field(default_factory=list[list[int]])
     waist: list[int] = field(default_factory=list[int])
     _known: dict[Node, int] = field(default_factory=dict[Node, int], repr=False)
+
+    def content(self) -> bytes:
+        """Return all that the graph computes as text, numbers by their bits."""
+        lines = [json.dumps([[[s.name, s.shape] for s in x] for x in (self.inputs, self.outputs)])]
+        lines += (
+            f"const {float(a[0]).hex()}" if op == "const" else f"{op} {' '.join(map(str, a))}"
+            for op, a in self.nodes
+        )
+        lines += (f"result {' '.join(map(str, result))}" for result in self.results)
+        lines.append(f"waist {' '.join(map(str, self.waist))}")
+        return "\n".join(lines).encode()
 
     def const(self, value: float) -> int:
         """Return the node of a number."""

@@ -34,8 +34,10 @@ from remora.dynamics.derivatives.root_frame import (
 from remora.dynamics.formulations import checked_arguments, finite_result
 from remora.dynamics.joint_arrays import gather
 from remora.dynamics.recursive.composite import square
+from remora.dynamics.refusals import needs_dynamics, refuse_undefined
 from remora.model import joints
 from remora.model.robot import Joint, Robot
+from remora.model.takes_robot import takes_robot
 from remora.model.topology import ancestors
 
 Blocks = dict[tuple[int, int], Array]
@@ -70,6 +72,8 @@ class ForwardDerivatives(NamedTuple):
     dtau: Array
 
 
+@takes_robot
+@needs_dynamics
 def inverse_dynamics_derivatives(
     robot: Robot, q: ArrayLike, v: ArrayLike, vdot: ArrayLike, wrenches: ArrayLike | None = None
 ) -> InverseDerivatives:
@@ -92,6 +96,8 @@ def inverse_dynamics_derivatives(
     )
 
 
+@takes_robot
+@needs_dynamics
 def forward_dynamics_derivatives(
     robot: Robot, q: ArrayLike, v: ArrayLike, tau: ArrayLike, wrenches: ArrayLike | None = None
 ) -> ForwardDerivatives:
@@ -108,20 +114,23 @@ def forward_dynamics_derivatives(
             they move with the body.
     """
     q, v, tau, w = checked_arguments(robot, q, v, tau, wrenches, "tau")
+    if is_symbolic(q) or is_symbolic(v):
+        refuse_undefined(robot)
     if robot.nv == 0:
         return ForwardDerivatives(*[np.zeros((*q.shape[:-1], 0, 0))] * 3)
     tree = _tree(robot, q, v)
-    L, d = factors = linear.ltdl(tree.matrix(_mass_blocks(tree)), _size(tree))
+    size = _size(tree)
+    L, d = factors = linear.ltdl(tree.matrix(_mass_blocks(tree)), size)
     sped, dv_base = _without_free_base(_sped(tree))
     dv = tree.matrix(_responses(tree, sped))
     forces = tau - _bias(tree, q, v, w)
-    vdot = waypoint(linear.ltdl_solve(factors, forces[..., None])[..., 0])
+    vdot = waypoint(linear.ltdl_solve(factors, forces[..., None], size)[..., 0])
     moved, dq_base = _without_free_base(_moved(tree, q, v, vdot, w))
     dq = tree.matrix(_responses(tree, moved))
     return ForwardDerivatives(
-        finite_result(linear.ltdl_solve((L, -d), dq) - tree.matrix(dq_base)),
-        finite_result(linear.ltdl_solve((L, -d), dv) - tree.matrix(dv_base)),
-        finite_result(linear.ltdl_inverse(factors)),
+        finite_result(linear.ltdl_solve((L, -d), dq, size) - tree.matrix(dq_base)),
+        finite_result(linear.ltdl_solve((L, -d), dv, size) - tree.matrix(dv_base)),
+        finite_result(linear.ltdl_inverse(factors, size)),
     )
 
 
@@ -270,15 +279,13 @@ def _bias(tree: Tree, q: Array, v: Array, wrenches: Array | None) -> Array:
     return gather(tree.robot, parts, tree.batch)
 
 
-def _size(tree: Tree) -> Array | None:
+def _size(tree: Tree) -> Array:
     """Return what H's diagonal would be if nothing in it cancelled, to judge its rounding."""
     blocks: Blocks = {}
     for i, (joint, link) in enumerate(zip(tree.robot.joints, tree.links, strict=True)):
-        M = screw.inertia_matrix(tree.carried[i].inertia)
-        if is_symbolic(link.S) or is_symbolic(M):
-            return None
-        S = np.abs(link.S)
-        blocks[i, i] = _work(S, S @ vector.transpose(np.abs(M))) + _rotor(joint)
+        S, diagonal = vector.transpose(link.S), screw.inertia_diagonal(tree.carried[i].inertia)
+        size = linear.uncancelled(S, diagonal)[..., None] * np.eye(S.shape[-1])
+        blocks[i, i] = size + _rotor(joint)
     return tree.matrix(blocks)
 
 

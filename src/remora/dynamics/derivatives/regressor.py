@@ -16,11 +16,14 @@ from remora.dynamics.derivatives.root_frame import RootFrameLink, accelerations_
 from remora.dynamics.formulations import inverse_dynamics, mass_matrix
 from remora.dynamics.joint_arrays import batch_shape, with_batch
 from remora.dynamics.recursive.composite import body_inertias
+from remora.dynamics.refusals import needs_dynamics
 from remora.model.robot import Robot
 from remora.model.state import configuration, velocity
+from remora.model.takes_robot import takes_robot
 from remora.model.topology import ancestors
 
 
+@takes_robot
 def inertia_parameters(robot: Robot) -> Array:
     """Return π `(..., 10 nb)`, body after body: [m, m c, Ixx, Ixy, Ixz, Iyy, Iyz, Izz].
 
@@ -30,6 +33,8 @@ def inertia_parameters(robot: Robot) -> Array:
     return concatenate([_parameters(M) for M in body_inertias(robot)])
 
 
+@takes_robot
+@needs_dynamics
 def inertia_regressor(robot: Robot, q: ArrayLike, v: ArrayLike, vdot: ArrayLike) -> Array:
     """Return Y `(..., nv, 10 nb)` with τ = Y π, for π of `inertia_parameters`.
 
@@ -55,6 +60,8 @@ def inertia_regressor(robot: Robot, q: ArrayLike, v: ArrayLike, vdot: ArrayLike)
     return with_batch(concatenate(parts), batch_shape(q, v, vdot), trailing=2)
 
 
+@takes_robot
+@needs_dynamics
 def inertia_derivatives(
     robot: Robot, q: ArrayLike, v: ArrayLike, tau: ArrayLike, wrenches: ArrayLike | None = None
 ) -> Array:

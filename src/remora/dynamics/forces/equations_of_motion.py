@@ -16,15 +16,14 @@ import numpy as np
 from remora.algebra import screw, vector
 from remora.algebra.namespace import Array, concatenate
 from remora.dynamics.forces.friction import passive_forces
+from remora.dynamics.forces.springs import has_spring, spring_forces
 from remora.dynamics.forces.stops import contact_forces, stop_forces
 from remora.dynamics.formulations import hybrid_dynamics
 from remora.dynamics.joint_arrays import batch_shape, with_batch
 from remora.dynamics.kinematics import twists
+from remora.dynamics.state_layout import layout_of
 from remora.model.robot import Robot
 from remora.model.state import integrate, log_rate
-
-#: Numbers of work in the state: of the actuation, of external wrenches, of passive forces.
-WORKS = 3
 
 
 class Passive(NamedTuple):
@@ -52,7 +51,7 @@ def losses(
     passive: Passive = NO_STOPS,
     contact: Array | None = None,
 ) -> Array:
-    """Return the generalized forces `(..., nv)` of damping, friction and stops.
+    """Return the generalized forces `(..., nv)` of damping, friction, springs and stops.
 
     Args:
         robot: the robot.
@@ -62,6 +61,8 @@ def losses(
         contact: which stops are touched, see `contact_forces`; None: as q says.
     """
     forces = passive_forces(robot, v, passive.slip_speed)
+    if any(has_spring(joint) for joint in robot.joints):
+        forces = forces + spring_forces(robot, q)
     if passive.stiffness == 0.0:
         return forces
     if contact is not None:
@@ -78,7 +79,7 @@ def actuation(
     wrenches: Array | None = None,
     vdot: Array | None = None,
     held: tuple[str, ...] = (),
-    formulation: str = "articulated",
+    formulation: str | None = None,
     passive: Passive = NO_STOPS,
     contact: Array | None = None,
 ) -> tuple[Array, Array]:
@@ -99,12 +100,13 @@ def flow_near(
     wrenches: Array | None = None,
     vdot: Array | None = None,
     held: tuple[str, ...] = (),
-    formulation: str = "articulated",
+    formulation: str | None = None,
     passive: Passive = NO_STOPS,
     contact: Array | None = None,
 ) -> Array:
     """Return the rate of y = [u, v, work] about the configuration q₀ = `q`; see `flow`."""
-    u, v = y[..., : robot.nv], y[..., robot.nv : 2 * robot.nv]
+    layout = layout_of(robot)
+    u, v = y[..., layout.u], y[..., layout.v]
     here = integrate(robot, q, u)
     return flow(robot, here, u, v, tau, wrenches, vdot, held, formulation, passive, contact)
 
@@ -118,7 +120,7 @@ def flow(
     wrenches: Array | None = None,
     vdot: Array | None = None,
     held: tuple[str, ...] = (),
-    formulation: str = "articulated",
+    formulation: str | None = None,
     passive: Passive = NO_STOPS,
     contact: Array | None = None,
 ) -> Array:

@@ -16,8 +16,10 @@ from remora.errors import InvalidValue
 from remora.model.joints import speeds
 from remora.model.robot import Robot
 from remora.model.state import velocity
+from remora.model.takes_robot import takes_robot
 
 
+@takes_robot
 def passive_forces(robot: Robot, v: ArrayLike, slip_speed: ArrayLike = 1e-3) -> Array:
     """Return `-d v - f v/(abs(v) + s)`, `(..., nv)`: damping d and dry friction f of each joint.
 

@@ -12,8 +12,10 @@ from remora.errors import InvalidValue
 from remora.model.joints import coordinates, in_coordinates, kind, speeds
 from remora.model.robot import Joint, Robot
 from remora.model.state import configuration, velocity
+from remora.model.takes_robot import takes_robot
 
 
+@takes_robot
 def stop_forces(
     robot: Robot, q: ArrayLike, v: ArrayLike, stiffness: ArrayLike, damping: ArrayLike = 0.0
 ) -> Array:

@@ -10,28 +10,30 @@ What is an argument and what its shape is follows from the function's signature 
 
 from __future__ import annotations
 
+import copy
 import functools
-import hashlib
 import inspect
-import sys
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
-from typing import Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
-import numpy as np
-
-from remora.algebra.namespace import Array, is_array, is_symbolic
 from remora.codegen.gpu.cuda_kernel import CudaKernel
 from remora.codegen.ir.graph import Signature
 from remora.codegen.kernel import Kernel
 from remora.dynamics import floating, formulations, kinematics, momentum
 from remora.dynamics.derivatives import derivatives, regressor
 from remora.dynamics.forces import friction
+from remora.dynamics.formulations import FORMULATIONS, usual_formulation
+from remora.dynamics.kernels.keys import kernel_key, tables_digest
 from remora.dynamics.kernels.parameters import parameter
-from remora.dynamics.kernels.size_policy import LARGEST_STRAIGHT_LINE, fits_straight_line
+from remora.dynamics.kernels.size_policy import fits_straight_line
+from remora.dynamics.kernels.specialized import SpecializedFunction
 from remora.dynamics.kernels.tree_recursions import RECURSIONS, loops, uses_loops
+from remora.dynamics.lagrangian import reduced, separated
 from remora.dynamics.maximal import joint_relations
+from remora.dynamics.refusals import refuse_function
 from remora.errors import RemoraError, UnknownName
+from remora.identity.digest import digest_or_none
+from remora.identity.table import Table
 from remora.model import state
 from remora.model.robot import Robot
 
@@ -48,6 +50,10 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
         momentum.potential_energy,
         floating.base_response, floating.base_response_rate, floating.generalized_jacobian,
         floating.generalized_jacobian_rate, floating.floating_inverse_dynamics,
+        reduced.base_velocity, reduced.reduced_mass_matrix, reduced.reduced_coriolis_matrix,
+        reduced.reduced_momentum_force, reduced.reduced_forward_dynamics,
+        separated.separated_velocity, separated.separated_mass_matrix,
+        separated.separated_coriolis_matrix,
         formulations.forward_dynamics, formulations.inverse_dynamics,
         formulations.reaction_wrenches, formulations.mass_matrix, formulations.coriolis_matrix,
         formulations.bias_force, friction.passive_forces,
@@ -59,6 +65,8 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     )
 }  # fmt: skip
 
+#: The formulations that the loops are made of.
+_BUILT_IN: dict[Any, formulations.Formulation] = dict(FORMULATIONS)
 #: What a kernel can be made for.
 TARGETS = ("cpu", "cuda")
 #: Parameters that hold no numbers of a state: they are compiled in.
@@ -92,10 +100,14 @@ def compile(
             of one: `"arm.mass"`, `"elbow.placement"`. `target`: "cpu", or "cuda" for a
             `CudaKernel`.
     """
-    if isinstance(function, Robot):
+    if isinstance(function, Robot) and robot is None:
         return CompiledRobot(function, **options)
-    if robot is None:
-        raise RemoraError("say for which robot: rm.compile(function, robot)")
+    if isinstance(function, Robot) or not callable(function):
+        what = "a robot" if isinstance(function, Robot) else type(function).__name__  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise RemoraError(f"compile takes a function first, rm.compile(f, robot), not {what}")
+    if not isinstance(robot, Robot):  # pyright: ignore[reportUnnecessaryIsInstance]
+        what = "" if robot is None else f", not {type(robot).__name__}"
+        raise RemoraError(f"say for which robot: rm.compile(function, robot){what}")
     return compile_function(function, robot, **options)
 
 
@@ -112,48 +124,44 @@ def compile_function(
     """Return one function as a kernel; see `compile`."""
     if target not in TARGETS:
         raise UnknownName("target", target, TARGETS)
-    fixed = dict(fixed or {})
+    if not parameters:
+        refuse_function(robot, function)
+    fixed = _kept_apart(fixed or {})
     names = _argument_names(function, arguments, fixed)
     sizes = _shapes(robot) | dict(shapes or {})
-    for name in names:
-        if name not in sizes:
+    name = _called(function)
+    for argument in names:
+        if argument not in sizes:
             raise RemoraError(
-                f"what shape has the argument {name!r} of {function.__name__}? Say it: "
-                f"shapes={{{name!r}: (3,)}}, or fix it: fixed={{{name!r}: ...}}"
+                f"what shape has the argument {argument!r} of {name}? Say it: "
+                f"shapes={{{argument!r}: (3,)}}, or fix it: fixed={{{argument!r}: ...}}"
             )
-    inputs = [Signature(name, sizes[name]) for name in names]
-    extra = [parameter(robot, name) for name in parameters]
-
-    def on_arrays(*arrays: Array) -> Any:
-        changed = robot
-        for (_, change), value in zip(extra, arrays[len(names) :], strict=True):
-            changed = change(changed, value)
-        return function(changed, **dict(zip(names, arrays, strict=False)), **fixed)
-
-    signatures = [*inputs, *(s for s, _ in extra)]
-    name = getattr(function, "__name__", "kernel")
-    key = _key(function, robot, signatures, fixed, parameters) if _is_ours(function) else None
+    inputs = [Signature(argument, sizes[argument]) for argument in names]
+    signatures = [*inputs, *(parameter(robot, number)[0] for number in parameters)]
+    key = kernel_key(function, robot, signatures, fixed, parameters)
     usual = _shapes(robot)
     rolled = (
         key is not None
-        and not extra
+        and not parameters
         and all(s.shape == usual.get(s.name) for s in signatures)
         and _rolls(robot, function, fixed, target)
     )
-
-    def short_enough(*arrays: Array) -> Any:
-        if rolled and not fits_straight_line(robot):
-            raise RemoraError(
-                f"{name} of {robot.name!r} is compiled as loops over its {len(robot.bodies)} "
-                "bodies; graphs, derivatives, C and object files are made of a straight line, for "
-                f"at most {LARGEST_STRAIGHT_LINE}"
-            )
-        return on_arrays(*arrays)
-
-    as_loops = (lambda: loops(robot, name, signatures)) if rolled else None
+    on_arrays = SpecializedFunction(
+        function, robot, name, names, fixed, tuple(parameters), rolled, tables_digest(),
+        Table.changes,
+    )  # fmt: skip
+    as_loops = functools.partial(loops, robot, name, signatures) if rolled else None
     if target == "cuda":
-        return CudaKernel(short_enough, signatures, name, dtype, as_loops)
-    return Kernel(short_enough, signatures, name, dtype, key, as_loops)
+        return CudaKernel(on_arrays, signatures, name, dtype, as_loops)
+    return Kernel(on_arrays, signatures, name, dtype, key, as_loops)
+
+
+def _kept_apart(fixed: Mapping[str, Any]) -> dict[str, Any]:
+    """Return copies of values that are compiled in: they do not change any more."""
+    try:
+        return copy.deepcopy(dict(fixed))
+    except Exception:  # what cannot be copied has no key either: it is traced at once
+        return dict(fixed)
 
 
 def _rolls(
@@ -162,12 +170,22 @@ def _rolls(
     """Tell whether a function of the library is compiled as loops over the robot's bodies."""
     row = RECURSIONS.get(function.__name__)
     defaults = {p.name: p.default for p in inspect.signature(function).parameters.values()}
+    if defaults.get("formulation", "") is None:
+        defaults["formulation"] = usual_formulation(robot)
     usual = all(isinstance(x, str) and x == defaults[name] for name, x in fixed.items())
-    if row is None or not usual:
+    formulation: Any = defaults.get("formulation")
+    replaced = FORMULATIONS.get(formulation) is not _BUILT_IN.get(formulation)
+    if row is None or not usual or replaced:
+        return False
+    if not row.followers and any(joint.mimic is not None for joint in robot.joints):
         return False
     if target == "cuda" and row.climb is not None:  # no loops for these there yet
         return not fits_straight_line(robot)
     return uses_loops(robot, row.straight)
+
+
+class UnknownFunction(UnknownName, AttributeError):
+    """An attribute of a compiled robot that is no function of the library."""
 
 
 class CompiledRobot:
@@ -176,6 +194,56 @@ class CompiledRobot:
     `fast.forward_dynamics(q, v, tau)` takes the same arguments as `rm.forward_dynamics(robot, ...)`
     and is compiled when first used, or taken from the cache.
     """
+
+    # One attribute for each row of FUNCTIONS, made by `__getattr__` when first used; a test
+    # compares both.
+    poses: CompiledMethod
+    twists: CompiledMethod
+    accelerations: CompiledMethod
+    frame_pose: CompiledMethod
+    frame_twist: CompiledMethod
+    frame_acceleration: CompiledMethod
+    jacobian: CompiledMethod
+    jacobian_rate: CompiledMethod
+    center_of_mass: CompiledMethod
+    center_of_mass_jacobian: CompiledMethod
+    momentum: CompiledMethod
+    momentum_matrix: CompiledMethod
+    centroidal_momentum: CompiledMethod
+    centroidal_momentum_matrix: CompiledMethod
+    locked_inertia: CompiledMethod
+    kinetic_energy: CompiledMethod
+    potential_energy: CompiledMethod
+    base_response: CompiledMethod
+    base_response_rate: CompiledMethod
+    generalized_jacobian: CompiledMethod
+    generalized_jacobian_rate: CompiledMethod
+    floating_inverse_dynamics: CompiledMethod
+    base_velocity: CompiledMethod
+    reduced_mass_matrix: CompiledMethod
+    reduced_coriolis_matrix: CompiledMethod
+    reduced_momentum_force: CompiledMethod
+    reduced_forward_dynamics: CompiledMethod
+    separated_velocity: CompiledMethod
+    separated_mass_matrix: CompiledMethod
+    separated_coriolis_matrix: CompiledMethod
+    forward_dynamics: CompiledMethod
+    inverse_dynamics: CompiledMethod
+    reaction_wrenches: CompiledMethod
+    mass_matrix: CompiledMethod
+    coriolis_matrix: CompiledMethod
+    bias_force: CompiledMethod
+    passive_forces: CompiledMethod
+    forward_dynamics_derivatives: CompiledMethod
+    inverse_dynamics_derivatives: CompiledMethod
+    inertia_regressor: CompiledMethod
+    joint_twists: CompiledMethod
+    joint_speeds: CompiledMethod
+    joint_accelerations: CompiledMethod
+    constraint_violation: CompiledMethod
+    integrate: CompiledMethod
+    difference: CompiledMethod
+    normalize: CompiledMethod
 
     def __init__(
         self, robot: Robot, dtype: str = "float64", threads: int = 1, target: str = "cpu"
@@ -192,19 +260,25 @@ class CompiledRobot:
             raise UnknownName("target", target, TARGETS)
         self.robot, self.dtype, self.threads, self.target = robot, dtype, threads, target
 
-    def __getattr__(self, name: str) -> _Method:
-        """Return a function of the library for this robot."""
-        if name.startswith("_"):
-            raise AttributeError(name)
-        if name not in FUNCTIONS:
-            raise UnknownName("function to compile", name, FUNCTIONS)
-        method = _Method(FUNCTIONS[name], self)
-        self.__dict__[name] = method  # found directly from now on
-        return method
+    if not TYPE_CHECKING:  # type checkers know the attributes above, and no others
+
+        def __getattr__(self, name: str) -> CompiledMethod:
+            """Return a function of the library for this robot."""
+            if name.startswith("_"):
+                raise AttributeError(name)
+            if name not in FUNCTIONS:
+                raise UnknownFunction("function to compile", name, FUNCTIONS)
+            method = CompiledMethod(FUNCTIONS[name], self)
+            self.__dict__[name] = method  # found directly from now on
+            return method
 
     def identity_parts(self) -> tuple[Any, ...]:
         """Return what it is by value: not what has been compiled of it so far."""
         return self.robot, self.dtype, self.target
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return what it is made of: a copy finds its kernels in the cache again."""
+        return type(self), (self.robot, self.dtype, self.threads, self.target)
 
     def __dir__(self) -> list[str]:
         """Return the functions too, for completion."""
@@ -212,12 +286,12 @@ class CompiledRobot:
 
     def __repr__(self) -> str:
         """Return what has been compiled."""
-        made = [n for n, m in self.__dict__.items() if isinstance(m, _Method) and m.kernels]
+        made = [n for n, m in self.__dict__.items() if isinstance(m, CompiledMethod) and m.kernels]
         shown = f"{self.robot.name!r}, {self.dtype}, {self.target}"
         return f"CompiledRobot({shown}, compiled: {', '.join(made)})"
 
 
-class _Method:
+class CompiledMethod:
     """One function of a CompiledRobot: a kernel for each choice of its fixed parameters."""
 
     def __init__(self, function: Callable[..., Any], owner: CompiledRobot) -> None:
@@ -225,7 +299,8 @@ class _Method:
         self._signature = inspect.signature(function)
         self._options = {"threads": owner.threads} if owner.target == "cpu" else {}
         self._fast: Any = None
-        self.kernels: dict[Any, Kernel | CudaKernel] = {}
+        self._made_at = -1
+        self.kernels: dict[tuple[Any, ...], Kernel | CudaKernel] = {}
         functools.update_wrapper(self, function)
 
     def __call__(self, *arguments: Any, out: Any = None, **named: Any) -> Any:
@@ -233,7 +308,7 @@ class _Method:
 
         On a GPU also `stream=`, see `CudaKernel`.
         """
-        if self._fast is not None and out is None and not named:
+        if self._made_at == Table.changes and out is None and not named:
             result = self._fast(*arguments)
             if result is not None:
                 return result
@@ -247,6 +322,9 @@ class _Method:
         """Return what it is by value."""
         return self._function, self._owner
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return getattr, (self._owner, self._function.__name__)
+
     def kernel(self, *arguments: Any, **named: Any) -> tuple[Kernel | CudaKernel, list[Any]]:
         """Return the kernel that such a call uses, and the arrays that go into it."""
         try:
@@ -256,23 +334,28 @@ class _Method:
         given = {k: v for k, v in list(bound.items())[1:] if v is not None}
         static = {k: v for k, v in given.items() if k in STATIC}
         arrays = {k: v for k, v in given.items() if k not in STATIC}
-        key = (tuple(arrays), tuple((k, _static_key(v)) for k, v in sorted(static.items())))
-        if key not in self.kernels:
+        values = _static_key(static)
+        key = None if values is None else (tuple(arrays), values, Table.changes)
+        kernel = None if key is None else self.kernels.get(key)
+        if kernel is None:
             robot, dtype, target = self._owner.robot, self._owner.dtype, self._owner.target
-            made = compile_function(
+            kernel = compile_function(
                 self._function, robot, dtype, tuple(arrays), static, target=target
             )
-            self.kernels[key] = made
+            if key is not None:
+                self.kernels[key] = kernel
             plain = not static and tuple(arrays) == _required(self._function)
-            if plain and isinstance(made, Kernel):
-                self._fast = made.fast
-        return self.kernels[key], list(arrays.values())
+            if plain and isinstance(kernel, Kernel):
+                self._fast = kernel.fast
+                self._made_at = Table.changes if kernel.fast is not None else -1
+        return kernel, list(arrays.values())
 
 
-def _static_key(value: Any) -> Any:
-    if isinstance(value, (str, int, float)):
-        return value
-    return repr(value)
+def _static_key(static: Mapping[str, Any]) -> object:
+    """Return values that are compiled in as a key: by value, None where they have none."""
+    given = tuple(sorted(static.items()))
+    plain = all(type(value) is str for _, value in given)
+    return given if plain else digest_or_none(given)
 
 
 def _required(function: Callable[..., Any]) -> tuple[str, ...]:
@@ -288,18 +371,18 @@ def _argument_names(
     known = [p.name for p in parameters]
     for name in (*(arguments or ()), *fixed):
         if name not in known:
-            raise UnknownName(f"parameter of {function.__name__}", name, known)
+            raise UnknownName(f"parameter of {_called(function)}", name, known)
     if arguments is not None:
         absent = [n for n in _required(function) if n not in arguments and n not in fixed]
         if absent or len(set(arguments)) < len(arguments):
             what = f"{', '.join(absent)} missing" if absent else "one is named twice"
-            raise RemoraError(f"arguments={tuple(arguments)} of {function.__name__}: {what}")
+            raise RemoraError(f"arguments={tuple(arguments)} of {_called(function)}: {what}")
         return tuple(arguments)
     missing = [p.name for p in parameters if p.default is p.empty and p.name in STATIC]
     missing = [name for name in missing if name not in fixed]
     if missing:
         raise RemoraError(
-            f"{function.__name__} needs {', '.join(missing)} when it is compiled: "
+            f"{_called(function)} needs {', '.join(missing)} when it is compiled: "
             f"fixed={{{missing[0]!r}: ...}}"
         )
     return tuple(name for name in _required(function) if name not in fixed)
@@ -311,69 +394,12 @@ def _shapes(robot: Robot) -> dict[str, tuple[int, ...]]:
     rest = nv - robot.joints[0].v.stop
     return {
         "q": (nq,), "q0": (nq,), "q1": (nq,), "v": (nv,), "tau": (nv,), "vdot": (nv,), "dq": (nv,),
-        "vdot_joints": (rest,), "wrenches": bodies, "twists": bodies, "accelerations": bodies,
+        "vdot_joints": (rest,), "joint_speeds": (rest,), "joint_forces": (rest,), "momentum": (6,),
+        "wrenches": bodies, "twists": bodies, "accelerations": bodies,
         "point": (3,), "t": (),
     }  # fmt: skip
 
 
-# What decides a kernel of the library, so that it is found in the cache without tracing ---------
-
-
-def _key(
-    function: Callable[..., Any],
-    robot: Robot,
-    inputs: Sequence[Signature],
-    fixed: Mapping[str, Any],
-    parameters: Sequence[str],
-) -> str | None:
-    names = tuple((s.name, s.shape) for s in inputs)
-    numbers = robot_key(robot)
-    if numbers is None or any(is_array(v) for v in fixed.values()):
-        return None
-    name = (function.__module__, function.__name__)
-    return repr((name, names, sorted(fixed.items()), parameters, numbers, sources()))
-
-
-def robot_key(robot: Robot) -> str | None:
-    """Return all that a robot's equations depend on; None for symbolic numbers."""
-    arrays: list[Array] = [robot.gravity]
-    words: list[Any] = []
-    for body in robot.bodies:
-        arrays += [body.mass, body.com, body.inertia]
-        words.append(body.name)
-    for joint in robot.joints:
-        arrays += [joint.placement, joint.axes, joint.pitch]
-        arrays += [joint.damping, joint.friction, joint.rotor_inertia]
-        words.append((joint.name, joint.kind, joint.parent, joint.q, joint.v, joint.mimic))
-    for frame in robot.frames:
-        arrays.append(frame.placement)
-        words.append((frame.name, frame.body))
-    if any(is_symbolic(np.asarray(a)) for a in arrays):
-        return None
-    digest = hashlib.sha256(repr(words).encode())
-    for a in arrays:
-        digest.update(repr(np.shape(a)).encode() + np.asarray(a, dtype=float).tobytes())
-    return digest.hexdigest()
-
-
-#: Rooms whose functions are known by their names: a change of any of them is another key.
-_ROOMS = ("algebra", "model", "dynamics")
-
-
-def _is_ours(function: Callable[..., Any]) -> bool:
-    """Tell whether a function is one of the library's equations, found by its name."""
-    room, name = getattr(function, "__module__", ""), getattr(function, "__name__", "")
-    if room not in sys.modules or room.split(".")[:1] != ["remora"]:
-        return False
-    return room.split(".")[1] in _ROOMS and getattr(sys.modules[room], name, None) is function
-
-
-@functools.cache
-def sources() -> str:
-    """Return a digest of the library's own source: a changed equation is another kernel."""
-    digest = hashlib.sha256()
-    root = Path(__file__).resolve().parents[2]
-    for room in _ROOMS:
-        for file in sorted((root / room).rglob("*.py")):
-            digest.update(file.read_bytes())
-    return digest.hexdigest()
+def _called(function: Callable[..., Any]) -> str:
+    """Return the name of a function; partial objects and instances have none of their own."""
+    return getattr(function, "__name__", type(function).__name__)

@@ -7,11 +7,12 @@ from collections.abc import Callable
 from remora.algebra.namespace import Array
 from remora.codegen.ir.graph import Signature
 from remora.errors import UnknownName
+from remora.model.field_table import rows
 from remora.model.robot import Robot
 
 Change = Callable[[Robot, Array], Robot]
-_OF_BODY = {"mass": (), "com": (3,), "inertia": (3, 3)}
-_OF_JOINT = {"placement": (8,), "pitch": (), "damping": None, "rotor_inertia": None}
+_OF_BODY = {name: row.shape or () for name, row in rows("body", only="open").items()}
+_OF_JOINT = {name: row.shape for name, row in rows("joint", only="open").items()}
 
 
 def parameter(robot: Robot, name: str) -> tuple[Signature, Change]:

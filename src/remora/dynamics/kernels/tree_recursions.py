@@ -23,13 +23,14 @@ from remora.dynamics import kinematics
 from remora.dynamics.mimic_joints import refuse_mimic_joints
 from remora.dynamics.recursive import articulated, composite, recursive_newton_euler
 from remora.dynamics.recursive.tree_passes import JointContext, Pass, minus_gravity
+from remora.model.field_table import rows
 from remora.model.joints import kind
 from remora.model.robot import Body, Joint, Robot
 
 #: The numbers of a joint, its body and its mimicry that a step may depend on.
-_OF_JOINT = ("placement", "axes", "pitch", "rotor_inertia")
-_OF_BODY = ("mass", "com", "inertia")
-_OF_MIMIC = ("ratio", "offset")
+_OF_JOINT, _OF_BODY, _OF_MIMIC = (
+    tuple(rows(part, only="looped")) for part in ("joint", "body", "mimic")
+)
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,11 @@ from remora.model import joints
 from remora.model.numbers import finite
 from remora.model.robot import Robot
 from remora.model.state import configuration, velocity
+from remora.model.takes_robot import takes_robot
 from remora.model.topology import incidence_matrix, negatives, positives
 
 
+@takes_robot
 def joint_twists(robot: Robot, q: ArrayLike, twists: ArrayLike) -> Array:
     """Return each joint's dual velocity, `(..., nj, 6)`, in the frame of the body it carries.
 
@@ -32,6 +34,7 @@ def joint_twists(robot: Robot, q: ArrayLike, twists: ArrayLike) -> Array:
     return stack(_across(robot, q, xi), axis=-2)
 
 
+@takes_robot
 def joint_speeds(robot: Robot, q: ArrayLike, twists: ArrayLike) -> Array:
     """Return v `(..., nv)` from the twists of all bodies: L_J ω_{i/k} [VT18, eq. 47].
 
@@ -53,6 +56,7 @@ def joint_speeds(robot: Robot, q: ArrayLike, twists: ArrayLike) -> Array:
     return concatenate(parts) if parts else xi[..., 0, :0]
 
 
+@takes_robot
 def joint_accelerations(
     robot: Robot, q: ArrayLike, twists: ArrayLike, accelerations: ArrayLike
 ) -> Array:
@@ -82,6 +86,7 @@ def joint_accelerations(
     return stack(result, axis=-2)
 
 
+@takes_robot
 def constraint_violation(
     robot: Robot, q: ArrayLike, v: ArrayLike, twists: ArrayLike, accelerations: ArrayLike
 ) -> Array:

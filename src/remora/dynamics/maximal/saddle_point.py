@@ -135,7 +135,7 @@ def _block_solve(G: dict[tuple[int, int], Array], h: list[Array]) -> list[Array]
         rest = h[j]
         for k in near.get(j, ()):
             rest = rest - vector.apply(G[j, k], T[k])
-        T[j] = linear.ldl_solve(factors[j], rest[..., None])[..., 0]
+        T[j] = linear.ldl_solve(factors[j], rest[..., None], G[j, j])[..., 0]
     return T
 
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from remora.algebra import dual_quaternion, linear, screw, vector
-from remora.algebra.namespace import Array, concatenate, is_symbolic
+from remora.algebra.namespace import Array, concatenate, stack
 from remora.algebra.screw import Inertia, Transform
 from remora.dynamics.joint_arrays import batch_shape, gather
 from remora.dynamics.mimic_joints import refuse_mimic_joints
@@ -110,12 +110,12 @@ def _bear(
     if given is not None:  # moves with its parent, but for what is given
         felt = I._replace(p=I.p + _apply(I, here.c(at) + vector.apply(S, given)))
         return MotionPrescribed(I, given), None if at.is_root else _to_outer(here.X, felt)
-    U, factors = _response(at, S, I)
+    U, factors, size = _response(at, S, I)
     u = at.tau[..., at.joint.v] - vector.apply(vector.transpose(S), dual_quaternion.swap(I.p))
     if at.is_root:
         rest = u - vector.apply(vector.transpose(U), _at_rest(at, here, at.ground))
-        return ForceDriven(None, linear.ldl_solve(factors, rest[..., None])[..., 0]), None
-    k = linear.ldl_solve(factors, u[..., None])[..., 0]
+        return ForceDriven(None, linear.ldl_solve(factors, rest[..., None], size)[..., 0]), None
+    k = linear.ldl_solve(factors, u[..., None], size)[..., 0]
     K = linear.ldl_solve(factors, vector.transpose(U))
     felt = _without(I, U, K)
     pushed = dual_quaternion.swap(vector.apply(U, k))
@@ -147,8 +147,10 @@ def _at_rest(at: JointContext, here: MovingBody, before: Array) -> Array:
     return screw.to_inner(here.X, before) + here.c(at)
 
 
-def _response(at: JointContext, S: Array, I: ArticulatedBody) -> tuple[Array, tuple[Array, Array]]:
-    """Return U = I S, [τ, f], and the factors LDLᵀ of D = Sᵀ U and the rotor."""
+def _response(
+    at: JointContext, S: Array, I: ArticulatedBody
+) -> tuple[Array, tuple[Array, Array], Array]:
+    """Return U = I S, [τ, f], the factors LDLᵀ of D = Sᵀ U and the rotor, and D's size."""
     U = concatenate(
         [
             I.A @ S[..., :3, :] + I.B @ S[..., 3:, :],
@@ -157,9 +159,9 @@ def _response(at: JointContext, S: Array, I: ArticulatedBody) -> tuple[Array, tu
         trailing=2,
     )
     rotor = joints.rotor_inertia(at.joint)[..., None] * np.eye(S.shape[-1])
-    D = linear.mirror(vector.transpose(S) @ U) + rotor
+    D, size = linear.mirror(vector.transpose(S) @ U) + rotor, _size(I, S) + rotor
     try:
-        return U, linear.ldl(D, None if is_symbolic(D) else _size(I, S) + rotor)
+        return U, linear.ldl(D, size), size
     except InvalidValue:
         raise InvalidValue(
             f"joint {at.joint.name!r} ({at.joint.kind}) has nothing to move: what it carries has "
@@ -168,10 +170,9 @@ def _response(at: JointContext, S: Array, I: ArticulatedBody) -> tuple[Array, tu
 
 
 def _size(I: ArticulatedBody, S: Array) -> Array:
-    """Return |S|ᵀ|I||S|: what D would be if nothing in it cancelled."""
-    A, B, C, a, b = (np.abs(x) for x in (*I[:3], S[..., :3, :], S[..., 3:, :]))
-    upper = A @ a + B @ b
-    return vector.transpose(a) @ upper + vector.transpose(b) @ (vector.transpose(B) @ a + C @ b)
+    """Return how large D's diagonal would be if nothing in it cancelled, as a diagonal matrix."""
+    diagonal = stack([M[..., k, k] for M in (I.A, I.C) for k in range(3)])
+    return linear.uncancelled(S, diagonal)[..., None] * np.eye(S.shape[-1])
 
 
 def _without(I: ArticulatedBody, U: Array, K: Array) -> ArticulatedBody:

@@ -115,10 +115,10 @@ def mass_matrix_size(robot: Robot, q: Array) -> Array:
     """
     blocks: dict[tuple[int, int], Array] = {}
     for i, (joint, M) in enumerate(zip(robot.joints, composite_inertias(robot, q), strict=True)):
-        S = np.abs(joints.motion_screws(joint, q))
+        S = joints.motion_screws(joint, q)
         if S.shape[-1]:
-            rotor = joints.rotor_inertia(joint)[..., None] * np.eye(S.shape[-1])
-            blocks[i, i] = paired(S, np.abs(screw.inertia_matrix(M)) @ S) + rotor
+            size = linear.uncancelled(S, screw.inertia_diagonal(M)) + joints.rotor_inertia(joint)
+            blocks[i, i] = size[..., None] * np.eye(S.shape[-1])
     return square(robot, blocks, batch_shape(q))
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from remora.algebra.namespace import Array, ArrayLike
+from remora.algebra.namespace import Array, ArrayLike, is_symbolic
 from remora.errors import Fault, InvalidValue, ModelError
-from remora.model.building import tree
+from remora.model.building import physics, tree
+from remora.model.building.consistency import treatment, violation
 from remora.model.building.tree import BodyDraft, FrameDraft, JointDraft
 from remora.model.building.validate import Checker, Place
 from remora.model.joint_types import JOINTS, plane
@@ -29,7 +31,7 @@ def base_kind(base: str) -> str:
     """Return the kind of joint that the option `base` asks for.
 
     Raises:
-        ValueRefused: if there is no such kind; the text lists those there are.
+        InvalidValue: if there is no such kind; the text lists those there are.
     """
     kind = kind_named(base)
     if kind is None:
@@ -74,6 +76,10 @@ class Builder:
         self.source = source or f"robot {name!r}"
         self.check = Checker()
         self.warnings: list[str] = []
+        self.loud: list[str] = []
+        #: Where the root stands that no joint carries; None: at the origin of the inertial frame.
+        self.root_placement: Array | None = None
+        self.dynamics = True
         self._gravity = self.check.numbers(Place("gravity"), "gravity", gravity, 3)
         self._bodies: dict[str, BodyDraft] = {}
         self._joints: dict[str, JointDraft] = {}
@@ -93,7 +99,8 @@ class Builder:
 
         Args:
             name: unique among bodies and frames.
-            mass: kg; zero only for a body that a fixed joint merges into another.
+            mass: kg; zero for a body that a fixed joint merges into another, or inside a chain
+                whose outer bodies carry the inertia.
             com: centre of mass in the body frame, m.
             inertia: about the centre of mass, body axes, kg m²: a 3x3 matrix, its diagonal, or
                 xx, xy, xz, yy, yz, zz.
@@ -133,6 +140,8 @@ class Builder:
         damping: ArrayLike = 0.0,
         friction: ArrayLike = 0.0,
         rotor_inertia: ArrayLike = 0.0,
+        stiffness: ArrayLike = 0.0,
+        spring_reference: ArrayLike = 0.0,
         mimic: tuple[str, float, float] | None = None,
         place: Place | None = None,
     ) -> Builder:
@@ -156,6 +165,8 @@ class Builder:
             damping: viscous friction.
             friction: dry friction.
             rotor_inertia: reflected inertia of the drive.
+            stiffness: of a spring in the joint, N m/rad or N/m.
+            spring_reference: coordinate at which the spring is relaxed.
             mimic: (leading joint, ratio, offset): q = ratio · q_leader + offset.
             place: where the description stands in its file.
         """
@@ -190,6 +201,8 @@ class Builder:
             damping=check.per_speed(place, "damping", damping, row.nv),
             friction=check.per_speed(place, "friction", friction, row.nv),
             rotor_inertia=check.per_speed(place, "rotor inertia", rotor_inertia, row.nv),
+            stiffness=check.spring(place, stiffness, row.nv, row.quaternion is None),
+            spring_reference=check.signed(place, "spring reference", spring_reference, row.nv),
         )
         if mimic is not None:
             numbers = check.numbers(place, "mimic ratio and offset", mimic[1:], 2)
@@ -244,7 +257,7 @@ class Builder:
         hangs there `build` adds one.
 
         Raises:
-            ValueRefused: if there is no such kind.
+            InvalidValue: if there is no such kind.
         """
         kind = base_kind(kind)
         bases = [j for j in self._joints.values() if j.parent is None]
@@ -260,45 +273,103 @@ class Builder:
             self.joint(old.name, kind, None, old.child, placement=x, place=old.place)
         return self
 
-    def build(self, base: str | None = "free", merge_fixed: bool = False) -> Robot:
+    def build(
+        self,
+        base: str | None = "free",
+        merge_fixed: bool = False,
+        inertia: str = "strict",
+        dynamics: bool | None = None,
+    ) -> Robot:
         """Validate everything and return the robot.
 
         Args:
             base: kind of joint that carries the root body where the description has none.
             merge_fixed: make each body on a fixed joint part of its parent; it stays a frame.
+            inertia: `strict` refuses an inertia that no body can have, `warn` computes with it as
+                long as the mass matrix stays positive definite, `repair` replaces it by the
+                nearest possible one.
+            dynamics: False for a kinematics-only model, whose masses are not judged; default: as
+                the description says.
 
         Raises:
             ModelError: with every fault found.
-            ValueRefused: if `base` is no kind of joint.
+            InvalidValue: if `base` is no kind of joint.
+            UnknownName: if there is no such treatment of inertia.
         """
-        base = None if base is None else base_kind(base)
+        base, how = None if base is None else base_kind(base), treatment(inertia)
+        dynamics = self.dynamics if dynamics is None else dynamics
         joints = self._with_base(base)
         order = tree.order(self._bodies, joints, self.check)
         for frame in self._frames.values():
             tree.check_known(self._bodies, frame.body, "body", frame.place, self.check)
         tree.check_mimics(joints, self._kindless, self.check)
+        if self.check.faults and how == "strict" and dynamics:
+            self._judge_links(joints if merge_fixed else ())
         self._raise()
         kept, carriers = tree.merge(self._bodies, order, merge_fixed)
-        tree.check_masses(kept, self.check)
         indexed = tree.indexed_joints(kept, carriers, self.check)
         self._raise()
-        return Robot(
+        robot = Robot(
             name=self.name,
             bodies=Named((draft.body for draft, _ in kept), "body"),
             joints=Named(indexed, "joint"),
             frames=Named(tree.indexed_frames(kept, carriers, self._frames.values()), "frame"),
             gravity=self._gravity,
-            warnings=tuple(self.warnings),
+            dynamics=dynamics,
         )
+        if dynamics:
+            places = [draft.place for draft, _ in kept]
+            robot = physics.judged(robot, places, how, self.check, self.warn)
+            self._raise()
+        return dataclasses.replace(robot, warnings=tuple(self.warnings))
 
-    def warn(self, place: Place, reason: str) -> None:
-        """Note what is odd but acceptable; the robot keeps it in its `warnings`."""
-        if len(self.warnings) < MAX_WARNINGS:
-            self.warnings.append(str(Fault(place.element, reason, place.line)))
+    def has_massless_root(self) -> bool:
+        """Tell whether the root, on no joint yet, has no mass, nor anything fixed to it."""
+        carried = {j.child for j in self._joints.values()}
+        rigid = [name for name in self._bodies if name not in carried]
+        if len(rigid) != 1:
+            return False
+        fixed: dict[str | None, list[str]] = {}
+        for j in self._joints.values():
+            if j.kind == "fixed" and j.child in self._bodies:
+                fixed.setdefault(j.parent, []).append(j.child)
+        seen: set[str] = set()
+        while rigid:
+            name = rigid.pop()
+            if name in seen:
+                continue
+            seen.add(name)
+            rigid += fixed.get(name, [])
+            if not tree.massless(self._bodies[name].body):
+                return False
+        return True
+
+    def warn(self, place: Place, reason: str, loud: bool = False) -> None:
+        """Note what is odd but acceptable; the robot keeps it in its `warnings`.
+
+        Args:
+            place: where.
+            reason: what.
+            loud: whether it concerns what the robot can compute: `load` shows that at once.
+        """
+        text = str(Fault(place.element, reason, place.line))
+        if loud:
+            self.loud.append(text)
+        if len(self.warnings) < MAX_WARNINGS or loud:
+            self.warnings.append(text)
         elif len(self.warnings) == MAX_WARNINGS:
             self.warnings.append(f"... more than {MAX_WARNINGS} warnings")
 
     # Parts of a description ------------------------------------------------------------------
+
+    def _judge_links(self, joints: Sequence[JointDraft]) -> None:
+        """Judge the links that are merged with no other, where the tree cannot be judged."""
+        merged = {end for j in joints if j.kind == "fixed" for end in (j.parent, j.child)}
+        for name, draft in self._bodies.items():
+            inertia = draft.body.inertia
+            reason = None if is_symbolic(inertia) else violation(inertia)
+            if reason is not None and name not in merged:
+                self.check.fault(draft.place, reason)
 
     def _new_name(self, place: Place, name: object, *tables: Mapping[str, object]) -> bool:
         if not name:
@@ -352,7 +423,8 @@ class Builder:
             name = "base"
             while name in self._joints:
                 name = f"{name}_joint"
-            self.joint(name, base, None, roots[0], place=Place(f"base of {roots[0]!r}"))
+            at, place = self.root_placement, Place(f"base of {roots[0]!r}")
+            self.joint(name, base, None, roots[0], placement=at, place=place)
             joints = [self._joints.pop(name), *joints] if name in self._joints else joints
         if len(self._bodies) > MAX_BODIES:
             reason = f"has {len(self._bodies)} bodies; {MAX_BODIES} are allowed"

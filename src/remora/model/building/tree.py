@@ -149,7 +149,7 @@ def merge(
         body = bodies[j.child].body
         on = carriers[j.parent]
         placement = dual_quaternion.mul(on.placement, j.joint.placement)
-        if j.kind == "fixed" and on.body is not None and (merge_fixed or _massless(body)):
+        if j.kind == "fixed" and on.body is not None and (merge_fixed or massless(body)):
             carriers[j.child] = Carrier(on.body, frozen(placement))
             parts[on.body].append((body, placement))
             continue
@@ -161,18 +161,9 @@ def merge(
     return kept, carriers
 
 
-def _massless(body: Body) -> bool:
+def massless(body: Body) -> bool:
+    """Tell whether a body has no mass; a symbolic mass counts as one."""
     return not is_symbolic(body.mass) and body.mass == 0.0
-
-
-def check_masses(kept: Iterable[tuple[BodyDraft, JointDraft]], check: Checker) -> None:
-    """Note a fault for every body that can move and has no mass."""
-    for draft, j in kept:
-        if (j.kind == "fixed" and j.parent is None) or not _massless(draft.body):
-            continue
-        hint = "; say base='fixed' if it is the ground" if j.parent is None else ""
-        reason = f"mass is zero on a body that moves (joint {j.name!r}, {j.kind})"
-        check.fault(draft.place, f"{reason}; it must be positive{hint}")
 
 
 def indexed_joints(

@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from remora.algebra import dual_quaternion, pose
-from remora.algebra.namespace import Array, ArrayLike, asarray, is_symbolic
-from remora.errors import Fault
+from remora.algebra.namespace import Array, ArrayLike, asarray, is_symbolic, refuse_other_arrays
+from remora.errors import Fault, ShapeError
 from remora.model.numbers import UNIT_ROUNDING, UNIT_TOLERANCE, frozen, shown_value
 from remora.model.robot import Geometry
 
-#: How far an inertia may be from possible, relative to its largest moment: rounding in a file.
+#: How far an inertia may be from symmetric, relative to its largest moment: rounding in a file.
 INERTIA_TOLERANCE = 1e-6
 #: The largest number of a robot: products of several (m d², say) must stay finite.
 LARGEST = 1e50
@@ -47,9 +47,15 @@ class Checker:
     def numbers(self, place: Place, what: str, value: ArrayLike, *shape: int) -> Array:
         """Return `value` as an array of that shape and finite numbers, else zeros and a fault."""
         try:
+            refuse_other_arrays(value, what)
             array = asarray(value)
-        except (TypeError, ValueError):
-            self.fault(place, f"{what} is not numeric: {shown_value(value)}")
+        except (TypeError, ValueError) as error:
+            reason = (
+                str(error)
+                if isinstance(error, ShapeError)
+                else (f"{what} is not numeric: {shown_value(value)}")
+            )
+            self.fault(place, reason)
             return np.zeros(shape)
         if array.shape != shape:
             wanted = "one number" if shape == () else f"{' x '.join(map(str, shape))} numbers"
@@ -71,25 +77,16 @@ class Checker:
         return mass
 
     def inertia(self, place: Place, value: ArrayLike | None) -> Array:
-        """Return a 3x3 inertia given as matrix, as diagonal, or as xx, xy, xz, yy, yz, zz."""
+        """Return a 3x3 inertia given as matrix, as diagonal, or as xx, xy, xz, yy, yz, zz.
+
+        Whether a body can have it is judged once fixed links are merged (`consistency`).
+        """
         matrix = self.inertia_matrix(place, value)
         if is_symbolic(matrix):
             return matrix
         size = float(np.max(np.abs(matrix)))
         if np.max(np.abs(matrix - matrix.T)) > INERTIA_TOLERANCE * size:
             self.fault(place, f"inertia is not symmetric: {shown_value(matrix)}")
-            return matrix
-        a, b, c = np.linalg.eigvalsh(matrix)
-        moments = f"principal moments {a:g}, {b:g}, {c:g} kg m²"
-        if a < -INERTIA_TOLERANCE * size:
-            self.fault(place, f"inertia is not positive semi-definite: {moments}")
-        elif a + b < c - INERTIA_TOLERANCE * size:
-            reason = "the two smaller must add up to at least the largest"
-            self.fault(
-                place,
-                f"inertia violates the triangle inequality: {moments}; "
-                f"no mass distribution has it: {reason}",
-            )
         return matrix
 
     def inertia_matrix(self, place: Place, value: ArrayLike | None) -> Array:
@@ -154,6 +151,17 @@ class Checker:
         array = self._spread(place, what, value, nv)
         if not is_symbolic(array) and np.any(array < 0.0):
             self.fault(place, f"{what} is negative: {shown_value(value)}")
+        return array
+
+    def signed(self, place: Place, what: str, value: ArrayLike, nv: int) -> Array:
+        """Return one number per speed; a single number serves for all."""
+        return self._spread(place, what, value, nv)
+
+    def spring(self, place: Place, value: ArrayLike, nv: int, allowed: bool) -> Array:
+        """Return the stiffness of a joint's spring; `allowed`: whether the joint can have one."""
+        array = self.per_speed(place, "stiffness", value, nv)
+        if not allowed and (is_symbolic(array) or np.any(array != 0.0)):
+            self.fault(place, "a joint whose coordinates are a quaternion cannot have a spring")
         return array
 
     def bound(self, place: Place, what: str, value: ArrayLike, nv: int) -> Array:

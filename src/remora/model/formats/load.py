@@ -3,32 +3,34 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 
 from remora.algebra.namespace import ArrayLike
-from remora.errors import Fault, InvalidValue, ModelError, UnknownName
+from remora.errors import Fault, InvalidValue, ModelError, ModelWarning, UnknownName
 from remora.model.building.builder import Builder, base_kind
+from remora.model.building.consistency import treatment
+from remora.model.building.validate import Place
 from remora.model.formats.mjcf import read_mjcf
+from remora.model.formats.sdf import read_sdf
 from remora.model.formats.urdf import read_urdf
+from remora.model.formats.xacro import read_xacro
 from remora.model.formats.yaml import read_yaml
 from remora.model.robot import Robot
-
-
-def _read_mjcf(file: Path, mesh_root: Path | None) -> Builder:
-    if mesh_root is not None:
-        reason = "mesh_root is for URDF and YAML; MuJoCo's meshes lie below the folder of the file"
-        raise InvalidValue(f"{file}: {reason}")
-    return read_mjcf(file)
-
 
 #: One reader per file format: (file, mesh_root) -> builder.
 READERS: dict[str, Callable[[Path, Path | None], Builder]] = {
     ".urdf": read_urdf,
-    ".xml": _read_mjcf,
+    ".xacro": read_xacro,
+    ".xml": read_mjcf,
+    ".sdf": read_sdf,
     ".yaml": read_yaml,
     ".yml": read_yaml,
 }
+
+#: Formats that are strict about inertia unless told otherwise: Remora's own.
+_STRICT = (".yaml", ".yml")
 
 _BUNDLED = Path(__file__).parents[2] / "robots"
 
@@ -39,28 +41,41 @@ def load(
     merge_fixed: bool = True,
     gravity: ArrayLike | None = None,
     mesh_root: str | os.PathLike[str] | None = None,
+    inertia: str | None = None,
+    dynamics: bool = True,
 ) -> Robot:
-    """Load a robot from a `.urdf`, `.xml` (MJCF) or `.yaml` file, or a bundled one by name.
+    """Load a robot from a file, or a bundled one by name.
+
+    URDF (`.urdf`, `.urdf.xacro`), MJCF (`.xml`), SDF (`.sdf`) and Remora's own `.yaml` are read.
 
     Nothing in the file is trusted: every fault found is reported with its line in one error.
 
     Args:
         path: the file; or, without suffix and folder, the name of a bundled robot.
         base: kind of the joint between the inertial frame and the robot, such as `free` or
-            `fixed`; default: as the file says, and `free` where it says nothing (URDF).
+            `fixed`; default: as the file says, and where it says nothing (URDF) `free`, or `fixed`
+            for a root without mass.
         merge_fixed: make each body on a fixed joint part of its parent; it stays a frame.
         gravity: acceleration in the inertial frame, `(3,)`, m/s²; default: as the file says, and
             zero where it says nothing.
-        mesh_root: the folder that the meshes of a URDF or YAML file must lie in; default: that of
-            the file. Meshes are only named, never opened.
+        mesh_root: the folder that everything the file names must lie in: meshes, and the files
+            that MJCF and SDF include. Default: the nearest parent folder that is a package (with a
+            `package.xml`, a `model.config` or an `__init__.py`), else the folder of the file.
+        inertia: what to do about an inertia that no body can have: `strict` refuses it; `warn`
+            computes with it as long as the mass matrix stays positive definite; `repair` replaces
+            it by the nearest possible one (in the Frobenius norm of the second-moment matrix, mass
+            and centre of mass kept) and reports the change. Default: `warn`; for YAML `strict`.
+        dynamics: False for a kinematics-only model: masses are not judged, and the functions that
+            need them refuse the robot.
 
     Returns:
-        The robot; what was odd but acceptable is in its `warnings`.
+        The robot; what was odd but acceptable is in its `warnings`. What concerns the results is
+        also issued as a `ModelWarning`.
 
     Raises:
         ModelError: if the file or the robot in it is refused.
-        UnknownName: if there is no bundled robot of that name.
-        ValueRefused: if an option is out of its domain, such as a `base` that is no kind of joint.
+        UnknownName: if there is no bundled robot, or treatment of inertia, of that name.
+        InvalidValue: if an option is out of its domain, such as a `base` that is no kind of joint.
 
     Example:
         >>> load("servicer").joints[0].kind
@@ -68,6 +83,8 @@ def load(
     """
     if base is not None:
         base = base_kind(base)
+    if inertia is not None:
+        inertia = treatment(inertia)
     file = _located(path)
     suffix = file.suffix.lower()
     if suffix not in READERS:
@@ -79,7 +96,15 @@ def load(
         builder.gravity(gravity)
     if base is not None:
         builder.base(base)
-    return builder.build(base=base or "free", merge_fixed=merge_fixed)
+    elif builder.has_massless_root():
+        base = "fixed"
+        reason = "the root has no mass: mounted on the ground; base='free' lets it float"
+        builder.warn(Place("base"), reason, loud=True)
+    how = inertia or ("strict" if suffix in _STRICT else "warn")
+    robot = builder.build(base or "free", merge_fixed, how, dynamics and builder.dynamics)
+    for text in builder.loud:
+        warnings.warn(f"{builder.source}: {text}", ModelWarning, stacklevel=2)
+    return robot
 
 
 def bundled_robots() -> dict[str, Path]:

@@ -6,211 +6,207 @@ states). What differs, and why:
 - A hinge or ball may be anchored away from the origin of its body. Remora's body frame sits at
   the joint, so it is moved to the anchor; the frame that MuJoCo calls the body's is kept as the
   frame `<body>_mjcf`.
-- Several joints on one body become the one joint that moves exactly so (`mjcf_joints.STACKS`);
-  other stacks are refused, because the bodies between them would have no mass.
+- Several joints on one body become the one joint that moves exactly so, or else a chain of joints
+  with massless bodies in between (`mjcf_joints`).
+- A free joint with armature becomes three translations and a ball, which feel it as MuJoCo's does.
 - The start pose of a free body is a state, not a property: its joint frame is the world's.
 - A linear `<equality><joint>` becomes a mimic joint, kept exactly where MuJoCo keeps it softly;
-  every other equality closes a loop and is refused.
+  every other active equality closes a loop and is refused.
 - Springs, tendons, actuators and contacts are not part of a Remora robot; where they would act
   without being asked (springs, tendons), a warning says so.
 """
 
 from __future__ import annotations
 
-import importlib
 import os
-import re
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from remora.algebra import dual_quaternion, pose, quaternion
+from remora.algebra import dual_quaternion, pose
 from remora.algebra.namespace import Array
-from remora.errors import Fault, ModelError, RemoraError
 from remora.model.building.builder import Builder
 from remora.model.building.validate import Place
-from remora.model.formats.mjcf_files import read_files
-from remora.model.formats.mjcf_joints import ALLOWED, STACKS, WORDS, Stack
-from remora.model.formats.xml import Element
-from remora.model.numbers import frozen
-from remora.model.robot import Geometry
+from remora.model.formats.mjcf_compile import compiled, mujoco_module
+from remora.model.formats.mjcf_files import Node, Source, read_files
+from remora.model.formats.mjcf_joints import Link, links
+from remora.model.formats.mjcf_names import body_names, joined, joint_names, unused
+from remora.model.formats.mjcf_shapes import body_shapes, pose_of
+
+#: MuJoCo's type of an equality that ties one joint to another.
+_JOINT_EQUALITY = 2
 
 
-def read_mjcf(path: str | os.PathLike[str]) -> Builder:
+def read_mjcf(path: str | os.PathLike[str], mesh_root: str | Path | None = None) -> Builder:
     """Return the builder that an MJCF file describes, through MuJoCo's own compiler.
+
+    Args:
+        path: the file.
+        mesh_root: the folder that everything it names must lie in; default: the nearest parent
+            folder that is a package, or that of the file.
 
     Raises:
         ModelError: where Remora's XML reader or MuJoCo refuses the file. What MuJoCo has and
             Remora cannot say is noted in the builder instead.
         RemoraError: where MuJoCo is not installed.
     """
-    source = os.fspath(path)
-    root = read_files(source)
-    mujoco = _mujoco()
-    notes: list[str] = []
-    before = mujoco.get_mju_user_warning()
-    # MuJoCo would write its warnings into a file in the current folder.
-    mujoco.set_mju_user_warning(notes.append)
-    try:
-        model: Any = mujoco.MjModel.from_xml_path(source)
-    except (ValueError, mujoco.FatalError, mujoco.UnexpectedError) as error:
-        raise ModelError(source, [_mujoco_fault(str(error))]) from None
-    finally:
-        mujoco.set_mju_user_warning(before)
+    mujoco_module()
+    source = read_files(os.fspath(path), mesh_root)
+    model, notes = compiled(source)
     with np.errstate(all="ignore"):  # what is not finite the builder refuses by name
-        builder = _Converter(mujoco, model, root, source).convert()
-    builder.warnings.extend(notes)
+        builder = _Converter(model, source).convert()
+    for note in (*source.warnings, *notes):
+        builder.warn(Place("MuJoCo") if note in notes else Place("file"), note)
     return builder
-
-
-def _mujoco() -> Any:
-    try:
-        return importlib.import_module("mujoco")
-    except ImportError:
-        raise RemoraError(
-            "reading MJCF needs MuJoCo; install it with: pip install 'remora[mjcf]'"
-        ) from None
-
-
-def _mujoco_fault(message: str) -> Fault:
-    """Return MuJoCo's message, whose last words are the element and the line."""
-    found = re.search(r"line(?: number=)?\s*(\d+)", message, re.IGNORECASE)
-    reason = " ".join(message.split())
-    reason = reason if len(reason) <= 300 else reason[:297] + "..."
-    return Fault("MuJoCo", reason, int(found.group(1)) if found else None)
 
 
 class _Converter:
     """Turns one compiled model into builder calls."""
 
-    def __init__(self, mujoco: Any, model: Any, root: Element, source: str) -> None:
-        self._mujoco = mujoco
+    def __init__(self, model: Any, source: Source) -> None:
         self._model = model
         self._source = source
-        off = int(model.opt.disableflags) & int(mujoco.mjtDisableBit.mjDSBL_GRAVITY)
+        off = int(model.opt.disableflags) & int(mujoco_module().mjtDisableBit.mjDSBL_GRAVITY)
         gravity = np.zeros(3) if off else np.array(model.opt.gravity)
-        name = root.attributes.get("model") or Path(source).stem
-        self._builder = Builder(name, gravity, source)
-        self._lines = _lines(root)
-        self._taken: set[str] = set()
-        self._bodies: list[str | None] = [None]
+        name = source.root.attributes.get("model") or source.path.stem
+        self._builder = Builder(name, gravity, str(source.path))
+        self._nodes = _nodes(source.root)
+        self._bodies = body_names(model)
+        self._joints = joint_names(model)
+        self._taken = {name for name in self._bodies if name}
         self._moved: list[Array] = [dual_quaternion.identity()]
 
     def convert(self) -> Builder:
         """Return the builder."""
         model = self._model
-        for i in range(1, int(model.nbody)):
-            name = self._name("mjOBJ_BODY", i) or f"body_{i}"
-            self._bodies.append(self._unique(name, "body"))
         mimics = self._mimics()
         for i in range(1, int(model.nbody)):
             self._body(i, mimics)
         for i in range(int(model.nsite)):
-            if name := self._name("mjOBJ_SITE", i):
-                place = self._place("site", name)
-                x = _pose(model.site_pos[i], model.site_quat[i])
-                self._frame(self._unique(name, "site"), int(model.site_bodyid[i]), x, place)
+            if name := str(model.site(i).name):
+                body = int(model.site_bodyid[i])
+                x = pose_of(model.site_pos[i], model.site_quat[i])
+                x = dual_quaternion.mul(dual_quaternion.conjugate(self._moved[body]), x)
+                own, place = self._unique(name, "site"), self._place("site", name)
+                self._builder.frame(own, self._bodies[body], placement=x, place=place)
         for i in range(int(model.ntendon)):
-            name = self._name("mjOBJ_TENDON", i) or str(i)
-            self._warn(f"tendon {name!r} is left out, with whatever force it has")
+            name = str(model.tendon(i).name) or str(i)
+            if float(model.tendon_armature[i]) != 0.0:
+                self._fault("tendon", name, "has armature: inertia along a tendon is not supported")
+            else:
+                self._warn("tendon", name, "is left out, with whatever force it has")
         return self._builder
 
     def _body(self, i: int, mimics: dict[int, tuple[str, float, float]]) -> None:
-        model, name = self._model, self._bodies[i]
-        assert name is not None
+        model, name = self._model, self._bodies[i] or ""
         first, count = int(model.body_jntadr[i]), int(model.body_jntnum[i])
         joints = list(range(first, first + count))
-        stack = self._stack(name, joints)
-        self._moved.append(stack.moved)
-        back = dual_quaternion.conjugate(stack.moved)
+        chain = self._chain(joints, mimics)
+        moved = chain[-1].moved
+        self._moved.append(moved)
+        back = dual_quaternion.conjugate(moved)
         R = pose.to_rotation_matrix(
-            dual_quaternion.mul(back, pose.from_quaternion(np.array(model.body_iquat[i])))
+            dual_quaternion.mul(back, pose_of(np.zeros(3), model.body_iquat[i]))
         )
         inertia = R @ np.diag(model.body_inertia[i]) @ R.T
+        place = self._place("body", name)
+        warn, fault = partial(self._warn, "body", name), partial(self._fault, "body", name)
+        shapes = body_shapes(self._source, model, i, back, warn, fault)
         self._builder.body(
             name,
             float(model.body_mass[i]),
             pose.transform_point(back, np.array(model.body_ipos[i])),
             0.5 * (inertia + inertia.T),
-            self._geometry(i, back),
-            self._place("body", name),
+            list(shapes),
+            place,
         )
-        parent = int(model.body_parentid[i])
-        self._joint(
-            name, parent, joints, stack, _pose(model.body_pos[i], model.body_quat[i]), mimics
-        )
-        if not np.array_equal(stack.moved, dual_quaternion.identity()):
+        x_body = pose_of(model.body_pos[i], model.body_quat[i])
+        self._hang(name, int(model.body_parentid[i]), joints, chain, x_body, mimics)
+        if not np.array_equal(moved, dual_quaternion.identity()):
             own = self._unique(f"{name}_mjcf", "body")
-            self._builder.frame(own, name, placement=back, place=self._place("body", name))
+            self._builder.frame(own, name, placement=back, place=place)
         if int(model.body_mocapid[i]) >= 0:
-            self._warn(f"body {name!r} is moved by motion capture in MuJoCo; it is fixed here")
+            self._warn("body", name, "is moved by motion capture in MuJoCo; it is fixed here")
         if float(model.body_gravcomp[i]) != 0.0:
-            self._warn(f"body {name!r}: gravity compensation is left out")
+            self._warn("body", name, "its gravity compensation is left out")
 
-    def _stack(self, body: str, joints: Sequence[int]) -> Stack:
+    def _chain(
+        self, joints: Sequence[int], mimics: dict[int, tuple[str, float, float]]
+    ) -> list[Link]:
+        """Return the joints that a body hangs on: several stay apart where one has its own rule."""
         model = self._model
-        types = tuple(int(model.jnt_type[j]) for j in joints)
-        make = STACKS.get(types)
-        stack = make(model.jnt_pos[joints], model.jnt_axis[joints]) if make else None
-        if stack is not None:
-            return stack
-        names = ", ".join(
-            f"{WORDS[t]} {self._joint_name(j)!r}" for j, t in zip(joints, types, strict=True)
+        start = model.qpos0[model.jnt_qposadr[joints]]
+        leaders = {leader for leader, _, _ in mimics.values()}
+        tied = any(j in mimics or self._joints[j] in leaders for j in joints)
+        dofs = model.dof_armature[[k for j in joints for k in self._dofs(j)]]
+        apart = len(joints) > 1 and bool(tied or np.any(start != 0.0))
+        types = [int(model.jnt_type[j]) for j in joints]
+        return links(
+            types, model.jnt_pos[joints], model.jnt_axis[joints], apart, bool(np.any(dofs))
         )
-        reason = f"the joints {names} are no single joint of Remora's; allowed: {ALLOWED}"
-        self._fault("body", body, reason)
-        return Stack("fixed", dual_quaternion.identity())
 
-    def _joint(
+    def _dofs(self, j: int) -> range:
+        """Return the speeds of a joint."""
+        start = int(self._model.jnt_dofadr[j])
+        return range(start, start + (6, 3, 1, 1)[int(self._model.jnt_type[j])])
+
+    def _hang(
         self,
         body: str,
         parent: int,
         joints: Sequence[int],
-        stack: Stack,
+        chain: Sequence[Link],
         x_body: Array,
         mimics: dict[int, tuple[str, float, float]],
     ) -> None:
-        """Add the joint: x_body is the pose of MuJoCo's body in its parent at the reference."""
-        model = self._model
-        placement = dual_quaternion.mul(dual_quaternion.conjugate(self._moved[parent]), x_body)
-        placement = dual_quaternion.mul(placement, stack.moved)
-        if stack.kind == "free":
-            placement = dual_quaternion.identity()
-        elif stack.kind in ("revolute", "prismatic"):
-            # MuJoCo's body stands as the file says at q = ref; Remora's joint frame is at q = 0.
-            ref = float(model.qpos0[model.jnt_qposadr[joints[0]]])
-            if ref != 0.0:
-                placement = dual_quaternion.mul(placement, stack.at(-ref))
-        elif len(joints) > 1 and any(model.qpos0[model.jnt_qposadr[joints]] != 0.0):
-            self._fault("body", body, "several joints on one body must have ref 0")
-        name = "+".join(self._joint_name(j) for j in joints) or f"{body}_fixed"
-        follows = [j for j in joints if j in mimics]
-        if follows and len(joints) > 1:
-            self._fault("body", body, "an equality on one of several joints is not supported")
-        self._builder.joint(
-            name,
-            stack.kind,
-            self._bodies[parent],
-            body,
-            placement=placement,
-            mimic=mimics[follows[0]] if follows and len(joints) == 1 else None,
-            place=self._joint_place(name, joints, body),
-            **stack.axes,
-            **(self._drive(joints, stack) if stack.kind != "fixed" else {}),
-        )
+        """Add the joints: x_body is the pose of MuJoCo's body in its parent at the reference.
 
-    def _drive(self, joints: Sequence[int], stack: Stack) -> dict[str, Any]:
+        x = x_body J_1 ... J_n, each J_k = x_k (motion of joint k) x_k⁻¹ in MuJoCo's body frame.
+        """
+        before = dual_quaternion.mul(dual_quaternion.conjugate(self._moved[parent]), x_body)
+        on = self._bodies[parent]
+        for link in chain:
+            own = [joints[k] for k in link.joints]
+            name = joined(self._joints[j] for j in own) or f"{body}_fixed"
+            if link.part is not None:
+                name += "_translation" if link.kind == "cartesian" else "_rotation"
+            placement = dual_quaternion.mul(before, link.moved)
+            if link.kind == "free" or link.part is not None:
+                placement = dual_quaternion.identity()
+            elif link.kind in ("revolute", "prismatic"):
+                # MuJoCo's body stands as the file says at q = ref; Remora's joint frame is at 0.
+                ref = float(self._model.qpos0[self._model.jnt_qposadr[own[0]]])
+                if ref != 0.0:
+                    placement = dual_quaternion.mul(placement, link.at(-ref))
+            place = self._joint_place(name, own, body)
+            child = body
+            if link is not chain[-1]:
+                child = unused(f"{body}_{name}", "body", self._taken)
+                self._builder.body(child, place=place)
+            self._builder.joint(
+                name,
+                link.kind,
+                on,
+                child,
+                placement=placement,
+                mimic=mimics.get(own[0]) if own else None,
+                place=place,
+                **link.axes,
+                **(self._drive(own, link) if own else {}),
+            )
+            on, before = child, dual_quaternion.conjugate(link.moved)
+
+    def _drive(self, joints: Sequence[int], link: Link) -> dict[str, Any]:
         """Return limits, damping, friction and armature of every speed, in MuJoCo's order."""
         model = self._model
-        start = int(model.jnt_dofadr[joints[0]])
-        dofs = slice(start, start + {"free": 6, "spherical": 3}.get(stack.kind, len(joints)))
-        damping, friction, armature = (
-            np.array(x[dofs])
-            for x in (model.dof_damping, model.dof_frictionloss, model.dof_armature)
-        )
-        if stack.kind == "free":
+        dofs = [k for j in joints for k in self._dofs(j)]
+        dofs = dofs if link.part is None else [dofs[k] for k in link.part]
+        tables = (model.dof_damping, model.dof_frictionloss, model.dof_armature)
+        damping, friction, armature = (np.array(x[dofs]) for x in tables)
+        if link.kind == "free":
             # MuJoCo's speeds are [linear, angular], ours [angular, linear].
             damping, friction, armature = (np.roll(x, 3) for x in (damping, friction, armature))
         numbers: dict[str, Any] = {
@@ -220,15 +216,19 @@ class _Converter:
         }
         limited = model.jnt_limited[joints].astype(bool)
         for j in joints:
-            if float(model.jnt_stiffness[j]) != 0.0 or np.any(model.jnt_stiffnesspoly[j]):
-                self._warn(f"joint {self._joint_name(j)!r}: its spring is left out")
+            quaternion = link.kind in ("free", "spherical") or link.part is not None
+            sprung = float(model.jnt_stiffness[j]) != 0.0
+            if (quaternion and sprung) or np.any(model.jnt_stiffnesspoly[j]):
+                self._warn("joint", self._joints[j], "its spring is left out")
         if np.any(model.dof_dampingpoly[dofs]):
-            name = self._joint_name(joints[0])
-            self._warn(f"joint {name!r}: the damping that is not linear is left out")
-        if stack.kind in ("free", "spherical"):
+            self._warn("joint", self._joints[joints[0]], "its nonlinear damping is left out")
+        if link.kind in ("free", "spherical") or link.part is not None:
             if np.any(limited):
-                self._warn(f"joint {self._joint_name(joints[0])!r}: the cone limit is left out")
+                self._warn("joint", self._joints[joints[0]], "its cone limit is left out")
             return numbers
+        places = model.jnt_qposadr[joints]
+        numbers["stiffness"] = np.array(model.jnt_stiffness[joints])
+        numbers["spring_reference"] = np.array(model.qpos_spring[places])
         numbers["lower"] = np.where(limited, model.jnt_range[joints, 0], -np.inf)
         numbers["upper"] = np.where(limited, model.jnt_range[joints, 1], np.inf)
         forced = model.jnt_actfrclimited[joints].astype(bool)
@@ -236,71 +236,29 @@ class _Converter:
         numbers["effort"] = np.where(forced, largest, np.inf)
         return numbers
 
-    def _geometry(self, body: int, back: Array) -> list[Geometry]:
-        """Return the shapes that MuJoCo's viewer shows: groups 0 to 2."""
-        model = self._model
-        first, count = int(model.body_geomadr[body]), int(model.body_geomnum[body])
-        shapes: list[Geometry] = []
-        for g in range(first, first + count):
-            solid = self._solid(g) if int(model.geom_group[g]) < 3 else None
-            if solid is None:
-                continue
-            kind, size, x, mesh = solid
-            material = int(model.geom_matid[g])
-            rgba = model.geom_rgba[g] if material < 0 else model.mat_rgba[material]
-            red, green, blue, alpha = (float(np.clip(c, 0.0, 1.0)) for c in rgba)
-            x = frozen(dual_quaternion.mul(back, x))
-            if not np.all(np.isfinite([*size, *x, *rgba])):
-                self._fault("body", self._bodies[body] or "", f"its geom {g} is not finite")
-                continue
-            shapes.append(Geometry(kind, size, x, (red, green, blue, alpha), mesh))
-        return shapes
-
-    def _solid(self, g: int) -> tuple[str, tuple[float, ...], Array, str | None] | None:
-        model, types = self._model, self._mujoco.mjtGeom
-        a, b, c = (float(s) for s in model.geom_size[g])
-        x = _pose(model.geom_pos[g], model.geom_quat[g])
-        solids: dict[int, tuple[str, tuple[float, ...]]] = {
-            int(types.mjGEOM_SPHERE): ("sphere", (a,)),
-            int(types.mjGEOM_CAPSULE): ("capsule", (a, 2.0 * b)),
-            int(types.mjGEOM_ELLIPSOID): ("ellipsoid", (a, b, c)),
-            int(types.mjGEOM_CYLINDER): ("cylinder", (a, 2.0 * b)),
-            int(types.mjGEOM_BOX): ("box", (2.0 * a, 2.0 * b, 2.0 * c)),
-        }
-        kind = int(model.geom_type[g])
-        if kind in solids:
-            return (*solids[kind], x, None)
-        mesh = int(model.geom_dataid[g])
-        if kind != int(types.mjGEOM_MESH) or int(model.mesh_pathadr[mesh]) < 0:
-            return None  # a plane or height field moves nowhere; a mesh without a file has no name
-        # MuJoCo shifts a mesh to its centre and main axes; the file's own frame is wanted.
-        own = _pose(model.mesh_pos[mesh], model.mesh_quat[mesh])
-        x = dual_quaternion.mul(x, dual_quaternion.conjugate(own))
-        text = bytes(model.paths[int(model.mesh_pathadr[mesh]) :]).split(b"\0", 1)[0]
-        file = Path(self._source).parent.resolve() / os.fsdecode(text)
-        scale = tuple(float(s) for s in model.mesh_scale[mesh])
-        return "mesh", scale, x, str(file.resolve())
-
     # Equalities ------------------------------------------------------------------------------
 
     def _mimics(self) -> dict[int, tuple[str, float, float]]:
         """Return what each following joint follows; anything else is a fault."""
-        model, types = self._model, self._mujoco.mjtEq
+        model = self._model
+        kinds = mujoco_module().mjtEq
         found: dict[int, tuple[str, float, float]] = {}
         for e in range(int(model.neq)):
-            name = self._name("mjOBJ_EQUALITY", e) or str(e)
-            kind = types(int(model.eq_type[e]))
+            name = str(model.equality(e).name) or str(e)
             if not model.eq_active0[e]:
-                self._warn(f"equality {name!r} is not active and left out")
+                self._warn("equality", name, "is not active and left out")
                 continue
-            if kind != types.mjEQ_JOINT:
-                word = kind.name.removeprefix("mjEQ_").lower()
-                reason = f"is a {word} constraint: closed loops are not supported"
+            if int(model.eq_type[e]) != _JOINT_EQUALITY:
+                word = kinds(int(model.eq_type[e])).name.removeprefix("mjEQ_").lower()
+                reason = (
+                    f"is a {word} constraint, which closes a loop: closed loops are not supported "
+                    'yet; remove it, or set active="false", to load the tree alone'
+                )
                 self._fault("equality", name, reason)
                 continue
             one, two = int(model.eq_obj1id[e]), int(model.eq_obj2id[e])
             c = [float(x) for x in model.eq_data[e][:5]]
-            names = f"of joint {self._joint_name(one)!r}"
+            names = f"of joint {self._joints[one]!r}"
             if two < 0:
                 self._fault("equality", name, f"{names} holds it still: remove the joint instead")
             elif any(c[2:]):
@@ -311,62 +269,43 @@ class _Converter:
                 # q1 - ref1 = c0 + c1 (q2 - ref2)
                 refs = [float(model.qpos0[model.jnt_qposadr[j]]) for j in (one, two)]
                 offset = c[0] + refs[0] - c[1] * refs[1]
-                found[one] = (self._joint_name(two), c[1], offset)
+                found[one] = (self._joints[two], c[1], offset)
         return found
 
     # Names and places ------------------------------------------------------------------------
 
-    def _name(self, kind: str, index: int) -> str:
-        of = getattr(self._mujoco.mjtObj, kind)
-        return self._mujoco.mj_id2name(self._model, int(of), index) or ""
-
-    def _joint_name(self, j: int) -> str:
-        if name := self._name("mjOBJ_JOINT", j):
-            return name
-        body = int(self._model.jnt_bodyid[j])
-        nth = j - int(self._model.body_jntadr[body])
-        return f"{self._bodies[body]}_joint" + (f"_{nth}" if nth else "")
-
     def _unique(self, name: str, what: str) -> str:
         """Return a name no body or frame has yet: MuJoCo names bodies and sites independently."""
-        new = name
-        while new in self._taken:
-            new = f"{new}_{what}"
+        new = unused(name, what, self._taken)
         if new != name:
-            self._warn(f"{what} {name!r} is called {new!r}: the name is taken")
-        self._taken.add(new)
+            self._warn(what, name, f"is called {new!r}: the name is taken")
         return new
 
-    def _frame(self, name: str, body: int, x: Array, place: Place) -> None:
-        placement = dual_quaternion.mul(dual_quaternion.conjugate(self._moved[body]), x)
-        self._builder.frame(name, self._bodies[body], placement=placement, place=place)
-
     def _place(self, tag: str, name: str) -> Place:
-        return Place(f"{tag} {name!r}", self._lines.get((tag, name)))
+        node = self._nodes.get((tag, name))
+        inside = "" if node is None or node.file == self._source.path else f" in {node.file.name}"
+        return Place(f"{tag} {name!r}{inside}", None if node is None else node.line)
 
     def _joint_place(self, name: str, joints: Sequence[int], body: str) -> Place:
-        line = self._place("joint", self._joint_name(joints[0])).line if joints else None
+        place = self._place("joint", self._joints[joints[0]]) if joints else None
+        line = place.line if place is not None else None
         return Place(f"joint {name!r}", line or self._place("body", body).line)
 
     def _fault(self, tag: str, name: str, reason: str) -> None:
         self._builder.check.fault(self._place(tag, name), reason)
 
-    def _warn(self, text: str) -> None:
-        self._builder.warnings.append(text)
+    def _warn(self, tag: str, name: str, reason: str) -> None:
+        self._builder.warn(self._place(tag, name), reason)
 
 
-def _pose(p: Array, r: Array) -> Array:
-    return pose.from_parts(quaternion.normalize(np.array(r)), np.array(p))
-
-
-def _lines(root: Element) -> dict[tuple[str, str], int]:
-    """Return where the main file names what; an equality's own tag says only its type."""
-    lines: dict[tuple[str, str], int] = {}
+def _nodes(root: Node) -> dict[tuple[str, str], Node]:
+    """Return where the file names what; the own tag of some says only their type."""
+    nodes: dict[tuple[str, str], Node] = {}
     waiting = [(root, "")]
     while waiting:
-        element, outer = waiting.pop()
-        tag = {"freejoint": "joint"}.get(element.tag, element.tag)
-        tag = "equality" if outer == "equality" else tag
-        lines.setdefault((tag, element.attributes.get("name", "")), element.line)
-        waiting.extend((child, element.tag) for child in element.children[::-1])
-    return lines
+        node, outer = waiting.pop()
+        tag = {"freejoint": "joint"}.get(node.tag, node.tag)
+        tag = outer if outer in ("equality", "tendon") else tag
+        nodes.setdefault((tag, node.attributes.get("name", "")), node)
+        waiting.extend((child, node.tag) for child in node.children[::-1])
+    return nodes

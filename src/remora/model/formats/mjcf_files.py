@@ -1,21 +1,31 @@
-"""What MuJoCo may be given: MJCF files looked through before its compiler sees them.
+"""What MuJoCo is given: one text made of an MJCF file and what it includes, looked through first.
 
-MuJoCo opens every file its input names and expands what the input tells it to repeat. So the
-text is first read by Remora's own bounded XML reader; paths that leave the folder of the file,
-elements that multiply, and sizes that would fill the memory are refused.
+MuJoCo opens every file its input names and expands what the input tells it to repeat. So Remora
+reads the text itself, within the bounds of its XML reader, and hands on a copy:
+
+- included files are read here, below the allowed root only, and stand in the copy;
+- textures and skins, which no robot needs, are left out; a height field becomes flat;
+- meshes are named here, and opened by nobody unless a mass has to be computed from one
+  (`mjcf_compile`);
+- what could fill the memory or run code is refused.
 """
 
 from __future__ import annotations
 
-from pathlib import Path
+from dataclasses import dataclass, field
+from pathlib import Path, PureWindowsPath
+from typing import NoReturn
 
 from remora.errors import Fault, ModelError
-from remora.model.formats.xml import MAX_ELEMENTS, Element, parse, shown
+from remora.model.formats.roots import allowed_root, located
+from remora.model.formats.xml import MAX_DEPTH, MAX_ELEMENTS, Element, parse, shown
 
 #: The most files that one robot may include.
 MAX_FILES = 100
 #: The largest value of an attribute that says how much memory to take.
 MAX_COUNT = 10_000
+#: The largest mesh that is opened, bytes.
+MAX_MESH = 64 << 20
 
 #: Elements that Remora cannot use and that could make MuJoCo work without bound.
 _REFUSED = {
@@ -23,147 +33,211 @@ _REFUSED = {
     "composite": "deformable bodies are not supported",
     "flexcomp": "deformable bodies are not supported",
     "flex": "deformable bodies are not supported",
-    "skin": "deformable bodies are not supported",
     "extension": "plugins are not supported",
     "plugin": "plugins are not supported",
 }
 #: Attributes that make MuJoCo take memory, by element ("*": any attribute).
 _COUNTS = {
-    "texture": ("width", "height"),
     "hfield": ("nrow", "ncol"),
     "size": ("*",),
     "numeric": ("size",),
     "replicate": ("count",),
 }
+#: What is said about the memory of a simulation, which is never started.
+_MEMORY = ("memory", "nstack", "njmax", "nconmax")
+_FOLDERS = ("meshdir", "texturedir", "assetdir")
 
 
-def read_files(path: str | Path) -> Element:
-    """Return the root element of an MJCF file after looking through it and what it includes.
+@dataclass(frozen=True)
+class Node:
+    """An element of the copy, with the file and line it comes from."""
+
+    tag: str
+    attributes: dict[str, str]
+    file: Path
+    line: int
+    children: list[Node] = field(default_factory=list["Node"])
+
+    @property
+    def label(self) -> str:
+        """The element as an error message shows it."""
+        return Element(self.tag, self.attributes, self.line, []).label
+
+
+@dataclass(frozen=True)
+class MeshFile:
+    """A mesh that the model names.
+
+    Attributes:
+        node: its element in the copy, which names no file.
+        file: the file as it is written.
+        path: where it lies, or should; None where it must not be opened.
+        why: why it is not opened; empty where it can be.
+    """
+
+    node: Node
+    file: str
+    path: Path | None
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class Source:
+    """An MJCF file, looked through.
+
+    Attributes:
+        path: the main file.
+        root: the root of the copy.
+        meshes: by the name that MuJoCo gives them.
+        warnings: what was left out.
+    """
+
+    path: Path
+    root: Node
+    meshes: dict[str, MeshFile]
+    warnings: list[str]
+
+    def where(self, node: Node) -> tuple[str, int]:
+        """Return how a report names an element, and its line."""
+        inside = "" if node.file == self.path else f" in {node.file.name}"
+        return node.label + inside, node.line
+
+
+def read_files(path: str | Path, mesh_root: str | Path | None = None) -> Source:
+    """Return an MJCF file with what it includes, looked through.
 
     Raises:
-        ModelError: if a file is not XML or too large, names files outside the folder, or holds
-            what is refused; with every such fault of the file.
+        ModelError: if a file is not XML or too large, lies outside the root, or holds what is
+            refused; with every such fault.
     """
     main = Path(path)
     root = parse(main)
     if root.tag != "mujoco":
-        hint = "; name it .urdf" if root.tag == "robot" else ""
+        hint = {"robot": "; name it .urdf", "sdf": "; name it .sdf"}.get(root.tag, "")
+        if root.tag == "mujocoinclude":
+            hint = "; this one is a part that others include"
         reason = f"the root of an MJCF file must be <mujoco>{hint}"
         raise ModelError(str(path), [Fault(root.label, reason, root.line)])
-    look = _Look(main)
-    waiting = [(main, root)]
-    while waiting:
-        file, element = waiting.pop()
-        look.walk(element, file)
-        for included in look.take_included():
-            if look.files > MAX_FILES:
-                raise ModelError(str(path), [Fault("XML", f"includes more than {MAX_FILES} files")])
-            waiting.append((included, _parse_included(main, included)))
-    look.check_paths()
+    look = _Look(main, allowed_root(main, mesh_root))
+    copy = look.copied(root, main, 1, 0)
+    look.find_meshes()
     if look.faults:
         raise ModelError(str(path), look.faults)
-    return root
-
-
-def _parse_included(main: Path, file: Path) -> Element:
-    """Return the root of an included file; a refusal names both files."""
-    try:
-        return parse(file)
-    except ModelError as error:
-        faults = [Fault(f"{f.element} in {file.name}", f.reason, f.line) for f in error.faults]
-        raise ModelError(str(main), faults) from None
+    return Source(main, copy, look.meshes, look.warnings)
 
 
 class _Look:
     """One look through a file and those it includes."""
 
-    def __init__(self, main: Path) -> None:
+    def __init__(self, main: Path, root: Path) -> None:
         self.faults: list[Fault] = []
-        self.files = 1
+        self.warnings: list[str] = []
+        self.meshes: dict[str, MeshFile] = {}
         self._main = main
         self._folder = main.parent.resolve()
-        self._included: list[Path] = []
+        self._root = root
         self._seen: set[Path] = {main.resolve()}
-        self._folders: dict[str, list[str]] = {"meshdir": [], "texturedir": [], "assetdir": []}
-        self._named: list[tuple[Element, Path, str]] = []
+        self._meshdir = ""
+        self._strip = False
+        self._named: list[tuple[Node, str]] = []
         self._weight = 0
 
-    def take_included(self) -> list[Path]:
-        """Return the files included since the last call."""
-        included, self._included = self._included, []
-        self.files += len(included)
-        return included
-
-    def walk(self, element: Element, file: Path, times: int = 1) -> None:
-        """Look at an element that stands for `times` elements (the XML reader bounds the depth)."""
+    def copied(self, element: Element, file: Path, times: int, depth: int) -> Node:
+        """Return a copy of an element that stands for `times` elements."""
         self._weight += times
+        node = Node(element.tag, dict(element.attributes), file, element.line)
         if self._weight > MAX_ELEMENTS:
-            reason = f"<replicate> makes more than {MAX_ELEMENTS} elements"
-            raise ModelError(str(self._main), [Fault(element.label, reason, element.line)])
-        if element.tag in _REFUSED:
-            self._fault(element, file, _REFUSED[element.tag])
-        if element.tag == "model" and "file" in element.attributes:
-            self._fault(element, file, _REFUSED["attach"])
-        if element.tag == "mesh" and "builtin" in element.attributes:
-            self._fault(element, file, "built-in meshes are not supported; name a file")
-        for key in _COUNTS.get(element.tag, ()):
-            for name in element.attributes if key == "*" else (key,):
-                self._check_count(element, file, name)
-        for key, value in element.attributes.items():
-            if key in self._folders:
-                self._folders[key].append(value)
-                self._check_inside(element, file, value, "")
-            elif key.startswith("file"):  # also fileright, fileleft, ... of a texture
-                if element.tag == "include":
-                    self._include(element, file, value)
-                else:
-                    self._named.append((element, file, value))
-        if element.tag == "replicate":
-            times *= max(1, _integer(element.attributes.get("count", "1")) or 1)
+            self._stop(node, f"<replicate> makes more than {MAX_ELEMENTS} elements")
+        if depth > MAX_DEPTH:
+            self._stop(node, f"is nested deeper than {MAX_DEPTH} elements")
+        self._check(node)
+        if node.tag == "replicate":
+            times *= max(1, _integer(node.attributes.get("count", "1")) or 1)
         for child in element.children:
-            self.walk(child, file, times)
+            if child.tag == "include":
+                node.children.extend(self._included(child, file, times, depth))
+            elif child.tag == "skin":
+                name = child.attributes.get("name") or f"on line {child.line}"
+                self.warnings.append(f"skin {shown(name)!r} is left out")
+            elif child.tag not in ("texture", "layer"):
+                node.children.append(self.copied(child, file, times, depth + 1))
+        return node
 
-    def check_paths(self) -> None:
-        """Check the assets' paths: folders may be named after the files that lie in them."""
-        for element, file, value in self._named:
-            keys = ("texturedir" if element.tag == "texture" else "meshdir", "assetdir")
-            folders = [folder for key in keys for folder in self._folders[key]]
-            for folder in folders or [""]:
-                self._check_inside(element, file, value, folder)
+    def find_meshes(self) -> None:
+        """Find the files of the meshes: their folder may be named after them."""
+        for node, value in self._named:
+            stem = PureWindowsPath(value).stem  # which takes both kinds of slashes
+            name = node.attributes.setdefault("name", stem)
+            value = PureWindowsPath(value).name if self._strip else value
+            given = self._meshdir.replace("\\", "/")
+            own = node.file.parent.resolve()
+            folders = [self._folder / given, own / given, own]
+            path, why = located(self._root, folders, value)
+            if path is not None and not why and path.stat().st_size > MAX_MESH:
+                path, why = None, f"is larger than {MAX_MESH >> 20} MiB"
+            if name in self.meshes:
+                self._fault(node, f"the name {shown(name)!r} is used twice")
+            self.meshes[name] = MeshFile(node, value, path, why)
 
-    def _include(self, element: Element, file: Path, value: str) -> None:
-        # MuJoCo looks beside the main file; beside the including file is looked at to be safe.
-        for folder in {self._folder, file.parent.resolve()}:
-            target = self._check_inside(element, file, value, str(folder))
-            if target is not None and target.is_file() and target not in self._seen:
-                self._seen.add(target)
-                self._included.append(target)
+    def _check(self, node: Node) -> None:
+        """Note what is refused, and take from the copy what MuJoCo shall not open."""
+        given = node.attributes
+        if node.tag in _REFUSED:
+            self._fault(node, _REFUSED[node.tag])
+        elif node.tag == "model" and "file" in given:
+            self._fault(node, _REFUSED["attach"])
+        elif node.tag == "size":
+            for key in _MEMORY:
+                given.pop(key, None)
+        elif node.tag == "hfield" and given.pop("file", None) is not None:
+            given |= {"nrow": "2", "ncol": "2"}
+        elif node.tag == "compiler":
+            folders = {key: given.pop(key, None) for key in _FOLDERS}
+            folder = folders["meshdir"] or folders["assetdir"]
+            self._meshdir = self._meshdir if folder is None else folder
+            self._strip = given.pop("strippath", str(self._strip)).lower() == "true"
+        elif node.tag == "mesh" and ("file" in given or "builtin" in given):
+            for key in ("content_type", "builtin", "params"):
+                given.pop(key, None)
+            self._named.append((node, given.pop("file", "")))
+        given.pop("texture", None)
+        if any(key.startswith("file") for key in given):
+            self._fault(node, "names a file, which this element may not")
+        for key in _COUNTS.get(node.tag, ()):
+            for name in given if key == "*" else (key,):
+                number = _integer(given.get(name, "0"))
+                if number is not None and number > MAX_COUNT:
+                    self._fault(node, f'{name}="{shown(given[name])}" is more than {MAX_COUNT}')
 
-    def _check_count(self, element: Element, file: Path, key: str) -> None:
-        text = element.attributes.get(key)
-        if text is None or (element.tag == "size" and key == "memory"):
-            return  # memory is for MuJoCo's simulation, which is never started
-        number = _integer(text)
-        if number is not None and number > MAX_COUNT:
-            self._fault(element, file, f'{key}="{shown(text)}" is more than {MAX_COUNT}')
-
-    def _check_inside(self, element: Element, file: Path, value: str, folder: str) -> Path | None:
-        """Return the path if, its links followed, it stays below the folder of the main file."""
+    def _included(self, element: Element, file: Path, times: int, depth: int) -> list[Node]:
+        """Return what stands in an included file, sought beside the one that includes it first."""
+        node = Node(element.tag, dict(element.attributes), file, element.line)
+        name = element.attributes.get("file", "")
+        path, why = located(self._root, [file.parent.resolve(), self._folder], name)
+        if path is None or why or path in self._seen:
+            self._fault(node, f"file {shown(name)!r} {why or 'is included a second time'}")
+            return []
+        self._seen.add(path)
+        if len(self._seen) > MAX_FILES:
+            self._stop(node, f"includes more than {MAX_FILES} files")
         try:
-            target = Path(self._folder, folder, value.replace("\\", "/")).resolve()
-            if ":" not in value and target.is_relative_to(self._folder):
-                return target
-            reason = f"{shown(value)!r} leads out of the folder of the file"
-        except (OSError, ValueError, RuntimeError):
-            reason = f"{shown(value)!r} is not a path"
-        self._fault(element, file, reason)
-        return None
+            root = parse(path)
+        except ModelError as error:
+            faults = [Fault(f"{f.element} in {path.name}", f.reason, f.line) for f in error.faults]
+            raise ModelError(str(self._main), faults) from None
+        return self.copied(root, path, times, depth).children
 
-    def _fault(self, element: Element, file: Path, reason: str) -> None:
-        inside = "" if file == self._main else f" in {file.name}"
-        fault = Fault(element.label + inside, reason, element.line)
+    def _stop(self, node: Node, reason: str) -> NoReturn:
+        raise ModelError(str(self._main), [self._of(node, reason)])
+
+    def _fault(self, node: Node, reason: str) -> None:
+        fault = self._of(node, reason)
         if fault not in self.faults and len(self.faults) < 100:
             self.faults.append(fault)
+
+    def _of(self, node: Node, reason: str) -> Fault:
+        inside = "" if node.file == self._main else f" in {node.file.name}"
+        return Fault(node.label + inside, reason, node.line)
 
 
 def _integer(text: str) -> int | None:

@@ -1,13 +1,13 @@
-"""The joints that MuJoCo stacks on one body, as the one joint of Remora's that they are together.
+"""The joints that MuJoCo stacks on one body, as the joints of Remora's that they are.
 
 MuJoCo applies the joints of a body one after the other, each in the frame that those before have
-moved. The bodies that Remora would need in between have no mass, so only stacks that one kind of
-joint moves exactly like are known; the order of the coordinates stays MuJoCo's.
+moved. Where one kind of joint moves exactly so, it is that joint (`STACKS`); otherwise each becomes
+a joint of its own, with a massless body in between. The order of the coordinates stays MuJoCo's.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -20,22 +20,25 @@ SQUARE = 1e-12
 
 #: MuJoCo's numbers of the types of joints.
 FREE, BALL, SLIDE, HINGE = range(4)
-WORDS = ("free", "ball", "slide", "hinge")
 
 
 @dataclass(frozen=True)
-class Stack:
-    """The one joint that several of MuJoCo's are.
+class Link:
+    """A joint of Remora's, made of one or several of MuJoCo's (or of a part of one).
 
     Attributes:
         kind: Remora's kind.
         moved: pose of the joint (and so of Remora's body frame) in MuJoCo's body frame, `(8,)`.
         axes: the builder's `axis` and `axis2`, in the joint's frame.
+        joints: which joints of the body it is.
+        part: of a free joint's six speeds, those that are this joint's; all where it is None.
     """
 
     kind: str
     moved: Array
     axes: dict[str, Array] = field(default_factory=dict[str, Array])
+    joints: range = range(1)
+    part: range | None = None
 
     def at(self, q: float) -> Array:
         """Return the pose of a hinge or slide at q."""
@@ -45,29 +48,66 @@ class Stack:
         return pose.from_axis_angle(axis, np.array(q))
 
 
-def _anchored(kind: str, p: Array, **axes: Array) -> Stack:
-    return Stack(kind, pose.from_translation(p), axes)
+def links(types: Sequence[int], p: Array, a: Array, apart: bool, armature: bool) -> list[Link]:
+    """Return the chain of joints that a body hangs on; the last one carries it.
+
+    A free joint's armature is felt along the axes of the world, where its speeds are linear
+    velocities in the world: three translations, then a ball, feel the same.
+
+    Args:
+        types: MuJoCo's joint types, in order.
+        p: their anchors in the body's frame, `(n, 3)`.
+        a: their axes in the body's frame, `(n, 3)`.
+        apart: whether each must stay a joint of its own.
+        armature: whether they have any.
+    """
+    if not types:
+        return [Link("fixed", dual_quaternion.identity(), joints=range(0))]
+    if tuple(types) == (FREE,) and armature:
+        here = dual_quaternion.identity()
+        return [
+            Link("cartesian", here, part=range(3)),
+            Link("spherical", here, part=range(3, 6)),
+        ]
+    make = None if apart else STACKS.get(tuple(types))
+    whole = make(p, a) if make else None
+    if whole is not None:
+        return [whole]
+    return [_SINGLE[t](p[k], a[k], range(k, k + 1)) for k, t in enumerate(types)]
 
 
-def _cylindrical(p: Array, a: Array) -> Stack | None:
+_SINGLE: dict[int, Callable[[Array, Array, range], Link]] = {
+    FREE: lambda p, a, k: Link("free", dual_quaternion.identity(), joints=k),
+    BALL: lambda p, a, k: Link("spherical", pose.from_translation(p), joints=k),
+    SLIDE: lambda p, a, k: Link("prismatic", dual_quaternion.identity(), {"axis": a}, k),
+    HINGE: lambda p, a, k: Link("revolute", pose.from_translation(p), {"axis": a}, k),
+}
+
+
+def _cylindrical(p: Array, a: Array) -> Link | None:
     same = np.max(np.abs(a[0] - a[1])) <= SQUARE
     return _anchored("cylindrical", p[0], axis=a[0]) if same else None
 
 
-def _universal(p: Array, a: Array) -> Stack | None:
+def _universal(p: Array, a: Array) -> Link | None:
     meet = np.max(np.abs(p[0] - p[1])) <= SQUARE and np.linalg.norm(np.cross(*a)) > 1e-6
     return _anchored("universal", p[0], axis=a[0], axis2=a[1]) if meet else None
 
 
-def _planar(p: Array, a: Array) -> Stack | None:
+def _anchored(kind: str, p: Array, **axes: Array) -> Link:
+    return Link(kind, pose.from_translation(p), axes, range(2))
+
+
+def _planar(p: Array, a: Array) -> Link | None:
     if not _right_handed(a):
         return None
-    return Stack("planar", pose.from_rotation_matrix(a.T, p[2]), {"axis": np.eye(3)[2]})
+    turned = pose.from_rotation_matrix(a.T, p[2])
+    return Link("planar", turned, {"axis": np.eye(3)[2]}, range(3))
 
 
-def _cartesian(p: Array, a: Array) -> Stack | None:
+def _cartesian(p: Array, a: Array) -> Link | None:
     turned = pose.from_rotation_matrix(a.T)
-    return Stack("cartesian", turned) if _right_handed(a) else None
+    return Link("cartesian", turned, joints=range(3)) if _right_handed(a) else None
 
 
 def _right_handed(a: Array) -> bool:
@@ -76,19 +116,9 @@ def _right_handed(a: Array) -> bool:
 
 
 #: By the types on one body, in order: what they are together (anchors and axes `(n, 3)` -> joint).
-STACKS: dict[tuple[int, ...], Callable[[Array, Array], Stack | None]] = {
-    (): lambda p, a: Stack("fixed", dual_quaternion.identity()),
-    (FREE,): lambda p, a: Stack("free", dual_quaternion.identity()),
-    (BALL,): lambda p, a: _anchored("spherical", p[0]),
-    (SLIDE,): lambda p, a: _anchored("prismatic", np.zeros(3), axis=a[0]),
-    (HINGE,): lambda p, a: _anchored("revolute", p[0], axis=a[0]),
+STACKS: dict[tuple[int, ...], Callable[[Array, Array], Link | None]] = {
     (HINGE, SLIDE): _cylindrical,
     (HINGE, HINGE): _universal,
     (SLIDE, SLIDE, HINGE): _planar,
     (SLIDE, SLIDE, SLIDE): _cartesian,
 }
-ALLOWED = (
-    "one free, ball, hinge or slide; hinge, slide along one axis (cylindrical); two hinges through "
-    "one anchor (universal); slide, slide, hinge (planar) or three slides (cartesian) along "
-    "square, right-handed axes"
-)

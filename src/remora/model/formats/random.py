@@ -33,7 +33,7 @@ def random_robot(
         gravity: whether to draw a gravity vector of about 10 m/s² or have none.
 
     Raises:
-        ValueRefused: if `bodies` is less than one, `kinds` is empty or `base` is no kind.
+        InvalidValue: if `bodies` is less than one, `kinds` is empty or `base` is no kind.
         UnknownName: if one of `kinds` is no kind of joint.
     """
     names = [kind_named(name) or name for name in (JOINTS if kinds is None else kinds)]

@@ -24,6 +24,10 @@ from remora.model.robot import Geometry
 Color: TypeAlias = tuple[float, float, float, float]
 
 _KINDS = ("fixed", "revolute", "continuous", "prismatic", "floating", "planar")
+#: Drake's name for the inertial frame, where no link has it.
+_WORLD = "world"
+#: A joint that Bullet adds to URDF's.
+_BULLET = "spherical"
 _WITH_AXIS = ("revolute", "continuous", "prismatic", "planar")
 _ONE_SPEED = ("revolute", "continuous", "prismatic")
 #: The solids, with the attributes that give their size and how many numbers each holds.
@@ -36,19 +40,22 @@ _SOLIDS = {
 _ZERO = (0.0, 0.0, 0.0)
 
 
-def read_urdf(path: str | Path, mesh_root: str | Path | None = None) -> Builder:
+def read_urdf(
+    path: str | Path, mesh_root: str | Path | None = None, content: bytes | None = None
+) -> Builder:
     """Read a URDF file into a builder, whose `build` validates the robot.
 
     Args:
         path: the file.
         mesh_root: the folder that every mesh must lie in; default: the folder of the file.
+        content: what is read in place of the file's own text: a template, expanded.
 
     Raises:
         ModelError: if the file is not XML, not URDF, or too large. Faults within the robot are
             noted in the builder instead.
     """
     path = Path(path)
-    root = parse(path)
+    root = parse(path, content)
     reason = _not_urdf(root) or _too_many(root)
     if reason:
         raise ModelError(str(path), [Fault(root.label, reason, root.line)])
@@ -63,7 +70,7 @@ def read_urdf(path: str | Path, mesh_root: str | Path | None = None) -> Builder:
 def _not_urdf(root: Element) -> str | None:
     if root.tag == "robot":
         return None
-    others = {"sdf": "this is SDF; convert it to URDF", "mujoco": "this is MJCF; name it .xml"}
+    others = {"sdf": "this is SDF; name it .sdf", "mujoco": "this is MJCF; name it .xml"}
     return others.get(root.tag, "the root of a URDF file must be <robot>")
 
 
@@ -97,13 +104,19 @@ class _Reader:
         self._text = Text(builder)
         self._meshes = meshes
         self._colors: dict[str, Color] = {}
+        self._joint_names: frozenset[str] = frozenset()
+        self._has_world = False
 
     def robot(self, root: Element) -> None:
         place = Place(root.label, root.line)
         self._text.parts(root, place)
         if not root.attributes.get("name"):
             self._text.warn(place, f"has no name; called {self._builder.name!r}")
-        readers = {"material": self._material, "link": self._link, "joint": self._joint}
+        joints = (child for child in root.children if child.tag == "joint")
+        self._joint_names = frozenset(joint.attributes.get("name", "") for joint in joints)
+        links = (child for child in root.children if child.tag == "link")
+        self._has_world = any(link.attributes.get("name") == _WORLD for link in links)
+        readers = {"material": self._shared, "link": self._link, "joint": self._joint}
         for tag, read in readers.items():
             for child in root.children:
                 if child.tag == tag:
@@ -119,7 +132,7 @@ class _Reader:
             if mass == 0.0 and np.any(inertia):
                 self._text.warn(place, "has inertia but no mass; both are kept as they are")
         visuals = [child for child in link.children if child.tag == "visual"]
-        shapes = [self._visual(visual, inside(place, visual)) for visual in visuals]
+        shapes = [self._shape(visual, inside(place, visual)) for visual in visuals]
         geometry = [shape for shape in shapes if shape is not None]
         name = self._text.name(link, "name", place)
         self._builder.body(name, mass, com, inertia, geometry, place)
@@ -143,6 +156,12 @@ class _Reader:
             moments = R @ moments @ R.T
             moments = 0.5 * (moments + moments.T)
         return mass, com, moments
+
+    def _shape(self, visual: Element, place: Place) -> Geometry | None:
+        """Return a visible shape; None, and a warning, where anything about it is at fault."""
+        with self._text.cosmetic("the shape is left out") as spoilt:
+            shape = self._visual(visual, place)
+        return None if spoilt() else shape
 
     def _visual(self, visual: Element, place: Place) -> Geometry | None:
         text = self._text
@@ -183,13 +202,21 @@ class _Reader:
             partial(self._text.warn, place),
         )
 
+    def _shared(self, material: Element, place: Place) -> None:
+        """Read a material that the links refer to by its name."""
+        with self._text.cosmetic("the material is left out"):
+            self._material(material, place)
+
     def _material(self, material: Element, place: Place) -> Color | None:
         """Return a material's colour; one that has a name and a colour is known from then on."""
         parts = self._text.parts(material, place)
         name = material.attributes.get("name", "")
         if "color" not in parts:
             return self._colors.get(name)
+        faults = self._text.faults
         r, g, b, a = self._text.numbers(parts["color"], "rgba", place, 4)
+        if self._text.faults > faults:
+            return None
         if not all(0.0 <= x <= 1.0 for x in (r, g, b, a)):
             self._text.warn(place, "has a colour outside 0 to 1; left out")
             return None
@@ -215,10 +242,7 @@ class _Reader:
             drive = self._limits(parts, kind, place) | self._dynamics(parts, kind, place)
         mimic = None
         if element := parts.get("mimic"):
-            leader = text.name(element, "joint", place)
-            ratio = text.number(element, "multiplier", place, 1.0)
-            offset = text.number(element, "offset", place, 0.0)
-            mimic = (leader, ratio, offset) if leader else None
+            mimic = self._mimic(element, kind, place)
         if not parent or not child:
             return  # a fault is noted; the builder would only repeat it
         if parent == child:
@@ -227,10 +251,13 @@ class _Reader:
         if kind is None:
             self._builder.kindless_joint(name, parent, child, place)
             return
+        grounded = parent == _WORLD and not self._has_world
+        if grounded:
+            text.warn(place, f"there is no link {_WORLD!r}: taken for the inertial frame")
         self._builder.joint(
             name,
             kind,
-            parent,
+            None if grounded else parent,
             child,
             xyz=xyz,
             rpy=rpy,
@@ -240,10 +267,32 @@ class _Reader:
             **drive,
         )
 
+    def _mimic(
+        self, mimic: Element, kind: str | None, place: Place
+    ) -> tuple[str, float, float] | None:
+        """Return what the joint follows; None where it follows nothing, with a warning."""
+        text, at = self._text, inside(place, mimic)
+        leader = text.name(mimic, "joint", place)
+        ratio = text.number(mimic, "multiplier", place, 1.0)
+        offset = text.number(mimic, "offset", place, 0.0)
+        if not leader:
+            return None
+        if kind == "fixed":
+            text.warn(at, "says nothing for a fixed joint; ignored")
+            return None
+        if leader not in self._joint_names:
+            reason = f"there is no joint {shown(leader)!r} to follow; this one moves by itself"
+            self._builder.warn(at, reason, loud=True)
+            return None
+        return leader, ratio, offset
+
     def _kind(self, joint: Element, place: Place) -> str | None:
         """Return the kind of a joint, None where it is at fault."""
         kind = joint.attributes.get("type")
         if kind in _KINDS:
+            return kind
+        if kind == _BULLET:
+            self._text.warn(place, f"the type {kind!r} is Bullet's, not URDF's; taken as such")
             return kind
         what = "has no type" if kind is None else f"unknown type {shown(kind)!r}"
         self._text.fault(place, f"{what}; allowed: {', '.join(_KINDS)}")
@@ -276,7 +325,11 @@ class _Reader:
             unlimited = True
         if unlimited:
             return {key: x for key, x in given.items() if key in ("velocity", "effort")}
-        return {"lower": 0.0, "upper": 0.0} | given
+        bounds = {"lower": 0.0, "upper": 0.0} | given
+        if bounds["lower"] > bounds["upper"]:
+            low, high = bounds.pop("lower"), bounds.pop("upper")
+            self._text.warn(at, f"lower {low:g} is above upper {high:g}; taken as unlimited")
+        return bounds
 
     def _dynamics(self, parts: dict[str, Element], kind: str, place: Place) -> dict[str, float]:
         """Return damping and friction where the joint has one speed they can belong to."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from remora.model.building.builder import Builder
@@ -80,7 +81,24 @@ class Text:
     def __init__(self, builder: Builder) -> None:
         """Report to `builder`."""
         self._builder = builder
+        self._consequence: str | None = None
         self.faults = 0
+
+    @contextmanager
+    def cosmetic(self, consequence: str) -> Generator[Callable[[], bool]]:
+        """Take faults for warnings meanwhile: no look of a robot refuses it.
+
+        Args:
+            consequence: what is lost, for the warnings.
+
+        Yields:
+            A function that tells whether there was any fault.
+        """
+        before, self._consequence = self.faults, consequence
+        try:
+            yield lambda: self.faults > before
+        finally:
+            self._consequence = None
 
     def parts(self, element: Element, place: Place) -> dict[str, Element]:
         """Return the children that may stand once, and note what does not belong there."""
@@ -90,7 +108,9 @@ class Text:
                 self.warn(place, f"unknown attribute {shown(key)!r}; ignored")
         found: dict[str, Element] = {}
         for child in element.children:
-            if child.tag in found:
+            if child.tag == "axis" and child.attributes == found.get("axis", element).attributes:
+                self.warn(inside(place, child), "is given twice, with the same numbers")
+            elif child.tag in found:
                 first = found[child.tag].line
                 self.fault(inside(place, child), f"is given twice; the first is on line {first}")
             elif child.tag in shape.once:
@@ -142,24 +162,32 @@ class Text:
         reason = f"has no attribute {key}"
         if text is not None:
             words = text.split()
-            reason = _why_not_numbers(words, count)
+            listed = [word.removesuffix(",") for word in words[:-1]] + words[-1:]
+            reason = why_not_numbers(listed, count)
             if reason is None:
+                if listed != words:
+                    self.warn(inside(owner, element), f"{key} parts its numbers by commas")
+                words = listed
                 return [float(word) for word in words]
             reason = f'{key}="{shown(text)}" {reason}'
         self.fault(inside(owner, element), reason)
         return default or [1.0] * count
 
     def fault(self, place: Place, reason: str) -> None:
-        """Note what makes the builder refuse the robot."""
+        """Note what makes the builder refuse the robot; of looks, what costs them."""
         self.faults += 1
-        self._builder.check.fault(place, reason)
+        if self._consequence is None:
+            self._builder.check.fault(place, reason)
+        else:
+            self._builder.warn(place, f"{reason}; {self._consequence}")
 
     def warn(self, place: Place, reason: str) -> None:
         """Note what the user should know."""
         self._builder.warn(place, reason)
 
 
-def _why_not_numbers(words: Sequence[str], count: int) -> str | None:
+def why_not_numbers(words: Sequence[str], count: int) -> str | None:
+    """Return what is wrong with words that should be so many finite numbers; None: nothing."""
     if any("," in word for word in words):
         return "holds a comma; decimals take a point, and spaces part numbers"
     if len(words) != count:

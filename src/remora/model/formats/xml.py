@@ -6,8 +6,9 @@ document type (and with it every entity) is refused outright: no robot needs one
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NoReturn
 from xml.sax import SAXException, SAXParseException
@@ -29,6 +30,8 @@ MAX_DEPTH = 64
 MAX_ELEMENTS = 200_000
 #: The longest attribute, in characters.
 MAX_ATTRIBUTE = 10_000
+#: An XML declaration after blank lines, which XML does not allow: left out.
+_DECLARATION = re.compile(rb"\A(\s+)<\?xml[^<>\n]{0,200}\?>")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +43,19 @@ class Element:
         attributes: by name.
         line: where it starts in the file, from 1.
         children: the elements inside, in order.
+        pieces: the text between them, as it came; what is longer than `MAX_ATTRIBUTE` is cut.
     """
 
     tag: str
     attributes: Mapping[str, str]
     line: int
     children: list[Element]
+    pieces: list[str] = field(default_factory=list[str])
+
+    @property
+    def text(self) -> str:
+        """The text inside, without blanks around it."""
+        return "".join(self.pieces).strip()
 
     @property
     def label(self) -> str:
@@ -55,7 +65,7 @@ class Element:
         return f"<{shown(self.tag)}{attribute}>"
 
 
-def parse(path: str | Path) -> Element:
+def parse(path: str | Path, content: bytes | None = None) -> Element:
     """Read an XML file and return its root element.
 
     Raises:
@@ -68,7 +78,8 @@ def parse(path: str | Path) -> Element:
     parser.setContentHandler(tree)
     tree.setDocumentLocator(ExpatLocator(parser))
     try:
-        for chunk in _chunks(path, source):
+        pieces = chunks(path, MAX_BYTES) if content is None else _pieces(content)
+        for chunk in _chunks(pieces, source):
             parser.feed(chunk)
         parser.close()
     except SAXParseException as error:
@@ -129,21 +140,38 @@ class _Tree(ContentHandler):
     def endElement(self, name: str) -> None:
         self._open.pop()
 
+    def characters(self, content: str) -> None:
+        pieces = self._open[-1].pieces
+        if (pieces or not content.isspace()) and len(pieces) < 100:
+            pieces.append(content[:MAX_ATTRIBUTE])
+
     def _stop(self, element: Element, reason: str) -> NoReturn:
         _refuse(self._source, element.label, reason, element.line)
 
 
-def _chunks(path: str | Path, source: str) -> Iterator[bytes]:
+def _pieces(content: bytes) -> Iterator[bytes]:
+    for start in range(0, len(content), CHUNK):
+        yield content[start : start + CHUNK]
+
+
+def _chunks(pieces: Iterable[bytes], source: str) -> Iterator[bytes]:
     """Yield the file in pieces, each with a tag in it.
 
     A full chunk without a "<" is a single endless token, which the parser would hoard until it
     ends; no honest file has one.
     """
-    empty = True
-    for chunk in chunks(path, MAX_BYTES):
+    empty, zeros, wide = True, b"", False
+    for chunk in pieces:
+        if empty:
+            chunk = _DECLARATION.sub(rb"\1", chunk)
+            wide = b"\0" in chunk[:4]  # UTF-16, where zeros are part of the text
         if len(chunk) == CHUNK and b"<" not in chunk:
             _refuse(source, "XML", f"has no element in {CHUNK} bytes on end")
         empty = False
+        if not wide:  # zeros at the end of a file, which some editors leave, are no text
+            chunk = zeros + chunk
+            zeros = chunk[len(chunk.rstrip(b"\0")) :]
+            chunk = chunk[: len(chunk) - len(zeros)]
         yield chunk
     if empty:
         _refuse(source, "file", "is empty")

@@ -36,6 +36,7 @@ import numpy as np
 
 from remora.model.building.builder import Builder
 from remora.model.building.validate import SHAPES, Checker, Place
+from remora.model.field_table import PER_SPEED, rows
 from remora.model.formats.meshes import Meshes
 from remora.model.formats.yaml_tree import Node, read_tree, shown
 from remora.model.formats.yaml_write import FORMAT, robot_to_yaml, save_robot
@@ -48,13 +49,14 @@ __all__ = ["read_yaml", "robot_to_yaml", "save_robot"]
 MAX_TEXT = 1000
 
 _POSE = ("placement", "xyz", "rpy")
-_BOUNDS = {"lower": -np.inf, "upper": np.inf, "velocity": np.inf, "effort": np.inf}
-_DRIVE = ("damping", "friction", "rotor_inertia")
-_ROBOT_KEYS = ("remora", "name", "gravity", "bodies", "frames")
-_BODY_KEYS = ("name", "mass", "com", "inertia", "joint", "geometry")
+_BOUNDS = {name: row.absent for name, row in rows("limits").items()}
+_DRIVE = tuple(rows("joint", holds="numbers", shape=PER_SPEED))
+_BODY_NUMBERS = tuple(rows("body", holds="numbers"))
+_ROBOT_KEYS = ("remora", "name", "gravity", "dynamics", "bodies", "frames")
+_BODY_KEYS = ("name", *_BODY_NUMBERS, "joint", "geometry")
 _JOINT_NUMBERS = ("axis", "axis2", "pitch", *_DRIVE)
 _JOINT_KEYS = ("name", "kind", "parent", *_POSE, *_JOINT_NUMBERS, *_BOUNDS, "mimic")
-_MIMIC_KEYS = ("joint", "ratio", "offset")
+_MIMIC_KEYS = tuple(rows("mimic"))
 _GEOMETRY_KEYS = ("kind", "size", *_POSE, "color", "mesh")
 _FRAME_KEYS = ("name", "body", *_POSE)
 
@@ -84,6 +86,12 @@ def read_yaml(path: str | os.PathLike[str], mesh_root: str | Path | None = None)
         gravity = check.numbers(robot.place("gravity"), "gravity", gravity, 3)
     builder = Builder(name, (0.0, 0.0, 0.0) if gravity is None else gravity, source)
     builder.check.faults.extend(check.faults)
+    dynamics = robot.node("dynamics")
+    if dynamics is not None and isinstance(dynamics.value, bool):
+        builder.dynamics = dynamics.value
+    elif dynamics is not None:
+        reason = f"dynamics must be true or false, not {shown(dynamics)}"
+        builder.check.fault(robot.place("dynamics"), reason)
     robot.check = builder.check
     meshes = Meshes(Path(source), mesh_root)
     for i, node in enumerate(robot.items("bodies")):
@@ -217,7 +225,7 @@ def _read_body(builder: Builder, body: _Map, meshes: Meshes) -> None:
         shape = _read_geometry(builder, entries, meshes)
         if shape is not None:
             geometry.append(shape)
-    numbers = body.given("mass", "com", "inertia")
+    numbers = body.given(*_BODY_NUMBERS)
     builder.body(name, geometry=geometry, place=body.place(), **numbers)
     node = body.node("joint")
     if node is not None:

@@ -12,9 +12,11 @@ import numpy as np
 from remora.algebra import dual_quaternion
 from remora.algebra.namespace import Array, is_symbolic
 from remora.errors import RemoraError
+from remora.model.field_table import PER_SPEED, rows
 from remora.model.formats.yaml_tree import scalar
 from remora.model.joint_types import JOINTS
 from remora.model.robot import Body, Frame, Geometry, Joint, Robot
+from remora.model.takes_robot import takes_robot
 
 #: Version of the format.
 FORMAT = 1
@@ -27,6 +29,7 @@ _HEAD = """\
 """
 
 
+@takes_robot
 def save_robot(robot: Robot, path: str | os.PathLike[str]) -> None:
     """Write a robot as a YAML file that `load` reads back exactly.
 
@@ -46,6 +49,7 @@ def save_robot(robot: Robot, path: str | os.PathLike[str]) -> None:
         raise RemoraError(f"{os.fspath(path)}: cannot be written: {error.strerror}") from None
 
 
+@takes_robot
 def robot_to_yaml(robot: Robot, folder: str | os.PathLike[str] | None = None) -> str:
     """Return the YAML text of a robot.
 
@@ -59,6 +63,7 @@ def robot_to_yaml(robot: Robot, folder: str | os.PathLike[str] | None = None) ->
     root = None if folder is None else Path(folder).resolve()
     lines = [f"remora: {FORMAT}", f"name: {_text(robot.name)}"]
     lines.append(f"gravity: {_numbers('gravity', robot.gravity, 3)}")
+    lines += [] if robot.dynamics else ["dynamics: false"]
     lines.append("bodies:" if robot.bodies else "bodies: []")
     for body, joint in zip(robot.bodies, robot.joints, strict=True):
         lines += _item(_body(body))
@@ -100,23 +105,17 @@ def _joint(robot: Robot, joint: Joint) -> list[str]:
         lines.append(f"axis2: {_numbers(what, joint.axes[1], 3)}")
     if joint.kind == "helical":
         lines.append(f"pitch: {_numbers(f'pitch of {what}', joint.pitch)}")
-    limits = joint.limits
-    for key, bounds, unlimited in (
-        ("lower", limits.lower, -np.inf),
-        ("upper", limits.upper, np.inf),
-        ("velocity", limits.velocity, np.inf),
-        ("effort", limits.effort, np.inf),
-    ):
+    for key, field in rows("limits").items():
+        bounds, unlimited = getattr(joint.limits, key), field.absent
+        assert unlimited is not None
         if not np.all(bounds == unlimited):
-            lines.append(f"{key}: {_numbers(f'{key} limit of {what}', bounds, row.nv, unlimited)}")
-    for key, values in (
-        ("damping", joint.damping),
-        ("friction", joint.friction),
-        ("rotor_inertia", joint.rotor_inertia),
-    ):
+            text = _numbers(f"{key} limit of {what}", bounds, row.nv, unlimited)
+            lines.append(f"{field.written}: {text}")
+    for key, field in rows("joint", holds="numbers", shape=PER_SPEED).items():
+        values = getattr(joint, key)
         text = _numbers(f"{key} of {what}", values, row.nv)
-        if not _same(values, np.zeros(row.nv)):
-            lines.append(f"{key}: {text}")
+        if not _same(values, np.full(row.nv, field.absent)):
+            lines.append(f"{field.written}: {text}")
     if joint.mimic is not None:
         leader = _text(robot.joints[joint.mimic.joint].name)
         ratio, offset = (

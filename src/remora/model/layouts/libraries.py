@@ -14,11 +14,13 @@ import numpy as np
 from remora.algebra import dual_quaternion, pose, quaternion, vector
 from remora.algebra.namespace import Array, ArrayLike, concatenate
 from remora.errors import RemoraError
+from remora.model.formats.mjcf_names import body_names, joint_addresses
 from remora.model.joint_types import JOINTS
 from remora.model.joints import kind
 from remora.model.layouts.layout import Entry, Layout, Rule, accounted, entry
 from remora.model.numbers import finite
 from remora.model.robot import Joint, Robot
+from remora.model.takes_robot import takes_robot
 
 _I3, _O3 = np.eye(3), np.zeros((3, 3))
 
@@ -86,6 +88,7 @@ def _turned_back_rate(theta: Array, rate: Array) -> Array:
     return np.stack([np.stack(row, axis=-1) for row in rows], axis=-2)
 
 
+@takes_robot
 def pinocchio_layout(robot: Robot, model: Any) -> Layout:
     """Return the layout of a Pinocchio model of the same robot.
 
@@ -149,32 +152,41 @@ _MUJOCO = {
 }  # fmt: skip
 
 
+@takes_robot
 def mujoco_layout(robot: Robot, model: Any) -> Layout:
     """Return the layout of a MuJoCo model of the same robot.
 
-    Joints are matched through the bodies they carry, by name. Free base: `[x y z, qw qx qy qz]`
-    and `[v in world axes, ω in body axes]`; its forces likewise.
+    Joints are matched by the names that the MJCF reader gives them, also where the model gives
+    none; a joint that MuJoCo calls otherwise through the body it carries. Free base:
+    `[x y z, qw qx qy qz]` and `[v in world axes, ω in body axes]`; its forces likewise.
 
     Args:
         robot: the robot.
         model: a `mujoco.MjModel`.
     """
     entries: list[Entry] = []
+    addresses = joint_addresses(model)
+    bodies = {name: i for i, name in enumerate(body_names(model)) if name}
     for joint in _independent(robot):
-        body = robot.bodies[robot.joint_index(joint.name)].name
-        try:
-            there = model.body(body)
-        except KeyError:
-            raise RemoraError(f"MuJoCo's model has no body {body!r}") from None
-        first = int(there.jntadr[0])
-        if first < 0:
-            raise RemoraError(f"MuJoCo's body {body!r} has no joint; joint {joint.name!r} has")
-        q0, v0 = int(model.jnt_qposadr[first]), int(model.jnt_dofadr[first])
+        at = addresses.get(joint.name)
+        if at is None:
+            body = robot.bodies[robot.joint_index(joint.name)].name
+            at = _of_body(joint, body, bodies.get(body), model)
         free = joint.kind == "free"
         rule = _mujoco_free(joint.placement) if free else _rule(_MUJOCO, joint, "MuJoCo")
-        _same_size(joint, kind(joint).nv, int(there.dofnum[0]), "MuJoCo")
-        entries.append(entry(joint, rule, q0, v0))
+        entries.append(entry(joint, rule, *at))
     return accounted(robot, int(model.nq), int(model.nv), entries)
+
+
+def _of_body(joint: Joint, body: str, index: int | None, model: Any) -> tuple[int, int]:
+    """Return where the coordinates and speeds of MuJoCo's body start."""
+    if index is None:
+        raise RemoraError(f"MuJoCo's model has no joint {joint.name!r} and no body {body!r}")
+    first = int(model.body_jntadr[index])
+    if first < 0:
+        raise RemoraError(f"MuJoCo's body {body!r} has no joint; joint {joint.name!r} has")
+    _same_size(joint, kind(joint).nv, int(model.body_dofnum[index]), "MuJoCo")
+    return int(model.jnt_qposadr[first]), int(model.jnt_dofadr[first])
 
 
 # SPART ---------------------------------------------------------------------------------------
@@ -182,6 +194,7 @@ def mujoco_layout(robot: Robot, model: Any) -> Layout:
 _SPART = {name: Rule(1, _same, _same) for name in ("revolute", "prismatic")}
 
 
+@takes_robot
 def spart_layout(robot: Robot, base_inertial: ArrayLike | None = None) -> Layout:
     """Return SPART's layout: base pose and velocity at the centre of mass, then the joints.
 

@@ -21,15 +21,15 @@ from remora.dynamics.forces.stops import stop_overlaps
 from remora.dynamics.kernels.compiled import (
     TARGETS,
     compile_function,
-    robot_key,
-    sources,
 )
+from remora.dynamics.kernels.keys import value_key
 from remora.dynamics.kernels.parameters import parameter
 from remora.dynamics.kernels.size_policy import LARGEST_STRAIGHT_LINE, fits_straight_line
 from remora.errors import InvalidValue, RemoraError, SimulationError, UnknownName
 from remora.model.robot import Robot
+from remora.model.takes_robot import check_robot
 from remora.simulation.batch.batch_inputs import BatchInputs, batch_inputs
-from remora.simulation.batch.batch_loop import Forces, batch_loop_source, step_loop
+from remora.simulation.batch.batch_loop import Forces, step_loop
 from remora.simulation.batch.stop_loop import stop_loop
 from remora.simulation.engine.interrupts import interruptible
 from remora.simulation.engine.progress import batch_bar
@@ -178,10 +178,7 @@ def simulate_batch(
         SimulationError: if a run does not stay finite.
         InvalidValue: if numbers of the robot are physically impossible.
     """
-    if not isinstance(robot, Robot):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise RemoraError(
-            f"a robot is moved, not {robot!r}: rm.simulate_batch(rm.load(...), q, v, ...)"
-        )
+    check_robot("simulate_batch", robot, q, v)
     for name, value, known in (
         ("target", target, TARGETS), ("failures", failures, FAILURES), ("dtype", dtype, DTYPES)
     ):  # fmt: skip
@@ -272,15 +269,15 @@ def _kernel(
             return stop_loop(robot, forces, parameters, formulation, passive, nudge, dtype)
         return step_loop(robot, RK4, forces, parameters, formulation, passive, nudge, dtype)
 
-    numbers = robot_key(robot)
-    if own.constants is None or numbers is None:
+    settings = (own.constants, parameters, model.formulation, model.passive, nudge, robot.name)
+    inputs = [(s.name, s.shape) for s in own.inputs]
+    key = None if own.constants is None else value_key(step_loop, robot, RK4, inputs, *settings)
+    if key is None:
         return (
             CudaStepLoop(made(), name, dtype)
             if target == "cuda"
             else StepLoopKernel(made(), name, dtype)
         )
-    settings = (own.constants, parameters, model.formulation, model.passive, nudge)
-    key = repr((settings, own.inputs, numbers, sources(), batch_loop_source()))
     if (key, dtype, target) not in _kept:
         while len(_kept) >= MOST_KEPT:
             _kept.pop(next(iter(_kept)))

@@ -17,6 +17,7 @@ from remora.dynamics.kernels.parameter_checks import (
 )
 from remora.dynamics.kernels.parameters import parameter
 from remora.errors import RemoraError, ShapeError
+from remora.identity.digest import digest
 from remora.model.numbers import finite
 from remora.model.robot import Robot
 from remora.model.state import configuration, velocity
@@ -152,10 +153,10 @@ def _checked_parameters(
 def _told(loads: tuple[Any, Any], data: dict[str, Any]) -> str:
     """Return the numbers of loads that are the same for all runs."""
     shared = [
-        None if x is None or name in data else np.asarray(x, float).tolist()
+        None if x is None or name in data else np.asarray(x, float)
         for name, x in zip(("torque", "wrenches"), loads, strict=True)
     ]
-    return repr((shared, [(n, x.shape[1:]) for n, x in data.items()]))
+    return digest(shared, sorted(data))
 
 
 def _breaks(load: Any) -> list[float]:

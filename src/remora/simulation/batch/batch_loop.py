@@ -7,12 +7,9 @@ are made this way: RK4 is one.
 
 from __future__ import annotations
 
-import functools
-import hashlib
 import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -76,9 +73,7 @@ def step_loop(
     data = [*forces.inputs, *(s for s, _ in extra)]
     names = [s.name for s in data]
     laws = names[: len(forces.inputs)]
-    loaded = [Signature("load tau", v.shape)]
-    if forces.wrenches is not None:
-        loaded.append(Signature("load wrenches", (len(robot.bodies), 6)))
+    loaded = load_cells(robot, forces)
     speeds = [Signature(name, v.shape) for name in ("ku", "kv", "au", "av", "us", "vs", "rest_v")]
     cells = [q, v, Signature("qs", q.shape), Signature("rest_q", q.shape), *speeds, *data]
 
@@ -151,7 +146,7 @@ def step_loop(
     stage = ("q", "v", "ku", "kv", "au", "av", "clock", "row")
     whole = ("q", "v", "rest_q", "rest_v", "ku", "kv", "au", "av", "clock")
     first = Block(timed, ("qs", "vs", "clock", "row", *laws), [s.name for s in loaded])
-    apart = dtype == "float32" and reads_time(first, cells, rows=4)
+    apart = dtype == "float32" and reads_time(first, {s.name: s for s in cells})
     then = Block(evaluate, ("qs", "us", "vs", "clock", "row", *names), ("ku", "kv"))
     if apart:
         cells += loaded
@@ -170,10 +165,17 @@ def step_loop(
     )
 
 
-def reads_time(block: Block, cells: Sequence[Signature], rows: int) -> bool:
-    """Tell whether a block depends on the time; `rows`: how many numbers each stage has."""
-    known = {s.name: s for s in cells}
-    known |= {"clock": Signature("clock", (2,)), "row": Signature("row", (rows,))}
+def load_cells(robot: Robot, forces: Forces) -> list[Signature]:
+    """Return the cells of what acts, where that is computed in a block of its own."""
+    cells = [Signature("load tau", (robot.nv,))]
+    if forces.wrenches is not None:
+        cells.append(Signature("load wrenches", (len(robot.bodies), 6)))
+    return cells
+
+
+def reads_time(block: Block, known: Mapping[str, Signature], width: int = 4) -> bool:
+    """Tell whether what acts depends on the time; `width`: how many coefficients a row has."""
+    known = {**known, "clock": Signature("clock", (2,)), "row": Signature("row", (width,))}
     graph = trace(block.function, [known[name] for name in block.reads])
     return used_inputs(graph)[list(block.reads).index("clock")]
 
@@ -187,15 +189,6 @@ def stage_rows(tableau: Tableau, nudge: float) -> Array:
     before = np.concatenate([[0.0], tableau.b[:-1]])
     inward = nudge * np.where(tableau.c == 0.0, 1.0, np.where(tableau.c == 1.0, -1.0, 0.0))
     return np.stack([below, before, tableau.c, inward], axis=1)
-
-
-@functools.cache
-def batch_loop_source() -> str:
-    """Return a digest of what else decides a march: this file and the methods."""
-    digest = hashlib.sha256()
-    for file in sorted(Path(__file__).parents[1].rglob("*.py")):
-        digest.update(file.read_bytes())
-    return digest.hexdigest()
 
 
 def law(given: Any, shape: tuple[int, ...], what: str) -> Law:

@@ -25,7 +25,7 @@ from remora.dynamics.forces.stops import stop_overlaps, stop_rates
 from remora.dynamics.kernels.parameters import parameter
 from remora.model.robot import Robot
 from remora.model.state import increment, integrate, log_rate
-from remora.simulation.batch.batch_loop import Forces, reads_time, stage_rows
+from remora.simulation.batch.batch_loop import Forces, load_cells, reads_time, stage_rows
 from remora.simulation.integrators.tableaus import RK4
 
 #: Error allowed in a pass in contact, relative to the largest speed.
@@ -55,19 +55,17 @@ def stop_loop(
     extra = [parameter(robot, name) for name in parameters]
     data = [*forces.inputs, *(s for s, _ in extra)]
     names = [s.name for s in data]
+    laws = names[: len(forces.inputs)]
+    loaded = load_cells(robot, forces)
     q, v = Signature("q", (nq,)), Signature("v", (nv,))
     speeds = ("ku", "kv", "au", "av", "us", "vs", "rest_v", "kv_first", "kv_fourth")
-    own = [
+    cells = [
         q, v, Signature("qs", (nq,)), Signature("rest_q", (nq,)),
         *(Signature(name, (nv,)) for name in speeds),
         *(Signature(name, (1,)) for name in ("left", "longest", "passes")),
         Signature("contact", (stops,)), *data,
     ]  # fmt: skip
-    cells = list(own)
-    laws = names[: len(forces.inputs)]
-    loaded = [Signature("load tau", (nv,))]
-    if forces.wrenches is not None:
-        loaded.append(Signature("load wrenches", (len(robot.bodies), 6)))
+    fixed = len(cells)  # then come what acts, where that is a block of its own
     tolerance = TOLERANCE if dtype == "float64" else TOLERANCE_SINGLE
     rounding = 64.0 * float(np.finfo(dtype).eps)
 
@@ -78,7 +76,7 @@ def stop_loop(
         zero, nothing = np.zeros(nv), np.zeros(1)
         return (
             q, v, q, np.zeros(nq), *[zero] * len(speeds), nothing, nothing + _ENDLESS, nothing,
-            contact, *others, *(np.zeros(s.shape) for s in cells[len(own) :]),
+            contact, *others, *(np.zeros(s.shape) for s in cells[fixed:]),
         )  # fmt: skip
 
     def prepare(
@@ -95,25 +93,22 @@ def stop_loop(
 
     def loads(
         qs: Array, vs: Array, left: Array, longest: Array, clock: Array, row: Array, *others: Array
-    ) -> tuple[Array, ...]:
+    ) -> tuple[Array, Array | None]:
         now, whole = clock[:1], clock[1:]
         h = _smaller(left * whole, longest)
         within = row[3:4] * (absolute(now) + whole)
         t = (now + (1.0 - left) * whole + row[2:3] * h + within).reshape(())
         given = dict(zip(laws, others, strict=True))
         tau = forces.torque(t, qs, vs, **given)
-        if forces.wrenches is None:
-            return (tau,)
-        return tau, forces.wrenches(t, qs, vs, **given)
+        return tau, None if forces.wrenches is None else forces.wrenches(t, qs, vs, **given)
 
     def rates(
-        qs: Array, us: Array, vs: Array, contact: Array, acting: Sequence[Array],
+        qs: Array, us: Array, vs: Array, contact: Array, tau: Array, wrenches: Array | None,
         numbers: Sequence[Array],
     ) -> tuple[Array, ...]:  # fmt: skip
         changed = robot
         for (_, change), value in zip(extra, numbers, strict=True):
             changed = change(changed, value)
-        tau, wrenches = acting[0], acting[1] if len(acting) > 1 else None
         vdot, _ = actuation(
             changed, qs, vs, tau, wrenches, formulation=formulation, passive=passive,
             contact=contact,
@@ -124,13 +119,17 @@ def stop_loop(
         qs: Array, us: Array, vs: Array, left: Array, longest: Array, contact: Array, clock: Array,
         row: Array, *others: Array,
     ) -> tuple[Array, ...]:  # fmt: skip
-        acting = loads(qs, vs, left, longest, clock, row, *others[: len(laws)])
-        return rates(qs, us, vs, contact, acting, others[len(laws) :])
+        own, numbers = others[: len(laws)], others[len(laws) :]
+        return rates(qs, us, vs, contact, *loads(qs, vs, left, longest, clock, row, *own), numbers)
+
+    def timed(*arrays: Array) -> tuple[Array, ...]:
+        return tuple(x for x in loads(*arrays) if x is not None)
 
     def evaluate_loaded(
         qs: Array, us: Array, vs: Array, contact: Array, *others: Array
     ) -> tuple[Array, ...]:
-        return rates(qs, us, vs, contact, others[: len(loaded)], others[len(loaded) :])
+        pushed = others[1] if len(loaded) > 1 else None
+        return rates(qs, us, vs, contact, others[0], pushed, others[len(loaded) :])
 
     def finish(
         q: Array, v: Array, rest_q: Array, rest_v: Array, ku: Array, kv: Array, au: Array,
@@ -187,19 +186,19 @@ def stop_loop(
 
     ks = ("ku", "kv", "au", "av", "kv_first", "kv_fourth")
     length = ("left", "longest")
-    timed = Block(loads, ("qs", "vs", *length, "clock", "row", *laws), [s.name for s in loaded])
-    apart = dtype == "float32" and reads_time(timed, cells, rows=6)
-    then = Block(
-        evaluate, ("qs", "us", "vs", *length, "contact", "clock", "row", *names), ("ku", "kv")
-    )
+    rows = _rows(nudge)
+    reads = ("qs", "us", "vs", *length, "contact", "clock", "row", *names)
+    then, cells_of_loads = Block(evaluate, reads, ("ku", "kv")), [s.name for s in loaded]
+    first = Block(timed, ("qs", "vs", *length, "clock", "row", *laws), cells_of_loads)
+    apart = dtype == "float32" and reads_time(first, {s.name: s for s in cells}, rows.shape[1])
     if apart:
         cells += loaded
-        reads = ("qs", "us", "vs", "contact", *(s.name for s in loaded), *names[len(laws) :])
+        reads = ("qs", "us", "vs", "contact", *cells_of_loads, *names[len(laws) :])
         then = Block(evaluate_loaded, reads, ("ku", "kv"))
     return StepLoop.traced(
         [q, v, *data],
         cells,
-        _rows(nudge),
+        rows,
         start=Block(start, ("q", "v", *names), [s.name for s in cells]),
         prepare=Block(
             prepare, ("q", "v", *ks, *length, "clock", "row"),
@@ -211,7 +210,7 @@ def stop_loop(
             ("q", "v", "rest_q", "rest_v", "au", "av", *length, "passes", "contact"),
         ),
         sample=Block(sample, ("q", "v"), ("q", "v")),
-        timed=timed if apart else None,
+        timed=first if apart else None,
         again="left",
     )  # fmt: skip
 

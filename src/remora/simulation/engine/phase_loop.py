@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from remora.algebra.namespace import Array
-from remora.dynamics.forces.equations_of_motion import WORKS
+from remora.dynamics.state_layout import layout_of
 from remora.errors import SimulationError
 from remora.simulation.engine.crossings import Crossing, Look, crossings, first_place
 from remora.simulation.engine.run_model import RunModel
@@ -116,7 +116,8 @@ class PhaseLoop:
         self._tried = 0
         self._last: dict[int, tuple[float, float]] = {}  # when conditions crossed, and for how long
         self._reach = ErrorScale(system.robot)
-        self._any_error = np.full(2 * system.robot.nv + WORKS, np.inf)
+        self._layout = layout_of(system.robot)
+        self._any_error = np.full(self._layout.size, np.inf)
 
     @property
     def looked(self) -> Array:
@@ -208,7 +209,8 @@ class PhaseLoop:
     def _segment(self, start: float, stop: float, rate: Array | None = None) -> LocatedEvent | None:
         """Go on to `stop` through times in which all is smooth, from the start or from within."""
         state, integrator = self._state, self._stepping.integrator
-        self._system.q, self._bounds = state.q, (start, stop)
+        self._system.center_chart(state.q)
+        self._bounds = (start, stop)
         self._system.enter(start, stop)
         if state.t == start:
             self._system.check_joined(start, state.q, state.v)
@@ -248,7 +250,8 @@ class PhaseLoop:
             if self._tried > self._stepping.max_steps:
                 raise SimulationError(
                     f"{self._stepping.max_steps} steps were not enough (the last is of {h:.3g} s): "
-                    "a controller may drive the robot faster and faster; else raise max_steps",
+                    "a controller may drive the robot faster and faster; else raise max_steps"
+                    f"{self._stiffest()}",
                     state.t,
                 )
             if not attempt.error <= 1.0:  # or not a number
@@ -273,9 +276,16 @@ class PhaseLoop:
                 return ended
         return None
 
+    def _stiffest(self) -> str:
+        """Return which joint makes the equations stiff, if any does, as the end of a message."""
+        found = self._system.stiffest()
+        if found is None:
+            return ""
+        return f"; {found.described()}: where that is too stiff, use integrator='radau'"
+
     def _attempt(self, h: float, again: bool = False) -> StepResult:
         system, state = self._system, self._state
-        system.q, system.rest = state.q, state.rest
+        system.center_chart(state.q, state.rest)
         y = state.y
         if self._rate is None:
             self._rate = system.rates(state.t, y)
@@ -286,19 +296,20 @@ class PhaseLoop:
         """Move the state on by a step, or to the first event within it."""
         system, state = self._system, self._state
         attempt, end, crossed = self._to_event(attempt, end)
-        start, nv = state.t, system.robot.nv
+        start, layout = state.t, self._layout
         y, length = state.y, end - start
         before, contact = state.q, system.contact
 
         def at(t: float) -> tuple[Array, Array, Array]:
             if t == end:
                 return state.q, state.v, state.work
-            during, system.q, system.contact = system.contact, before, contact
+            system.center_chart(before)
+            during, system.contact = system.contact, contact
             moved = y + attempt.dense(np.array([(t - start) / length]))[0]
-            q, v = system.place(moved[:nv]), moved[nv : 2 * nv]
+            q, v = system.place(moved[layout.u]), moved[layout.v]
             system.set_held(t, q, v)
             system.contact = during
-            return q, v, moved[2 * nv :]
+            return q, v, moved[layout.work]
 
         system.check_motions(start, end)
         state.add(end, attempt.change)
@@ -316,11 +327,11 @@ class PhaseLoop:
             self._looked = after
         self._rate = None
         if attempt.rate is not None:
-            self._rate = np.concatenate([state.v, attempt.rate[nv:]])
+            self._rate = np.concatenate([state.v, attempt.rate[layout.after_u]])
         if system.touch(end, state.q, state.v):
             self._rate = None
         self._made(StepInterval(start, end, at), fired)
-        system.q = state.q
+        system.center_chart(state.q)
         ends = [f for f in fired if f.watched.action != "record"]
         return min(ends, key=lambda f: f.watched.action != "stop", default=None)
 
@@ -362,16 +373,16 @@ class PhaseLoop:
     def _look(self, attempt: StepResult, end: float) -> Look:
         """Return the conditions within a step, as a function of θ."""
         system, state = self._system, self._state
-        start, nv, y = state.t, system.robot.nv, state.y
+        start, layout, y = state.t, self._layout, state.y
 
         def look(theta: Array) -> Array:
-            system.q = state.q
+            system.center_chart(state.q)
             inner = y + attempt.dense(theta)
-            places = system.place(np.ascontiguousarray(inner[:, :nv]))
+            places = system.place(np.ascontiguousarray(inner[:, layout.u]))
             rows: list[Array] = []
             for x, q, moved in zip(theta.tolist(), places, inner, strict=True):
                 t = start + x * (end - start)
-                v = moved[nv : 2 * nv]
+                v = moved[layout.v]
                 if x == 1.0:  # to the last bit as it will be
                     t, (q, v) = end, state.after(attempt.change)
                 system.set_held(t, q, v)
@@ -471,10 +482,9 @@ class PhaseLoop:
     def _scale(self) -> Array:
         """Return the error that is allowed in each number of y; in work any."""
         state = self._state
-        nv = self._system.robot.nv
-        allowed = self._any_error.copy()
-        size = allowed[: 2 * nv]
-        size[:nv], size[nv:] = self._reach(state.q), state.v
+        layout, allowed = self._layout, self._any_error.copy()
+        allowed[layout.u], allowed[layout.v] = self._reach(state.q), state.v
+        size = allowed[layout.motion]
         np.abs(size, out=size)
         size *= self._stepping.rtol
         size += self._stepping.atol

@@ -20,6 +20,7 @@ from remora.simulation.engine.phase_loop import (
     StepperSettings,
 )
 from remora.simulation.engine.progress import Watcher
+from remora.simulation.engine.reduced_run import run_model
 from remora.simulation.engine.run_model import RobotModel, RunModel
 from remora.simulation.engine.run_state import RunState
 from remora.simulation.inputs.events import Action, Event, Watch
@@ -128,7 +129,7 @@ class RunLoop:
                 self._entered = resumed.entered
             start = self._recorder.phase_starts[index]
             stop = start + phase.duration
-            system = self._system = RunModel(plan.model, phase, start, self._entered)
+            system = self._system = run_model(plan.model, phase, start, self._entered)
             if resumed is None:
                 self._enter(index, phase, stop)
             else:

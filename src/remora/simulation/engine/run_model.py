@@ -15,7 +15,6 @@ from remora.algebra import screw, vector
 from remora.algebra.namespace import Array
 from remora.codegen.kernel import Kernel
 from remora.dynamics.forces.equations_of_motion import (
-    WORKS,
     Passive,
     actuation,
     flow,
@@ -25,11 +24,13 @@ from remora.dynamics.forces.equations_of_motion import (
 from remora.dynamics.forces.stops import stop_overlaps, stop_rates
 from remora.dynamics.kernels.compiled import CompiledRobot
 from remora.dynamics.kernels.tree_recursions import RECURSIONS, uses_loops
+from remora.dynamics.state_layout import layout_of
 from remora.errors import RemoraError, SimulationError
 from remora.model.joints import kind
 from remora.model.robot import Robot
 from remora.model.state import increment, integrate, log_rate
 from remora.simulation.engine.motion_check import check_joined, check_step
+from remora.simulation.engine.stiffness import Stiffest, stiffest
 from remora.simulation.inputs.held_joints import HeldJoint
 from remora.simulation.inputs.loads import HeldValue, Load, frozen_view
 from remora.simulation.inputs.phases import Phase, held_joints
@@ -50,12 +51,14 @@ class RobotModel(NamedTuple):
         formulation: of forward dynamics.
         passive: what acts at the joints by itself.
         saturate: whether the drives give no more than the joints' effort limits.
+        momentum: [linear, angular] that the base's velocity is found from; None: it is a state.
     """
 
     robot: Robot
     formulation: str
     passive: Passive
     saturate: bool
+    momentum: tuple[float, ...] | None = None
 
 
 class EvaluatedLoads(NamedTuple):
@@ -98,6 +101,7 @@ class RunModel:
         robot = model.robot
         self.robot, self.q, self._model = robot, q, model
         self.rest = np.zeros(robot.nq)
+        self._layout = layout_of(robot)
         self._offset = start if phase.own_clock else 0.0
         self._duration, self._end = phase.duration, start + phase.duration
         self._torque = Load("torque", phase.torque, (robot.nv,), functools.partial(_joint, robot))
@@ -148,6 +152,10 @@ class RunModel:
         }  # fmt: skip
         names = (*arguments, *more)
         return kernel(function, model.robot, names, {**(shapes or {}), **self._frozen}, **fixed)
+
+    def stiffest(self) -> Stiffest | None:
+        """Return the joint whose own damping or friction makes the equations stiffest here."""
+        return stiffest(self.robot, self.q, self._model.passive.slip_speed, self.held)
 
     # Time ---------------------------------------------------------------------------------------
 
@@ -271,9 +279,9 @@ class RunModel:
         undecided = at & (rate == 0.0)
         self.contact = contact.astype(float)
         if np.any(undecided):
-            nv = self.robot.nv
-            self.q, y = q, np.concatenate([np.zeros(nv), v, np.zeros(WORKS)])
-            pushed = self.overlap_rates(self.rates(t, y)[nv : 2 * nv])
+            self.q = q
+            rates = self.rates(t, self._layout.at_start(v))
+            pushed = self.overlap_rates(rates[self._layout.v])
             self.contact = np.where(undecided, pushed > 0.0, contact).astype(float)
         return not np.array_equal(self.contact, before)
 
@@ -289,6 +297,12 @@ class RunModel:
         return (2.0 * self.contact - 1.0) * self.overlaps(q)
 
     # Rates --------------------------------------------------------------------------------------
+
+    def center_chart(self, q: Array, rest: Array | None = None) -> None:
+        """Take q as the centre of the chart, with what rounding left over of it."""
+        self.q = q
+        if rest is not None:
+            self.rest = rest
 
     def place(self, u: Array) -> Array:
         """Return the configuration that is u away from the centre of the chart."""
@@ -308,8 +322,7 @@ class RunModel:
             tau, wrenches = self._given(t, self.q, y)
             pushed = () if wrenches is None else (wrenches,)
             return self._rates_near(self.q, y, tau, *pushed, *self._touched)
-        nv = self.robot.nv
-        u, v = y[:nv], y[nv : 2 * nv]
+        u, v = y[self._layout.u], y[self._layout.v]
         more: list[Array] = []
         if self.held:
             u, v, vdot = self._with_held(t, u, v)
@@ -374,7 +387,7 @@ class RunModel:
 
     @functools.cached_property
     def _rates_near(self) -> Kernel:
-        size = {"y": (2 * self.robot.nv + WORKS,)}
+        size = {"y": (self._layout.size,)}
         return self._compiled(flow_near, ("q", "y", "tau"), size)
 
     @functools.cached_property
@@ -407,8 +420,8 @@ class RunModel:
         a user's functions of the state by differences.
         """
         nv = self.robot.nv
-        n = 2 * nv + WORKS
-        q, v = self.q, y[nv : 2 * nv]
+        layout = self._layout
+        q, v = self.q, y[layout.v]
         tau, lost, wrenches = self.loads(t, q, v)
         pushed = [] if wrenches is None else [wrenches]
         dq: Array
@@ -434,9 +447,9 @@ class RunModel:
             for block in (below_u, below_v, above_u, above_v):
                 block[:, places] = 0.0
                 block[places] = 0.0
-        J = np.zeros((n, n))
-        J[:nv, :nv], J[:nv, nv : 2 * nv] = above_u, above_v
-        J[nv : 2 * nv, :nv], J[nv : 2 * nv, nv : 2 * nv] = below_u, below_v
+        J = np.zeros((layout.size, layout.size))
+        J[layout.u, layout.u], J[layout.u, layout.v] = above_u, above_v
+        J[layout.v, layout.u], J[layout.v, layout.v] = below_u, below_v
         return J
 
     @functools.cached_property

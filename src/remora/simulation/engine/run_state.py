@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from remora.algebra.namespace import Array, total_and_rest
-from remora.dynamics.forces.equations_of_motion import WORKS
+from remora.dynamics.state_layout import WORKS, layout_of
 from remora.model.robot import Robot
 from remora.model.state import increment
 from remora.simulation.recording.checkpoint import Checkpoint
@@ -28,7 +28,7 @@ class RunState:
     def __init__(self, robot: Robot, t: float, q: Array, v: Array) -> None:
         """Start."""
         self.t, self.q, self.v, self.work = t, q.copy(), v.copy(), np.zeros(WORKS)
-        self._nv = robot.nv
+        self._layout = layout_of(robot)
         self._move = kernel(increment, robot, ("q", "dq"))
         self.forget()
 
@@ -40,23 +40,25 @@ class RunState:
     @property
     def y(self) -> Array:
         """The state of a step that begins here, `(2 nv + 3,)`."""
-        return np.concatenate([np.zeros(self._nv), self.v, self.work])
+        return self._layout.at_start(self.v, self.work)
 
     def after(self, change: Array) -> tuple[Array, Array]:
         """Return q and v as they will be, to the last bit, when a change is added."""
-        nv = self._nv
-        moved = np.ascontiguousarray(change[:nv])
+        layout = self._layout
+        moved = np.ascontiguousarray(change[layout.u])
         q, _ = total_and_rest(self.q, self._move(self.q, moved) + self.rest)
-        v, _ = total_and_rest(self.v, change[nv : 2 * nv] + self._rest_v)
+        v, _ = total_and_rest(self.v, change[layout.v] + self._rest_v)
         return q, v
 
     def add(self, t: float, change: Array) -> None:
         """Go on to t by what a step has changed."""
-        nv = self._nv
-        moved = np.ascontiguousarray(change[:nv])
+        layout = self._layout
+        moved = np.ascontiguousarray(change[layout.u])
         self.q, self.rest = total_and_rest(self.q, self._move(self.q, moved) + self.rest)
-        self.v, self._rest_v = total_and_rest(self.v, change[nv : 2 * nv] + self._rest_v)
-        self.work, self._rest_work = total_and_rest(self.work, change[2 * nv :] + self._rest_work)
+        self.v, self._rest_v = total_and_rest(self.v, change[layout.v] + self._rest_v)
+        self.work, self._rest_work = total_and_rest(
+            self.work, change[layout.work] + self._rest_work
+        )
         self.t = t
 
     def carried(self) -> tuple[Array, Array, Array]:

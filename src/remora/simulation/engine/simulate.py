@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -11,17 +12,27 @@ import numpy as np
 
 from remora.algebra.namespace import Array, ArrayLike, is_symbolic
 from remora.dynamics.forces.equations_of_motion import Passive
-from remora.dynamics.formulations import FORMULATIONS
-from remora.errors import InvalidValue, RemoraError, ShapeError, UnknownName
+from remora.dynamics.formulations import FORMULATIONS, usual_formulation
+from remora.dynamics.refusals import refuse_kinematic
+from remora.errors import (
+    InvalidValue,
+    RemoraError,
+    ShapeError,
+    SimulationWarning,
+    UnknownName,
+)
 from remora.model.robot import Robot
 from remora.model.state import configuration, velocity
 from remora.simulation.engine.interrupts import interruptible, uninterrupted
 from remora.simulation.engine.phase_loop import StepperSettings
+from remora.simulation.engine.reduced_run import with_model
 from remora.simulation.engine.run_loop import RunLoop, RunPlan
 from remora.simulation.engine.run_model import RobotModel
+from remora.simulation.engine.stiffness import MOST_EXPLICIT, STABLE, stiffest
 from remora.simulation.inputs.arguments import (
     by_name,
     flag,
+    is_several,
     number,
     path,
     seconds,
@@ -59,7 +70,7 @@ def simulate(
     locked: str | Sequence[str] = (),
     events: Sequence[Event] = (),
     phases: Sequence[Phase] | None = None,
-    integrator: str = "dop853",
+    integrator: str | None = None,
     rtol: float = 1e-10,
     atol: float = 1e-12,
     step: float | None = None,
@@ -73,6 +84,7 @@ def simulate(
     saturate: bool = False,
     slip_speed: float = 1e-3,
     formulation: str | None = None,
+    model: Literal["full", "reduced"] = "full",
     start: float = 0.0,
     out: str | Path | None = None,
     resume: bool = False,
@@ -104,7 +116,9 @@ def simulate(
         phases: instead of all these, several phases (`Phase`) one after another.
         integrator: `dop853` (8th order) or `dopri5` (5th), adaptive; `radau` (5th), adaptive and
             implicit, for stiff springs, dampers and stops; `rk4`, fixed steps; `variational`, 2nd
-            order, fixed steps, keeps momentum to rounding and energy bounded for ever.
+            order, fixed steps, keeps momentum to rounding and energy bounded for ever. Default:
+            `dop853`; `radau`, with a `SimulationWarning`, where the robot's damping or friction
+            would keep its steps too short.
         rtol: error allowed in a step, relative to the size of each coordinate and speed.
         atol: error allowed in a step, absolute.
         step: length of the fixed steps; for adaptive methods of the first, s.
@@ -122,6 +136,8 @@ def simulate(
         slip_speed: of dry friction, see `passive_forces`.
         formulation: of forward dynamics; `articulated`, or `composite` for robots with mimic
             joints, by default.
+        model: `full`, or `reduced` for a free-floating robot that nothing pushes: the base's six
+            speeds are no states but follow from the momentum of the start [FPG11, eqs. 18, 19].
         start: time at the start, s.
         out: a directory to save the run in as it goes, for `rm.open_run`.
         resume: continue the run in `out` if it did not come to its end, from its last checkpoint on
@@ -165,11 +181,16 @@ def simulate(
         raise InvalidValue(f"start must be a finite number of seconds, not {start}")
     parts = (given,) if phases is None else listed(phases)
     q, v = _checked_state(robot, q, v)
-    model = model_of(robot, formulation, slip_speed, stops, saturate)
+    equations = model_of(robot, formulation, slip_speed, stops, saturate)
+    end = start + sum(p.duration for p in parts)
+    if integrator is None:
+        integrator = "dop853"
+        if model == "full":  # the reduced model has explicit methods only
+            integrator = _usual_integrator(robot, q, parts, end - start, slip_speed)
+    equations = with_model(equations, model, integrator, parts, q, v)
     stepping = _stepping(integrator, rtol, atol, step, max_step, max_steps)
     if not isinstance(limits, str) or limits not in LIMITS:  # pyright: ignore[reportUnnecessaryIsInstance]
         raise UnknownName("treatment of limits", limits, LIMITS)
-    end = start + sum(p.duration for p in parts)
     times = sample_times(sample, start, end)
     settings = {
         "q": q.tolist(), "v": v.tolist(), "start": start, "duration": end - start,
@@ -177,16 +198,16 @@ def simulate(
         "max_step": None if math.isinf(max_step) else max_step,
         "sample": None if sample is None else np.asarray(sample).tolist(),
         "step_to_samples": step_to_samples, "breaks": list(breaks), "limits": limits,
-        "stops": [model.passive.stiffness, model.passive.damping], "saturate": saturate,
-        "slip_speed": slip_speed, "formulation": model.formulation,
+        "stops": [equations.passive.stiffness, equations.passive.damping], "saturate": saturate,
+        "slip_speed": slip_speed, "formulation": equations.formulation,
         "events": [e.described() for e in events],
         "phases": [p.described() for p in parts], "note": note,
     }  # fmt: skip
+    if model != "full":
+        settings["model"] = model
     watched = None if limits == "ignore" else limits
-    everywhere = () if phases is None else tuple(events)
-    plan = RunPlan(
-        model, stepping, parts, everywhere, watched, times, step_to_samples, tuple(breaks)
-    )
+    everywhere = () if phases is None else events
+    plan = RunPlan(equations, stepping, parts, everywhere, watched, times, step_to_samples, breaks)
 
     def acts() -> Acting:
         return acting(parts, everywhere, single=phases is None)
@@ -230,8 +251,8 @@ def model_of(
 ) -> RobotModel:
     """Return what stays the same throughout a run, checked."""
     able = [name for name, row in FORMULATIONS.items() if row.hybrid is not None]
-    followers = any(j.mimic is not None for j in robot.joints)
-    formulation = formulation or ("composite" if followers else "articulated")
+    refuse_kinematic(robot, "a simulation")
+    formulation = usual_formulation(robot) if formulation is None else formulation
     if formulation not in able:
         raise UnknownName("formulation of forward dynamics", formulation, able)
     stiffness, damping = stop_numbers(stops)
@@ -239,6 +260,29 @@ def model_of(
     if not (math.isfinite(slip_speed) and slip_speed >= 0.0):
         raise InvalidValue(f"slip_speed must be finite and not negative, not {slip_speed}")
     return RobotModel(robot, formulation, Passive(slip_speed, stiffness, damping), saturate)
+
+
+def _usual_integrator(
+    robot: Robot,
+    q: Array,
+    phases: Sequence[Phase],
+    duration: float,
+    slip_speed: float,
+) -> str:
+    """Return the integrator of a run that names none: `dop853`, for stiff robots `radau`."""
+    given = [{*phase.prescribed, *phase.locked} for phase in phases]
+    held = [name for name in robot.joints.names if all(name in names for names in given)]
+    found = stiffest(robot, q, slip_speed, held)
+    steps = 0.0 if found is None else found.rate * duration / STABLE
+    if found is None or steps <= MOST_EXPLICIT:
+        return "dop853"
+    warnings.warn(
+        f"robot {robot.name!r} is stiff: {found.described()}, for which an explicit method would "
+        f"need some {steps:.0e} steps; integrator='radau' is used",
+        SimulationWarning,
+        stacklevel=3,
+    )
+    return "radau"
 
 
 def _stepping(
@@ -276,10 +320,7 @@ def sample_times(sample: float | ArrayLike | None, start: float, end: float) -> 
     """Return the times of the samples, the start first, or None for every step."""
     if sample is None:
         return None
-    given = np.asarray(sample, dtype=float)
-    if given.ndim == 0:
-        interval = float(given)
-    if isinstance(sample, str) or np.ndim(sample) == 0:
+    if not is_several(sample) and getattr(sample, "ndim", 0) == 0:
         interval = number("sample", sample, "0.1, in s, or the times of all samples")
         if not (math.isfinite(interval) and interval > 0.0):
             raise InvalidValue(f"sample must be a positive number of seconds, not {interval}")

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from remora.algebra.namespace import Array
+from remora.identity.table import Table
 from remora.simulation.integrators import explicit, radau, tableaus, variational_step
 from remora.simulation.integrators.step_result import StepResult
 
@@ -42,10 +43,10 @@ def _explicit(tableau: tableaus.Tableau) -> Integrator:
 
 
 #: Every integrator, by name.
-INTEGRATORS: dict[str, Integrator] = {
+INTEGRATORS: Table[str, Integrator] = Table({
     "dop853": _explicit(tableaus.DOP853),
     "dopri5": _explicit(tableaus.DOPRI5),
     "rk4": _explicit(tableaus.RK4),
     "radau": Integrator(radau.attempt, 5, 3),
     "variational": Integrator(variational_step.attempt, 2, 0),
-}
+})  # fmt: skip

@@ -20,7 +20,9 @@ from remora.algebra.namespace import Array
 from remora.dynamics import discrete_mechanics
 from remora.dynamics.kernels.compiled import compile_function
 from remora.dynamics.kinematics import twists
+from remora.dynamics.state_layout import layout_of
 from remora.errors import RemoraError
+from remora.identity.table import Table
 from remora.model.robot import Robot
 from remora.model.state import integrate, log_rate, log_velocity
 from remora.simulation.integrators.step_result import StepResult
@@ -122,9 +124,13 @@ class Equations:
         return self._kernels[key]
 
 
-@functools.lru_cache(maxsize=8)
 def equations(robot: Robot) -> Equations:
     """Return the compiled equations of a robot, kept for the next step."""
+    return _equations(robot, Table.changes)
+
+
+@functools.lru_cache(maxsize=8)
+def _equations(robot: Robot, changes: int) -> Equations:
     return Equations(robot)
 
 
@@ -157,12 +163,12 @@ def attempt(
             f"the variational integrator cannot hold or prescribe joints ({names}); choose another "
             "integrator"
         )
-    nv = system.robot.nv
-    v, power = y[nv : 2 * nv].copy(), rate[2 * nv :]
+    layout = layout_of(system.robot)
+    v, power = y[layout.v].copy(), rate[layout.work]
     code = equations(system.robot)
     p, _ = code.slopes(system.q, v)
     with np.errstate(all="ignore"):  # of iterations that go astray
-        found = _middle(system, code, t, p, v + 0.5 * h * rate[nv : 2 * nv], h)
+        found = _middle(system, code, t, p, v + 0.5 * h * rate[layout.v], h)
     if found is None:
         zero = np.zeros_like(y)
         return StepResult(zero, math.inf, functools.partial(_at_rest, zero), lambda: zero)
@@ -182,7 +188,7 @@ def attempt(
         return np.concatenate([u, code.speeds(u, speed) - v, done], axis=-1)
 
     def fastest() -> Array:
-        speed, gain = np.abs([v, w, v1]), np.abs([rate[nv : 2 * nv], (v1 - v) / h])
+        speed, gain = np.abs([v, w, v1]), np.abs([rate[layout.v], (v1 - v) / h])
         return np.concatenate([speed.max(axis=0), 2.0 * gain.max(axis=0), np.abs(works)])
 
     return StepResult(np.concatenate([dq, v1 - v, work]), 0.0, dense, fastest)

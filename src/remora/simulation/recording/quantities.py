@@ -156,12 +156,9 @@ def _driven(name: str) -> Callable[[CompiledRobot, Mapping[str, Array]], Array]:
     """Return a function of the forces: all generalized forces, and wrenches if there are any."""
 
     def of(fast: CompiledRobot, columns: Mapping[str, Array]) -> Array:
-        # The articulated recursion has no joints that follow others.
-        follows = any(joint.mimic is not None for joint in fast.robot.joints)
-        static = {"formulation": "composite"} if follows else {}
         total = columns["tau"] + columns["passive"]
         wrenches = columns.get("wrenches")
-        return evaluated(fast, name, columns["q"], columns["v"], total, wrenches, **static)
+        return evaluated(fast, name, columns["q"], columns["v"], total, wrenches)
 
     return of
 
@@ -183,7 +180,7 @@ RECORDED: dict[str, Column] = {
         _nv, _per_joint(_forces),
         "actuation at every joint, and what prescribed and locked joints need",
     ),
-    "passive": Column(_nv, _per_joint(_forces), "forces of damping, friction and stops"),
+    "passive": Column(_nv, _per_joint(_forces), "forces of damping, friction, springs and stops"),
     "wrenches": Column(
         _bodies(6), _per_body(_WRENCH),
         "external wrench [f, τ] on each body, in its own axes, about its origin",

@@ -203,7 +203,7 @@ class Recording:
             t: times, s, of any shape `(...)`.
 
         Raises:
-            ValueRefused: for times before the first or after the last sample.
+            InvalidValue: for times before the first or after the last sample.
         """
         when, ts = finite("t", t), self.t
         if len(self) == 0 or np.any(when < ts[0]) or np.any(when > ts[-1]):

@@ -242,6 +242,9 @@ class RobotFile(Settings):
     )
     gravity: Vector | None = Field(default=None, description="m/s², inertial axes")
     mesh_root: Text | None = Field(default=None, description="folder of the meshes")
+    inertia: Literal["strict", "warn", "repair"] | None = Field(
+        default=None, description="what to do about an inertia that no body can have"
+    )
 
 
 class BaseFile(Settings):
@@ -269,7 +272,9 @@ class StartFile(Settings):
 class IntegratorFile(Settings):
     """How steps are made, as of `rm.simulate`."""
 
-    name: Literal["dop853", "dopri5", "rk4", "radau", "variational"] = "dop853"
+    name: Literal["dop853", "dopri5", "rk4", "radau", "variational"] | None = Field(
+        default=None, description="default: dop853, for stiff robots radau"
+    )
     rtol: NotNegative = Field(default=1e-10, description="error of a step, relative")
     atol: Positive = Field(default=1e-12, description="error of a step, absolute")
     step: Positive | None = Field(

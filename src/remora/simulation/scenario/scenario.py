@@ -113,7 +113,11 @@ def bundled_scenarios() -> dict[str, Path]:
     return {path.stem: path for path in sorted(_BUNDLED.glob("*.yaml"))}
 
 
-def load_scenario(path: str | os.PathLike[str]) -> Scenario:
+def load_scenario(
+    path: str | os.PathLike[str],
+    inertia: str | None = None,
+    mesh_root: str | os.PathLike[str] | None = None,
+) -> Scenario:
     """Load a scenario from a `.yaml` file, or a bundled one by name.
 
     Nothing in the file is trusted or executed: every fault found is reported with its line in one
@@ -121,6 +125,8 @@ def load_scenario(path: str | os.PathLike[str]) -> Scenario:
 
     Args:
         path: the file; or, without suffix and folder, the name of a bundled scenario.
+        inertia: treatment of impossible inertias, instead of the file's; see `rm.load`.
+        mesh_root: the folder that the robot's meshes lie in, instead of the file's.
 
     Raises:
         ModelError: if the file, or the scenario in it, is refused.
@@ -142,7 +148,7 @@ def load_scenario(path: str | os.PathLike[str]) -> Scenario:
     def refuse(path: faults.Path, reason: str) -> None:
         check.faults.append(faults.fault_at(root, path, reason))
 
-    robot = _robot(data.get("robot"), file.parent, refuse)
+    robot = _robot(data.get("robot"), file.parent, refuse, inertia, mesh_root)
     told: ScenarioFile | None = None
     try:
         told = ScenarioFile.model_validate(data, context=robot)
@@ -183,7 +189,13 @@ def _located(path: str | os.PathLike[str]) -> Path:
     return file
 
 
-def _robot(given: Any, folder: Path, refuse: Refuse) -> Robot | None:
+def _robot(
+    given: Any,
+    folder: Path,
+    refuse: Refuse,
+    inertia: str | None = None,
+    mesh_root: str | os.PathLike[str] | None = None,
+) -> Robot | None:
     """Return the robot, or None and a fault (none where the schema tells it)."""
     if isinstance(given, str):
         told = RobotFile(file=given) if given else None
@@ -195,7 +207,9 @@ def _robot(given: Any, folder: Path, refuse: Refuse) -> Robot | None:
     if told is None:
         return None
     named = not Path(told.file).suffix and Path(told.file).name == told.file
-    root = None if told.mesh_root is None else folder / told.mesh_root
+    root = mesh_root
+    if root is None and told.mesh_root is not None:
+        root = folder / told.mesh_root
     try:
         return robots.load(
             told.file if named else folder / told.file,
@@ -203,6 +217,7 @@ def _robot(given: Any, folder: Path, refuse: Refuse) -> Robot | None:
             told.merge_fixed,
             told.gravity,
             root,
+            inertia or told.inertia,
         )
     except RemoraError as error:
         refuse(("robot",), str(error).replace("\n", "\n  "))

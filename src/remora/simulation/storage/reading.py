@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
+import warnings
 from collections.abc import Generator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from remora.algebra.namespace import Array
-from remora.errors import RemoraError
+from remora.errors import ModelWarning, RemoraError
 from remora.model.formats.load import load
 from remora.model.robot import Robot
 from remora.simulation.recording.quantities import recorded
@@ -101,7 +102,10 @@ def _robot(folder: Path, text: str, mesh_root: str | os.PathLike[str] | None) ->
         with tempfile.TemporaryDirectory(prefix="remora-") as place:
             file = Path(place) / "robot.yaml"
             file.write_text(text, encoding="utf-8", newline="\n")
-            robot = load(file, merge_fixed=False, mesh_root=mesh_root or Path(place).anchor)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ModelWarning)  # told when the run was made
+                root = mesh_root or Path(place).anchor
+                robot = load(file, merge_fixed=False, mesh_root=root, inertia="warn")
     except RemoraError as error:
         raise RemoraError(f"{folder}: the robot in this run is refused: {error}") from None
     bodies = [

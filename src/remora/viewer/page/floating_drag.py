@@ -25,7 +25,9 @@ STEP = 0.02
 
 
 def floats(robot: Robot) -> bool:
-    """Tell whether the robot has one base, and a free one."""
+    """Tell whether the robot has one base, a free one, that recoils: a model with masses."""
+    if not robot.dynamics:
+        return False
     return is_free(robot.joints[0]) and sum(j.parent < 0 for j in robot.joints) == 1
 
 

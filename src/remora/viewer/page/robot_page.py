@@ -18,7 +18,7 @@ from remora.model.state import integrate, neutral
 from remora.simulation.recording.quantities import evaluated
 from remora.viewer.page.floating_drag import drag_joint, floats
 from remora.viewer.page.page import Page, on, plain
-from remora.viewer.scene.overlays import MASS_COLOR, center_of_mass
+from remora.viewer.scene.overlays import MASS_COLOR, center_of_mass, has_mass
 from remora.viewer.scene.scene import WORLD, extent
 from remora.viewer.scene.spacecraft import arm_reach
 
@@ -97,7 +97,11 @@ class RobotPage(Page):
         _, radius = extent(self.scene.cloud(self.poses(self._q)))
         self._add_joints()
         self._mass = self.server.scene.add_icosphere(
-            f"{WORLD}/centre_of_mass", 0.022 * radius, MASS_COLOR, subdivisions=2
+            f"{WORLD}/centre_of_mass",
+            0.022 * radius,
+            MASS_COLOR,
+            subdivisions=2,
+            visible=has_mass(self.robot),
         )
         self.add_look(radius)
         self.aim(self._q)

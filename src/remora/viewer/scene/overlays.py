@@ -162,8 +162,15 @@ def largest(wrenches: Array) -> tuple[float, float]:
     return float(first.max()), float(second.max())
 
 
+def has_mass(robot: Robot) -> bool:
+    """Tell whether a robot has a centre of mass: a kinematics-only model has none."""
+    return robot.dynamics and float(robot.mass) > 0.0
+
+
 def center_of_mass(fast: CompiledRobot, q: Array) -> Array:
-    """Return the centre of mass at q `(nq,)` in the inertial frame, `(3,)`."""
+    """Return the centre of mass at q `(nq,)` in the inertial frame `(3,)`; without mass, body 0."""
+    if not has_mass(fast.robot):
+        return pose.translation(evaluated(fast, "poses", q[None])[0, 0])
     return evaluated(fast, "center_of_mass", q[None])[0]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import warnings
 from typing import Any
 
 import numpy as np
@@ -11,11 +12,12 @@ import numpy as np
 from remora.algebra import dual_quaternion, pose, quaternion
 from remora.algebra.namespace import Array
 from remora.dynamics.kinematics import poses
+from remora.errors import ModelWarning
 from remora.model.robot import Robot
 from remora.model.state import neutral
 from remora.model.topology import leaves
 from remora.viewer.scene.gltf import to_glb
-from remora.viewer.scene.shapes import shapes
+from remora.viewer.scene.shapes import missing_meshes, shapes
 from remora.viewer.scene.surfaces import surface
 
 WORLD = "/world"
@@ -33,6 +35,8 @@ class Scene:
         """Add the robot to the scene of a viser server."""
         self.server, self.robot = server, robot
         drawn = shapes(robot, mesh_root)
+        if note := missing_meshes(robot, drawn):
+            warnings.warn(f"{robot.name}: {note}", ModelWarning, stacklevel=2)
         self.world = server.scene.add_frame(WORLD, show_axes=False)
         self.nodes: list[Any] = []
         self._corners: list[Array] = []

@@ -7,7 +7,7 @@ shapes generated from joint offsets, centres of mass and masses (`remora.viewer.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +15,7 @@ import numpy as np
 from remora.algebra import pose
 from remora.algebra.namespace import Array, is_symbolic
 from remora.errors import RemoraError
+from remora.model.formats.meshes import meshes_outside
 from remora.model.robot import Body, Geometry, Robot
 from remora.viewer.scene.finishes import finish_of, is_cell_blue
 from remora.viewer.scene.primitives import Primitive, panel
@@ -45,6 +46,28 @@ def shapes(robot: Robot, mesh_root: str | os.PathLike[str] | None = None) -> lis
     bare = [i for i, found in enumerate(own) if not found]
     made = generated(robot, bare)
     return [item for i, found in enumerate(own) for item in found or made[i]]
+
+
+def missing_meshes(robot: Robot, drawn: Sequence[Primitive]) -> str | None:
+    """Return what to tell about meshes that are not drawn; None where all are.
+
+    Args:
+        robot: the robot.
+        drawn: what `shapes` makes of it.
+    """
+    named = [shape.mesh for body in robot.bodies for shape in body.geometry if shape.mesh]
+    outside = meshes_outside(robot.warnings)
+    gone = outside + sum(not os.path.isfile(mesh) for mesh in named)
+    shown = sum(shape.kind == "mesh" for shape in drawn)
+    total = len(named) + outside
+    if gone:
+        return f"{gone} of {total} meshes not found: use --mesh-root (mesh_root= in Python)"
+    if shown < total:
+        return (
+            f"{total - shown} of {total} meshes cannot be read; known formats: "
+            f"{', '.join(MESHES)} (.dae through pycollada, in the extra `view`)"
+        )
+    return None
 
 
 def _drawable(i: int, body: Body, root: Path | None) -> Iterator[Primitive]:

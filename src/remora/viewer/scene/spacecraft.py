@@ -66,7 +66,7 @@ def bus_size(robot: Robot, i: int) -> tuple[tuple[float, float, float], Array]:
     """
     body = robot.bodies[i]
     moments = np.diagonal(body.inertia)
-    squares = 6.0 * (moments.sum() - 2.0 * moments) / float(body.mass)
+    squares = 6.0 * (moments.sum() - 2.0 * moments) / (float(body.mass) or 1.0)
     lengths = np.sqrt(np.maximum(squares, 1e-12))
     lengths = np.maximum(lengths, 0.45 * lengths.max())
     solid = 1.5 * (float(body.mass) / _DENSITY) ** (1.0 / 3.0)
@@ -88,8 +88,8 @@ def _bus(robot: Robot, i: int) -> list[Primitive]:
     unit = float(np.cbrt(np.prod(size)))
     used = [np.abs(p) / half for p in mounts]
     load = np.max(used, axis=0) if used else np.array([0.0, 0.0, 0.5])
-    wing, deck = int(np.argmin(load)), int(np.argmax(load))
-    third = 3 - wing - deck
+    deck = int(np.argmax(load))
+    wing, third = sorted((k for k in range(3) if k != deck), key=lambda k: float(load[k]))
     up = float(np.sign(np.sum([p[deck] for p in mounts]))) or 1.0
     e = np.eye(3)
     made = [Primitive(i, "box", size, pose.from_translation(centre), FINISHES["foil"])]
@@ -254,7 +254,7 @@ def _is_wheel(robot: Robot, i: int, reach: float) -> bool:
 def _wheel(robot: Robot, i: int) -> list[Primitive]:
     body, axis = robot.bodies[i], np.array(robot.joints[i].axes[0])
     about = float(axis @ body.inertia @ axis)
-    radius = math.sqrt(max(2.0 * about / float(body.mass), 1e-6))
+    radius = math.sqrt(max(2.0 * about / (float(body.mass) or 1.0), 1e-6))
     radius = min(radius, 0.3 * max(bus_size(robot, robot.joints[i].parent)[0]))
     rim = _along(i, "cylinder", (radius, 0.3 * radius), np.array(body.com), axis, 0.0, "steel")
     hub = _along(i, "cylinder", (0.3 * radius, 0.5 * radius), np.array(body.com), axis, 0.0,

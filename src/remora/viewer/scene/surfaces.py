@@ -6,7 +6,9 @@ import functools
 import importlib
 import itertools
 import math
+import re
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -183,8 +185,10 @@ def mesh_surface(file: str) -> Surface:
     """Return the triangles of a mesh file; none if no reader understands it."""
     try:
         trimesh: Any = importlib.import_module("trimesh")
+        if file.lower().endswith(".dae"):
+            _check_collada(file)
         loaded = trimesh.load(file, force="mesh", resolver=None, process=False, skip_materials=True)
-        points = np.asarray(loaded.vertices, dtype=float)
+        points = np.asarray(loaded.vertices, dtype=float) * _unit(loaded)
         normals = np.asarray(loaded.vertex_normals, dtype=float)
         faces = np.asarray(loaded.faces, dtype=np.int64)
         if not (len(faces) and np.all(np.isfinite(points)) and np.all(np.isfinite(normals))):
@@ -192,6 +196,19 @@ def mesh_surface(file: str) -> Surface:
     except Exception:  # a mesh is decoration, and readers fail in many ways
         return Surface(np.zeros((0, 3)), np.zeros((0, 3)), np.zeros((0, 3), dtype=np.int64))
     return Surface(points, normals, faces)
+
+
+def _check_collada(file: str) -> None:
+    """Refuse a COLLADA file with a document type: its reader would expand entities."""
+    text = Path(file).read_bytes()
+    if b"\0" in text or b"<!DOCTYPE" in text or b"<!ENTITY" in text:
+        raise ValueError("declares a document type")
+
+
+def _unit(mesh: Any) -> float:
+    """Return the length of a mesh's unit, m: COLLADA names its own."""
+    found = re.match(r"([0-9.eE+-]+) \* meters", str(mesh.units or ""))
+    return float(found.group(1)) if found else 1.0
 
 
 def _mesh(shape: Primitive) -> Surface:

@@ -1,0 +1,17 @@
+"""What functions of floating robots require of the base."""
+
+from __future__ import annotations
+
+from remora.errors import InvalidValue
+from remora.model.robot import Robot
+
+
+def refuse_other_bases(robot: Robot) -> None:
+    """Refuse a robot that does not have one base on a free joint."""
+    if sum(j.parent < 0 for j in robot.joints) > 1:
+        raise InvalidValue(f"robot {robot.name!r} must have one base, not several")
+    if robot.joints[0].kind != "free":
+        raise InvalidValue(
+            f"robot {robot.name!r} must have its base on a free joint, not on a "
+            f"{robot.joints[0].kind} one"
+        )

@@ -1,0 +1,74 @@
+"""What decides a kernel, as one digest by value: two kernels with one key compute the same.
+
+Everything that the machine code depends on is part of the key: the function, the names and shapes
+of its arguments, the values compiled in, the robot's fields that equations see, the rows of tables
+that users may replace, and the library's own source. What cannot be compared by value has no key.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from remora.codegen.ir.graph import Signature
+from remora.dynamics.formulations import FORMULATIONS
+from remora.dynamics.kernels.tree_recursions import RECURSIONS
+from remora.identity.digest import digest_or_none
+from remora.identity.sources import source_digest
+from remora.identity.table import Table
+from remora.model.joint_types import JOINTS
+from remora.model.robot import Robot
+
+#: Packages whose functions are equations: they depend on their arguments and on tables only.
+_EQUATIONS = ("algebra", "model", "dynamics")
+
+
+def kernel_key(
+    function: Callable[..., Any],
+    robot: Robot,
+    inputs: Sequence[Signature],
+    fixed: Mapping[str, Any],
+    parameters: Sequence[str] = (),
+) -> str | None:
+    """Return the key of a kernel, or None where it must be told by its traced graph.
+
+    Args:
+        function: what is compiled.
+        robot: the robot whose numbers are compiled in.
+        inputs: names and shapes of the arguments.
+        fixed: values compiled in.
+        parameters: numbers of the robot that are left open.
+    """
+    if not is_equation(function):
+        return None
+    names = [(s.name, s.shape) for s in inputs]
+    return value_key(function, robot, names, sorted(fixed.items()), tuple(parameters))
+
+
+def value_key(function: Callable[..., Any], robot: Robot, *others: Any) -> str | None:
+    """Return the key of what is made of a function, a robot and other values; None: it has none."""
+    seen, tables = robot.seen_identity, tables_digest()
+    if seen is None or tables is None:
+        return None
+    return digest_or_none("kernel", function, seen, tables, source_digest(), *others)
+
+
+def is_equation(function: Callable[..., Any]) -> bool:
+    """Tell whether a function is one of the library's equations, found by its name."""
+    module, name = getattr(function, "__module__", ""), getattr(function, "__name__", "")
+    parts = (module or "").split(".")
+    if module not in sys.modules or parts[0] != "remora" or len(parts) < 2:
+        return False
+    return parts[1] in _EQUATIONS and getattr(sys.modules[module], name, None) is function
+
+
+def tables_digest() -> str | None:
+    """Return the digest of all rows that equations look up; None where one has no identity."""
+    return _tables_digest(Table.changes)
+
+
+@functools.lru_cache(maxsize=1)
+def _tables_digest(changes: int) -> str | None:
+    return digest_or_none(FORMULATIONS, JOINTS, RECURSIONS)

@@ -1,0 +1,1 @@
+"""FPG11: Lagrange's equations without singularities, reduced models, equivalent manipulator."""

@@ -1,0 +1,37 @@
+"""Tables of rows that users may replace or add to, such as `FORMULATIONS`.
+
+What was compiled with one row must not be used with another. Changes of all tables are counted, so
+that whoever keeps something made of rows sees by one comparison that it may be out of date.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar, TypeVar
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class Table(dict[K, V]):
+    """A dictionary of rows.
+
+    Attributes:
+        changes: how often any table was changed.
+    """
+
+    changes: ClassVar[int] = 0
+
+
+def _counted(method: Callable[..., Any]) -> Callable[..., Any]:
+    def changing(self: Table[Any, Any], *arguments: Any, **named: Any) -> Any:
+        Table.changes += 1
+        return method(self, *arguments, **named)
+
+    return changing
+
+
+for _name in (
+    "__setitem__", "__delitem__", "__ior__", "clear", "pop", "popitem", "setdefault", "update",
+):  # fmt: skip
+    setattr(Table, _name, _counted(getattr(dict, _name)))

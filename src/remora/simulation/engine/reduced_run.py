@@ -1,0 +1,119 @@
+"""A run by the reduced model: the base's velocity follows from momentum instead of being a state.
+
+Of the full state the base's six speeds are left out [FPG11, eqs. 18, 19]; momentum is then kept
+exactly, whatever the steps are.
+"""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+
+from remora.algebra.namespace import Array, is_symbolic
+from remora.codegen.kernel import Kernel
+from remora.dynamics.base_requirements import refuse_other_bases
+from remora.dynamics.forces.reduced_motion import reduced_rates_near
+from remora.dynamics.lagrangian.reduced import base_velocity
+from remora.dynamics.momentum import momentum
+from remora.errors import InvalidValue, RemoraError, SimulationError, UnknownName
+from remora.model.robot import Robot
+from remora.simulation.engine.run_model import RobotModel, RunModel
+from remora.simulation.inputs.phases import Phase
+from remora.simulation.robot_kernels import kernel
+
+#: The states a run can have.
+MODELS = ("full", "reduced")
+#: Integrators that need no more than rates.
+EXPLICIT = ("dop853", "dopri5", "rk4")
+
+
+def with_model(
+    model: RobotModel, name: str, integrator: str, phases: tuple[Phase, ...], q: Array, v: Array
+) -> RobotModel:
+    """Return the model of a run by name: `full`, or `reduced` with the momentum of its start.
+
+    Raises:
+        RemoraError: where momentum would not be constant, or what is asked is not there.
+    """
+    if name not in MODELS:
+        raise UnknownName("model", name, MODELS)
+    if name == "full":
+        return model
+    _refuse_unsuitable(model.robot)
+    if integrator not in EXPLICIT:
+        raise RemoraError(
+            f"model='reduced' goes with {', '.join(EXPLICIT)}, not with integrator={integrator!r}"
+        )
+    for phase in phases:
+        if phase.base_wrench is not None or phase.wrenches is not None:
+            raise RemoraError("model='reduced' is for robots that no external wrench pushes")
+        if phase.prescribed or phase.locked:
+            raise RemoraError("model='reduced' has no prescribed or locked joints")
+    return model._replace(momentum=tuple(momentum(model.robot, q, v).tolist()))
+
+
+def run_model(model: RobotModel, phase: Phase, start: float, q: Array) -> RunModel:
+    """Return the rates of one phase of a run, by the full or by the reduced model."""
+    made = RunModel if model.momentum is None else ReducedRunModel
+    return made(model, phase, start, q)
+
+
+class ReducedRunModel(RunModel):
+    """The rates of y in one phase of a run, the base's velocity found from momentum."""
+
+    def __init__(self, model: RobotModel, phase: Phase, start: float, q: Array) -> None:
+        """Prepare and compile; see `RunModel`."""
+        super().__init__(model, phase, start, q)
+        self._momentum = np.array(model.momentum)
+
+    def set_held(self, t: float, q: Array, v: Array) -> None:
+        """Give the base the velocity that momentum leaves it, in place."""
+        v[:6] = self._base_velocity(q, v[6:], self._momentum)
+
+    def rates(self, t: float, y: Array) -> Array:
+        """Return the rate of y, `(2 nv + 3,)`."""
+        layout = self._layout
+        q, v = self.q, y[layout.v]
+        if self._sees_state:
+            q, v = self.place(y[layout.u]), v.copy()
+            self.set_held(t, q, v)
+        tau, _ = self._given(t, q, v)
+        return self._reduced_rates(self.q, y, tau, self._momentum)
+
+    def jacobian(self, t: float, y: Array) -> Array:
+        """Refuse: implicit methods are for the full model."""
+        raise SimulationError("model='reduced' has no Jacobian for implicit integrators", t)
+
+    def _given(self, t: float, q: Array, v: Array) -> tuple[Array, Array | None]:
+        tau, wrenches = super()._given(t, q, v)
+        if np.any(tau[:6]):
+            raise SimulationError(
+                "model='reduced' is for a base that is not driven, but there is torque on it", t
+            )
+        return tau, wrenches
+
+    @functools.cached_property
+    def _base_velocity(self) -> Kernel:
+        return kernel(base_velocity, self.robot, ("q", "joint_speeds", "momentum"))
+
+    @functools.cached_property
+    def _reduced_rates(self) -> Kernel:
+        size = {"y": (self._layout.size,)}
+        names = ("q", "y", "tau", "momentum")
+        return kernel(reduced_rates_near, self.robot, names, size, passive=self._model.passive)
+
+
+def _refuse_unsuitable(robot: Robot) -> None:
+    """Refuse a robot whose momentum is not constant, or that has no joints."""
+    refuse_other_bases(robot)
+    if not is_symbolic(robot.gravity) and np.any(robot.gravity):
+        raise InvalidValue(f"robot {robot.name!r} is under gravity: its momentum is not constant")
+    base = robot.joints[0]
+    if np.any(base.damping) or np.any(base.friction):
+        raise InvalidValue(
+            f"the base joint {base.name!r} of robot {robot.name!r} has damping or friction: its "
+            "momentum is not constant"
+        )
+    if robot.nv == 6:
+        raise InvalidValue(f"robot {robot.name!r} has no joints besides its base")

@@ -1,0 +1,90 @@
+"""How stiff a robot's own damping and friction make its equations, and which joint is to blame."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import NamedTuple
+
+import numpy as np
+
+from remora.algebra.namespace import Array
+from remora.dynamics.formulations import mass_matrix
+from remora.errors import InvalidValue
+from remora.model.robot import Robot
+
+#: An explicit method is stable for steps of up to this over the fastest rate of decay (dop853).
+STABLE = 6.0
+#: More explicit steps than this, all of them short for stability alone: an implicit method is used.
+MOST_EXPLICIT = 50_000
+#: Of robots with more degrees of freedom the rates are not looked for.
+LARGEST = 300
+
+
+class Stiffest(NamedTuple):
+    """The motion that friction stops fastest.
+
+    Attributes:
+        joint: the name of the joint that takes the largest part in it.
+        rate: at which it decays, 1/s.
+        damping: of that joint, the largest of its freedoms, N m s/rad or N s/m.
+        friction: of that joint, N m or N.
+    """
+
+    joint: str
+    rate: float
+    damping: float
+    friction: float
+
+    def described(self) -> str:
+        """Return the joint and its numbers as text."""
+        return (
+            f"the stiffest joint is {self.joint!r} (damping {self.damping:g}, friction "
+            f"{self.friction:g}), whose motion decays at {self.rate:.3g} 1/s"
+        )
+
+
+def stiffest(
+    robot: Robot, q: Array, slip_speed: float, held: Collection[str] = ()
+) -> Stiffest | None:
+    """Return the fastest decay at q: the largest eigenvalue of H⁻¹ D; None without any friction.
+
+    D is the slope of `passive_forces` at rest, damping and friction/slip_speed.
+
+    Args:
+        robot: the robot.
+        q: configuration, `(nq,)`.
+        slip_speed: of dry friction, rad/s or m/s.
+        held: names of the joints whose motion is given.
+    """
+    d, owner = _slopes(robot, slip_speed, held)
+    places = np.flatnonzero(d > 0.0)
+    if not 0 < places.size <= robot.nv <= LARGEST:
+        return None
+    fixed = {i for name in held for i in range(robot.nv)[robot.joints[name].v]}
+    free = [i for i in range(robot.nv) if i not in fixed]
+    H, root = mass_matrix(robot, q)[np.ix_(free, free)], np.sqrt(d[free])
+    try:
+        rates, motions = np.linalg.eigh(root[:, None] * np.linalg.solve(H, np.diag(root)))
+    except np.linalg.LinAlgError:
+        raise InvalidValue(f"the mass matrix of robot {robot.name!r} is singular") from None
+    joint = robot.joints[owner[free[int(np.argmax(np.abs(motions[:, -1])))]]]
+    damping, friction = float(np.max(joint.damping)), float(np.max(joint.friction))
+    return Stiffest(joint.name, float(rates[-1]), damping, friction)
+
+
+def _slopes(robot: Robot, slip_speed: float, held: Collection[str]) -> tuple[Array, dict[int, int]]:
+    """Return D's diagonal `(nv,)`, and the index of the joint that adds most to each place."""
+    d, most = np.zeros((2, robot.nv))
+    owner: dict[int, int] = {}
+    for k, joint in enumerate(robot.joints):
+        if joint.name in held:
+            continue
+        ratio = 1.0 if joint.mimic is None else joint.mimic.ratio
+        dry = joint.friction / slip_speed if slip_speed > 0.0 else 0.0 * joint.friction
+        for i, slope in zip(
+            range(robot.nv)[joint.v], ratio**2 * (joint.damping + dry), strict=True
+        ):
+            d[i] += slope
+            if slope > most[i] or i not in owner:
+                most[i], owner[i] = slope, k
+    return d, owner

@@ -1,0 +1,142 @@
+"""Runs by the reduced model and of the equivalent manipulator: the same motion, fewer states."""
+
+import numpy as np
+import pytest
+
+import remora as rm
+from numeric import assert_close
+from peers import pinocchio_model
+
+ROBOT = rm.load("servicer")
+AMPLITUDE = np.array([0.4, 0.4, 0.2, 0.2, 0.05, 0.05, 0.02])
+PRECISE = {"rtol": 1e-12, "atol": 1e-13, "sample": 1.0, "limits": "ignore"}
+
+
+def start(momentum=True):
+    q = rm.neutral(ROBOT)
+    q[8:] = np.radians([0, 30, 0, -60, 0, 45, 0])
+    v = 0.02 * np.random.default_rng(1).normal(size=ROBOT.nv)
+    if not momentum:
+        v[:6] = rm.base_velocity(ROBOT, q, v[6:])
+    return q, v
+
+
+def forces(base):
+    return lambda t, q, v: np.r_[np.zeros(base), 0.3 * AMPLITUDE * np.sin(0.7 * t)]
+
+
+@pytest.fixture(scope="module", params=[False, True], ids=["no momentum", "momentum"])
+def full(request):
+    return rm.simulate(ROBOT, *start(request.param), 60.0, torque=forces(6), **PRECISE)
+
+
+def test_the_reduced_model_moves_as_the_full_one(full):
+    q, v = full.q[0], full.v[0]
+    run = rm.simulate(ROBOT, q, v, 60.0, torque=forces(6), model="reduced", **PRECISE)
+    assert np.array_equal(run.t, full.t)
+    assert_close(run.q, full.q, rtol=1e-9)  # the base's pose is reconstructed
+    assert_close(run.v, full.v, rtol=1e-9)
+    assert_close(run.work, full.work, rtol=1e-9)
+    # momentum is kept by construction, to rounding, whatever the steps are
+    size = np.abs(run.twists).max() * np.abs(rm.locked_inertia(ROBOT, q)).max()
+    assert np.abs(run.momentum - run.momentum[0]).max() < 1e-14 * max(1.0, size) * 100
+    assert run.settings["model"] == "reduced"
+
+
+def test_coarse_steps_keep_momentum_in_the_reduced_model_only():
+    q, v = start()
+    v = 10.0 * v
+    drift = {}
+    for model in ("full", "reduced"):
+        run = rm.simulate(
+            ROBOT, q, v, 20.0, integrator="rk4", step=0.25, model=model, limits="ignore"
+        )
+        drift[model] = np.abs(run.momentum - run.momentum[0]).max()
+    assert drift["reduced"] < 1e-11
+    assert drift["full"] > 1e3 * drift["reduced"]
+
+
+def test_the_equivalent_manipulator_moves_as_the_full_model(full):
+    twin = rm.equivalent_manipulator(ROBOT)
+    q, v = rm.equivalent_state(ROBOT, full.q[0], full.v[0])
+    run = rm.simulate(twin, q, v, 60.0, torque=forces(3), **PRECISE)
+    assert_close(run.q[:, 4:], full.q[:, 8:], rtol=1e-9)
+    assert_close(run.v, np.delete(full.v, [3, 4, 5], axis=1), rtol=1e-9)
+    tool = full.frame("tool").position - full.com
+    assert_close(run.frame("tool").position, tool, rtol=1e-9)
+
+
+def test_pinocchio_as_a_second_witness_of_the_equivalent_manipulator(full):
+    """Pinocchio's ABA of the twin in SciPy's DOP853, over the same 60 s."""
+    pin = pytest.importorskip("pinocchio")
+    integrate = pytest.importorskip("scipy.integrate")
+    twin = rm.equivalent_manipulator(ROBOT)
+    model, _, _ = pinocchio_model(twin)
+    data, layout = model.createData(), rm.pinocchio_layout(twin, model)
+    q, v = rm.equivalent_state(ROBOT, full.q[0], full.v[0])
+    torque = forces(3)
+    # Pinocchio's order is read off its layout: quaternion x, y, z, w; speeds as ours
+    first, speed = layout.q_to(q), layout.v_to(q, v)
+    assert np.array_equal(first[:4], np.roll(q[:4], -1))
+    assert np.array_equal(speed, v)
+
+    def rate(t, y):
+        x, s = y[: model.nq], y[model.nq :]
+        x = np.concatenate([x[:4] / np.linalg.norm(x[:4]), x[4:]])
+        turn, w = x[:4], s[:3]
+        turning = 0.5 * np.r_[turn[3] * w + np.cross(turn[:3], w), -turn[:3] @ w]
+        return np.r_[turning, s[3:], pin.aba(model, data, x, s, torque(t, x, s))]
+
+    made = integrate.solve_ivp(
+        rate, (0.0, 60.0), np.r_[first, speed], "DOP853", full.t, rtol=1e-12, atol=1e-13
+    )
+    assert_close(made.y[4 : model.nq].T, full.q[:, 8:], rtol=1e-9)
+
+
+def test_controllers_events_and_storage_work_as_ever(tmp_path):
+    q, v = start()
+    goal, inertia, seen = q[8:] + 0.2, np.diag(rm.mass_matrix(ROBOT, q))[6:], []
+
+    def law(t, q, v):
+        seen[:] = q.copy(), v.copy()  # what it sees is the whole state
+        return np.r_[np.zeros(6), inertia * (2.0 * (goal - q[8:]) - 2.0 * v[6:])]
+
+    crossed = rm.Event(lambda t, q, v: q[9] - (goal[1] - 0.1), "half way")
+    options = {
+        "events": [crossed], "integrator": "dopri5", "rtol": 1e-11, "sample": 0.5,
+        "limits": "ignore",
+    }  # fmt: skip
+    runs = [
+        rm.simulate(ROBOT, q, v, 5.0, torque=law, model=model, out=tmp_path / model, **options)
+        for model in ("full", "reduced")
+    ]
+    assert_close(runs[1].q, runs[0].q, rtol=1e-8)
+    assert_close(rm.momentum(ROBOT, *seen), rm.momentum(ROBOT, q, v), rtol=1e-11)
+    assert [e.name for e in runs[0].events] == [e.name for e in runs[1].events] == ["half way"]
+    assert abs(runs[0].events[0].t - runs[1].events[0].t) < 1e-8
+    again = rm.open_run(tmp_path / "reduced")
+    assert np.array_equal(again.q, runs[1].q)
+    assert again.settings["model"] == "reduced"
+
+
+def test_refusals():
+    q, v = start()
+
+    def run(robot=ROBOT, **options):
+        state = (q, v) if robot is ROBOT else (rm.neutral(robot), np.zeros(robot.nv))
+        return rm.simulate(robot, *state, 1.0, **{"model": "reduced", **options})
+
+    for options, reason in (
+        ({"model": "small"}, "no model named 'small'; known: full, reduced"),
+        ({"wrenches": np.zeros((8, 6))}, "no external wrench"),
+        ({"base_wrench": np.ones(6)}, "no external wrench"),
+        ({"locked": [ROBOT.joints[2].name]}, "no prescribed or locked joints"),
+        ({"integrator": "radau"}, "goes with dop853, dopri5, rk4"),
+        ({"torque": np.ones(ROBOT.nv)}, "torque on it"),
+        ({"robot": ROBOT.replace(gravity=(0, 0, -1))}, "under gravity"),
+        ({"robot": rm.equivalent_manipulator(ROBOT)}, "base on a free joint"),
+        ({"robot": rm.random_robot(0, bodies=1)}, "no joints besides its base"),
+        ({"robot": ROBOT.replace_joint(0, damping=1.0)}, "damping or friction"),
+    ):
+        with pytest.raises(rm.RemoraError, match=reason):
+            run(**options)
