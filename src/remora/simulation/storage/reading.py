@@ -1,4 +1,4 @@
-"""Runs read from disk: whole ones, and what is left of those that were killed."""
+"""Reading of runs from disk, including those of processes that were killed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from remora.simulation.recording.quantities import recorded
 from remora.simulation.recording.recording import RecordedEvent, Recording
 from remora.simulation.storage.file_format import FORMAT, Spec, event_specs, spec, zarr
 
-#: No chunk of a run has more rows; what says otherwise was not written by Remora.
+#: Maximum rows of a chunk; a file with more was not written by Remora.
 MOST_ROWS = 1 << 20
 
 
@@ -30,13 +30,13 @@ def open_run(
 ) -> Recording:
     """Open a run that `rm.simulate(..., out=path)` or `Recording.save` wrote.
 
-    Also while it is written and after its process was killed: then there are the samples that are
-    complete, none if none was written yet, and the status is `running`.
+    This also works while the run is being written and after its process was killed: then the
+    complete samples are there, possibly none, and the status is `running`.
 
     Args:
         path: the folder.
-        mesh_root: the folder that the robot's meshes must lie in; default: shapes that are meshes
-            are left out, for a run may come from anywhere. Nothing else depends on them.
+        mesh_root: the folder that must contain the robot's meshes; by default mesh shapes are left
+            out, since a run may come from an untrusted source. Nothing else depends on them.
 
     Raises:
         RemoraError: if there is no run at `path`, or it is damaged.
@@ -169,7 +169,7 @@ def _column(
 
 @contextlib.contextmanager
 def _readable(place: Path) -> Generator[None]:
-    """Turn whatever zarr says of damaged data into an error that names the place."""
+    """Convert any exception of zarr on damaged data to an error that names the path."""
     try:
         yield
     except RemoraError:
