@@ -16,6 +16,7 @@ import numpy as np
 from remora.algebra import screw, vector
 from remora.algebra.namespace import Array, concatenate
 from remora.dynamics.forces.friction import passive_forces
+from remora.dynamics.forces.springs import has_spring, spring_forces
 from remora.dynamics.forces.stops import contact_forces, stop_forces
 from remora.dynamics.formulations import hybrid_dynamics
 from remora.dynamics.joint_arrays import batch_shape, with_batch
@@ -50,7 +51,7 @@ def losses(
     passive: Passive = NO_STOPS,
     contact: Array | None = None,
 ) -> Array:
-    """Return the generalized forces `(..., nv)` of damping, friction and stops.
+    """Return the generalized forces `(..., nv)` of damping, friction, springs and stops.
 
     Args:
         robot: the robot.
@@ -60,6 +61,8 @@ def losses(
         contact: which stops are touched, see `contact_forces`; None: as q says.
     """
     forces = passive_forces(robot, v, passive.slip_speed)
+    if any(has_spring(joint) for joint in robot.joints):
+        forces = forces + spring_forces(robot, q)
     if passive.stiffness == 0.0:
         return forces
     if contact is not None:

@@ -17,6 +17,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from remora.algebra import hermite
 from remora.algebra.namespace import Array, absolute, less, select, sqrt, total_and_rest
 from remora.codegen.integration.step_loop import Block, StepLoop
 from remora.codegen.ir.graph import Signature
@@ -158,7 +159,8 @@ def stop_loop(
         x = _larger(x, rounding)
         # the state there, if the pass is made at all
         taken = select(less(0.0, left), fine, 0.0)
-        u, dv = _cubic(x, au, h * v, h * ku), _cubic(x, av, h * kv_first, h * kv)
+        u = hermite.value(x, au, h * v, h * ku)
+        dv = hermite.value(x, av, h * kv_first, h * kv)
         q1, rest_q1 = total_and_rest(q, increment(robot, q, u) + rest_q)
         v1, rest_v1 = total_and_rest(v, dv + rest_v)
         changed = taken * select(less(places, x * (1.0 + 1e-9)), 1.0, 0.0)
@@ -266,12 +268,6 @@ def first_fall(f0: Array, s0: Array, f1: Array, s1: Array, rounding: float) -> A
         x = _larger(_smaller(better, high), low)
     falls = less(f1, least)
     return select(dips, x, select(falls, x, 2.0))
-
-
-def _cubic(x: Array, change: Array, first: Array, last: Array) -> Array:
-    """Return the cubic through 0 and `change` with slopes `first` and `last` at x in [0, 1]."""
-    y = 1.0 - x
-    return x * x * (3.0 - 2.0 * x) * change + x * y * (y * first - x * last)
 
 
 def _smaller(a: Array, b: Array | float) -> Array:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from remora.algebra import hermite
 from remora.algebra.namespace import Array, ArrayLike
 from remora.simulation.inputs.profiles import Motion, Profile
 
@@ -125,11 +126,9 @@ def through(times: ArrayLike, values: ArrayLike) -> Motion:
             return x[0 if when < t[0] else -1], rest, rest
         k = min(int(np.searchsorted(t, when, side="right")) - 1, n - 2)
         s = (when - t[k]) / h[k]
-        a, b = h[k] * slope[k], h[k] * slope[k + 1]
-        square, cube = 3.0 * d[k] - 2.0 * a - b, a + b - 2.0 * d[k]
-        place = x[k] + s * (a + s * (square + s * cube))
-        speed = (a + s * (2.0 * square + 3.0 * s * cube)) / h[k]
-        return place, speed, (2.0 * square + 6.0 * s * cube) / h[k] ** 2
+        curve = s, d[k], h[k] * slope[k], h[k] * slope[k + 1]
+        place, speed = x[k] + hermite.value(*curve), hermite.rate(*curve) / h[k]
+        return place, speed, hermite.second_rate(*curve) / h[k] ** 2
 
     motion = Motion(spline, t.tolist())
     motion.given = {"times": t.tolist(), "values": x.tolist()}

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from remora.algebra import hermite
 from remora.algebra.namespace import Array, ArrayLike, asarray, casadi, is_array, less, select
 from remora.codegen.ir.graph import Signature
 from remora.codegen.ir.trace import is_tuple
@@ -80,9 +81,8 @@ class Profile:
         s = (t - times[k]) / h
         if self.kind == "linear":
             return x[k] + s * (x[k + 1] - x[k])
-        a, b = h * self._slopes[k], h * self._slopes[k + 1]
-        step = x[k + 1] - x[k]
-        return x[k] + s * (a + s * ((3.0 * step - 2.0 * a - b) + s * (a + b - 2.0 * step)))
+        slopes = h * self._slopes[k], h * self._slopes[k + 1]
+        return x[k] + hermite.value(s, x[k + 1] - x[k], *slopes)
 
     def constant(self, low: float, high: float) -> Array | None:
         """Return the value if it is constant between two times, otherwise None."""
@@ -102,9 +102,8 @@ class Profile:
             if self.kind == "linear":
                 value = x[k] + y * step
             elif self.kind == "cubic":
-                a, b = h * self._slopes[k], h * self._slopes[k + 1]
-                bend, turn = 3.0 * step - 2.0 * a - b, a + b - 2.0 * step
-                value = x[k] + y * (a + y * (bend + y * turn))
+                slopes = h * self._slopes[k], h * self._slopes[k + 1]
+                value = x[k] + hermite.value(y, step, *slopes)
             result = select(_within(t, times[k], times[k + 1]), value, result)
         return result
 

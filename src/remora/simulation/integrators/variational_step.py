@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from remora.algebra import screw
+from remora.algebra import hermite, screw
 from remora.algebra.namespace import Array
 from remora.dynamics import discrete_mechanics
 from remora.dynamics.kernels.compiled import compile_function
@@ -181,9 +181,7 @@ def attempt(
 
     def dense(theta: Array) -> Array:
         x, last = theta[:, None], code.rate(dq, v1)
-        bend, turn = v - w, v + last - 2.0 * w  # u/h = x (w + (1-x) (bend - x turn))
-        u = h * x * (w + (1.0 - x) * (bend - x * turn))
-        speed = w + (1.0 - 2.0 * x) * bend - x * (2.0 - 3.0 * x) * turn
+        u, speed = h * hermite.value(x, w, v, last), hermite.rate(x, w, v, last)
         done = x * (work + (1.0 - x) * (h * power - work))
         return np.concatenate([u, code.speeds(u, speed) - v, done], axis=-1)
 

@@ -180,7 +180,7 @@ RECORDED: dict[str, Column] = {
         _nv, _per_joint(_forces),
         "actuation at every joint, and what prescribed and locked joints need",
     ),
-    "passive": Column(_nv, _per_joint(_forces), "forces of damping, friction and stops"),
+    "passive": Column(_nv, _per_joint(_forces), "forces of damping, friction, springs and stops"),
     "wrenches": Column(
         _bodies(6), _per_body(_WRENCH),
         "external wrench [f, τ] on each body, in its own axes, about its origin",

@@ -18,7 +18,7 @@ from typing import Any, NoReturn, overload
 
 import numpy as np
 
-from remora.algebra import dual_quaternion, screw
+from remora.algebra import dual_quaternion, hermite, screw
 from remora.algebra.namespace import Array, ArrayLike
 from remora.dynamics.kernels.compiled import CompiledRobot
 from remora.errors import InvalidValue, RemoraError, UnknownName
@@ -216,9 +216,8 @@ class Recording:
         q0, v0, v1 = self.q[i], self.v[i], self.v[j]
         dq = difference(self.robot, q0, self.q[j])
         rate = log_rate(self.robot, dq, v1)
-        a, b = h * v0 - dq, dq - h * rate
-        moved = s * (dq + (1.0 - s) * (a - s * (a - b)))
-        slope = dq + (1.0 - 2.0 * s) * (a - s * (a - b)) - s * (1.0 - s) * (a - b)
+        ends = dq, h * v0, h * rate
+        moved, slope = hermite.value(s, *ends), hermite.rate(s, *ends)
         v = log_velocity(self.robot, moved, slope / h)
         return integrate(self.robot, q0, moved), np.where(s == 0.0, v0, v)
 
