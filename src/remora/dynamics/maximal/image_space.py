@@ -1,4 +1,4 @@
-"""DM93's formulation: eight dual-quaternion coordinates a body, constraints with multipliers.
+"""DM93's image-space formulation: eight coordinates per body, constraints with multipliers.
 
     [M Φᵀ; Φ 0] [Q̈; λ] = [F + h; γ]    [DM93, eqs. 23, 30]
 
@@ -7,9 +7,9 @@ quaternion products, with ω' = 2 q* q̇ in body axes and d = 2 q_o q* in inerti
 
     M Q̈ - h = Ψᵀ m d̈ + Ωᵀ(J' ω̇' + ω' × J' ω'),    F = Ψᵀ R + Ωᵀ n' = (2 q n' - 2 R q_o, 2 R q)
 
-(less a part along q, which the unit condition's multiplier takes up). M is singular; with the two
-unit conditions Φ_u = [qᵀ 0; q_oᵀ qᵀ] it is not, and the ten equations of a body have an inverse
-in closed form, on and off the manifold. With s = q·q,
+(without a part along q, which the unit condition's multiplier balances). M is singular. Bordered
+with the two unit conditions Φ_u = [qᵀ 0; q_oᵀ qᵀ] it is not: the ten equations of a body have a
+closed-form inverse, on and off the manifold. With s = q·q,
 
     [M Φ_uᵀ; Φ_u 0]⁻¹ = [W diag(J', m 1)⁻¹ Wᵀ/s²  N; Nᵀ  diag(0, -4m)],
 
@@ -232,14 +232,14 @@ def joint_rows(robot: Robot, j: int, Q: list[Array], Q_rate: list[Array]) -> Joi
 
 
 class Assembled(NamedTuple):
-    """The whole system, and what reading its solution needs.
+    """The assembled saddle-point system, and the data to interpret its solution.
 
     Attributes:
         saddle: its blocks; ten equations a body, [Q̈, μ] the unknowns of each; without S11 and its
             inverse, which the bodies have.
         bodies: the bodies' own equations.
-        rows: the joints' equations, without those of prescribed freedoms.
-        L: of every joint, from relative motions to its speeds, `(..., nv_i, 6)`.
+        rows: the joints' equations, without those of prescribed degrees of freedom.
+        L: for every joint, from relative motions to its speeds, `(..., nv_i, 6)`.
     """
 
     saddle: saddle_point.Saddle
@@ -391,11 +391,11 @@ def read_solution(
 
 
 def physical_wrench(robot: Robot, i: int, Q: Array, force: Array) -> Array:
-    """Return the wrench [f, τ] on body i that a generalized force `(..., 8)` stands for.
+    """Return the wrench [f, τ] on body i that a generalized force `(..., 8)` represents.
 
     Wᵀ F = [n', R]: the torque about the centre of mass in body axes and the force in inertial
-    axes; the result is in body i's frame, about its origin. A force along Φ_u does no work: Wᵀ
-    takes it to zero.
+    axes; the result is in body i's frame, about its origin. A force along Φ_u does no work: Wᵀ maps
+    it to zero.
     """
     s = vector.dot(Q[..., :4], Q[..., :4])
     both = _apply(_T(motions(Q)), force) / s
@@ -418,7 +418,7 @@ def inverse_image_space(
         twist = 2.0 * dq.mul(dq.conjugate(x), x_rate)
         second.append(rate + 0.5 * dq.mul(x_rate, twist))  # Q̈ = ½ Q ω̇ + ½ Q̇ ω
     known = assembled(robot, q, v, Q, Q_rate, 0.0 * v, wrenches, held)
-    # along the motions of each body: what the unit conditions' multipliers do drops out
+    # projected on the motions of each body: the unit conditions' multipliers drop out
     W = [_T(motions(x)) for x in Q]
     system = known.saddle
     projected = saddle_point.Saddle(
