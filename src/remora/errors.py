@@ -1,4 +1,4 @@
-"""Errors raised for bad input: every refusal is a `RemoraError`."""
+"""The exceptions and warnings that Remora raises; all errors for bad input are `RemoraError`."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ class RemoraError(Exception):
 
 
 class ModelWarning(UserWarning):
-    """A robot file has something odd that concerns what its robot can compute."""
+    """A robot file has an irregularity that affects what can be computed."""
 
 
 class SimulationWarning(UserWarning):
-    """A run is made otherwise than by default, or may not be what was meant."""
+    """A run deviates from the defaults or may not be what the user intended."""
 
 
 class ShapeError(RemoraError, ValueError):
@@ -23,14 +23,14 @@ class ShapeError(RemoraError, ValueError):
 
 
 class InvalidValue(RemoraError, ValueError):
-    """A value is out of its domain (not finite, not unit, singular, ...)."""
+    """A value is outside its domain (not finite, not unit, singular, ...)."""
 
 
 class UnknownName(RemoraError, LookupError):
-    """A name that is not in a table; the text lists the names that are."""
+    """A name is not in a table; the message lists the known names."""
 
     def __init__(self, what: str, name: object, known: Iterable[str]) -> None:
-        """State which `what` was asked for by `name` (or index) and which are `known`."""
+        """Report an unknown `name` (or index) of a `what`, and the `known` names."""
         names = ", ".join(known) or "(none)"
         called = f"named {name!r}" if isinstance(name, str) else repr(name)
         super().__init__(f"no {what} {called}; known: {names}")
@@ -38,12 +38,12 @@ class UnknownName(RemoraError, LookupError):
 
 @dataclass(frozen=True)
 class Fault:
-    """One thing that is wrong with a robot: where it stands and why it is refused.
+    """One fault of a robot description: its location and the reason for the refusal.
 
     Attributes:
-        element: what is at fault, such as `<link name="arm">` or `joint 'elbow'`.
+        element: the faulty element, such as `<link name="arm">` or `joint 'elbow'`.
         reason: what is wrong and what is allowed.
-        line: the line in the file, where one is known.
+        line: the line in the file, if known.
     """
 
     element: str
@@ -57,14 +57,14 @@ class Fault:
 
 
 class ModelError(RemoraError):
-    """A robot description is refused; all its faults are in one report.
+    """A robot description is invalid; all faults are reported at once.
 
     Attributes:
-        source: the file, or what the description was called.
+        source: the file, or the name of the description.
         faults: every fault found.
     """
 
-    #: How many faults the text spells out; a hostile file may hold a million.
+    #: Maximum number of faults listed in the message; a hostile file may have a million.
     SHOWN = 20
 
     def __init__(self, source: str, faults: Sequence[Fault]) -> None:
@@ -79,12 +79,12 @@ class ModelError(RemoraError):
 
 
 class SimulationError(RemoraError):
-    """A run could not go on; what was computed until then is kept.
+    """A run could not be continued; the results up to that time are in `recording`.
 
     Attributes:
-        reason: why.
+        reason: why it stopped.
         time: the simulated time at which it stopped, s.
-        recording: the run until then (a `Recording`; of a batch a `Batch`), or None.
+        recording: the results so far (a `Recording`, or a `Batch` for a batch), or None.
     """
 
     def __init__(self, reason: str, time: float, recording: object = None) -> None:

@@ -1,4 +1,4 @@
-"""Quaternions, dual quaternions, poses, screws and small linear algebra; no robots here."""
+"""Quaternions, dual quaternions, poses, twists and wrenches, and small linear algebra on arrays."""
 
 from remora.algebra import dual_quaternion, linear, pose, quaternion, screw, vector
 

@@ -1,6 +1,6 @@
-"""Dual quaternions: real part then dual part, plain arrays `(..., 8)` [VT18, section 2.2].
+"""Dual quaternions as plain arrays `(..., 8)`, real part then dual part [VT18, section 2.2].
 
-A unit dual quaternion is a pose: `x_ab = r + ε ½ p r` is frame B seen from A, with r the
+A unit dual quaternion is a pose: `x_ab = r + ε ½ p r` is the pose of frame B in A, with r the
 orientation and p the position of B's origin in A; `x_ac = mul(x_ab, x_bc)`.
 """
 
@@ -18,7 +18,7 @@ _DEFECT = tuple((-1) ** k * 2 * (k + 1) / math.factorial(2 * k + 3) for k in ran
 
 
 def identity() -> Array:
-    """Return the unit 1 + ε0: no motion."""
+    """Return the identity 1 + ε0: no motion."""
     return np.array([1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0])
 
 
@@ -91,8 +91,8 @@ def norm(a: Array) -> Array:
 def normalize(a: Array) -> Array:
     """Return the unit dual quaternion nearest to `a`: ‖r‖ = 1 and r·d = 0.
 
-    The real part is scaled to unit length and the dual part, scaled by the same factor, loses its
-    component along it; the position p = 2 d r* keeps its value.
+    The real part is scaled to unit length. The dual part is scaled by the same factor, and its
+    component along the real part is removed. The position p = 2 d r* is unchanged.
     """
     scale = 1.0 / sqrt(vector.dot(real(a), real(a)))
     r, d = real(a) * scale, dual(a) * scale
@@ -126,14 +126,14 @@ def exp(s: Array) -> Array:
 
 
 def exp_minus_one(s: Array) -> Array:
-    """Return exp(s) - 1, exact to rounding for the smallest s too, `(..., 6) -> (..., 8)`."""
+    """Return exp(s) - 1 without cancellation for small s, `(..., 6) -> (..., 8)`."""
     hh = vector.dot(s[..., :3], s[..., :3])
     cosine, sinc = quaternion.cos_sinc(hh)
     return concatenate([quaternion.cos_minus_one(hh, cosine, sinc), _exp_rest(s)])
 
 
 def _exp_rest(s: Array) -> Array:
-    """Return exp(s) but for its first number."""
+    """Return all components of exp(s) except the first."""
     v, dv = s[..., :3], s[..., 3:]
     hh, along = vector.dot(v, v), vector.dot(v, dv)
     cosine, sinc = quaternion.cos_sinc(hh)
@@ -144,7 +144,7 @@ def _exp_rest(s: Array) -> Array:
 def log(x: Array) -> Array:
     """Return s with exp(s) = ±x and at most half a turn, `(..., 8) -> (..., 6)`.
 
-    `2 log(x)` is the constant twist that reaches the pose x in unit time: the screw of the motion
+    `2 log(x)` is the constant twist that reaches the pose x in unit time, the screw of the motion
     (SA24 use (φ n, p)/2 instead, which agrees for pure rotations and pure translations). With
     (w, v) + ε(w', v') = x, h the half angle and f = h/sin h:
 

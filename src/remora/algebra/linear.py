@@ -1,8 +1,8 @@
-"""Small linear algebra on any scalar: LDLᵀ of symmetric matrices, and congruence.
+"""Small linear algebra on floats and symbols: LDLᵀ factorization, solves, congruence.
 
-Unrolled over the rows, so that zeros known while tracing fold away and nothing branches on a
-value. A pivot that is zero to rounding, or not finite, is refused: for float matrices by an error,
-in what is compiled by a result that is not finite.
+Loops are unrolled over the rows, so that zeros known while tracing fold away, and no branch depends
+on a value. A pivot that is zero to rounding, or not finite, is an error for float matrices. In
+compiled code it gives a result that is not finite.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 from remora.algebra.namespace import Array, absolute, asarray, casadi, is_symbolic, stack
 from remora.errors import InvalidValue
 
-#: A pivot of at most this fraction of its size before cancellation is nothing but rounding.
+#: A pivot of at most this fraction of its size before cancellation is rounding error.
 PIVOT_ROUNDING = 1e-14
 SINGULAR = "the matrix is singular (a pivot of LDLᵀ is zero to rounding)"
 
@@ -24,8 +24,8 @@ def ldl(A: Array, size: Array | None = None) -> tuple[Array, Array]:
 
     Args:
         A: `(..., n, n)`, symmetric; only its lower triangle is read.
-        size: `(..., n, n)`, how large A's entries were before anything in them cancelled; A itself
-            by default. A pivot that is nothing but rounding of its diagonal is refused.
+        size: `(..., n, n)`, magnitude of A's entries before cancellation; A itself by default. A
+            pivot within rounding error of zero on this scale is refused.
 
     Returns:
         L `(..., n, n)` and d `(..., n)`.
@@ -33,7 +33,7 @@ def ldl(A: Array, size: Array | None = None) -> tuple[Array, Array]:
     n = A.shape[-1]
     L: list[list[Array]] = [[] for _ in range(n)]
     d: list[Array] = []
-    reciprocal: list[Array] = []  # one division a row, multiplications for the rest
+    reciprocal: list[Array] = []  # one division per row, otherwise multiplications
     for i in range(n):
         scaled: list[Array] = []  # L[i][j] d[j]
         for j in range(i):
@@ -56,10 +56,10 @@ def ldl_solve(factors: tuple[Array, Array], B: Array, size: Array | None = None)
     """Return A⁻¹B from the factors of A.
 
     Args:
-        factors: of `ldl`.
+        factors: from `ldl`.
         B: `(..., n, m)`.
-        size: as for `ldl`: what is compiled gives rows that are not finite where a pivot is
-            nothing but rounding of it. None: such pivots are not looked for.
+        size: as for `ldl`: compiled code returns non-finite rows where a pivot is within rounding
+            error of zero. None: pivots are not checked.
     """
     L, d = factors
     n = d.shape[-1]
@@ -81,12 +81,12 @@ def ldl_solve(factors: tuple[Array, Array], B: Array, size: Array | None = None)
 def ltdl(A: Array, size: Array | None = None) -> tuple[Array, Array]:
     """Return L (unit lower triangular) and d with A = Lᵀ diag(d) L, for symmetric A.
 
-    Like `ldl`, but from the last row to the first. Where an entry of A stands only between a row
-    and those that carry it, as in a tree numbered outwards, L has no entry that A has not.
+    Like `ldl`, but from the last row to the first. If A has entries only between a row and its
+    ancestors, as for a tree numbered outward, there is no fill-in: L is as sparse as A.
 
     Args:
         A: `(..., n, n)`, symmetric.
-        size: `(..., n, n)`, how large A's entries were before anything in them cancelled.
+        size: `(..., n, n)`, magnitude of A's entries before cancellation.
     """
     L, d = ldl(_turned(A), None if size is None else _turned(size))
     return np.swapaxes(_turned(L), -1, -2), d[..., ::-1]
@@ -103,7 +103,7 @@ def ltdl_solve(factors: tuple[Array, Array], B: Array, size: Array | None = None
 def ltdl_inverse(factors: tuple[Array, Array], size: Array | None = None) -> Array:
     """Return A⁻¹ `(..., n, n)` from the factors of `ltdl`, exactly symmetric."""
     full = ltdl_solve(factors, np.eye(factors[1].shape[-1]), size)
-    return mirror(np.swapaxes(full, -1, -2))  # its upper triangle is the cheaper one
+    return mirror(np.swapaxes(full, -1, -2))  # the upper triangle is cheaper to compute
 
 
 def _turned(A: Array) -> Array:
@@ -129,8 +129,8 @@ def congruence(X: Array, A: Array) -> Array:
 def mirror(A: Array) -> Array:
     """Return the lower triangle of A `(..., n, n)` with its mirror image as the upper.
 
-    For a matrix that is symmetric but for rounding. What a traced graph would have computed for
-    the upper triangle is then used by nothing and drops out.
+    For a matrix that is symmetric up to rounding. In a traced graph the upper triangle is then dead
+    code and is eliminated.
     """
     n = A.shape[-1]
     rows = [stack([A[..., max(i, j), min(i, j)] for j in range(n)]) for i in range(n)]
@@ -138,19 +138,19 @@ def mirror(A: Array) -> Array:
 
 
 def uncancelled(S: Array, diagonal: Array) -> Array:
-    """Return Σ_i S_ij² |d_i| `(..., k)`: the size of SᵀAS's diagonal if nothing in it cancelled.
+    """Return Σ_i S_ij² |d_i| `(..., k)`: the magnitude of SᵀAS's diagonal before cancellation.
 
     For symmetric, positive semi-definite A it is at least 1/n of that diagonal.
 
     Args:
         S: `(..., n, k)`.
-        diagonal: d, that of A, `(..., n)`.
+        diagonal: d, the diagonal of A, `(..., n)`.
     """
     return np.sum(S * S * absolute(diagonal)[..., None], axis=-2)
 
 
 def _checked_pivot(pivot: Array, A: Array, size: Array, i: int) -> Array:
-    """Return a pivot that can be divided by, or raise; symbols have no value yet."""
+    """Return the pivot if it can be divided by, or raise; symbolic pivots are not checked."""
     rounding = PIVOT_ROUNDING * absolute(size[..., i, i])
     if is_symbolic(A) or is_symbolic(asarray(rounding)):
         return pivot
@@ -162,8 +162,8 @@ def _checked_pivot(pivot: Array, A: Array, size: Array, i: int) -> Array:
 def _refused(x: Array, d: Array, size: Array) -> Array:
     """Return rows of a solution, infinite where the row's pivot is zero to rounding.
 
-    Floats with such a pivot were refused before. Of symbols the pivot itself is left as it is: so
-    that what cancels with it still folds away.
+    Float matrices with such a pivot were refused before. A symbolic pivot itself is left unchanged,
+    so that terms that cancel with it still fold away.
 
     Args:
         x: `(..., n, m)`.
@@ -183,5 +183,5 @@ def _refused_number(x: Any, pivot: Any, size: Any) -> Any:
             raise InvalidValue(SINGULAR)
         return x
     if casadi.is_equal(casadi.fabs(pivot), size, 2):
-        return x  # nothing has cancelled: only zero is singular, and divides to infinity by itself
+        return x  # no cancellation: only zero is singular, and divides to infinity by itself
     return casadi.if_else(casadi.fabs(pivot) <= PIVOT_ROUNDING * size, casadi.inf, x)

@@ -1,8 +1,8 @@
-"""The few array operations that must know what kind of scalar they work on.
+"""Array operations that depend on the scalar type: floats or CasADi symbols.
 
-Every algorithm of Remora is written on arrays whose last axes hold the object (a quaternion, a
-twist, ...) and whose leading axes are any batch. An array holds either floats or, with
-`dtype=object`, CasADi `SX` scalars; the functions here are the only place where that matters.
+Every algorithm of Remora works on arrays whose last axes hold the object (a quaternion, a twist,
+...) and whose leading axes are any batch shape. An array holds either floats or, with
+`dtype=object`, CasADi `SX` scalars. Only the functions in this file distinguish the two.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from remora.errors import ShapeError
 
-# CasADi ships no type stubs; as `Any` it does not blur the types of everything that touches it.
+# CasADi ships no type stubs; declared `Any`, it does not spread unknown types to its callers.
 casadi: Any = importlib.import_module("casadi")
 
 Array: TypeAlias = NDArray[Any]
@@ -30,7 +30,7 @@ ArrayLike: TypeAlias = (
     | Sequence[Sequence[float | Array]]
     | Sequence[Sequence[Sequence[float]]]
 )
-"""What a user may pass: numbers, nested sequences, arrays, CasADi `SX`."""
+"""Accepted array arguments: numbers, nested sequences, arrays, CasADi `SX`."""
 
 
 def is_array(x: object) -> TypeGuard[Array]:
@@ -39,13 +39,13 @@ def is_array(x: object) -> TypeGuard[Array]:
 
 
 def asarray(x: ArrayLike) -> Array:
-    """Return `x` as an array of floats, or of symbols where it holds any.
+    """Return `x` as an array of floats, or of symbols if it holds any.
 
     A CasADi column `SX(n, 1)` becomes an object array `(n,)`, a scalar `SX` one of shape `()`.
     Floats of any width become doubles, and so does an object array without a symbol in it.
 
     Raises:
-        ShapeError: for a masked array or a `np.matrix`, which mean something else.
+        ShapeError: for a masked array or a `np.matrix`, whose semantics differ.
     """
     if type(x) is np.ndarray and (x.dtype == np.float64 or _is_symbol(x)):
         return x
@@ -60,11 +60,11 @@ def asarray(x: ArrayLike) -> Array:
 
 
 def refuse_other_arrays(x: object, what: str = "the array") -> None:
-    """Refuse arrays whose numbers are not all that they say.
+    """Refuse array subclasses with different semantics.
 
     Args:
         x: anything.
-        what: what it is called in the message.
+        what: its name in the message.
 
     Raises:
         ShapeError: for a masked array, whose mask would be ignored, or a `np.matrix`, which never
@@ -80,7 +80,7 @@ def refuse_other_arrays(x: object, what: str = "the array") -> None:
 
 
 def is_symbolic(x: Array) -> bool:
-    """Tell whether `x` holds symbols (and so has no values yet)."""
+    """Tell whether `x` holds symbols, which have no values yet."""
     return x.dtype == object
 
 
@@ -109,8 +109,8 @@ def constant(x: Array, like: Array) -> Array:
 def select(condition: ArrayLike, yes: ArrayLike, no: ArrayLike) -> Array:
     """Return `yes` where `condition` holds and `no` elsewhere, element by element.
 
-    Both are evaluated: an argument that would divide by zero in the branch not taken must be
-    made harmless before, not after.
+    Both are evaluated. An argument that would divide by zero in the branch not taken must be
+    replaced before the division, not after it.
     """
     parts = [p if is_array(p) else asarray(p) for p in (condition, yes, no)]
     if any(is_symbolic(p) for p in parts):
@@ -127,23 +127,23 @@ def less(a: ArrayLike, b: ArrayLike) -> Array:
 
 
 def total_and_rest(x: Array, dx: Array) -> tuple[Array, Array]:
-    """Return x + dx as it can be held, and what rounding left over, exactly [K65]."""
+    """Return x + dx rounded, and its exact rounding error (compensated summation) [K65]."""
     total = rounded(x + dx)
     back = rounded(total - x)
     return total, (x - rounded(total - back)) + (dx - back)
 
 
 def rounded(x: Array) -> Array:
-    """Return `x`; no algebra on symbols looks through it, such as (a + b) - a = b."""
+    """Return `x` behind a barrier to symbolic simplification such as (a + b) - a = b."""
     if not is_symbolic(x):
         return x
-    return wrapped(np.frompyfunc(casadi.copysign, 2, 1)(x, x))  # with its own sign: itself
+    return wrapped(np.frompyfunc(casadi.copysign, 2, 1)(x, x))  # x with the sign of x is x
 
 
 def waypoint(x: Array) -> Array:
-    """Return `x`, and tell who traces that all later values come from it and from little else.
+    """Return `x`, marked for the tracer: later values depend on it and on little else.
 
-    A GPU thread, short of registers, then forgets the rest and makes it again.
+    To reduce register pressure, a GPU thread then drops other values and recomputes them.
     """
     noted = _waypoints.get()
     if noted is not None and is_symbolic(x):
@@ -153,7 +153,7 @@ def waypoint(x: Array) -> Array:
 
 @contextmanager
 def noting_waypoints() -> Generator[list[Array]]:
-    """Yield a list that gets every symbolic array marked by `waypoint` meanwhile."""
+    """Yield a list that collects every symbolic array marked by `waypoint` in this context."""
     noted: list[Array] = []
     token = _waypoints.set(noted)
     try:

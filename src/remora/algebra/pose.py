@@ -1,4 +1,4 @@
-"""Poses as unit dual quaternions, to and from what other tools call a pose."""
+"""Poses as unit dual quaternions, and conversions to matrices, quaternions and angles."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ def from_parts(r: Array, p: Array) -> Array:
 
 
 def from_quaternion(r: Array) -> Array:
-    """Return the pose of a turn in place, `(..., 4) -> (..., 8)`."""
+    """Return the pose of a pure rotation, `(..., 4) -> (..., 8)`."""
     return concatenate([r, np.zeros_like(r)])
 
 
 def from_translation(p: Array) -> Array:
-    """Return the pose of a shift, `(..., 3) -> (..., 8)`."""
+    """Return the pose of a pure translation, `(..., 3) -> (..., 8)`."""
     one = np.broadcast_to(quaternion.identity(), (*p.shape[:-1], 4))
     return concatenate([one, quaternion.pure(0.5 * p)])
 
@@ -69,7 +69,7 @@ def to_rpy(x: Array) -> Array:
 
 
 def from_axis_angle(axis: Array, angle: Array) -> Array:
-    """Return the pose of a turn by `angle` `(...)` about the unit vector `axis` `(..., 3)`."""
+    """Return the pose of a rotation by `angle` `(...)` about the unit vector `axis` `(..., 3)`."""
     return from_quaternion(quaternion.from_axis_angle(axis, angle))
 
 

@@ -1,6 +1,6 @@
-"""Quaternions: Hamilton's product, scalar first, plain arrays `(..., 4)` [VT18, section 2.1].
+"""Quaternions as plain arrays `(..., 4)`, scalar first, Hamilton's product [VT18, section 2.1].
 
-A unit quaternion `r_ab` is the orientation of frame B seen from A; `r_ac = mul(r_ab, r_bc)`.
+A unit quaternion `r_ab` is the orientation of frame B in A; `r_ac = mul(r_ab, r_bc)`.
 Its negative is the same orientation.
 """
 
@@ -33,7 +33,7 @@ _ATAN = (1.0, -1 / 3, 1 / 5, -1 / 7, 1 / 9, -1 / 11, 1 / 13, -1 / 15)
 
 
 def identity() -> Array:
-    """Return the unit 1 = (1, 0, 0, 0)."""
+    """Return the identity 1 = (1, 0, 0, 0)."""
     return np.array([1.0, 0.0, 0.0, 0.0])
 
 
@@ -116,14 +116,14 @@ def exp(v: Array) -> Array:
 
 
 def exp_minus_one(v: Array) -> Array:
-    """Return exp((0, v)) - 1, exact to rounding for the smallest v too, `(..., 3) -> (..., 4)`."""
+    """Return exp((0, v)) - 1 without cancellation for small v, `(..., 3) -> (..., 4)`."""
     s = vector.dot(v, v)
     cosine, sinc = cos_sinc(s)
     return concatenate([cos_minus_one(s, cosine, sinc), v * sinc])
 
 
 def cos_minus_one(s: Array, cosine: Array, sinc: Array) -> Array:
-    """Return cos h - 1 for s = h²: -sin² h/(1 + cos h), where the difference would cancel."""
+    """Return cos h - 1 for s = h² as -sin² h/(1 + cos h), which avoids cancellation."""
     near = less(s, 1.0)
     return select(near, -s * sinc * sinc / (1.0 + select(near, cosine, 1.0)), cosine - 1.0)
 
@@ -141,8 +141,8 @@ def cos_sinc(s: Array) -> tuple[Array, Array]:
 def log(r: Array) -> Array:
     """Return the vector v with exp(v) = ±r and ‖v‖ ≤ π/2, `(..., 4) -> (..., 3)`.
 
-    Of the two quaternions of one orientation the one with the shorter turn is taken, so that
-    2 log(r) is the rotation vector of at most half a turn.
+    Of r and -r, the one with the smaller rotation angle is used, so that 2 log(r) is the rotation
+    vector of at most half a turn.
     """
     r = shortest(r)
     return r[..., 1:] * half_angle_over_sine(r)
@@ -159,12 +159,12 @@ def half_angle_over_sine(r: Array) -> Array:
 
 
 def shortest(r: Array) -> Array:
-    """Return whichever of r and -r has a scalar part that is not negative."""
+    """Return the one of r and -r whose scalar part is not negative."""
     return select(less(r[..., :1], 0.0), -r, r)
 
 
 def power(r: Array, t: Array | float) -> Array:
-    """Return r to the power t: the fraction t of the shorter turn. `t` is `(...)`."""
+    """Return r to the power t: the fraction t of the shorter rotation. `t` is `(...)`."""
     return exp(asarray(t)[..., None] * log(r))
 
 
@@ -176,13 +176,13 @@ def rotate(r: Array, v: Array) -> Array:
 
 
 def from_axis_angle(axis: Array, angle: Array) -> Array:
-    """Return the turn by `angle` `(...)` about the unit vector `axis` `(..., 3)`."""
+    """Return the rotation by `angle` `(...)` about the unit vector `axis` `(..., 3)`."""
     half = 0.5 * asarray(angle)[..., None]
     return concatenate([cos(half), axis * sin(half)])
 
 
 def to_axis_angle(r: Array) -> tuple[Array, Array]:
-    """Return axis `(..., 3)` and angle `(...)` in [0, π]; the axis of no turn at all is x."""
+    """Return axis `(..., 3)` and angle `(...)` in [0, π]; the axis of the identity is x."""
     r = shortest(r)
     w, v = r[..., :1], r[..., 1:]
     s = vector.dot(v, v)
@@ -243,10 +243,10 @@ def from_rpy(rpy: Array) -> Array:
 
 
 def to_rpy(r: Array) -> Array:
-    """Return roll, pitch, yaw `(..., 3)`; where pitch is ±90° the yaw carries the whole turn.
+    """Return roll, pitch, yaw `(..., 3)`; where pitch is ±90° yaw carries the whole rotation.
 
-    Yaw is found with the roll already taken out, so that the three always reproduce `r`, also
-    where roll alone is lost in rounding.
+    Yaw is computed after roll has been removed, so that the three angles reproduce `r` even where
+    roll alone is lost to rounding.
     """
     R = to_matrix(r)
     roll = arctan2(R[..., 2, 1:2], R[..., 2, 2:3])

@@ -1,7 +1,7 @@
-"""Twists, wrenches and inertia: what dual quaternions say about a rigid body [VT18, 2.2].
+"""Twists, wrenches and spatial inertia of rigid bodies as dual vectors `(..., 6)` [VT18, 2.2].
 
 Twist `[ω, v]` and wrench `[f, τ]` are vector dual quaternions written as `(..., 6)`: real part,
-then dual part. Both change frames by the same adjoint. A twist and a wrench pair to power as
+then dual part. Both change frames by the same adjoint. The power of a wrench on a twist is
 ω·τ + v·f, the circle product of one with the swap of the other.
 """
 
@@ -16,7 +16,7 @@ from remora.algebra.namespace import Array, asarray, concatenate, constant, stac
 
 
 class Transform(NamedTuple):
-    """Frame B seen from A as rotation matrix and position: a pose made ready for many screws.
+    """The pose of frame B in A as rotation matrix and position, to transform many screws.
 
     Attributes:
         R: R_ab, `(..., 3, 3)`.
@@ -33,25 +33,25 @@ def transform(x: Array) -> Transform:
 
 
 def to_outer(X: Transform, s: Array) -> Array:
-    """Return s in A's frame, given in B's: (R a, R b + p × R a) for s = (a, b)."""
+    """Return s, given in B's frame, in A's: (R a, R b + p × R a) for s = (a, b)."""
     a = vector.apply(X.R, s[..., :3])
     return concatenate([a, vector.apply(X.R, s[..., 3:]) + vector.cross(X.p, a)])
 
 
 def to_inner(X: Transform, s: Array) -> Array:
-    """Return s in B's frame, given in A's: (Rᵀ a, Rᵀ(b - p × a)) for s = (a, b)."""
+    """Return s, given in A's frame, in B's: (Rᵀ a, Rᵀ(b - p × a)) for s = (a, b)."""
     Rt = vector.transpose(X.R)
     b = s[..., 3:] - vector.cross(X.p, s[..., :3])
     return concatenate([vector.apply(Rt, s[..., :3]), vector.apply(Rt, b)])
 
 
 def columns_to_outer(X: Transform, S: Array) -> Array:
-    """Return screws that are the columns of S `(..., 6, k)` in A's frame, given in B's."""
+    """Return the columns of S `(..., 6, k)`, screws given in B's frame, in A's."""
     return vector.transpose(to_outer(_for_rows(X), vector.transpose(S)))
 
 
 def columns_to_inner(X: Transform, S: Array) -> Array:
-    """Return screws that are the columns of S `(..., 6, k)` in B's frame, given in A's."""
+    """Return the columns of S `(..., 6, k)`, screws given in A's frame, in B's."""
     return vector.transpose(to_inner(_for_rows(X), vector.transpose(S)))
 
 
@@ -60,7 +60,7 @@ def _for_rows(X: Transform) -> Transform:
 
 
 def adjoint(x: Array, s: Array) -> Array:
-    """Return s in A's frame, given in B's: x_ab s x_ab* [VT18, eqs. 14, 18-21].
+    """Return s, given in B's frame, in A's: x_ab s x_ab* [VT18, eqs. 14, 18-21].
 
     With s = (a, b): (R a, R b + p × R a), the shifting law, for twists and wrenches alike.
     """
@@ -68,7 +68,7 @@ def adjoint(x: Array, s: Array) -> Array:
 
 
 def adjoint_inverse(x: Array, s: Array) -> Array:
-    """Return s in B's frame, given in A's: x_ab* s x_ab [VT18, eqs. 14, 18-21]."""
+    """Return s, given in A's frame, in B's: x_ab* s x_ab [VT18, eqs. 14, 18-21]."""
     return to_inner(transform(x), s)
 
 
@@ -78,7 +78,7 @@ def adjoint_matrix(x: Array) -> Array:
 
 
 def transform_matrix(X: Transform) -> Array:
-    """Return the 6x6 matrix [R 0; [p]×R R] of `to_outer`; it serves twists and wrenches."""
+    """Return the 6x6 matrix [R 0; [p]×R R] of `to_outer`, for twists and wrenches."""
     R = X.R
     below = vector.skew(X.p) @ R
     top = concatenate([R, np.zeros_like(R)])
@@ -88,8 +88,8 @@ def transform_matrix(X: Transform) -> Array:
 def cross(a: Array, b: Array) -> Array:
     """Return the dual cross product (a₁×b₁, a₂×b₁ + a₁×b₂), `(..., 6)` [VT18, Table 2].
 
-    It is the rate of change of b, fixed in a frame that moves with the twist a; b may be a twist
-    or a wrench.
+    It is the rate of change of a twist or wrench b that is fixed in a frame moving with the twist
+    a.
     """
     a1, a2, b1, b2 = a[..., :3], a[..., 3:], b[..., :3], b[..., 3:]
     return concatenate([vector.cross(a1, b1), vector.cross(a2, b1) + vector.cross(a1, b2)])
@@ -107,7 +107,7 @@ def power(twist: Array, wrench: Array) -> Array:
 
 
 class Inertia(NamedTuple):
-    """The inertia of a rigid body, or of several moving as one, about its frame's origin.
+    """The spatial inertia of a rigid body, or of a composite rigid body, about its frame's origin.
 
     Attributes:
         mass: m, `(...)`, kg.
@@ -128,7 +128,7 @@ def inertia(mass: Array, com: Array, about_com: Array) -> Inertia:
 
 
 def transform_inertia(X: Transform, M: Inertia) -> Inertia:
-    """Return an inertia given in B's frame as A's, for X = X_ab.
+    """Return an inertia, given in B's frame, in A's, for X = X_ab.
 
     With a = R m c: m c' = a + m p and I' = R I Rᵀ - [p]×[a]× - [a]×[p]× - m [p]×[p]×.
     """
@@ -143,7 +143,7 @@ def transform_inertia(X: Transform, M: Inertia) -> Inertia:
 
 
 def add_inertia(A: Inertia, B: Inertia) -> Inertia:
-    """Return the inertia of two bodies that move as one, both in the same frame."""
+    """Return the inertia of the composite of two bodies, both in the same frame."""
     return Inertia(*(asarray(a + b) for a, b in zip(A, B, strict=True)))
 
 
@@ -198,7 +198,7 @@ def H_inverse(mass: Array, about_com: Array) -> Array:
 
 
 def _block_diagonal(*blocks: Array) -> Array:
-    """Return the square blocks `(..., n_i, n_i)` along the diagonal of one matrix."""
+    """Return the block-diagonal matrix of square blocks `(..., n_i, n_i)`."""
     rows: list[Array] = []
     for i, block in enumerate(blocks):
         height = block.shape[-2]

@@ -1,14 +1,14 @@
-"""How the logarithm of a motion changes: the differential of exp and its inverse.
+"""The differential of the exponential map on SO(3) and SE(3), and its inverse: dexp and dexp⁻¹.
 
-A frame moves from a pose x₀ to x = x₀ exp(½u), u its rotation vector or screw seen from x₀. With
-the twist ξ in the moving frame's own axes, ẋ = ½ x ξ,
+A frame moves from a pose x₀ to x = x₀ exp(½u), with u its rotation vector or screw relative to x₀.
+With the twist ξ in the moving frame's own axes, ẋ = ½ x ξ,
 
     u̇ = ξ + ½ u×ξ + c u×(u×ξ),        c = (1 - h cot h)/θ²,
     ξ = u̇ - a u×u̇ + b u×(u×u̇),        a = (1 - cos θ)/θ²,   b = (1 - sin θ/θ)/θ²,
 
-θ = 2h the angle of u. For screws the same holds in dual numbers: θ² = u·u is dual, and a, b, c at
-a dual number are their values and derivatives. These are the maps dexp⁻¹ and dexp of Munthe-Kaas
-[HLW06, section IV.8]; u must turn by less than a whole turn.
+with θ = 2h the angle of u. For screws the same holds in dual numbers: θ² = u·u is dual, and a, b, c
+at a dual number are their values and derivatives. Munthe-Kaas methods integrate on Lie groups with
+these maps [HLW06, section IV.8]. The angle of u must be less than a full turn.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from math import factorial
 from remora.algebra import quaternion, screw, vector
 from remora.algebra.namespace import Array, concatenate, less, polynomial, select
 
-#: Below this squared angle the coefficients are made by their series.
+#: Below this squared angle the coefficients are computed by their series.
 SMALL = 0.5
 
 
@@ -51,7 +51,7 @@ def rotation_rate(u: Array, omega: Array) -> Array:
 
 
 def angular_velocity(u: Array, rate: Array) -> Array:
-    """Return ω `(..., 3)`, body axes, of the rotation vector u that changes at a rate."""
+    """Return ω `(..., 3)`, body axes, of the rotation vector u that changes at `rate`."""
     once = vector.cross(u, rate)
     (a, _), (b, _) = _velocity_coefficients(vector.dot(u, u))
     return rate - a * once + b * vector.cross(u, once)
@@ -65,7 +65,7 @@ def screw_rate(u: Array, twist: Array) -> Array:
 
 
 def twist(u: Array, rate: Array) -> Array:
-    """Return the twist ξ `(..., 6)` of the moved frame whose screw u changes at a rate."""
+    """Return the twist ξ `(..., 6)` of the moved frame whose screw u changes at `rate`."""
     once = screw.cross(u, rate)
     a = _dual(u, lambda s: _velocity_coefficients(s)[0])
     b = _dual(u, lambda s: _velocity_coefficients(s)[1])
@@ -76,7 +76,7 @@ Coefficient = tuple[Array, Array]
 
 
 def _dual(u: Array, coefficient: Callable[[Array], Coefficient]) -> Coefficient:
-    """Return a coefficient at the dual number u·u = ω·ω + ε 2 ω·v."""
+    """Evaluate a coefficient at the dual number u·u = ω·ω + ε 2 ω·v."""
     omega, v = u[..., :3], u[..., 3:]
     value, slope = coefficient(vector.dot(omega, omega))
     return value, 2.0 * vector.dot(omega, v) * slope

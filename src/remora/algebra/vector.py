@@ -1,4 +1,4 @@
-"""Vectors of three components: dot, cross, skew. Any scalar, any leading batch shape."""
+"""Dot product, cross product and skew matrix of 3-vectors, for any scalar and batch shape."""
 
 from __future__ import annotations
 

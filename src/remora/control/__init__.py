@@ -1,1 +1,1 @@
-"""Control laws: what a controller orders from what it sees."""
+"""Control laws for joints and for the attitude of the base."""

@@ -1,4 +1,4 @@
-"""The attitude of the base, held by torques on it: thrusters or wheels without their details."""
+"""PD control of the base's attitude by torques on the base, without a thruster or wheel model."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from remora.model.settings import AngleVector, NotNegative, Positive, Settings
 
 @dataclass(frozen=True, eq=False)
 class AttitudePD:
-    """Turns the base towards a goal and takes its spin away, asked every `sample_time` seconds.
+    """A PD controller of the base's attitude, sampled every `sample_time` seconds.
 
-    τ = -kp 2 vec(e) - kd ω, body axes, with the error e = r_goal* r, of the two quaternions of the
-    same rotation the one with the shorter way: 2 vec(e) is the axis times the angle where that is
-    small. [τ, 0] acts on the base; the momentum it gives comes from outside.
+    τ = -kp 2 vec(e) - kd ω, body axes, with the error e = r_goal* r. Of e and -e, the one with the
+    smaller angle is used; for small errors 2 vec(e) is the rotation vector. [τ, 0] acts on the base
+    as an external load, so momentum is not conserved.
 
     Attributes:
-        joints: the name of the base's joint.
-        r_places: of the base's quaternion in q.
-        w_places: of its angular velocity in v.
-        goal: unit quaternion, `(4,)`, base in the inertial frame.
+        joints: name of the base's joint.
+        r_places: indices of the base's quaternion in q.
+        w_places: indices of its angular velocity in v.
+        goal: unit quaternion, `(4,)`, desired orientation of the base in the inertial frame.
         kp: `(3,)`, N m/rad, body axes.
         kd: `(3,)`, N m s/rad, body axes.
         sample_time: s.
@@ -45,11 +45,11 @@ class AttitudePD:
     def __init__(
         self, robot: Robot, goal: ArrayLike, kp: ArrayLike, kd: ArrayLike, sample_time: float
     ) -> None:
-        """Find the base.
+        """Check the gains and look up the base's joint.
 
         Args:
             robot: the robot; its base is free or spherical.
-            goal: quaternion of the base's attitude to be reached, `(4,)`.
+            goal: desired attitude of the base as a quaternion, `(4,)`.
             kp: N m/rad, one number or `(3,)`, body axes.
             kd: N m s/rad, one number or `(3,)`, body axes.
             sample_time: s.
@@ -92,7 +92,7 @@ _Gains: TypeAlias = Annotated[
 
 
 class AttitudePDSettings(Settings):
-    """An attitude_pd in a scenario file."""
+    """The settings of an attitude_pd controller in a scenario file."""
 
     law: Literal["attitude_pd"]
     rpy: AngleVector = Field(

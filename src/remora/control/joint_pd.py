@@ -1,4 +1,4 @@
-"""A spring and a damper at each joint, in software."""
+"""PD control of joints: a virtual spring and damper at each joint."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from remora.model.settings import (
 
 @dataclass(frozen=True, eq=False)
 class JointPD:
-    """Holds joints at a goal, asked every `sample_time` seconds.
+    """A PD controller of joint positions, sampled every `sample_time` seconds.
 
     τᵢ = kpᵢ (goalᵢ - qᵢ) - kdᵢ vᵢ for the coordinates of the chosen joints, 0 elsewhere.
 
     Attributes:
         joints: names of the joints it acts on.
-        q_places: of their coordinates in q, `(k,)`.
-        v_places: of their speeds in v, `(k,)`.
+        q_places: indices of their coordinates in q, `(k,)`.
+        v_places: indices of their speeds in v, `(k,)`.
         goal: `(k,)`, rad or m.
         kp: `(k,)`, N m/rad or N/m.
         kd: `(k,)`, N m s/rad or N s/m.
@@ -55,13 +55,13 @@ class JointPD:
         kd: ArrayLike | Mapping[str, ArrayLike],
         sample_time: float,
     ) -> None:
-        """Find the joints.
+        """Check the gains and look up the joints.
 
         Args:
             robot: the robot.
-            goal: by joint where it is to be, rad or m.
-            kp: stiffness of all, or by joint; N m/rad or N/m.
-            kd: damping of all, or by joint; N m s/rad or N s/m.
+            goal: desired coordinates by joint name, rad or m.
+            kp: stiffness, one for all joints or by joint name; N m/rad or N/m.
+            kd: damping, one for all joints or by joint name; N m s/rad or N s/m.
             sample_time: s.
         """
         if not goal:
@@ -100,7 +100,7 @@ def _is_mapping(x: object) -> TypeGuard[Mapping[str, ArrayLike]]:
 
 
 def _numbers(what: str, given: Any, size: int) -> list[float]:
-    """Return a number for each freedom of a joint, or raise."""
+    """Return one number per degree of freedom of a joint, or raise."""
     array = np.asarray(given, dtype=float)
     if array.shape not in ((), (size,)):
         raise ShapeError(f"{what} must be one number, or {size}, not of shape {array.shape}")
@@ -120,7 +120,7 @@ _Gains: TypeAlias = Annotated[
 
 
 class JointPDSettings(Settings):
-    """A joint_pd in a scenario file."""
+    """The settings of a joint_pd controller in a scenario file."""
 
     law: Literal["joint_pd"]
     goal: dict[JointName, Angles] = Field(

@@ -1,4 +1,4 @@
-"""The table of control laws: a new one is a file, a row here, and its settings in the union."""
+"""The table of control laws by name: a new law is one file, one row here, one settings class."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from pydantic import Field
 from remora.control.attitude_pd import AttitudePD, AttitudePDSettings
 from remora.control.joint_pd import JointPD, JointPDSettings
 
-#: Every law, by the name that scenario files use.
+#: All control laws, by their name in scenario files.
 CONTROLLERS: dict[str, type[JointPD] | type[AttitudePD]] = {
     "joint_pd": JointPD,
     "attitude_pd": AttitudePD,
 }
 
-#: What a scenario file says of a law; `law` tells which.
+#: The settings of any control law in a scenario file; the key `law` selects the type.
 LawSettings: TypeAlias = Annotated[JointPDSettings | AttitudePDSettings, Field(discriminator="law")]

@@ -1,1 +1,1 @@
-"""Kinematics, momentum and dynamics: one formulation per file, the same signatures."""
+"""Kinematics, momentum and dynamics of robots; every formulation has the same signatures."""

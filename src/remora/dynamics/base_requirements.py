@@ -1,4 +1,4 @@
-"""What functions of floating robots require of the base."""
+"""The check that a robot has one free base, for functions of floating robots."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from remora.model.robot import Robot
 
 
 def refuse_other_bases(robot: Robot) -> None:
-    """Refuse a robot that does not have one base on a free joint."""
+    """Raise if the robot does not have exactly one base, on a free joint."""
     if sum(j.parent < 0 for j in robot.joints) > 1:
         raise InvalidValue(f"robot {robot.name!r} must have one base, not several")
     if robot.joints[0].kind != "free":

@@ -1,18 +1,20 @@
-"""A step of the variational midpoint rule: discrete mechanics on the configuration group.
+"""The variational midpoint rule: a step of a Lie group variational integrator.
 
-Each joint is a group: SE(3), SO(3), or coordinates that add. From q0 to q1 = integrate(q0, hw) the
-action is taken as h L(q_m, w), with the middle q_m = integrate(q0, ½hw) and the Lagrangian
-L(q, v) = ½ vᵀH(q)v - V(q). Its derivatives by the ends are the momenta
+Each joint's configuration is a Lie group: SE(3), SO(3), or a vector space. From q0 to
+q1 = integrate(q0, hw) the discrete Lagrangian is h L(q_m, w), with the midpoint
+q_m = integrate(q0, ½hw) and the Lagrangian L(q, v) = ½ vᵀH(q)v - V(q). Its derivatives with
+respect to q0 and q1 are the momenta
 
     p0 = T(-hw)ᵀ (∂L/∂v - ½h D(-½hw)ᵀ g),        g = ∂L/∂q + forces, at q_m, w,
     p1 = T(+hw)ᵀ (∂L/∂v + ½h D(+½hw)ᵀ g),
 
-T(u) the linear map of `log_rate` and D(u) = T(u)⁻¹ that of `log_velocity`. With p0 = H(q0) v0 the
-first is solved for w, and v1 = H(q1)⁻¹ p1. The step is symplectic and symmetric, of order two, and
-keeps every momentum that L keeps [HLW06, sections VI.6 and VII.5].
+with T(u) the linear map of `log_rate` and D(u) = T(u)⁻¹ that of `log_velocity`. The first is solved
+for w with p0 = H(q0) v0, and v1 = H(q1)⁻¹ p1. The step is symplectic, symmetric and of order two,
+and conserves every momentum that L conserves [HLW06, sections VI.6 and VII.5].
 
-∂L/∂q is taken along the joints' speeds, v held: d/dε L(integrate(q, εη), v) = ∂L/∂q · η. With that
-the motion is d/dt(Hv) = ad*_v(Hv) + ∂L/∂q + forces.
+∂L/∂q is the derivative along the joints' speeds at constant v:
+d/dε L(integrate(q, εη), v) = ∂L/∂q · η. The equation of motion is
+d/dt(Hv) = ad*_v(Hv) + ∂L/∂q + forces.
 """
 
 from __future__ import annotations
@@ -37,21 +39,22 @@ from remora.model.state import configuration, log_rate, log_velocity, velocity
 
 
 class DiscretePose(NamedTuple):
-    """What a body passes on: its twist and minus gravity, `(..., 6)`, its frame."""
+    """A body's twist and minus gravity, passed to its children, `(..., 6)`, body frame."""
 
     twist: Array
     ground: Array
 
 
 class DiscreteTwist(NamedTuple):
-    """A joint, and what the Lagrangian has of its body.
+    """A joint and its body's terms of the Lagrangian.
 
     Attributes:
-        X: the body's frame seen from its parent's.
-        S: the joint's screws, `(..., 6, nv_i)`, body frame.
-        bent: the body's twist per motion of the joint, its speeds held, `(..., 6, nv_i)`.
-        momentum: the body's, [P, L], `(..., 6)`, body frame.
-        wrench: its weight and the external wrench, `(..., 6)`, body frame.
+        X: transform from the body's frame to its parent's.
+        S: the joint's motion subspace, `(..., 6, nv_i)`, body frame.
+        bent: derivative of the body's twist by the joint's motion at constant speeds,
+            `(..., 6, nv_i)`.
+        momentum: the body's momentum [P, L], `(..., 6)`, body frame.
+        wrench: sum of its weight and the external wrench, `(..., 6)`, body frame.
     """
 
     X: Transform
@@ -62,14 +65,14 @@ class DiscreteTwist(NamedTuple):
 
 
 class DiscreteMomentum(NamedTuple):
-    """Momentum and wrench of all that a joint carries, `(..., 6)`."""
+    """Momentum and wrench of the subtree that a joint carries, `(..., 6)`."""
 
     momentum: Array
     wrench: Array
 
 
 class Slopes(NamedTuple):
-    """A joint's part of ∂L/∂v and of ∂L/∂q with the external wrenches' forces, `(..., nv_i)`."""
+    """A joint's part of ∂L/∂v and of ∂L/∂q with external wrenches included, `(..., nv_i)`."""
 
     by_v: Array
     by_q: Array
@@ -78,10 +81,10 @@ class Slopes(NamedTuple):
 def _sweep(
     at: JointContext, _: Any, parent: DiscretePose | None
 ) -> tuple[DiscreteTwist, DiscretePose]:
-    """Outward: the body's momentum and weight; to the children, its twist.
+    """Outward pass: the body's momentum and weight; passes its twist to the children.
 
-    A motion η of the joint changes what the body sees of its parent's twist ω by ω × Sη, and the
-    joint's own Sv where S depends on q.
+    A motion η of the joint changes the parent's twist ω, in the body's frame, by ω × Sη, and the
+    joint's own twist Sv where S depends on q.
     """
     joint, M = at.joint, at.inertia
     X, S = joints.relative_transform(joint, at.q), joints.motion_screws(joint, at.q)
@@ -105,7 +108,7 @@ def _sweep(
 def _bear(
     at: JointContext, before: tuple[DiscreteTwist], beyond: DiscreteMomentum | None
 ) -> tuple[Slopes, DiscreteMomentum | None]:
-    """Inward: the joint's slopes; to the parent, the momentum and the wrench."""
+    """Inward pass: the joint's slopes; passes momentum and wrench to the parent."""
     (here,) = before
     P = here.momentum if beyond is None else here.momentum + beyond.momentum
     W = here.wrench if beyond is None else here.wrench + beyond.wrench
@@ -123,7 +126,7 @@ def _bear(
 
 
 def _coadjoint(joint: Joint, v: Array, p: Array) -> Array:
-    """Return ad*_v p `(..., nv_i)`, ad*_v p · η = p · [v, η]: its rate if it is fixed in space."""
+    """Return ad*_v p `(..., nv_i)`, ad*_v p · η = p · [v, η]: the rate of a p fixed in space."""
     row = joints.kind(joint)
     if row.quaternion is None:
         return np.zeros(row.nv)
@@ -132,7 +135,7 @@ def _coadjoint(joint: Joint, v: Array, p: Array) -> Array:
     return dual_quaternion.swap(screw.cross(dual_quaternion.swap(p), v))
 
 
-#: Twists outward, momenta and wrenches inward.
+#: The passes: twists outward, momenta and wrenches inward.
 PASSES = (Pass(inward=False, step=_sweep), Pass(inward=True, step=_bear))
 
 
@@ -141,16 +144,16 @@ def lagrangian_slopes(
 ) -> tuple[Array, Array]:
     """Return ∂L/∂v = H v and ∂L/∂q + Σ JᵀW, both `(..., nv)`, in O(n).
 
-    With P̃_i the momentum and W̃_i the weight and external wrench of all that joint i carries, and ω
-    the twist of its parent, as body i sees it,
+    With P̃_i the momentum and W̃_i the weight and external wrench of the subtree of joint i, and ω
+    the twist of its parent in body i's frame,
 
         ∂L/∂v_i = S_iᵀ P̃_iˢ,    ∂L/∂q_i · η = (ω × S_i η + (∂S_i/∂q η) v_i) ∘ P̃_iˢ + S_i η ∘ W̃_iˢ.
 
-    A rotor adds I v_i to ∂L/∂v_i. On a spherical or free joint `forward_dynamics` gives it no
-    gyroscopic force; so the force -ad*_v(I v), which does no work, is counted in ∂L/∂q.
+    A rotor adds I v_i to ∂L/∂v_i. On a spherical or free joint, `forward_dynamics` has no
+    gyroscopic force of the rotor; the workless force -ad*_v(I v) is therefore included in ∂L/∂q.
 
     Args:
-        robot: the robot; its gravity and rotor inertias count.
+        robot: the robot; gravity and rotor inertias are included.
         q: configuration, `(..., nq)`.
         v: velocity, `(..., nv)`.
         wrenches: external, [f, τ] on each body in its own frame about its origin, `(..., nb, 6)`.
@@ -163,12 +166,12 @@ def lagrangian_slopes(
 
 
 def velocity_of(robot: Robot, q: ArrayLike, p: ArrayLike) -> Array:
-    """Return v = H(q)⁻¹ p `(..., nv)`; in O(n) where no joint mimics another.
+    """Return v = H(q)⁻¹ p `(..., nv)`; in O(n) if there are no mimic joints.
 
     Args:
         robot: the robot.
         q: configuration, `(..., nq)`.
-        p: ∂L/∂v, `(..., nv)`; of a free joint [angular, linear].
+        p: ∂L/∂v, `(..., nv)`; [angular, linear] for a free joint.
     """
     q, p = configuration(robot, q), velocity(robot, p, "p")
     if any(joint.mimic is not None for joint in robot.joints):
@@ -185,13 +188,13 @@ def starting_defect(
 ) -> Array:
     """Return ∂L/∂v - ½h D(-½dq)ᵀ g - D(-dq)ᵀ p, zero if the step begins with the momentum p.
 
-    H(q_m)⁻¹ times this is Newton's correction of w = dq/h, but for terms of order h.
+    H(q_m)⁻¹ times this is Newton's correction of w = dq/h, up to terms of order h.
 
     Args:
         robot: the robot.
         dq: hw, the step, `(..., nv)`.
         p: H v at the start, `(..., nv)`.
-        p_m: ∂L/∂v in the middle, at w, `(..., nv)`.
+        p_m: ∂L/∂v at the midpoint, at w, `(..., nv)`.
         g: ∂L/∂q and all generalized forces in the middle, `(..., nv)`.
         h: its length, `(...)`, s.
     """
@@ -201,13 +204,14 @@ def starting_defect(
 
 
 def ending_momentum(robot: Robot, dq: ArrayLike, p: ArrayLike, g: ArrayLike, h: ArrayLike) -> Array:
-    """Return p1 `(..., nv)` of a step that begins with the momentum p.
+    """Return p1 `(..., nv)` for a step that starts with the momentum p.
 
-    ∂L/∂v is eliminated by the equation for p0,
+    ∂L/∂v is eliminated with the equation for p0,
 
         p1 = T(dq)ᵀ (D(-dq)ᵀ p + ½h (D(½dq) + D(-½dq))ᵀ g),
 
-    so that what a base keeps of p does not depend on how well that equation is solved.
+    so that conservation of the base's momentum does not depend on how accurately that equation is
+    solved.
 
     Args:
         robot: the robot.
@@ -224,14 +228,14 @@ def ending_momentum(robot: Robot, dq: ArrayLike, p: ArrayLike, g: ArrayLike, h: 
 def _arguments(
     robot: Robot, dq: ArrayLike, p: ArrayLike, p_m: ArrayLike, g: ArrayLike, h: ArrayLike
 ) -> tuple[Array, Array, Array, Array, Array]:
-    """Return the arguments checked, and for h ½h `(..., 1)`."""
+    """Return the checked arguments, with ½h `(..., 1)` in place of h."""
     named = {"dq": dq, "p": p, "p_m": p_m, "g": g}
     dq, p, p_m, g = (velocity(robot, x, name) for name, x in named.items())
     return dq, p, p_m, g, 0.5 * asarray(h)[..., None]
 
 
 def _rate_transposed(robot: Robot, dq: Array, p: Array) -> Array:
-    """Return T(dq)ᵀ p: a cross product's transpose is the same with the other sign."""
+    """Return T(dq)ᵀ p: the transpose of a cross product changes its sign."""
     return _swapped(robot, log_rate(robot, -dq, _swapped(robot, p)))
 
 
@@ -241,7 +245,7 @@ def _velocity_transposed(robot: Robot, dq: Array, p: Array) -> Array:
 
 
 def _swapped(robot: Robot, p: Array) -> Array:
-    """Return p with the [angular, linear] parts of its free joints as screws, and back."""
+    """Return p with the two halves of each free joint's part swapped; its own inverse."""
     own = [j for j in robot.joints if j.mimic is None and joints.kind(j).nv > 0]
     parts = [
         p[..., j.v] if joints.kind(j).dual is None else dual_quaternion.swap(p[..., j.v])

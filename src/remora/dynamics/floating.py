@@ -1,7 +1,7 @@
-"""A free base that nothing holds: how it answers the arm, and what the arm can then reach.
+"""A free-floating base: its response to the arm, and the generalized Jacobian.
 
-With no momentum the base answers joint speeds with v_0 = -H_0⁻¹ H_0m v_m [SPART17, eq. 46]. H_0
-and H_0m are the base's rows of the mass matrix; their rates are those of C + Cᵀ, since Ḣ - 2C is
+At zero momentum the base responds to joint speeds with v_0 = -H_0⁻¹ H_0m v_m [SPART17, eq. 46]. H_0
+and H_0m are the base's rows of the mass matrix. Their rates are those of C + Cᵀ, since Ḣ - 2C is
 skew-symmetric.
 """
 
@@ -32,7 +32,7 @@ def generalized_jacobian(
 ) -> Array:
     """Return J* `(..., 6, nv - 6)`: the target's twist per joint speed while the base floats.
 
-    With no momentum the base answers joint speeds with v_0 = -H_0⁻¹ H_0m v_m, so
+    At zero momentum the base responds to joint speeds with v_0 = -H_0⁻¹ H_0m v_m, so
     J* = J_m - J_0 H_0⁻¹ H_0m [SPART17, eq. 46]. In the target's own axes.
 
     Args:
@@ -48,7 +48,7 @@ def generalized_jacobian(
 @takes_robot
 @needs_dynamics
 def base_response(robot: Robot, q: ArrayLike) -> Array:
-    """Return -H_0⁻¹ H_0m `(..., 6, nv - 6)`: the base's twist per joint speed at no momentum.
+    """Return -H_0⁻¹ H_0m `(..., 6, nv - 6)`: the base's twist per joint speed at zero momentum.
 
     Args:
         robot: a robot with a free base.
@@ -63,7 +63,7 @@ def base_response(robot: Robot, q: ArrayLike) -> Array:
         for j, block in enumerate(momentum_per_speed(robot, q))
     }
     A = columns(robot, blocks, batch_shape(q))
-    H = concatenate([A[..., 3:, :], A[..., :3, :]], trailing=2)  # [L, P], as the base's forces
+    H = concatenate([A[..., 3:, :], A[..., :3, :]], trailing=2)  # [L, P], like the base forces
     return -linear.solve(H[..., :, :6], H[..., :, 6:])
 
 
@@ -120,9 +120,9 @@ def floating_inverse_dynamics(
     vdot_joints: ArrayLike,
     wrenches: ArrayLike | None = None,
 ) -> tuple[Array, Array]:
-    """Return the joint forces, and the base's acceleration, for given joint accelerations.
+    """Return the joint forces and the base's acceleration for prescribed joint accelerations.
 
-    Nothing drives the base: its forces are zero. Every joint but the base is prescribed.
+    The base is not actuated: its forces are zero. All joints except the base are prescribed.
 
     Args:
         robot: a robot whose joint 0 is its base.
@@ -156,9 +156,9 @@ def floating_inverse_dynamics(
 def _base_eliminated(
     robot: Robot, q: Array, v: Array, vdot_joints: Array, wrenches: Array | None
 ) -> tuple[Array, Array]:
-    """Return joint forces and the base's acceleration by H, for joints that mimic others, too.
+    """Return joint forces and the base's acceleration from H; supports mimic joints.
 
-    With the forces t that the joints' accelerations need while the base has none,
+    With t the forces that the joint accelerations require while the base does not accelerate,
     v̇_b = -H_bb⁻¹ t_b and τ_j = t_j + H_jb v̇_b.
     """
     base = robot.joints[0].v.stop

@@ -1,7 +1,7 @@
-"""One table of formulations, one signature, and the functions that users call.
+"""The table of dynamics formulations, and the public functions that dispatch to it.
 
-A formulation is a way to compute the same thing. Choose by name; see docs/formulations.md for what
-each gives, costs and cannot do.
+All formulations compute the same quantities by different algorithms. Choose one by name;
+docs/formulations.md lists the results, cost and limitations of each.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ class Formulation:
     """A row of the table.
 
     Attributes:
-        hybrid: forward dynamics with any joints prescribed -> vdot, tau; None where it has none.
-        inverse: inverse dynamics -> tau; None where it has none.
-        mass_matrix: (robot, q) -> H; None where it has none of its own.
-        coriolis_matrix: (robot, q, v) -> C; None where it has none of its own.
-        followers: whether it takes joints that mimic others.
+        hybrid: forward dynamics with any joints prescribed -> vdot, tau; None if not available.
+        inverse: inverse dynamics -> tau; None if not available.
+        mass_matrix: (robot, q) -> H; None if not available.
+        coriolis_matrix: (robot, q, v) -> C; None if not available.
+        followers: whether it supports mimic joints.
     """
 
     hybrid: Hybrid | None
@@ -64,7 +64,7 @@ def _by_mass_matrix(
     wrenches: Array | None,
     prescribed: Mapping[int, Array],
 ) -> tuple[Array, Array]:
-    """Solve H v̇ = τ - bias for the joints that are free, H v̇ + bias for the others' forces."""
+    """Solve H v̇ = τ - bias for joints not prescribed; H v̇ + bias is the others' force."""
     if robot.nv == 0:
         return 0.0 * v, 0.0 * tau
     H = mass_matrix_of(robot, q)
@@ -101,7 +101,7 @@ def _maximal(solve: Callable[..., Solution]) -> Hybrid:
     return hybrid
 
 
-#: Every formulation, by name. The maximal ones find every reaction too.
+#: All formulations, by name. The maximal-coordinate ones also compute joint reactions.
 FORMULATIONS: Table[str, Formulation] = Table({
     "articulated": Formulation(articulated.hybrid, None),
     "recursive": Formulation(None, recursive_newton_euler.inverse, followers=True),
@@ -123,7 +123,7 @@ FORMULATIONS: Table[str, Formulation] = Table({
     "euler_angles": Formulation(euler_angles.hybrid, euler_angles.inverse, followers=True),
 })  # fmt: skip
 
-#: The formulations that find every reaction together with the accelerations.
+#: The formulations that compute all reactions together with the accelerations.
 MAXIMAL: dict[str, Callable[..., Solution]] = {
     "newton_euler": newton_euler.solve_maximal,
     "decoupled": decoupled.solve_decoupled,
@@ -132,10 +132,10 @@ MAXIMAL: dict[str, Callable[..., Solution]] = {
 
 
 def usual_formulation(robot: Robot) -> str:
-    """Return the formulation of forward dynamics that a robot gets unless told otherwise.
+    """Return the default formulation of forward dynamics for a robot.
 
-    The first of the table that takes all of its joints: `articulated`, and with joints that mimic
-    others `composite`.
+    The first row of the table that supports all of its joints: `articulated` (ABA), or `composite`
+    (CRBA) if there are mimic joints.
     """
     follows = any(joint.mimic is not None for joint in robot.joints)
     able = (name for name, row in FORMULATIONS.items() if row.hybrid is not None)
@@ -152,10 +152,10 @@ def forward_dynamics(
     wrenches: ArrayLike | None = None,
     formulation: str | None = None,
 ) -> Array:
-    """Return vdot `(..., nv)`, the rate of v that the forces make: H v̇ + C v = τ + Σ JᵀW + gravity.
+    """Return the accelerations vdot `(..., nv)` of H v̇ + C v = τ + Σ JᵀW + gravity.
 
     Args:
-        robot: the robot; its rotor inertias count, its friction does not (see `passive_forces`).
+        robot: the robot; rotor inertias are included, friction is not (see `passive_forces`).
         q: configuration, `(..., nq)`.
         v: velocity, `(..., nv)`.
         tau: generalized forces, `(..., nv)`; on a free base [torque, force] in body axes.
@@ -177,7 +177,7 @@ def inverse_dynamics(
     wrenches: ArrayLike | None = None,
     formulation: str = "recursive",
 ) -> Array:
-    """Return the generalized forces tau `(..., nv)` that make the accelerations vdot.
+    """Return the generalized forces tau `(..., nv)` for the accelerations vdot.
 
     Args:
         robot: the robot.
@@ -207,17 +207,18 @@ def hybrid_dynamics(
     wrenches: ArrayLike | None = None,
     formulation: str | None = None,
 ) -> tuple[Array, Array]:
-    """Return vdot and tau where some joints follow given accelerations [VT18, eqs. 61-76].
+    """Return vdot and tau with prescribed accelerations of some joints [VT18, eqs. 61-76].
 
-    A joint that follows q(t) has its acceleration prescribed (and its q and v as q(t) says); a
-    locked one has it zero. What comes out in `tau` for those joints is the actuation they need.
+    A joint that follows a trajectory q(t) has its acceleration prescribed, and its q and v taken
+    from q(t). A locked joint has zero acceleration. For these joints, `tau` returns the actuation
+    they require.
 
     Args:
         robot: the robot.
         q: configuration, `(..., nq)`.
-        v: velocity, `(..., nv)`, of the prescribed joints too.
-        tau: generalized forces, `(..., nv)`; not looked at where prescribed.
-        prescribed: acceleration by name of the joint: a number for one degree of freedom, else
+        v: velocity, `(..., nv)`, including the prescribed joints.
+        tau: generalized forces, `(..., nv)`; ignored for prescribed joints.
+        prescribed: acceleration by joint name: a number for one degree of freedom, else
             `(..., nv_i)`.
         wrenches: external, [f, τ] on each body in its own frame about its origin, `(..., nb, 6)`.
         formulation: a row of FORMULATIONS with `hybrid`: `articulated` O(n), `composite`,
@@ -247,7 +248,7 @@ def newton_euler_solution(
     prescribed: Mapping[str, ArrayLike] | None = None,
     formulation: str = "newton_euler",
 ) -> Solution:
-    """Return everything a maximal formulation finds: all bodies' accelerations, all reactions.
+    """Return all results of a maximal formulation: accelerations of all bodies, all reactions.
 
     Args:
         robot: the robot.
@@ -255,7 +256,7 @@ def newton_euler_solution(
         v: velocity, `(..., nv)`.
         tau: generalized forces, `(..., nv)`.
         wrenches: external, [f, τ] on each body in its own frame about its origin, `(..., nb, 6)`.
-        prescribed: accelerations of joints that follow a given motion, by name.
+        prescribed: accelerations of joints with prescribed motion, by name.
         formulation: `newton_euler` [VT18], `decoupled` or `image_space` [DM93].
     """
     if formulation not in MAXIMAL:
@@ -277,10 +278,10 @@ def reaction_wrenches(
 ) -> Array:
     """Return the constraint's wrench [f, τ] on body i through joint i, `(..., nj, 6)`.
 
-    In body i's frame, about its origin. It does no work on the joint's freedoms; with the
-    actuation wrench V_act τ_i added it is the whole load on the joint. (Of τ_i, a rotor keeps
-    what its own acceleration needs; and of joints that mimic one another the force between them,
-    which no tau tells, is left out of the reaction too.)
+    In body i's frame, about its origin. It does no work along the joint's degrees of freedom; the
+    total load on the joint is its sum with the actuation wrench V_act τ_i. (The part of τ_i that
+    accelerates the rotor does not reach the joint. The force between a mimic joint and its leader
+    is not part of tau and is not included in the reaction.)
 
     Args:
         robot: the robot.
@@ -288,8 +289,8 @@ def reaction_wrenches(
         v: velocity, `(..., nv)`.
         tau: generalized forces, `(..., nv)`.
         wrenches: external, [f, τ] on each body in its own frame about its origin, `(..., nb, 6)`.
-        formulation: what finds the accelerations; the maximal ones find the reactions with them.
-            Default: the one that suits the robot.
+        formulation: used for the accelerations; the maximal ones compute the reactions directly.
+            Default: see `usual_formulation`.
     """
     if formulation in MAXIMAL:
         solution = newton_euler_solution(robot, q, v, tau, wrenches, formulation=formulation)
@@ -327,8 +328,8 @@ def coriolis_matrix(
 ) -> Array:
     """Return C `(..., nv, nv)` with C v the velocity-dependent forces.
 
-    vᵀ(Ḣ - 2C)v = 0 always; by default Ḣ - 2C is skew-symmetric, too. FPG11's C is not the same
-    matrix, and for it only the former holds.
+    vᵀ(Ḣ - 2C)v = 0 always. By default Ḣ - 2C is also skew-symmetric; for FPG11's C, a different
+    matrix, it is not.
 
     Args:
         robot: the robot.
@@ -347,7 +348,7 @@ def coriolis_matrix(
 @takes_robot
 @needs_dynamics
 def bias_force(robot: Robot, q: ArrayLike, v: ArrayLike) -> Array:
-    """Return C v and gravity's share, `(..., nv)`: the tau at which v̇ = 0.
+    """Return the bias force `(..., nv)`: C v and gravity, the tau at which v̇ = 0.
 
     Args:
         robot: the robot.
@@ -361,7 +362,7 @@ def bias_force(robot: Robot, q: ArrayLike, v: ArrayLike) -> Array:
 def prescribed_by_index(
     robot: Robot, prescribed: Mapping[str, ArrayLike], batch: tuple[int, ...]
 ) -> dict[int, Array]:
-    """Return prescribed accelerations by index of the joint, each `(..., nv_i)`, or raise."""
+    """Return prescribed accelerations by joint index, each `(..., nv_i)`, or raise."""
     result: dict[int, Array] = {}
     for name, value in prescribed.items():
         i = robot.joint_index(name)

@@ -1,4 +1,4 @@
-"""Arrays of the whole robot assembled from one part per joint, and their batch shapes."""
+"""Assembly of robot-wide arrays from one part per joint, and their batch shapes."""
 
 from __future__ import annotations
 

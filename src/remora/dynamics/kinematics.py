@@ -1,4 +1,4 @@
-"""Where the bodies are and how they move: poses, twists, accelerations, Jacobians.
+"""Kinematics of bodies and frames: poses, twists, accelerations, Jacobians.
 
 Twists and their rates are in the body's own frame: `[ω, v]` with v the velocity of the frame's
 origin, and `[ω̇, v̇]` the time derivatives of those components (so the acceleration of the origin
@@ -90,7 +90,7 @@ def _place(at: JointContext, _: Any, parent: Array | None) -> tuple[Placed, Arra
 
 
 def _accelerate(at: JointContext, _: Any, parent: Motion | None) -> tuple[Motion, Motion]:
-    """Return the motion of a body; the inertial frame stands still, whatever gravity is."""
+    """Return the motion of a body; the inertial frame is at rest regardless of gravity."""
     motion = accelerating(at._replace(ground=np.zeros(6)), (), parent)[1]
     return motion, motion
 

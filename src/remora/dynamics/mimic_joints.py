@@ -1,4 +1,4 @@
-"""Mimic joints: which formulations cannot have them."""
+"""The check for mimic joints, for formulations that do not support them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from remora.model.robot import Robot
 
 
 def refuse_mimic_joints(robot: Robot, formulation: str) -> None:
-    """Raise where joints follow others: such a formulation moves every joint by itself."""
+    """Raise if the robot has mimic joints: the formulation moves every joint independently."""
     names = [j.name for j in robot.joints if j.mimic is not None]
     if names:
         raise InvalidValue(

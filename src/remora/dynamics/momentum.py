@@ -1,4 +1,4 @@
-"""Centre of mass, momentum and energy of the whole robot."""
+"""Centre of mass, momentum, locked inertia and energy of the whole robot."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def centroidal_momentum_matrix(robot: Robot, q: ArrayLike) -> Array:
 @takes_robot
 @needs_dynamics
 def locked_inertia(robot: Robot, q: ArrayLike) -> Array:
-    """Return the inertia of the whole robot, its joints locked, about its centre of mass.
+    """Return the inertia of the whole robot with locked joints, about its centre of mass.
 
     Inertial axes, `(..., 3, 3)`, kg m². The angular momentum about the centre of mass is this
     times the mean angular velocity.
@@ -128,7 +128,7 @@ def locked_inertia(robot: Robot, q: ArrayLike) -> Array:
 def momentum_matrix(robot: Robot, q: ArrayLike) -> Array:
     """Return A `(..., 6, nv)` with momentum(robot, q, v) = A v.
 
-    The block of joint j is x_j (M̃_j S_j) x_j*, M̃_j the inertia of all that joint j carries.
+    The block of joint j is x_j (M̃_j S_j) x_j*, M̃_j the composite inertia of joint j's subtree.
 
     Args:
         robot: the robot.
@@ -146,7 +146,7 @@ def momentum_matrix(robot: Robot, q: ArrayLike) -> Array:
 @takes_robot
 @needs_dynamics
 def kinetic_energy(robot: Robot, q: ArrayLike, v: ArrayLike) -> Array:
-    """Return ½ Σ ω_iˢ ∘ (M_i ⋆ ω_iˢ) and the rotors' share, ½ vᵀ H v, `(...)`, J [VT18, eq. 31].
+    """Return ½ Σ ω_iˢ ∘ (M_i ⋆ ω_iˢ) and the rotors' energy, ½ vᵀ H v, `(...)`, J [VT18, eq. 31].
 
     Args:
         robot: the robot.

@@ -1,4 +1,4 @@
-"""What dynamics cannot be computed for, said in one place: kinematics-only models, idle joints."""
+"""Checks that dynamics is defined: no kinematics-only model, no joint without inertia."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ R = TypeVar("R")
 
 
 def needs_dynamics(function: Callable[P, R]) -> Callable[P, R]:
-    """Return a function of a robot that refuses a kinematics-only model."""
+    """Decorate a function of a robot so that it refuses a kinematics-only model."""
 
     @functools.wraps(function)
     def checked(*arguments: P.args, **named: P.kwargs) -> R:
@@ -30,7 +30,7 @@ def needs_dynamics(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def refuse_kinematic(robot: Robot, what: str) -> None:
-    """Raise where a robot is a kinematics-only model, which has nothing for `what`."""
+    """Raise if a robot is a kinematics-only model, for which `what` is undefined."""
     if not robot.dynamics:
         raise InvalidValue(
             f"{what} needs masses and inertias, and robot {robot.name!r} is a kinematics-only "
@@ -40,7 +40,7 @@ def refuse_kinematic(robot: Robot, what: str) -> None:
 
 
 def refuse_function(robot: Robot, function: Callable[..., Any]) -> None:
-    """Raise where a function marked by `needs_dynamics` cannot be computed for a robot."""
+    """Raise if a function marked by `needs_dynamics` cannot be computed for a robot."""
     if getattr(function, "needs_dynamics", False):
         refuse_kinematic(robot, function.__name__)
         if function.__name__.startswith("forward_dynamics"):
@@ -48,13 +48,14 @@ def refuse_function(robot: Robot, function: Callable[..., Any]) -> None:
 
 
 def refuse_undefined(robot: Robot, prescribed: Collection[int] = ()) -> None:
-    """Raise where some joint cannot be accelerated at any configuration.
+    """Raise if some joint has no inertia to accelerate at any configuration.
 
-    On numbers a singular pivot says so by itself; machine code must be refused before it is made.
+    With numeric arguments a singular pivot raises by itself; compiled code must be refused before
+    it is generated.
 
     Args:
         robot: the robot.
-        prescribed: joints whose accelerations are given, by index.
+        prescribed: joints with prescribed accelerations, by index.
     """
     found = undefined_joint(robot, prescribed)
     if found is not None and found.everywhere:

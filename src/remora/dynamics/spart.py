@@ -1,9 +1,9 @@
-"""The quantities of SPART17, in its conventions: inertial axes, centres of mass, angular first.
+"""SPART's quantities in its conventions: inertial axes, centres of mass, angular part first.
 
 Links are the robot's bodies, base first; t_i = [ω_i, ṙ_i] is the twist of link i's centre of mass
 and q̇ = [q̇_0, q̇_m] with q̇_0 = [ω_0 in the base's axes, ṙ_0 in inertial axes] [SPART17, eq. 14].
-All joint kinds have them: where SPART has a vector p_i, a joint of several freedoms has as many
-columns. `rm.spart_layout` turns q, v and forces into SPART's and back.
+All joint types are supported: where SPART has a vector p_i, a joint with several degrees of freedom
+has one column for each. `rm.spart_layout` converts q, v and forces to SPART's and back.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class NaturalOrthogonalComplement(NamedTuple):
 
 
 class Partition(NamedTuple):
-    """A generalized matrix, base and manipulator apart [SPART17, eqs. 44, 45].
+    """A generalized matrix, partitioned into base and manipulator [SPART17, eqs. 44, 45].
 
     Attributes:
         base: H0 or C0, `(..., 6, 6)`.
@@ -205,7 +205,7 @@ def convective_inertia(
 
 
 def floating_inertia(robot: Robot, q: ArrayLike) -> Array:
-    """Return H* = Hm - H0mᵀ H0⁻¹ H0m, `(..., n, n)`: what the joints feel of a floating robot.
+    """Return H* = Hm - H0mᵀ H0⁻¹ H0m, `(..., n, n)`: the joints' inertia of a floating robot.
 
     Args:
         robot: the robot, on a free base.
@@ -216,9 +216,9 @@ def floating_inertia(robot: Robot, q: ArrayLike) -> Array:
 
 
 def floating_convective_inertia(robot: Robot, q: ArrayLike, joint_speeds: ArrayLike) -> Array:
-    """Return C* `(..., n, n)`: H* q̈_m + C* q̇_m = τ_m where nothing acts on the base.
+    """Return C* `(..., n, n)`: H* q̈_m + C* q̇_m = τ_m with no load on the base.
 
-    Of a robot without momentum, whose base follows by q̇_0 = -H0⁻¹ H0m q̇_m:
+    For a robot with zero momentum, whose base moves with q̇_0 = -H0⁻¹ H0m q̇_m:
     C* = Cm - H0mᵀ H0⁻¹ C0m - (Cm0 - H0mᵀ H0⁻¹ C0) H0⁻¹ H0m.
 
     Args:
@@ -330,7 +330,7 @@ def _spread(upper: Array, lower: Array) -> Array:
 
 
 def _block_diagonal(blocks: list[Array]) -> Array:
-    """Return blocks `(..., m_i, n_i)` along the diagonal of one matrix."""
+    """Return the block-diagonal matrix of blocks `(..., m_i, n_i)`."""
     widths = [b.shape[-1] for b in blocks]
     rows: list[Array] = []
     for i, block in enumerate(blocks):
@@ -392,7 +392,7 @@ def _diagonal(
 def _diagonal_rate(
     robot: Robot, q: Array, v: Array, links: list[_LinkMotion], base_frame: ArrayLike | None
 ) -> Array:
-    """Return Ṅ_d: Ω_i p_i, and what a joint's own travel and changing screws add."""
+    """Return Ṅ_d: Ω_i p_i, and the terms of the joint's travel and changing motion subspace."""
     turned = links[0].R @ _base_axes(robot, base_frame)
     blocks = [_spread(_skew(links[0].omega) @ turned, np.zeros((3, 3)))]
     for i in range(1, len(links)):
@@ -401,7 +401,7 @@ def _diagonal_rate(
         omega = _skew(link.omega)
         own = joints.motion_screws_rate(robot.joints[i], q, v)
         turn_rate = omega @ turn
-        # of R S_v - (r - p) × turn, with r - p fixed in the link
+        # rate of R S_v - (r - p) × turn, with r - p fixed in the link
         shift_rate = omega @ shift
         if own is not None:
             grown = link.R @ own[..., :3, :]

@@ -1,8 +1,8 @@
-"""The layout of the state that integrators see: the one place that knows where its parts are.
+"""The layout of the state vector that integrators use: which slice holds which part.
 
-In a step about the configuration q₀ the state is the plain vector y = [u, v, work, extra]: the
-tangent coordinates u of q = integrate(q₀, u), the velocity, the work done so far by the actuation,
-by external wrenches and by passive forces, and additional states of whatever acts on the robot.
+In a step about the configuration q₀ the state is the vector y = [u, v, work, extra]: the tangent
+coordinates u of q = integrate(q₀, u), the velocity, the work done so far by the actuation, by
+external wrenches and by passive forces, and additional states of components.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ import numpy as np
 from remora.algebra.namespace import Array
 from remora.model.robot import Robot
 
-#: Numbers of work in the state: of the actuation, of external wrenches, of passive forces.
+#: Number of work states: actuation, external wrenches, passive forces.
 WORKS = 3
 
 
 class StateLayout(NamedTuple):
-    """Where the parts of y stand.
+    """The slices of y.
 
     Attributes:
         nv: number of speeds of the robot.
@@ -31,7 +31,7 @@ class StateLayout(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Numbers of y."""
+        """Number of elements of y."""
         return 2 * self.nv + WORKS + self.extra_size
 
     @property
@@ -65,7 +65,7 @@ class StateLayout(NamedTuple):
         return slice(self.nv, self.size)
 
     def join(self, u: Array, v: Array, work: Array, extra: Array | None = None) -> Array:
-        """Return y `(size,)` made of its parts."""
+        """Return y `(size,)` assembled from its parts."""
         rest = np.zeros(self.extra_size) if extra is None else extra
         return np.concatenate([u, v, work, rest])
 

@@ -1,1 +1,1 @@
-"""Identity by value: one digest of data, functions and source files."""
+"""Identity by value: digests of data, functions and source files, used as cache keys."""

@@ -1,8 +1,8 @@
-"""The identity of code: functions, methods, partial objects, classes and modules.
+"""Digests of code: functions, methods, partial objects, classes and modules.
 
-What a library defines (Python's own, an installed package, Remora) is known by its name and the
-digest of the file that it stands in. Whatever else is code of a user and is known by value: byte
-code, constants, defaults, closure, attributes, and the globals whose names occur in it.
+Code of a library (the standard library, an installed package, Remora) is identified by its name and
+the digest of its file. All other code is user code and is identified by value: byte code,
+constants, defaults, closure, attributes, and the globals that it names.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ import numpy as np
 
 from remora.identity.hashing import Walker, joined, kind_of, text
 
-#: The package whose functions are known by name wherever it is installed.
+#: The package whose functions are identified by name wherever it is installed.
 _OURS = __name__.partition(".")[0]
 
 
@@ -55,7 +55,7 @@ def _content(walk: Walker, cell: types.CellType) -> Any:
 
 
 def _names(code: types.CodeType) -> set[str]:
-    """Return all names that code and the code within it looks up."""
+    """Return all names that a code object and the code nested in it look up."""
     inner = [_names(c) for c in code.co_consts if isinstance(c, types.CodeType)]
     return set(code.co_names).union(*inner)
 
@@ -70,7 +70,7 @@ def _imports(code: types.CodeType) -> Iterator[str]:
 
 
 def _global(walk: Walker, name: str, value: Any, names: list[str]) -> bytes:
-    """Return the digest of a global: of a user's module those parts that the code may name."""
+    """Return the digest of a global; of a user's module, only the parts the code may name."""
     if isinstance(value, types.ModuleType) and not is_library(value.__name__):
         return _module_parts(walk, value, names, frozenset())
     return walk.of(value, f".<{name}>")
@@ -116,7 +116,7 @@ def _origin(root: str) -> str | None:
 
 
 def _code(walk: Walker, code: types.CodeType) -> bytes:
-    """Return the digest of byte code: not of where it stands or how its lines are numbered."""
+    """Return the digest of byte code, independent of its location and line numbers."""
     parts = (
         sys.implementation.cache_tag, code.co_code, code.co_consts, code.co_names,
         code.co_varnames, code.co_freevars, code.co_cellvars, code.co_argcount,
@@ -138,7 +138,7 @@ def _partial(walk: Walker, partial: functools.partial[Any]) -> bytes:
 
 
 def _builtin(walk: Walker, function: Any) -> bytes:
-    """Return the digest of a function made in C: by name, or with the object it is bound to."""
+    """Return the digest of a C function: its name, or name and the object it is bound to."""
     owner = function.__self__
     if owner is None or isinstance(owner, types.ModuleType):
         return named_digest(walk, function)
@@ -151,7 +151,7 @@ def _descriptor(walk: Walker, descriptor: Any) -> bytes:
 
 
 def _wrapper(*names: str) -> Callable[[Walker, Any], bytes]:
-    """Return the rule for what only wraps functions, held under these names."""
+    """Return the digest rule for a wrapper that holds functions in these attributes."""
 
     def rule(walk: Walker, value: Any) -> bytes:
         parts = [walk.of(getattr(value, n), f".{n}") for n in names]
@@ -188,12 +188,12 @@ RULES: dict[type, Callable[[Any, Any], bytes]] = {
     classmethod: _wrapper("__func__"),
 }
 
-#: Things made in C that are known by their names alone.
+#: Types of C objects that are identified by name alone.
 BY_NAME: tuple[type, ...] = (np.ufunc, kind_of(np.sum))
 
 
 def named_digest(walk: Walker, value: Any) -> bytes:
-    """Return the digest of something that a library holds under its name, or refuse it."""
+    """Return the digest of an object that a library module holds under its name, or refuse."""
     for module in (getattr(value, "__module__", None), "numpy", "scipy.special"):
         if module and is_library(module) and _is_found(value, module):
             return _by_name(value, module)
@@ -202,13 +202,13 @@ def named_digest(walk: Walker, value: Any) -> bytes:
 
 # Classes ------------------------------------------------------------------------------------------
 
-#: What a class holds beside what its user wrote.
+#: Class attributes that Python adds to those the user wrote.
 _NOT_WRITTEN = frozenset(("_abc_impl", "__dict__", "__weakref__", "__init_subclass__"))
 _WRITTEN: tuple[type[Any], ...] = (types.FunctionType, staticmethod, classmethod, property)
 
 
 def class_digest(walk: Walker, kind: type) -> bytes:
-    """Return the digest of a class: of a user's own also its bases, methods and attributes."""
+    """Return the digest of a class; for user classes with bases, methods and attributes."""
     if _is_found(kind) and is_library(kind.__module__):
         return _by_name(kind)
     held: dict[str, Any] = dict(vars(kind))
@@ -236,7 +236,7 @@ def _by_name(value: Any, module: str | None = None) -> bytes:
 
 
 def _is_found(value: Any, module: str | None = None) -> bool:
-    """Tell whether a module holds this very object under its name."""
+    """Tell whether a module holds this same object under its name."""
     found: Any = sys.modules.get(module or getattr(value, "__module__", None) or "")
     for name in (getattr(value, "__qualname__", None) or value.__name__).split("."):
         found = getattr(found, name, None)
@@ -244,7 +244,7 @@ def _is_found(value: Any, module: str | None = None) -> bool:
 
 
 def is_library(module: str) -> bool:
-    """Tell whether a module is Python's own, of an installed package, or of Remora."""
+    """Tell whether a module belongs to the standard library, an installed package or Remora."""
     root = module.partition(".")[0]
     if root in (_OURS, builtins.__name__) or root in sys.stdlib_module_names:
         return root != "__main__"
@@ -268,7 +268,7 @@ def _installed_folders() -> frozenset[str]:
 
 
 def _file_digest(module: str) -> str:
-    """Return the digest of the file of a module, or its package's version where it is in C."""
+    """Return the digest of a module's file, or for C modules its package's version."""
     loaded = sys.modules.get(module)
     file = getattr(loaded, "__file__", None)
     if file is None or not file.endswith(".py") or module.partition(".")[0] in _STANDARD:

@@ -1,10 +1,10 @@
-"""One digest of any value: `digest(a) == digest(b)` only where a and b behave alike.
+"""A digest of any Python value: `digest(a) == digest(b)` only if a and b behave alike.
 
-Values are walked, never printed: numbers by their bits, arrays by dtype, shape and bytes, objects
-by class and attributes, functions by code, defaults, closure and the globals that they name (see
-`remora.identity.code`). Every part is hashed with a tag and its children's digests, so that no two
-different structures have the same text. What has no value to compare (a symbol, an open file, a
-lock, a generator) raises `NoIdentity`: whoever caches must then do without, and never share.
+Values are walked, not printed: numbers by their bits, arrays by dtype, shape and bytes, objects by
+class and attributes, functions by code, defaults, closure and the globals they name (see
+`remora.identity.code`). Every part is hashed with a tag and its children's digests, so that
+different structures have different digests. A value that cannot be compared (a symbol, an open
+file, a lock, a generator) raises `NoIdentity`; it must not be cached or shared.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from remora.errors import RemoraError
 from remora.identity import code
 from remora.identity.hashing import joined, kind_of, leaf, text
 
-#: Attributes that a C type may have hidden: such an object is reduced as `pickle` does.
+#: C types may have hidden state; such objects are reduced as `pickle` does.
 _WORD = struct.calcsize("P")
 
 
 class NoIdentity(RemoraError, TypeError):
-    """A value that cannot be compared by value; the text names it and where it stands."""
+    """An object cannot be compared by value; the message names it and its location."""
 
 
 def digest(*values: Any) -> str:
-    """Return the digest of some values, 64 hexadecimal digits.
+    """Return the digest of the values, 64 hexadecimal digits.
 
     Raises:
         NoIdentity: if one of them holds something that cannot be compared.
@@ -43,7 +43,7 @@ def digest(*values: Any) -> str:
 
 
 def digest_or_none(*values: Any) -> str | None:
-    """Return the digest of some values, or None where one of them cannot be compared."""
+    """Return the digest of the values, or None if one of them cannot be compared."""
     try:
         return digest(*values)
     except NoIdentity:
@@ -55,7 +55,7 @@ def encode(value: Any, name: str = "value") -> bytes:
 
     Args:
         value: anything.
-        name: what it is called in the message of an error.
+        name: its name in error messages.
 
     Raises:
         NoIdentity: if it holds something that cannot be compared.
@@ -67,22 +67,22 @@ def encode(value: Any, name: str = "value") -> bytes:
 
 
 class Walk:
-    """One walk over a value.
+    """A traversal of a value.
 
     Attributes:
-        path: names of the parts from the value to where the walk is.
+        path: names of the parts from the value to the current position.
     """
 
     def __init__(self, name: str) -> None:
-        """Begin at a value of that name."""
+        """Start at a value of that name."""
         self.path = [name]
         self._open: dict[int, int] = {}
         self._done: dict[int, bytes] = {}
-        self._alive: list[Any] = []  # an id is that of one object only as long as it lives
+        self._alive: list[Any] = []  # ids are unique only while the objects live
         self._lowest = 0
 
     def of(self, value: Any, step: str = "") -> bytes:
-        """Return the digest of a part that is reached by `step`, such as `.gain` or `[3]`."""
+        """Return the digest of the part reached by `step`, such as `.gain` or `[3]`."""
         kind = kind_of(value)
         atom = _ATOMS.get(kind)
         if atom is not None:
@@ -91,7 +91,7 @@ class Walk:
         if here in self._done:
             return self._done[here]
         depth = len(self._open)
-        if here in self._open:  # a cycle: how far up it closes says all
+        if here in self._open:  # a cycle: identified by how far up it closes
             self._lowest = min(self._lowest, self._open[here])
             return leaf("cycle", b"%d" % (depth - self._open[here]))
         outside, self._lowest = self._lowest, depth
@@ -102,7 +102,7 @@ class Walk:
         finally:
             self.path.pop()
             del self._open[here]
-        if self._lowest >= depth:  # nothing in it points above it: it is the same anywhere
+        if self._lowest >= depth:  # no reference to an ancestor: same digest anywhere
             self._done[here] = made
             self._alive.append(value)
         self._lowest = min(outside, self._lowest)
@@ -134,7 +134,7 @@ class Walk:
         return joined("reduced", (own, self._reduced(value)))
 
     def _state(self, value: Any) -> list[bytes]:
-        """Return the attributes of an object, without what `cached_property` has kept."""
+        """Return the attributes of an object, without values cached by `cached_property`."""
         kind = kind_of(value)
         cached = {
             name
@@ -150,7 +150,7 @@ class Walk:
         return self.named(sorted(found.items()))
 
     def _reduced(self, value: Any) -> bytes:
-        """Return the digest of what `pickle` would keep of an object made in C."""
+        """Return the digest of a C object from what `pickle` would store."""
         if type(value).__module__.startswith("casadi"):
             return self._casadi(value)
         try:
@@ -168,7 +168,7 @@ class Walk:
         raise self.refuse(value, "is symbolic: it has no value to compare")
 
 
-# What a value is, by its exact type ---------------------------------------------------------------
+# Digest rules by exact type ---------------------------------------------------------------
 
 
 def _integer(x: int) -> bytes:
@@ -222,7 +222,7 @@ def _dtype(dtype: np.dtype[Any]) -> str:
 def _array(walk: Walk, value: Any) -> bytes:
     plain: Any = np.asarray(value)
     head = text("array", _dtype(plain.dtype), ",".join(map(str, plain.shape)))
-    if plain.dtype.names is not None:  # what lies between the fields is no value
+    if plain.dtype.names is not None:  # padding between the fields is not part of the value
         parts = [_array(walk, plain[name]) for name in plain.dtype.names]
     elif plain.dtype.hasobject:
         parts = [walk.of(x, f"[{k}]") for k, x in enumerate(plain.ravel().tolist())]
@@ -237,7 +237,7 @@ def _enum(walk: Walk, value: enum.Enum) -> bytes:
 
 
 def _as_base(base: type) -> Callable[[Walk, Any], bytes]:
-    """Return the rule for the content of a subclass of a simple type."""
+    """Return the digest rule for the content of a subclass of a built-in type."""
     atom = _ATOMS[base]
     return lambda walk, value: leaf(base.__name__, atom(base(value)))
 
@@ -256,7 +256,7 @@ _RULES: dict[type, Callable[[Walk, Any], bytes]] = {
     memoryview: lambda walk, x: _array(walk, np.asarray(x)),
 }
 
-#: Bases whose content counts beside the attributes of a subclass.
+#: Base types whose content is digested in addition to a subclass's attributes.
 _CONTENTS: list[tuple[type, Callable[[Walk, Any], bytes]]] = [
     (enum.Enum, _enum),
     (np.ndarray, _array),
@@ -287,7 +287,7 @@ def _slots(kind: type) -> list[str]:
 
 
 def _is_plain(kind: type) -> bool:
-    """Tell whether all that an object holds are attributes: no memory of its own made in C."""
+    """Tell whether instances hold only attributes, with no state in C."""
     words = len(_slots(kind))
     words += sum(operator.gt(getattr(kind, n), 0) for n in ("__dictoffset__", "__weakrefoffset__"))
     swig = any("thisown" in vars(base) for base in kind.__mro__)

@@ -1,4 +1,4 @@
-"""Hashes of tagged parts: each part has a length of its own, so that no two texts run together."""
+"""Hashes of tagged parts with fixed-length encoding, so that concatenation is unambiguous."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 
 def joined(tag: str, parts: Iterable[bytes]) -> bytes:
-    """Return the digest of a tag and of parts that are digests themselves, 32 bytes each."""
+    """Return the digest of a tag and of parts, each a digest of 32 bytes."""
     made = hashlib.sha256(f"{tag}\0".encode())
     for part in parts:
         made.update(part)
@@ -26,12 +26,12 @@ def text(tag: str, *words: str) -> bytes:
 
 
 def kind_of(value: object) -> type:
-    """Return the type of a value, whatever it says of its class."""
+    """Return the true type of a value, even if it overrides `__class__`."""
     return type(value)
 
 
 class Walker(Protocol):
-    """What walks over a value, see `remora.identity.digest.Walk`."""
+    """The interface of a traversal, see `remora.identity.digest.Walk`."""
 
     def of(self, value: Any, step: str = "") -> bytes:
         """Return the digest of a part."""
@@ -42,5 +42,5 @@ class Walker(Protocol):
         ...
 
     def named(self, items: Iterable[tuple[str, Any]], step: str = "") -> list[bytes]:
-        """Return digests of names and values in turn."""
+        """Return the digests of names and values, alternating."""
         ...

@@ -1,4 +1,4 @@
-"""A digest of Remora's own source: an edited equation is another kernel."""
+"""A digest of Remora's own source files, so that an edited equation changes the kernel key."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 @functools.cache
 def source_digest(*places: str) -> str:
-    """Return the digest of all Python files below some folders of the package, names included.
+    """Return the digest of the Python files in folders of the package, with their names.
 
     Args:
         *places: folders or files relative to the package; the whole package by default.
@@ -20,7 +20,7 @@ def source_digest(*places: str) -> str:
 
 
 def digest_of_files(root: Path, places: tuple[str, ...]) -> str:
-    """Return the digest of Python files in any depth below `root`, with their relative names.
+    """Return the digest of the Python files below `root`, with their relative names.
 
     Args:
         root: the folder.

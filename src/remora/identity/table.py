@@ -1,7 +1,7 @@
-"""Tables of rows that users may replace or add to, such as `FORMULATIONS`.
+"""Tables of rows that users may replace or extend, such as `FORMULATIONS`.
 
-What was compiled with one row must not be used with another. Changes of all tables are counted, so
-that whoever keeps something made of rows sees by one comparison that it may be out of date.
+Results compiled with one row must not be reused with another. A counter of the changes of all
+tables lets a cache detect by one comparison that it may be out of date.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ class Table(dict[K, V]):
     """A dictionary of rows.
 
     Attributes:
-        changes: how often any table was changed.
+        changes: number of changes of any table so far.
     """
 
     changes: ClassVar[int] = 0

@@ -119,6 +119,8 @@ class Joint(ByValue):
         damping: viscous, `(nv,)`, N m s/rad or N s/m.
         friction: dry, `(nv,)`, N m or N.
         rotor_inertia: reflected inertia of the drive, `(nv,)`, kg m² or kg.
+        stiffness: of its spring, `(nv,)`, N m/rad or N/m; zero for joints without one.
+        spring_reference: coordinates at which the spring is relaxed, `(nv,)`, rad or m.
         mimic: what it follows, or None.
     """
 
@@ -135,6 +137,8 @@ class Joint(ByValue):
     damping: Array
     friction: Array
     rotor_inertia: Array
+    stiffness: Array
+    spring_reference: Array
     mimic: Mimic | None = None
 
     def __repr__(self) -> str:

@@ -1,15 +1,15 @@
-"""Derivatives of inverse and forward dynamics by q, v and vdot or tau: composite bodies again.
+"""Derivatives of inverse and forward dynamics by q, v, vdot and tau, from composite inertias.
 
-All in one frame, that of the root body (`root_frame`). Joint k, moved by dq, moves all that it
-carries along δ = S_k dq. It changes their twists by δ × V + E_k dq and their accelerations by
-δ × A + E_k dq × V + K_k dq, hence the wrench through a joint j beyond it by
+All quantities are in the root body's frame (`root_frame`). A motion dq of joint k moves its subtree
+along δ = S_k dq. It changes the subtree's twists by δ × V + E_k dq and accelerations by δ × A + E_k
+dq × V + K_k dq, hence the wrench through a joint j beyond it by
 
     δ × F_j + M̃_j ⋆ K_k dq + 2 C̃_j E_k dq,
 
-with M̃_j the inertia of all that j carries and C̃_j e = ∫ [e × ṙ, r × (e × ṙ)] dm, the Coriolis
-forces of its points. A joint j that carries k feels what k carries: F_k, M̃_k, C̃_k. A change of v
-does the same with S_k for E_k and E_k + Ṡ_k for K_k, and displaces nothing. So each pair of joints
-costs a few dot products; docs/derivatives.md derives it.
+with M̃_j the composite inertia of joint j and C̃_j e = ∫ [e × ṙ, r × (e × ṙ)] dm, the Coriolis
+forces on its subtree. For a joint j that carries k, use F_k, M̃_k and C̃_k instead. A change of v
+has the same form with S_k for E_k and E_k + Ṡ_k for K_k, and no displacement. Each pair of joints
+then costs a few dot products; docs/derivatives.md has the derivation.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from remora.model.takes_robot import takes_robot
 from remora.model.topology import ancestors
 
 Blocks = dict[tuple[int, int], Array]
-"""A matrix by pairs of joints (row, column); what is not there is zero."""
+"""A matrix as blocks by joint pair (row, column); missing blocks are zero."""
 
 
 class InverseDerivatives(NamedTuple):
@@ -103,7 +103,8 @@ def forward_dynamics_derivatives(
 ) -> ForwardDerivatives:
     """Return ∂v̇/∂q, ∂v̇/∂v and ∂v̇/∂τ of `forward_dynamics`.
 
-    ∂v̇/∂q = -H⁻¹ ∂τ/∂q and ∂v̇/∂v = -H⁻¹ ∂τ/∂v, those of inverse dynamics at the v̇ that τ makes.
+    ∂v̇/∂q = -H⁻¹ ∂τ/∂q and ∂v̇/∂v = -H⁻¹ ∂τ/∂v, with the derivatives of inverse dynamics at that
+    v̇.
 
     Args:
         robot: the robot.
@@ -138,14 +139,14 @@ def forward_dynamics_derivatives(
 
 
 class Tree(NamedTuple):
-    """A robot at one state, and what every joint carries.
+    """A robot at one state, with the composite body of every joint.
 
     Attributes:
         robot: the robot.
-        links: in the root's frame.
-        bodies: each by itself.
-        carried: all that each joint carries.
-        momenta: M̃_i ⋆ S_i of every joint as rows, `(..., nv_i, 6)`.
+        links: all links in the root's frame.
+        bodies: the single bodies.
+        carried: the composite body of each joint.
+        momenta: M̃_i ⋆ S_i for every joint as rows, `(..., nv_i, 6)`.
         batch: the state's batch shape.
     """
 
@@ -170,13 +171,13 @@ def _tree(robot: Robot, q: Array, v: Array) -> Tree:
 
 
 class Change(NamedTuple):
-    """What a unit of change at one joint does to all that it carries, as rows.
+    """The effect of a unit change at one joint on its subtree, as rows.
 
     Attributes:
-        acceleration: K, which all of it gets, `(..., n, 6)`.
-        turning: 2 e, for the Coriolis forces of its points, `(..., n, 3)`.
-        wrench: what displacing it does to the wrench it needs, `(..., n, 6)`; None: not displaced.
-        own: what the change of its own screws does to the joint's forces, `(..., n, n)`.
+        acceleration: K, added to the whole subtree, `(..., n, 6)`.
+        turning: 2 e, for the Coriolis forces on the subtree, `(..., n, 3)`.
+        wrench: change of the required wrench by displacement, `(..., n, 6)`; None: no displacement.
+        own: change of the joint's forces by the change of its own S, `(..., n, n)`.
     """
 
     acceleration: Array
@@ -186,10 +187,10 @@ class Change(NamedTuple):
 
 
 def _moved(tree: Tree, q: Array, v: Array, vdot: Array, wrenches: Array | None) -> list[Change]:
-    """Return what moving each joint does.
+    """Return the effect of displacing each joint.
 
-    E = V_parent × S and K = A_parent × S + V_parent × E where S is constant in the body's frame.
-    Elsewhere v = q̇, and then E = Ṡ and K = S̈.
+    E = V_parent × S and K = A_parent × S + V_parent × E if S is constant in the body's frame.
+    Otherwise v = q̇, and E = Ṡ and K = S̈.
     """
     A = accelerations_of(tree.robot, tree.links, q, v, vdot)
     loads = loads_of(tree.links, tree.bodies, A, wrenches)
@@ -217,15 +218,15 @@ def _work_of_own_screws(robot: Robot, joint: Joint, q: Array, load: Array) -> Ar
 
 
 def _sped(tree: Tree) -> list[Change]:
-    """Return what speeding up each joint does."""
+    """Return the effect of changing the speed of each joint."""
     return [Change(link.carried + link.rate, 2.0 * link.S[..., :3]) for link in tree.links]
 
 
 def _without_free_base(changes: list[Change]) -> tuple[list[Change], Blocks]:
-    """Return the changes without what a free base answers alone, and that answer: -v̇.
+    """Return the changes without the part that a free base alone takes up, and that part: -v̇.
 
-    Its screws are the identity: where everything is to get K more, the base's v̇ gets K less, and
-    nothing else changes.
+    The base's S is the identity: if all accelerations are to change by K, the base's v̇ changes by
+    -K, and nothing else changes.
     """
     K = changes[0].acceleration
     if K.shape[-2] < 6:
@@ -238,7 +239,7 @@ def _without_free_base(changes: list[Change]) -> tuple[list[Change], Blocks]:
 
 
 def _responses(tree: Tree, changes: list[Change]) -> Blocks:
-    """Return how the forces of every joint (row) answer to a change at every joint (column)."""
+    """Return the response of every joint's forces (row) to a change at every joint (column)."""
     blocks: Blocks = {}
     for i, (link, carried, change) in enumerate(
         zip(tree.links, tree.carried, changes, strict=True)
@@ -258,7 +259,7 @@ def _responses(tree: Tree, changes: list[Change]) -> Blocks:
 
 
 def _mass_blocks(tree: Tree) -> Blocks:
-    """Return H: S_jᵀ (M̃_i ⋆ S_i)ˢ where joint j carries joint i, and the rotors."""
+    """Return H: S_jᵀ (M̃_i ⋆ S_i)ˢ where joint j carries joint i, plus rotor inertias."""
     blocks: Blocks = {}
     for i, joint in enumerate(tree.robot.joints):
         for j in ancestors(tree.robot, i):
@@ -280,7 +281,7 @@ def _bias(tree: Tree, q: Array, v: Array, wrenches: Array | None) -> Array:
 
 
 def _size(tree: Tree) -> Array:
-    """Return what H's diagonal would be if nothing in it cancelled, to judge its rounding."""
+    """Return the magnitude of H's diagonal before cancellation, to judge its rounding."""
     blocks: Blocks = {}
     for i, (joint, link) in enumerate(zip(tree.robot.joints, tree.links, strict=True)):
         S, diagonal = vector.transpose(link.S), screw.inertia_diagonal(tree.carried[i].inertia)
@@ -295,5 +296,5 @@ def _rotor(joint: Joint) -> Array:
 
 
 def _work(S: Array, F: Array) -> Array:
-    """Return what rows of wrenches do on rows of twists, `(..., m, 6), (..., n, 6) -> mn`."""
+    """Return the work of rows of wrenches on rows of twists, `(..., m, 6), (..., n, 6) -> mn`."""
     return S @ vector.transpose(dual_quaternion.swap(F))

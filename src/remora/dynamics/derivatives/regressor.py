@@ -1,6 +1,7 @@
-"""Dynamics is linear in the inertial parameters: the regressor, and the derivatives by them.
+"""The inertia regressor: dynamics is linear in the inertial parameters; derivatives by them.
 
-Ten numbers a body, about its own frame's origin: π = [m, m c, Ixx, Ixy, Ixz, Iyy, Iyz, Izz].
+Each body has ten parameters, about its own frame's origin:
+π = [m, m c, Ixx, Ixy, Ixz, Iyy, Iyz, Izz].
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ def inertia_parameters(robot: Robot) -> Array:
 def inertia_regressor(robot: Robot, q: ArrayLike, v: ArrayLike, vdot: ArrayLike) -> Array:
     """Return Y `(..., nv, 10 nb)` with τ = Y π, for π of `inertia_parameters`.
 
-    τ is that of `inverse_dynamics` without external wrenches and without the rotors' share.
+    τ is that of `inverse_dynamics` without external wrenches and rotor inertias.
     Y does not depend on the robot's masses, centres of mass and inertias.
 
     Args:
@@ -67,8 +68,8 @@ def inertia_derivatives(
 ) -> Array:
     """Return ∂v̇/∂π = -H⁻¹ Y `(..., nv, 10 nb)` of `forward_dynamics`, for `inertia_parameters`.
 
-    Y's rows for body i are J_iᵀ W_i, and H⁻¹ J_iᵀ grows from body to body by one joint's screws:
-    that costs less than solving for every column of Y.
+    Y's columns for body i are J_iᵀ W_i, and H⁻¹ J_iᵀ changes from body to body by one joint's
+    motion subspace. This costs less than solving for every column of Y.
 
     Args:
         robot: the robot.
@@ -103,7 +104,7 @@ def _parameters(M: Inertia) -> Array:
 
 
 def _seen(link: RootFrameLink, rows: Array) -> Array:
-    """Return rows of twists in the link's own frame, given in the root's."""
+    """Transform rows of twists from the root's frame to the link's own."""
     return vector.transpose(screw.columns_to_inner(link.X, vector.transpose(rows)))
 
 

@@ -1,7 +1,7 @@
-"""Every link in one frame, that of the root body at this instant, and what each joint carries.
+"""Links, inertias and loads of all bodies in one frame, that of the root body.
 
-Written in one frame, screws, wrenches and inertias of different bodies add up without being
-transformed, and the screws of a free base are the identity.
+In one common frame, twists, wrenches and inertias of different bodies add without transformation,
+and the motion subspace of a free base is the identity.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ _REST = np.zeros(6)
 
 
 class RootFrameLink(NamedTuple):
-    """A body with the joint that carries it, at one state, in the root's frame.
+    """A body and its joint at one state, in the root's frame.
 
     Attributes:
         parent: index of the body it is mounted on, -1 for the inertial frame.
-        X: its own frame seen from the root's.
-        S: the joint's screws as rows, `(..., nv_i, 6)`.
-        rate: their rate Ṡ as the inertial frame sees it, `(..., nv_i, 6)`.
-        own_rate: the part of it that they have in the body's frame; None where S is constant there.
-        carried: what moving the joint adds to the twist of all it carries: `(..., nv_i, 6)`.
+        X: transform from its own frame to the root's.
+        S: the joint's motion subspace as rows, `(..., nv_i, 6)`.
+        rate: its rate Ṡ in the inertial frame, `(..., nv_i, 6)`.
+        own_rate: the part of Ṡ relative to the body's frame; None if S is constant there.
+        carried: change of the subtree's twist by moving the joint, `(..., nv_i, 6)`.
         before: the parent's twist, `(..., 6)`.
-        twist: the body's own, `(..., 6)`.
+        twist: the body's twist, `(..., 6)`.
     """
 
     parent: int
@@ -45,7 +45,7 @@ class RootFrameLink(NamedTuple):
 
 
 class RootFrameBody(NamedTuple):
-    """A body, or several, in motion: inertia, and what makes its Coriolis forces.
+    """A moving body or composite body: its inertia and the terms of its Coriolis forces.
 
     Attributes:
         inertia: about the root's origin.
@@ -64,7 +64,7 @@ class RootFrameBody(NamedTuple):
         )
 
     def coriolis_work(self, S: Array) -> Array:
-        """Return what that wrench does on the rows S, per unit of e: `(..., n, 3)`."""
+        """Return the work of that wrench on the rows S, per unit of e: `(..., n, 3)`."""
         return vector.cross(as_row(self.momentum), S[..., 3:]) + S[..., :3] @ self.turning
 
     def inertia_times(self, S: Array) -> Array:
@@ -100,7 +100,7 @@ def accelerations_of(
 ) -> list[Array]:
     """Return A_i = A_parent + S_i v̇_i + Ṡ_i v_i of every body and, first, of the inertial frame.
 
-    The inertial frame's own is minus gravity.
+    The acceleration of the inertial frame is minus gravity.
     """
     A = [frame_acceleration(robot, q)]
     for link, joint in zip(links, robot.joints, strict=True):
@@ -115,7 +115,7 @@ def frame_acceleration(robot: Robot, q: Array) -> Array:
 
 
 def as_rows(X: Transform, S: Array) -> Array:
-    """Return columns of screws given in a body's frame as rows in the root's, `(..., n, 6)`."""
+    """Transform columns in a body's frame to rows in the root's frame, `(..., n, 6)`."""
     return vector.transpose(screw.columns_to_outer(X, S))
 
 
@@ -149,7 +149,7 @@ def _moving(body: Body, link: RootFrameLink) -> RootFrameBody:
 
 
 def carried_by(links: list[RootFrameLink], bodies: list[RootFrameBody]) -> list[RootFrameBody]:
-    """Return for every joint all that it carries, moving as it does."""
+    """Return the composite moving body of every joint."""
     fields = [(*b.inertia, b.momentum, b.turning) for b in bodies]
     m, mc, I, P, T = (summed(links, list(parts)) for parts in zip(*fields, strict=True))
     return [RootFrameBody(Inertia(*own[:3]), *own[3:]) for own in zip(m, mc, I, P, T, strict=True)]
@@ -158,7 +158,7 @@ def carried_by(links: list[RootFrameLink], bodies: list[RootFrameBody]) -> list[
 def loads_of(
     links: list[RootFrameLink], bodies: list[RootFrameBody], A: list[Array], wrenches: Array | None
 ) -> list[Array]:
-    """Return the wrench through every joint, Σ M ⋆ A + ω × (M ⋆ ω) - W_ext of all it carries."""
+    """Return the wrench through every joint, Σ M ⋆ A + ω × (M ⋆ ω) - W_ext over its subtree."""
     loads: list[Array] = []
     for i, (link, body) in enumerate(zip(links, bodies, strict=True)):
         omega = link.twist[..., :3]
@@ -173,7 +173,7 @@ def loads_of(
 
 
 def summed(links: list[RootFrameLink], parts: list[Array]) -> list[Array]:
-    """Return for every joint the sum over all bodies that it carries."""
+    """Return for every joint the sum over its subtree."""
     total = list(parts)
     for i in reversed(range(len(links))):
         parent = links[i].parent

@@ -1,1 +1,1 @@
-"""Joint forces and the equations of motion that integrators see."""
+"""Passive joint forces, and the equations of motion that integrators evaluate."""

@@ -1,7 +1,7 @@
-"""The equations of motion as one rate of change, for integrators.
+"""The equations of motion as a first-order ODE, for integrators.
 
-A step of an integrator looks at the configurations near q₀ through q = integrate(q₀, u); its state
-is the plain vector y = [u, v, work], and this is how y changes:
+A step of an integrator describes configurations near q₀ as q = integrate(q₀, u). Its state is the
+vector y = [u, v, work], with the rate
 
     u̇ = T(u) v,    v̇ = forward dynamics,    (d/dt) work = [actuation, external wrenches, losses].
 """
@@ -16,6 +16,7 @@ import numpy as np
 from remora.algebra import screw, vector
 from remora.algebra.namespace import Array, concatenate
 from remora.dynamics.forces.friction import passive_forces
+from remora.dynamics.forces.springs import has_spring, spring_forces
 from remora.dynamics.forces.stops import contact_forces, stop_forces
 from remora.dynamics.formulations import hybrid_dynamics
 from remora.dynamics.joint_arrays import batch_shape, with_batch
@@ -26,11 +27,11 @@ from remora.model.state import integrate, log_rate
 
 
 class Passive(NamedTuple):
-    """What acts at the joints by itself.
+    """Passive loads at the joints.
 
     Attributes:
         slip_speed: of dry friction, see `passive_forces`, rad/s or m/s.
-        stiffness: of stops at the joints' limits, N m/rad or N/m; 0: no stops.
+        stiffness: of the stops at joint limits, N m/rad or N/m; 0: no stops.
         damping: of the stops, s/rad or s/m.
     """
 
@@ -39,7 +40,7 @@ class Passive(NamedTuple):
     damping: float = 0.0
 
 
-#: Damping and friction as the robot has them, no stops.
+#: The robot's own damping and friction, no stops.
 NO_STOPS = Passive()
 
 
@@ -50,16 +51,18 @@ def losses(
     passive: Passive = NO_STOPS,
     contact: Array | None = None,
 ) -> Array:
-    """Return the generalized forces `(..., nv)` of damping, friction and stops.
+    """Return the generalized forces `(..., nv)` of damping, friction, springs and stops.
 
     Args:
         robot: the robot.
         q: configuration, `(..., nq)`.
         v: velocity, `(..., nv)`.
-        passive: what acts at the joints by itself.
-        contact: which stops are touched, see `contact_forces`; None: as q says.
+        passive: passive loads at the joints.
+        contact: which stops are in contact, see `contact_forces`; None: determined from q.
     """
     forces = passive_forces(robot, v, passive.slip_speed)
+    if any(has_spring(joint) for joint in robot.joints):
+        forces = forces + spring_forces(robot, q)
     if passive.stiffness == 0.0:
         return forces
     if contact is not None:
@@ -80,7 +83,7 @@ def actuation(
     passive: Passive = NO_STOPS,
     contact: Array | None = None,
 ) -> tuple[Array, Array]:
-    """Return vdot and what the drives give, both `(..., nv)`; see `flow`."""
+    """Return vdot and the actuation forces, both `(..., nv)`; see `flow`."""
     given: Mapping[str, Array] = {}
     if held and vdot is not None:
         given = {name: vdot[..., robot.joints[name].v] for name in held}
@@ -124,17 +127,17 @@ def flow(
     """Return the rate of y = [u, v, work], `(..., 2 nv + 3)`.
 
     Args:
-        robot: the robot; its damping and dry friction count.
+        robot: the robot; its damping and dry friction are included.
         q: configuration, integrate(q₀, u), `(..., nq)`.
         dq: u, `(..., nv)`.
         v: velocity, `(..., nv)`.
-        tau: what the drives give, `(..., nv)`; not looked at where a joint is held.
+        tau: actuation forces, `(..., nv)`; ignored for joints in `held`.
         wrenches: external, [f, τ] on each body in its own frame about its origin, `(..., nb, 6)`.
-        vdot: where a joint is held, its acceleration, `(..., nv)`.
-        held: joints that follow a given motion.
+        vdot: prescribed accelerations, used for joints in `held`, `(..., nv)`.
+        held: joints with prescribed motion.
         formulation: of forward dynamics.
-        passive: what acts at the joints by itself.
-        contact: which stops are touched, see `contact_forces`; None: as q says.
+        passive: passive loads at the joints.
+        contact: which stops are in contact, see `contact_forces`; None: determined from q.
     """
     rate, given = actuation(robot, q, v, tau, wrenches, vdot, held, formulation, passive, contact)
     lost = losses(robot, q, v, passive, contact)

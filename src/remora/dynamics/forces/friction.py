@@ -1,7 +1,6 @@
-"""What joints lose: viscous damping and dry friction, as generalized forces.
+"""Viscous damping and dry friction of the joints, as generalized forces.
 
-`forward_dynamics` takes the sum of all generalized forces; friction is one of them, so that a
-robot's equations are the same with and without it:
+`forward_dynamics` takes the sum of all generalized forces; friction is one of them:
 
     vdot = forward_dynamics(robot, q, v, tau + passive_forces(robot, v))
 """
@@ -23,7 +22,7 @@ from remora.model.takes_robot import takes_robot
 def passive_forces(robot: Robot, v: ArrayLike, slip_speed: ArrayLike = 1e-3) -> Array:
     """Return `-d v - f v/(abs(v) + s)`, `(..., nv)`: damping d and dry friction f of each joint.
 
-    Dry friction is smoothed: it has half its strength at the slip speed s and all of it well above.
+    Dry friction is smoothed: it has half its magnitude at the slip speed s and all of it far above.
 
     Args:
         robot: the robot.

@@ -1,7 +1,7 @@
-"""The reduced model as one rate of change, for integrators: the joints' states and the base's pose.
+"""The reduced model as a first-order ODE, for integrators: joint states and base pose.
 
-The state of a step is laid out as that of the full model, y = [u, v, work], so that whatever reads
-it need not know; the base's part of v is not integrated, but found from momentum.
+The state of a step has the layout of the full model, y = [u, v, work]. The base's part of v is not
+integrated, but computed from momentum.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ def reduced_rates_near(
     rows of the base's velocity are zero.
 
     Args:
-        robot: a robot with a free base that nothing pushes.
+        robot: a robot with a free base without external loads.
         q: configuration q₀, `(..., nq)`.
-        y: [u, v, work], `(..., 2 nv + 3)`; the base's part of v is not looked at.
-        tau: what the drives give, `(..., nv)`; the base's part is not looked at.
+        y: [u, v, work], `(..., 2 nv + 3)`; the base's part of v is ignored.
+        tau: actuation forces, `(..., nv)`; the base's part is ignored.
         momentum: [linear, angular about the inertial origin], inertial axes, `(..., 6)`.
-        passive: what acts at the joints by itself.
+        passive: passive loads at the joints.
     """
     layout = layout_of(robot)
     u, v = y[..., layout.u], y[..., layout.v]

@@ -1,4 +1,4 @@
-"""Joint stops: what pushes a joint back that has passed a limit of its range."""
+"""Joint stops: elastic contact forces beyond the limits of a joint's range."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ def stop_forces(
 ) -> Array:
     """Return the forces `(..., nv)` of elastic stops at the joints' limits.
 
-    Beyond a limit by δ the stop pushes back with k δ (1 + d δ̇), and never pulls: continuous, no
-    force at touch, and losses that grow with the speed of the impact [HC75].
+    At a penetration δ the stop pushes back with k δ (1 + d δ̇), and never pulls. The force is
+    continuous and zero at first contact; losses grow with impact speed [HC75].
 
     Args:
-        robot: the robot; what counts are `limits.lower` and `limits.upper` of its joints.
+        robot: the robot; `limits.lower` and `limits.upper` of its joints are used.
         q: configuration, `(..., nq)`.
         v: velocity, `(..., nv)`.
         stiffness: k, N m/rad or N/m, positive.
@@ -40,7 +40,7 @@ def stop_forces(
 
 
 def stop_overlaps(robot: Robot, q: Array) -> Array:
-    """Return how far the joints are beyond their limits, δ `(..., m)`, negative within the range.
+    """Return the penetrations δ `(..., m)` of the joint limits, negative within the range.
 
     One number for each finite limit, joint by joint, the upper limits of a joint before its lower
     ones; rad or m.
@@ -56,17 +56,17 @@ def stop_rates(robot: Robot, v: Array) -> Array:
 
 
 def in_contact(robot: Robot, q: Array) -> Array:
-    """Return 1 for each stop that is touched and 0 for each that is not, `(..., m)`."""
+    """Return 1 for each stop in contact and 0 for each that is not, `(..., m)`."""
     return select(less(0.0, stop_overlaps(robot, q)), 1.0, 0.0)
 
 
 def contact_forces(
     robot: Robot, q: Array, v: Array, contact: Array, stiffness: ArrayLike, damping: ArrayLike
 ) -> Array:
-    """Return the forces `(..., nv)` of the stops that are said to be touched.
+    """Return the forces `(..., nv)` of the stops marked as in contact.
 
-    Where contact is frozen the force is a smooth function of q and v, also beyond the place where
-    contact begins or ends: what an integrator needs that locates this place.
+    With contact states frozen, the force is a smooth function of q and v, even across the point
+    where contact begins or ends. Event location needs this.
 
     Args:
         robot: the robot.

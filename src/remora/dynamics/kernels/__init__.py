@@ -1,1 +1,1 @@
-"""Where robots and code generation meet: `rm.compile`."""
+"""Compilation of functions of a robot to machine code: `rm.compile`."""

@@ -1,11 +1,11 @@
-"""The library's functions as machine code: `rm.compile`.
+"""`rm.compile`: the library's functions of a robot as machine code.
 
     fd = rm.compile(rm.forward_dynamics, robot)      # one function
     fast = rm.compile(robot)                         # all of them, each built on first use
     fast.forward_dynamics(q, v, tau)
 
-What is an argument and what its shape is follows from the function's signature and the robot:
-`q` has nq numbers, `v`, `tau` and `vdot` nv, `wrenches` 6 for each body, and so on.
+The arguments and their shapes follow from the function's signature and the robot: `q` has nq
+numbers, `v`, `tau` and `vdot` nv, `wrenches` 6 for each body, and so on.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from remora.identity.table import Table
 from remora.model import state
 from remora.model.robot import Robot
 
-#: Functions that `rm.compile(robot)` has as methods.
+#: Functions that `rm.compile(robot)` provides as methods.
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     f.__name__: f
     for f in (
@@ -65,11 +65,11 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     )
 }  # fmt: skip
 
-#: The formulations that the loops are made of.
+#: The formulations that loop kernels use.
 _BUILT_IN: dict[Any, formulations.Formulation] = dict(FORMULATIONS)
-#: What a kernel can be made for.
+#: Supported targets.
 TARGETS = ("cpu", "cuda")
-#: Parameters that hold no numbers of a state: they are compiled in.
+#: Parameters that are not numeric arguments: their values are compiled in.
 STATIC = frozenset(("target", "formulation", "prescribed", "slip_speed"))
 
 
@@ -157,17 +157,17 @@ def compile_function(
 
 
 def _kept_apart(fixed: Mapping[str, Any]) -> dict[str, Any]:
-    """Return copies of values that are compiled in: they do not change any more."""
+    """Return copies of the values that are compiled in, so that later changes have no effect."""
     try:
         return copy.deepcopy(dict(fixed))
-    except Exception:  # what cannot be copied has no key either: it is traced at once
+    except Exception:  # values that cannot be copied have no key either: traced at once
         return dict(fixed)
 
 
 def _rolls(
     robot: Robot, function: Callable[..., Any], fixed: Mapping[str, Any], target: str
 ) -> bool:
-    """Tell whether a function of the library is compiled as loops over the robot's bodies."""
+    """Tell whether a library function is compiled as loops over the robot's bodies."""
     row = RECURSIONS.get(function.__name__)
     defaults = {p.name: p.default for p in inspect.signature(function).parameters.values()}
     if defaults.get("formulation", "") is None:
@@ -179,7 +179,7 @@ def _rolls(
         return False
     if not row.followers and any(joint.mimic is not None for joint in robot.joints):
         return False
-    if target == "cuda" and row.climb is not None:  # no loops for these there yet
+    if target == "cuda" and row.climb is not None:  # not yet implemented as loops on CUDA
         return not fits_straight_line(robot)
     return uses_loops(robot, row.straight)
 
@@ -248,12 +248,12 @@ class CompiledRobot:
     def __init__(
         self, robot: Robot, dtype: str = "float64", threads: int = 1, target: str = "cpu"
     ) -> None:
-        """Prepare; nothing is compiled yet.
+        """Store the options; nothing is compiled yet.
 
         Args:
             robot: the robot.
             dtype: "float64" or "float32".
-            threads: how many threads of the CPU share a batch; 0 for one per processor.
+            threads: number of CPU threads per batch; 0 for one per processor.
             target: "cpu" or "cuda".
         """
         if target not in TARGETS:
@@ -273,26 +273,26 @@ class CompiledRobot:
             return method
 
     def identity_parts(self) -> tuple[Any, ...]:
-        """Return what it is by value: not what has been compiled of it so far."""
+        """Return its identity by value, independent of what has been compiled so far."""
         return self.robot, self.dtype, self.target
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Return what it is made of: a copy finds its kernels in the cache again."""
+        """Return the constructor arguments; a copy takes its kernels from the cache."""
         return type(self), (self.robot, self.dtype, self.threads, self.target)
 
     def __dir__(self) -> list[str]:
-        """Return the functions too, for completion."""
+        """Return the attributes and the functions, for completion."""
         return [*super().__dir__(), *FUNCTIONS]
 
     def __repr__(self) -> str:
-        """Return what has been compiled."""
+        """Return the robot's name and the functions compiled so far."""
         made = [n for n, m in self.__dict__.items() if isinstance(m, CompiledMethod) and m.kernels]
         shown = f"{self.robot.name!r}, {self.dtype}, {self.target}"
         return f"CompiledRobot({shown}, compiled: {', '.join(made)})"
 
 
 class CompiledMethod:
-    """One function of a CompiledRobot: a kernel for each choice of its fixed parameters."""
+    """One function of a CompiledRobot: one kernel per set of fixed parameters."""
 
     def __init__(self, function: Callable[..., Any], owner: CompiledRobot) -> None:
         self._function, self._owner = function, owner
@@ -319,14 +319,14 @@ class CompiledMethod:
         return kernel(*arrays, out=out, **options)
 
     def identity_parts(self) -> tuple[Any, ...]:
-        """Return what it is by value."""
+        """Return its identity by value."""
         return self._function, self._owner
 
     def __reduce__(self) -> tuple[Any, ...]:
         return getattr, (self._owner, self._function.__name__)
 
     def kernel(self, *arguments: Any, **named: Any) -> tuple[Kernel | CudaKernel, list[Any]]:
-        """Return the kernel that such a call uses, and the arrays that go into it."""
+        """Return the kernel that such a call uses, and its input arrays."""
         try:
             bound = self._signature.bind(self._owner.robot, *arguments, **named).arguments
         except TypeError as error:
@@ -352,7 +352,7 @@ class CompiledMethod:
 
 
 def _static_key(static: Mapping[str, Any]) -> object:
-    """Return values that are compiled in as a key: by value, None where they have none."""
+    """Return the key of the compiled-in values, or None if they have no identity by value."""
     given = tuple(sorted(static.items()))
     plain = all(type(value) is str for _, value in given)
     return given if plain else digest_or_none(given)
@@ -389,7 +389,7 @@ def _argument_names(
 
 
 def _shapes(robot: Robot) -> dict[str, tuple[int, ...]]:
-    """Return the shapes of arguments by the names they have throughout the library."""
+    """Return argument shapes by the argument names used throughout the library."""
     nq, nv, bodies = robot.nq, robot.nv, (len(robot.bodies), 6)
     rest = nv - robot.joints[0].v.stop
     return {

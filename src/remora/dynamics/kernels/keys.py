@@ -1,8 +1,8 @@
-"""What decides a kernel, as one digest by value: two kernels with one key compute the same.
+"""Cache keys of kernels: one digest by value, so that equal keys mean equal results.
 
-Everything that the machine code depends on is part of the key: the function, the names and shapes
-of its arguments, the values compiled in, the robot's fields that equations see, the rows of tables
-that users may replace, and the library's own source. What cannot be compared by value has no key.
+The key covers everything the machine code depends on: the function, the names and shapes of its
+arguments, the values compiled in, the robot's fields that equations read, the rows of tables that
+users may replace, and the library's own source. A value that cannot be compared has no key.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from remora.identity.table import Table
 from remora.model.joint_types import JOINTS
 from remora.model.robot import Robot
 
-#: Packages whose functions are equations: they depend on their arguments and on tables only.
+#: Packages whose functions are equations: they depend only on their arguments and on tables.
 _EQUATIONS = ("algebra", "model", "dynamics")
 
 
@@ -32,10 +32,10 @@ def kernel_key(
     fixed: Mapping[str, Any],
     parameters: Sequence[str] = (),
 ) -> str | None:
-    """Return the key of a kernel, or None where it must be told by its traced graph.
+    """Return the key of a kernel, or None if it must be identified by its traced graph.
 
     Args:
-        function: what is compiled.
+        function: the function to compile.
         robot: the robot whose numbers are compiled in.
         inputs: names and shapes of the arguments.
         fixed: values compiled in.
@@ -48,7 +48,7 @@ def kernel_key(
 
 
 def value_key(function: Callable[..., Any], robot: Robot, *others: Any) -> str | None:
-    """Return the key of what is made of a function, a robot and other values; None: it has none."""
+    """Return the key of a function, a robot and other values, or None if there is none."""
     seen, tables = robot.seen_identity, tables_digest()
     if seen is None or tables is None:
         return None
@@ -65,7 +65,7 @@ def is_equation(function: Callable[..., Any]) -> bool:
 
 
 def tables_digest() -> str | None:
-    """Return the digest of all rows that equations look up; None where one has no identity."""
+    """Return the digest of all table rows that equations look up; None if one has no identity."""
     return _tables_digest(Table.changes)
 
 

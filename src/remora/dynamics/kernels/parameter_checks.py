@@ -1,7 +1,7 @@
-"""Whether numbers of a robot that differ from run to run are physically possible.
+"""Physical checks of robot parameters that vary between the runs of a batch.
 
-The builder checks the numbers of one robot; these are the same checks for the numbers that a batch
-has of its own, all runs at once.
+The builder checks the numbers of one robot. These are the same checks for a batch of parameter
+values, vectorized over the runs.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from remora.model.robot import Robot
 
 
 class ParameterFault(NamedTuple):
-    """What is wrong with one number of some runs.
+    """A fault of one parameter in some runs.
 
     Attributes:
-        runs: which runs, of the parameter's batch shape.
-        what: the name of the number.
-        rule: what it must be, or violates.
-        values: the numbers, batch shape in front.
+        runs: mask of the faulty runs, with the parameter's batch shape.
+        what: name of the parameter.
+        rule: the condition that it violates.
+        values: the values, leading batch shape.
     """
 
     runs: Array
@@ -39,7 +39,7 @@ class ParameterFault(NamedTuple):
     values: Array
 
     def __str__(self) -> str:
-        """Return what is wrong, with the first run and its value."""
+        """Return the fault as text, with the first faulty run and its value."""
         first = tuple(np.argwhere(self.runs)[0].tolist()) if self.runs.ndim else ()
         shown = " ".join(str(self.values[first].tolist()).split())
         which = f" of run [{', '.join(map(str, first))}]" if first else ""
@@ -49,7 +49,7 @@ class ParameterFault(NamedTuple):
 
 
 def parameter_faults(robot: Robot, name: str, values: Array) -> list[ParameterFault]:
-    """Return what is wrong with the numbers of some runs.
+    """Return the faults of a parameter's values.
 
     Args:
         robot: the robot.
@@ -78,7 +78,7 @@ def parameter_faults(robot: Robot, name: str, values: Array) -> list[ParameterFa
 
 
 def unit_placements(values: Array) -> Array:
-    """Return poses that are unit but for rounding scaled back to unit, `(..., 8)`."""
+    """Normalize poses that are unit up to rounding, `(..., 8)`."""
     off = np.abs(np.linalg.norm(values[..., :4], axis=-1) - 1.0)
     mixed = np.abs(np.sum(values[..., :4] * values[..., 4:], axis=-1))
     near = (off > UNIT_ROUNDING) | (mixed > UNIT_ROUNDING)
@@ -136,4 +136,6 @@ _CHECKS: Mapping[str, Callable[[Robot, str, str, Array], list[ParameterFault]]] 
     "damping": _not_negative,
     "friction": _not_negative,
     "rotor_inertia": _not_negative,
+    "stiffness": _not_negative,
+    "spring_reference": _anything,
 }

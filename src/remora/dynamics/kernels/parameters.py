@@ -1,4 +1,4 @@
-"""Numbers of a robot that a kernel leaves open, by name: `mass`, `arm.mass`, `elbow.placement`."""
+"""Robot parameters as kernel arguments, by name: `mass`, `arm.mass`, `elbow.placement`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _OF_JOINT = {name: row.shape for name, row in rows("joint", only="open").items()
 
 
 def parameter(robot: Robot, name: str) -> tuple[Signature, Change]:
-    """Return the shape of a number of the robot, and how to put another in its place."""
+    """Return the shape of a parameter, and the function that replaces its value in a robot."""
     owner, _, number = name.rpartition(".")
     if number in _OF_BODY and not owner:
         shape = (len(robot.bodies), *_OF_BODY[number])
@@ -47,4 +47,4 @@ def parameter(robot: Robot, name: str) -> tuple[Signature, Change]:
 
 
 def _item(value: Array, i: int) -> Array:
-    return value[i : i + 1].reshape(value.shape[1:])  # stays an array where a row is one number
+    return value[i : i + 1].reshape(value.shape[1:])  # still an array if a row is one number

@@ -1,4 +1,4 @@
-"""How the size of a robot decides the way its functions are evaluated: the one policy.
+"""The size policy: straight-line code, loops or no compilation, by the number of bodies.
 
 | robot | functions |
 | --- | --- |

@@ -1,4 +1,4 @@
-"""A function of a robot as a function of arrays alone: what a kernel is traced from."""
+"""A function of a robot as a function of arrays alone, from which a kernel is traced."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from remora.model.robot import Robot
 class SpecializedFunction:
     """A function with a robot and other values compiled in.
 
-    It holds for the rows of tables (formulations, joint types) that it was made with: a graph that
-    is traced later must be that of the machine code.
+    It is valid only for the table rows (formulations, joint types) that it was made with: a graph
+    traced later must match the machine code.
 
     Attributes:
         function: f(robot, ...) on arrays.
@@ -28,10 +28,10 @@ class SpecializedFunction:
         name: of the function.
         arguments: names of the arrays it takes.
         fixed: values of its other parameters.
-        parameters: numbers of the robot that are arrays, too, after the others.
-        rolled: whether its kernel is made of loops instead.
-        tables: digest of the rows it was made with; None: they have none.
-        changes: how often tables had been changed then; -1: in another process.
+        parameters: robot parameters that are additional arrays, after the others.
+        rolled: whether its kernel is made of loops.
+        tables: digest of the rows it was made with; None if they have none.
+        changes: value of the table change counter at that time; -1: from another process.
     """
 
     function: Callable[..., Any]
@@ -65,15 +65,15 @@ class SpecializedFunction:
         return self.function(robot, **dict(zip(self.arguments, arrays, strict=False)), **self.fixed)
 
     def identity_parts(self) -> tuple[Any, ...]:
-        """Return what it is by value: how often tables were changed before is no part of it."""
+        """Return its identity by value, without the table change counter."""
         given = (self.function, self.robot, self.name, self.arguments, self.fixed, self.parameters)
         return *given, self.tables
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what a pickle holds: counts of changes mean nothing elsewhere."""
+        """Return the state for pickling, without the change counter of this process."""
         return {**vars(self), "changes": -1}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Take what a pickle holds."""
+        """Restore the state from a pickle."""
         for name, value in state.items():
             object.__setattr__(self, name, value)

@@ -1,7 +1,7 @@
-"""Recursions of a large robot as loops: each step traced once for a sort of joint.
+"""Tree recursions of large robots as loops: each step is traced once per class of joints.
 
-The joint's and body's numbers are symbols there; `compile.loops` finds out which joints share
-their zeros and ones and makes classes of them.
+The joint's and body's numbers are symbols in the trace. `codegen.tree_loops` finds out which joints
+share their zeros and ones and groups them into classes.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from remora.model.field_table import rows
 from remora.model.joints import kind
 from remora.model.robot import Body, Joint, Robot
 
-#: The numbers of a joint, its body and its mimicry that a step may depend on.
+#: The numbers of a joint, its body and its mimic relation that a step may depend on.
 _OF_JOINT, _OF_BODY, _OF_MIMIC = (
     tuple(rows(part, only="looped")) for part in ("joint", "body", "mimic")
 )
@@ -35,18 +35,18 @@ _OF_JOINT, _OF_BODY, _OF_MIMIC = (
 
 @dataclass(frozen=True)
 class Recursion:
-    """A function that is nothing but passes over the tree.
+    """A function that consists of passes over the tree.
 
     Attributes:
         passes: in order.
-        result: of what the last pass leaves, the joint's or body's part of the result; before a
-            climb, for each row what it begins with and the row's own entries.
-        shape: of a body's part; None: one number for each speed of the joint.
-        followers: whether joints may mimic others.
-        straight: a robot of up to so many bodies whose numbers fold is compiled as a straight line
-            all the same: that is a quarter faster, but takes seconds to compile
-            (docs/benchmarks.md). Of other robots, which gain nothing by it, half as many.
-        climb: (at, what the first pass left, six numbers) -> (entries of a row of the result, six
+        result: extracts the joint's or body's part of the result from the last pass; before a
+            climb, the initial wrench and own entries of each row.
+        shape: of a body's part; None: one number per speed of the joint.
+        followers: whether mimic joints are supported.
+        straight: largest number of bodies for which a robot whose numbers fold is compiled as
+            straight-line code: a quarter faster, but seconds to compile (docs/benchmarks.md). Half
+            as many for other robots, which gain nothing by it.
+        climb: (at, result of the first pass, six numbers) -> (entries of a row of the result, six
             numbers for the parent), for a symmetric matrix over the speeds.
     """
 
@@ -59,7 +59,7 @@ class Recursion:
 
 
 def _rows(block: composite.Block) -> Array:
-    """Return for each speed of a joint the wrench it asks of the parent, and its row of D."""
+    """Return for each speed of a joint the wrench on the parent, and its row of D."""
     D, F = block
     above = np.zeros((6, D.shape[-1])) if F is None else F
     return np.concatenate([above.T, D], axis=-1)
@@ -120,7 +120,7 @@ def loops(robot: Robot, function: str, inputs: Sequence[Signature]) -> Loops:
 
 
 def uses_loops(robot: Robot, straight: int) -> bool:
-    """Tell whether a robot is better compiled as loops, given a row's `straight`."""
+    """Tell whether a robot should be compiled as loops, given a row's `straight`."""
     if len(robot.bodies) <= straight // 2 or not can_use_loops(robot):
         return False
     return len(robot.bodies) > straight or not _folds(robot)
@@ -134,7 +134,7 @@ def _folds(robot: Robot) -> bool:
 
 
 def can_use_loops(robot: Robot) -> bool:
-    """Tell whether the robot's numbers are plain floats, one set of them."""
+    """Tell whether the robot's numbers are plain floats without a batch shape."""
     for joint, body in zip(robot.joints, robot.bodies, strict=True):
         arrays = [getattr(joint, n) for n in _OF_JOINT] + [getattr(body, n) for n in _OF_BODY]
         if any(is_symbolic(np.asarray(a)) for a in arrays):
@@ -161,7 +161,7 @@ def _numbers(joint: Joint, body: Body) -> Array:
 
 
 def _with_numbers(joint: Joint, body: Body, numbers: Array) -> tuple[Joint, Body]:
-    """Return a joint and body with other numbers, the joint's slices those of its own share."""
+    """Return a joint and body with other numbers, and slices into the joint's own arguments."""
     row = kind(joint)
     values = iter(_split(numbers, _parts(joint, body)))
     changes: dict[str, Any] = {name: next(values) for name in _OF_JOINT}
@@ -215,7 +215,7 @@ def _like(record: Any, flat: Array) -> Any:
 
 
 class _Tracer:
-    """Traces the steps of a recursion for some sorts of joints."""
+    """Traces the steps of a recursion for some classes of joints."""
 
     def __init__(
         self,
@@ -226,7 +226,7 @@ class _Tracer:
     ) -> None:
         self.ground = minus_gravity(robot)
         self.recursion, self.arguments, self.templates = recursion, arguments, templates
-        #: What each pass so far leaves, by sort.
+        #: Result of each pass so far, by joint class.
         self.records: list[list[Any]] = [[] for _ in templates]
 
     def sweeps(self) -> tuple[Sweep, ...]:
@@ -246,7 +246,7 @@ class _Tracer:
         return Sweep(way.inward, tuple(graphs))
 
     def _passed_on(self, way: Pass) -> Any:
-        """Return an example of what joints pass on: from the base, or from an end."""
+        """Return an example of the value that joints pass on: from the base, or from a leaf."""
         for sort, (joint, _) in enumerate(self.templates):
             if (joint.parent < 0) != way.inward:
                 return self._run(way, sort, symbols_of(self._inputs(sort))[1], None)[1]
@@ -263,7 +263,7 @@ class _Tracer:
         ]
 
     def _site(self, sort: int, arrays: Sequence[Array]) -> tuple[JointContext, tuple[Any, ...]]:
-        """Return a joint with given numbers and arguments, and what was left there."""
+        """Return a joint with these numbers and arguments, and the earlier results there."""
         joint, body = _with_numbers(*self.templates[sort], arrays[0])
         given = dict(zip(self.arguments, arrays[3:], strict=True))
         wrench = given.pop("wrenches", None)
@@ -272,7 +272,7 @@ class _Tracer:
         return at, tuple(_like(self.records[sort], arrays[1]))
 
     def _run(self, way: Pass, sort: int, arrays: Sequence[Array], received: Any) -> tuple[Any, Any]:
-        """Run a step on arrays: the joint's numbers, what was left and received, arguments."""
+        """Run a step on arrays: joint numbers, earlier results, received values, arguments."""
         at, before = self._site(sort, arrays)
         return way.step(at, before, None if received is None else _like(received, arrays[2]))
 

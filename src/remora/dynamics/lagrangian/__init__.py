@@ -1,1 +1,1 @@
-"""FPG11: Lagrange's equations without singularities, reduced models, equivalent manipulator."""
+"""FPG11: singularity-free Lagrangian dynamics, reduced models, equivalent manipulator."""

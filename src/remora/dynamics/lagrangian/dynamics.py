@@ -1,6 +1,6 @@
 """Lagrange's equations on the robot's configuration manifold: M v̇ + C v = τ [FPG11, eqs. 6, 20].
 
-No coordinates of the base enter but its pose as gravity sees it, and nothing is singular.
+The base needs no coordinates other than its pose, which only gravity uses. There is no singularity.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def hybrid(
     wrenches: Array | None,
     prescribed: Mapping[int, Array],
 ) -> tuple[Array, Array]:
-    """Return vdot and tau where some joints have given accelerations [FPG11, eq. 11]."""
+    """Return vdot and tau with prescribed accelerations of some joints [FPG11, eq. 11]."""
     if robot.nv == 0:
         return 0.0 * v, 0.0 * tau
     links = links_of(robot, q)
@@ -48,7 +48,7 @@ def inverse(robot: Robot, q: Array, v: Array, vdot: Array, wrenches: Array | Non
 
 
 def velocity_force(robot: Robot, q: Array, v: Array, M: Array, links: Links) -> Array:
-    """Return C v `(..., nv)` without making C: Ṁv = Dᵀv, so C v = Dᵀv - ½ D v + B(Mv) v."""
+    """Return C v `(..., nv)` without forming C: Ṁv = Dᵀv, so C v = Dᵀv - ½ D v + B(Mv) v."""
     D = momentum_partials_of(robot, q, v, links)
     turned = vector.apply(bracket_of(robot, vector.apply(M, v)), v)
     return vector.apply(vector.transpose(D), v) - 0.5 * vector.apply(D, v) + turned

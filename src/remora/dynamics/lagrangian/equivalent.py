@@ -1,20 +1,21 @@
-"""The dynamically equivalent manipulator: fixed-base twin of a floating chain [FPG11, eqs. 33-44].
+"""The dynamically equivalent manipulator (DEM): a fixed-base twin of a floating chain [FPG11].
 
-Of a chain of bodies 1 ... n that floats, let s_i be the mass of bodies 1 to i, M = s_n, and b_i the
-vector from the centre of mass of body i to that of body i+1. About the common centre of mass
+For a floating chain of bodies 1 ... n, let s_i be the mass of bodies 1 to i, M = s_n, and b_i the
+vector from the centre of mass of body i to that of body i+1 [FPG11, eqs. 33-44]. About the common
+centre of mass
 
     2T = Σ_jk M σ_j (1 - σ_k) ḃ_j·ḃ_k + rotation,    σ_i = s_i/M, j ≤ k,
 
-and the same is the energy of a chain that hangs on a spherical joint in the centre of mass, with
-every b_i scaled by σ_i and the masses m'_i = m_i M²/(s_i-1 s_i). Lengths that turn with body i thus
-become L'_i = σ_i-1 L_i (joint i to centre of mass) and σ_i R_i (centre of mass to joint i+1).
-Inertias, axes and the joints' own properties stay.
+which equals the energy of a chain on a spherical joint at the centre of mass, with every b_i scaled
+by σ_i and the masses m'_i = m_i M²/(s_i-1 s_i). Lengths fixed in body i thus become L'_i = σ_i-1
+L_i (joint i to centre of mass) and σ_i R_i (centre of mass to joint i+1). Inertias, axes and the
+joints' own properties are unchanged.
 
-Bodies may only turn about points fixed in them (fixed, revolute, universal, spherical joints) or be
-screwed along (helical: the pitch is scaled). The travel of a prismatic joint would have to be
-scaled, so its coordinate would be another. Where a body carries two branches, edges e and f on them
-are coupled by -M ν_e ν_f ḃ_e·ḃ_f, ν the share of the mass beyond an edge; in a twin of the same
-shape nothing lies beyond both, and they are not coupled, whatever its masses and lengths.
+Supported joints rotate bodies about points fixed in them (fixed, revolute, universal, spherical) or
+are helical (the pitch is scaled). A prismatic joint is not supported: its travel, hence its
+coordinate, would have to be scaled. Branches are not supported: edges e and f on two branches are
+coupled by -M ν_e ν_f ḃ_e·ḃ_f, with ν the fraction of the mass beyond an edge. In a twin with the
+same tree no body lies beyond both, so no masses and lengths can couple them.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from remora.model.robot import Body, Frame, Joint, Limits, Robot
 from remora.model.state import configuration, velocity
 from remora.model.topology import children
 
-#: Kinds of joints about which bodies turn without travelling, and the screw, whose pitch scales.
+#: Supported joint types: rotations about fixed points, and helical joints, whose pitch scales.
 TURNING = ("fixed", "revolute", "universal", "spherical", "helical")
 
 
@@ -43,18 +44,18 @@ TURNING = ("fixed", "revolute", "universal", "spherical", "helical")
 def equivalent_manipulator(robot: Robot, origin: ArrayLike = (0.0, 0.0, 0.0)) -> Robot:
     """Return the fixed-base robot whose joints move as those of a floating one [FPG11, 33-44].
 
-    Its first joint is spherical and stands where the floating robot's centre of mass is. With equal
-    joint forces, equal joint states and equal attitude and angular velocity of the base, both move
-    alike, with angular momentum too; what the last body carries is at the same place relative to
-    the centre of mass. The mass of the first body is of no effect and left as it is. There is no
-    gravity: a twin on the ground needs an air bearing or compensation of its weight.
+    Its first joint is spherical and located at the floating robot's centre of mass. With equal
+    joint forces, joint states, base attitude and base angular velocity, both robots move alike,
+    also with nonzero angular momentum. The last body and its frames have the same pose relative to
+    the centre of mass. The mass of the first body has no effect and is unchanged. There is no
+    gravity: a twin on the ground needs an air bearing or gravity compensation.
 
-    Frames on other bodies than the last are left out (their places are not the same), and so are
-    visible shapes.
+    Frames on bodies other than the last are omitted, since their poses differ; so are visible
+    shapes.
 
     Args:
         robot: a chain on a free base; its joints fixed, revolute, helical, universal or spherical.
-        origin: where the centre of mass is in the inertial frame, `(3,)`, m.
+        origin: position of the centre of mass in the inertial frame, `(3,)`, m.
 
     Raises:
         InvalidValue: for another base, branches, joints that travel, or bodies without mass.
@@ -100,7 +101,8 @@ def equivalent_manipulator(robot: Robot, origin: ArrayLike = (0.0, 0.0, 0.0)) ->
 def equivalent_state(robot: Robot, q: ArrayLike, v: ArrayLike) -> tuple[Array, Array]:
     """Return q `(..., nq - 4)` and v `(..., nv - 3)` of the equivalent manipulator.
 
-    The attitude and angular velocity of the base, and the joints; its translation is left out.
+    It contains the attitude and angular velocity of the base and the joint states, without the
+    base's translation.
 
     Args:
         robot: the floating robot.
@@ -115,7 +117,7 @@ def equivalent_state(robot: Robot, q: ArrayLike, v: ArrayLike) -> tuple[Array, A
 
 
 def _scaled(robot: Robot, i: int, placement: Array, share: list[Array]) -> Array:
-    """Return a placement on body i as it is on the twin's: σ_i-1 L_i + σ_i R_i [FPG11, eq. 37]."""
+    """Return a placement on body i scaled for the twin: σ_i-1 L_i + σ_i R_i [FPG11, eq. 37]."""
     com = asarray(robot.bodies[i].com)
     R = pose.translation(placement) - com
     p = share[i][..., None] * R
@@ -125,7 +127,7 @@ def _scaled(robot: Robot, i: int, placement: Array, share: list[Array]) -> Array
 
 
 def _spherical(base: Joint, origin: Array) -> Joint:
-    """Return the joint that carries the first body: turned as the floating base is, but fixed."""
+    """Return the spherical joint of the first body, oriented like the floating base."""
     nv = lookup("spherical").nv
     unlimited = np.full(nv, np.inf)
     return replace(

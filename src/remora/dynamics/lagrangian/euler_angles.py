@@ -1,10 +1,10 @@
 """Lagrange's equations in Euler angles, singular at a pitch of ±90° [FPG11, eqs. 12-17].
 
-To compare with: no other formulation has a singularity.
+For comparison only: no other formulation has a singularity.
 
-Every orientation (of a free base, of spherical joints) is written as roll, pitch and yaw, positions
-of free joints in the frame they are mounted in, so that all nv numbers χ are generalized
-coordinates and v = T(χ) χ̇ [FPG11, eqs. 16, 17]. The equations are the textbook's:
+Orientations of free and spherical joints are expressed as roll, pitch and yaw, positions of free
+joints in the frame they are mounted in. All nv numbers χ are then generalized coordinates, and v =
+T(χ) χ̇ [FPG11, eqs. 16, 17]. The equations are the standard ones:
 
     M_χ χ̈ + Ṁ_χ χ̇ - ½ ∂(χ̇ᵀ M_χ χ̇)/∂χ = Tᵀ τ,    M_χ = Tᵀ M T.
 
@@ -34,7 +34,7 @@ from remora.model import joints
 from remora.model.robot import Robot
 from remora.model.state import configuration, velocity
 
-#: A pitch whose cosine is smaller than this is refused: fewer than six digits would be right.
+#: A pitch whose cosine is smaller than this is refused: fewer than six digits would be correct.
 SINGULAR = 1e-5
 
 
@@ -99,7 +99,7 @@ def hybrid(
     wrenches: Array | None,
     prescribed: Mapping[int, Array],
 ) -> tuple[Array, Array]:
-    """Return vdot and tau where some joints have given accelerations."""
+    """Return vdot and tau with prescribed accelerations of some joints."""
     if robot.nv == 0:
         return 0.0 * v, 0.0 * tau
     chi, chidot = euler_coordinates(robot, q, v)
@@ -121,7 +121,7 @@ def hybrid(
 
 
 def inverse(robot: Robot, q: Array, v: Array, vdot: Array, wrenches: Array | None) -> Array:
-    """Return the generalized forces `(..., nv)` that make the accelerations vdot."""
+    """Return the generalized forces `(..., nv)` for the accelerations vdot."""
     if robot.nv == 0:
         return 0.0 * vdot
     chi, chidot = euler_coordinates(robot, q, v)

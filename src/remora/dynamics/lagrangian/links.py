@@ -1,20 +1,20 @@
-"""Links as seen from the base: adjoints, Jacobians and how they change with each joint [FPG11].
+"""Adjoints and Jacobians of links in the root body's frame, and their derivatives [FPG11].
 
 All quantities of a tree are in the frame b of its root body, which only the root joint moves. With
-S_m the motion screws of joint m and Ad the adjoint of a pose, the columns of joint m are
+S_m the motion subspace of joint m and Ad the adjoint of a pose, the columns of joint m are
 
     c_m = Ad_bm S_m,    c_root = H,
 
-so that link i has the twist [H J_i] v in the frame b, J_i made of the columns of the joints that
-carry i [FPG11, eqs. 3, 4, B.1]. H is the selection matrix: the identity for a free base, its last
-or first rows for a spherical one, and so on for every row of the joint table. A joint k turns all
-that it carries about its own columns [FPG11, eqs. A.2, A.3, B.2]:
+so that link i has the twist [H J_i] v in the frame b, with J_i the columns of the joints that carry
+i [FPG11, eqs. 3, 4, B.1]. H is the selection matrix: the identity for a free base, its last or
+first rows for a spherical one, and likewise for every joint type. A joint k moves its subtree along
+its own columns [FPG11, eqs. A.2, A.3, B.2]:
 
     ∂Ad_ib/∂q_k = -Ad_ib ad(c_k),    ∂c_m/∂q_k = ad(c_k) c_m (+ Ad_bm ∂S_m/∂q_k for k = m).
 
-The derivative is along the tangent of the joint: by a coordinate where the speeds are rates of
-coordinates, by a small twist of the body where they are not. The root joint moves b itself: only
-∂H/∂q_k = ∂S_root/∂q_k is left of it.
+The derivative is along the tangent of the joint: by a coordinate if the speeds are rates of
+coordinates, otherwise by a small twist of the body. The root joint moves b itself: its only
+contribution is ∂H/∂q_k = ∂S_root/∂q_k.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ class Links(NamedTuple):
     """Every link of a robot in the frame of its root body.
 
     Attributes:
-        X: the body's frame seen from the root body's.
+        X: transform from the body's frame to the root body's.
         c: the columns of the joint that carries it, `(..., 6, nv_i)`.
-        carried: the inertia of all that the joint carries, moving as one.
-        G: the same as a symmetric matrix of twists, `(..., 6, 6)`.
+        carried: the joint's composite inertia.
+        G: the same as a symmetric matrix on twists, `(..., 6, 6)`.
     """
 
     X: list[Transform]
@@ -50,7 +50,7 @@ class Links(NamedTuple):
 
 
 def links_of(robot: Robot, q: Array) -> Links:
-    """Return adjoints, columns and composite inertias: all that M(q) is made of."""
+    """Return adjoints, columns and composite inertias, from which M(q) is computed."""
     X: list[Transform] = []
     c: list[Array] = []
     carried: list[Inertia] = []
@@ -144,7 +144,7 @@ def link_adjoint_partials(robot: Robot, q: ArrayLike, body: str | int) -> Array:
     links, i = links_of(robot, q), robot.body_index(body)
     Ad = _inverse(links.X[i])
     parts: dict[int, Array] = {}
-    for k in ancestors(robot, i)[:-1]:  # the root joint moves b and i alike
+    for k in ancestors(robot, i)[:-1]:  # the root joint moves b and i together
         parts[k] = -(Ad[..., None, :, :] @ _cross_matrices(links.c[k]))
     return _by_speed(robot, parts, (6, 6), batch_shape(q))
 
@@ -188,7 +188,7 @@ def _cross_matrices(c: Array) -> Array:
 def _by_speed(
     robot: Robot, parts: dict[int, Array], shape: tuple[int, int], batch: tuple[int, ...]
 ) -> Array:
-    """Place what each joint's speeds change, `(..., nv_k, *shape)`, at them; followers add up."""
+    """Place each joint's derivatives `(..., nv_k, *shape)` at its speeds; mimic joints add up."""
     placed: list[Array] = [np.zeros(shape)] * robot.nv
     for k, part in parts.items():
         for n, place in enumerate(range(robot.nv)[robot.joints[k].v]):

@@ -1,21 +1,21 @@
 """M(q), its derivatives and C(Q, v) in closed form, for any tree [FPG11, sections 2 and 4].
 
-M = Σ_i [H J_i]ᵀ Ad_ibᵀ I_i Ad_ib [H J_i] [FPG11, eqs. 9, 10]. Summed over the links first, with G_n
-the inertia of all that joint n carries and c_n its columns, both in the root body's frame, the
-block of joints m and n, n carried by m, is M_mn = c_mᵀ G_n c_n. Of ∂M/∂q_k [FPG11, eq. A.1] most
-cancels then: what lies on one side of joint k moves as one. What is left is
+M = Σ_i [H J_i]ᵀ Ad_ibᵀ I_i Ad_ib [H J_i] [FPG11, eqs. 9, 10]. Let G_n be the composite inertia of
+joint n and c_n its columns, both in the root body's frame. For n carried by m, the block is M_mn =
+c_mᵀ G_n c_n. Most terms of ∂M/∂q_k [FPG11, eq. A.1] then cancel, since all bodies on one side of
+joint k move together. The remaining terms are
 
     ∂M_mn/∂q_k = 0                                               k carries m
                = -(c_k × c_m)ᵀ G_n c_n                           m carries k, k carries n
                = -(c_k × c_m)ᵀ G_k c_n - c_mᵀ G_k (c_k × c_n)    n carries k
 
-and, where screws depend on the joint's own coordinates, c' = Ad ∂S/∂q in place of c. C needs only
-two contractions of it, each as cheap as M itself:
+and, where S depends on the joint's own coordinates, c' = Ad ∂S/∂q in place of c. C needs only two
+contractions of it, each as cheap as M itself:
 
     C(Q, v) = Ṁ - ½ ∂(Mv)/∂q + B(Mv)    [FPG11, eqs. 7, 22-26, 30, corrected]
 
-Row k of ∂(Mv)/∂q is the derivative by q_k. B, skew-symmetric, has a block for every joint whose
-speeds are no rates of coordinates, from the momentum conjugate to them: -p̂ on SO(3), and
+Row k of ∂(Mv)/∂q is the derivative by q_k. B is skew-symmetric and has a block for every joint
+whose speeds are not rates of coordinates, built from their conjugate momentum: -p̂ on SO(3), and
 -[l̂ p̂; p̂ 0] on SE(3) for twists [ω, v].
 """
 
@@ -65,7 +65,7 @@ def mass_matrix_rate_of(robot: Robot, q: Array, v: Array, links: Links | None = 
     rates = _column_rates(robot, q, v, links)
     own = [vector.apply(c[k], v[..., j.v]) for k, j in enumerate(robot.joints)]
     turned: list[Array] = []  # twist of each link relative to the root body, in its frame
-    changing: list[Array] = [np.zeros((6, 6)) for _ in c]  # of G, by the joints it carries
+    changing: list[Array] = [np.zeros((6, 6)) for _ in c]  # rate of G due to joints of the subtree
     for k, joint in enumerate(robot.joints):
         turned.append(np.zeros(6) if joint.parent < 0 else turned[joint.parent] + own[k])
     for k in reversed(range(len(c))):
@@ -95,9 +95,9 @@ def mass_matrix_rate_of(robot: Robot, q: Array, v: Array, links: Links | None = 
 def momentum_partials_of(robot: Robot, q: Array, x: Array, links: Links | None = None) -> Array:
     """Return D `(..., nv, nv)`, D_km = Σ_n ∂M_mn/∂q_k x_n for a constant x [FPG11, eqs. C.1-C.7].
 
-    With ξ the twists that x makes, ĥ_k the momentum of all that joint k carries and p(k) what joint
-    k is mounted on, D_km = -Y_kᵀ G_m c_m for k that carries m (or is m), and
-    -Y_kᵀ G_k c_m - c_kᵀ B(ĥ_k) c_m for m that carries k, where Y_k = c_k × ξ_p(k).
+    With ξ the twists for the velocity x, ĥ_k the momentum of joint k's subtree and p(k) the body
+    that joint k is mounted on, D_km = -Y_kᵀ G_m c_m for k that carries m (or is m), and -Y_kᵀ G_k
+    c_m - c_kᵀ B(ĥ_k) c_m for m that carries k, where Y_k = c_k × ξ_p(k).
     """
     links = links or links_of(robot, q)
     c, G = links.c, links.G
@@ -138,10 +138,10 @@ def momentum_partials_of(robot: Robot, q: Array, x: Array, links: Links | None =
 
 
 def bracket_of(robot: Robot, momentum: Array) -> Array:
-    """Return B(p) `(..., nv, nv)`, B_ij = p·[e_i, e_j]: skew-symmetric, a block for each joint.
+    """Return B(p) `(..., nv, nv)`, B_ij = p·[e_i, e_j]: skew-symmetric, one block per joint.
 
-    Only a joint whose speeds are no rates of coordinates has one: -p̂ of a spherical joint,
-    -[l̂ p̂; p̂ 0] of a free one [FPG11, eqs. 22, 30, corrected].
+    Only joints whose speeds are not rates of coordinates contribute: -p̂ for a spherical joint,
+    -[l̂ p̂; p̂ 0] for a free one [FPG11, eqs. 22, 30, corrected].
 
     Args:
         robot: the robot.
@@ -209,7 +209,7 @@ def applied_force_of(
 
 
 def _column_rates(robot: Robot, q: Array, v: Array, links: Links) -> list[Array | None]:
-    """Return Ad_bm Ṡ_m of every joint, or None where its screws are constant."""
+    """Return Ad_bm Ṡ_m for every joint, or None where S is constant."""
     rates: list[Array | None] = []
     for joint, X in zip(robot.joints, links.X, strict=True):
         dS = joints.motion_screws_rate(joint, q, v)

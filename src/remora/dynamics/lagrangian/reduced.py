@@ -1,17 +1,17 @@
-"""The reduced model of a free-floating robot: its joints alone, for any momentum [FPG11, 18-32].
+"""The reduced model of a free-floating robot: joint dynamics for any momentum [FPG11, 18-32].
 
-Nothing acts on the robot from outside, and its base is not driven. The momentum [linear, angular]
-about the inertial origin is then constant, and with p the same about the origin of the base, in
-its axes, ordered as its twist V, the base follows the joints [FPG11, eq. 19]:
+There are no external loads, and the base is not actuated. The momentum [linear, angular] about the
+inertial origin is then constant. With p the momentum about the base's origin, in its axes, ordered
+as its twist V, the base's motion follows from the joints' [FPG11, eq. 19]:
 
     V = M_VV⁻¹ p - N q̇,    N = M_VV⁻¹ M_Vq.
 
-Put into Lagrange's equations this leaves one equation per joint speed (Routh's reduction):
+Substituted into Lagrange's equations, this leaves one equation per joint speed (Routh reduction):
 
     M_r q̈ + C_r q̇ + e = τ,    M_r = M_qq - M_qV N [FPG11, eq. 31].
 
-C_r of FPG11 (eqs. 18, 32) holds for no momentum. Momentum adds a skew-symmetric matrix, the
-curvature of the connection N paired with p, to it, and a force e that does not vanish at rest:
+C_r of FPG11 (eqs. 18, 32) is for zero momentum. Nonzero momentum adds to it a skew-symmetric
+matrix, the curvature of the connection N paired with p, and a force e that does not vanish at rest:
 
     C_r = Ṁ_r - ½ ∂(M_r q̇)/∂q + B(M_r q̇) + Γ,
     Γ_kl = p·(∂N_k/∂q_l - ∂N_l/∂q_k + N_k × N_l) + B(Nᵀp)_kl,
@@ -43,15 +43,15 @@ from remora.model.state import configuration
 
 
 class Reduction(NamedTuple):
-    """How the base follows the joints at one configuration.
+    """The relation between base and joint velocities at one configuration.
 
     Attributes:
         links: all links in the base's frame.
         M: the mass matrix, `(..., nv, nv)`.
         N: the connection M_VV⁻¹ M_Vq, `(..., 6, nv - 6)`.
-        W: [-N; 1], `(..., nv, nv - 6)`: the velocity per joint speed at no momentum.
-        spin: M_VV⁻¹ p, `(..., 6)`: the twist of the base with its joints locked; None: no momentum.
-        p: momentum about the base's origin, its axes, [angular, linear], `(..., 6)`; None for none.
+        W: [-N; 1], `(..., nv, nv - 6)`: the velocity per joint speed at zero momentum.
+        spin: M_VV⁻¹ p, `(..., 6)`: the base's twist with locked joints; None: zero momentum.
+        p: momentum about the base's origin, its axes, [angular, linear], `(..., 6)`; None: zero.
     """
 
     links: Links
@@ -66,7 +66,7 @@ class Reduction(NamedTuple):
 def base_velocity(
     robot: Robot, q: ArrayLike, joint_speeds: ArrayLike, momentum: ArrayLike | None = None
 ) -> Array:
-    """Return the twist [ω, v] of the base, `(..., 6)`, that momentum leaves it [FPG11, eq. 19].
+    """Return the base's twist [ω, v] `(..., 6)` from conservation of momentum [FPG11, eq. 19].
 
     Args:
         robot: a robot with a free base.
@@ -98,8 +98,8 @@ def reduced_coriolis_matrix(
 ) -> Array:
     """Return C_r `(..., nv - 6, nv - 6)`: q̇ᵀ(Ṁ_r - 2C_r)q̇ = 0 [FPG11, eq. 32, for any momentum].
 
-    With momentum the joints also feel `reduced_momentum_force`, which no matrix times q̇ can be: it
-    is there when they are at rest.
+    With nonzero momentum, `reduced_momentum_force` acts in addition; it is nonzero for joints at
+    rest and cannot be written as a matrix times q̇.
 
     Args:
         robot: a robot with a free base.
@@ -110,7 +110,7 @@ def reduced_coriolis_matrix(
     q, speeds, h = _checked(robot, q, joint_speeds, momentum)
     r = reduction(robot, q, h)
     Wt = vector.transpose(r.W)
-    v = vector.apply(r.W, speeds)  # at no momentum
+    v = vector.apply(r.W, speeds)  # at zero momentum
     rate = Wt @ mass_matrix_rate_of(robot, q, v, r.links) @ r.W
     D = momentum_partials_of(robot, q, v, r.links)[..., 6:, :] @ r.W
     C = rate - 0.5 * D + _joint_bracket(robot, vector.apply(_mass_matrix(r), speeds))
@@ -121,9 +121,10 @@ def reduced_coriolis_matrix(
 
 @needs_dynamics
 def reduced_momentum_force(robot: Robot, q: ArrayLike, momentum: ArrayLike) -> Array:
-    """Return e `(..., nv - 6)` of M_r q̈ + C_r q̇ + e = τ: what momentum asks of joints at rest.
+    """Return e `(..., nv - 6)` of M_r q̈ + C_r q̇ + e = τ: the force of momentum at rest.
 
-    e_k = ½ ∂(pᵀ M_VV⁻¹ p)/∂q_k + p·((M_VV⁻¹ p) × N_k), centrifugal forces of the spinning robot.
+    e_k = ½ ∂(pᵀ M_VV⁻¹ p)/∂q_k + p·((M_VV⁻¹ p) × N_k), the centrifugal forces of the spinning
+    robot.
 
     Args:
         robot: a robot with a free base.
@@ -144,10 +145,10 @@ def reduced_forward_dynamics(
     joint_forces: ArrayLike,
     momentum: ArrayLike | None = None,
 ) -> Array:
-    """Return q̈ `(..., nv - 6)` of M_r q̈ + C_r q̇ + e = τ; the base is not driven [FPG11, eq. 18].
+    """Return q̈ `(..., nv - 6)` of M_r q̈ + C_r q̇ + e = τ for an unactuated base [FPG11, eq. 18].
 
     Args:
-        robot: a robot with a free base; its gravity does not count.
+        robot: a robot with a free base; its gravity is ignored.
         q: configuration, `(..., nq)`.
         joint_speeds: v without the base's, `(..., nv - 6)`.
         joint_forces: tau without the base's, `(..., nv - 6)`.
@@ -165,7 +166,7 @@ def reduced_flow(
 ) -> tuple[Array, Array]:
     """Return the base's twist `(..., 6)` and the joints' accelerations `(..., nv - 6)` at once.
 
-    The forces are found without C_r: with D_km(x) = Σ_n ∂M_mn/∂q_k x_n,
+    The forces are computed without forming C_r: with D_km(x) = Σ_n ∂M_mn/∂q_k x_n,
     C_r q̇ + e = [-Nᵀ 1](Dᵀ(v) v - ½ D(v) v + B(Mv) v) for v = [V, q̇].
 
     Args:
@@ -192,7 +193,7 @@ def reduced_flow(
 
 
 def reduction(robot: Robot, q: Array, h: Array | None) -> Reduction:
-    """Return how the base follows the joints with the momentum h about the inertial origin."""
+    """Return the reduction for the momentum h about the inertial origin."""
     links = links_of(robot, q)
     M = mass_matrix_of(robot, q, links)
     factors = linear.ldl(M[..., :6, :6])
@@ -241,7 +242,7 @@ def _locked_partials(robot: Robot, q: Array, r: Reduction) -> Array:
 
 
 def _joint_bracket(robot: Robot, momentum: Array) -> Array:
-    """Return B of a momentum of the joints alone, `(..., nv - 6) -> (..., nv - 6, nv - 6)`."""
+    """Return B for a momentum of the joints alone, `(..., nv - 6) -> (..., nv - 6, nv - 6)`."""
     none = np.zeros((*momentum.shape[:-1], 6))
     return bracket_of(robot, concatenate([none, momentum]))[..., 6:, 6:]
 
@@ -249,7 +250,7 @@ def _joint_bracket(robot: Robot, momentum: Array) -> Array:
 def _checked(
     robot: Robot, q: ArrayLike, joint_speeds: ArrayLike, momentum: ArrayLike | None
 ) -> tuple[Array, Array, Array | None]:
-    """Return the arguments checked, with one batch shape."""
+    """Return the checked arguments, with one batch shape."""
     refuse_other_bases(robot)
     q, speeds = configuration(robot, q), finite("joint_speeds", joint_speeds, robot.nv - 6)
     h = None if momentum is None else finite("momentum", momentum, 6)

@@ -1,13 +1,13 @@
-"""The form in which the translation of the centre of mass separates from the rest [FPG11, eq. 15].
+"""Dynamics with the translation of the centre of mass decoupled from the rest [FPG11, eq. 15].
 
 With the velocity w = [ω, ċ, q̇], ċ that of the centre of mass of the whole robot in inertial axes,
-the mass matrix of a free robot falls into two blocks, m 1 for ċ and M_s for the rest s = [ω, q̇]:
+the mass matrix of a free robot has two diagonal blocks, m 1 for ċ and M_s for the rest s = [ω, q̇]:
 
     M_s = M_ss - M_sv M_vs / m.
 
 M_s does not depend on the pose of the base, so it is the mass matrix of a robot on SO(3) with
-C_s = Ṁ_s - ½ ∂(M_s s)/∂q + B(M_s s) [FPG11, eq. 30]. A robot pinned at its base frame, as FPG11's
-eqs. 27 and 28 read, has another one. The equivalent manipulator has M_s.
+C_s = Ṁ_s - ½ ∂(M_s s)/∂q + B(M_s s) [FPG11, eq. 30]. A robot pinned at its base frame, as in
+FPG11's eqs. 27 and 28, has a different one. The equivalent manipulator has M_s.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def separated_coriolis_matrix(robot: Robot, q: ArrayLike, v: ArrayLike) -> Array
     Args:
         robot: a robot with a free base.
         q: configuration, `(..., nq)`.
-        v: velocity, `(..., nv)`, the robot's own; its translation does not count.
+        v: velocity of the robot, `(..., nv)`; its translation has no effect.
     """
     refuse_other_bases(robot)
     q, v = configuration(robot, q), velocity(robot, v)
@@ -92,7 +92,7 @@ def _coriolis(robot: Robot, q: Array, v: Array, links: Links) -> Array:
     W = _spread(robot, M)
     Wt = vector.transpose(W)
     s = concatenate([v[..., :3], v[..., 6:]])
-    still = vector.apply(W, s)  # the same with the centre of mass at rest
+    still = vector.apply(W, s)  # velocity with the centre of mass at rest
     rate = Wt @ mass_matrix_rate_of(robot, q, still, links) @ W
     D = momentum_partials_of(robot, q, still, links)
     D = _rows(D) @ W

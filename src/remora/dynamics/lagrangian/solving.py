@@ -1,4 +1,4 @@
-"""Accelerations and forces from a mass matrix and a bias, with any joints prescribed."""
+"""Solution of M v̇ + bias = τ for accelerations and forces, with any joints prescribed."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ def solve_prescribed(
     prescribed: Mapping[int, Array],
     size: Array | None = None,
 ) -> tuple[Array, Array]:
-    """Return vdot and tau of M v̇ + bias = τ where some joints have given accelerations.
+    """Return vdot and tau of M v̇ + bias = τ with prescribed accelerations of some joints.
 
     Args:
         robot: the robot.
         M: mass matrix, `(..., nv, nv)`.
         bias: all forces at v̇ = 0, `(..., nv)`.
-        tau: generalized forces, `(..., nv)`; not looked at where prescribed.
-        prescribed: accelerations `(..., nv_i)` by index of the joint.
-        size: what M's diagonal would be if nothing in it cancelled, to judge whether M is singular.
+        tau: generalized forces, `(..., nv)`; ignored for prescribed joints.
+        prescribed: accelerations `(..., nv_i)` by joint index.
+        size: magnitude of M's diagonal before cancellation, to decide whether M is singular.
     """
     held = [i for j in prescribed for i in range(robot.nv)[robot.joints[j].v]]
     free = [i for i in range(robot.nv) if i not in held]

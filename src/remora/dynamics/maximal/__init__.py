@@ -1,1 +1,1 @@
-"""Maximal-coordinate formulations: VT18, decoupled, and the image space of DM93."""
+"""Maximal-coordinate formulations: VT18, decoupled Newton-Euler, and DM93's image space."""

@@ -1,13 +1,13 @@
-"""The decoupled Newton-Euler formulation that VT18 compare themselves with (after Stoneking).
+"""The decoupled Newton-Euler formulation (after Stoneking), VT18's reference for comparison.
 
-Rotation and translation apart, in three-vectors: the unknowns are each centre of mass's
-acceleration r̈ in inertial axes, each body's angular acceleration ω̇ in its own axes, and each
-joint's reaction force and torque. Newton and Euler for every body,
+Rotation and translation are separate, in three-vectors. The unknowns are the acceleration r̈ of
+each centre of mass in inertial axes, the angular acceleration ω̇ of each body in its own axes, and
+the reaction force and torque of each joint. The equations are Newton's and Euler's for every body,
 
     m r̈ = Σ F + m g,    I ω̇ + ω × I ω = Σ (τ + r × F),
 
-and for every joint the accelerations of its two sides along what it constrains. Same numbers as
-the dual-quaternion form, other arithmetic.
+and for every joint the relative acceleration of its two sides along the constrained directions. The
+results equal those of the dual-quaternion form; the arithmetic differs.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ def _known(
 
 
 def _lever(robot: Robot, links: list[Link], j: int, i: int) -> tuple[Array, Array]:
-    """Return joint j's point seen from body i's centre of mass, and j's axes in i's."""
+    """Return joint j's point relative to body i's centre of mass, and j's axes in i's."""
     com = robot.bodies[i].com
     if i == j:
         return -com, np.eye(3)
@@ -163,7 +163,7 @@ def _on_body(robot: Robot, links: list[Link], R: list[Array], j: int, i: int, W:
 
 
 def _side(robot: Robot, links: list[Link], R: list[Array], j: int, i: int, y: Array) -> Array:
-    """Return [ω̇, r̈ of joint j's point] of body i, but for ω × (ω × r), in j's axes."""
+    """Return [ω̇, r̈ of joint j's point] of body i without ω × (ω × r), in j's axes."""
     r, turn = _lever(robot, links, j, i)
     back, rate = _T(turn), y[..., 3:]
     linear_part = _apply(_T(R[i]), y[..., :3]) + _cross(rate, r)
@@ -183,7 +183,7 @@ def _centripetal(robot: Robot, links: list[Link], j: int) -> Array:
 
 
 def _relative_rates(links: list[Link], j: int) -> Array:
-    """Return what v alone adds across joint j: [ω_k × ω_rel, ω_rel × u + 2 ω_k × u] + Ṡ v.
+    """Return the velocity-product terms of joint j: [ω_k × ω_rel, ω_rel × u + 2 ω_k × u] + Ṡ v.
 
     u is the velocity of the joint's point relative to the body it is mounted on.
     """

@@ -1,13 +1,14 @@
-"""A robot in the eight coordinates of every body, as DM93 integrate it.
+"""DM93's coordinates: eight dual-quaternion coordinates per body, their rates and projection.
 
 Q `(..., nb, 8)` holds the unit dual quaternion of every body's centre of mass in the inertial
 frame, real part then dual part, scalars first (DM93 write vectors first); the axes are the
-body's. Q and its rate stay on the constraint manifold in exact arithmetic only: for long runs
-either let the equations pull them back (`stabilization`) or project them now and then.
+body's. Q and its rate stay on the constraint manifold in exact arithmetic only: for long runs use
+Baumgarte stabilization (`stabilization`) or project them at intervals.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -31,8 +32,8 @@ from remora.model.numbers import finite
 from remora.model.robot import Robot
 from remora.model.state import configuration, velocity
 
-#: How far coordinates may be off the constraint manifold, relative to their size: the stages of a
-#: Runge-Kutta step leave it by a little and must be allowed to.
+#: Tolerance of the distance from the constraint manifold, relative to the coordinates' size: the
+#: stages of a Runge-Kutta step leave it slightly.
 MANIFOLD_TOLERANCE = 1e-2
 
 
@@ -42,8 +43,8 @@ class ImageSpaceSystem(NamedTuple):
     Attributes:
         M: mass matrix, `(..., n, n)`, block-diagonal and singular [eq. 24].
         h: velocity-dependent forces, `(..., n)` [eq. 25, corrected].
-        F: generalized forces of drives, gravity and external wrenches, `(..., n)` [eq. 21].
-        Phi: rows of all constraints, `(..., m, n)`: two of every body, then the joints'.
+        F: generalized forces of actuation, gravity and external wrenches, `(..., n)` [eq. 21].
+        Phi: rows of all constraints, `(..., m, n)`: two for every body, then the joints'.
         gamma: -Φ̇ Q̇, `(..., m)`.
     """
 
@@ -55,13 +56,13 @@ class ImageSpaceSystem(NamedTuple):
 
 
 class ImageSpaceSolution(NamedTuple):
-    """What [DM93, eq. 30] finds.
+    """The solution of [DM93, eq. 30].
 
     Attributes:
         acceleration: Q̈, `(..., nb, 8)`.
         multipliers: λ, `(..., m)`, in the order of `ImageSpaceSystem.Phi`.
-        reactions: the wrenches [f, τ] that the joints' multipliers stand for, `(..., nj, 6)`: on
-            body i through joint i, in its frame, about its origin.
+        reactions: the wrenches [f, τ] of the joints' multipliers, `(..., nj, 6)`: on body i through
+            joint i, in its frame, about its origin.
     """
 
     acceleration: Array
@@ -70,10 +71,10 @@ class ImageSpaceSolution(NamedTuple):
 
 
 class ImageSpaceConstraints(NamedTuple):
-    """How far coordinates are off the manifold.
+    """The residuals of the constraints.
 
     Attributes:
-        unit: ½(q·q - 1) and q·q_o of every body, `(..., nb, 2)` [DM93, eqs. 3, 4].
+        unit: ½(q·q - 1) and q·q_o for every body, `(..., nb, 2)` [DM93, eqs. 3, 4].
         joints: the equations of all joints, `(..., r)`, in order.
     """
 
@@ -108,9 +109,9 @@ def image_rates(robot: Robot, q: ArrayLike, v: ArrayLike) -> Array:
 
 
 def from_image_coordinates(robot: Robot, Q: ArrayLike, Q_rate: ArrayLike) -> tuple[Array, Array]:
-    """Return q `(..., nq)` and v `(..., nv)` of coordinates on the manifold.
+    """Return q `(..., nq)` and v `(..., nv)` for coordinates on the manifold.
 
-    Angles are within ±π; quaternions may have the other sign.
+    Angles are within ±π; quaternions may have the opposite sign.
 
     Args:
         robot: the robot.
@@ -125,7 +126,7 @@ def from_image_coordinates(robot: Robot, Q: ArrayLike, Q_rate: ArrayLike) -> tup
 
 
 def image_space_constraints(robot: Robot, Q: ArrayLike) -> ImageSpaceConstraints:
-    """Return by how much coordinates violate the unit conditions and the joints' equations.
+    """Return the residuals of the unit conditions and the joints' equations.
 
     Args:
         robot: the robot.
@@ -181,7 +182,7 @@ def image_space_solution(
     stabilization: float = 0.0,
     tolerance: float = MANIFOLD_TOLERANCE,
 ) -> ImageSpaceSolution:
-    """Return Q̈, the multipliers and the reactions they stand for [DM93, eq. 30].
+    """Return Q̈, the multipliers and the corresponding reactions [DM93, eq. 30].
 
     Args:
         robot: the robot.
@@ -190,13 +191,13 @@ def image_space_solution(
         tau: generalized forces of the joints, `(..., nv)`.
         wrenches: external, [f, τ] on each body in its own frame about its origin, `(..., nb, 6)`.
         stabilization: rate α [1/s] at which violations g decay, g̈ + 2α ġ + α² g = 0 (Baumgarte).
-        tolerance: how far Q and its rate may be off the manifold, relative to their size.
+        tolerance: largest accepted violation by Q and its rate, relative to their size.
 
     Raises:
         InvalidValue: if the coordinates or their rates are off the constraint manifold.
     """
     known, Qs, rates, batch = _assembled(robot, Q, Q_rate, tau, wrenches, tolerance)
-    saddle = known.saddle
+    saddle = replace(known.saddle, S11_inverse=[body.inverse for body in known.bodies])
     if stabilization != 0.0:
         pull = [
             _pull(_unit(x), _apply(image_space.unit_rows(x), rate), stabilization)
@@ -207,7 +208,7 @@ def image_space_solution(
             b + _pull(row.value, _speed(row, rates), stabilization)
             for b, row in zip(saddle.B2, known.rows, strict=True)
         ]
-        saddle = saddle_point.Saddle(saddle.S11, saddle.S11_inverse, saddle.S12, saddle.S21, B1, B2)
+        saddle = replace(saddle, B1=B1, B2=B2)
     y, multipliers = saddle_point.solve(saddle)
     reactions = [
         image_space.physical_wrench(robot, j, x, -_apply(vector.transpose(row.phi[j]), part))
@@ -223,20 +224,20 @@ def image_space_solution(
 def project_image_coordinates(
     robot: Robot, Q: ArrayLike, Q_rate: ArrayLike, iterations: int = 4
 ) -> tuple[Array, Array]:
-    """Return Q and Q̇ moved onto the constraint manifold, by the least motion in the metric M.
+    """Return Q and Q̇ projected onto the constraint manifold, orthogonally in the metric M.
 
-    Newton's method on the constraints, each step M-orthogonal to the manifold; then the part of Q̇
-    that leaves the manifold is taken off likewise. Such steps are what impulses of the
-    constraints would do: where nothing holds the robot, they change no momentum.
+    Newton's method solves the constraints, with each step M-orthogonal to the manifold; then the
+    part of Q̇ that violates the velocity constraints is removed likewise. The steps act like
+    constraint impulses: for a robot free in space they conserve momentum.
 
     Args:
         robot: the robot.
         Q: coordinates near the manifold, `(..., nb, 8)`.
         Q_rate: their rates, `(..., nb, 8)`.
-        iterations: steps of Newton's method.
+        iterations: number of Newton steps.
 
     Raises:
-        InvalidValue: if the coordinates are too far off for these steps to reach the manifold.
+        InvalidValue: if the iteration does not reach the manifold.
     """
     refuse_unfit(robot, "image_space")
     Qs, rates, batch = _checked(robot, Q, Q_rate)

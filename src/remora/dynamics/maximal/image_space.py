@@ -1,4 +1,4 @@
-"""DM93's formulation: eight dual-quaternion coordinates a body, constraints with multipliers.
+"""DM93's image-space formulation: eight coordinates per body, constraints with multipliers.
 
     [M Φᵀ; Φ 0] [Q̈; λ] = [F + h; γ]    [DM93, eqs. 23, 30]
 
@@ -7,9 +7,9 @@ quaternion products, with ω' = 2 q* q̇ in body axes and d = 2 q_o q* in inerti
 
     M Q̈ - h = Ψᵀ m d̈ + Ωᵀ(J' ω̇' + ω' × J' ω'),    F = Ψᵀ R + Ωᵀ n' = (2 q n' - 2 R q_o, 2 R q)
 
-(less a part along q, which the unit condition's multiplier takes up). M is singular; with the two
-unit conditions Φ_u = [qᵀ 0; q_oᵀ qᵀ] it is not, and the ten equations of a body have an inverse
-in closed form, on and off the manifold. With s = q·q,
+(without a part along q, which the unit condition's multiplier balances). M is singular. Bordered
+with the two unit conditions Φ_u = [qᵀ 0; q_oᵀ qᵀ] it is not: the ten equations of a body have a
+closed-form inverse, on and off the manifold. With s = q·q,
 
     [M Φ_uᵀ; Φ_u 0]⁻¹ = [W diag(J', m 1)⁻¹ Wᵀ/s²  N; Nᵀ  diag(0, -4m)],
 
@@ -48,20 +48,48 @@ class BodyEquations(NamedTuple):
     """The ten equations of one body, [M Φ_uᵀ; Φ_u 0] [Q̈; μ] = [F + h; γ_u].
 
     Attributes:
-        M: `(..., 8, 8)` [DM93, eq. 24].
+        mass: m [kg].
+        inertia: J' about the centre of mass, body axes, `(..., 3, 3)`.
+        Q: the body's coordinates, `(..., 8)`.
         h: `(..., 8)` [DM93, eq. 25, corrected].
         F: generalized forces of gravity and external wrenches, `(..., 8)` [DM93, eq. 21].
-        unit: Φ_u, `(..., 2, 8)`, of the conditions ½(q·q - 1) = 0 and q·q_o = 0 [eqs. 3, 4].
         unit_rate: γ_u = -(q̇·q̇, 2 q̇·q̇_o), `(..., 2)`.
-        inverse: of the whole matrix, `(..., 10, 10)`.
     """
 
-    M: Array
+    mass: Array
+    inertia: Array
+    Q: Array
     h: Array
     F: Array
-    unit: Array
     unit_rate: Array
-    inverse: Array
+
+    @property
+    def M(self) -> Array:
+        """The mass matrix Ψᵀ m Ψ + Ωᵀ J' Ω, `(..., 8, 8)`, of rank 7 [DM93, eq. 24]."""
+        q, q_o = self.Q[..., :4], self.Q[..., 4:]
+        E, G = _T(quaternion.left(q)), quaternion.right(_conjugate(q))
+        G_o = quaternion.left(q_o) * np.array([1.0, -1.0, -1.0, -1.0])
+        psi = 2.0 * concatenate([G_o, G])
+        omega = 2.0 * concatenate([E, np.zeros_like(E)])
+        moved = self.mass[..., None, None] * (_T(psi) @ psi)
+        return moved + _T(omega) @ (_extended(self.inertia) @ omega)
+
+    @property
+    def unit(self) -> Array:
+        """Φ_u `(..., 2, 8)`, of the conditions ½(q·q - 1) = 0 and q·q_o = 0 [DM93, eqs. 3, 4]."""
+        return unit_rows(self.Q)
+
+    @property
+    def inverse(self) -> Array:
+        """The inverse of [M Φ_uᵀ; Φ_u 0] in closed form, `(..., 10, 10)`."""
+        q, q_o, m = self.Q[..., :4], self.Q[..., 4:], self.mass[..., None]
+        s = vector.dot(q, q)
+        W = motions(self.Q)
+        turn, shift = W[..., :3] / s[..., None], W[..., 3:] / s[..., None]
+        K = turn @ linear.inverse(self.inertia) @ _T(turn) + shift @ _T(shift) / m[..., None]
+        N = stack([concatenate([q, -q_o]) / s, concatenate([np.zeros_like(q), q]) / s])
+        corner = asarray([[0.0, 0.0], [0.0, -4.0]]) * m[..., None]
+        return concatenate([concatenate([K, N]), concatenate([_T(N), corner])], trailing=2)
 
 
 class JointRows(NamedTuple):
@@ -123,12 +151,6 @@ def body_equations(
     """
     q, q_o, dq_, dq_o = Q[..., :4], Q[..., 4:], Q_rate[..., :4], Q_rate[..., 4:]
     m = asarray(mass)[..., None]
-    J = _extended(inertia)
-    E, G = _T(quaternion.left(q)), quaternion.right(_conjugate(q))
-    G_o = quaternion.left(q_o) * np.array([1.0, -1.0, -1.0, -1.0])
-    psi = 2.0 * concatenate([G_o, G])
-    omega = 2.0 * concatenate([E, np.zeros_like(E)])
-    M = m[..., None] * (_T(psi) @ psi) + _T(omega) @ (J @ omega)
     turned = _apply(inertia, _mul(_conjugate(dq_), q)[..., 1:])
     c = _mul(dq_o, _conjugate(dq_))
     h = concatenate(
@@ -138,10 +160,8 @@ def body_equations(
         ]
     )
     unit_rate = -concatenate([vector.dot(dq_, dq_), 2.0 * vector.dot(dq_, dq_o)])
-    inverse = _inverse(m, inertia, Q)
-    return BodyEquations(
-        M, h, generalized_force(Q, force, torque), unit_rows(Q), unit_rate, inverse
-    )
+    F = generalized_force(Q, force, torque)
+    return BodyEquations(asarray(mass), asarray(inertia), Q, h, F, unit_rate)
 
 
 def generalized_force(Q: Array, force: Array, torque: Array) -> Array:
@@ -164,19 +184,6 @@ def motions(Q: Array) -> Array:
     right = quaternion.right(q)
     shift = concatenate([np.zeros_like(right), right], trailing=2)[..., 1:]
     return 0.5 * concatenate([turn, shift])
-
-
-def _inverse(m: Array, inertia: Array, Q: Array) -> Array:
-    q, q_o = Q[..., :4], Q[..., 4:]
-    s = vector.dot(q, q)
-    W = motions(Q)
-    turn, shift = W[..., :3] / s[..., None], W[..., 3:] / s[..., None]
-    K = turn @ linear.inverse(asarray(inertia)) @ _T(turn) + shift @ _T(shift) / m[..., None]
-    zero = np.zeros_like(q)
-    N = stack([concatenate([q, -q_o]) / s, concatenate([zero, q]) / s])
-    corner = asarray([[0.0, 0.0], [0.0, -4.0]]) * m[..., None]
-    lower = concatenate([_T(N), corner])
-    return concatenate([concatenate([K, N]), lower], trailing=2)
 
 
 def _extended(inertia: Array) -> Array:
@@ -225,13 +232,14 @@ def joint_rows(robot: Robot, j: int, Q: list[Array], Q_rate: list[Array]) -> Joi
 
 
 class Assembled(NamedTuple):
-    """The whole system, and what reading its solution needs.
+    """The assembled saddle-point system, and the data to interpret its solution.
 
     Attributes:
-        saddle: its blocks; ten equations a body, [Q̈, μ] the unknowns of each.
+        saddle: its blocks; ten equations a body, [Q̈, μ] the unknowns of each; without S11 and its
+            inverse, which the bodies have.
         bodies: the bodies' own equations.
-        rows: the joints' equations, without those of prescribed freedoms.
-        L: of every joint, from relative motions to its speeds, `(..., nv_i, 6)`.
+        rows: the joints' equations, without those of prescribed degrees of freedom.
+        L: for every joint, from relative motions to its speeds, `(..., nv_i, 6)`.
     """
 
     saddle: saddle_point.Saddle
@@ -277,8 +285,8 @@ def assembled(
         if gamma.shape[-1] > 0:
             S21 |= {(j, i): padded(block) for i, block in phi.items()}
     saddle = saddle_point.Saddle(
-        S11=[_bordered(b) for b in bodies],
-        S11_inverse=[b.inverse for b in bodies],
+        S11=[],
+        S11_inverse=[],
         S12={(i, j): _T(block) for (j, i), block in S21.items()},
         S21=S21,
         B1=B1,
@@ -383,11 +391,11 @@ def read_solution(
 
 
 def physical_wrench(robot: Robot, i: int, Q: Array, force: Array) -> Array:
-    """Return the wrench [f, τ] on body i that a generalized force `(..., 8)` stands for.
+    """Return the wrench [f, τ] on body i that a generalized force `(..., 8)` represents.
 
     Wᵀ F = [n', R]: the torque about the centre of mass in body axes and the force in inertial
-    axes; the result is in body i's frame, about its origin. A force along Φ_u does no work: Wᵀ
-    takes it to zero.
+    axes; the result is in body i's frame, about its origin. A force along Φ_u does no work: Wᵀ maps
+    it to zero.
     """
     s = vector.dot(Q[..., :4], Q[..., :4])
     both = _apply(_T(motions(Q)), force) / s
@@ -410,7 +418,7 @@ def inverse_image_space(
         twist = 2.0 * dq.mul(dq.conjugate(x), x_rate)
         second.append(rate + 0.5 * dq.mul(x_rate, twist))  # Q̈ = ½ Q ω̇ + ½ Q̇ ω
     known = assembled(robot, q, v, Q, Q_rate, 0.0 * v, wrenches, held)
-    # along the motions of each body: what the unit conditions' multipliers do drops out
+    # projected on the motions of each body: the unit conditions' multipliers drop out
     W = [_T(motions(x)) for x in Q]
     system = known.saddle
     projected = saddle_point.Saddle(
@@ -450,12 +458,6 @@ def _body_acceleration(robot: Robot, i: int, Q: Array, second: Array) -> Array:
     at_com = 2.0 * dq.vec6(dq.mul(dq.conjugate(Q), second))
     rate = at_com[..., :3]
     return concatenate([rate, at_com[..., 3:] - vector.cross(rate, robot.bodies[i].com)])
-
-
-def _bordered(body: BodyEquations) -> Array:
-    """Return [M Φ_uᵀ; Φ_u 0], `(..., 10, 10)`."""
-    lower = concatenate([body.unit, np.zeros((2, 2))])
-    return concatenate([concatenate([body.M, _T(body.unit)]), lower], trailing=2)
 
 
 def padded(phi: Array) -> Array:

@@ -1,17 +1,18 @@
-"""Every joint as algebraic equations of a pose in the image space [DM93, sections 2 and 3].
+"""Algebraic constraint equations of every joint type in the image space [DM93, sections 2, 3].
 
-The eight components X = (r, d) of the carried body's pose in the joint frame satisfy, beside the
-two unit conditions, 6 - nv equations g(X) = 0. In these components they are at most quadratic,
+The eight components X = (r, d) of the carried body's pose in the joint frame satisfy the two unit
+conditions and 6 - nv equations g(X) = 0. These are at most quadratic in X,
 
     g(X) = l X + Xᵀ A X,    ∂g/∂X = l + 2 A X,    d²g/dt² = (∂g/∂X) Ẍ + 2 Ẋᵀ A Ẋ,
 
-so that a joint kind is the two constant arrays l and A. The helical joint is the exception: its
-thread couples an angle with a length, which no polynomial does; it adds one analytic equation.
+so that a joint type is defined by the two constant arrays l and A. The exception is the helical
+joint: its thread couples an angle with a length, which is not polynomial; it adds one analytic
+equation.
 
 Equations are chosen so that ∂g/∂X has full rank at every configuration and no equation repeats a
-unit condition, hence every multiplier is unique. (A revolute joint has d = 0, four components, of
-which r·d = 0 holds anyway: the three of r*d are independent of it. DM93's eq. 26 has that
-redundancy, and says so.)
+unit condition, hence every multiplier is unique. (For a revolute joint d = 0 has four components,
+of which r·d = 0 is redundant; the three of r*d are independent of it. DM93 notes this redundancy of
+its eq. 26.)
 """
 
 from __future__ import annotations
@@ -52,12 +53,12 @@ class Form(NamedTuple):
 
 
 class Row(NamedTuple):
-    """What the image space knows of a kind of joint.
+    """The image-space equations of a joint type.
 
     Attributes:
         form: (joint) -> its polynomial equations.
-        coordinates: (joint, X) -> the joint's own coordinates `(..., nq_i)` of a pose X on them.
-        thread: whether the equation of the thread follows (the helical joint).
+        coordinates: (joint, X) -> joint coordinates `(..., nq_i)` of a pose X that satisfies them.
+        thread: whether the thread equation is added (helical joint).
     """
 
     form: Callable[[Joint], Form]
@@ -92,8 +93,8 @@ def curvature(joint: Joint, X: Array, X_rate: Array) -> Array:
 def coordinates(joint: Joint, X: Array) -> Array:
     """Return the coordinates `(..., nq_i)` at which the joint has the pose X; angles in ±π.
 
-    The turns of a helical joint follow from its travel; of other joints the pose does not tell
-    them.
+    Full turns of a helical joint follow from its travel; for other joints they cannot be determined
+    from the pose.
     """
     return _row(joint).coordinates(joint, X)
 
@@ -148,7 +149,7 @@ def _place_in_joint_axes(*directions: Array) -> Form:
 
 
 def _crossing(a: Array, b: Array) -> Form:
-    """Return a·R(r) b = a·b, homogeneous: axis b of the body keeps its angle with a."""
+    """Return a·R(r) b = a·b, homogeneous: the angle between the body's axis b and a is constant."""
     turned = quaternion.mul(
         quaternion.mul(_E4[:, None], quaternion.pure(b)), quaternion.conjugate(_E4)[None]
     )
@@ -217,10 +218,10 @@ def _travel(joint: Joint, X: Array) -> Array:
 
 
 def _thread(joint: Joint, X: Array) -> Array:
-    """Return 2h sin((s/h - θ)/2), `(..., 1)`: travel less pitch times angle, of any turn."""
+    """Return 2h sin((s/h - θ)/2), `(..., 1)`: travel minus pitch times angle, modulo full turns."""
     c, s = _half_turn(joint, X)
     h = asarray(joint.pitch)[..., None]
-    flat = less(h * h, 1e-30)  # without a pitch there is no travel
+    flat = less(h * h, 1e-30)  # zero pitch: no travel
     turns = _travel(joint, X) / select(flat, 1.0, h)
     return select(flat, _travel(joint, X), 2.0 * h * sin(0.5 * turns - arctan2(s, c)))
 
@@ -272,7 +273,7 @@ def _place(X: Array) -> Array:
 
 
 def _helical_angle(joint: Joint, X: Array) -> Array:
-    """Return the angle within ±π plus the whole turns that the travel tells."""
+    """Return the angle within ±π plus the full turns given by the travel."""
     h = asarray(joint.pitch)[..., None]
     flat = less(h * h, 1e-30)
     turned = select(flat, 0.0, _travel(joint, X) / select(flat, 1.0, h))
@@ -281,7 +282,7 @@ def _helical_angle(joint: Joint, X: Array) -> Array:
 
 
 def _universal_angles(joint: Joint, X: Array) -> Array:
-    """Return q1 from where the body's axis b went, q2 from where the joint's axis a is seen."""
+    """Return q1 from b in the joint's axes, q2 from a in the body's axes."""
     a, b = joint.axes
     r = X[..., :4]
     first = _turn_about(a, b, quaternion.rotate(r, asarray(b)))
@@ -290,7 +291,7 @@ def _universal_angles(joint: Joint, X: Array) -> Array:
 
 
 def _turn_about(axis: Array, start: Array, end: Array) -> Array:
-    """Return the angle about an axis that carries start to end, `(...)`."""
+    """Return the angle about an axis that rotates start to end, `(...)`."""
     u = start - np.dot(axis, start) * axis
     return arctan2(
         vector.dot(np.cross(axis, u), end)[..., 0],
@@ -325,7 +326,7 @@ def _pose(joint: Joint, X: Array) -> Array:
     return dq.normalize(X)
 
 
-#: The algebraic equations of every kind of joint, by name.
+#: The algebraic equations of every joint type, by name.
 EQUATIONS: dict[str, Row] = {
     "fixed": Row(_fixed, _no_coordinates),
     "revolute": Row(_revolute, _angle),

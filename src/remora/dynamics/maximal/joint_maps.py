@@ -1,4 +1,4 @@
-"""What the maximal formulations share: joint maps, solutions, and what they cannot do."""
+"""Joint maps V, V_act and L, the solution type and the checks of the maximal formulations."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from remora.model.robot import Joint, Robot
 
 
 class Solution(NamedTuple):
-    """All that a maximal formulation finds.
+    """The results of a maximal formulation.
 
     Attributes:
         vdot: rate of v, `(..., nv)`.
-        tau: generalized forces, `(..., nv)`: as given, and found where prescribed.
+        tau: generalized forces, `(..., nv)`; computed for prescribed joints.
         accelerations: rate of every body's twist, `(..., nb, 6)`, its own frame and origin.
         reactions: the constraint's wrench on body i through joint i, `(..., nj, 6)`, body i's
             frame, about its origin.
@@ -39,8 +39,8 @@ class Maps(NamedTuple):
     """A joint's mapping matrices in its own frame, in six components.
 
     Attributes:
-        V: from the reduced reaction wrench, `(..., 6, r)` [VT18, Table 4]; of a prescribed joint
-            [V, V_act], for it holds its freedoms too.
+        V: from the reduced reaction wrench, `(..., 6, r)` [VT18, Table 4]; for a prescribed joint
+            [V, V_act], since its degrees of freedom are constrained too.
         V_act: from the generalized forces, `(..., 6, d)` [VT18, Table 5].
         L: to the generalized speeds, `(..., d, 6)` [VT18, Table 6].
     """
@@ -51,7 +51,7 @@ class Maps(NamedTuple):
 
 
 def joint_maps(robot: Robot, q: Array, prescribed: Mapping[int, Array]) -> list[Maps]:
-    """Return V, V_act and L of every joint."""
+    """Return V, V_act and L for every joint."""
     result: list[Maps] = []
     for i, joint in enumerate(robot.joints):
         V, V_act = joints.reaction_basis(joint, q), joints.actuation_basis(joint, q)
@@ -61,7 +61,7 @@ def joint_maps(robot: Robot, q: Array, prescribed: Mapping[int, Array]) -> list[
 
 
 def constraint(V: Array) -> Array:
-    """Return Λ = Vᵀ(·)ˢ `(..., r, 6)`: the part of a motion that V would do work on."""
+    """Return Λ = Vᵀ(·)ˢ `(..., r, 6)`: the part of a motion on which V does work."""
     return dq.swap(vector.transpose(V))
 
 
@@ -76,7 +76,7 @@ def collected(
     prescribed: Mapping[int, Array],
     batch: tuple[int, ...],
 ) -> Solution:
-    """Return the solution from the reduced wrenches T and, of every joint, across = S v̇."""
+    """Return the solution from the reduced wrenches T and, for every joint, across = S v̇."""
     vdots: list[Array] = []
     taus: list[Array] = []
     reactions: list[Array] = []
@@ -95,10 +95,10 @@ def collected(
 
 
 def mass_properties(robot: Robot) -> list[tuple[Array, Array]]:
-    """Return mass and inertia of every body; of what cannot move, ones.
+    """Return mass and inertia of every body; ones for immobile bodies.
 
-    A body fixed to the inertial frame does not accelerate whatever its inertia, which may be
-    missing (the ground of a fixed robot); S11 only has to be invertible there.
+    A body fixed to the inertial frame does not accelerate, and may have no inertia (the ground of a
+    fixed robot); its block of S11 only has to be invertible.
     """
     return [
         (np.asarray(1.0), np.eye(3)) if _immobile(joint) else (asarray(body.mass), body.inertia)
@@ -111,7 +111,7 @@ def _immobile(joint: Joint) -> bool:
 
 
 def refuse_unfit(robot: Robot, formulation: str) -> None:
-    """Raise where a robot has what the maximal formulations cannot say."""
+    """Raise if a robot has features that the maximal formulations do not support."""
     refuse_mimic_joints(robot, formulation)
     for body, joint in zip(robot.bodies, robot.joints, strict=True):
         if is_symbolic(joint.rotor_inertia) or np.any(joint.rotor_inertia != 0.0):

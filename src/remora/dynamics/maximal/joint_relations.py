@@ -1,7 +1,7 @@
-"""Relations across the joints, written with the incidence matrix [VT18, section 3.2].
+"""Joint velocities and accelerations from body twists, by the incidence matrix [VT18, 3.2].
 
-VT18 keep every body's twist as a state; these functions go from there to the joints: what a joint
-does is the difference of the twists on its two sides. VT18's joint frame i is our body frame.
+VT18 integrate every body's twist as a state. A joint's motion is then the difference of the twists
+on its two sides. VT18's joint frame i is our body frame.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def joint_twists(robot: Robot, q: ArrayLike, twists: ArrayLike) -> Array:
 def joint_speeds(robot: Robot, q: ArrayLike, twists: ArrayLike) -> Array:
     """Return v `(..., nv)` from the twists of all bodies: L_J ω_{i/k} [VT18, eq. 47].
 
-    L is the left inverse of the joint's screws, (SᵀS)⁻¹Sᵀ.
+    L is the left inverse of the motion subspace, (SᵀS)⁻¹Sᵀ.
 
     Args:
         robot: the robot.
@@ -92,8 +92,8 @@ def constraint_violation(
 ) -> Array:
     """Return the part of each joint's acceleration that the joint forbids, `(..., nj, 6)`.
 
-    Zero for every motion the robot can make: Λ_i (ω̇_{i/k} - Ṡ v) = 0, with Λ_i written as the
-    projection 1 - S L off the joint's freedoms [VT18, eq. 49].
+    It is zero for every admissible motion: Λ_i (ω̇_{i/k} - Ṡ v) = 0, with Λ_i as the projection 1 -
+    S L onto the complement of the motion subspace [VT18, eq. 49].
 
     Args:
         robot: the robot.
@@ -117,7 +117,7 @@ def constraint_violation(
 
 
 def _across(robot: Robot, q: Array, s: Array) -> list[Array]:
-    """Return, for each joint, s of the body it carries less s of the one it is mounted on."""
+    """Return, for each joint, s of the body it carries minus s of the one it is mounted on."""
     C = incidence_matrix(robot)
     result: list[Array] = []
     for i, joint in enumerate(robot.joints):

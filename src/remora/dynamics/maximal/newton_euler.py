@@ -1,12 +1,12 @@
-"""VT18's framework: every body's dual acceleration and every joint's reaction as unknowns.
+"""VT18's Newton-Euler formulation: body dual accelerations and joint reactions as unknowns.
 
     [S11 S12; S21 0] [ẏ; T] = [B1; B2]    [VT18, eqs. 50-60]
 
-Written as in the paper, in the eight components of dual quaternions and about the centres of
-mass. VT18's joint frame i is our body frame i, in which the joint's maps V, Λ = Vᵀ(·)ˢ, V_act and
-L are given for all ten kinds; the base is a joint like any other. A prescribed joint is one whose
-constraint also holds its own freedoms: its map is [V, V_act], and what it passes on along V_act
-is the actuation that VT18 solve for in eqs. 61-76.
+Equations are as in the paper, in the eight components of dual quaternions, about the centres of
+mass. VT18's joint frame i is our body frame i, in which the joint's maps V, Λ = Vᵀ(·)ˢ, V_act and L
+are defined for all ten joint types; the base is a joint like any other. For a prescribed joint the
+constraint includes its degrees of freedom: its map is [V, V_act], and its reaction along V_act is
+the actuation that VT18 solve for in eqs. 61-76.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def solve_maximal(
     links = moving_links(robot, q, v)
     maps = joint_maps(robot, q, prescribed)
     ydot, T = saddle_point.solve(_assembled(robot, q, links, maps, tau, wrenches, prescribed))
-    # from the centre of mass, in eight components, to the body frame's origin, in six
+    # from eight components at the centre of mass to six at the body frame's origin
     a = [
         screw.adjoint(pose.from_translation(body.com), dq.vec6(y))
         for body, y in zip(robot.bodies, ydot, strict=True)
@@ -92,7 +92,7 @@ def system(
 ) -> saddle_point.Saddle:
     """Return S11, S12, S21, B1 and B2 at a state [VT18, eqs. 51-56].
 
-    `twists` `(..., nb, 6)`, where given, are the bodies' own instead of those that v makes.
+    `twists` `(..., nb, 6)`, if given, replace the body twists that follow from v.
     """
     links, maps = moving_links(robot, q, v), joint_maps(robot, q, prescribed)
     if twists is not None:
@@ -120,11 +120,12 @@ class NewtonEulerSystem(NamedTuple):
     Attributes:
         S: `(..., n, n)` [VT18, eqs. 50-54, 57].
         B: `(..., n)` [VT18, eqs. 55, 56].
-        V: of every joint, from its reduced reaction to its wrench, `(..., 8, r_j)` [Table 4].
-        V_act: of every joint, from its generalized forces to its wrench, `(..., 8, d_j)` [Table 5].
-        Lambda: of every joint, Λ = Vᵀ(·)ˢ, from its dual velocity to the part that the joint
-            forbids, `(..., r_j, 8)` [Table 4]; row n belongs to column n of V.
-        L: of every joint, from its dual velocity to its speeds, `(..., d_j, 8)` [Table 6].
+        V: for every joint, from its reduced reaction to its wrench, `(..., 8, r_j)` [Table 4].
+        V_act: for every joint, from its generalized forces to its wrench, `(..., 8, d_j)` [Table
+            5].
+        Lambda: for every joint, Λ = Vᵀ(·)ˢ, from its dual velocity to the constrained part,
+            `(..., r_j, 8)` [Table 4]; row n belongs to column n of V.
+        L: for every joint, from its dual velocity to its speeds, `(..., d_j, 8)` [Table 6].
     """
 
     S: Array
@@ -155,7 +156,7 @@ def newton_euler_system(
         tau: generalized forces, `(..., nv)`; zero by default.
         wrenches: external, [f, τ] on each body in its own frame about its origin, `(..., nb, 6)`.
         twists: of all bodies in their own frames about their origins, `(..., nb, 6)`, in place of
-            those that v makes: VT18 integrate them as states, and they may have drifted apart.
+            those that follow from v: VT18 integrate them as states, and they may have drifted.
     """
     q, v = configuration(robot, q), velocity(robot, v)
     forces = 0.0 * v if tau is None else velocity(robot, tau, "tau")
@@ -188,7 +189,7 @@ def _assembled(
     refuse_unfit(robot, "newton_euler")
     C = incidence_matrix(robot)
     to_com = [pose.from_translation(body.com) for body in robot.bodies]
-    # q_{joint/body}: the joint's frame seen from a body's centre of mass
+    # q_{joint/body}: pose of the joint's frame relative to a body's centre of mass
     seen: dict[tuple[int, int], Array] = {}
     for j, joint in enumerate(robot.joints):
         for i in positives(C[j]):
@@ -242,7 +243,7 @@ def _assembled(
 
 
 def _joint_rate(link: Link, held: Array | None) -> Array:
-    """Return what eq. 56 puts through Λ: the cross term, Ṡ v, and the prescribed S q̈."""
+    """Return the argument of Λ in eq. 56: the cross term, Ṡ v, and the prescribed S q̈."""
     return link.c if held is None else link.c + vector.apply(link.S, held)
 
 
@@ -258,5 +259,5 @@ def _body_wrench(
 
 
 def _eight(V: Array) -> Array:
-    """Return V with the empty rows of the two scalar parts, `(..., 8, r)`."""
+    """Return V with zero rows for the two scalar parts, `(..., 8, r)`."""
     return vector.transpose(dq.pure(vector.transpose(V)))

@@ -1,10 +1,10 @@
-"""The block-sparse system of bodies and constraints, solved by the Schur complement.
+"""The block-sparse saddle-point (KKT) system of bodies and constraints, by Schur complement.
 
     [S11 S12; S21 0] [y; T] = [B1; B2]    [VT18, eqs. 50, 57-60]
 
-S11 has a block per body, S12 and S21 one for each body that a joint touches. The Schur complement
-then couples only joints that share a body; taken from the tips of the tree inward its factors
-fill nothing in, so that the cost grows with the number of bodies.
+S11 has one block per body, S12 and S21 one for each body that a joint connects. The Schur
+complement couples only joints that share a body. Eliminated from the leaves of the tree inward, it
+has no fill-in, so that the cost is linear in the number of bodies.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Saddle:
     B2: list[Array]
 
     def dense(self) -> tuple[Array, Array]:
-        """Return S and [B1; B2] as they stand in [VT18, eq. 50], `(..., n, n)` and `(..., n)`."""
+        """Return S and [B1; B2] as dense arrays [VT18, eq. 50], `(..., n, n)` and `(..., n)`."""
         n, r = [b.shape[-1] for b in self.B1], [b.shape[-1] for b in self.B2]
         rows: list[Array] = []
         for i, block in enumerate(self.S11):
@@ -55,7 +55,7 @@ class Saddle:
     def _placed(
         blocks: dict[tuple[int, int], Array], row: int, height: int, widths: list[int]
     ) -> list[Array]:
-        """Return the blocks of a row, zeros where there is none."""
+        """Return the blocks of a row, zeros for missing blocks."""
         return [
             blocks[row, k] if (row, k) in blocks else np.zeros((height, width))
             for k, width in enumerate(widths)
@@ -90,11 +90,10 @@ def solve(system: Saddle) -> tuple[list[Array], list[Array]]:
 
 
 def solve_known(system: Saddle, y: list[Array]) -> list[Array]:
-    """Return T per joint where every y is known, from the tips inward: S12 T = B1 - S11 y.
+    """Return T per joint for known y, from the leaves inward: S12 T = B1 - S11 y.
 
-    Body i's own joint is the only one with a larger share than those it carries, so its wrench
-    follows from the others' [VT18, eqs. 65, 68]. Every joint must be prescribed, so that its map
-    is square.
+    The wrench of body i's own joint follows from those of the joints mounted on it [VT18, eqs. 65,
+    68]. Every joint must be prescribed, so that its map is square.
     """
     rest = [
         b - vector.apply(block, known)
@@ -141,6 +140,6 @@ def _block_solve(G: dict[tuple[int, int], Array], h: list[Array]) -> list[Array]
 
 def _factor(block: Array, joint: int) -> tuple[Array, Array]:
     try:
-        return linear.ldl(block)  # symmetric but for rounding; the lower triangle is read
+        return linear.ldl(block)  # symmetric up to rounding; the lower triangle is read
     except InvalidValue:
         raise InvalidValue(f"S is singular at joint {joint}") from None

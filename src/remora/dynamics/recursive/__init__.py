@@ -1,1 +1,1 @@
-"""Recursive algorithms: RNEA, ABA, CRBA, Coriolis matrix."""
+"""Recursive algorithms: RNEA, ABA, CRBA and the Coriolis matrix."""

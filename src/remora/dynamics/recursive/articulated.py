@@ -1,8 +1,8 @@
-"""Forward and hybrid dynamics in O(n): the articulated-body algorithm.
+"""The articulated-body algorithm (ABA): forward and hybrid dynamics in O(n).
 
-Inward, the inertia that each joint feels when everything beyond it is free to move; outward, the
-accelerations. A joint whose acceleration is prescribed is passed over as if it were rigid, and
-the force it needs comes out [VT18, eqs. 61-76 give the same in maximal coordinates].
+An inward pass computes articulated-body inertias and bias forces, an outward pass accelerations. A
+joint with prescribed acceleration is treated as rigid, and its force is computed [VT18, eqs. 61-76
+give the same in maximal coordinates].
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from remora.model.robot import Robot
 
 
 class ArticulatedBody(NamedTuple):
-    """What a motion of a body costs with all it carries: I a + p, written [τ, f].
+    """An articulated-body inertia I and bias force p: the force is I a + p, written [τ, f].
 
     Attributes:
-        A: of the articulated inertia I = [A B; Bᵀ C], `(..., 3, 3)`, symmetric.
+        A: block of the articulated-body inertia I = [A B; Bᵀ C], `(..., 3, 3)`, symmetric.
         B: `(..., 3, 3)`.
         C: `(..., 3, 3)`, symmetric.
         p: the bias wrench [f, τ], `(..., 6)`.
@@ -41,11 +41,11 @@ class ArticulatedBody(NamedTuple):
 
 
 class ForceDriven(NamedTuple):
-    """A joint that moves by its force: vdot = k - K a, a its body's acceleration with it at rest.
+    """A joint driven by its force: vdot = k - K a, a the body's acceleration at vdot = 0.
 
     Attributes:
-        K: D⁻¹ Uᵀ, `(..., nv_i, 6)`; None at a root, where a is known: the ground's.
-        k: D⁻¹ u, `(..., nv_i)`, u the force left for acceleration; at a root vdot itself.
+        K: D⁻¹ Uᵀ, `(..., nv_i, 6)`; None at a root, where a is the ground's acceleration.
+        k: D⁻¹ u, `(..., nv_i)`, u = τ - Sᵀp the net joint force; at a root vdot itself.
     """
 
     K: Array | None
@@ -53,10 +53,10 @@ class ForceDriven(NamedTuple):
 
 
 class MotionPrescribed(NamedTuple):
-    """A joint whose acceleration is given.
+    """A joint with prescribed acceleration.
 
     Attributes:
-        load: what its body costs.
+        load: articulated-body inertia and bias force of its body.
         vdot: the acceleration, `(..., nv_i)`.
     """
 
@@ -79,15 +79,15 @@ def hybrid(
     wrenches: Array | None,
     prescribed: Mapping[int, Array],
 ) -> tuple[Array, Array]:
-    """Return vdot and tau, both `(..., nv)`: where a joint is prescribed its tau is found.
+    """Return vdot and tau, both `(..., nv)`; the tau of prescribed joints is computed.
 
     Args:
         robot: the robot.
         q: configuration, `(..., nq)`.
         v: velocity, `(..., nv)`.
-        tau: forces, `(..., nv)`; those of prescribed joints are not looked at.
+        tau: forces, `(..., nv)`; ignored for prescribed joints.
         wrenches: external, `(..., nb, 6)`, or None.
-        prescribed: accelerations `(..., nv_i)` by index of the joint.
+        prescribed: accelerations `(..., nv_i)` by joint index.
     """
     refuse_mimic_joints(robot, "articulated")
     left = run(robot, PASSES, wrenches, prescribed, q=q, v=v, tau=tau)[1][-1]
@@ -99,15 +99,15 @@ def hybrid(
 def _bear(
     at: JointContext, before: tuple[MovingBody], beyond: ArticulatedBody | None
 ) -> tuple[ForceDriven | MotionPrescribed, ArticulatedBody | None]:
-    """Inward: what moving the body costs; to the parent, what is felt of it through the joint."""
+    """Inward pass: the articulated-body inertia; passes the part felt through the joint on."""
     (here,) = before
     M, S = at.inertia, here.S
     p = screw.cross(here.twist, screw.momentum(M, here.twist))
     if at.wrench is not None:
         p = p - at.wrench
     I = added(beyond, ArticulatedBody(*_rigid(M), p))
-    given = np.zeros(0) if S.shape[-1] == 0 else at.given  # a fixed joint is held to none at all
-    if given is not None:  # moves with its parent, but for what is given
+    given = np.zeros(0) if S.shape[-1] == 0 else at.given  # a fixed joint: empty acceleration
+    if given is not None:  # rigid, with prescribed acceleration
         felt = I._replace(p=I.p + _apply(I, here.c(at) + vector.apply(S, given)))
         return MotionPrescribed(I, given), None if at.is_root else _to_outer(here.X, felt)
     U, factors, size = _response(at, S, I)
@@ -126,7 +126,7 @@ def _bear(
 def _accelerate(
     at: JointContext, before: tuple[MovingBody, ForceDriven | MotionPrescribed], a: Array | None
 ) -> tuple[AcceleratedBody, Array]:
-    """Outward: the joint's acceleration and force; to the children, the body's acceleration."""
+    """Outward pass: joint acceleration and force; passes the body's acceleration on."""
     here, by = before
     rest = _at_rest(at, here, at.ground if a is None else a)
     if isinstance(by, ForceDriven):
@@ -138,19 +138,19 @@ def _accelerate(
     return AcceleratedBody(by.vdot, force + joints.rotor_inertia(at.joint) * by.vdot), a
 
 
-#: Twists outward, articulated inertias inward, accelerations outward.
+#: The passes: twists outward, articulated-body inertias inward, accelerations outward.
 PASSES = (Pass(inward=False, step=moving), Pass(True, _bear), Pass(False, _accelerate))
 
 
 def _at_rest(at: JointContext, here: MovingBody, before: Array) -> Array:
-    """Return the body's acceleration if its joint had none, from the parent's."""
+    """Return the body's acceleration at zero joint acceleration, from the parent's."""
     return screw.to_inner(here.X, before) + here.c(at)
 
 
 def _response(
     at: JointContext, S: Array, I: ArticulatedBody
 ) -> tuple[Array, tuple[Array, Array], Array]:
-    """Return U = I S, [τ, f], the factors LDLᵀ of D = Sᵀ U and the rotor, and D's size."""
+    """Return U = I S, [τ, f], the LDLᵀ factors of D = Sᵀ U + rotor, and D's magnitude."""
     U = concatenate(
         [
             I.A @ S[..., :3, :] + I.B @ S[..., 3:, :],
@@ -170,13 +170,13 @@ def _response(
 
 
 def _size(I: ArticulatedBody, S: Array) -> Array:
-    """Return how large D's diagonal would be if nothing in it cancelled, as a diagonal matrix."""
+    """Return the magnitude of D's diagonal before cancellation, as a diagonal matrix."""
     diagonal = stack([M[..., k, k] for M in (I.A, I.C) for k in range(3)])
     return linear.uncancelled(S, diagonal)[..., None] * np.eye(S.shape[-1])
 
 
 def _without(I: ArticulatedBody, U: Array, K: Array) -> ArticulatedBody:
-    """Return I - U D⁻¹ Uᵀ: the inertia that is felt through a joint that gives way."""
+    """Return I - U D⁻¹ Uᵀ: the articulated-body inertia transmitted through a free joint."""
     Ua, Ub, Ka, Kb = U[..., :3, :], U[..., 3:, :], K[..., :, :3], K[..., :, 3:]
     return ArticulatedBody(
         linear.mirror(I.A - Ua @ Ka), I.B - Ua @ Kb, linear.mirror(I.C - Ub @ Kb), np.zeros(6)
@@ -196,10 +196,10 @@ def _apply(I: ArticulatedBody, s: Array) -> Array:
 
 
 def _to_outer(X: Transform, I: ArticulatedBody) -> ArticulatedBody:
-    """Return a load given in B's frame as A's.
+    """Transform an articulated-body inertia and bias force from B's frame to A's.
 
-    The inertia turned to A', B', C'; shifted, with P = [p]×: C' stays, B'' = B' + P C' and
-    A'' = A' - B'' P + P B'ᵀ.
+    The rotated blocks are A', B', C'. Translation, with P = [p]×, leaves C' unchanged and gives B''
+    = B' + P C' and A'' = A' - B'' P + P B'ᵀ.
     """
     Rt = vector.transpose(X.R)
     P = vector.skew(X.p)

@@ -1,4 +1,4 @@
-"""The mass matrix, from composite bodies: everything a joint carries, moving as one."""
+"""The composite-rigid-body algorithm (CRBA): the mass matrix from composite inertias."""
 
 from __future__ import annotations
 
@@ -16,32 +16,32 @@ from remora.model.robot import Robot
 
 
 def body_inertias(robot: Robot) -> list[Inertia]:
-    """Return every body's inertia about its frame's origin, in its frame."""
+    """Return the spatial inertia of every body about its frame's origin, in its frame."""
     return [screw.inertia(b.mass, b.com, b.inertia) for b in robot.bodies]
 
 
 class PlacedBody(NamedTuple):
-    """How a joint stands: the body's frame in its parent's, and its screws `(..., 6, nv_i)`."""
+    """A body's frame in its parent's, and the joint's motion subspace `(..., 6, nv_i)`."""
 
     X: Transform
     S: Array
 
 
 class CompositeBody(NamedTuple):
-    """What a joint carries, moving as one.
+    """The composite rigid body of a joint: all bodies it carries, with their joints locked.
 
     Attributes:
-        M: its inertia, in the frame of the joint's body.
+        M: its spatial inertia, in the frame of the joint's body.
     """
 
     M: Inertia
 
 
 class Block(NamedTuple):
-    """A joint's own block of H, and what its speeds ask of the joints before it.
+    """A joint's diagonal block of H, and the wrenches its unit accelerations require.
 
     Attributes:
-        D: S_iᵀ (M̃_i S_i)ˢ and the rotor, `(..., nv_i, nv_i)`.
+        D: S_iᵀ (M̃_i S_i)ˢ and the rotor inertia, `(..., nv_i, nv_i)`.
         F: the wrenches M̃_i S_i in the parent's frame, `(..., 6, nv_i)`; None at a root.
     """
 
@@ -58,7 +58,7 @@ def _stand(at: JointContext, _before: Any, _parent: Any) -> tuple[PlacedBody, tu
 def _carry(
     at: JointContext, before: tuple[PlacedBody], beyond: Inertia | None
 ) -> tuple[CompositeBody, Inertia | None]:
-    """Inward: the inertia of all that a joint carries; to the parent, the same in its frame."""
+    """Inward pass: the composite inertia; passes it to the parent, in the parent's frame."""
     M = added(beyond, at.inertia)
     return CompositeBody(M), None if at.is_root else screw.transform_inertia(before[0].X, M)
 
@@ -66,7 +66,7 @@ def _carry(
 def _ask(
     at: JointContext, before: tuple[PlacedBody], beyond: Inertia | None
 ) -> tuple[Block, Inertia | None]:
-    """Inward: the joint's block of H and what its unit accelerations ask of its parent."""
+    """Inward pass: the joint's block of H and the wrenches of its unit accelerations."""
     (here,) = before
     (M,), on = _carry(at, before, beyond)
     F = screw.inertia_matrix(M) @ here.S
@@ -80,18 +80,18 @@ def ancestor_row(at: JointContext, here: PlacedBody, F: Array) -> tuple[Array, A
     return paired(here.S, F), F if at.is_root else screw.columns_to_outer(here.X, F)
 
 
-#: Joints as they stand; inward, what each carries, and what its speeds ask.
+#: The passes: joint transforms outward; composite inertias and blocks of H inward.
 CARRIED = (Pass(inward=False, step=_stand), Pass(inward=True, step=_carry))
 BLOCKS = (Pass(inward=False, step=_stand), Pass(inward=True, step=_ask))
 
 
 def composite_inertias(robot: Robot, q: Array) -> list[Inertia]:
-    """Return for every joint the inertia of all it carries, in its body's frame."""
+    """Return the composite inertia of every joint, in its body's frame."""
     return [here.M for here in run(robot, CARRIED, q=q)[1][-1]]
 
 
 def mass_matrix_of(robot: Robot, q: Array) -> Array:
-    """Return H `(..., nv, nv)`: H_ji = S_jᵀ (x M̃_i S_i x*)ˢ for j on the way from i to the base."""
+    """Return H `(..., nv, nv)`: H_ji = S_jᵀ (x M̃_i S_i x*)ˢ for joints j that carry i."""
     sites, (standing, left) = run(robot, BLOCKS, q=q)
     blocks: dict[tuple[int, int], Array] = {}
     for i, (at, (D, F)) in enumerate(zip(sites, left, strict=True)):
@@ -109,9 +109,9 @@ def mass_matrix_of(robot: Robot, q: Array) -> Array:
 
 
 def mass_matrix_size(robot: Robot, q: Array) -> Array:
-    """Return what H's diagonal would be if nothing in it cancelled, `(..., nv, nv)` diagonal.
+    """Return the magnitude of H's diagonal before cancellation, `(..., nv, nv)` diagonal.
 
-    Only for judging whether H is singular to rounding.
+    Used to decide whether H is singular to rounding.
     """
     blocks: dict[tuple[int, int], Array] = {}
     for i, (joint, M) in enumerate(zip(robot.joints, composite_inertias(robot, q), strict=True)):
@@ -123,12 +123,12 @@ def mass_matrix_size(robot: Robot, q: Array) -> Array:
 
 
 def paired(S: Array, F: Array) -> Array:
-    """Return SᵀFˢ `(..., m, n)`: the work of the wrenches F `(..., 6, n)` on the screws S."""
+    """Return SᵀFˢ `(..., m, n)`: the work of wrenches F `(..., 6, n)` on the motion subspace S."""
     return vector.transpose(S) @ vector.transpose(dual_quaternion.swap(vector.transpose(F)))
 
 
 def square(robot: Robot, blocks: dict[tuple[int, int], Array], batch: tuple[int, ...]) -> Array:
-    """Place blocks by pairs of joints in a matrix `(*batch, nv, nv)`; followers add up."""
+    """Assemble blocks by joint pair into a matrix `(*batch, nv, nv)`; mimic joints add up."""
     nv = robot.nv
     entries: list[list[Array]] = [[np.zeros(())] * nv for _ in range(nv)]
     for (j, i), block in blocks.items():

@@ -1,13 +1,13 @@
-"""A Coriolis matrix C with C v the velocity-dependent forces and Ḣ - 2C skew-symmetric.
+"""The Coriolis matrix C: C v are the velocity-dependent forces, and Ḣ - 2C is skew-symmetric.
 
 With J_i the Jacobian of body i, H = Σ J_iᵀ M_i J_i. In body axes M_i is constant, and
 
     C = Σ J_iᵀ (M_i J̇_i + B_i J_i),    B_i [ω, v] = [f, τ] = [-P × ω, -L × ω - P × v]
 
-has the property: B_i, made of the body's momentum [P, L], is skew-symmetric as a pairing of
-twists, and B_i ω_i = ω_i × (M_i ⋆ ω_i). Column k of J̇_i is Ṡ_k - (ω_i - ω_k) × S_k, so the sum
-over the bodies beyond a joint needs only two matrices per joint, M̃ = Σ M_i and
-K̃ = Σ (B_i - M_i [ω_i ×]), and the cost grows as the mass matrix's does.
+has this property: B_i, built from the body's momentum [P, L], is skew-symmetric as a bilinear form
+on twists, and B_i ω_i = ω_i × (M_i ⋆ ω_i). Column k of J̇_i is Ṡ_k - (ω_i - ω_k) × S_k, so the sum
+over the bodies beyond a joint needs only two matrices per joint, M̃ = Σ M_i and K̃ = Σ (B_i - M_i
+[ω_i ×]), and the cost grows like that of the mass matrix.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ def coriolis_matrix_of(robot: Robot, q: Array, v: Array) -> Array:
         S = link.S
         if S.shape[-1] == 0:
             continue
-        # column block of joint i, for the joints that carry it
+        # column block of joint i, for its ancestors
         F = M[i] @ _turning(link.twist, S, link.dS) + K[i] @ S
-        # row block of joint i, for the joints that carry it: the wrenches' answer, transposed
+        # row block of joint i, for its ancestors: the wrenches' response, transposed
         left = vector.transpose(vector.transpose(_swapped(S)) @ M[i])
         right = vector.transpose(vector.transpose(_swapped(S)) @ K[i])
         here = i
@@ -69,7 +69,7 @@ def coriolis_matrix_of(robot: Robot, q: Array, v: Array) -> Array:
 
 
 def _turning(twist: Array, S: Array, dS: Array | None) -> Array:
-    """Return Ṡ + ω × S: how the screws turn as seen from the inertial frame."""
+    """Return Ṡ + ω × S: the rate of the motion subspace in the inertial frame."""
     turned = vector.transpose(screw.cross(twist[..., None, :], vector.transpose(S)))
     return turned if dS is None else turned + dS
 

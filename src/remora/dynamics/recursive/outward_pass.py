@@ -1,4 +1,4 @@
-"""The outward pass that every recursion starts with: transforms, screws, twists, joint by joint."""
+"""The outward pass of the recursive algorithms: transforms, motion subspaces and twists."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from remora.model.robot import Robot
 
 @dataclass(frozen=True)
 class Link:
-    """A body with the joint that carries it, at one state.
+    """A body and its joint at one state.
 
     Attributes:
         parent: index of the body it is mounted on, -1 for the inertial frame.
-        X: its frame seen from its parent's.
-        S: the joint's screws, `(..., 6, nv_i)`, body frame.
-        dS: their rate, or None where they are constant.
-        rate: Ṡ v, `(..., 6)`, or None where the screws are constant.
-        twist: the body's own twist, `(..., 6)`, body frame.
-        c: the part of its acceleration that v alone makes: Ṡ v + (x* ω_parent x) × S v.
+        X: transform from its frame to its parent's.
+        S: the joint's motion subspace, `(..., 6, nv_i)`, body frame.
+        dS: rate of S, or None if S is constant.
+        rate: Ṡ v, `(..., 6)`, or None if S is constant.
+        twist: the body's twist, `(..., 6)`, body frame.
+        c: velocity-product acceleration, Ṡ v + (x* ω_parent x) × S v.
     """
 
     parent: int
@@ -39,13 +39,13 @@ class Link:
 
 
 class MovingBody(NamedTuple):
-    """What the outward pass leaves at a joint for those that follow.
+    """The outward pass's result at a joint, for later passes.
 
     Attributes:
-        X: the body's frame seen from its parent's.
-        S: the joint's screws, `(..., 6, nv_i)`, body frame.
-        rate: Ṡ v, `(..., 6)`, or None where the screws are constant.
-        twist: the body's own twist, `(..., 6)`, body frame.
+        X: transform from the body's frame to its parent's.
+        S: the joint's motion subspace, `(..., 6, nv_i)`, body frame.
+        rate: Ṡ v, `(..., 6)`, or None if S is constant.
+        twist: the body's twist, `(..., 6)`, body frame.
     """
 
     X: Transform
@@ -54,9 +54,9 @@ class MovingBody(NamedTuple):
     twist: Array
 
     def c(self, at: JointContext) -> Array:
-        """Return the part of the body's acceleration that v alone makes: Ṡ v + ω × S v.
+        """Return the velocity-product acceleration of the body: Ṡ v + ω × S v.
 
-        ω × S v is (x* ω_parent x) × S v, for the rest of ω is S v itself; a root has only that.
+        ω × S v equals (x* ω_parent x) × S v, since S v × S v = 0. At a root this is Ṡ v.
         """
         rate = np.zeros(6) if self.rate is None else self.rate
         if at.is_root:
@@ -65,7 +65,7 @@ class MovingBody(NamedTuple):
 
 
 def moving(at: JointContext, _: Any, twist: Array | None) -> tuple[MovingBody, Array]:
-    """Return what a joint and its body do [VT18, eq. 46]; to the children, the body's twist."""
+    """Return a joint's and its body's motion [VT18, eq. 46]; passes the twist to the children."""
     joint = at.joint
     X = joints.relative_transform(joint, at.q)
     S, dS = joints.motion_screws(joint, at.q), joints.motion_screws_rate(joint, at.q, at.v)
@@ -78,7 +78,7 @@ def moving(at: JointContext, _: Any, twist: Array | None) -> tuple[MovingBody, A
 
 
 class Motion(NamedTuple):
-    """A body's motion, as its children are told: twist and its rate, `(..., 6)`, body frame."""
+    """A body's twist and its rate, passed to its children, `(..., 6)`, body frame."""
 
     twist: Array
     rate: Array
@@ -87,9 +87,10 @@ class Motion(NamedTuple):
 def accelerating(
     at: JointContext, _: Any, parent: Motion | None
 ) -> tuple[tuple[MovingBody, Array], Motion]:
-    """Return what a joint and its body do, accelerations too; to the children, the motion.
+    """Return a joint's and its body's motion with accelerations; passes it to the children.
 
-    ω̇_i = x* ω̇_parent x + S_i v̇_i + c_i [VT18, eq. 64]; at a root the ground's instead.
+    ω̇_i = x* ω̇_parent x + S_i v̇_i + c_i [VT18, eq. 64]; at a root, ω̇_parent is
+    the ground's acceleration.
     """
     here, twist = moving(at, (), None if parent is None else parent.twist)
     before = at.ground if parent is None else parent.rate
@@ -113,7 +114,7 @@ def accelerations_of(links: list[Link], own: list[Array], root: Array) -> list[A
 
     Args:
         links: from `moving_links`.
-        own: S_i v̇_i of every joint, `(..., 6)`.
+        own: S_i v̇_i for every joint, `(..., 6)`.
         root: acceleration of the inertial frame, `(6,)`: zero, or minus gravity.
     """
     a: list[Array] = []

@@ -1,8 +1,8 @@
-"""Inverse dynamics in O(n): the recursive Newton-Euler algorithm.
+"""The recursive Newton-Euler algorithm (RNEA): inverse dynamics in O(n).
 
-Outward, every body's twist and acceleration; inward, the wrench that each joint must pass on so
-that the bodies beyond it move as they do [VT18, eq. 33; SPART17, section 2.2]. Gravity enters as
-an acceleration of the inertial frame.
+An outward pass computes every body's twist and acceleration. An inward pass computes the wrench
+that each joint transmits to move the bodies beyond it [VT18, eq. 33; SPART17, section 2.2].
+Gravity enters as an acceleration of the inertial frame.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from remora.model.robot import Robot
 
 
 class InertialWrench(NamedTuple):
-    """What a body's motion needs, and where its joint stands.
+    """The wrench that a body's motion requires, with its joint's transform and subspace.
 
     Attributes:
-        X: the body's frame seen from its parent's.
-        S: the joint's screws, `(..., 6, nv_i)`, body frame.
-        W: the wrench on the body for its own motion, `(..., 6)`, body frame.
+        X: transform from the body's frame to its parent's.
+        S: the joint's motion subspace, `(..., 6, nv_i)`, body frame.
+        W: wrench required by the body's own motion, `(..., 6)`, body frame.
     """
 
     X: Transform
@@ -35,11 +35,11 @@ class InertialWrench(NamedTuple):
 
 
 class JointLoad(NamedTuple):
-    """What goes through a joint.
+    """The load on a joint.
 
     Attributes:
-        W: the whole wrench on its body, constraint and drive together, `(..., 6)`, body frame.
-        tau: its part along the joint's freedoms and what the rotor takes, `(..., nv_i)`.
+        W: total wrench on its body, constraint and actuation, `(..., 6)`, body frame.
+        tau: its projection on the motion subspace, plus the rotor's torque, `(..., nv_i)`.
     """
 
     W: Array
@@ -47,15 +47,15 @@ class JointLoad(NamedTuple):
 
 
 class SubtreeWrench(NamedTuple):
-    """A wrench passed on to the parent, in its frame, `(..., 6)`."""
+    """The wrench passed to the parent, in the parent's frame, `(..., 6)`."""
 
     W: Array
 
 
 def inverse(robot: Robot, q: Array, v: Array, vdot: Array, wrenches: Array | None) -> Array:
-    """Return the generalized forces `(..., nv)` that make the accelerations vdot.
+    """Return the generalized forces `(..., nv)` for the accelerations vdot.
 
-    τ_i = S_iᵀ W_iˢ with W_i the wrench through joint i, and the rotor's share.
+    τ_i = S_iᵀ W_iˢ with W_i the wrench through joint i, plus the rotor's torque.
     """
     loads = joint_loads(robot, q, v, vdot, wrenches)
     return gather(robot, [load.tau for load in loads], batch_shape(q, v, vdot))
@@ -64,7 +64,7 @@ def inverse(robot: Robot, q: Array, v: Array, vdot: Array, wrenches: Array | Non
 def joint_loads(
     robot: Robot, q: Array, v: Array, vdot: Array, wrenches: Array | None
 ) -> list[JointLoad]:
-    """Return what goes through every joint.
+    """Return the load on every joint.
 
     W_i = M_i ⋆ ω̇_i + ω_i × (M_i ⋆ ω_i) - W_ext,i + Σ_children x W_child x*, body i's frame.
     """
@@ -72,7 +72,7 @@ def joint_loads(
 
 
 def _need(at: JointContext, _: Any, parent: Any) -> tuple[InertialWrench, Any]:
-    """Outward: the wrench that the body's own motion needs; to the children, that motion."""
+    """Outward pass: the wrench required by the body's motion; passes the motion on."""
     (here, a), motion = accelerating(at, (), parent)
     M = at.inertia
     W = screw.momentum(M, a) + screw.cross(here.twist, screw.momentum(M, here.twist))
@@ -82,7 +82,7 @@ def _need(at: JointContext, _: Any, parent: Any) -> tuple[InertialWrench, Any]:
 def _bear(
     at: JointContext, before: tuple[InertialWrench], beyond: SubtreeWrench | None
 ) -> tuple[JointLoad, SubtreeWrench | None]:
-    """Inward: what goes through the joint; to the parent, the wrench."""
+    """Inward pass: the load on the joint; passes the wrench to the parent."""
     (here,) = before
     W = here.W if beyond is None else here.W + beyond.W
     force = vector.apply(vector.transpose(here.S), dual_quaternion.swap(W))
@@ -91,5 +91,5 @@ def _bear(
     return JointLoad(W, tau), on
 
 
-#: Motions outward, wrenches inward.
+#: The passes: motions outward, wrenches inward.
 PASSES = (Pass(inward=False, step=_need), Pass(inward=True, step=_bear))

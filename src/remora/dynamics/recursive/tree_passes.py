@@ -1,12 +1,12 @@
-"""Recursions over the tree: passes outward from the base or inward to it, one step for each joint.
+"""Recursions over the kinematic tree as outward and inward passes, one pure step per joint.
 
-A step is a pure function of one joint: (the joint and its share of the arguments, what earlier
-passes left there, what the neighbours pass on) -> (what it leaves there, what it passes on). An
-outward step is handed what its parent passes on, an inward step the sum of what its children do;
-None where there is none. What is left and passed on are tuples of arrays.
+A step is a pure function of one joint: (the joint and its slices of the arguments, results of
+earlier passes at this joint, values from the neighbours) -> (result at this joint, value passed
+on). An outward step receives its parent's value, an inward step the sum of its children's values;
+None if there is no neighbour. Results and values are tuples of arrays.
 
-`run` does the steps joint by joint: that is what NumPy and a straight-line trace see. For a large
-robot `dynamics.rolled` traces each step once for a class of joints and loops over them.
+`run` performs the steps joint by joint, on floats or in a straight-line trace. For large robots
+`dynamics.kernels.tree_recursions` traces each step once per class of joints and generates loops.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _NOTHING = np.zeros(0)
 
 
 class JointContext(NamedTuple):
-    """A joint with the body it carries, and the arguments in which its slices find its share.
+    """A joint with its body, and the robot's arguments, indexed by the joint's slices.
 
     Attributes:
         joint: the joint.
@@ -36,7 +36,7 @@ class JointContext(NamedTuple):
         tau: generalized forces.
         vdot: rate of v.
         wrench: external, on this body, `(..., 6)`, or None.
-        given: the acceleration this joint is held to, `(..., nv_i)`, or None.
+        given: prescribed acceleration of this joint, `(..., nv_i)`, or None.
     """
 
     joint: Joint
@@ -64,11 +64,11 @@ Step = Callable[[JointContext, Any, Any], tuple[Any, Any]]
 
 
 class Pass(NamedTuple):
-    """One way through the tree.
+    """One pass over the tree.
 
     Attributes:
-        inward: from the ends of the branches to the base; else from the base outward.
-        step: (at, what earlier passes left here, from the neighbours) -> (left here, passed on).
+        inward: True from the leaves to the base, False from the base outward.
+        step: (at, earlier results here, value from neighbours) -> (result, value passed on).
     """
 
     inward: bool
@@ -82,14 +82,14 @@ def run(
     given: Mapping[int, Array] | None = None,
     **arguments: Array,
 ) -> tuple[list[JointContext], list[list[Any]]]:
-    """Return the joints as the steps saw them, and what each pass left at each of them.
+    """Return the joint contexts, and the result of each pass at each joint.
 
     Args:
         robot: the robot.
         passes: in order.
         wrenches: external, `(..., nb, 6)`, or None.
-        given: accelerations that joints are held to, by index.
-        **arguments: `q`, `v`, `tau`, `vdot`, as the steps need them.
+        given: prescribed accelerations, by joint index.
+        **arguments: those of `q`, `v`, `tau`, `vdot` that the steps use.
     """
     ground, given = minus_gravity(robot), given or {}
     sites = [
@@ -132,7 +132,7 @@ def _inward(step: Step, sites: list[JointContext], before: list[list[Any]]) -> l
 
 
 def added(a: Any, b: Any) -> Any:
-    """Return the sum of two tuples of arrays, array by array; None is nothing."""
+    """Return the sum of two tuples of arrays, array by array; None counts as zero."""
     return b if a is None else type(b)(*(asarray(x + y) for x, y in zip(a, b, strict=True)))
 
 

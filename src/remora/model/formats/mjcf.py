@@ -216,7 +216,9 @@ class _Converter:
         }
         limited = model.jnt_limited[joints].astype(bool)
         for j in joints:
-            if float(model.jnt_stiffness[j]) != 0.0 or np.any(model.jnt_stiffnesspoly[j]):
+            quaternion = link.kind in ("free", "spherical") or link.part is not None
+            sprung = float(model.jnt_stiffness[j]) != 0.0
+            if (quaternion and sprung) or np.any(model.jnt_stiffnesspoly[j]):
                 self._warn("joint", self._joints[j], "its spring is left out")
         if np.any(model.dof_dampingpoly[dofs]):
             self._warn("joint", self._joints[joints[0]], "its nonlinear damping is left out")
@@ -224,6 +226,9 @@ class _Converter:
             if np.any(limited):
                 self._warn("joint", self._joints[joints[0]], "its cone limit is left out")
             return numbers
+        places = model.jnt_qposadr[joints]
+        numbers["stiffness"] = np.array(model.jnt_stiffness[joints])
+        numbers["spring_reference"] = np.array(model.qpos_spring[places])
         numbers["lower"] = np.where(limited, model.jnt_range[joints, 0], -np.inf)
         numbers["upper"] = np.where(limited, model.jnt_range[joints, 1], np.inf)
         forced = model.jnt_actfrclimited[joints].astype(bool)
