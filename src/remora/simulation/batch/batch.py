@@ -141,7 +141,7 @@ def simulate_batch(
     functions, `rm.algebra`) without `if` on values (use `rm.algebra.namespace.select`).
 
     Args:
-        robot: the robot; its damping and dry friction are included.
+        robot: the robot; its damping, dry friction and springs are included.
         q: initial configurations, `(..., nq)`.
         v: initial velocities, `(..., nv)`.
         duration: s.

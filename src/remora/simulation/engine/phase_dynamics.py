@@ -66,7 +66,7 @@ class EvaluatedLoads(NamedTuple):
 
     Attributes:
         tau: generalized forces of the drives, `(nv,)`.
-        passive: generalized forces of damping, friction and stops, `(nv,)`.
+        passive: generalized forces of damping, friction, springs and stops, `(nv,)`.
         wrenches: external, `(nb, 6)`, or None.
     """
 
@@ -416,8 +416,8 @@ class PhaseDynamics:
     def jacobian(self, t: float, y: Array) -> Array:
         """Return the derivatives of the rates with respect to y at u = 0, `(n, n)`.
 
-        Dynamics: analytic derivatives. Damping, friction and stops: CasADi. User functions of the
-        state: finite differences.
+        Dynamics: analytic derivatives. Damping, friction, springs and stops: CasADi. User functions
+        of the state: finite differences.
         """
         nv = self.robot.nv
         layout = self._layout

@@ -93,7 +93,7 @@ def simulate(
     normalized [MK99]. The right-hand side is compiled. Compensated (Kahan) summation [K65].
 
     Args:
-        robot: the robot; its damping and dry friction are included.
+        robot: the robot; its damping, dry friction and springs are included.
         q: initial configuration, `(nq,)`.
         v: initial velocity, `(nv,)`.
         duration: s; not with `phases`.

@@ -1,9 +1,9 @@
 """Variational midpoint rule: conserves momentum to rounding, with no energy drift.
 
-The compiled equations of `dynamics.variational` are solved for the mean velocity w of the step by
-Broyden's method, starting from the motion at constant acceleration. Forces that depend on q and v
-are evaluated at the midpoint of the step. The step size must be constant: varying it destroys the
-conservation properties [HLW06, section VIII.1].
+The compiled equations of `dynamics.discrete_mechanics` are solved for the mean velocity w of the
+step by Broyden's method, starting from the motion at constant acceleration. Forces that depend on q
+and v are evaluated at the midpoint of the step. The step size must be constant: varying it destroys
+the conservation properties [HLW06, section VIII.1].
 """
 
 from __future__ import annotations

@@ -78,7 +78,7 @@ class JointView:
 
     @property
     def passive(self) -> Array:
-        """Its damping, friction and stops, N m or N."""
+        """Its damping, friction, spring and stops, N m or N."""
         return self._force(self.run.quantity("passive"))
 
     @property
