@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from remora.algebra import dual_quaternion, pose
-from remora.algebra.namespace import Array
+from remora.algebra.array_ops import Array
 
 #: How far axes may be from parallel or square to count as such: rounding.
 SQUARE = 1e-12

@@ -16,7 +16,7 @@ from typing import Any, NoReturn, TypeAlias
 
 from remora.errors import Fault, ModelError
 from remora.model.building.validate import Checker, Place
-from remora.model.formats.files import chunks
+from remora.model.formats.bounded_reading import chunks
 
 # The types of ruamel.yaml are incomplete; as `Any` they do not blur the types of the tree.
 _yaml: Any = importlib.import_module("ruamel.yaml")
