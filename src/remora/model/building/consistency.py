@@ -3,7 +3,7 @@
 The second-moment matrix Σ = ∫ r rᵀ dm about the centre of mass is related to the inertia matrix I
 by
 
-    Σ = ½ tr(I) 1 - I,    I = tr(Σ) 1 - Σ,
+    Σ = ½ tr(I) 1 - I,    I = tr(Σ) 1 - Σ.
 
 An inertia is consistent with a positive mass distribution if and only if Σ is positive
 semi-definite, which is the triangle inequality of the principal moments of I [WSK18].

@@ -4,14 +4,15 @@ The robot's coordinates are MuJoCo's, in MuJoCo's order (`layouts.mujoco_layout`
 Differences:
 
 - A hinge or ball may be anchored away from the origin of its body. Remora's body frame is at the
-joint, so it is moved to the anchor; MuJoCo's body frame is kept as the frame `<body>_mjcf`. -
-Several joints on one body become one joint with the same motion if there is one, otherwise a chain
-of joints with massless bodies in between (`mjcf_joints`). - A free joint with armature becomes
-three translations and a ball joint, with the same armature. - The initial pose of a free body is a
-state, not a property: its joint frame is the world's. - A linear `<equality><joint>` becomes a
-mimic joint: a hard constraint, while MuJoCo's is soft. Every other active equality closes a loop
-and is refused. - Springs, tendons, actuators and contacts are not part of a Remora robot. Those
-that would act without control inputs (springs, tendons) give a warning.
+  joint, so it is moved to the anchor; MuJoCo's body frame is kept as the frame `<body>_mjcf`.
+- Several joints on one body become one joint with the same motion if there is one, otherwise a
+  chain of joints with massless bodies in between (`mjcf_joints`).
+- A free joint with armature becomes three translations and a ball joint, with the same armature.
+- The initial pose of a free body is a state, not a property: its joint frame is the world's.
+- A linear `<equality><joint>` becomes a mimic joint: a hard constraint, while MuJoCo's is soft.
+  Every other active equality closes a loop and is refused.
+- Springs, tendons, actuators and contacts are not part of a Remora robot. Those that would act
+  without control inputs (springs, tendons) give a warning.
 """
 
 from __future__ import annotations

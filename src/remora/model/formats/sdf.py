@@ -5,10 +5,11 @@ Differences from URDF:
 - Poses are relative to any named frame; joints name frames as their parent and child
   (`sdf_frames`).
 - A joint may be away from the origin of its child. Remora's body frame is at the joint, so it is
-moved there; the link's own frame is kept as the frame `<link>_sdf`. - A file may have several
-models. A model not fixed to the world is free, with its pose from the file; a static model is
-fixed. - A world has gravity (by default 9.8 m/s² downwards); a model alone does not specify it. -
-Joints that close a loop are refused. Sensors, plugins and physics engines are ignored.
+  moved there; the link's own frame is kept as the frame `<link>_sdf`.
+- A file may have several models. A model not fixed to the world is free, with its pose from the
+  file; a static model is fixed.
+- A world has gravity (by default 9.8 m/s² downwards); a model alone does not specify it.
+- Joints that close a loop are refused. Sensors, plugins and physics engines are ignored.
 """
 
 from __future__ import annotations

@@ -20,9 +20,9 @@ A file is a list of bodies, each with its joint, and a list of frames:
     frames:
       - {name: tool, body: arm, xyz: [1, 0, 0], rpy: [0, 0, 0]}
 
-A body without `joint` is the root, carried by whatever base the loading asks for. A pose is
-`xyz` and `rpy`, or `placement`: the 8 numbers of a unit dual quaternion. What `save_robot` writes
-loads again bit for bit.
+A body without `joint` is the root; its base joint is chosen when loading. A pose is `xyz` and
+`rpy`, or `placement`: the 8 numbers of a unit dual quaternion. `save_robot` writes files that load
+again bit for bit.
 """
 
 from __future__ import annotations
