@@ -50,7 +50,7 @@ class JointType:
         nv: number of speeds.
         axes: how many axes its description needs.
         pose: (joint, q `(..., nq)`) -> pose in the joint frame `(..., 8)`.
-        screws: (joint, q) -> S `(..., 6, nv)`, body frame.
+        screws: (joint, q) -> the motion subspace S `(..., 6, nv)`, body frame.
         reactions: (joint, q) -> V `(..., 6, 6 - nv)`: basis of the constraint wrenches [f, τ],
             which do no work on the joint's motion, SᵀVˢ = 0 [VT18, Table 4].
         rate: (joint, q, v) -> dS/dt `(..., 6, nv)`; None where S is constant.

@@ -105,7 +105,7 @@ class Builder:
             inertia: about the centre of mass, body axes, kg m²: a 3x3 matrix, its diagonal, or
                 xx, xy, xz, yy, yz, zz.
             geometry: visible shapes.
-            place: where the description stands in its file.
+            place: location of the description in its file.
         """
         place = place or Place(f"body {name!r}")
         body = Body(
@@ -164,7 +164,7 @@ class Builder:
             friction: dry friction.
             rotor_inertia: reflected inertia of the drive.
             mimic: (leading joint, ratio, offset): q = ratio · q_leader + offset.
-            place: where the description stands in its file.
+            place: location of the description in its file.
         """
         place = place or Place(f"joint {name!r}")
         check = self.check
@@ -231,7 +231,7 @@ class Builder:
             placement: pose in the body's frame; or give `xyz` and `rpy`.
             xyz: position, m.
             rpy: roll, pitch, yaw, rad.
-            place: where the description stands in its file.
+            place: location of the description in its file.
         """
         place = place or Place(f"frame {name!r}")
         x = self.check.pose(place, placement, xyz, rpy)

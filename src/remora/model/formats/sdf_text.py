@@ -48,7 +48,7 @@ class SdfText(Text):
         return "" if child is None else child.text[:MAX_NAME]
 
     def flag(self, element: Element, tag: str, owner: Place) -> bool:
-        """Return whether a child says true."""
+        """Return whether a child has the value true."""
         return self.word(element, tag, owner).lower() in ("true", "1")
 
     def values(
