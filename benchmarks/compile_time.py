@@ -1,10 +1,10 @@
-"""Time the way from robot to machine code, and how a kernel's cost grows with the bodies.
+"""Benchmark of compile time, and of the growth of a kernel's cost with the number of bodies.
 
     python benchmarks/compile_time.py [--json FILE] [--plot FILE.png]
 
-Compiling is timed in fresh processes with an empty cache, then again with the cache it filled
-(imports not counted). Growth: chains of 7, 14, 28 and 56 revolute joints on a free base, forward
-dynamics of a batch of 4,096 states, one thread, float64, interleaved; shortest of all rounds.
+Compile time is measured in fresh processes, first with an empty cache, then from the cache, without
+imports. Growth: chains of 7, 14, 28 and 56 revolute joints on a free base, forward dynamics of a
+batch of 4,096 states, one thread, float64. Rounds are interleaved; the minimum is reported.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def print_tables(data: dict[str, Any], console: Console) -> None:
 
 
 def plot(data: dict[str, Any], file: Path) -> None:
-    """Draw time per state, time per body and compile time over the number of bodies."""
+    """Plot time per state, time per body and compile time against the number of bodies."""
     import matplotlib as mpl
 
     mpl.use("Agg")

@@ -1,13 +1,13 @@
-"""Load every robot file of folders or installed packages, and compare with Pinocchio and MuJoCo.
+"""Load all robot files in folders or installed packages and compare with Pinocchio and MuJoCo.
 
     python benchmarks/corpus.py FOLDER|PACKAGE ... [--json FILE] [--markdown FILE]
         [--limit SECONDS] [--jobs N] [--commands N] [--only TEXT]
 
-URDF, MJCF and SDF files are found by their suffix and root element; copies of one file count once.
-Each file is read in a child process with a time limit. The tables say how many load and why the
-others do not; where a peer reads the file, too, mass matrix, bias force and accelerations are
-compared. With --commands N, `info`, `view`, `compile`, C export and a simulation of one second are
-tried on N of the files that load, spread over formats and folders.
+URDF, MJCF and SDF files are found by suffix and root element; duplicates count once. Each file is
+read in a child process with a time limit. The tables list how many files load, and why the others
+are refused. If a peer also reads the file, mass matrix, bias force and accelerations are compared.
+With --commands N, `info`, `view`, `compile`, C export and a one-second simulation are run on N of
+the loaded files, spread over formats and folders.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from typing import Any
 
 from corpus_worker import COMMANDS, file_format, serve
 
-#: Agreement that is expected, relative.
+#: Expected relative agreement.
 CLOSE = 1e-11
 SUFFIXES = (".urdf", ".xml", ".sdf")
-#: Nobody's robot file is larger; what is found there is data.
+#: Larger files are data, not robot descriptions.
 LARGEST = 16 << 20
 
 
 def found(places: Sequence[str]) -> list[tuple[str, Path]]:
-    """Return the robot files below each folder or package with the name of the place."""
+    """Return the robot files below each folder or package, with its name."""
     seen: set[bytes] = set()
     files: list[tuple[str, Path]] = []
     for place in places:
@@ -60,7 +60,7 @@ def found(places: Sequence[str]) -> list[tuple[str, Path]]:
 
 
 class Worker:
-    """A child process that examines files; it is started anew after a crash or a hang."""
+    """A child process that examines files; it is restarted after a crash or a timeout."""
 
     def __init__(self, limit: float) -> None:
         self._limit = limit
@@ -68,7 +68,7 @@ class Worker:
         self._pipe: Any = None
 
     def __call__(self, file: Path, commands: bool) -> dict[str, Any]:
-        """Return what happens to a file within the limit."""
+        """Return the result for one file, within the time limit."""
         if self._child is None:
             context = multiprocessing.get_context("spawn")
             self._pipe, there = context.Pipe()
@@ -117,7 +117,7 @@ def examined(
 
 
 def concerns(r: dict[str, Any]) -> bool:
-    """Tell whether a file describes a robot that moves and, for URDF, has mass."""
+    """Return whether a file describes a robot that moves and, for URDF, has mass."""
     if r["format"] == "mjcf":
         return bool(r.get("peer") and r.get("peer_nv", 0) > 0 and not r.get("loop"))
     if r["format"] == "urdf":
@@ -126,7 +126,7 @@ def concerns(r: dict[str, Any]) -> bool:
 
 
 def moving_with_mass(path: Path) -> bool:
-    """Tell whether a URDF names a joint that moves and a mass that is not zero."""
+    """Return whether a URDF has a movable joint and a nonzero mass."""
     text = re.sub(r"<!--.*?-->", "", path.read_text(errors="replace"), flags=re.DOTALL)
     kinds = (
         r"<joint\b[^>]*type\s*=\s*[\"'](revolute|continuous|prismatic|planar|floating|spherical)"
@@ -143,7 +143,7 @@ def _number(text: str) -> float:
 
 
 def summary(results: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Return the counts by format, and by reason."""
+    """Return the counts by format and by reason of refusal."""
     table: dict[str, Any] = {}
     for kind in ("urdf", "mjcf", "sdf"):
         own = [r for r in results if r["format"] == kind]
@@ -187,7 +187,7 @@ def summary(results: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 
 def markdown(table: dict[str, Any]) -> str:
-    """Return the tables of the documentation."""
+    """Return the tables for the documentation."""
     lines = [
         "| | files | robots that move | load | compared | agree to 1e-11 |",
         "| --- | ---: | ---: | ---: | ---: | ---: |",
@@ -209,7 +209,7 @@ def markdown(table: dict[str, Any]) -> str:
 
 
 def spread(results: Iterable[dict[str, Any]], count: int) -> list[tuple[str, Path]]:
-    """Return files that load, taken in turn from every format and place."""
+    """Return files that load, taken in turn from each format and folder."""
     groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for r in results:
         if r["loads"] and r.get("nv", 0) > 0:
@@ -224,7 +224,7 @@ def spread(results: Iterable[dict[str, Any]], count: int) -> list[tuple[str, Pat
 
 
 def main() -> None:
-    """Examine, print, write."""
+    """Examine the files, print the tables and write them."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("places", nargs="*", help="folders, or names of installed packages")
     parser.add_argument("--json", type=Path)

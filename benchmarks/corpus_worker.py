@@ -1,6 +1,6 @@
-"""One robot file after another: load it, compare it with a peer, try the commands on it.
+"""Worker process of `corpus.py`: load a robot file, compare it with a peer, run the commands on it.
 
-The process of `corpus.py` that does the work; what hangs or crashes here is killed there.
+`corpus.py` restarts this process after a crash or a timeout.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from remora.errors import ModelError, RemoraError
 from remora.model import joints
 from remora.model.robot import Named, Robot
 
-#: By what the text of a refusal says: the reason that is counted.
+#: Reasons of refusal, and the patterns of the error messages they are recognized by.
 REASONS = (
     ("closed loop", r"closes a loop|closed loop"),
     ("not a robot (no bodies, a part for others to include)", r"has no bodies|others include"),
@@ -45,7 +45,7 @@ REASONS = (
 
 
 def examined(file: str, commands: bool) -> dict[str, Any]:
-    """Return what happens to a file: whether it loads, how it agrees, what the commands do."""
+    """Return the result for a file: whether it loads, its agreement, the commands' outcomes."""
     path, result = Path(file), {"file": file, "format": file_format(Path(file))}
     robot: Robot | None = None
     start = time.perf_counter()
@@ -75,7 +75,7 @@ def file_format(path: Path) -> str:
 
 
 def reason(text: str) -> str:
-    """Return the reason to count a refusal under."""
+    """Return the category of an error message."""
     found = (name for name, pattern in REASONS if re.search(pattern, text))
     return next(found, "other")
 
@@ -84,7 +84,7 @@ def reason(text: str) -> str:
 
 
 def compared(path: Path, robot: Robot | None, peer: Any) -> dict[str, Any]:
-    """Return what the peer makes of the file, and how far it is from Remora."""
+    """Return whether the peer reads the file, and its deviation from Remora."""
     try:
         model, facts = peer.model(path, robot)
     except ImportError:
@@ -104,7 +104,7 @@ def compared(path: Path, robot: Robot | None, peer: Any) -> dict[str, Any]:
 def difference(robot: Robot, model: Any, peer: Any) -> dict[str, float]:
     """Return the largest relative differences of mass matrix, bias and acceleration.
 
-    Mimic joints are free in the peer's model: there the motion is v_all = G v, so that the mass
+    Mimic joints are unconstrained in the peer's model. Its velocity is v_all = G v, so the mass
     matrix is GᵀMG, and the accelerations follow from it.
     """
     free, G = released(robot)
@@ -116,7 +116,7 @@ def difference(robot: Robot, model: Any, peer: Any) -> dict[str, float]:
         whole = np.concatenate([np.zeros(0), *(joints.coordinates(j, q) for j in robot.joints)])
         H, b = peer.terms(model, layout.q_to(whole), layout.v_to(whole, G @ v))
         B = np.stack([layout.v_to(whole, e) for e in np.eye(free.nv)], axis=-1)
-        still = layout.vdot_from(whole, G @ v, np.zeros(layout.nv))  # where the peer's are zero
+        still = layout.vdot_from(whole, G @ v, np.zeros(layout.nv))  # peer's vdot = 0
         M, bias = B.T @ H @ B, layout.tau_from(whole, b)
         M, h = G.T @ M @ G, G.T @ (bias - M @ still)
         ours = rm.mass_matrix(robot, q), rm.bias_force(robot, q, v)
@@ -134,13 +134,13 @@ def difference(robot: Robot, model: Any, peer: Any) -> dict[str, float]:
 
 
 def relative(ours: Any, theirs: Any, scale: Any = 0.0) -> float:
-    """Return the largest difference, relative to the largest number."""
+    """Return the largest difference relative to the largest value."""
     size = max(float(np.abs(theirs).max(initial=0.0)), float(np.abs(scale).max(initial=0.0)))
     return float(np.abs(ours - theirs).max(initial=0.0)) / (size or 1.0)
 
 
 def released(robot: Robot) -> tuple[Robot, Any]:
-    """Return the robot with its mimic joints free, and G with v_free = G v."""
+    """Return the robot with its mimic joints unconstrained, and G with v_free = G v."""
     nq = nv = 0
     found = []
     G = np.zeros((sum(joints.kind(j).nv for j in robot.joints), robot.nv))
@@ -187,7 +187,7 @@ class MuJoCo:
 
 
 class Pinocchio:
-    """Pinocchio's URDF reader and dynamics; its mass matrix has no rotors."""
+    """Pinocchio's URDF reader and dynamics; its mass matrix excludes rotor inertias."""
 
     @staticmethod
     def model(path: Path, robot: Robot | None) -> tuple[Any, dict[str, Any]]:
@@ -227,7 +227,7 @@ PEERS: dict[str, Any] = {"mjcf": MuJoCo, "urdf": Pinocchio}
 
 
 def tried(path: Path, robot: Robot) -> dict[str, str]:
-    """Return for every command `ok`, the refusal, or the traceback."""
+    """Return `ok`, the error message or the traceback for every command."""
     result: dict[str, str] = {}
     with tempfile.TemporaryDirectory() as folder:
         for name, command in COMMANDS.items():
@@ -283,7 +283,7 @@ COMMANDS = {
 
 
 def serve(pipe: Any) -> None:
-    """Examine what comes through the pipe until None comes."""
+    """Examine the files received through the pipe until None is received."""
     with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(EOFError):
         while (job := pipe.recv()) is not None:
             pipe.send(examined(*job))

@@ -1,11 +1,11 @@
-"""Time the derivatives of dynamics beside Pinocchio's.
+"""Benchmark of the derivatives of dynamics against Pinocchio.
 
     python benchmarks/derivatives.py [--json FILE]
 
-Forward and inverse derivatives (by q, v, and tau or vdot) of the servicer and of the two-armed
-robot: one state per call from Python, and a batch on one thread. Pinocchio has no loop over a batch
-for them: its batch is its call in a Python loop, and what such a call costs by itself is estimated.
-All take turns in one run, the shortest of all rounds counts, and the results are compared first.
+Derivatives of forward and inverse dynamics (with respect to q, v, and tau or vdot) of the servicer
+and the two-armed robot: one state per call from Python, and a batch on one thread. Pinocchio has no
+loop over a batch for them, so its call runs in a Python loop, and the overhead of such a call is
+estimated. Rounds are interleaved, the minimum is reported, and results are compared first.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from remora.codegen.ir import graph_passes
 from remora.codegen.ir.graph import Signature
 from remora.codegen.ir.trace import trace
 
-#: What is timed: the function it is the derivative of, its last argument, and Pinocchio's call.
+#: Timed functions: the differentiated function, its last argument, and Pinocchio's call.
 TIMED = {
     "forward_dynamics_derivatives": ("forward_dynamics", "tau", "computeABADerivatives"),
     "inverse_dynamics_derivatives": ("inverse_dynamics", "vdot", "computeRNEADerivatives"),
@@ -53,7 +53,7 @@ def robots() -> dict[str, rm.Robot]:
     return {"servicer, 7 joints": rm.load("servicer"), "two arms, 2x7 joints": two_armed()}
 
 
-# What is timed -----------------------------------------------------------------------------------
+# Timed cases -------------------------------------------------------------------------------------
 
 
 def remora_cases(robot: rm.Robot, function: str, states: States) -> Iterator[Case]:
@@ -75,7 +75,7 @@ def remora_cases(robot: rm.Robot, function: str, states: States) -> Iterator[Cas
 def pinocchio_cases(
     peer: Pinocchio, robot: rm.Robot, function: str, states: States
 ) -> Iterator[Case]:
-    """Yield one call, the loop in Python, and the call for a robot with one joint."""
+    """Yield one call, the Python loop, and the call for a robot with one joint (overhead)."""
     underived, _, name = TIMED[function]
     run = getattr(peer.pin, name)
     there = converted(peer.layout, underived, states)
@@ -100,7 +100,7 @@ def pinocchio_cases(
 
 
 def in_our_layout(peer: Pinocchio, function: str, q: np.ndarray, matrices: Any) -> list[Any]:
-    """Return Pinocchio's matrices for our velocities: its own are T v, its tangent T dq."""
+    """Convert Pinocchio's matrices to our layout: its velocity is T v, its tangent T dq."""
     T = np.stack([peer.layout.v_to(q, e) for e in np.eye(peer.robot.nv)], axis=-1)
     dq, dv, last = matrices
     if function == "inverse_dynamics_derivatives":
@@ -110,17 +110,17 @@ def in_our_layout(peer: Pinocchio, function: str, q: np.ndarray, matrices: Any) 
 
 
 def deviation(actual: Any, wanted: Any) -> float:
-    """Return the largest difference of three matrices, each over its largest number."""
+    """Return the largest difference of three matrices, each relative to its largest entry."""
     return max(
         float(np.abs(a - b).max() / np.abs(b).max()) for a, b in zip(actual, wanted, strict=True)
     )
 
 
-# What does not need a clock ----------------------------------------------------------------------
+# Operation counts --------------------------------------------------------------------------------
 
 
 def operations(robot: rm.Robot, function: str) -> dict[str, int]:
-    """Return how many operations Remora's derivatives take, and CasADi's of the same equations."""
+    """Return the operation counts of Remora's derivatives and of CasADi's differentiation."""
     underived, last, _ = TIMED[function]
     derivatives, equations = getattr(rm, function), getattr(rm, underived)
     inputs = [

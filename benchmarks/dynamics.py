@@ -1,10 +1,10 @@
-"""Time the compiled dynamics beside Pinocchio, MuJoCo and, where installed, adam and frax.
+"""Benchmark of the compiled dynamics against Pinocchio, MuJoCo and, if installed, adam and frax.
 
     python benchmarks/dynamics.py [--json FILE] [--plot FILE.png]
 
 Forward and inverse dynamics, mass matrix and Jacobian of four robots on a free base: one state per
-call from Python, and a batch on one and on two threads. All libraries are timed in turn in the same
-run, the shortest of all rounds counts, and every peer's result is compared with ours first.
+call from Python, and a batch on one and two threads. Rounds of all libraries are interleaved, the
+minimum is reported, and every peer's results are compared with ours first.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ NOTES = (
 
 
 def two_armed() -> rm.Robot:
-    """Return the servicer with a second arm like the first on the other side of its deck."""
+    """Return the servicer with a second, identical arm on the other side of its deck."""
     one = rm.load("servicer")
     builder = rm.Builder("two arms")
     bus = one.bodies[0]
@@ -113,7 +113,7 @@ def as_dictionary(result: Result) -> dict[str, Any]:
 
 
 def plot(data: dict[str, Any], file: Path) -> None:
-    """Draw microseconds per evaluation: a column a function, a row a way, a group a robot."""
+    """Plot microseconds per evaluation: columns are functions, rows are modes, groups robots."""
     import matplotlib as mpl
 
     mpl.use("Agg")
@@ -223,7 +223,7 @@ def main() -> None:
     }
     made = robots()
     data["robots"] = dict.fromkeys(made)
-    for name, robot in reversed(made.items()):  # JAX, with its threads, comes last
+    for name, robot in reversed(made.items()):  # JAX, which starts threads, comes last
         results = measured(robot, options.batch, options.seconds, name == next(iter(made)), console)
         bench.print_results(f"\n{name}: nv = {robot.nv}, µs per evaluation", results, console)
         data["robots"][name] = {

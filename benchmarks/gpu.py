@@ -1,11 +1,11 @@
-"""Time the CUDA kernels on the GPU at hand, beside frax, MJX and adam where they run.
+"""Benchmark of the CUDA kernels on the current GPU against frax, MJX and adam.
 
     python benchmarks/gpu.py [--json FILE] [--no-peers]
 
-Evaluations per second of forward and inverse dynamics, mass matrix, Jacobian and forward dynamics'
-derivatives, in float64 and float32, with arrays in columns and (for the servicer) in rows: the
-shortest of many launches over a batch that fills the GPU, by CUDA events. The peers run in the same
-process on the same GPU. Every result is compared with the NumPy functions first.
+Evaluations per second of forward and inverse dynamics, mass matrix, Jacobian and derivatives of
+forward dynamics, in float64 and float32, with arrays in columns and (for the servicer) in rows: the
+minimum over many launches with a batch that fills the GPU, timed with CUDA events. The peers run in
+the same process on the same GPU. Every result is compared with the NumPy functions first.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from remora.cli import bench, gpu
 from remora.codegen.gpu.cuda_kernel import cupy_with_device
 from remora.errors import RemoraError
 
-#: How far a kernel may be from the NumPy function.
+#: Tolerated deviation of a kernel from the NumPy function.
 ALLOWED = {"float64": 1e-10, "float32": 1e-2}
-#: States in a batch of the peers: they need kilobytes for each.
+#: States in a batch of the peers, which need kilobytes per state.
 PEER_STATES = 1 << 18
 COMPARED = ("forward_dynamics", "inverse_dynamics", "mass_matrix")
 
@@ -41,7 +41,7 @@ def robots() -> dict[str, rm.Robot]:
 
 
 def copy_bandwidth() -> float:
-    """Return bytes per second, read and written, of copying from device memory to itself."""
+    """Return the bandwidth (read and write) of a device-to-device copy, bytes per second."""
     cupy = cupy_with_device()
     a = cupy.ones(1 << 29, "float64")
     b = cupy.empty_like(a)
@@ -97,7 +97,7 @@ def peer_rows(robot: rm.Robot, seconds: float, console: Console) -> list[dict[st
 
 
 def plot(data: dict[str, Any], file: Path) -> None:
-    """Draw evaluations per second beside the peers, and time per body of larger robots."""
+    """Plot evaluations per second with the peers, and time per body of larger robots."""
     import matplotlib as mpl
 
     mpl.use("Agg")
@@ -207,7 +207,7 @@ def _rounded(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _save(data: dict[str, Any], file: Path | None) -> None:
-    """Keep what there is so far."""
+    """Save the results so far."""
     if file:
         file.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
 

@@ -1,10 +1,10 @@
-"""The JAX libraries on a GPU: frax, MuJoCo MJX and adam, the same robot and the same batch.
+"""Benchmark of the JAX libraries frax, MuJoCo MJX and adam on a GPU with the same robot and batch.
 
     python benchmarks/gpu_peers.py [--batch 1048576] [--cpu] [--all]
 
-prints evaluations per second; benchmarks/gpu.py takes the peers from here and times them beside
-Remora's kernels, in the same process. Every batch is jax.jit(jax.vmap(...)) of the library's own
-call, compiled beforehand, with its inputs on the device; a call waits until the result is there.
+Prints evaluations per second. benchmarks/gpu.py imports the peers from here and times them in the
+same process as Remora's kernels. Every batch is jax.jit(jax.vmap(...)) of the library's own call,
+compiled ahead of time, with inputs on the device; a call blocks until the result is ready.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from remora.cli.peers import TIMED, Case, States, _mjcf, converted, deviation
 from remora.errors import RemoraError
 from remora.model.layouts.libraries import mujoco_layout
 
-#: How far from Remora's NumPy reference a peer should be, relative. A float64 peer that is further
-#: off is another robot and not timed; a float32 one is timed and marked.
+#: Tolerated relative deviation from Remora's NumPy reference. A float64 peer with a larger
+#: deviation is not the same robot and not timed; a float32 peer is timed and marked.
 ALLOWED = {"float64": 1e-9, "float32": 1e-4}
 
 NOTES = (
@@ -69,7 +69,7 @@ class Mjx(_OnGpu):
     def __init__(self, robot: rm.Robot, dtype: str = "float64", platform: str = "cuda") -> None:
         super().__init__(robot, dtype, platform)
         mujoco = importlib.import_module("mujoco")
-        with contextlib.redirect_stdout(io.StringIO()):  # it tells that its Warp half is missing
+        with contextlib.redirect_stdout(io.StringIO()):  # it prints that Warp is missing
             self.mjx = importlib.import_module("mujoco.mjx")
         model = mujoco.MjModel.from_xml_string(_mjcf(robot))
         self.last = int(model.body(robot.bodies[-1].name).id)
@@ -83,7 +83,7 @@ class Mjx(_OnGpu):
 
         def check(value, i):
             one = alone(states, i)
-            if function == "jacobian":  # world axes, the velocity first, as it gives them
+            if function == "jacobian":  # in world axes, linear velocity first
                 R = pose.to_rotation_matrix(rm.poses(self.robot, one.q[0])[-1])
                 value = np.concatenate([R.T @ value[3:], R.T @ value[:3]])
             return deviation(self.robot, self.layout, function, one, value)
@@ -107,7 +107,7 @@ class Mjx(_OnGpu):
         return "mjx.inverse", run
 
     def _at(self, q):
-        """Return the data with places and axes of the joints set."""
+        """Return the data with positions and axes of the joints computed."""
         placed = self.mjx.kinematics(self.model, self.data.replace(qpos=q))
         return self.mjx.com_pos(self.model, placed)
 
@@ -132,7 +132,7 @@ PEERS = (Frax, Mjx, Adam)
 def present(
     robot: rm.Robot, dtype: str, platform: str = "cuda"
 ) -> tuple[list[Jax], dict[str, str]]:
-    """Return the peers that can be used here, and for the others the reason."""
+    """Return the available peers, and the reasons why others are missing."""
     peers: list[Jax] = []
     missing: dict[str, str] = {}
     for kind in PEERS:

@@ -1,8 +1,8 @@
-"""The same robot in adam (its JAX back end) and frax, for benchmarks/dynamics.py and gpu_peers.py.
+"""The same robot in adam (JAX back end) and frax, for benchmarks/dynamics.py and gpu_peers.py.
 
-Both read URDF, so the robot is written as one: revolute joints on a free base only. Functions are
-jitted, batches made with vmap; results stay JAX arrays, which is kinder to them than a conversion
-to NumPy. On the CPU XLA is asked for one thread, and what it starts anyway is its own.
+Both read URDF, so the robot is exported to URDF: revolute joints on a free base only. Functions are
+jitted and batched with vmap. Results stay JAX arrays, which favours the peers over a conversion to
+NumPy. On the CPU, XLA is configured for one thread, but may start more.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from remora.algebra import dual_quaternion, pose
 from remora.cli.peers import Case, States, reference, relative
 from remora.errors import RemoraError
 
-# JAX reads these when it starts: one thread, and no hold on memory that others on the GPU need.
+# JAX reads these at startup: one thread, and no preallocation of GPU memory that others need.
 os.environ.setdefault(
     "XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
 )
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 
-#: What a peer makes of a function: the name of its call, the function of one state, its arguments
-#: for all states, and check(value, i), how far its value for state i is from ours, relative.
+#: A peer's version of a function: the name of its call, the function of one state, its arguments
+#: for all states, and check(value, i), the relative deviation from our value for state i.
 Made = tuple[str, Callable[..., Any], tuple[np.ndarray, ...], Callable[[np.ndarray, int], float]]
 
 
 def urdf_text(robot: rm.Robot) -> str:
-    """Write a robot with revolute joints as URDF; the base has no joint there."""
+    """Return a robot with revolute joints as URDF, without a joint for the base."""
 
     def numbers(values):
         return " ".join(repr(float(x)) for x in np.ravel(values))
@@ -71,15 +71,15 @@ def alone(states: States, i: int) -> States:
 
 
 def base_poses(robot: rm.Robot, q: np.ndarray) -> np.ndarray:
-    """Return the base's poses in the world, wherever its joint is placed."""
+    """Return the base's poses in the world, including the placement of its joint."""
     return dual_quaternion.mul(robot.joints[0].placement, q[:, :8])
 
 
 class Jax:
-    """What the JAX libraries share: jitted functions of one state, mapped over a batch.
+    """Base class of the JAX peers: jitted functions of one state, mapped over a batch.
 
-    A float32 and a float64 peer can live in one process: 64-bit numbers are switched on around
-    what is traced, and a batch is compiled ahead of its calls.
+    A float32 and a float64 peer can coexist in one process: x64 mode is enabled only while tracing,
+    and a batch is compiled ahead of time.
 
     Args:
         robot: a robot with revolute joints on a free base.
@@ -88,7 +88,7 @@ class Jax:
 
     Raises:
         ImportError: if JAX or the library is not installed.
-        RemoraError: if JAX has no such device, or the library no such robot.
+        RemoraError: if JAX has no such device, or the library does not support the robot.
     """
 
     name = ""
@@ -106,7 +106,7 @@ class Jax:
 
     @contextlib.contextmanager
     def settings(self) -> Iterator[None]:
-        """Trace for this peer's device and numbers; products as exact as they are (no TF32)."""
+        """Trace for this peer's device and precision, with full-precision products (no TF32)."""
         jax = self.jax
         x64 = getattr(jax, "enable_x64", None)
         if x64 is None:  # before JAX 0.8
@@ -119,11 +119,11 @@ class Jax:
             yield
 
     def put(self, array: np.ndarray) -> Any:
-        """Return the array on the device, in this peer's numbers."""
+        """Return the array on the device, in this peer's precision."""
         return self.jax.device_put(np.asarray(array, self.dtype), self.device)
 
     def function(self, function: str, states: States) -> Made | None:
-        """Return what the library has for a function of TIMED."""
+        """Return the library's version of a function in TIMED."""
         raise NotImplementedError
 
     def batch(
@@ -133,17 +133,17 @@ class Jax:
 
         Args:
             function: key of TIMED.
-            q: configurations, (n, nq), Remora's.
+            q: configurations in Remora's layout, (n, nq).
             v: velocities, (n, nv).
             x: forces or accelerations, (n, nv).
-            checked: how many states are compared.
+            checked: number of states compared.
 
         Returns:
-            The call's name; a callable that evaluates all states, which lie on the device, and
-            waits for the result; the largest relative deviation. None: there is no such function.
+            The call's name; a callable that evaluates all states, which are on the device, and
+            waits for the result; the largest relative deviation. None if there is no such function.
 
         Raises:
-            RemoraError: if the device cannot run it, or it computes in other numbers than asked.
+            RemoraError: if the device cannot run it, or it computes in another precision.
         """
         states = States(q, v, x)
         with self.settings():
@@ -155,7 +155,7 @@ class Jax:
                 many = [self.put(a) for a in arrays]
                 mapped = self.jax.jit(self.jax.vmap(run)).lower(*many).compile()
                 value = np.asarray(mapped(*many)[:checked])
-            except RuntimeError as error:  # XLA's: too little memory, most often
+            except RuntimeError as error:  # from XLA: usually out of memory
                 raise RemoraError(f"{self.name} {call} of {len(q)} states: {error}") from None
         if value.dtype != self.dtype:
             raise RemoraError(f"{self.name} computes in {value.dtype}, not in {self.dtype}")
@@ -168,7 +168,7 @@ class Jax:
         return f"jit(vmap({call}))", ready, error
 
     def cases(self, function: str, states: States, threads) -> Iterator[Case]:
-        """Yield the jitted call and the mapped batch; nothing where the library has no such."""
+        """Yield the jitted call and the mapped batch; nothing if the library lacks the function."""
         with self.settings():
             made = self.function(function, states)
         if made is None:
@@ -193,7 +193,7 @@ class Jax:
 
 
 class Adam(Jax):
-    """adam-robotics: aba, crba, Jacobian; it has no inverse dynamics with accelerations."""
+    """adam-robotics: ABA, CRBA, Jacobian; it has no inverse dynamics with accelerations."""
 
     name = "adam"
 
@@ -208,7 +208,7 @@ class Adam(Jax):
                 gravity=self.put(np.r_[robot.gravity, 0.0, 0.0, 0.0]),
                 dtype=self.dtype.type,
             )
-        # It names the device of all it makes, which JAX after 0.6 refuses while it traces.
+        # It sets the device of every array it creates, which JAX after 0.6 refuses while tracing.
         self.computations.rbdalgos.math.factory._device = None
         self.computations.set_frame_velocity_representation(
             adam.Representations.BODY_FIXED_REPRESENTATION
@@ -221,7 +221,7 @@ class Adam(Jax):
         place = np.zeros((len(q), 4, 4))
         place[:, :3, :3] = pose.to_rotation_matrix(base)
         place[:, :3, 3], place[:, 3, 3] = pose.translation(base), 1.0
-        swapped = np.r_[3, 4, 5, 0, 1, 2, 6 : robot.nv]  # its twists have the velocity first
+        swapped = np.r_[3, 4, 5, 0, 1, 2, 6 : robot.nv]  # its twists have the linear velocity first
         if function == "forward_dynamics":  # no wrench on the base
 
             def run(place, q, v, tau):
@@ -264,7 +264,7 @@ class Frax(Jax):
     def __init__(self, robot: rm.Robot, dtype: str = "float64", platform: str = "cpu") -> None:
         super().__init__(robot, dtype, platform)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # advice on settings, made before ours are seen
+            warnings.simplefilter("ignore")  # advice on settings, issued before ours take effect
             frax = importlib.import_module("frax")
         with tempfile.TemporaryDirectory() as folder, self.settings():
             file = Path(folder) / "robot.urdf"
@@ -277,8 +277,8 @@ class Frax(Jax):
         there, robot, q, v, x = self.there, self.robot, states.q, states.v, states.x
         base = base_poses(robot, q)
         q_there = np.concatenate([pose.translation(base), base[:, :4], q[:, 8:]], axis=1)
-        # Its base moves with the velocity in world axes first, the angular one in body axes then:
-        # v' = T v with an orthogonal T, and v̇' has R(ω × v) more.
+        # Its base velocity is [linear in world axes, angular in body axes]: v' = T v with an
+        # orthogonal T, and v̇' has the additional term R(ω × v).
         R = pose.to_rotation_matrix(base)
 
         def to(a):

@@ -1,13 +1,14 @@
-"""Time kernels of robots from 7 to 1,000 joints: how compile time and cost per body grow.
+"""Benchmark of robots with 7 to 1,000 joints: growth of compile time and of cost per body.
 
     python benchmarks/large.py [--json FILE]
 
-Chains of equal modules (revolute joints in turn about y and z) and random trees (general axes and
-placements, a branch at every third body or so), on a free base. Compiling is timed in fresh
-processes with an empty cache. A batch, one thread, float64, everything interleaved; shortest of
-all rounds. Batches are as large as leaves their arguments in the processor's caches (but for mass
-matrices, which are 8 MB each at 1,000 joints). Beside it Pinocchio, one state a call; not at 1,000
-joints, where its `Data`, which grows with nv³, would take some 32 GB.
+Chains of equal modules (revolute joints alternately about y and z) and random trees (general axes
+and placements, a branch at about every third body), on a free base. Compile time is measured in
+fresh processes with an empty cache. Run time is that of a batch on one thread in float64; rounds
+are interleaved, and the minimum is reported. The batch size is chosen so that its arguments fit
+into the processor's caches (except for mass matrices, which are 8 MB each at 1,000 joints).
+Pinocchio is timed with one state per call; not at 1,000 joints, where its `Data`, which grows with
+nv³, would take about 32 GB.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ ROBOTS = {"chain": bench.chain, "tree": tree}
 
 
 def peer_of(robot: rm.Robot, joints: int) -> Any:
-    """Return Pinocchio with this robot, or None where it is not installed or takes too much."""
+    """Return Pinocchio with this robot, or None if it is missing or needs too much memory."""
     try:
         return bench.Pinocchio(robot, 1) if joints <= LARGEST_PEER else None
     except ImportError:
@@ -54,7 +55,7 @@ def peer_of(robot: rm.Robot, joints: int) -> Any:
 
 
 def cases(robot: rm.Robot, function: str, joints: int, peer: Any) -> tuple[list[Case], float]:
-    """Return the kernel on a batch and Pinocchio's call, and how many numbers a state has."""
+    """Return the kernel on a batch and Pinocchio's call, and the divisor for the cost per body."""
     entries = robot.nv**2 if function == "mass_matrix" else len(robot.bodies)
     fit = 1e6 / entries if function == "mass_matrix" else 64e3 / joints
     states = 8 * int(np.clip(fit / 8, 1, 512))
@@ -131,7 +132,7 @@ def print_tables(data: dict[str, Any], console: Console) -> None:
 
 
 def spread(lines: list[dict[str, Any]]) -> dict[str, float]:
-    """Return most over least cost per body, for each function and kind of robot."""
+    """Return the ratio of largest to smallest cost per body, for each function and robot type."""
     result: dict[str, float] = {}
     for function in FUNCTIONS:
         for kind in ROBOTS:

@@ -1,9 +1,9 @@
-"""Count the arithmetic operations of each formulation, traced once for a robot.
+"""Count the arithmetic operations of each formulation, from one trace per robot.
 
     python benchmarks/operation_counts.py [ROBOT ...]
 
-Fewer operations is the honest way to be fast: these numbers do not depend on the machine. The
-robot's own numbers are folded in, products with zero and one vanish, common parts count once.
+Operation counts do not depend on the machine. The robot's parameters are folded as constants,
+products with zero and one are removed, and common subexpressions count once.
 """
 
 from __future__ import annotations

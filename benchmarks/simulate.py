@@ -1,12 +1,12 @@
-"""Time simulation: one exact run, and thousands at once, beside SciPy with Pinocchio and MuJoCo.
+"""Benchmark of simulation against SciPy with Pinocchio and MuJoCo: one run, and large batches.
 
     python benchmarks/simulate.py [--runs 10000] [--duration 60] [--json FILE]
     python benchmarks/simulate.py --gpu [--json FILE]
 
-One run: the motion of VT18, section 4, to rounding. Many runs: the free-floating servicer with RK4
-and 10 ms steps. With --gpu the second on a GPU, beside MuJoCo on that machine's processor and MJX
-on its GPU. All take turns, the shortest of all rounds counts, and the motions are compared first.
---json keeps the results; with --gpu they go into the same file, under "gpu".
+One run: the motion of VT18, section 4, to rounding accuracy. Many runs: the free-floating servicer
+with RK4 and 10 ms steps. With --gpu the batch runs on a GPU, against MuJoCo on that machine's
+processor and MJX on its GPU. Rounds are interleaved, the minimum is reported, and the motions are
+compared first. --json saves the results; with --gpu they go into the same file, under "gpu".
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ from remora.cli import bench
 from remora.cli.peers import MuJoCo, Pinocchio
 from remora.errors import RemoraError
 
-#: The drives of VT18, section 4: joint, from, to, s; the torque is 0.5 sin(t - from) N m.
+#: The actuation of VT18, section 4: joint, start, stop, s; torque 0.5 sin(t - start) N m.
 PULSES = (("J1", 2.0, 5.0), ("J2", 10.0, 12.0), ("J3", 20.0, 22.0))
 DURATION, RTOL, ATOL = 70.0, 2.22e-14, 1e-14
-#: Fixed steps of one run, and of many, s.
+#: Fixed step sizes of one run and of many runs, s.
 FINE, STEP = 1e-3, 1e-2
-#: Speeds at the start of many runs: normal, with this deviation, rad/s and m/s.
+#: Standard deviation of the initial speeds of many runs (normal distribution), rad/s and m/s.
 SPEED = 0.1
-#: MuJoCo makes one of so many runs; its time per step is taken for all.
+#: MuJoCo simulates one of this many runs; its time per step is used for all.
 SLICE = 200
-#: Steps that MJX makes; its time per step is taken for all.
+#: Number of steps of MJX; its time per step is used for all.
 MJX_STEPS = 500
 COMPARED = 50
 
@@ -83,12 +83,12 @@ GPU_NOTES = (
 def in_turns(
     cases: dict[str, Callable[[], Any]], rounds: int, enough: float = math.inf
 ) -> dict[str, float]:
-    """Call all in turn, again and again; return the shortest time of each, s.
+    """Call all cases in interleaved rounds; return the shortest time of each, s.
 
     Args:
-        cases: what to call, warmed up.
-        rounds: how many times each.
-        enough: a case that took so long altogether, s, is not called a third time.
+        cases: the callables, warmed up.
+        rounds: number of rounds.
+        enough: a case whose total time exceeds this, s, is not called a third time.
     """
     best, spent = dict.fromkeys(cases, math.inf), dict.fromkeys(cases, 0.0)
     collecting = gc.isenabled()
@@ -114,7 +114,7 @@ def rounded(x: float, digits: int = 4) -> float:
 
 
 def distance(robot: rm.Robot, a: tuple[Any, Any], b: tuple[Any, Any]) -> float:
-    """Return the largest difference of two states, or of many."""
+    """Return the largest difference of two states, or of two batches of states."""
     (q, v), (other_q, other_v) = (tuple(np.asarray(x, float) for x in s) for s in (a, b))
     return max(
         float(np.abs(rm.difference(robot, q, other_q)).max()), float(np.abs(v - other_v).max())
@@ -125,7 +125,7 @@ def distance(robot: rm.Robot, a: tuple[Any, Any], b: tuple[Any, Any]) -> float:
 
 
 def torque_of(robot: rm.Robot, t: float) -> np.ndarray:
-    """Return all drives' torques at a time, `(nv,)`."""
+    """Return the joint torques at a time, `(nv,)`."""
     tau = np.zeros(robot.nv)
     for name, start, stop in PULSES:
         if start < t < stop:
@@ -138,7 +138,7 @@ def breaks() -> list[float]:
 
 
 class OneRun:
-    """The same 70 s by several integrators; each call returns times and states, Remora's."""
+    """The same 70 s by several integrators; calls return times and states in Remora's layout."""
 
     def __init__(self) -> None:
         self.robot = rm.load("vt18_satellite")
@@ -154,11 +154,11 @@ class OneRun:
         )  # fmt: skip
 
     def remora_march(self) -> Any:
-        """A batch of one: fixed steps, all inside machine code."""
+        """A batch of one run: the fixed-step loop is compiled."""
 
         def law(a: float, b: float) -> Callable[..., Any]:
             def torque(t: Any, q: Any, v: Any) -> Any:
-                t = t.reshape(1)  # differences of arrays without axes are no arrays
+                t = t.reshape(1)  # differences of 0-d arrays are scalars
                 on = select(less(a, t), 1.0, 0.0) * select(less(t, b), 1.0, 0.0)
                 return (on * 0.5 * sin(t - a)).reshape(())
 
@@ -177,7 +177,7 @@ class OneRun:
         model, data, aba, nq = peer.model, peer.data, peer.pin.aba, peer.layout.nq
         start = np.concatenate([peer.layout.q_to(self.q), peer.layout.v_to(self.q, self.v)])
         at = {name: peer.layout.tau_to(self.q, _one(self.robot, name)) for name, *_ in PULSES}
-        rtol = max(RTOL, 100.0 * np.finfo(float).eps)  # it takes no less, RTOL is a hair less
+        rtol = max(RTOL, 100.0 * np.finfo(float).eps)  # SciPy's minimum, slightly above RTOL
 
         def rates(acting: list[tuple[np.ndarray, float]]) -> Callable[..., np.ndarray]:
             dy, nothing, sin = np.empty(start.size), np.zeros(model.nv), math.sin
@@ -235,7 +235,7 @@ def _one(robot: rm.Robot, name: str) -> np.ndarray:
 
 
 class Rollout:
-    """MuJoCo's RK4 steps of many runs: its loop in C++, with arrays that are there already."""
+    """MuJoCo's RK4 steps of many runs: its C++ loop, with preallocated arrays."""
 
     def __init__(
         self, robot: rm.Robot, step: float, q: np.ndarray, v: np.ndarray, steps: int, threads: int,
@@ -261,7 +261,7 @@ class Rollout:
         return self.out
 
     def states(self, out: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return Remora's q and v of rows of its states."""
+        """Convert rows of MuJoCo's states to Remora's q and v."""
         lay = self.peer.layout
         q = lay.q_from(out[:, 1 : 1 + lay.nq])
         return q, lay.v_from(q, out[:, 1 + lay.nq :])
@@ -277,7 +277,7 @@ def momentum_drift(robot: rm.Robot, q: Any, v: Any) -> tuple[float, float]:
 
 
 def one_run(console: Console) -> list[dict[str, Any]]:
-    """Time the ways through the 70 s."""
+    """Time all integrators on the 70 s run."""
     task = OneRun()
     robot = task.robot
     cases: dict[str, Callable[[], Any]] = {
@@ -302,7 +302,7 @@ def one_run(console: Console) -> list[dict[str, Any]]:
             console.print(f"[yellow]not compared:[/] {name}: {escape(str(error))}")
     rows: dict[str, dict[str, Any]] = {}
     reference: tuple[Any, Any] | None = None
-    for name, run in cases.items():  # warms up, too
+    for name, run in cases.items():  # also warms up
         with console.status(f"one run: {name}"):
             found = run()
         if name in back:
@@ -345,7 +345,7 @@ def starts(robot: rm.Robot, runs: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def agreement(robot: rm.Robot, q: np.ndarray, v: np.ndarray, console: Console) -> dict[str, float]:
-    """Compare with MuJoCo after one second; both err by what RK4's steps make them err."""
+    """Compare with MuJoCo after one second; both have the truncation error of RK4."""
 
     def end(step: float, **options: Any) -> tuple[Any, Any]:
         found = rm.simulate_batch(robot, q, v, 1.0, step=step, progress=False, **options)
@@ -368,7 +368,7 @@ def agreement(robot: rm.Robot, q: np.ndarray, v: np.ndarray, console: Console) -
 def mujoco_cases(
     robot: rm.Robot, runs: int, steps: int, threads: list[int]
 ) -> Iterator[tuple[dict[str, Any], Callable[[], Any]]]:
-    """Yield MuJoCo on a slice of the runs: what it is, and the call."""
+    """Yield MuJoCo on a subset of the runs: a description and the callable."""
     for count in threads:
         n = min(runs, max(runs // SLICE, 8 * count))
         n = max(1, n // count * count)
@@ -411,7 +411,7 @@ def remora_cases(
                 )
 
             try:
-                run(STEP)  # compiles, wakes threads
+                run(STEP)  # compiles, and starts threads
             except RemoraError as error:
                 console.print(f"[red]not timed:[/] {dtype}: {escape(str(error))}")
                 break
@@ -432,7 +432,7 @@ print(time.perf_counter() - start)
 
 
 def before_first_step() -> dict[str, float]:
-    """Return what a batch of no steps takes in a new process, first and from the cache, s."""
+    """Return the time of a batch without steps in a new process, first and from the cache, s."""
     times: list[float] = []
     with tempfile.TemporaryDirectory() as folder:
         for _ in range(3):
@@ -445,7 +445,7 @@ def before_first_step() -> dict[str, float]:
 
 
 def many_runs(runs: int, duration: float, rounds: int, console: Console) -> dict[str, Any]:
-    """Time the batch, large and small."""
+    """Time large and small batches."""
     robot = rm.load("servicer")
     threads = sorted({1, os.cpu_count() or 1})
     steps = math.ceil(duration / STEP - 1e-6)
@@ -465,7 +465,7 @@ def many_runs(runs: int, duration: float, rounds: int, console: Console) -> dict
 
     with console.status("many runs: measuring"):
         data["rows"] = timed(gathered(runs, threads), rounds)
-    for n in (1, 8, 64):  # where what comes before the first step counts
+    for n in (1, 8, 64):  # where the setup before the first step matters
         with console.status(f"{n} runs: measuring"):
             cases = [c for c in gathered(n, [1]) if c[0]["dtype"] == "float64"]
             data["small"] += timed(cases, 5)
@@ -478,7 +478,7 @@ def many_runs(runs: int, duration: float, rounds: int, console: Console) -> dict
 def gpu_cases(
     robot: rm.Robot, runs: int, duration: float, console: Console
 ) -> Iterator[tuple[dict[str, Any], Callable[[], Any]]]:
-    """Yield the whole call, and the kernel alone, in both precisions; compared first."""
+    """Yield the whole call and the kernel alone, in both precisions, after comparing results."""
     from remora.codegen.gpu.cuda_kernel import cupy_with_device
 
     cupy = cupy_with_device()
@@ -512,7 +512,7 @@ def gpu_cases(
                 continue
             about["off"] = rounded(off, 2)
             yield about | {"call": "simulate_batch, whole call"}, whole
-        except Exception as error:  # of CuPy too: the others are still timed
+        except Exception as error:  # CuPy's errors, too: the other cases are still timed
             console.print(f"[red]not timed:[/] simulate_batch, {dtype}: {escape(str(error)[:300])}")
         try:
             alone = _kernel_alone(robot, dtype, here, steps)
@@ -523,7 +523,7 @@ def gpu_cases(
 
 
 def _kernel_alone(robot: rm.Robot, dtype: str, here: list[Any], steps: int) -> Callable[[], Any]:
-    """Return a launch of the kernel that rm.simulate_batch makes, loaded."""
+    """Return a launch of the loaded kernel of rm.simulate_batch."""
     from remora.codegen.gpu.cuda_kernel import cupy_with_device
     from remora.codegen.integration.step_loop_ptx import CudaStepLoop
     from remora.simulation.batch.batch_loop import Forces, law, step_loop
@@ -551,7 +551,7 @@ def _kernel_alone(robot: rm.Robot, dtype: str, here: list[Any], steps: int) -> C
 def mjx_cases(
     robot: rm.Robot, runs: int, console: Console, platform: str = "cuda"
 ) -> Iterator[tuple[dict[str, Any], Callable[[], Any]]]:
-    """Yield MJX's steps of a batch, on the GPU, in float32; compared first."""
+    """Yield MJX's steps of a batch on the GPU in float32, after comparing results."""
     gpu_peers = importlib.import_module("gpu_peers")
     mujoco = importlib.import_module("mujoco")
     from remora.cli.peers import _mjcf
@@ -594,7 +594,7 @@ def mjx_cases(
 def on_gpu(
     sizes: list[int], duration: float, rounds: int, console: Console, keep: Callable[[Any], None]
 ) -> dict[str, Any]:
-    """Time the batch on the GPU, and the peers; `keep` gets what there is so far."""
+    """Time the batch and the peers on the GPU; `keep` receives the results so far."""
     from remora.cli import gpu
 
     robot = rm.load("servicer")
@@ -620,7 +620,7 @@ def on_gpu(
                 console.print(f"[yellow]not compared:[/] MuJoCo: {escape(str(error))}")
         try:
             data["rows"] += timed([*mjx_cases(robot, runs, console)], rounds, enough=20.0)
-        except Exception as error:  # of JAX: whatever it is, ours are kept
+        except Exception as error:  # any error of JAX: our results are kept
             console.print(f"[yellow]not compared:[/] MJX, {runs} runs: {escape(str(error)[:300])}")
         keep(data)
     return data
@@ -705,7 +705,7 @@ def main() -> None:
     data["load"] = data.get("load", {})
 
     def load(part: str) -> None:
-        """Note how busy the machine was, before and after a part."""
+        """Record the load of the machine before and after a part."""
         data["load"].setdefault(part, []).append(rounded(os.getloadavg()[0], 3))
 
     if options.only != "batch":

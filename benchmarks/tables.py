@@ -2,8 +2,8 @@
 
     python benchmarks/tables.py
 
-Between `<!-- table: NAME -->` and `<!-- end -->` the page holds what this makes, so that its
-numbers are those of the files.
+The script replaces the text between `<!-- table: NAME -->` and `<!-- end -->`, so that the page's
+numbers match the result files.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def ways(data: dict[str, Any]) -> list[tuple[str, int, int, str]]:
 
 
 def robot_table(data: dict[str, Any], name: str) -> Iterator[str]:
-    """Yield microseconds and ratios of one robot; `*`: the peer's call for one state."""
+    """Yield microseconds and ratios for one robot; `*`: the peer's call for one state."""
     results = data["robots"][name]["results"]
     libraries = list(dict.fromkeys(r["library"] for r in results if r["library"] != "Remora"))
     yield from table("µs per evaluation", "Remora", *libraries)
@@ -88,7 +88,7 @@ def goals_table(
     derived: dict[str, Any],
     gpu: dict[str, Any],
 ) -> Iterator[str]:
-    """Yield the figures that were to be reached, and what was."""
+    """Yield the performance goals and the measured values."""
     results = data["robots"]["servicer, 7 joints"]["results"]
     n = data["batch"]
 
@@ -164,7 +164,7 @@ def growth_table(times: dict[str, Any]) -> Iterator[str]:
 
 
 def large_table(data: dict[str, Any], kind: str) -> Iterator[str]:
-    """Yield cost per body (entry, for the mass matrix) and ratios of one kind of robot."""
+    """Yield cost per body (per entry for the mass matrix) and ratios for one robot type."""
     names = ("forward_dynamics", "inverse_dynamics", "poses", "mass_matrix")
     yield from table(
         f"{kind}: joints", "forward dynamics, ns (`pin.aba`)", "inverse dynamics, ns (`pin.rnea`)",
@@ -188,7 +188,7 @@ def large_table(data: dict[str, Any], kind: str) -> Iterator[str]:
 
 
 def derivatives_table(data: dict[str, Any]) -> Iterator[str]:
-    """Yield microseconds of the derivatives, and ratios with and without Pinocchio's call."""
+    """Yield microseconds of the derivatives, and ratios with and without call overhead."""
     n = data["batch"]
     yield from table("µs per state", "Remora", "Pinocchio", "its call taken off")
     for robot, found in data["robots"].items():
@@ -224,7 +224,7 @@ def derivatives_operations_table(data: dict[str, Any]) -> Iterator[str]:
 
 
 def gpu_rates_table(data: dict[str, Any], name: str) -> Iterator[str]:
-    """Yield evaluations per second of one robot, both precisions."""
+    """Yield evaluations per second of one robot in both precisions."""
     both = len({r["layout"] for r in data["robots"][name]}) > 1
     yield from table(
         f"{name}, per second", "float64", "float32", "TB/s", "registers", "spilled, B",
@@ -247,7 +247,7 @@ def gpu_rates_table(data: dict[str, Any], name: str) -> Iterator[str]:
 
 
 def gpu_peers_table(data: dict[str, Any]) -> Iterator[str]:
-    """Yield the peers' evaluations per second, and how many times more Remora makes."""
+    """Yield the peers' evaluations per second, and Remora's speedup."""
     libraries = list(dict.fromkeys(r["library"] for r in data["peers"]))
     yield from table("servicer, per second", "Remora", *libraries)
     servicer = next(iter(data["robots"].values()))
@@ -268,7 +268,7 @@ def gpu_peers_table(data: dict[str, Any]) -> Iterator[str]:
 
 
 def one_run_table(data: dict[str, Any]) -> Iterator[str]:
-    """Yield the ways through one exact run."""
+    """Yield the results of one accurate run by each integrator."""
     yield from table(
         "70 s of VT18, section 4", "steps", "s", "times real time", "against dop853",
         "drift of linear, angular momentum, N s, N m s", "off by",
@@ -284,7 +284,7 @@ def one_run_table(data: dict[str, Any]) -> Iterator[str]:
 
 
 def batch_table(data: dict[str, Any]) -> Iterator[str]:
-    """Yield microseconds per step of many runs, and MuJoCo's on as many threads."""
+    """Yield microseconds per step of many runs, and MuJoCo's on the same number of threads."""
     runs, duration = data["batch"]["runs"], data["batch"]["duration"]
     yield from table(
         f"{runs:,} runs of {duration:g} s", "s", "steps per second", "µs per step",
@@ -302,7 +302,7 @@ def batch_table(data: dict[str, Any]) -> Iterator[str]:
 
 
 def few_runs_table(data: dict[str, Any]) -> Iterator[str]:
-    """Yield the same for few runs: MuJoCo's time for all of them, from its time per step."""
+    """Yield the same for few runs, with MuJoCo's total time from its time per step."""
     yield from table("runs, one thread", "Remora, s", "MuJoCo, s", "ratio")
     rows = data["batch"]["small"]
     for k, r in enumerate(rows):
@@ -315,7 +315,7 @@ def few_runs_table(data: dict[str, Any]) -> Iterator[str]:
 
 
 def gpu_batch_table(data: dict[str, Any]) -> Iterator[str]:
-    """Yield steps per second of many runs on a GPU, and how many times more than the peers'."""
+    """Yield steps per second of many runs on a GPU, and the speedup over the peers."""
     if "gpu" not in data:
         yield "(Not measured yet.)"
         return
@@ -350,7 +350,7 @@ def gpu_batch_machine(data: dict[str, Any]) -> str:
 
 
 def page(text: str) -> str:
-    """Return the page with its tables made anew."""
+    """Return the page with regenerated tables."""
     gpu = json.loads((RESULTS / "gpu.json").read_text(encoding="utf-8"))
     data = json.loads((RESULTS / "dynamics.json").read_text(encoding="utf-8"))
     times = json.loads((RESULTS / "compile_time.json").read_text(encoding="utf-8"))

@@ -1,9 +1,9 @@
-"""The viewer: how fast a long run opens, how fast a robot of 20 bodies moves, how large a file is.
+"""Benchmark of the viewer: time to open a long run, frame rate with 20 bodies, size of HTML files.
 
     python benchmarks/view.py [--browser /usr/bin/chromium]
 
-With a browser (Playwright must be installed) the page's own pictures and the updates that reach it
-are counted as well.
+With a browser (requires Playwright), the frames drawn by the page and the updates it receives are
+counted as well.
 """
 
 import argparse
@@ -36,7 +36,7 @@ BROWSER = (
 
 
 def long_run(folder: Path) -> Path:
-    """Write ten minutes of a servicer that drifts with turning joints, 100 samples a second."""
+    """Write a ten-minute run of a drifting servicer with moving joints, 100 samples per second."""
     robot = rm.load("servicer")
     q, v = rm.neutral(robot), np.zeros(robot.nv)
     v[6:] = 0.02
@@ -46,7 +46,7 @@ def long_run(folder: Path) -> Path:
 
 
 def opened(place: Path) -> tuple[float, float]:
-    """Return the seconds of `import remora` and of `rm.view`, the best of three processes."""
+    """Return the time of `import remora` and of `rm.view`, s, the minimum of three processes."""
     times: list[tuple[float, ...]] = []
     for _ in range(3):
         done = subprocess.run(
@@ -57,7 +57,7 @@ def opened(place: Path) -> tuple[float, float]:
 
 
 def swinging(bodies: int) -> rm.Recording:
-    """Return 20 s of a snake of so many bodies."""
+    """Return a 20 s run of a chain with the given number of bodies."""
     robot = chain(bodies - 1)
     rng = np.random.default_rng(1)
     q, v = rm.neutral(robot), np.concatenate([np.zeros(6), 0.2 * rng.normal(size=bodies - 1)])
@@ -65,7 +65,7 @@ def swinging(bodies: int) -> rm.Recording:
 
 
 def redraws(page: rm.view, count: int = 300) -> float:
-    """Return the milliseconds that the server takes for one picture."""
+    """Return the server's time per frame, ms."""
     times = []
     for t in np.linspace(0.0, page.run.duration, count):
         start = time.perf_counter()
@@ -75,9 +75,9 @@ def redraws(page: rm.view, count: int = 300) -> float:
 
 
 def in_browser(page: rm.view, program: str, seconds: float = 8.0) -> tuple[float, ...]:
-    """Return a second's pictures in the page, pictures in the server, messages in the page.
+    """Return per second: frames drawn in the page, frames of the server, messages to the page.
 
-    The picture is small and without grid and shadows: here the page is measured, not a GPU.
+    The image is small, without grid and shadows, to measure the page and not the GPU.
     """
     page.show("grid", "shadows", visible=False)
     from playwright.sync_api import sync_playwright
@@ -91,7 +91,7 @@ def in_browser(page: rm.view, program: str, seconds: float = 8.0) -> tuple[float
         tab.goto(page.url)
         tab.wait_for_selector("canvas")
         page.play()
-        time.sleep(12.0)  # until its shaders are compiled
+        time.sleep(12.0)  # wait until the shaders are compiled
         frames.clear()
         moved.clear()
         drawn = tab.evaluate(

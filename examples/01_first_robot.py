@@ -1,4 +1,4 @@
-"""Load a servicer, put it in a posture, and ask where it is and how it moves."""
+"""Load a servicer, set its joint angles, and compute the pose and Jacobian of its tool."""
 
 import numpy as np
 
@@ -12,7 +12,7 @@ def main() -> None:
     robot = rm.load("servicer")  # a bundled robot; a path to a .urdf, .xml or .yaml works too
     print(robot)
 
-    q = rm.neutral(robot)  # no joint moved, base at the inertial origin
+    q = rm.neutral(robot)  # all joints at zero, base at the inertial origin
     for name, degrees in (("shoulder_pitch", 30.0), ("elbow_pitch", -60.0), ("wrist_pitch", 45.0)):
         q[robot.joints[name].q] = np.radians(degrees)
 

@@ -1,8 +1,8 @@
-"""An arm that comes back to where it started leaves its spacecraft turned.
+"""A closed path of the arm's joints changes the attitude of a free-floating spacecraft.
 
-Two joints follow a closed path. Nothing pushes from outside, so the momentum stays zero: the base
-answers every joint speed with the twist that `rm.base_response` gives. The motion is integrated
-with `rm.integrate` by the midpoint rule; forces are not needed for that.
+Two joints follow a closed path. There are no external forces, so the momentum stays zero, and the
+base recoils with the twist that `rm.base_response` returns for the joint speeds. The motion is
+integrated with `rm.integrate` and the midpoint rule; no forces are needed.
 """
 
 import numpy as np
@@ -15,7 +15,7 @@ JOINTS = ("shoulder_pitch", "elbow_pitch")
 
 
 def velocity(robot: rm.Robot, q: np.ndarray, t: float) -> np.ndarray:
-    """Return v `(13,)`: two joints on a circle, and the base's twist that keeps momentum zero."""
+    """Return v `(13,)`: two joints on a circle, and the base's twist for zero momentum."""
     rate = 2 * np.pi / DURATION
     v = np.zeros(robot.nv)
     v[robot.joints["shoulder_pitch"].v] = 0.6 * rate * np.sin(rate * t)
@@ -25,7 +25,7 @@ def velocity(robot: rm.Robot, q: np.ndarray, t: float) -> np.ndarray:
 
 
 def step(robot: rm.Robot, q: np.ndarray, v: np.ndarray, t: float, dt: float) -> np.ndarray:
-    """Return the configuration a step later (midpoint rule: the error falls with dt²)."""
+    """Return the configuration after one step (midpoint rule, error of order dt²)."""
     halfway = rm.integrate(robot, q, 0.5 * dt * v)
     return rm.integrate(robot, q, dt * velocity(robot, halfway, t + 0.5 * dt))
 

@@ -1,7 +1,7 @@
-"""Build a chain with every kind of joint and check its Jacobian against differences.
+"""Build a chain with every joint type and check its Jacobian against finite differences.
 
-The Jacobian's column k is the twist of the tip per unit of speed k. The same twist comes from
-moving the configuration a little along that speed, with `rm.integrate`, and looking at the pose.
+Column k of the Jacobian is the twist of the tip per unit of speed k. Finite differences of the pose
+along that speed, with `rm.integrate`, give the same twist.
 """
 
 import numpy as np
@@ -17,7 +17,7 @@ EXTRA = {
 
 
 def build() -> rm.Robot:
-    """Return a base and one arm: a link behind each kind of joint, half a metre apart."""
+    """Return a base with one arm: one link per joint type, half a metre apart."""
     builder = rm.Builder("every kind").body("bus", mass=200.0, inertia=(40.0, 35.0, 30.0))
     parent = "bus"
     for kind in KINDS:

@@ -1,7 +1,7 @@
 """Two arms from Denavit-Hartenberg tables; moving one disturbs the other.
 
-Each arm is three revolute joints in the classic convention: a shoulder whose axis is turned by
-90 degrees at its far end, then two parallel pitch joints with a link of 1 m each.
+Each arm has three revolute joints in the classic convention: a shoulder with a twist of 90 degrees,
+then two parallel pitch joints with a link of 1 m each.
 """
 
 import numpy as np
@@ -13,7 +13,7 @@ np.set_printoptions(precision=4, suppress=True)
 
 
 def arm(side: str, y: float) -> list[rm.DHLink]:
-    """Return the rows of one arm, mounted at (0.6, y, 0) m with its first axis along x."""
+    """Return the DH rows of one arm, mounted at (0.6, y, 0) m with its first axis along x."""
     mount = pose.from_xyz_rpy((0.6, y, 0.0), (0.0, np.pi / 2, 0.0))
     rod = {"com": (-0.5, 0.0, 0.0), "inertia": (0.02, 0.7, 0.7)}  # DH frame: at the far end
     return [

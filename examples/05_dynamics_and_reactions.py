@@ -1,7 +1,7 @@
-"""A joint torque on a servicer at rest: what accelerates, what recoils, what the joints carry.
+"""A joint torque on a servicer at rest: accelerations, base recoil and joint reactions.
 
-Then the same torque with the elbow locked: what must hold the elbow, and how the whole arm moves
-instead. Reactions are computed by two formulations that share no arithmetic.
+Then the same torque with the elbow locked: the torque that holds the elbow, and the motion of the
+arm. Reactions are computed by two independent formulations.
 """
 
 import numpy as np
@@ -25,7 +25,7 @@ def servicer() -> tuple[rm.Robot, np.ndarray, np.ndarray]:
 
 
 def show(robot: rm.Robot, vdot: np.ndarray) -> None:
-    """Print accelerations; at rest the rate of the twist is the acceleration."""
+    """Print accelerations; at rest the twist's rate of change is the acceleration."""
     print("  base turns  ", np.degrees(vdot[:3]), "°/s²")
     print("  base moves  ", 1e3 * vdot[3:6], "mm/s²")
     for name in ("shoulder_pitch", "elbow_pitch", "wrist_pitch"):
@@ -42,7 +42,7 @@ def main() -> None:
     print(f"{TORQUE:.0f} N m at shoulder_pitch, all else free")
     vdot = rm.forward_dynamics(robot, q, v, tau)
     show(robot, vdot)
-    rate = rm.momentum_matrix(robot, q) @ vdot  # at rest; nothing pushes from outside
+    rate = rm.momentum_matrix(robot, q) @ vdot  # at rest, without external forces
     print(f"  momentum changes by less than 1e-12 N, N m: {np.abs(rate).max() < 1e-12}")
 
     print("\nreaction at shoulder_pitch, on the shoulder, its own axes")
@@ -61,7 +61,7 @@ def main() -> None:
     again = rm.forward_dynamics(robot, q, v, needed)
     print(f"  that torque makes this motion: {np.allclose(again, locked)}")
 
-    # a pulse: hold the torque for a while, in steps of 5 ms (midpoint rule)
+    # a torque pulse, integrated in steps of 5 ms (midpoint rule)
     dt = 5e-3
     for _ in range(round(PULSE / dt)):
         half = v + 0.5 * dt * rm.forward_dynamics(robot, q, v, tau)

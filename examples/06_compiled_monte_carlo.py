@@ -1,7 +1,7 @@
-"""Ten thousand servicers with uncertain masses, accelerated by compiled forward dynamics.
+"""Monte Carlo: compiled forward dynamics of ten thousand servicers with uncertain masses.
 
-Each case has its own state and its own masses. The same function runs first in NumPy for one
-case, then as machine code for all of them.
+Each case has its own state and masses. The compiled kernel evaluates all of them; NumPy evaluates
+the same function for one case as a reference.
 """
 
 import time
@@ -19,7 +19,7 @@ v *= 0.01  # slow: rad/s and m/s
 tau = np.zeros(robot.nv)
 tau[robot.joints["shoulder_pitch"].v] = 10.0  # N m
 
-# masses as arguments: 5 % uncertain, every case its own
+# masses as arguments: 5 % standard deviation, different in every case
 kernel = rm.compile(rm.forward_dynamics, robot, parameters=["mass"])
 nominal = np.array([body.mass for body in robot.bodies])
 masses = nominal * rng.normal(1.0, 0.05, size=(CASES, len(nominal)))
@@ -32,7 +32,7 @@ vdot = kernel(q, v, tau, masses)
 seconds = time.perf_counter() - start
 print(f"{CASES} cases in {1e3 * seconds:.1f} ms, {1e6 * seconds / CASES:.2f} µs each")
 
-# the reference for one of them
+# the NumPy reference for one case
 k = 1234
 other = robot
 for body, mass in zip(robot.bodies, masses[k], strict=True):

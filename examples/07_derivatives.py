@@ -1,9 +1,9 @@
-"""Linearize a servicer: what its joint controllers are worth when the base floats.
+"""Linearize a servicer: poles of its joint controllers with a fixed and a floating base.
 
-Every joint has a spring and a damper, made for the inertia it feels with the base and all other
-joints held: 1 Hz, 70 % of critical damping. The derivatives of forward dynamics give the linear
-model about a state; its poles say how the loop behaves with the base held, floating and tumbling.
-Then: what does an unknown mass in the gripper change?
+Every joint has a PD controller, tuned for the inertia it sees with the base and all other joints
+held: 1 Hz, 70 % of critical damping. The derivatives of forward dynamics give the linear model
+about a state. Its poles describe the closed loop with the base held, floating and tumbling. Then:
+the effect of an unknown mass in the gripper.
 """
 
 import numpy as np
@@ -18,8 +18,8 @@ POSTURE = {"shoulder_pitch": 40.0, "elbow_pitch": -80.0, "wrist_pitch": 45.0}  #
 def linear_model(robot: rm.Robot, q: np.ndarray, v: np.ndarray, tau: np.ndarray):
     """Return A, B of ẋ = A x + B u about a state: x = (dq, dv), u = dτ.
 
-    A joint's dq grows with its dv. A free base's dq is a twist in axes that turn with it, so that
-    its rate is dv - V × dq.
+    The rate of a joint's dq is dv. A free base's dq is a twist in axes that rotate with the base,
+    so its rate is dv - V × dq.
     """
     d = rm.forward_dynamics_derivatives(robot, q, v, tau)
     turning = np.zeros((robot.nv, robot.nv))
@@ -30,12 +30,12 @@ def linear_model(robot: rm.Robot, q: np.ndarray, v: np.ndarray, tau: np.ndarray)
 
 
 def modes(robot: rm.Robot, q: np.ndarray, v: np.ndarray) -> str:
-    """Return frequency and damping of the slowest and the fastest mode of the joints' loop."""
+    """Return frequency and damping of the slowest and the fastest mode of the closed loop."""
     omega, n = 2 * np.pi * FREQUENCY, robot.nv
     felt = np.diag(rm.mass_matrix(robot, q)).copy()
-    felt[: n - 7] = 0.0  # nothing drives the base
+    felt[: n - 7] = 0.0  # the base is not actuated
     spring, damper = np.diag(felt * omega**2), np.diag(felt * 2 * DAMPING * omega)
-    tau = rm.inverse_dynamics(robot, q, v, np.zeros(n))  # keeps all speeds
+    tau = rm.inverse_dynamics(robot, q, v, np.zeros(n))  # for constant speeds
     A, B = linear_model(robot, q, v, tau)
     poles = np.linalg.eigvals(A - B @ np.hstack([spring, damper]))
     swinging = sorted(poles[poles.imag > 1.0], key=abs)
@@ -57,7 +57,7 @@ def main() -> None:
         tumbling[:3] = np.radians(rate) * np.array([0.6, 0.0, 0.8])
         print(f"  tumbling at {rate:.0f} °/s    ", modes(robot, q, tumbling))
 
-    # what the gripper may hold: a point mass at the flange's centre of mass
+    # a payload in the gripper: a point mass at the flange's centre of mass
     tau = np.zeros(robot.nv)
     tau[robot.joints["elbow_pitch"].v] = 10.0
     flange = robot.bodies["flange"]
@@ -77,7 +77,7 @@ def main() -> None:
 
 
 def parameters_of_a_point(c: np.ndarray) -> np.ndarray:
-    """Return the inertial parameters of 1 kg at c: [m, m c, Ixx, Ixy, Ixz, Iyy, Iyz, Izz]."""
+    """Return the inertial parameters of 1 kg at c, [m, m c, Ixx, Ixy, Ixz, Iyy, Iyz, Izz]."""
     inertia = np.dot(c, c) * np.eye(3) - np.outer(c, c)
     return np.concatenate([[1.0], c, inertia[np.triu_indices(3)]])
 

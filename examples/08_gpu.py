@@ -1,8 +1,8 @@
-"""How hard does the arm shake its base? A million random states on a GPU, or the code for one.
+"""Base accelerations of a servicer for a million random states, as a CUDA kernel.
 
-The kernel is the library's own forward dynamics with the servicer's numbers compiled in. Where
-there is a GPU and CuPy, a million states go through it; elsewhere its PTX is written to a file,
-ready to be carried to a machine that has one.
+The kernel is the library's own forward dynamics with the servicer's parameters compiled in. With a
+GPU and CuPy it evaluates a million states; otherwise its PTX is written to a file for use on a
+machine with a GPU.
 """
 
 import tempfile
@@ -16,14 +16,14 @@ STATES = 1_000_000
 
 
 def on_the_gpu(cupy, kernel, robot):
-    """Evaluate random states and time it with CUDA events."""
+    """Evaluate random states, timed with CUDA events."""
     q, v = rm.random_state(robot, 0, (10_000,))
     tau = np.random.default_rng(1).normal(size=v.shape)
-    tau[:, :6] = 0.0  # nothing pushes the base
+    tau[:, :6] = 0.0  # the base is not actuated
     repeat = cupy.arange(STATES) % len(q)
-    # "in columns": neighbouring threads read neighbouring numbers
+    # "in columns": coalesced memory access, neighbouring threads read neighbouring numbers
     q, v, tau = (cupy.asfortranarray(cupy.asarray(a)[repeat]) for a in (q, v, tau))
-    kernel(q, v, tau)  # the driver makes machine code of the PTX now
+    kernel(q, v, tau)  # first call: the driver compiles the PTX
     start, stop = cupy.cuda.Event(), cupy.cuda.Event()
     start.record()
     vdot = kernel(q, v, tau)

@@ -1,6 +1,6 @@
-"""Section 4 of VT18: three torque pulses on a four-body satellite, what is kept, figures 5 and 6.
+"""Section 4 of VT18: three torque pulses on a four-body satellite, conservation, figures 5 and 6.
 
-With `--plot FOLDER` the figures are written there; that needs matplotlib.
+With `--plot FOLDER` the figures are written there; this needs matplotlib.
 """
 
 import argparse
@@ -22,7 +22,7 @@ robot = rm.load("vt18_satellite")
 
 
 def simulated(integrator: str, formulation: str, duration: float = 70.0) -> rm.Recording:
-    """Return the run from rest; `dopri5` has the formulas of MATLAB's ode45."""
+    """Return the run from rest; `dopri5` is the Runge-Kutta pair of MATLAB's ode45."""
     return rm.simulate(
         robot, rm.neutral(robot), np.zeros(robot.nv), duration, torque=TORQUE,
         rtol=2.22e-14, atol=1e-14, formulation=formulation, integrator=integrator,
@@ -39,7 +39,7 @@ def main(folder: Path | None) -> None:
     print("relative drift              centre of mass    momentum     angular")
     for integrator in ("dopri5", "dop853"):
         for formulation, label in LABELS.items():
-            simulated(integrator, formulation, 0.1)  # compiles, or loads what was compiled
+            simulated(integrator, formulation, 0.1)  # compiles, or loads from the cache
             start = time.perf_counter()
             run = runs[integrator, formulation] = simulated(integrator, formulation)
             speed = run.duration / (time.perf_counter() - start)
@@ -61,7 +61,7 @@ def main(folder: Path | None) -> None:
 
 
 def plot(runs: dict[tuple[str, str], rm.Recording], conditions: np.ndarray, folder: Path) -> None:
-    """Write figures 5 and 6, each as wide as a column of a paper."""
+    """Write figures 5 and 6, each with the width of a journal column."""
     import matplotlib.pyplot as plt
 
     plt.rcParams.update({"font.size": 8, "axes.linewidth": 0.6, "lines.linewidth": 1.1})

@@ -1,8 +1,8 @@
 """A first run: a digital controller unfolds the arm of a servicer, and the base recoils.
 
-The controller sees the state fifty times a second and holds its torques in between. The run ends
-when the arm has come to rest. It is recorded on disk, opened again, and asked how well it kept
-momentum and energy.
+The controller samples the state at 50 Hz and holds its torques in between (zero-order hold). The
+run ends when the arm has come to rest. It is recorded on disk and opened again, and its
+conservation of momentum and energy is checked.
 """
 
 import tempfile
@@ -21,13 +21,13 @@ inertia = np.diag(rm.mass_matrix(robot, start))[6:]
 
 
 def law(t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """Return a spring's and a damper's torque for each joint, nothing for the base."""
+    """Return a PD torque for each joint, zero for the base."""
     goal_now = start[8:] + min(t / 10.0, 1.0) * (goal - start[8:])
     return np.concatenate([np.zeros(6), inertia * (2.0 * (goal_now - q[8:]) - 2.0 * v[6:])])
 
 
 def at_rest(t: float, q: np.ndarray, v: np.ndarray) -> float:
-    """Return what falls through zero when the arm has arrived."""
+    """Return the event function: it falls through zero when the arm has come to rest."""
     return float(np.abs(v[6:]).max()) + float(np.abs(q[8:] - goal).max()) - 1e-3
 
 

@@ -1,8 +1,7 @@
-"""A thousand servicers with uncertain masses and motors make the same move.
+"""A batch of a thousand runs: servicers with uncertain masses and motors make the same motion.
 
-Every run has its own masses, its own payload and its own strength of the motors. All of them go
-through the machine code together. What is asked: how far off is the tool, and which of the
-uncertainties is to blame?
+Every run has its own masses, payload and motor strength. One compiled loop integrates the whole
+batch. The results are the position error of the tool and the contribution of each uncertainty.
 """
 
 import time
@@ -22,7 +21,7 @@ rest = np.zeros(robot.nv)
 
 
 def pushed(t: np.ndarray, q: np.ndarray, v: np.ndarray, strength: np.ndarray) -> np.ndarray:
-    """Return the shoulder's torque: forward for three seconds, back for three."""
+    """Return the shoulder's torque: forward for three seconds, backward for three."""
     return strength * select(less(t, 3.0), 1.0, -1.0)
 
 
@@ -53,11 +52,11 @@ print("\nwhat the scatter at the end comes from: correlation of the tool's z wit
 for name, cause in (("mass of the bus", bus), ("payload", payload), ("motor", strength)):
     print(f"  {name:16} {np.corrcoef(cause, tool[:, -1, 2])[0, 1]:6.2f}")
 
-# nothing pushes from outside: every run keeps its momentum, each with its own masses
+# no external forces: momentum is conserved in every run, each with its own masses
 momentum = batch.evaluate(rm.momentum)
 print(f"\nmomentum below 1e-9 in all runs: {np.abs(momentum).max() < 1e-9}")
 
-# one of them alone, by adaptive steps
+# one of the runs with an adaptive step size
 k = 123
 one = robot.replace_body("bus", mass=bus[k]).replace_body("flange", mass=payload[k])
 torque = rm.Profile([0, 3, DURATION], strength[k] * np.array([1, -1, -1]), kind="hold")

@@ -1,7 +1,7 @@
-"""A tumbling satellite pitches through 90°: Euler angles break down, FPG11's models go on.
+"""A tumbling satellite pitches through 90°: Euler angles are singular, FPG11's models are not.
 
-Four models, one integrator (RK4), one step. The spin decides how closely the base passes the
-singularity. `--plot FOLDER` draws the figure.
+Four models are integrated with the same integrator (RK4) and step size. The spin determines how
+close the base passes to the singularity. `--plot FOLDER` draws the figure.
 """
 
 import sys
@@ -16,14 +16,14 @@ from remora.dynamics.lagrangian.euler_angles import euler_acceleration, euler_co
 robot = rm.load("vt18_satellite")
 twin = rm.equivalent_manipulator(robot)
 STEP, END = 0.1, 50.0
-SWING = {"J1": 0.002, "J2": 0.3, "J3": 0.15}  # N m, times sin(t/2); the base is not driven
+SWING = {"J1": 0.002, "J2": 0.3, "J3": 0.15}  # N m, times sin(t/2); the base is not actuated
 SPINS = (3e-3, 1e-3, 1e-4)  # rad/s about the base's z
 RK4 = {"integrator": "rk4", "step": STEP, "sample": STEP, "limits": "ignore"}
 angles = rm.compile(euler_acceleration, robot, shapes={"chi": (9,), "chidot": (9,)})
 
 
 def by_euler_angles(q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return angles and rates at every step, integrated as they are, `(n, nv)` each."""
+    """Return angles and rates at every step, integrated directly, `(n, nv)` each."""
 
     def rate(t: float, y: np.ndarray) -> np.ndarray:
         tau = np.r_[np.zeros(6), np.array(list(SWING.values())) * np.sin(0.5 * t)]

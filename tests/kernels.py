@@ -11,6 +11,9 @@ SOLVING = (
     "forward_dynamics_derivatives", "reduced_forward_dynamics",
 )  # fmt: skip
 
+#: Functions whose straight line for a dozen bodies takes a minute to compile.
+HEAVY = ("reduced_coriolis_matrix", "separated_coriolis_matrix")
+
 
 def arguments_for(name, robot, rng, batch=()):
     """Random arguments of a function of the library, by the names of its parameters."""

@@ -4,6 +4,7 @@ The reference is the function on one set of float arrays. On a batch it must giv
 the same; traced with CasADi symbols and evaluated, too.
 """
 
+import dataclasses
 import inspect
 
 import numpy as np
@@ -12,10 +13,10 @@ import pytest
 import remora as rm
 from numeric import assert_close, traced
 from remora.algebra import dual_quaternion as dq
-from remora.algebra import linear, pose, quaternion, screw, tangent, vector
+from remora.algebra import hermite, linear, pose, quaternion, screw, tangent, vector
 from remora.dynamics import discrete_mechanics, floating, formulations, kinematics, momentum
 from remora.dynamics.derivatives import derivatives, regressor
-from remora.dynamics.forces import equations_of_motion, friction, reduced_motion, stops
+from remora.dynamics.forces import equations_of_motion, friction, reduced_motion, springs, stops
 from remora.dynamics.lagrangian import (
     euler_angles,
     links,
@@ -25,8 +26,28 @@ from remora.dynamics.lagrangian import (
 )
 from remora.dynamics.maximal import joint_relations
 from remora.model import state
+from remora.model.joints import in_coordinates
 
 ROBOT = rm.random_robot(5, bodies=12)
+
+
+def _with_stops_and_springs(robot):
+    """Return the robot with narrow limits and with springs where a joint can have them."""
+    joints = []
+    for joint in robot.joints:
+        nv = joint.v.stop - joint.v.start
+        if in_coordinates(joint):
+            limits = dataclasses.replace(
+                joint.limits, lower=np.full(nv, -0.2), upper=np.full(nv, 0.3)
+            )
+            spring = {"stiffness": np.full(nv, 7.0), "spring_reference": np.full(nv, 0.1)}
+            joint = dataclasses.replace(joint, limits=limits, **spring)
+        joints.append(joint)
+    return robot.replace(joints=joints)
+
+
+LIMITED = _with_stops_and_springs(ROBOT)
+CONTACTS = stops.stop_overlaps(LIMITED, rm.neutral(LIMITED)).size
 NB = len(ROBOT.bodies)
 
 
@@ -147,6 +168,7 @@ TABLE = {
     screw: {
         "adjoint": (screw.adjoint, x8, s6), "adjoint_inverse": (screw.adjoint_inverse, x8, s6),
         "transform": (lambda x: tuple(screw.transform(x)), x8),
+        "inertia_diagonal": (inertia_of(screw.inertia_diagonal), mass, v3, I3),
         "to_outer": (lambda x, s: screw.to_outer(screw.transform(x), s), x8, s6),
         "to_inner": (lambda x, s: screw.to_inner(screw.transform(x), s), x8, s6),
         "columns_to_outer": (
@@ -172,8 +194,13 @@ TABLE = {
         "angular_velocity": (tangent.angular_velocity, v3, v3),
         "screw_rate": (tangent.screw_rate, s6, s6), "twist": (tangent.twist, s6, s6),
     },
+    hermite: {
+        name: (getattr(hermite, name), array(3), array(3), array(3), array(3))
+        for name in ("value", "rate", "second_rate")
+    },
     linear: {
         "ldl": (linear.ldl, positive_definite(4)),
+        "uncancelled": (linear.uncancelled, array(4, 2), array(4)),
         "ldl_solve": (
             lambda A, B: linear.ldl_solve(linear.ldl(A), B), positive_definite(4), array(4, 2),
         ),
@@ -220,7 +247,17 @@ TABLE = {
         ),
     },
     friction: {"passive_forces": (on_robot(rm.passive_forces), v_)},
-    stops: {"stop_forces": (on_robot(rm.stop_forces, 100.0, 0.1), state_q, v_)},
+    springs: {"spring_forces": (lambda q: rm.spring_forces(LIMITED, q), state_q)},
+    stops: {
+        "stop_forces": (lambda q, v: rm.stop_forces(LIMITED, q, v, 100.0, 0.1), state_q, v_),
+        "stop_overlaps": (lambda q: stops.stop_overlaps(LIMITED, q), state_q),
+        "stop_rates": (lambda v: stops.stop_rates(LIMITED, v), v_),
+        "in_contact": (lambda q: stops.in_contact(LIMITED, q), state_q),
+        "contact_forces": (
+            lambda q, v, contact: stops.contact_forces(LIMITED, q, v, contact, 100.0, 0.1),
+            state_q, v_, array(CONTACTS),
+        ),
+    },
     equations_of_motion: {
         "losses": (on_robot(equations_of_motion.losses), state_q, v_),
         "actuation": (on_robot(equations_of_motion.actuation), state_q, v_, a_, bodies6),
@@ -340,7 +377,7 @@ CASES = {
 LEFT_OUT = {
     "identity", "prescribed_by_index", "momentum_per_speed", "inertia_parameters",
     "checked_arguments", "finite_result", "links_of", "screw_partials", "reduction",
-    "refuse_other_bases",
+    "refuse_other_bases", "usual_formulation", "has_spring",
 }  # fmt: skip
 
 

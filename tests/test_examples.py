@@ -24,7 +24,7 @@ SAYS = {
         "Euler angles           nan rad",
     ],
     "09_vt18_section_4.py": ["S   756.7 to 891.8", "[222.718295 -14.593557 133.944077] °"],
-    "12_dm93_double_pendulum.py": ["10 s: 8.82 -14.39", "energy kept to 1e-10: True", "1e-8: True"],
+    "13_dm93_double_pendulum.py": ["10 s: 8.82 -14.39", "energy kept to 1e-10: True", "1e-8: True"],
 }  # fmt: skip
 
 

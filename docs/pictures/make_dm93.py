@@ -1,4 +1,4 @@
-"""Draw the double pendulum of DM93 from examples/12_dm93_double_pendulum.py.
+"""Draw the double pendulum of DM93 from examples/13_dm93_double_pendulum.py.
 
 python docs/pictures/make_dm93.py
 """
@@ -10,7 +10,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 HERE = Path(__file__).resolve().parent
-run = runpy.run_path(str(HERE.parents[1] / "examples" / "12_dm93_double_pendulum.py"))
+run = runpy.run_path(str(HERE.parents[1] / "examples" / "13_dm93_double_pendulum.py"))
 t, theta, E, wrong = (run[name] for name in ("times", "theta", "E", "wrong"))
 Q, pin = run["Q"], run["pin"]
 

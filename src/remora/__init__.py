@@ -26,6 +26,7 @@ from remora.dynamics.floating import (
     generalized_jacobian_rate,
 )
 from remora.dynamics.forces.friction import passive_forces
+from remora.dynamics.forces.springs import spring_forces
 from remora.dynamics.forces.stops import stop_forces
 from remora.dynamics.formulations import (
     FORMULATIONS,
@@ -262,6 +263,7 @@ __all__ = [
     "simulate_batch",
     "spart",
     "spart_layout",
+    "spring_forces",
     "stop_forces",
     "topology",
     "twists",

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import remora as rm
-from kernels import SOLVING, arguments_for
+from kernels import HEAVY, SOLVING, arguments_for
 from numeric import assert_close
 from remora.codegen.kernel import SMALLEST_CHUNK
-from remora.dynamics.kernels.compiled import FUNCTIONS
+from remora.dynamics.kernels.compiled import FUNCTIONS, CompiledRobot
 from remora.errors import RemoraError
 from trees import Case
 
@@ -30,7 +30,7 @@ def fd():
 def test_every_function_of_the_library(name):
     """On a random tree with every joint kind, single states and batches, to 1e-13 relative."""
     rng = np.random.default_rng(3)
-    robot = rm.random_robot(5, bodies=12)
+    robot = rm.random_robot(5, bodies=6 if name in HEAVY else 12)
     fast = rm.compile(robot)
     for batch in ((), (5,)):
         arguments = arguments_for(name, robot, rng, batch)
@@ -381,3 +381,13 @@ def test_derivative_of_a_function_that_returns_one_array_in_a_tuple():
     kernel = rm.compile(lambda robot, q: (q * q,), ROBOT)
     q = np.arange(15.0)
     assert_close(kernel.jacobian("q")(q), np.diag(2.0 * q))
+
+
+def test_type_checkers_know_every_function_of_a_compiled_robot():
+    assert list(CompiledRobot.__annotations__) == list(FUNCTIONS)
+
+
+def test_hasattr_of_a_compiled_robot_is_false_for_what_it_does_not_have():
+    fast = rm.compile(rm.load("servicer"))
+    assert hasattr(fast, "forward_dynamics")
+    assert not hasattr(fast, "fly")

@@ -13,6 +13,8 @@ from remora.algebra import screw
 from remora.model import joints
 from trees import TREES, Case, relative_error
 
+pytestmark = pytest.mark.timeout(400)  # 200 trees by every formulation
+
 FORWARD = [name for name, row in rm.FORMULATIONS.items() if row.hybrid is not None]
 INVERSE = [name for name, row in rm.FORMULATIONS.items() if row.inverse is not None]
 #: What the issue asks: at worst, and in the median of all trees.

@@ -413,8 +413,8 @@ def test_stabilization_and_projection_hold_the_manifold():
 
 @pytest.fixture(scope="module")
 def planar():
-    """What examples/12_dm93_double_pendulum.py has: (26) to (32) in four components."""
-    path = Path(__file__).resolve().parents[2] / "examples" / "12_dm93_double_pendulum.py"
+    """What examples/13_dm93_double_pendulum.py has: (26) to (32) in four components."""
+    path = Path(__file__).resolve().parents[2] / "examples" / "13_dm93_double_pendulum.py"
     return runpy.run_path(str(path))
 
 

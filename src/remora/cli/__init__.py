@@ -42,19 +42,19 @@ def options(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
-    """Robots mounted on spacecraft: look at a model, see it move, make it fast."""
+    """Robots mounted on spacecraft: inspect, simulate, view and compile models."""
 
 
 def _show(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
-    """Print a warning as one line, without the place in the source."""
+    """Print a warning on one line, without its source location."""
     typer.echo(f"warning: {message}", err=True)
 
 
 def main() -> None:
-    """Run the command line; a refusal of bad input is a message and exit code 2.
+    """Run the command line; bad input gives an error message and exit code 2.
 
-    Ctrl-C works in commands that a script started in the background, too; where a command does not
-    say otherwise its exit code is 130, as in shells.
+    Ctrl-C also works in commands that a script started in the background. Unless a command sets
+    another exit code, it is then 130, as in shells.
     """
     warnings.showwarning = _show
     try:
@@ -63,6 +63,6 @@ def main() -> None:
     except RemoraError as error:
         typer.echo(f"error: {error}", err=True)
         sys.exit(2)
-    except BrokenPipeError:  # the reader, such as `head`, has seen enough
+    except BrokenPipeError:  # the reader, such as `head`, has closed the pipe
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)

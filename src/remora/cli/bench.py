@@ -1,8 +1,8 @@
-"""`remora bench`: compiled kernels against the libraries installed here, in one run.
+"""`remora bench`: benchmark of compiled kernels against the installed peer libraries.
 
-The peers, Pinocchio and MuJoCo, are built from the robot's own data, joint by joint, and must give
-the same numbers before they are timed. Timings are interleaved, and the shortest of all rounds
-counts: on a shared machine that is the one least disturbed.
+The peers, Pinocchio and MuJoCo, are built from the robot's own data, joint by joint. They must give
+the same results before they are timed. Timings are interleaved, and the minimum over all rounds is
+reported, since it is the least disturbed by other load on the machine.
 """
 
 from __future__ import annotations
@@ -53,12 +53,12 @@ from remora.model.building.builder import Builder
 from remora.model.formats.load import load
 from remora.model.robot import Robot
 
-SLOT = 0.01  # s, of one case in one round
+SLOT = 0.01  # s, for one case in one round
 
 
 @dataclass(frozen=True)
 class Result:
-    """A case and the shortest time of one evaluation, in seconds."""
+    """A case and the shortest time per evaluation, in seconds."""
 
     case: Case
     seconds: float
@@ -68,7 +68,7 @@ class Result:
 
 
 def kernel_of(robot: Robot, function: str, dtype: str = "float64") -> Kernel:
-    """Return the kernel of a function of TIMED; the Jacobian's is that of the last body."""
+    """Return the kernel of a function in TIMED; the Jacobian is that of the last body."""
     fixed = {"target": robot.bodies[-1].name} if function == "jacobian" else None
     return compile_function(FUNCTIONS[function], robot, dtype, fixed=fixed)
 
@@ -76,7 +76,7 @@ def kernel_of(robot: Robot, function: str, dtype: str = "float64") -> Kernel:
 def remora_cases(
     robot: Robot, function: str, states: States, threads: Sequence[int], dtype: str = "float64"
 ) -> Iterator[Case]:
-    """Yield the compiled function: one call, NumPy in and out, and the batch."""
+    """Yield the compiled function as a single call with NumPy arrays, and as a batch."""
     kernel = kernel_of(robot, function, dtype)
     n = len(states.q)
     alone = tuple(a.astype(dtype) for a in states.arguments(function, alone=True))
@@ -98,19 +98,19 @@ def remora_cases(
 def measure(
     cases: Sequence[Case], seconds: float, tick: Callable[[], object] = lambda: None
 ) -> list[Result]:
-    """Time all cases in turn, again and again, and keep the shortest time of each.
+    """Time all cases in interleaved rounds and return the shortest time of each.
 
     Args:
-        cases: what to time.
-        seconds: how long to spend on all of it, about; at least three rounds are made.
-        tick: called after each round.
+        cases: the cases to time.
+        seconds: approximate total duration; there are at least three rounds.
+        tick: callback after each round.
     """
     timers: list[tuple[timeit.Timer, int]] = []
     for case in cases:
         names = [f"a{k}" for k in range(len(case.arguments))]
         scope = dict(zip(names, case.arguments, strict=True)) | {"f": case.run}
         timer = timeit.Timer(f"f({', '.join(names)})", globals=scope)
-        timer.timeit(1)  # wakes caches, thread pools and compilers
+        timer.timeit(1)  # warms up caches, thread pools and compilers
         loops = max(1, min(100_000, int(SLOT / max(timer.timeit(1), 1e-7))))
         timers.append((timer, loops))
     best = [math.inf] * len(cases)
@@ -142,7 +142,7 @@ print(time.perf_counter() - start)
 def compile_times(
     robot: Robot, function: str = "forward_dynamics", repeats: int = 2
 ) -> tuple[float, float]:
-    """Return the seconds from robot to kernel, first and from the cache, each in a new process."""
+    """Return the compile time and the load time from the cache, s, each in a new process."""
     first: list[float] = []
     again: list[float] = []
     for _ in range(repeats):
@@ -161,7 +161,7 @@ def compile_times(
 
 
 def chain(joints: int) -> Robot:
-    """Return a free base with a chain of revolute joints in turn about y and z: a snake."""
+    """Return a free base with a chain of revolute joints, alternately about y and z."""
     builder = Builder(f"chain of {joints} joints")
     builder.body("bus", 400.0, (0.05, 0.0, 0.02), (60.0, 70.0, 80.0))
     for k in range(joints):
@@ -178,7 +178,7 @@ def chain(joints: int) -> Robot:
 
 
 def machine() -> dict[str, Any]:
-    """Return what the numbers were measured on: processor, vector lanes, versions."""
+    """Return a description of the machine: processor, SIMD lanes, versions."""
     host = cpu.host()
     names = ("remora", "numpy", "llvmlite", "casadi", "pin", "mujoco-core", "mujoco")
     versions = {name: v for name in names if (v := installed(name)) is not None}
@@ -211,7 +211,7 @@ def _processor() -> str:
 
 
 def described(about: dict[str, Any]) -> str:
-    """Return the machine in one line."""
+    """Return the description of the machine on one line."""
     versions = ", ".join(f"{name} {version}" for name, version in about["versions"].items())
     return (
         f"{about['processor']} ({about['llvm_name']}), {about['cores']} cores, "
@@ -223,7 +223,7 @@ def described(about: dict[str, Any]) -> str:
 
 
 def print_results(title: str, results: Sequence[Result], console: Console) -> None:
-    """Print a row for each function and way, with every library's time over Remora's."""
+    """Print a row per function and mode, with the ratio of each library's time to Remora's."""
     libraries = list(dict.fromkeys(r.case.library for r in results if r.case.library != "Remora"))
     table = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
     table.add_column("µs per evaluation", no_wrap=True)
@@ -250,10 +250,10 @@ def print_results(title: str, results: Sequence[Result], console: Console) -> No
 
 
 def compared(results: Sequence[Result]) -> Iterator[tuple[str, Result, dict[str, Result]]]:
-    """Yield, function by function, Remora's results and those of the peers for the same work.
+    """Yield, function by function, Remora's results and the peers' results for the same work.
 
-    A batch is compared with the peer's call for one state where the peer has no loop of its own;
-    a peer that was timed on one thread only is compared on one thread.
+    If a peer has no loop over a batch, the batch is compared with its call for one state. A peer
+    that was timed on one thread only is compared on one thread.
     """
     for ours in sorted(
         (r for r in results if r.case.library == "Remora"),
@@ -304,10 +304,10 @@ def bench(
     mesh_root: MeshRoot = None,
     inertia: Inertia = None,
 ) -> None:
-    """Measure the compiled functions on this machine, beside Pinocchio and MuJoCo if installed.
+    """Benchmark the compiled functions on this machine against Pinocchio and MuJoCo if installed.
 
-    Times are in microseconds per evaluation, numbers 64-bit; a ratio says how many times longer the
-    other library takes. Close other programs, and give it more seconds for steadier numbers.
+    Times are in microseconds per evaluation in float64; a ratio is the other library's time divided
+    by Remora's. Close other programs, and increase --seconds for more stable results.
 
     Example: remora bench servicer --threads 2 --seconds 20
 
@@ -351,7 +351,7 @@ def bench(
 def _measured(
     robot: Robot, states: States, threads: Sequence[int], seconds: float, progress: Progress
 ) -> tuple[list[Result], list[str]]:
-    """Return the results of Remora and of every peer there is, and why others are missing."""
+    """Return the results of Remora and of all available peers, and why others are missing."""
     peers, missing = present(robot, max(threads))
     results: list[Result] = []
     for function, label in TIMED.items():
@@ -371,7 +371,7 @@ def _measured(
 
 
 def present(robot: Robot, threads: int) -> tuple[list[Pinocchio | MuJoCo], list[str]]:
-    """Return the peers that are installed and know the robot's joints, and why others are not."""
+    """Return the installed peers that support the robot's joints, and why others are missing."""
     peers: list[Pinocchio | MuJoCo] = []
     missing: list[str] = []
     for kind, package in zip(PEERS, ("pin", "mujoco-core"), strict=True):

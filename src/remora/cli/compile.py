@@ -1,4 +1,4 @@
-"""`remora compile`: a function of a robot as machine code, C, an object file or PTX."""
+"""`remora compile`: compile a function of a robot to machine code, C, an object file or PTX."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from remora.model.formats.load import load
 from remora.model.robot import Robot
 
 TARGETS = ("cpu", "c", "object", "cuda")
-#: How operations are counted in the output; others by their own names.
+#: Names of operations in the output; other operations keep their own names.
 _KINDS = {"add": "additions", "sub": "additions", "mul": "multiplications", "div": "divisions"}
 
 
@@ -62,13 +62,13 @@ def compile(
     inertia: Inertia = None,
     no_dynamics: NoDynamics = False,
 ) -> None:
-    """Turn a function of a robot into machine code, C, an object file or a GPU kernel.
+    """Compile a function of a robot to machine code, C, an object file or a GPU kernel.
 
-    The robot's numbers are compiled in. No compiler is needed on this computer.
+    The robot's parameters are compiled in as constants. No compiler is needed on this computer.
 
-    For this computer, kept in the cache: remora compile servicer
+    For this computer, stored in the cache: remora compile servicer
 
-    About a frame: remora compile servicer --function jacobian --frame tool
+    For a frame: remora compile servicer --function jacobian --frame tool
 
     C99 with a test program: remora compile servicer --target c --out build
 
@@ -107,7 +107,7 @@ def _written(kernel: Any, target: str, folder: Path, triple: str | None) -> list
 
 
 def _check(function: str, target: str, triple: str | None, dtype: str, out: Path | None) -> None:
-    """Refuse what cannot be, before anything is loaded or compiled."""
+    """Check the options before anything is loaded or compiled."""
     for what, name, known in (
         ("function to compile", function, FUNCTIONS),
         ("target", target, TARGETS),
@@ -127,7 +127,7 @@ def _check(function: str, target: str, triple: str | None, dtype: str, out: Path
 
 
 def _fixed(robot: Robot, function: str, frame: str | None) -> dict[str, Any]:
-    """Return the frame as the function's parameter, checked against the robot."""
+    """Return the frame as a fixed argument of the function, checked against the robot."""
     wants = "target" in inspect.signature(FUNCTIONS[function]).parameters
     known = (*robot.bodies.names, *robot.frames.names)
     if not wants and frame is not None:
@@ -142,7 +142,7 @@ def _fixed(robot: Robot, function: str, frame: str | None) -> dict[str, Any]:
 
 
 def _operations(kernel: TracedFunction) -> str:
-    """Return how many operations of each kind, most frequent first; or that it is loops."""
+    """Return the operation counts by kind, most frequent first; loops are not counted."""
     if kernel.rolled:
         return "compiled as loops over the bodies"
     counts: dict[str, int] = {}

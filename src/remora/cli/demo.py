@@ -1,4 +1,4 @@
-"""`remora demo`: a servicer unfolds its arm and reaches for a target while its base floats."""
+"""`remora demo`: a servicer with a floating base unfolds its arm and reaches for a target."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ from remora.simulation.recording.recording import Recording
 from remora.viewer.report.report import report
 from remora.viewer.report.standalone import save_html
 
-#: The arm folded against the bus, and half open, rad.
+#: Joint angles of the arm folded against the bus, and half open, rad.
 FOLDED = np.radians([0.0, 110.0, 0.0, -145.0, 0.0, 100.0, 0.0])
 OPEN = np.radians([20.0, 50.0, 0.0, -90.0, 0.0, 60.0, 45.0])
-#: Where the target is, from the place of the tool when the arm is open, inertial axes, m.
+#: Position of the target relative to the tool when the arm is open, inertial axes, m.
 AHEAD = np.array([0.85, 0.30, -0.30])
 UNFOLDING, REACHING, HOLDING = 14.0, 14.0, 4.0
 
@@ -63,7 +63,7 @@ def demo(
 
 
 def _demonstrated(console: Console, folder: Path) -> Path:
-    """Simulate, print what happened and write the files; return the report."""
+    """Simulate, print the results and write the files; return the report."""
     begun = time.perf_counter()
     robot = load("servicer")
 
@@ -73,7 +73,7 @@ def _demonstrated(console: Console, folder: Path) -> Path:
 
     console.rule("it unfolds its arm and reaches for a target; nothing holds its base")
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "interrupted at", RuntimeWarning)  # `demo` tells it
+        warnings.filterwarnings("ignore", "interrupted at", RuntimeWarning)  # `demo` prints it
         robot, run = reached(robot, folder / "run")
     _tell_motion(console, robot, run)
 
@@ -103,10 +103,10 @@ def _demonstrated(console: Console, folder: Path) -> Path:
 
 
 def reached(robot: Robot, out: Path) -> tuple[Robot, Recording]:
-    """Return the robot with its target, and the run that reaches it, saved as it goes.
+    """Return the robot with its target, and the run that reaches it, recorded on disk.
 
     Raises:
-        KeyboardInterrupt: if a run was interrupted, so that nothing is said of half a run.
+        KeyboardInterrupt: if a run was interrupted; no results of an incomplete run are printed.
     """
     q = neutral(robot)
     q[8:] = FOLDED
@@ -139,7 +139,7 @@ def reached(robot: Robot, out: Path) -> tuple[Robot, Recording]:
 
 
 def _whole(run: Recording) -> Recording:
-    """Return a run that came to its end; pass the interrupt of another one on."""
+    """Return a complete run; raise KeyboardInterrupt for an interrupted one."""
     if run.status == "interrupted":
         raise KeyboardInterrupt(run.message)
     return run
@@ -148,9 +148,9 @@ def _whole(run: Recording) -> Recording:
 def planned(robot: Robot, q: Array, duration: float, steps: int = 200) -> list[Motion]:
     """Return motions of the arm's joints that bring the tool to the frame `target`.
 
-    Resolved motion rate with the generalized Jacobian J*: the tool's twist on a straight line with
-    a smooth start and stop is J* q̇, the base answers so that there is no momentum
-    [SPART17, eqs. 46, 47]. The base's own motion is foreseen, not measured.
+    Resolved motion rate control with the generalized Jacobian J*: the tool's twist, on a straight
+    line with a smooth start and stop, is J* q̇, and the base recoils with zero total momentum
+    [SPART17, eqs. 46, 47]. The base's motion is predicted, not measured.
     """
     fast = CompiledRobot(robot)
     h = duration / steps
@@ -224,7 +224,7 @@ def _kept(run: Recording) -> Table:
 
 
 def _folder(out: Path | None) -> Path:
-    """Return a new folder, made."""
+    """Create and return a new folder."""
     if out is not None:
         if out.exists():
             raise RemoraError(f"{out}: is there already; name a new folder")
@@ -241,7 +241,7 @@ def _folder(out: Path | None) -> Path:
 
 
 def _has_browser() -> bool:
-    """Tell whether someone sits at a screen here."""
+    """Return whether a graphical session is available."""
     if not sys.stdout.isatty():
         return False
     screen = any(name in os.environ for name in ("DISPLAY", "WAYLAND_DISPLAY"))

@@ -1,4 +1,4 @@
-"""`remora bench --gpu`: the same functions as CUDA kernels, evaluations per second."""
+"""`remora bench --gpu`: benchmark of the CUDA kernels, in evaluations per second."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from remora.errors import RemoraError
 from remora.model.robot import Robot
 from remora.model.state import random_state
 
-#: What is timed, and what its numbers are called in the tables.
+#: The timed functions and their names in the tables.
 TIMED = {
     "forward_dynamics": "forward dynamics",
     "inverse_dynamics": "inverse dynamics",
@@ -26,7 +26,7 @@ TIMED = {
     "jacobian": "Jacobian",
     "forward_dynamics_derivatives": "derivatives",
 }
-#: A batch has at most this many states, and fills at most so many bytes.
+#: Maximum number of states in a batch, and maximum bytes of a batch.
 MOST_STATES, MOST_BYTES = 1 << 22, 2 << 30
 _CHECKED = 16
 _DISTINCT = 256
@@ -34,20 +34,20 @@ _DISTINCT = 256
 
 @dataclass(frozen=True)
 class Rate:
-    """How fast a kernel is.
+    """The measured throughput of a kernel.
 
     Attributes:
         function: key of TIMED.
-        dtype: its numbers.
-        layout: of all arrays, "rows" or "columns".
-        states: of a batch.
-        per_second: evaluations.
-        bytes: read and written for one evaluation.
-        entries: launches that one call makes.
-        registers: of a thread, at most.
-        local_bytes: of a thread, for what does not fit into registers, at most.
-        first_s: from robot to first result.
-        deviation: from the NumPy function, relative to the largest number.
+        dtype: floating-point type.
+        layout: memory layout of all arrays, "rows" or "columns".
+        states: number of states in the batch.
+        per_second: evaluations per second.
+        bytes: bytes read and written per evaluation.
+        entries: kernel launches per call.
+        registers: maximum registers per thread.
+        local_bytes: maximum local memory per thread (register spills).
+        first_s: time from robot to first result, s.
+        deviation: from the NumPy function, relative to the largest value.
     """
 
     function: str
@@ -64,22 +64,22 @@ class Rate:
 
 
 def functions(robot: Robot) -> list[str]:
-    """Return what is timed of a robot: of a large one what is compiled as loops."""
+    """Return the functions timed for a robot; for a large one, those compiled as loops."""
     if len(robot.bodies) > 60:
         return ["forward_dynamics", "inverse_dynamics"]
-    if len(robot.bodies) > 10:  # the derivatives would compile for minutes
+    if len(robot.bodies) > 10:  # compiling the derivatives would take minutes
         return ["forward_dynamics", "inverse_dynamics", "mass_matrix", "jacobian"]
     return list(TIMED)
 
 
 def cuda_kernel(robot: Robot, function: str, dtype: str) -> CudaKernel:
-    """Return the kernel of a function of TIMED; the Jacobian's is that of the last body."""
+    """Return the kernel of a function in TIMED; the Jacobian is that of the last body."""
     fixed = {"target": robot.bodies[-1].name} if function == "jacobian" else None
     return compile_function(FUNCTIONS[function], robot, dtype, fixed=fixed, target="cuda")
 
 
 def some_states(robot: Robot, kernel: CudaKernel) -> list[Any]:
-    """Return random states and forces for a kernel as host arrays."""
+    """Return random states and forces for a kernel, as host arrays."""
     q, v = random_state(robot, 0, (_DISTINCT,))
     made = {"q": q, "v": v}
     rest = np.random.default_rng(1).normal(size=v.shape)
@@ -94,7 +94,7 @@ def rate(
     states: int | None = None,
     seconds: float = 0.5,
 ) -> Rate:
-    """Time a function on the current GPU: the shortest of many launches over a full batch."""
+    """Time a function on the current GPU: the minimum over many launches with a full batch."""
     cupy = cupy_with_device()
     start = time.perf_counter()
     kernel = cuda_kernel(robot, function, dtype)
@@ -152,7 +152,7 @@ def device_name() -> str:
 
 
 def print_rates(title: str, rates: list[Rate], console: Console) -> None:
-    """Print a row for each function, precision and layout."""
+    """Print a row per function, precision and layout."""
     table = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
     table.add_column("on the GPU", no_wrap=True)
     for name in ("per second", "TB/s", "regs", "spilled", "first, s", "off by"):
@@ -174,8 +174,8 @@ def print_rates(title: str, rates: list[Rate], console: Console) -> None:
 def bench_gpu(
     robot: Robot, batch: int | None, seconds: float, title: str, console: Console
 ) -> None:
-    """Time what a robot has on the current GPU and print it; what is refused is said."""
-    device = device_name()  # refuses where there is none, before anything is compiled
+    """Time a robot's functions on the current GPU and print the rates and any refusals."""
+    device = device_name()  # raises an error if there is no GPU, before anything is compiled
     rates: list[Rate] = []
     refused: list[str] = []
     bar = Progress(TextColumn("{task.description}"), BarColumn(), console=Console(stderr=True))

@@ -1,4 +1,4 @@
-"""`remora info`: what a robot file holds."""
+"""`remora info`: print the contents of a robot file."""
 
 from __future__ import annotations
 
@@ -78,9 +78,9 @@ def info(
 
 
 def print_tree(robot: Robot, console: Console) -> None:
-    """Print the robot's tree as a table, a row a body, indented less on a narrow console.
+    """Print the robot's tree as a table with one row per body, indented less on a narrow console.
 
-    What is still too wide is left to the terminal to wrap: nothing is cut or folded.
+    Lines that are still too wide are wrapped by the terminal; nothing is truncated.
     """
     unbounded = console.options.update(width=10_000)
     table, width = _tree_table(robot, indent=2), console.width
@@ -112,14 +112,14 @@ def _tree_table(robot: Robot, indent: int) -> Table:
 
 
 def as_dictionary(robot: Robot) -> dict[str, Any]:
-    """Return all numbers of a robot (but its shapes') as plain lists; an infinite limit is null."""
+    """Return all parameters of a robot except its shapes as plain lists; infinite limits: None."""
     counts = {"nq": robot.nq, "nv": robot.nv, "mass": float(robot.mass)}
     told = _told(robot, robot)
     return {"name": told.pop("name"), **counts, **told, "warnings": list(robot.warnings)}
 
 
 def _told(robot: Robot, item: Any) -> dict[str, Any]:
-    """Return the fields of a part of the robot, those of its limits among them."""
+    """Return the fields of a part of the robot, including those of its limits."""
     told: dict[str, Any] = {}
     for row in FIELDS[item.part]:
         value = getattr(item, row.name)
@@ -131,7 +131,7 @@ def _told(robot: Robot, item: Any) -> dict[str, Any]:
 
 
 def _plain(robot: Robot, value: Any, row: Field, part: str) -> Any:
-    """Return a field as JSON has it."""
+    """Return a field as a JSON value."""
     if row.holds == "parts":
         return [_told(robot, item) for item in value]
     if row.holds == "part":
@@ -148,7 +148,7 @@ def _plain(robot: Robot, value: Any, row: Field, part: str) -> Any:
 
 
 def _text(text: str) -> str:
-    """Return text from a file so that neither rich nor the terminal takes it for commands."""
+    """Escape text from a file: rich markup and terminal control sequences."""
     return escape(shown(text, 1000))
 
 
@@ -165,7 +165,7 @@ def _span(part: slice) -> str:
 
 
 def _limits(robot: Robot, joint: Joint) -> str:
-    """Return the position limits in degrees or metres, or whom the joint follows."""
+    """Return the position limits in degrees or metres, or the joint that a mimic joint follows."""
     if joint.mimic is not None:
         return f"{joint.mimic.ratio:g} x {robot.joints[joint.mimic.joint].name}"
     if kind(joint).nv != 1 or not np.any(np.isfinite([joint.limits.lower, joint.limits.upper])):

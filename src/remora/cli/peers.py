@@ -1,6 +1,7 @@
-"""The libraries that `remora bench` compares with: the same robot in each, the same functions.
+"""Peer libraries of `remora bench`: the same robot and functions in Pinocchio and MuJoCo.
 
-Built from the robot's own data, joint by joint; each must give Remora's numbers before it is timed.
+The peers are built from the robot's own data, joint by joint, and must reproduce Remora's results
+before they are timed.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from remora.model.layouts.libraries import mujoco_layout, pinocchio_layout
 from remora.model.robot import Body, Joint, Robot
 from remora.model.state import random_state
 
-#: What is timed, and what its numbers are called in the tables.
+#: The timed functions and their names in the tables.
 TIMED = {
     "forward_dynamics": "forward dynamics",
     "inverse_dynamics": "inverse dynamics",
@@ -33,18 +34,18 @@ TIMED = {
 
 @dataclass(frozen=True)
 class Case:
-    """One thing to time.
+    """One case to time.
 
     Attributes:
         function: key of TIMED.
-        library: whose.
-        call: what is called there.
-        states: how many evaluations one call makes.
-        threads: how many threads it uses.
-        dtype: its numbers.
+        library: name of the library.
+        call: name of the library's function.
+        states: evaluations per call.
+        threads: number of threads.
+        dtype: floating-point type.
         run: the callable.
-        arguments: what it is called with.
-        deviation: from Remora's NumPy reference, relative; NaN where it was not compared.
+        arguments: its arguments.
+        deviation: from Remora's NumPy reference, relative; NaN if it was not compared.
     """
 
     function: str
@@ -60,14 +61,14 @@ class Case:
 
 @dataclass(frozen=True)
 class States:
-    """A batch of states of a robot, and the first of them alone; x is tau or vdot."""
+    """A batch of states of a robot; x is tau or vdot."""
 
     q: Array
     v: Array
     x: Array
 
     def arguments(self, function: str, alone: bool = False) -> tuple[Array, ...]:
-        """Return what a function takes, as contiguous arrays."""
+        """Return a function's arguments as contiguous arrays; `alone`: the first state only."""
         count = {"forward_dynamics": 3, "inverse_dynamics": 3}.get(function, 1)
         chosen = (self.q, self.v, self.x)[:count]
         return tuple(np.ascontiguousarray(a[0] if alone else a) for a in chosen)
@@ -80,13 +81,13 @@ def random_states(robot: Robot, n: int) -> States:
 
 
 def reference(robot: Robot, function: str, states: States) -> Array:
-    """Return what the uncompiled function gives for the first state."""
+    """Return the result of the uncompiled function for the first state."""
     extra = {"target": robot.bodies[-1].name} if function == "jacobian" else {}
     return FUNCTIONS[function](robot, *states.arguments(function, alone=True), **extra)
 
 
 def relative(value: Array, wanted: Array) -> float:
-    """Return the largest difference over the largest number."""
+    """Return the largest difference relative to the largest value."""
     return float(np.max(np.abs(value - wanted)) / np.max(np.abs(wanted)))
 
 
@@ -94,7 +95,7 @@ def relative(value: Array, wanted: Array) -> float:
 
 
 class Pinocchio:
-    """The robot in Pinocchio, and its calls; ImportError where Pinocchio is missing."""
+    """The robot in Pinocchio, and its functions; ImportError if Pinocchio is missing."""
 
     name = "Pinocchio"
 
@@ -103,12 +104,12 @@ class Pinocchio:
         self.pin: Any = importlib.import_module("pinocchio")
         self.robot = robot
         self.model, self.last = _pinocchio_model(self.pin, robot)
-        self.data = self.pin.Data(self.model)  # createData() makes its nv³ numbers twice
+        self.data = self.pin.Data(self.model)  # createData() would allocate its nv³ numbers twice
         self.pool = self.pin.ModelPool(self.model, threads)
         self.layout = pinocchio_layout(robot, self.model)
 
     def cases(self, function: str, states: States, threads: Sequence[int]) -> Iterator[Case]:
-        """Yield the Python call and, where there is one, the C++ loop over a batch."""
+        """Yield the Python call and, if there is one, the C++ loop over a batch."""
         pin, model, data = self.pin, self.model, self.data
         single = {
             "forward_dynamics": ("pin.aba", pin.aba, ()),
@@ -128,7 +129,7 @@ class Pinocchio:
         yield Case(function, self.name, call, 1, 1, "float64", run, arguments, error)
         if function in many:
             call, run = many[function]
-            columns = [np.asfortranarray(a.T) for a in there]  # a state a column, as it wants them
+            columns = [np.asfortranarray(a.T) for a in there]  # one state per column
             out = np.zeros((model.nv, len(states.q)), order="F")
             for count in threads:
                 arguments = (count, self.pool, *columns, out)
@@ -142,7 +143,7 @@ class Pinocchio:
     def _deviation(self, function: str, states: States, value: Array) -> float:
         if function == "mass_matrix":  # only the upper triangle is computed
             value = np.triu(value) + np.triu(value, 1).T
-        if function == "jacobian":  # its twists have the velocity first
+        if function == "jacobian":  # its twists have the linear velocity first
             value = value[[3, 4, 5, 0, 1, 2]]
         return deviation(self.robot, self.layout, function, states, value)
 
@@ -159,9 +160,9 @@ def converted(layout: Layout, function: str, states: States) -> tuple[Array, ...
 
 
 def deviation(robot: Robot, layout: Layout, function: str, states: States, value: Array) -> float:
-    """Return how far a peer's result for the first state is from Remora's reference.
+    """Return the deviation of a peer's result for the first state from Remora's reference.
 
-    Matrices are compared by what they do to the velocity: v·H v, J v.
+    Matrices are compared by their products with the velocity: v·H v, J v.
     """
     q, v = states.q[0], states.v[0]
     wanted = reference(robot, function, states)
@@ -176,10 +177,10 @@ def deviation(robot: Robot, layout: Layout, function: str, states: States, value
 
 
 def _pinocchio_model(pin: Any, robot: Robot) -> tuple[Any, int]:
-    """Return the model and the number of the last body's joint.
+    """Return the model and the index of the last body's joint.
 
-    Rotations about a coordinate axis get the joint made for that axis, as Pinocchio's own reader
-    of URDF does: they are faster.
+    Revolute joints about a coordinate axis use the specialized joint for that axis, as Pinocchio's
+    own URDF reader does, because it is faster.
     """
     model = pin.Model()
     model.gravity = pin.Motion(np.array(robot.gravity), np.zeros(3))
@@ -224,7 +225,7 @@ def _se3(pin: Any, x: Array) -> Any:
 
 
 class MuJoCo:
-    """The robot in MuJoCo, without shapes, contacts, limits or sensors, and its calls."""
+    """The robot in MuJoCo, without shapes, contacts, limits or sensors, and its functions."""
 
     name = "MuJoCo"
 
@@ -238,12 +239,12 @@ class MuJoCo:
         self.layout = mujoco_layout(robot, self.model)
 
     def cases(self, function: str, states: States, threads: Sequence[int]) -> Iterator[Case]:
-        """Yield the Python call (state set, result copied) and for motion the step of a batch."""
+        """Yield the Python call (set state, copy result), and a batch step for forward dynamics."""
         call, run = getattr(self, f"_{function}")()
         there = converted(self.layout, function, states)
         alone = tuple(np.ascontiguousarray(a[0]) for a in there)
         value = run(*alone)
-        if function == "jacobian":  # world axes, as it gives them
+        if function == "jacobian":  # in world axes
             q = states.q[:1]
             R = pose.to_rotation_matrix(FUNCTIONS["poses"](self.robot, q)[0, -1])
             value = np.concatenate([R.T @ value[:3], R.T @ value[3:]])

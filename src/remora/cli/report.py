@@ -1,4 +1,4 @@
-"""`remora report`: a run as one HTML file."""
+"""`remora report`: write a report of a run as one HTML file."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def report(
 ) -> None:
     """Write a report of a run: one HTML file with tables, figures and the animation.
 
-    Nothing in it is fetched from anywhere, so that it can be sent around and opened from disk.
+    The file is self-contained: it makes no network requests and can be opened from disk.
 
     Example: remora report run.zarr --out report.html
     """

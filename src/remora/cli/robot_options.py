@@ -1,4 +1,4 @@
-"""Options of every command that takes a robot's file."""
+"""Command-line options shared by all commands that load a robot file."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-#: `--mesh-root`: as of `rm.load`.
+#: `--mesh-root`: as in `rm.load`.
 MeshRoot: TypeAlias = Annotated[
     Path | None,
     typer.Option(
@@ -15,7 +15,7 @@ MeshRoot: TypeAlias = Annotated[
         "package that the file is in, else its folder.",
     ),
 ]
-#: `--inertia`: as of `rm.load`.
+#: `--inertia`: as in `rm.load`.
 Inertia: TypeAlias = Annotated[
     str | None,
     typer.Option(

@@ -1,4 +1,4 @@
-"""`remora run`: a scenario file, simulated."""
+"""`remora run`: simulate a scenario file."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from remora.simulation.recording.recording import Recording
 from remora.simulation.scenario.file_schema import schema
 from remora.simulation.scenario.scenario import Scenario, bundled_scenarios, load_scenario
 
-#: The most events that are shown.
+#: Maximum number of events printed.
 MOST_EVENTS = 12
 
 
@@ -48,7 +48,7 @@ def run(
         bool, typer.Option("--schema", help="Print the JSON schema of scenario files.")
     ] = False,
 ) -> None:
-    """Simulate a scenario: a robot, its start and what happens, from one file.
+    """Simulate a scenario file: robot, initial state, inputs and phases.
 
     Example: remora run unfold --out unfold.run
     """
@@ -65,7 +65,7 @@ def run(
         raise RemoraError("--resume goes on with the run in a folder: name it with --out DIR")
     told = load_scenario(scenario, inertia, mesh_root)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # an interrupt is told below
+        warnings.simplefilter("ignore", RuntimeWarning)  # an interrupt is reported below
         made = told.run(out, progress=False if quiet else None, resume=resume, sample=sample)
     _report(console, told, made, out)
     if made.status == "interrupted":
@@ -91,7 +91,7 @@ def _bundled() -> Table:
 
 
 def _report(console: Console, told: Scenario, made: Recording, out: Path | None) -> None:
-    """Print what happened."""
+    """Print a summary of the run."""
     console.print(f"[bold]{_text(told.name)}[/]: {_text(told.description)}")
     table = Table(box=None, pad_edge=False, show_header=False)
     table.add_column(style="dim", no_wrap=True)
@@ -133,5 +133,5 @@ def _add_drifts(table: Table, kept: Conservation) -> None:
 
 
 def _text(text: str) -> str:
-    """Return text from a file so that neither rich nor the terminal takes it for commands."""
+    """Escape text from a file: rich markup and terminal control sequences."""
     return escape(shown(text, 1000))

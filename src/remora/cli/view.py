@@ -1,4 +1,4 @@
-"""`remora view`: a run or a robot in the browser, or as a file that plays by itself."""
+"""`remora view`: show a run or a robot in the browser, or write a stand-alone HTML file."""
 
 from __future__ import annotations
 
@@ -39,15 +39,15 @@ def view(
     inertia: Inertia = None,
     no_dynamics: NoDynamics = False,
 ) -> None:
-    """Look at a run, or move a robot's joints and see its base recoil.
+    """View a run, or move a robot's joints and see its base recoil.
 
-    The page is served to this computer alone, on 127.0.0.1.
+    The page is served on 127.0.0.1 only.
 
     A run: remora view runs/first
 
     A robot: remora view servicer
 
-    A file to send around: remora view runs/first --html first.html
+    A stand-alone file: remora view runs/first --html first.html
     """
     viser_module()
     shown = viewable(thing, mesh_root, inertia, not no_dynamics)

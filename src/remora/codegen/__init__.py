@@ -1,1 +1,1 @@
-"""From a function on arrays to machine code; knows nothing of robots."""
+"""Compilation of functions on arrays to machine code, independent of robots."""

@@ -1,4 +1,4 @@
-"""Kernels: compiled functions that take and return NumPy arrays of any batch shape."""
+"""CPU kernels: compiled functions on NumPy arrays of any batch shape."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from remora.errors import ShapeError
 from remora.identity.digest import digest
 from remora.identity.sources import source_digest
 
-#: A thread gets at least this many states; fewer are not worth waking it for.
+#: Minimum number of states per thread; below this, starting a thread does not pay.
 SMALLEST_CHUNK = 1024
-#: Bytes of the widest vector.
+#: Size of the widest vector register, in bytes.
 WIDEST = 64
 
 
@@ -37,17 +37,18 @@ class Kernel(TracedFunction):
     """A function compiled for this machine.
 
     Call it like the function: `kernel(q, v, tau)`, with arrays `(..., n)` of any batch shape (they
-    broadcast), or by name. A result depends on its own arguments only: it has the same bits alone,
-    in any batch, at any place in it, on any number of threads. Values are not checked: NaN in,
-    NaN out.
+    broadcast), or by name. A result depends on its own arguments only: it is bitwise identical for
+    a single state, in any batch, at any position in it, and for any number of threads. Values are
+    not checked: NaN in, NaN out.
 
     Attributes:
-        name: what it was made of.
+        name: name of the function that was compiled.
         inputs: names and shapes of the arguments.
         outputs: names and shapes of the results.
         dtype: `float64` or `float32`.
-        fast: the shortest call, for one state: returns None unless every argument is a contiguous
-            array of the kernel's dtype and shape. None where this Python does not allow it.
+        fast: low-overhead call for a single state: returns None unless every argument is a
+            contiguous array of the kernel's dtype and shape. None if this Python does not support
+            it.
     """
 
     def __init__(
@@ -59,17 +60,17 @@ class Kernel(TracedFunction):
         key: str | None = None,
         loops: Callable[[], Loops] | None = None,
     ) -> None:
-        """Trace and compile, or take from the cache.
+        """Trace and compile, or load from the cache.
 
         Args:
             function: takes one array per input.
             inputs: names and shapes of the arguments.
-            name: what it is called.
+            name: name of the kernel.
             dtype: `float64` or `float32`.
-            key: what stands for the function in the cache, if the caller knows something that
-                changes whenever the function does; else the traced graph itself.
-            loops: makes the same function as loops, which are compiled instead of the graph; only
-                with a key.
+            key: cache key that changes whenever the function does, if the caller has one;
+                otherwise the traced graph is hashed.
+            loops: builds the same function as tree loops, which are compiled instead of the graph;
+                requires a key.
         """
         super().__init__(function, inputs, name, dtype)
         self._host = host.host()
@@ -79,7 +80,7 @@ class Kernel(TracedFunction):
 
     @classmethod
     def from_graph(cls, graph: Graph, name: str, dtype: str = "float64") -> Kernel:
-        """Return the kernel of a graph that is there already."""
+        """Return the kernel of an existing graph."""
         kernel = cls.__new__(cls)
         kernel.name, kernel.dtype, kernel.inputs = name, dtype, graph.inputs
         kernel.__dict__["graph"] = graph
@@ -94,11 +95,11 @@ class Kernel(TracedFunction):
 
         Args:
             *arguments: in the order of `inputs`.
-            **options: arguments by name; `out`, array (or tuple of arrays) to write the result
-                into, of the result's shape and the kernel's dtype, contiguous; `threads`, how many
-                share a batch: one by default, 0 for one per processor.
+            **options: arguments by name; `out`, a contiguous array (or tuple of arrays) of the
+                result's shape and the kernel's dtype that receives the result; `threads`, the
+                number of threads that share a batch: 1 by default, 0 for one per processor.
         """
-        if not options and self.fast is not None:  # kept short: this is what one state pays
+        if not options and self.fast is not None:  # kept short: the overhead of a single state
             result = self.fast(*arguments)
             if result is not None:
                 return result
@@ -114,17 +115,17 @@ class Kernel(TracedFunction):
         )
 
     def identity_parts(self) -> tuple[Any, ...]:
-        """Return what it is by value, see `Traced.identity_parts`."""
+        """Return the parts of its identity by value, see `TracedFunction.identity_parts`."""
         if self._function is not nothing_to_run:
             return super().identity_parts()
         return self.name, self.dtype, self.inputs, self.graph.nodes, self.graph.results
 
-    # Making ----------------------------------------------------------------------------------
+    # Compilation -----------------------------------------------------------------------------
 
     def _image(self, key: str | None) -> tuple[bytes, tuple[Signature, ...]]:
-        """Return the object and the outputs' signatures, compiled or from the cache.
+        """Return the object code and the signatures of the outputs, compiled or from the cache.
 
-        Sets `_scratch`, the bytes of memory that a call needs beside its arguments.
+        Sets `_scratch`, the scratch memory of a call in bytes.
         """
         target = [self._host.triple, self._host.cpu, self._host.features, self.dtype]
         entry = entry_key("given", key, self._loops is not None, *target) if key else None
@@ -142,19 +143,19 @@ class Kernel(TracedFunction):
         return image, outputs
 
     def _straight(self) -> tuple[str, tuple[Signature, ...], int]:
-        """Return the graph as IR, a straight line."""
+        """Return the LLVM IR of the graph as straight-line code."""
         prepared = graph_passes.prepared(self.graph, self.dtype, fma=self._host.fma)
         lanes = self._host.lanes(self.dtype)
         text = lowering.lower(prepared, "kernel", self.dtype, lanes)
         needed = lowering.declared(prepared, self.dtype, lanes)
-        # one state alone: the same operations in the same order, without the other lanes
+        # scalar version: the same operations in the same order with one lane
         text += lowering.lower(prepared, "alone", self.dtype, lanes=1)
         text += fast_call.ir(self.inputs, len(self.graph.outputs), "alone", "fast", self.dtype)
         needed += lowering.declared(prepared, self.dtype, 1)
         return text + "\n".join(sorted(set(needed))), self.graph.outputs, 0
 
     def _rolled(self) -> tuple[str, tuple[Signature, ...], int]:
-        """Return the loops as IR."""
+        """Return the LLVM IR of the tree loops."""
         assert self._loops is not None
         loops = self._loops()
         lanes, item = self._host.lanes(self.dtype), np.dtype(self.dtype).itemsize
@@ -167,12 +168,12 @@ class Kernel(TracedFunction):
         return text, loops.outputs, item * lanes * room
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what a pickle holds: the machine code, and what to make it of elsewhere."""
+        """Return the pickled state: the machine code, and the function to recompile it from."""
         own = {n: getattr(self, n) for n in ("outputs", "rolled", "_scratch", "_host", "_code")}
         return self._portable() | own | {"_loops": self._loops, "made with": entry_key()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Take what a pickle holds; for another processor or library the code is made anew."""
+        """Restore from a pickle; recompile for another processor or library version."""
         same = state.pop("made with") == entry_key() and state["_host"] == host.host()
         vars(self).update(state)
         if not same:
@@ -211,7 +212,7 @@ class Kernel(TracedFunction):
         return results[0] if len(results) == 1 else tuple(results)
 
     def _run(self, call: list[int], n: int, threads: int) -> None:
-        """Run the kernel over all states, in chunks where several threads share them."""
+        """Run the kernel over all states, in chunks if several threads share them."""
         threads = (os.cpu_count() or 1) if threads == 0 else threads
         count = min(threads, max(1, n // SMALLEST_CHUNK))
         if count <= 1:
@@ -226,7 +227,7 @@ class Kernel(TracedFunction):
         list(pool(count).map(part, bounds[:-1], bounds[1:]))
 
     def _call(self, call: list[int], n: int) -> None:
-        """Call the machine code, with memory of its own where it needs some."""
+        """Call the machine code, with scratch memory if it needs some."""
         if not self._scratch:
             self._kernel(*call, n)
             return
@@ -235,12 +236,12 @@ class Kernel(TracedFunction):
 
 
 def address(a: Array) -> int:
-    """Return where an array's numbers stand."""
+    """Return the address of an array's data."""
     return a.__array_interface__["data"][0]
 
 
 def check_threads(threads: object) -> None:
-    """Refuse what is no number of threads."""
+    """Raise unless `threads` is a valid number of threads."""
     if not isinstance(threads, int) or threads < 0:
         raise ShapeError(f"threads must be a number of threads, or 0, not {threads!r}")
 
@@ -251,20 +252,20 @@ def moved(call: Sequence[int], start: int, item: int) -> list[int]:
 
 
 def aligned(room: Array) -> int:
-    """Return the first address in `room` that a vector may stand at; it needs `WIDEST` to spare."""
+    """Return the first vector-aligned address in `room`, which has `WIDEST` bytes to spare."""
     return -(-address(room) // WIDEST) * WIDEST
 
 
 def in_rows(
     kernel: str, inputs: Sequence[Signature], arguments: Sequence[ArrayLike], dtype: str
 ) -> tuple[tuple[int, ...], list[int], list[Array]]:
-    """Return the batch shape, a pointer and a stride for each argument, and what they point into.
+    """Return the batch shape, a pointer and stride per argument, and the arrays they point into.
 
     Args:
-        kernel: its name.
+        kernel: name of the kernel, for error messages.
         inputs: names and shapes of the arguments.
-        arguments: as given.
-        dtype: the kernel's.
+        arguments: as passed by the caller.
+        dtype: dtype of the kernel.
     """
     arrays = [_taken(kernel, a, s, dtype) for a, s in zip(arguments, inputs, strict=True)]
     batches = [a.shape[: a.ndim - len(s.shape)] for a, s in zip(arrays, inputs, strict=True)]
@@ -277,7 +278,7 @@ def in_rows(
         if own == batch:
             rows, stride = np.ascontiguousarray(a), s.size
         elif math.prod(own) == 1:
-            rows, stride = np.ascontiguousarray(a), 0  # one for all states
+            rows, stride = np.ascontiguousarray(a), 0  # shared by all states
         else:
             rows, stride = np.ascontiguousarray(np.broadcast_to(a, batch + s.shape)), s.size
         kept.append(rows)
@@ -297,7 +298,7 @@ def _taken(kernel: str, argument: ArrayLike, signature: Signature, dtype: str) -
 
 
 def results_for(out: Any, shapes: Sequence[tuple[int, ...]], dtype: str) -> list[Array]:
-    """Return arrays for the results: those given as `out`, if they fit, or new ones."""
+    """Return arrays for the results: those passed as `out`, if they fit, or new ones."""
     if out is None:
         return [np.empty(shape, dtype) for shape in shapes]
     given: list[Any] = list(out) if len(shapes) > 1 else [out]
@@ -324,17 +325,17 @@ def apart(
     kept: Sequence[Array],
     results: Sequence[Array],
 ) -> tuple[list[int], list[Array]]:
-    """Return a call whose arguments do not stand where its results are written.
+    """Return a call whose arguments do not overlap its results.
 
-    An argument that is the very array of a result is copied; one that shares a part of its memory
-    with a result is refused, as two results that share memory are.
+    An argument that is the same array as a result is copied. An argument that partly overlaps a
+    result is refused, and so are two results that overlap.
 
     Args:
-        kernel: its name.
+        kernel: name of the kernel, for error messages.
         inputs: names and shapes of the arguments.
         call: a pointer and a stride for each argument.
-        kept: what they point into, contiguous.
-        results: arrays that are written.
+        kept: the contiguous arrays they point into.
+        results: output arrays.
     """
     call, kept = list(call), list(kept)
     for k, one in enumerate(results):
@@ -355,7 +356,7 @@ def apart(
 
 @functools.cache
 def pool(count: int) -> ThreadPoolExecutor:
-    """Return so many threads, the same each time."""
+    """Return a thread pool of this size, created once per size."""
     return ThreadPoolExecutor(count, thread_name_prefix="remora")
 
 
@@ -365,24 +366,24 @@ if hasattr(os, "register_at_fork"):  # a forked process has the pool but not its
 
 @functools.cache
 def _libraries() -> list[str]:
-    """Return the libraries that decide the machine code."""
+    """Return the versions of the libraries that determine the machine code."""
     return [importlib.metadata.version(n) for n in ("numpy", "casadi", "llvmlite")]
 
 
 def entry_key(*parts: Any) -> str:
-    """Return the key of a cache entry for all that decides its content: a digest by value."""
+    """Return the key of a cache entry: a digest by value of everything its content depends on."""
     return digest(source_digest(), _libraries(), *parts)
 
 
 def packed(image: bytes, scratch: int, *arrays: Sequence[Signature]) -> bytes:
-    """Return a cache entry: machine code, the memory it needs, and names and shapes of arrays."""
+    """Return a cache entry: machine code, its scratch size, and names and shapes of arrays."""
     named = [[[s.name, s.shape] for s in signatures] for signatures in arrays]
     head = json.dumps([scratch, *named]).encode()
     return len(head).to_bytes(4, "little") + head + image
 
 
 def unpacked(data: bytes) -> tuple[bytes, int, list[tuple[Signature, ...]]]:
-    """Return what `packed` put together."""
+    """Return the contents of an entry made by `packed`."""
     size = int.from_bytes(data[:4], "little")
     scratch, *named = json.loads(data[4 : 4 + size])
     arrays = [tuple(Signature(n, tuple(shape)) for n, shape in signatures) for signatures in named]

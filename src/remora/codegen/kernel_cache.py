@@ -1,8 +1,8 @@
-"""Compiled objects on disk, so that the next process need not compile again.
+"""On-disk cache of compiled kernels.
 
-An entry is loaded as code, so it must be ours: the folder and every folder above it may be written
-by nobody but us (or root). An entry holds its own key: one that stands under another key, or that
-is damaged, is made anew.
+An entry is loaded as code, so only this user (or root) may be able to write to its folder and to
+every folder above it. An entry contains its own key; one that is damaged or has another key is
+recompiled.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _warned: set[Path] = set()
 
 
 def folder() -> Path:
-    """Return where entries are kept: `$REMORA_CACHE`, else the user's cache folder."""
+    """Return the cache folder: `$REMORA_CACHE`, otherwise the user's cache folder."""
     named = os.environ.get("REMORA_CACHE")
     if named:
         return Path(named)
@@ -31,7 +31,7 @@ def folder() -> Path:
 
 
 def load(key: str) -> bytes | None:
-    """Return the entry of a key, or None where there is none that is whole, safe and of that key.
+    """Return the entry of a key, or None if it is missing, damaged, unsafe or of another key.
 
     Args:
         key: a digest, 64 hexadecimal digits.
@@ -50,9 +50,9 @@ def load(key: str) -> bytes | None:
 
 
 def save(key: str, payload: bytes) -> None:
-    """Keep an entry; where that cannot be done safely, do without.
+    """Store an entry; skip it if that cannot be done safely.
 
-    Written aside and moved into place, so that a reader sees a whole entry or none.
+    Written to a temporary file and renamed, so that a reader sees a complete entry or none.
 
     Args:
         key: a digest, 64 hexadecimal digits.
@@ -73,14 +73,14 @@ def save(key: str, payload: bytes) -> None:
 
 
 def packed_entry(key: str, payload: bytes) -> bytes:
-    """Return the content of the file of an entry."""
+    """Return the file content of an entry."""
     named = key.encode()
     assert len(named) == _KEY
     return _MAGIC + named + hashlib.sha256(named + payload).digest() + payload
 
 
 def unpacked_entry(key: str, data: bytes) -> bytes | None:
-    """Return the payload of an entry, or None where it is damaged or that of another key."""
+    """Return the payload of an entry, or None if it is damaged or has another key."""
     head, rest = data[: len(_MAGIC)], data[len(_MAGIC) :]
     named, found, payload = rest[:_KEY], rest[_KEY : _KEY + _HASH], rest[_KEY + _HASH :]
     if head != _MAGIC or named != key.encode():
@@ -89,7 +89,7 @@ def unpacked_entry(key: str, data: bytes) -> bytes | None:
 
 
 def _make_private(place: Path) -> None:
-    """Make a folder and those above it that are missing, for us alone whatever the umask is."""
+    """Create a folder and its missing parents, private to this user regardless of the umask."""
     for above in (*reversed(place.parents), place):
         with contextlib.suppress(FileExistsError):
             if not above.exists():
@@ -97,7 +97,7 @@ def _make_private(place: Path) -> None:
 
 
 def _is_safe(place: Path) -> bool:
-    """Tell whether nobody else can put anything at `place`; say so once where somebody can."""
+    """Return whether no other user can write to `place`; warn once if one can."""
     if os.name != "posix":
         return True  # user folders are private there by default
     real = place.resolve()
@@ -118,7 +118,7 @@ def _is_safe(place: Path) -> bool:
 
 
 def _is_ours(status: os.stat_result, shared: bool = False) -> bool:
-    """Tell whether only we (or root) can write; a folder above may be open if it is sticky."""
+    """Return whether only this user (or root) can write; a parent folder may be sticky."""
     if os.name != "posix":
         return True
     if status.st_uid not in (os.geteuid(), 0):

@@ -1,4 +1,4 @@
-"""What kernels for all machines have in common: the function, its graph, what follows from it."""
+"""Base class of all kernels: a function, its traced graph, its Jacobian and its exports."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ class TracedFunction:
     """A function on arrays with names and shapes for its arguments.
 
     Attributes:
-        name: what it was made of.
+        name: name of the function.
         inputs: names and shapes of the arguments.
         dtype: `float64` or `float32`.
-        rolled: whether it is compiled as loops rather than as a straight line.
+        rolled: whether it is compiled as tree loops instead of straight-line code.
     """
 
     rolled: bool = False
@@ -34,30 +34,30 @@ class TracedFunction:
     def __init__(
         self, function: Callable[..., Any], inputs: Sequence[Signature], name: str, dtype: str
     ) -> None:
-        """Keep the function; it is traced when its graph is needed."""
+        """Store the function; it is traced when its graph is first needed."""
         if dtype not in DTYPES:
             raise UnknownName("dtype of a kernel", dtype, DTYPES)
         self.name, self.dtype, self.inputs = name, dtype, tuple(inputs)
         self._function = function
 
     def identity_parts(self) -> tuple[Any, ...]:
-        """Return what it is by value: not the machine code, which differs from host to host."""
+        """Return the parts that identify it by value; machine code differs from host to host."""
         return self.name, self.dtype, self.inputs, self._function
 
     def __copy__(self) -> Self:
-        """Return itself: it cannot change."""
+        """Return itself: kernels are immutable."""
         return self
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        """Return itself: it cannot change."""
+        """Return itself: kernels are immutable."""
         return self
 
     def _portable(self) -> dict[str, Any]:
-        """Return what a pickle holds of any kernel: the function, or its graph where it must."""
+        """Return the pickled state of any kernel: the function, or its graph if not picklable."""
         told: dict[str, Any] = {"name": self.name, "dtype": self.dtype, "inputs": self.inputs}
         try:
             pickle.dumps(self._function)
-        except Exception:  # a lambda, a closure: what was traced of it stands for it
+        except Exception:  # a lambda or a closure: pickle its traced graph instead
             told |= {"_function": nothing_to_run, "graph": self.graph}
         else:
             told["_function"] = self._function
@@ -76,8 +76,8 @@ class TracedFunction:
     def jacobian(self, argument: str, output: str | None = None) -> Self:
         """Return the kernel of ∂output/∂argument, `(..., *output shape, *argument shape)`.
 
-        By components, through CasADi's sparse differentiation: for a quaternion these are the
-        derivatives by its four numbers, not along the tangent.
+        By components, with CasADi's sparse differentiation: for a quaternion, the derivatives with
+        respect to its four components, not along the tangent space.
 
         Args:
             argument: name of an input.
@@ -112,8 +112,8 @@ class TracedFunction:
         """Write the function as C99: header, source and a test program.
 
         Args:
-            directory: where to; made if there is none.
-            name: of the C function; the kernel's by default.
+            directory: output folder; created if missing.
+            name: name of the C function; the kernel's name by default.
         """
         return c.write_c(self.graph, name or self.name, self.dtype, directory)
 
@@ -128,11 +128,11 @@ class TracedFunction:
         """Write the function as an object file for another processor, with header and test program.
 
         Args:
-            directory: where to; made if there is none.
+            directory: output folder; created if missing.
             triple: a name of `remora.codegen.export.objects.TARGETS`, or an LLVM triple.
             cpu: LLVM's name of the processor.
-            features: what it has, as LLVM writes it.
-            name: of the C function; the kernel's by default.
+            features: processor features in LLVM's notation.
+            name: name of the C function; the kernel's name by default.
         """
         called = name or self.name
         return objects.write_object(
@@ -141,7 +141,7 @@ class TracedFunction:
 
 
 def nothing_to_run(*arrays: Array) -> Array:
-    """Refuse to trace what is known by its graph alone."""
+    """Raise: a function restored from its graph cannot be traced again."""
     raise RemoraError(
         "this kernel was made of a graph, or came from a pickle without its function: there is no "
         "function to differentiate"

@@ -91,6 +91,8 @@ FIELDS: dict[str, tuple[Field, ...]] = {
         _number("damping", PER_SPEED, open=True, absent=0.0),
         _number("friction", PER_SPEED, open=True, absent=0.0),
         _number("rotor_inertia", PER_SPEED, open=True, looped=True, absent=0.0),
+        _number("stiffness", PER_SPEED, open=True, absent=0.0),
+        _number("spring_reference", PER_SPEED, open=True, absent=0.0),
         Field("mimic", "part"),
     ),
     "limits": (

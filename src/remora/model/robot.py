@@ -120,6 +120,8 @@ class Joint(ByValue):
         damping: viscous damping, `(nv,)`, N m s/rad or N s/m.
         friction: dry friction, `(nv,)`, N m or N.
         rotor_inertia: reflected inertia of the actuator, `(nv,)`, kg m² or kg.
+        stiffness: spring stiffness, `(nv,)`, N m/rad or N/m; zero for joints without a spring.
+        spring_reference: coordinates at which the spring is relaxed, `(nv,)`, rad or m.
         mimic: the relation to its leading joint, or None.
     """
 
@@ -136,6 +138,8 @@ class Joint(ByValue):
     damping: Array
     friction: Array
     rotor_inertia: Array
+    stiffness: Array
+    spring_reference: Array
     mimic: Mimic | None = None
 
     def __repr__(self) -> str:

@@ -1,1 +1,1 @@
-"""Runs: a robot moved through time, and what is kept of it."""
+"""Simulation of a robot over time, and the recording of its runs."""

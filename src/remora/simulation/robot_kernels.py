@@ -1,4 +1,4 @@
-"""Kernels of a robot's functions, kept from run to run."""
+"""In-memory cache of a robot's kernels, reused from run to run."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from remora.dynamics.kernels.compiled import compile_function
 from remora.dynamics.kernels.keys import value_key
 from remora.model.robot import Robot
 
-#: Kernels that are kept.
+#: Maximum number of cached kernels.
 MOST_KEPT = 256
 
 
@@ -21,19 +21,19 @@ def kernel(
     shapes: Mapping[str, tuple[int, ...]] | None = None,
     **fixed: Any,
 ) -> Kernel:
-    """Return a function as machine code; see `rm.compile`.
+    """Return a function compiled for a robot; see `rm.compile`.
 
     Args:
         function: a function of the library.
         robot: the robot.
         arguments: names of its arguments.
-        shapes: of arguments whose names say nothing.
+        shapes: shapes of arguments that cannot be inferred from their names.
         **fixed: values to compile in.
     """
     sizes = dict(shapes or {})
     key = value_key(function, robot, tuple(arguments), sorted(sizes.items()), sorted(fixed.items()))
     if key is not None and key in _kept:
-        _kept[key] = _kept.pop(key)  # the last to be dropped
+        _kept[key] = _kept.pop(key)  # most recently used: dropped last
         return _kept[key]
     made: Kernel = compile_function(
         function, robot, arguments=tuple(arguments), fixed=fixed, shapes=sizes

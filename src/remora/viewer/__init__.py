@@ -1,1 +1,1 @@
-"""Looking at robots and runs: a page in the browser, and files that play by themselves."""
+"""Visualization of robots and runs: browser pages, figures, reports and stand-alone HTML files."""

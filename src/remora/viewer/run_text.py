@@ -1,4 +1,4 @@
-"""What is said of a run: names as they may be shown, and tables of text."""
+"""Text that describes a run: display names, and tables of settings, phases, events and drifts."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ from remora.simulation.integrators.table import INTEGRATORS
 from remora.simulation.recording.conservation import Drift
 from remora.simulation.recording.recording import Recording
 
-#: Characters of a name in a title, and of a whole label of a line.
+#: Maximum characters of a name in a title, and of a line's label.
 NAME, LABEL = 24, 34
-#: Rows of a table, and of that of events, that are spelled out.
+#: Maximum rows of a table, and of the table of events.
 MOST_ROWS, MOST_EVENTS = 100, 25
-#: Characters of a text from a file.
+#: Maximum characters of text from a file.
 LONGEST = 300
 
 
 def short(name: str, length: int = NAME) -> str:
-    """Return a name as it may be drawn: control characters escaped, its middle left out if long."""
+    """Return a name for display: control characters escaped, the middle of a long name elided."""
     name = shown(name, 1000)
     half = (length - 1) // 2
     return name if len(name) <= length else f"{name[: length - 1 - half]}…{name[-half:]}"
 
 
 def labelled(name: str, rest: str = "") -> str:
-    """Return the label of a line: a name, and what follows it whole."""
+    """Return the label of a line: a name, shortened if needed, and the complete `rest`."""
     return short(name, max(10, LABEL - len(rest))) + rest
 
 
@@ -44,9 +44,9 @@ class Table:
     """A table of text.
 
     Attributes:
-        head: names of the columns; those that begin with `#` hold numbers.
-        rows: their texts.
-        more: how many rows were left out.
+        head: column names; those that begin with `#` hold numbers.
+        rows: the cells.
+        more: number of rows left out.
     """
 
     head: tuple[str, ...]
@@ -65,7 +65,7 @@ def _cut(
 
 
 def setup(run: Recording) -> list[tuple[str, str]]:
-    """Return what was simulated, as names and texts."""
+    """Return the settings of a run as pairs of name and text."""
     robot, given = run.robot, run.settings
     moving = "floats" if is_free(robot.joints[0]) else f"on a {robot.joints[0].kind} joint"
     rows = [
@@ -87,7 +87,7 @@ def setup(run: Recording) -> list[tuple[str, str]]:
 
 
 def time_text(text: str) -> str:
-    """Return a date and time of ISO 8601 as people write it."""
+    """Return an ISO 8601 date and time in readable form."""
     return shown(text).replace("T", " ").replace("+00:00", " UTC")
 
 
@@ -127,13 +127,13 @@ def _limits(given: Mapping[str, Any]) -> str:
 
 
 def described_phases(run: Recording) -> list[Mapping[str, Any]]:
-    """Return what the settings say of the phases; of a damaged run perhaps nothing."""
+    """Return the phases in the run's settings; may be empty for a damaged run."""
     given: Any = run.settings.get("phases")
     return [phase if _is_mapping(phase) else {} for phase in given] if _is_list(given) else []
 
 
 def phase_starts(run: Recording) -> list[float]:
-    """Return when each phase began, as far as the run went, s; else where its samples begin."""
+    """Return the start time of each phase reached, s; otherwise the time of its first sample."""
     if run.phase_starts:
         return list(run.phase_starts)
     last = int(np.max(run.phase, initial=-1))
@@ -141,7 +141,7 @@ def phase_starts(run: Recording) -> list[float]:
 
 
 def phases(run: Recording) -> Table:
-    """Return the phases: when, and what acts in them."""
+    """Return a table of the phases: times and loads."""
     given, starts = described_phases(run), phase_starts(run)
     rows: list[tuple[str, ...]] = []
     for k, phase in enumerate(given[:MOST_ROWS]):
@@ -167,10 +167,10 @@ def phases(run: Recording) -> Table:
 
 
 def loaded(given: Any) -> str:
-    """Return in words what acts, from what the settings of a run say of it."""
+    """Describe the loads in the settings of a run in words."""
     try:
         return _loaded(given)
-    except (TypeError, ValueError, LookupError):  # settings on disk may be anything
+    except (TypeError, ValueError, LookupError):  # settings on disk may be damaged
         return shown(repr(given))
 
 
@@ -205,7 +205,7 @@ def _loaded(given: Any) -> str:
 
 
 def _moved(given: Mapping[str, Any]) -> str | None:
-    """Return in words how a joint is to move, if that is what is given."""
+    """Describe a prescribed joint motion in words; None for other inputs."""
     if "motion" in given:
         inner, breaks = given["motion"], given.get("breaks") or [0.0]
         if _is_mapping(inner) and {"from", "to"} <= set(inner):
@@ -227,7 +227,7 @@ def _moved(given: Mapping[str, Any]) -> str | None:
 
 
 def sources(run: Recording) -> dict[str, str]:
-    """Return the source of every function that acts, by name."""
+    """Return the source of every user function in the run's inputs, by name."""
     found: dict[str, str] = {}
 
     def look(given: Any) -> None:
@@ -245,7 +245,7 @@ def sources(run: Recording) -> dict[str, str]:
 
 
 def events(run: Recording) -> Table:
-    """Return what happened."""
+    """Return a table of the events."""
     rows = ((f"{e.t:.9g}", shown(e.name, LONGEST), shown(e.action)) for e in run.events)
     return _cut(("#time, s", "event", "action"), rows, len(run.events), MOST_EVENTS)
 
@@ -254,7 +254,7 @@ def events(run: Recording) -> Table:
 
 
 def robot_table(robot: Robot) -> Table:
-    """Return bodies and joints with their limits, in degrees and metres."""
+    """Return a table of bodies and joints with their limits, in degrees and metres."""
 
     def rows() -> Iterable[tuple[str, ...]]:
         depth = {-1: -1}
@@ -272,7 +272,7 @@ def robot_table(robot: Robot) -> Table:
 
 
 def _bounds(robot: Robot, joint: Joint) -> tuple[str, str, str]:
-    """Return range, largest speed and largest effort of a joint with one freedom."""
+    """Return position range, speed limit and effort limit of a single-DOF joint."""
     if joint.mimic is not None:
         leader = short(robot.joints[joint.mimic.joint].name)
         return f"{joint.mimic.ratio:g} × {leader}", "", ""
@@ -321,7 +321,7 @@ def conservation_table(run: Recording) -> Table:
 
 
 def tiles(run: Recording) -> list[tuple[str, str]]:
-    """Return the numbers to be seen first: a value and what it is."""
+    """Return the key figures of a run: pairs of value and label."""
     kept, robot = run.conservation(), run.robot
     made = [(f"{run.duration:.4g} s", f"simulated, {_count(len(run), 'sample')}")]
     if is_free(robot.joints[0]):
@@ -342,7 +342,7 @@ def tiles(run: Recording) -> list[tuple[str, str]]:
 
 
 def _largest(run: Recording) -> list[tuple[str, str]]:
-    """Return the joints with the largest torque, share of the effort and reaction."""
+    """Return the joints with the largest torque, fraction of the effort limit and reaction."""
     robot = run.robot
     own = [j for j in robot.joints if j.mimic is None and kind(j).nv == 1]
     made: list[tuple[str, str]] = []

@@ -1,4 +1,4 @@
-"""A run at any times: which samples are near, and configurations between them."""
+"""Sample lookup and interpolation of configurations at arbitrary times of a run."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from remora.algebra.namespace import Array
 from remora.model.state import difference, integrate
 from remora.simulation.recording.recording import Recording
 
-#: Samples closer than this are not looked between, s.
+#: Samples closer together than this are not interpolated, s.
 CLOSE = 1.0 / 60.0
 
 
 def sample_before(t: Array, when: Array | float) -> Array:
-    """Return the indices of the samples at the times `when`, or before; never negative."""
+    """Return the index of the last sample at or before each time in `when`; at least 0."""
     return np.maximum(np.searchsorted(t, when, side="right") - 1, 0)
 
 
 def configurations(run: Recording, when: Array) -> Array:
-    """Return q `(m, nq)` at times `(m,)` within the run, between samples by the shortest way.
+    """Return q `(m, nq)` at times `(m,)` within the run, by geodesic interpolation of the samples.
 
-    For pictures: `Recording.at` is the smooth one, and needs accelerations.
+    For display; `Recording.at` is the smooth dense output and needs accelerations.
     """
     i = sample_before(run.t, when)
     j = np.minimum(i + 1, len(run) - 1)

@@ -1,4 +1,4 @@
-"""`rm.view`: a run or a robot in the browser."""
+"""`rm.view`: show a run or a robot in the browser."""
 
 from __future__ import annotations
 
@@ -51,18 +51,17 @@ def view(
     dark: bool = False,
     mesh_root: str | os.PathLike[str] | None = None,
 ) -> RunPage | RobotPage:
-    """Show a run or a robot on a page in the browser, served to this machine alone.
+    """Show a run or a robot on a browser page that is served on localhost only.
 
-    The page lives as long as this process: in a script, end with `rm.view(run).wait()`. In a
-    notebook, the value shows itself.
+    The page is served as long as this process runs: end a script with `rm.view(run).wait()`. In a
+    notebook, the returned value displays itself.
 
     Args:
         thing: a run, the folder of a run, a robot, a robot's file or a bundled robot's name.
-        port: of 127.0.0.1; 0: any that is free.
+        port: port on 127.0.0.1; 0: any free port.
         open: whether to open the page in the browser.
-        dark: whether the page begins dark.
-        mesh_root: the folder that meshes must lie in; a run on disk shows its meshes only if it
-            is given.
+        dark: whether to use the dark theme.
+        mesh_root: the folder that meshes must be in; required to show the meshes of a run on disk.
 
     Raises:
         RemoraError: if viser is not installed, the port is in use, or there is nothing to show.
@@ -82,7 +81,7 @@ def viewable(
     inertia: str | None = None,
     dynamics: bool = True,
 ) -> Recording | Robot:
-    """Return the run or robot that is meant: itself, a run's folder, a robot's file or name."""
+    """Resolve a run, a run's folder, a robot, or a robot's file or name to a run or robot."""
     if isinstance(thing, Recording | Robot):
         return thing
     try:

@@ -181,3 +181,21 @@ def test_refusals():
     ):
         with pytest.raises(rm.RemoraError, match="base on a free joint, not on a spherical one"):
             call()
+
+
+def test_a_kinematics_only_model_is_refused():
+    robot = rm.load("servicer", dynamics=False)
+    q, v = rm.neutral(robot), np.zeros(robot.nv)
+    for call in (
+        lambda: rm.base_velocity(robot, q, v[6:]),
+        lambda: rm.reduced_mass_matrix(robot, q),
+        lambda: rm.reduced_coriolis_matrix(robot, q, v[6:]),
+        lambda: rm.reduced_momentum_force(robot, q, np.zeros(6)),
+        lambda: rm.reduced_forward_dynamics(robot, q, v[6:], v[6:]),
+        lambda: rm.separated_mass_matrix(robot, q),
+        lambda: rm.mass_matrix_partials(robot, q),
+        lambda: rm.mass_matrix(robot, q, "lagrangian"),
+        lambda: rm.equivalent_manipulator(robot),
+    ):
+        with pytest.raises(rm.RemoraError, match="kinematics-only"):
+            call()

@@ -1,1 +1,1 @@
-"""C99 source and object files for flight processors."""
+"""Export to C99 source and to object files for flight processors."""

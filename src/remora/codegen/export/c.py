@@ -1,9 +1,9 @@
-"""C99 from a graph: a header, the function, a test program. No library, no memory but the stack.
+"""Export of a graph as C99: header, source and test program; no library, no heap.
 
     void NAME(const double q[15], const double v[13], ..., double out[13]);
 
-One pointer per input and output, the numbers of each next to each other in row-major order. All
-arguments are read before any result is written, so that an output may be one of the inputs.
+There is one pointer per input and output, each array contiguous in row-major order. All arguments
+are read before any result is written, so an output may alias an input.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from remora.codegen.export.c_text import SCALARS, arguments, comment, identifier
 from remora.codegen.ir import graph_passes
 from remora.codegen.ir.graph import CONDITIONS, ELEMENTARY, Graph, Signature
 
-#: Operations as C writes them; the rest are functions of <math.h>.
+#: Operations that are C expressions; the others are functions of <math.h>.
 _WRITTEN = {
     "neg": "-{0}", "add": "{0} + {1}", "sub": "{0} - {1}", "mul": "{0}*{1}", "div": "{0}/{1}",
     "lt": "{0} < {1}", "le": "{0} <= {1}", "eq": "{0} == {1}", "ne": "{0} != {1}",
@@ -39,10 +39,10 @@ def write_c(
 
     Args:
         graph: as traced.
-        name: of the function; made an identifier.
+        name: name of the function; converted to an identifier.
         dtype: `float64` (double) or `float32` (float).
-        directory: where to; made if there is none.
-        notes: for an argument or result, lines that the header says about it (units, order).
+        directory: output folder; created if missing.
+        notes: header comments on an argument or result (units, order), by its name.
 
     Returns:
         The files.
@@ -62,10 +62,10 @@ def write_c(
 
 
 def without_floor(graph: Graph, dtype: str) -> Graph:
-    """Return a prepared graph with floor made of sums, for where it would be a call.
+    """Return a prepared graph with floor replaced by additions, for targets where it is a call.
 
-    Adding and taking away 2⁵² (2²³) rounds |x| to the nearest integer; one less where that is above
-    x; larger numbers are integers. The same bits, but for the sign of zero.
+    Adding and subtracting 2⁵² (2²³) rounds |x| to the nearest integer; 1 is subtracted if that is
+    above x; larger numbers are integers already. Bitwise identical except for the sign of zero.
     """
     limit = 2.0 ** {"float64": 52, "float32": 23}[dtype]
 
@@ -93,10 +93,10 @@ def header(
 
     Args:
         graph: as traced.
-        name: the function's identifier.
+        name: C identifier of the function.
         dtype: `float64` or `float32`.
-        notes: lines about an argument or result, by its name.
-        remarks: further lines.
+        notes: comments on an argument or result, by its name.
+        remarks: additional comment lines.
     """
     names = arguments(graph, name)
     signatures = (*graph.inputs, *graph.outputs)
@@ -141,7 +141,7 @@ extern "C" {{
 
 
 def _layout(signature: Signature, own: str) -> str:
-    """Return what stands where: `(13, 13)  element (i, j) is out[13*i + j]`."""
+    """Return the memory layout of an array: `(13, 13)  element (i, j) is out[13*i + j]`."""
     text = f"({', '.join(map(str, signature.shape))})" if signature.shape else "one number"
     if len(signature.shape) > 1:
         letters = "ijklmn"[: len(signature.shape)]

@@ -1,4 +1,4 @@
-"""The small program that goes with generated code and tells whether it works on its target."""
+"""Self-test program in C that checks generated code on its target."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from remora.codegen.export.c_text import SCALARS, arguments, comment, number
 from remora.codegen.ir import graph_passes
 from remora.codegen.ir.graph import Graph, Signature, interpret
 
-#: How many test vectors are written, and of how many candidates they are the best conditioned.
+#: Number of test vectors, and of the random candidates from which the best conditioned are taken.
 VECTORS, CANDIDATES = 5, 40
-#: What the test program accepts: room for another order of rounding, none for a wrong operation.
+#: Tolerance of the test program: allows another rounding order, but no wrong operation.
 TOLERANCE = {"float64": 1e-12, "float32": 1e-4}
 
 
@@ -100,8 +100,8 @@ int main(void)
 def _vectors(graph: Graph, dtype: str) -> tuple[list[Array], list[Array], float]:
     """Return inputs, results of the reference, and a tolerance.
 
-    Numbers from -1 to 1, from 0 to 1 and from 1 to 2, whatever they mean; of many candidates those
-    are kept whose results are finite and suffer least from rounding.
+    Candidates are drawn from [-1, 1], [0, 1] and [1, 2], regardless of what the inputs mean. Those
+    with finite results and the smallest rounding errors are kept.
     """
     rng = np.random.default_rng(0)
     low = rng.choice([-1.0, -1.0, 0.0, 1.0], size=CANDIDATES)
@@ -128,7 +128,7 @@ def _vectors(graph: Graph, dtype: str) -> tuple[list[Array], list[Array], float]
 
 
 def _rows(arrays: Sequence[Array], signatures: Sequence[Signature]) -> list[Array]:
-    """Return arrays with one flat row per candidate."""
+    """Return the arrays with one flat row per candidate."""
     return [
         np.broadcast_to(a, (CANDIDATES, *s.shape)).reshape(CANDIDATES, s.size)
         for a, s in zip(arrays, signatures, strict=True)
@@ -136,7 +136,7 @@ def _rows(arrays: Sequence[Array], signatures: Sequence[Signature]) -> list[Arra
 
 
 def _wrapped(numbers: Iterable[str]) -> str:
-    """Return numbers with commas, a few on each line; one zero where there are none."""
+    """Return numbers separated by commas, a few per line; a single zero if there are none."""
     items = list(numbers) or ["0"]
     rows = [", ".join(items[k : k + 4]) for k in range(0, len(items), 4)]
     return ",\n     ".join(rows)

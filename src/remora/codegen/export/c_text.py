@@ -1,4 +1,4 @@
-"""What generated C is made of: names that no compiler objects to, and exact numbers."""
+"""Building blocks of generated C: valid identifiers, exact literals, safe comments."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from remora.codegen.ir.graph import Graph
 
-#: C's words for the precisions.
+#: C types of the precisions.
 SCALARS = {"float64": "double", "float32": "float"}
 
 _KEYWORDS = """
@@ -34,7 +34,7 @@ index rindex bcmp bcopy bzero alloca ffs isalpha isdigit isspace tolower toupper
 isfinite isnormal signbit signal time clock div rand srand read write open close link system getenv
 remove rename
 """
-#: Words of C and C++ and functions of their library: none may be hidden or declared anew.
+#: Keywords of C and C++ and names of their libraries, which must not be redefined.
 _RESERVED = frozenset(
     (
         *_KEYWORDS.split(),
@@ -53,7 +53,7 @@ def identifier(name: str, taken: Iterable[str] = ()) -> str:
     """
     result = re.sub(r"[^A-Za-z0-9_]", "_", name)
     if not result[:1].isalpha():
-        result = "x" + result  # digits cannot, underscores should not come first
+        result = "x" + result  # identifiers cannot start with a digit, should not with _
     others = set(taken)
     # t12 is a local variable
     while result in others or result in _RESERVED or re.fullmatch(r"t\d+", result):
@@ -70,7 +70,7 @@ def arguments(graph: Graph, name: str) -> list[str]:
 
 
 def number(value: float, dtype: str) -> str:
-    """Return a number as C writes it exactly: in hexadecimal."""
+    """Return a number as an exact C literal, in hexadecimal."""
     if dtype == "float32":
         with np.errstate(over="ignore"):
             value = float(np.float32(value))
@@ -90,7 +90,7 @@ def number(value: float, dtype: str) -> str:
 
 
 def comment(lines: Sequence[str]) -> str:
-    """Return lines as a comment that nothing in a name or note can end."""
+    """Return lines as a comment that no name or note can terminate early."""
 
     def safe(line: str) -> str:
         line = re.sub(r"[^ -~]|[\\?]", "_", line)

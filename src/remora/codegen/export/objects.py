@@ -1,9 +1,9 @@
-"""Object files for other processors: the function of `c.py` without a C compiler.
+"""Object files for other processors: the function of `c.py`, compiled without a C compiler.
 
     void NAME(const double q[15], ..., double out[13]);
 
-LLVM carries the back ends of the processors that fly. `TARGETS` names some of them; any other is
-named by its LLVM triple, processor and features.
+LLVM contains the back ends of common flight processors. `TARGETS` names some of them; specify any
+other by its LLVM triple, processor and features.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ class Target:
 
     Attributes:
         triple: architecture, vendor, system and calling convention.
-        cpu: processor; empty for the architecture's plainest.
-        features: what it has besides, as LLVM writes it: `+f,+d`.
-        pic: whether the code may stand anywhere: free on these, dear on the others.
-        meant: for whom it is.
+        cpu: processor; empty for the architecture's baseline.
+        features: additional features in LLVM's notation: `+f,+d`.
+        pic: whether to compile position-independent code: free on these targets, costly on others.
+        meant: intended use.
     """
 
     triple: str
@@ -44,7 +44,7 @@ class Target:
     meant: str = ""
 
 
-#: Friendly names.
+#: Targets by short name.
 TARGETS: dict[str, Target] = {
     "riscv64": Target(
         "riscv64-unknown-none-elf", "generic-rv64", "+m,+a,+f,+d,+c", pic=True,
@@ -76,20 +76,20 @@ TARGETS: dict[str, Target] = {
 
 
 def target(triple: str, cpu: str = "", features: str = "") -> Target:
-    """Return the processor of a friendly name, or the one that an LLVM triple names.
+    """Return the processor of a short name or of an LLVM triple.
 
     Args:
         triple: one of `TARGETS`, or an LLVM triple.
-        cpu: LLVM's name of the processor, instead of the one in the table.
-        features: instead of those in the table. A triple alone has those of the first row with its
-            architecture: a bare RISC-V, for one, would have no floating point.
+        cpu: LLVM's name of the processor; overrides the table.
+        features: override those in the table. A bare triple takes the features of the first row
+            with its architecture: plain RISC-V, for example, has no floating point.
     """
     if triple in TARGETS:
         own = TARGETS[triple]
         return Target(own.triple, cpu or own.cpu, features or own.features, own.pic)
     parts = triple.split("-")
     if len(parts) == 3 and parts[1] in ("none", "linux", "rtems"):
-        parts.insert(1, "unknown")  # LLVM would read the system as the vendor and miss the rest
+        parts.insert(1, "unknown")  # otherwise LLVM reads the system as the vendor
     if not cpu and not features:
         for own in TARGETS.values():
             if own.triple.split("-")[0] == parts[0]:
@@ -110,18 +110,18 @@ def write_object(
 ) -> list[Path]:
     """Write `NAME.h`, `NAME.o` for a processor, and the test program `NAME_test.c`.
 
-    Products are fused with sums where the processor has an instruction for it, and `floor` is made
-    of sums where it has none, so that hardly anything is left for the C library to do.
+    Products and sums are fused if the processor has such an instruction, and `floor` is replaced by
+    additions if it has none, so that almost no calls into the C library remain.
 
     Args:
         graph: as traced.
-        name: of the function; made an identifier.
+        name: name of the function; converted to an identifier.
         dtype: `float64` (double) or `float32` (float).
         triple: one of `TARGETS`, or an LLVM triple.
-        directory: where to; made if there is none.
+        directory: output folder; created if missing.
         cpu: LLVM's name of the processor.
-        features: what it has, as LLVM writes it.
-        notes: for an argument or result, lines that the header says about it (units, order).
+        features: processor features in LLVM's notation.
+        notes: header comments on an argument or result (units, order), by its name.
 
     Returns:
         The files.
@@ -151,8 +151,8 @@ def ir(graph: Graph, name: str, dtype: str) -> str:
     """Return the LLVM IR of a function for one state: a pointer per input and output.
 
     Args:
-        graph: prepared by `expand.prepared`.
-        name: the function's identifier.
+        graph: prepared by `graph_passes.prepared`.
+        name: C identifier of the function.
         dtype: `float64` or `float32`.
     """
     scalar, w = lowering.SCALARS[dtype], lowering.Writer()
@@ -185,11 +185,11 @@ def ir(graph: Graph, name: str, dtype: str) -> str:
 
 @functools.cache
 def has(machine: Target, op: str, dtype: str) -> bool:
-    """Tell whether a processor has instructions for an operation, by asking LLVM for it.
+    """Return whether a processor has instructions for an operation, by test compilation.
 
     Args:
         machine: the processor.
-        op: `fma`, `floor`, `sqrt` or another operation of one to three numbers.
+        op: `fma`, `floor`, `sqrt` or another operation on one to three numbers.
         dtype: `float64` or `float32`.
     """
     graph = Graph((Signature("x", (3,)),), (Signature("out", ()),))
@@ -198,8 +198,8 @@ def has(machine: Target, op: str, dtype: str) -> bool:
     return not undefined(compiled(ir(graph, "probe", dtype), machine))
 
 
-# LLVM ends the process when triple, processor and features contradict each other, and only warns
-# of names that it does not know: so it runs in a process of its own.
+# LLVM aborts the process if triple, processor and features contradict each other, and only warns
+# about names that it does not know: so it runs in a subprocess.
 _CHILD = """
 import json, sys
 import llvmlite.binding as llvm
@@ -246,7 +246,7 @@ def compiled(text: str, machine: Target) -> bytes:
 
 
 def undefined(image: bytes) -> list[str]:
-    """Return the names that an ELF object expects the linker to find."""
+    """Return the undefined symbols of an ELF object."""
     if image[:4] != b"\x7fELF":
         raise RemoraError("only targets with ELF objects are supported")
     wide, order = image[4] == 2, "<" if image[5] == 1 else ">"
@@ -256,7 +256,7 @@ def undefined(image: bytes) -> list[str]:
 
     (start,) = read("Q", 40) if wide else read("I", 32)
     size, count = read("HH", 58 if wide else 46)
-    # of each section: name, type, flags, address, offset, size, link
+    # for each section: name, type, flags, address, offset, size, link
     sections = [read("IIQQQQI" if wide else "IIIIIII", start + k * size) for k in range(count)]
     names: list[str] = []
     for _, kind, _, _, offset, length, link in sections:

@@ -1,1 +1,1 @@
-"""Graphs as PTX kernels for NVIDIA GPUs."""
+"""PTX kernels for NVIDIA GPUs."""

@@ -1,4 +1,4 @@
-"""Kernels for NVIDIA GPUs: the graph as PTX, launched through CuPy on arrays in device memory."""
+"""CUDA kernels: a graph as PTX, launched through CuPy on arrays in device memory."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from remora.codegen.traced_function import TracedFunction
 from remora.codegen.tree_loops.loops import Loops
 from remora.errors import RemoraError, ShapeError, UnknownName
 
-#: Threads of a block: few, so that blocks of kernels with many registers fill the multiprocessors.
+#: Threads per block: few, so that blocks with high register pressure fill the multiprocessors.
 BLOCK = 64
-#: Blocks for each multiprocessor where threads take several states.
+#: Blocks per multiprocessor if each thread processes several states.
 BLOCKS_OF_LOOPS = 8
 
 
@@ -32,20 +32,20 @@ class CudaKernel(TracedFunction):
     """A function compiled for GPUs.
 
     Call it like the function, with arrays in device memory: CuPy's, or those of any library that
-    speaks DLPack (PyTorch, JAX), which are read where they are. The result is of the same library
-    as the first argument. Batch shapes broadcast. A call returns when the work is queued on
-    `stream`; a result has the same bits in every run and in every batch. Values are not checked:
-    NaN in, NaN out.
+    supports DLPack (PyTorch, JAX), which are read in place. The result belongs to the same library
+    as the first argument. Batch shapes broadcast. A call is asynchronous: it returns when the work
+    is queued on `stream`. Results are bitwise reproducible in every run and every batch. Values
+    are not checked: NaN in, NaN out.
 
-    An array may hold its states one after another, `(n, 13)` as NumPy has it, or number by number,
-    "in columns" (the transpose of a contiguous `(13, n)`); what is arranged otherwise is copied
-    first. Results are in columns where an argument is, and matrices always: written in rows they
-    take more than ten times as long. Give `out` to have them otherwise.
+    An array may be row-major, `(n, 13)` as in NumPy, or "in columns" (the transpose of a
+    contiguous `(13, n)`), so that threads access memory coalesced; any other layout is copied
+    first. Results are in columns if an argument is, and matrices always: written in rows they
+    take more than ten times as long. Pass `out` to choose another layout.
 
-    No GPU is needed to make a kernel, nor for `ptx` and `save_ptx`.
+    Building a kernel, `ptx` and `save_ptx` need no GPU.
 
     Attributes:
-        name: what it was made of.
+        name: name of the function.
         inputs: names and shapes of the arguments.
         outputs: names and shapes of the results.
         dtype: `float64` or `float32`.
@@ -59,14 +59,14 @@ class CudaKernel(TracedFunction):
         dtype: str = "float64",
         loops: Callable[[], Loops] | None = None,
     ) -> None:
-        """Prepare; the code is made when it is needed.
+        """Store the arguments; code is generated on first use.
 
         Args:
             function: takes one array per input.
             inputs: names and shapes of the arguments.
-            name: what it is called.
+            name: name of the kernel.
             dtype: `float64` or `float32`.
-            loops: makes the same function as loops, which are compiled instead of the graph.
+            loops: builds the same function as tree loops, which are compiled instead of the graph.
         """
         super().__init__(function, inputs, name, dtype)
         self._loops = None if loops is None else loops()
@@ -75,19 +75,19 @@ class CudaKernel(TracedFunction):
         self._made: dict[tuple[int, tuple[str, ...]], LoadedModule] = {}
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what a pickle holds: what is on a device stays there."""
+        """Return the pickled state, without device modules."""
         own: dict[str, Any] = {"_loops": self._loops, "rolled": self.rolled}
         if self._loops is not None:
             own["outputs"] = self.outputs
         return self._portable() | own
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Take what a pickle holds."""
+        """Restore from a pickle."""
         vars(self).update(state)
         self._made = {}
 
     def ptx(self, layout: str = "rows") -> str:
-        """Return the code as text, for arrays that are all laid out alike.
+        """Return the PTX, with the same layout for all arrays.
 
         Args:
             layout: "rows" or "columns", see `remora.codegen.gpu.ptx`.
@@ -97,10 +97,10 @@ class CudaKernel(TracedFunction):
         return self.code((layout,) * (len(self.inputs) + len(self.outputs))).text
 
     def save_ptx(self, path: str | Path, layout: str = "rows") -> Path:
-        """Write the code to a file; its first lines say what to launch, and with what.
+        """Write the PTX to a file; its header comments describe the entries and their arguments.
 
         Args:
-            path: the file.
+            path: output file.
             layout: "rows" or "columns", see `remora.codegen.gpu.ptx`.
         """
         path = Path(path)
@@ -108,9 +108,9 @@ class CudaKernel(TracedFunction):
         return path
 
     def loaded(self, layout: str = "rows") -> LoadedModule:
-        """Return the code on the current device.
+        """Return the module loaded on the current device.
 
-        CuPy's functions know their `num_regs` and `local_size_bytes`, and can be launched by hand.
+        CuPy's functions expose `num_regs` and `local_size_bytes` and can be launched directly.
 
         Args:
             layout: "rows" or "columns", see `remora.codegen.gpu.ptx`.
@@ -119,12 +119,12 @@ class CudaKernel(TracedFunction):
         return self._loaded(cupy_with_device(), layouts)
 
     def __call__(self, *arguments: Any, out: Any = None, stream: Any = None, **named: Any) -> Any:
-        """Queue an evaluation.
+        """Evaluate asynchronously.
 
         Args:
             *arguments: device arrays in the order of `inputs`.
-            out: array (or tuple of arrays) to write the result into, of the result's shape and
-                the kernel's dtype.
+            out: array (or tuple of arrays) of the result's shape and the kernel's dtype that
+                receives the result.
             stream: a CuPy stream; CuPy's current one by default.
             **named: arguments by name.
         """
@@ -146,7 +146,7 @@ class CudaKernel(TracedFunction):
         return f"CudaKernel {self.name}({shown}, {self.dtype}"
 
     def code(self, layouts: tuple[str, ...]) -> ptx.Ptx:
-        """Return the code for a layout of each input and then of each output."""
+        """Return the PTX for a layout of each input and then of each output."""
         entry = ptx.entry_name(self.name)
         if self._loops is not None:
             return ptx_loops.write_loops(self._loops, entry, self.dtype, layouts)
@@ -167,7 +167,7 @@ class CudaKernel(TracedFunction):
         results = self._results(cupy, out, batch, columns)
         if n == 0:
             return results
-        if out is not None:  # results are written while arguments are still read
+        if out is not None:  # results are written while arguments are still being read
             views = [
                 _copied(cupy, view.array, len(signature.shape))
                 if any(cupy.may_share_memory(view.array, r) for r in results)
@@ -220,12 +220,12 @@ def _listed(out: Any, count: int) -> list[Any]:
 
 
 class LoadedModule(NamedTuple):
-    """Code on a device.
+    """A module loaded on a device.
 
     Attributes:
         entries: CuPy's functions, to be launched in this order.
-        waist: how many numbers of a state stand between them.
-        scratch: how many numbers of memory a thread needs; then a thread takes several states.
+        waist: numbers per state in the intermediate array between entries.
+        scratch: numbers of scratch memory per thread; if any, a thread processes several states.
     """
 
     entries: list[Any]
@@ -234,17 +234,17 @@ class LoadedModule(NamedTuple):
 
 
 def passed(array: Any, stride: int) -> tuple[Any, Any]:
-    """Return an array as a kernel takes it: where it stands, and a stride."""
+    """Return an array as kernel arguments: its pointer and a stride."""
     return np.uint64(array.data.ptr), np.int64(stride)
 
 
 class DeviceArray(NamedTuple):
-    """An array as a kernel sees it.
+    """An array as passed to a kernel.
 
     Attributes:
         array: CuPy's array, kept alive.
         layout: "rows" or "columns".
-        stride: from state to state in rows, from number to number in columns.
+        stride: between states for rows, between numbers for columns.
     """
 
     array: Any
@@ -255,7 +255,7 @@ class DeviceArray(NamedTuple):
 def device_arrays(
     cupy: Any, kernel: str, inputs: Sequence[Signature], arrays: Sequence[Any]
 ) -> tuple[tuple[int, ...], list[DeviceArray]]:
-    """Return the batch shape of a kernel's arguments and how they lie; odd ones are copied."""
+    """Return the batch shape and the layouts of the arguments; unsupported layouts are copied."""
     batches = [batch_of(kernel, s, a.shape) for a, s in zip(arrays, inputs, strict=True)]
     batch = common_batch(inputs, batches)
     views: list[DeviceArray] = []
@@ -268,14 +268,14 @@ def device_arrays(
 
 
 def _view(array: Any, trailing: int, alone: bool = False) -> DeviceArray | None:
-    """Return how an array's states and numbers lie, or None where no single stride tells.
+    """Return the layout of an array, or None if a single stride cannot describe it.
 
-    One state for all (a batch of one) has the stride zero.
+    One state shared by all (a batch of one) has stride zero.
 
     Args:
-        array: with its batch in front.
-        trailing: how many axes a state has.
-        alone: whether there is one state at all, so that its stride does not matter.
+        array: batch axes first.
+        trailing: number of axes of a state.
+        alone: whether the whole batch is one state, so that its stride does not matter.
     """
     item = array.dtype.itemsize
     split = array.ndim - trailing
@@ -308,7 +308,7 @@ def _single_stride(shape: Sequence[int], steps: Sequence[int]) -> int | None:
 def _empty(
     cupy: Any, batch: tuple[int, ...], shape: tuple[int, ...], dtype: str, columns: bool
 ) -> Any:
-    """Return an array for results, in columns or in rows."""
+    """Return an uninitialized array for results, in columns or in rows."""
     if not columns:
         return cupy.empty(batch + shape, dtype)
     count = len(batch)
@@ -323,7 +323,7 @@ def _copied(cupy: Any, array: Any, trailing: int) -> DeviceArray:
 
 
 def _blocks_with_room(cupy: Any, thread_bytes: int) -> int:
-    """Return how many blocks to start: what fills the GPU, and half of its free memory at most."""
+    """Return the number of blocks that fills the GPU with at most half of its free memory."""
     attributes: Any = cupy.cuda.Device().attributes
     free = cupy.cuda.runtime.memGetInfo()[0] + cupy.get_default_memory_pool().free_bytes()
     fitting = int(free // 2 // (thread_bytes * BLOCK))
@@ -333,7 +333,7 @@ def _blocks_with_room(cupy: Any, thread_bytes: int) -> int:
 
 
 def cupy_with_device() -> Any:
-    """Return CuPy, or say what is missing."""
+    """Return CuPy, or raise an error that says what is missing."""
     try:
         cupy: Any = importlib.import_module("cupy")
     except ImportError:
@@ -351,7 +351,7 @@ def cupy_with_device() -> Any:
 
 
 def functions(cupy: Any, code: ptx.Ptx) -> list[Any]:
-    """Return the entries of some code on the current device."""
+    """Return the entries of a PTX module, loaded on the current device."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "kernel.ptx"
         file.write_text(code.text, encoding="utf-8")
@@ -362,7 +362,7 @@ def functions(cupy: Any, code: ptx.Ptx) -> list[Any]:
 def taken(
     cupy: Any, kernel: str, inputs: Sequence[Signature], arguments: Sequence[Any], dtype: str
 ) -> list[Any]:
-    """Return the arguments of a kernel as CuPy's arrays, without copying."""
+    """Return the arguments of a kernel as CuPy arrays, without copying."""
     arrays: list[Any] = []
     for argument, signature in zip(arguments, inputs, strict=True):
         what = f"{signature.name} of kernel {kernel}"
@@ -375,13 +375,13 @@ def taken(
 
 
 def on_host(x: Any, what: str) -> Array:
-    """Return an array in device memory, of any library, as a copy in NumPy."""
+    """Return a device array of any library as a NumPy copy."""
     cupy = cupy_with_device()
     return cupy.asnumpy(_device_array(cupy, x, what))
 
 
 def _device_array(cupy: Any, x: Any, what: str) -> Any:
-    """Return an array of any library as CuPy's, in place."""
+    """Return a device array of any library as a CuPy array, without copying."""
     if isinstance(x, cupy.ndarray):
         return _on_this_device(cupy, x, what)
     if is_array(x) or not hasattr(x, "__dlpack__"):
@@ -407,11 +407,11 @@ def _on_this_device(cupy: Any, array: Any, what: str) -> Any:
 
 
 def like(example: Any, array: Any) -> Any:
-    """Return CuPy's array as one of the library that the example is of, in place."""
+    """Return a CuPy array as an array of the example's library, without copying."""
     root = type(example).__module__.partition(".")[0]
     if root == "cupy":
         return array
-    if root in ("jax", "jaxlib"):  # which knows rows only
+    if root in ("jax", "jaxlib"):  # supports rows only
         cupy: Any = sys.modules["cupy"]
         return sys.modules["jax.numpy"].from_dlpack(cupy.ascontiguousarray(array))
     module: Any = sys.modules.get(root)

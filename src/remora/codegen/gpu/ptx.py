@@ -1,17 +1,17 @@
-"""A prepared graph as PTX, the assembly language of NVIDIA's GPUs: a thread for each state.
+"""PTX (the assembly language of NVIDIA GPUs) of a prepared graph, one thread per state.
 
     .entry NAME(a0, s0, ..., o0, t0, ..., n)
 
-Array k of state b is laid out in one of two ways, chosen when the code is made: in "rows", number
-j stands at `ak + b·sk + j`, so that the numbers of a state are next to each other (a stride of
-zero gives every state the same); in "columns" at `ak + b + j·sk`, so that neighbouring threads
-read neighbouring numbers.
+Each array k has one of two layouts, chosen when the code is generated. In "rows", number j of state
+b is at `ak + b·sk + j`: the numbers of a state are contiguous, and a stride of zero passes the same
+values to every state. In "columns" it is at `ak + b + j·sk`: neighbouring threads access
+neighbouring addresses (coalesced).
 
-A large graph becomes several entries, NAME_1, NAME_2, ..., to be launched one after the other with
-the same arguments. Each makes some of the outputs; where the graph has a waist, the first make
-that, in an array of columns that stands between inputs and outputs, and the others start from it.
+A large graph is split into several entries, NAME_1, NAME_2, ..., to be launched in order with the
+same arguments. Each computes some of the outputs. If the graph has a waist, the first entries
+compute it into an array of columns, passed between inputs and outputs, and the others start there.
 
-LLVM's NVPTX back end writes the text; the machine code is made of it by the driver that runs it.
+LLVM's NVPTX back end generates the text; the CUDA driver compiles it to machine code.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from remora.errors import RemoraError
 
 LAYOUTS = ("rows", "columns")
 TRIPLE = "nvptx64-nvidia-cuda"
-#: PTX runs on this generation and every later one; and needs a driver of CUDA 11 or later.
+#: Minimum compute capability and PTX version; requires a driver for CUDA 11 or later.
 ARCHITECTURE, VERSION = "sm_70", "+ptx70"
-#: A thread has 255 registers of 32 bits, some of them for addresses; accesses as on an H200.
+#: A thread has 255 32-bit registers, some used for addresses; access cost as measured on an H200.
 MEMORY = {
     "float64": Memory(registers=100, access=9.0, item=8),
     "float32": Memory(registers=220, access=20.0, item=4),
@@ -38,13 +38,13 @@ MEMORY = {
 
 
 class Ptx(NamedTuple):
-    """Code for a GPU.
+    """PTX of a kernel.
 
     Attributes:
         text: the PTX.
-        entries: names of what to launch, in order.
-        waist: how many numbers of a state the array between inputs and outputs holds; 0: none.
-        scratch: how many numbers of memory a thread needs, in an array after `n`; 0: none.
+        entries: names of the entries, in launch order.
+        waist: numbers per state in the array between inputs and outputs; 0: no such array.
+        scratch: numbers of scratch memory per thread, in an array after `n`; 0: none.
     """
 
     text: str
@@ -54,7 +54,7 @@ class Ptx(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """An entry to be written: some outputs of a graph, whose arrays have these names."""
+    """An entry to be generated: some outputs of a graph, and the names of its arrays."""
 
     graph: Graph
     part: Part
@@ -66,8 +66,8 @@ def write_ptx(graph: Graph, name: str, dtype: str, layouts: Sequence[str]) -> Pt
     """Return the PTX of a kernel.
 
     Args:
-        graph: prepared by `expand.prepared`.
-        name: of the entry.
+        graph: prepared by `graph_passes.prepared`.
+        name: name of the entry.
         dtype: `float64` or `float32`.
         layouts: "rows" or "columns" for each input, then for each output.
     """
@@ -91,7 +91,7 @@ def write_ptx(graph: Graph, name: str, dtype: str, layouts: Sequence[str]) -> Pt
 
 
 def _pieces(graph: Graph, memory: Memory) -> tuple[list[Piece], int]:
-    """Return what to write, in the cheaper of two ways: as it is, or divided at the waist."""
+    """Return the entries, by the cheaper of two ways: undivided, or divided at the waist."""
     inputs = [f"a{k}" for k in range(len(graph.inputs))]
     outputs = [f"o{k}" for k in range(len(graph.outputs))]
     direct = parts(graph, memory)
@@ -106,7 +106,7 @@ def _pieces(graph: Graph, memory: Memory) -> tuple[list[Piece], int]:
 
 
 def entry_name(name: str) -> str:
-    """Return a kernel's name as PTX allows it."""
+    """Return a kernel's name as a valid PTX identifier."""
     entry = re.sub(r"[^A-Za-z0-9_]", "_", name)
     return entry if entry[:1].isalpha() else f"kernel_{entry}"
 
@@ -125,7 +125,7 @@ def assembled(ir: str) -> str:
     return machine.emit_assembly(module)
 
 
-#: Special registers that say which state a thread has.
+#: Special registers that identify a thread's state.
 REGISTERS = {"tid": "tid.x", "ctaid": "ctaid.x", "ntid": "ntid.x"}
 
 
@@ -157,13 +157,13 @@ done:
 
 
 def special(name: str, register: str) -> str:
-    """Return what reads a special register, such as `tid.x`, as a number of 64 bits."""
+    """Return IR that reads a special register, such as `tid.x`, as a 64-bit integer."""
     read = f"call i32 @llvm.nvvm.read.ptx.sreg.{register}()"
     return f"  %{name}32 = {read}\n  %{name} = zext i32 %{name}32 to i64"
 
 
 def declared_always(dtype: str, registers: Iterable[str]) -> set[str]:
-    """Return the declarations of what every kernel may call."""
+    """Return the declarations of intrinsics that every kernel may call."""
     t, suffix = SCALARS[dtype], SUFFIX[dtype]
     return {
         *(f"declare i32 @llvm.nvvm.read.ptx.sreg.{r}()" for r in registers),
@@ -176,15 +176,15 @@ _RECIPROCAL = {
     "float64": "llvm.nvvm.rcp.approx.ftz.d",
     "float32": "llvm.nvvm.rcp.approx.ftz.f",
 }
-#: Newton steps from the processor's estimate (20 bits, 23 bits) to the whole precision.
+#: Newton iterations from the hardware estimate (20 bits, 23 bits) to full precision.
 _NEWTON = {"float64": 2, "float32": 1}
 
 
 def quotient(w: Writer, x: str, d: str, dtype: str) -> str:
-    """Write x/d to about one unit in the last place, without a branch; return its name.
+    """Emit a branch-free x/d accurate to about one unit in the last place; return its name.
 
-    The processor's estimate r of 1/d, made better by r (1 + e + e²...), e = 1 - d r. Where d is
-    zero or infinite e is not a number, and r is what it should be.
+    The hardware estimate r of 1/d is refined by r (1 + e + e²...), e = 1 - d r. If d is zero or
+    infinite, e is NaN and r is already correct.
     """
     t, one = SCALARS[dtype], constant(1.0, dtype, 1)
     estimate = w.emit(f"call {t} @{_RECIPROCAL[dtype]}({t} {d})")
@@ -202,13 +202,13 @@ class Lines:
     """The IR of one thread.
 
     Attributes:
-        w: where it is written.
+        w: destination of the IR.
     """
 
     def __init__(
         self, piece: Piece, dtype: str, layout: dict[str, str], w: Writer | None = None
     ) -> None:
-        """Begin, after what `w` holds already."""
+        """Start after the existing contents of `w`."""
         self.w = Writer() if w is None else w
         self._piece, self._graph, self._dtype, self._layout = piece, piece.graph, dtype, layout
         self._type = SCALARS[dtype]
@@ -216,9 +216,9 @@ class Lines:
         self._start: dict[str, str] = {}
 
     def write(self) -> None:
-        """Write all steps; a result is stored as soon as it is there."""
+        """Emit all steps; a result is stored as soon as it is computed."""
         graph, part = self._graph, self._piece.part
-        # by the value that it is, or is the negative of
+        # keyed by the value, ignoring its sign
         results: dict[int, list[tuple[int, int]]] = {}
         for k, j in part.results:
             results.setdefault(positive(graph, graph.results[k][j]), []).append((k, j))
@@ -230,7 +230,7 @@ class Lines:
             else:
                 self._operation(i)
                 self._store(results.pop(i, ()))
-        for i, places in results.items():  # inputs and constants that come out as they are
+        for i, places in results.items():  # inputs and constants that are outputs unchanged
             if graph.nodes[i][0] == "input":
                 self._value[i] = self._fetched(i, -1)
             self._store(places)

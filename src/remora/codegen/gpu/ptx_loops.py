@@ -1,9 +1,9 @@
-"""Loops over the items of a tree as PTX: for robots too large for a straight line.
+"""PTX of loops over a tree, for robots too large for straight-line code.
 
     .entry NAME(a0, s0, ..., o0, t0, ..., n, scratch)
 
-A thread takes states from its own number on, in steps of the number of threads. Its scratch memory
-is interleaved with that of the others, so that neighbours read neighbouring numbers.
+Grid-stride loop: a thread starts at the state of its own index and advances by the number of
+threads. Scratch memory is interleaved between threads, so that accesses are coalesced.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ def write_loops(loops: Loops, name: str, dtype: str, layouts: Sequence[str]) -> 
     """Return the PTX of a kernel.
 
     Args:
-        loops: what is computed.
-        name: of the entry.
+        loops: the computation.
+        name: name of the entry.
         dtype: `float64` or `float32`.
         layouts: "rows" or "columns" for each input, then for each output.
     """
@@ -48,17 +48,17 @@ def write_loops(loops: Loops, name: str, dtype: str, layouts: Sequence[str]) -> 
 
 @dataclass
 class ThreadCode(StepCode):
-    """A kernel of one thread, with quotients that do not branch."""
+    """IR of one GPU thread, with branch-free division."""
 
     def operation(self, op: str, arguments: Sequence[str]) -> str:
-        """Write one operation and return the name of its result."""
+        """Emit one operation and return the name of its result."""
         if op == "div":
             return ptx.quotient(self.w, arguments[0], arguments[1], self.dtype)
         return super().operation(op, arguments)
 
 
 class ThreadMemory(Memory):
-    """The memory that a thread of a GPU sees."""
+    """Memory as accessed by a GPU thread."""
 
     def __init__(self, plan: LoopPlan, dtype: str, layouts: Sequence[str]) -> None:
         """Lay out the arguments of a plan."""
@@ -66,7 +66,7 @@ class ThreadMemory(Memory):
         self._layout = dict(zip((*self.arrays, *self.results), layouts, strict=True))
 
     def begin(self, w: Blocks) -> None:
-        """Write what makes state `%b` ready."""
+        """Emit the setup of state `%b`."""
         for array, layout in self._layout.items():
             offset = w.emit(f"mul i64 %b, %s_{array}") if layout == "rows" else "%b"
             w.put(f"%{array}.row0 = getelementptr {self.scalar}, {_GLOBAL} %{array}, i64 {offset}")
@@ -80,7 +80,7 @@ class ThreadMemory(Memory):
         return w.emit(f"getelementptr {self.scalar}, {_GLOBAL} %{array}.row0, i64 {offset}")
 
     def table(self, w: Blocks, name: str, kind: str, index: str, k: int) -> str:
-        """Return a number of a constant table."""
+        """Return an entry of a constant table."""
         start = w.emit(f"getelementptr {kind}, {_GLOBAL} @{name}, i64 {index}")
         place = w.emit(f"getelementptr {kind}, {_GLOBAL} {start}, i64 {k}")
         return w.emit(f"load {kind}, {_GLOBAL} {place}")

@@ -1,12 +1,12 @@
-"""In which order GPU threads do the operations of a graph, and which values wait in memory.
+"""Instruction scheduling and register allocation for straight-line code on GPUs.
 
-A thread keeps values in registers. Every order of a straight line of operations that respects what
-depends on what computes the same: one is sought in which few values are alive at once. Where they
-still are too many, it is said which are put away and fetched back, and when: those that are needed
-last go first. (The driver's own compiler, which sees one long line, does worse than that by far.)
+A thread holds values in registers. Every order of the operations that respects their dependencies
+computes the same result; the scheduler looks for one with low register pressure, that is with few
+live values. If too many remain, values are spilled to memory and reloaded, the one with the
+furthest next use first. (The driver's own compiler does far worse on one long basic block.)
 
-On a GPU operations are cheap and memory is dear. So where that is much traffic, the outputs are
-made in parts, one after the other, each of which does again what they have in common.
+On a GPU, operations are cheap and memory accesses expensive. If spilling causes much traffic, the
+outputs are computed in several parts that each repeat their common subexpressions.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from typing import NamedTuple
 
 from remora.codegen.ir.graph import CONDITIONS, Graph
 
-#: The driver's compiler finds room for somewhat more values than there are registers.
+#: The driver's compiler fits somewhat more values than there are registers.
 _SLACK = 1.4
-#: The numbers of an output are made in at most so many parts.
+#: Maximum number of parts for the elements of one output.
 _MOST_CHUNKS = 2
 _GIVEN = ("input", "const")
 
 
 class Step(NamedTuple):
-    """One thing that a thread does.
+    """One step of a thread.
 
     Attributes:
-        what: "do" an operation, "put" its value away, "fetch" it back; an input is fetched from
-            the arguments.
-        node: number of the operation or input.
-        slot: place in memory of what is put away, -1 for none.
+        what: "do" an operation, "put" (spill) its value, "fetch" (reload) it; an input is fetched
+            from the arguments.
+        node: index of the operation or input.
+        slot: spill slot, -1 for none.
     """
 
     what: str
@@ -41,10 +41,10 @@ class Step(NamedTuple):
 
 
 class Part(NamedTuple):
-    """What a thread does for a state.
+    """The steps of a thread for one state.
 
     Attributes:
-        results: which numbers of which outputs it makes: (output, element).
+        results: the output elements that it computes: (output, element).
         steps: in order.
     """
 
@@ -53,12 +53,12 @@ class Part(NamedTuple):
 
 
 class Memory(NamedTuple):
-    """What a thread has, and what it pays.
+    """Cost model of a thread's memory.
 
     Attributes:
-        registers: how many values it can keep.
-        access: time to put a value away or to fetch it, over that of an operation.
-        item: bytes of a value.
+        registers: number of values that it can hold.
+        access: time to spill or reload a value, relative to an operation.
+        item: size of a value in bytes.
     """
 
     registers: int
@@ -67,7 +67,7 @@ class Memory(NamedTuple):
 
 
 def parts(graph: Graph, memory: Memory) -> list[Part]:
-    """Return what is to be done for a state, in one part if that is well, else in several."""
+    """Return the steps for a state, in one part if that is cheap enough, otherwise in several."""
     everything = list(_by_columns(graph))
     whole = _part(graph, everything, memory)
     if not accesses(whole):
@@ -86,14 +86,14 @@ def parts(graph: Graph, memory: Memory) -> list[Part]:
 
 
 def ahead(graph: Graph, first: Sequence[int], memory: Memory) -> Part:
-    """Return one part for all outputs, of which some are made before the rest.
+    """Return one part for all outputs, some of which are computed before the rest.
 
-    Inputs are fetched where they are needed, as often as that is cheaper than to keep them.
+    Inputs are loaded where they are used, again each time if that is cheaper than keeping them.
 
     Args:
         graph: the graph.
-        first: numbers of the outputs that come first.
-        memory: what a thread has.
+        first: indices of the outputs that come first.
+        memory: cost model.
     """
     everything = list(_by_columns(graph))
     early = needed_for(graph, [graph.results[k][j] for k, j in everything if k in first])
@@ -109,17 +109,17 @@ def ahead(graph: Graph, first: Sequence[int], memory: Memory) -> Part:
 
 
 def accesses(part: Part) -> int:
-    """Return how often a value is put away or fetched back."""
+    """Return the number of spills and reloads."""
     return sum(step.slot >= 0 for step in part.steps)
 
 
 def slots_of(part: Part) -> int:
-    """Return how many values are put away at once."""
+    """Return the number of spill slots."""
     return 1 + max((step.slot for step in part.steps), default=-1)
 
 
 def cost(chosen: Sequence[Part], memory: Memory) -> float:
-    """Return the time of some parts in operations; what does not fit into caches is dearer."""
+    """Return the cost of some parts in operations; spills beyond the cache size cost more."""
     total = 0.0
     for part in chosen:
         size = memory.item * slots_of(part)
@@ -129,7 +129,7 @@ def cost(chosen: Sequence[Part], memory: Memory) -> float:
 
 
 def _by_columns(graph: Graph) -> Iterator[tuple[int, int]]:
-    """Yield all numbers of all outputs, matrices column by column."""
+    """Yield all elements of all outputs, matrices column by column."""
     for k, signature in enumerate(graph.outputs):
         width = signature.shape[-1] if len(signature.shape) > 1 else 1
         for column in range(width):
@@ -139,7 +139,7 @@ def _by_columns(graph: Graph) -> Iterator[tuple[int, int]]:
 def _chunks(
     graph: Graph, places: list[tuple[int, int]], count: int
 ) -> Iterator[list[tuple[int, int]]]:
-    """Yield the numbers of an output in so many groups of columns, with about as much to do."""
+    """Yield the elements of an output in `count` groups of columns of about equal work."""
     shape = graph.outputs[places[0][0]].shape
     height = len(places) // shape[-1] if len(shape) > 1 else 1
     columns = [places[k : k + height] for k in range(0, len(places), height)]
@@ -156,9 +156,9 @@ def _chunks(
 
 
 def _part(graph: Graph, results: list[tuple[int, int]], memory: Memory) -> Part:
-    """Return the steps that make some of the outputs, in the best of a few orders.
+    """Return the steps that compute some of the outputs, in the best of a few orders.
 
-    All inputs are fetched first where everything fits: then their loads are under way together.
+    If everything fits, all inputs are loaded first, so that their latencies overlap.
     """
     orders = _orders(graph, [graph.results[k][j] for k, j in results])
     orders.sort(key=lambda order: most_alive(graph, order))
@@ -175,16 +175,16 @@ def _part(graph: Graph, results: list[tuple[int, int]], memory: Memory) -> Part:
 
 
 def allocated(graph: Graph, order: Sequence[int], registers: int) -> list[Step]:
-    """Return operations in the given order with at most so many values in registers.
+    """Return the operations in this order with at most `registers` live values.
 
-    The value whose next use is furthest away is put away: no choice needs fewer fetches.
+    The value with the furthest next use is spilled (Belady), which minimizes the reloads.
     """
     order = [i for i in order if graph.nodes[i][0] != "neg"]
     sources = {i: _sources(graph, i) for i in order}
     uses: dict[int, list[int]] = {}
     for place in reversed(range(len(order))):
         for k in sources[order[place]]:
-            uses.setdefault(k, []).append(place)  # the next use stands last
+            uses.setdefault(k, []).append(place)  # the next use is last
     kept: set[int] = set()
     flags: set[int] = set()  # conditions have registers of their own
     slots: dict[int, int] = {}
@@ -216,7 +216,7 @@ def allocated(graph: Graph, order: Sequence[int], registers: int) -> list[Step]:
 
 
 def most_alive(graph: Graph, order: Sequence[int]) -> int:
-    """Return how many results of operations are alive at once, at most; negation is free."""
+    """Return the maximum number of live values; negation is free."""
     order = [i for i in order if graph.nodes[i][0] != "neg"]
     last: dict[int, int] = {}
     for place, i in enumerate(order):
@@ -234,7 +234,7 @@ def most_alive(graph: Graph, order: Sequence[int]) -> int:
 
 
 def _sources(graph: Graph, i: int) -> list[int]:
-    """Return the values that an operation needs: constants are none, negation is free."""
+    """Return the operands that an operation keeps alive: no constants; negation is free."""
     found: dict[int, None] = {}
     for k in graph.nodes[i][1]:
         k = positive(graph, k)
@@ -244,7 +244,7 @@ def _sources(graph: Graph, i: int) -> list[int]:
 
 
 def positive(graph: Graph, i: int) -> int:
-    """Return the node that a chain of negations starts from."""
+    """Return the node at the start of a chain of negations."""
     while graph.nodes[i][0] == "neg":
         i = graph.nodes[i][1][0]
     return i
@@ -254,13 +254,13 @@ def positive(graph: Graph, i: int) -> int:
 
 
 def _orders(graph: Graph, wanted: Sequence[int]) -> list[list[int]]:
-    """Return a few orders of what some nodes depend on."""
+    """Return a few candidate orders of the operations that some nodes depend on."""
     asked = [needed_for(graph, wanted), _as_wanted(graph, wanted), _as_wanted(graph, wanted[::-1])]
     return [*asked, *(from_the_end(graph, each) for each in asked)]
 
 
 def needed_for(graph: Graph, wanted: Sequence[int]) -> list[int]:
-    """Return the operations that some nodes depend on, as they were traced."""
+    """Return the operations that some nodes depend on, in traced order."""
     needed = [False] * len(graph.nodes)
     for i in wanted:
         needed[i] = True
@@ -273,10 +273,10 @@ def needed_for(graph: Graph, wanted: Sequence[int]) -> list[int]:
 
 
 def from_the_end(graph: Graph, operations: Sequence[int]) -> list[int]:
-    """Return the operations in an order made from the last back to the first.
+    """Return the operations in an order built from the last back to the first.
 
-    Of those whose users are all placed, the one is next that makes the fewest further values alive;
-    of several, the one that stood last.
+    Among those whose users are all placed, the next one makes the fewest further values live;
+    ties are broken by the traced order, last first.
     """
     known = {i: place for place, i in enumerate(operations)}
     arguments = {i: {k for k in graph.nodes[i][1] if k in known} for i in operations}
@@ -285,7 +285,7 @@ def from_the_end(graph: Graph, operations: Sequence[int]) -> list[int]:
         for k in arguments[i]:
             users[k].append(i)
     unplaced = {i: len(users[i]) for i in operations}
-    dead = {i: len(arguments[i]) for i in operations}  # arguments that are not alive yet
+    dead = {i: len(arguments[i]) for i in operations}  # arguments that are not live yet
     alive: set[int] = set()
 
     def cost(i: int) -> tuple[int, int]:
@@ -298,7 +298,7 @@ def from_the_end(graph: Graph, operations: Sequence[int]) -> list[int]:
     while ready:
         *stored, i = heapq.heappop(ready)
         if i in placed or tuple(stored) != cost(i):
-            continue  # its cost has changed since; it stands in the heap once more
+            continue  # stale heap entry: its cost has changed since
         placed.add(i)
         order.append(i)
         alive.discard(i)
@@ -316,7 +316,7 @@ def from_the_end(graph: Graph, operations: Sequence[int]) -> list[int]:
 
 
 def _as_wanted(graph: Graph, wanted: Sequence[int]) -> list[int]:
-    """Return the operations as some nodes ask for them, one node after the other."""
+    """Return the operations in depth-first order of the nodes that need them."""
     seen: set[int] = set()
     order: list[int] = []
     for result in wanted:

@@ -1,1 +1,1 @@
-"""Time stepping inside machine code: a state carried through many steps."""
+"""Time integration inside machine code: compiled step loops."""

@@ -1,4 +1,4 @@
-"""A march: a state carried through many steps, the whole loop inside the machine code.
+"""Step loops: fixed-step time integration of many runs, with the whole loop in machine code.
 
     cells = start(inputs)
     for m in range(M):                          # intervals, each with a sample at its end
@@ -9,17 +9,17 @@
                 cells = timed(cells, clock, row)        # in double precision; may be missing
                 cells = evaluate(cells, clock, row)
             cells = finish(cells, clock)
-            # with `again`, the name of a cell: from the stages on, until it is 0 in all runs
+            # with `again`, the name of a cell: repeat stages and finish until it is 0 in all runs
         outputs[m] = sample(cells, clock)
 
-Each block is a graph whose inputs and outputs are cells by name, so that the large one, `evaluate`,
-stands in the code once however many stages a step has. A block reads all that it needs before it
-writes.
+Each block is a graph whose inputs and outputs are named cells, so that the largest block,
+`evaluate`, occurs once in the code regardless of the number of stages. A block reads all of its
+inputs before it writes.
 
-Times are made in double precision. In single precision a time of 1e6 s is known to 0.06 s only, so
-whatever depends on the time is a block of its own, `timed`, which is computed in double precision
-throughout and whose results are then rounded; to the other blocks the clock is rounded, of which
-they need the step alone.
+Times are computed in double precision. In single precision a time of 1e6 s is resolved to 0.06 s
+only, so everything that depends on time is a block of its own, `timed`. It is computed in double
+precision throughout and its results are then rounded. The other blocks receive a rounded clock, of
+which they need the step size only.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ from remora.codegen.ir.trace import trace, with_symbols
 from remora.codegen.llvm.lowering import used_inputs
 from remora.errors import InvalidValue, RemoraError, ShapeError, UnknownName
 
-#: What a block may read beside cells: `[t, h]`, time and step, and the stage's row of coefficients.
+#: Inputs of a block besides cells: `[t, h]`, time and step size, and the stage's coefficients.
 CLOCK, ROW = "clock", "row"
-#: What each block may read beside the cells.
+#: The additional inputs that each block may read.
 _EXTRAS = {
     "prepare": (CLOCK, ROW),
     "timed": (CLOCK, ROW),
@@ -55,9 +55,9 @@ class Block(NamedTuple):
     """A block to be traced.
 
     Attributes:
-        function: takes an array for each name that is read and returns one for each written.
-        reads: names of inputs for `start`, else of cells, "clock" or "row".
-        writes: names of cells, for `sample` those of the march's outputs.
+        function: maps one array per name read to one array per name written.
+        reads: names of inputs for `start`, otherwise of cells, "clock" or "row".
+        writes: names of cells; for `sample`, of the step loop's outputs.
     """
 
     function: Callable[..., Any]
@@ -67,22 +67,22 @@ class Block(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class StepLoop:
-    """What is done for one run; see the equations above.
+    """The blocks of a step loop; see the module docstring.
 
     Attributes:
         inputs: arguments of a run.
-        cells: what a run carries from block to block.
-        outputs: what one sample holds.
+        cells: variables that a run carries from block to block.
+        outputs: arrays of one sample.
         rows: coefficients, `(stages, R)`.
-        start: sets all cells.
-        prepare: the first block of a stage.
-        evaluate: the second, which writes no cell that it reads.
-        finish: the end of a step.
-        sample: makes the outputs.
-        timed: what depends on the time, between `prepare` and `evaluate`, in double precision.
-        again: name of a cell with one number that is 1 where a step begins; stages and `finish` are
-            repeated while it is positive in one of the runs that are done together. Where it is 0
-            they must change nothing. None: once.
+        start: initializes all cells.
+        prepare: first block of a stage.
+        evaluate: second block, which writes no cell that it reads.
+        finish: end of a step.
+        sample: computes the outputs.
+        timed: computes what depends on time, between `prepare` and `evaluate`, in double precision.
+        again: name of a scalar cell that is 1 at the start of a step; stages and `finish` are
+            repeated while it is positive in any of the runs processed together. Where it is 0 they
+            must not change anything. None: no repetition.
     """
 
     inputs: tuple[Signature, ...]
@@ -98,7 +98,7 @@ class StepLoop:
     again: str | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what does not fit together."""
+        """Raise if the blocks do not fit together."""
         rows = np.array(self.rows, dtype=float)
         if rows.ndim != 2 or not len(rows):
             raise ShapeError(f"rows of a march must be (stages, coefficients), not {rows.shape}")
@@ -150,19 +150,19 @@ class StepLoop:
         timed: Block | None = None,
         again: str | None = None,
     ) -> StepLoop:
-        """Return the march of five or six functions on arrays.
+        """Return the step loop of five or six functions on arrays.
 
         Args:
             inputs: names and shapes of the arguments of a run.
-            cells: names and shapes of what it carries.
+            cells: names and shapes of the variables that it carries.
             rows: coefficients, `(stages, R)`.
             start: reads inputs and writes all cells.
             prepare: reads and writes cells.
-            evaluate: reads and writes other cells.
+            evaluate: reads cells and writes other cells.
             finish: reads and writes cells.
             sample: reads cells and writes the outputs.
-            timed: reads and writes other cells, in double precision.
-            again: name of the cell that says whether a step is to be repeated.
+            timed: reads cells and writes other cells, in double precision.
+            again: name of the cell that controls whether a step is repeated.
         """
         rows = np.array(rows, dtype=float)
         given = {s.name: s for s in inputs}
@@ -189,7 +189,7 @@ class StepLoop:
         )  # fmt: skip
 
     def prepared(self, dtype: str, fma: bool = True) -> StepLoop:
-        """Return the march with all blocks ready to be lowered, see `expand.prepared`."""
+        """Return the step loop with all blocks ready for lowering, see `graph_passes.prepared`."""
         made = {
             name: graph_passes.prepared(graph, "float64" if name == "timed" else dtype, fma=fma)
             for name, graph in self.blocks().items()
@@ -197,7 +197,7 @@ class StepLoop:
         return replace(self, **made)
 
     def blocks(self) -> dict[str, Graph]:
-        """Return the graphs by name, in the order they are done."""
+        """Return the graphs by name, in the order of execution."""
         named: dict[str, Graph | None] = {n: getattr(self, n) for n in ("start", *_EXTRAS)}
         return {name: graph for name, graph in named.items() if graph is not None}
 
@@ -209,16 +209,16 @@ class StepLoop:
         counts: ArrayLike,
         dtype: str = "float64",
     ) -> list[Array]:
-        """Do all runs in NumPy, operation by operation: what a kernel must compute.
+        """Perform all runs in NumPy, operation by operation: the reference for kernels.
 
-        Of a march that is `prepared` for a processor its kernel has the same bits.
+        For a step loop `prepared` for a processor, the kernel's results are bitwise identical.
 
         Args:
             arguments: one array per input, batch shape in front.
             starts: time at the start of each interval.
-            steps: of each interval.
-            counts: how many of them.
-            dtype: the precision of every number but the times.
+            steps: step size in each interval.
+            counts: number of steps in each interval.
+            dtype: precision of all numbers except times.
         """
         starts, steps, counts = timetable(starts, steps, counts)
         arrays = [np.asarray(a, dtype) for a in arguments]
@@ -293,7 +293,7 @@ def _matched(
     allowed: Iterable[Signature],
     complete: bool = False,
 ) -> None:
-    """Refuse a block with names that there are not, of other shapes, or not all that must be."""
+    """Raise if a block has unknown or missing names, or other shapes."""
     known = {s.name: s for s in allowed}
     for name, s in _unlike(f"block {block!r}", own).items():
         if name not in known:
@@ -309,7 +309,7 @@ def _matched(
 
 
 def timetable(starts: ArrayLike, steps: ArrayLike, counts: ArrayLike) -> tuple[Array, Array, Array]:
-    """Return the intervals of a march as contiguous arrays, or refuse them."""
+    """Return the intervals of a step loop as contiguous arrays, or raise if they are invalid."""
     given = np.asarray(counts)
     if given.size and given.dtype.kind not in "iu":
         raise ShapeError(f"counts must be whole numbers of steps, not {given.dtype}")
@@ -325,21 +325,21 @@ def timetable(starts: ArrayLike, steps: ArrayLike, counts: ArrayLike) -> tuple[A
     return begin, step, number
 
 
-# For compiling -----------------------------------------------------------------------------------
+# Compilation -------------------------------------------------------------------------------------
 
 
 class StepLoopPlan(NamedTuple):
-    """A march as it is compiled.
+    """A step loop prepared for code generation.
 
     Attributes:
-        start: sets the cells.
-        stages: by name what is done in a stage, in order: `stage`, which is `prepare` and
-            `evaluate` as one graph; or `prepare`, `timed` and `evaluate`.
+        start: initializes the cells.
+        stages: the graphs of a stage by name, in order: `stage`, which is `prepare` and `evaluate`
+            joined; or `prepare`, `timed` and `evaluate`.
         ahead: which outputs of `stage` come from `prepare`.
-        finish: the end of a step.
-        sample: makes the outputs.
-        places: where the cells that have a place in memory start.
-        size: how many numbers these are.
+        finish: end of a step.
+        sample: computes the outputs.
+        places: offsets of the cells that are stored in memory.
+        size: total size of these cells, in numbers.
     """
 
     start: Graph
@@ -358,7 +358,7 @@ class StepLoopPlan(NamedTuple):
 
 
 def planned(march: StepLoop, dtype: str, fma: bool = True) -> StepLoopPlan:
-    """Return what is to be written for a march: what only a stage passes on needs no memory."""
+    """Return the plan of a step loop; cells used only within a stage need no memory."""
     ready = march.prepared(dtype, fma)
     if ready.timed is None:
         stages = {"stage": _joined(ready.prepare, ready.evaluate)}
@@ -387,7 +387,7 @@ def planned(march: StepLoop, dtype: str, fma: bool = True) -> StepLoopPlan:
 
 
 def _joined(first: Graph, then: Graph) -> Graph:
-    """Return two blocks as one graph: the second takes what the first makes."""
+    """Return two blocks joined into one graph: the second reads the outputs of the first."""
     made = {s.name for s in first.outputs}
     inputs = {s.name: s for s in (*first.inputs, *(s for s in then.inputs if s.name not in made))}
     order = list(inputs)
@@ -417,7 +417,7 @@ def _joined(first: Graph, then: Graph) -> Graph:
 
 
 def _kept(graph: Graph, names: Iterable[str]) -> Graph:
-    """Return a graph with some of its outputs and what they need."""
+    """Return a graph reduced to some of its outputs and their dependencies."""
     chosen = [k for k, s in enumerate(graph.outputs) if s.name in set(names)]
     outputs = tuple(graph.outputs[k] for k in chosen)
     less = Graph(graph.inputs, outputs, graph.nodes, [graph.results[k] for k in chosen])

@@ -1,11 +1,11 @@
-"""A march as machine code for the processor at hand, one lane per run.
+"""Step loops compiled for the host CPU, one SIMD lane per run.
 
     void march(const T* a0, i64 s0, ..., T* o0, i64 t0, ...,
                i64 n, i64 M, const double* starts, const double* steps, const i64* counts, T* cells)
 
-Arguments and samples stand in rows of runs as `lower` has it; cells are vectors of lanes in memory
-that the caller gives. Runs are taken `lanes` at a time through all their steps; in the last group
-the lanes that are left over repeat the last run.
+Arguments and samples are rows of runs as in `lower`; cells are vectors of lanes in memory that the
+caller allocates. Each group of `lanes` runs is taken through all steps; in the last group, unused
+lanes repeat the last run.
 """
 
 from __future__ import annotations
@@ -51,40 +51,40 @@ from remora.codegen.llvm.lowering import SCALARS, constant, vector
 from remora.codegen.tree_loops.memory import Blocks
 from remora.errors import UnknownName
 
-#: Chunks for each thread: one that is held up leaves the rest to the others.
+#: Chunks per thread, for load balancing.
 _CHUNKS = 4
 
 
 class BlockCode:
-    """The IR of a march: the loops, with blocks of which a kind of machine says where they read.
+    """The IR of a step loop; subclasses define where the blocks read and write.
 
     Attributes:
         w: the IR so far.
     """
 
-    #: What points to the timetable and to the rows.
+    #: IR type of pointers to the timetable and to the coefficients.
     pointer = "ptr"
 
     def __init__(self, march: StepLoop, plan: StepLoopPlan, dtype: str, lanes: int) -> None:
-        """Begin with nothing written."""
+        """Start with no code."""
         self.w = Blocks()
         self.march, self.plan, self.dtype, self.lanes = march, plan, dtype, lanes
         self.scalar = SCALARS[dtype]
         self.vector = vector(self.scalar, lanes)
         self._given: dict[str, list[str]] = {}
-        #: The same in double precision, one number each.
+        #: The same in double precision, as scalars.
         self._exact: dict[str, list[str]] = {}
 
     def precision(self, name: str) -> str:
-        """Return the precision that a block is computed in."""
+        """Return the precision in which a block is computed."""
         return "float64" if name == "timed" else self.dtype
 
     def block(self, name: str, graph: Graph) -> None:
-        """Write one block."""
+        """Emit one block."""
         raise NotImplementedError
 
     def loops(self) -> None:
-        """Write all that is done for a run."""
+        """Emit the loops of a run."""
         w, plan = self.w, self.plan
         self.block("start", plan.start)
         with w.loop("interval", "%intervals") as m:
@@ -104,7 +104,7 @@ class BlockCode:
 
     @contextmanager
     def _repeated(self) -> Generator[None]:
-        """Write what is inside so that it is done again while a run says so, see `StepLoop`."""
+        """Emit the enclosed code in a loop that repeats while a run requests it, see `StepLoop`."""
         w, again = self.w, self.march.again
         if again is None:
             yield
@@ -124,7 +124,7 @@ class BlockCode:
         w.label("pass.done")
 
     def cell_pointer(self, name: str) -> str:
-        """Return the typed address of the first number of a cell."""
+        """Return the typed address of the first element of a cell."""
         raise NotImplementedError
 
     def rows(self, space: str = "") -> str:
@@ -134,14 +134,14 @@ class BlockCode:
         return f"@rows = internal {space}constant [{len(numbers)} x {self.scalar}] [{values}]\n"
 
     def declared(self) -> set[str]:
-        """Return the declarations of what all blocks call."""
+        """Return the declarations of all functions that the blocks call."""
         graphs = self.plan.graphs.items()
         found = [lowering.declared(g, self.precision(n), self.lanes) for n, g in graphs]
         return {line for lines in found for line in lines}
 
     def _number(self, array: str, kind: str, index: str) -> str:
         place = self.w.emit(f"getelementptr {kind}, {self.pointer} {array}, i64 {index}")
-        size = 4 if kind == "float" else 8  # said, as LLVM takes 4 for an i64 else
+        size = 4 if kind == "float" else 8  # explicit: LLVM's default for an i64 is 4
         return self.w.emit(f"load {kind}, {self.pointer} {place}, align {size}")
 
     def _set_clock(self, begin: str, h: str, i: str) -> None:
@@ -165,7 +165,7 @@ class BlockCode:
             self._exact[ROW] = [self.w.emit(f"fpext float {x} to double") for x in numbers]
 
     def _everywhere(self, x: str, scalar: str = "") -> str:
-        """Return a number in every lane; by default one of the march's precision."""
+        """Return a number broadcast to all lanes; by default in the step loop's precision."""
         if self.lanes == 1:
             return x
         scalar = scalar or self.scalar
@@ -176,10 +176,10 @@ class BlockCode:
 
 
 class LaneCode(BlockCode):
-    """The IR for lanes of a processor."""
+    """The IR of a step loop on SIMD lanes of a CPU."""
 
     def block(self, name: str, graph: Graph) -> None:
-        """Write one block: all that it reads, its operations, all that it writes."""
+        """Emit one block: its loads, its operations, its stores."""
         w, values = self.w, dict[int, str]()
         arguments = [s.name for s in self.march.inputs]
         wide = self.precision(name) != self.dtype
@@ -220,7 +220,7 @@ class LaneCode(BlockCode):
         return vector("double", self.lanes)
 
     def cell_pointer(self, name: str) -> str:
-        """Return the typed address of the first number of a cell."""
+        """Return the typed address of the first element of a cell."""
         return f"ptr {self._cell(name, 0)}"
 
     def _cell(self, name: str, j: int) -> str:
@@ -254,22 +254,22 @@ class LaneCode(BlockCode):
 
 
 class CompiledStepLoop:
-    """What kernels of marches have in common on all machines.
+    """Base class of compiled step loops for all machines.
 
     Attributes:
-        name: what it is called.
+        name: name of the kernel.
         dtype: `float64` or `float32`.
     """
 
     def __init__(self, march: StepLoop | Callable[[], StepLoop], name: str, dtype: str) -> None:
-        """Keep the march, or what makes it when it is needed."""
+        """Store the step loop, or the function that builds it when it is needed."""
         if dtype not in DTYPES:
             raise UnknownName("dtype of a kernel", dtype, DTYPES)
         self.name, self.dtype, self._source = name, dtype, march
 
     @functools.cached_property
     def march(self) -> StepLoop:
-        """What is computed."""
+        """The step loop that is compiled."""
         return self._source if isinstance(self._source, StepLoop) else self._source()
 
     @functools.cached_property
@@ -279,20 +279,20 @@ class CompiledStepLoop:
 
     @functools.cached_property
     def outputs(self) -> tuple[Signature, ...]:
-        """Names and shapes of what a sample holds."""
+        """Names and shapes of the arrays of a sample."""
         return self.march.outputs
 
 
 class StepLoopKernel(CompiledStepLoop):
-    """A march compiled for this machine.
+    """A step loop compiled for this machine.
 
-    A run depends on its own arguments only: it has the same bits alone, in any batch, at any place
-    in it, on any number of threads. Values of arguments are not checked: NaN in, NaN out.
+    A run depends on its own arguments only: it is bitwise identical alone, in any batch, at any
+    position in it, and for any number of threads. Arguments are not checked: NaN in, NaN out.
 
     Attributes:
-        name: what it is called.
+        name: name of the kernel.
         inputs: names and shapes of the arguments of a run.
-        outputs: names and shapes of what a sample holds.
+        outputs: names and shapes of the arrays of a sample.
         dtype: `float64` or `float32`.
     """
 
@@ -303,15 +303,15 @@ class StepLoopKernel(CompiledStepLoop):
         dtype: str = "float64",
         key: str | None = None,
     ) -> None:
-        """Compile, or take from the cache.
+        """Compile, or load from the cache.
 
         Args:
-            march: what is computed, or a function that makes it: with a key it is called only
-                where the cache has nothing.
-            name: what it is called.
+            march: the step loop, or a function that builds it; with a key, that function is called
+                only on a cache miss.
+            name: name of the kernel.
             dtype: `float64` or `float32`.
-            key: what stands for the march in the cache, if the caller knows something that changes
-                whenever the march does; else its graphs.
+            key: cache key that changes whenever the step loop does, if the caller has one;
+                otherwise its graphs are hashed.
         """
         super().__init__(march, name, dtype)
         self._host = host.host()
@@ -323,7 +323,7 @@ class StepLoopKernel(CompiledStepLoop):
         self._function = ctypes.CFUNCTYPE(None, *arrays, *more)(self._loaded.address["march"])
 
     def _image(self, key: str | None) -> bytes:
-        """Return the object, compiled or from the cache; sets what else is stored with it."""
+        """Return the object code, compiled or cached; sets the metadata stored with it."""
         target = [self._host.triple, self._host.cpu, self._host.features, self.dtype]
         if key is None:
             march = self.march
@@ -353,16 +353,16 @@ class StepLoopKernel(CompiledStepLoop):
         out: Any = None,
         **named: ArrayLike,
     ) -> Any:
-        """Do all runs and return their samples, `batch + (M,) + shape`.
+        """Perform all runs and return their samples, `batch + (M,) + shape`.
 
         Args:
             *arguments: in the order of `inputs`, `(..., *shape)`; batch shapes broadcast.
             starts: time at the start of each of M intervals.
-            steps: of each interval.
-            counts: how many of them; a sample is taken after the last.
-            threads: how many share the runs; 0 for one per processor.
-            out: array (or tuple of arrays) to write the samples into, of their shape and the
-                kernel's dtype, contiguous.
+            steps: step size in each interval.
+            counts: number of steps in each interval; a sample is taken after the last.
+            threads: number of threads that share the runs; 0 for one per processor.
+            out: contiguous array (or tuple of arrays) of the samples' shape and the kernel's dtype
+                that receives them.
             **named: arguments by name.
         """
         check_threads(threads)
@@ -382,7 +382,7 @@ class StepLoopKernel(CompiledStepLoop):
         return results[0] if len(results) == 1 else tuple(results)
 
     def _run(self, call: list[int], n: int, times: list[int], threads: int) -> None:
-        """Do all runs, in chunks of whole vectors where several threads share them."""
+        """Perform all runs, in chunks of whole vectors if several threads share them."""
         threads = (os.cpu_count() or 1) if threads == 0 else threads
         lanes, item = self._host.lanes(self.dtype), np.dtype(self.dtype).itemsize
         groups = -(-n // lanes)

@@ -1,11 +1,11 @@
-"""A march as PTX for NVIDIA's GPUs: a thread for each run, through all its steps.
+"""Step loops as PTX for NVIDIA GPUs, one thread per run through all its steps.
 
     .entry NAME(a0, s0, r0, ..., o0, t0, ..., n, M, starts, steps, counts)
 
-Number j of argument k of run b stands at `ak + b·rk + j·sk`; number j of output k of sample m at
-`ok + m·n + b + j·tk`, so that neighbouring threads write neighbouring numbers. A thread keeps its
-cells in memory of its own, which the GPU holds in its first cache: every block fetches what it
-needs when it needs it, and stores what it makes as soon as nothing has to read what stood there.
+Number j of argument k of run b is at `ak + b·rk + j·sk`; number j of output k of sample m is at
+`ok + m·n + b + j·tk`, so that writes are coalesced. A thread holds its cells in local memory, which
+the GPU caches in L1. Every block loads its inputs where they are used, and stores a result as soon
+as the old value of the cell is no longer needed.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ _LOCAL = "ptr addrspace(5)"
 
 
 def write_step_loop(march: StepLoop, name: str, dtype: str) -> ptx.Ptx:
-    """Return the PTX of a march.
+    """Return the PTX of a step loop.
 
     Args:
         march: as traced.
-        name: of the entry.
+        name: name of the entry.
         dtype: `float64` or `float32`.
     """
     code = ThreadCode(march, planned(march, dtype), dtype)
@@ -50,23 +50,23 @@ def write_step_loop(march: StepLoop, name: str, dtype: str) -> ptx.Ptx:
 
 
 class ThreadCode(BlockCode):
-    """The IR for a thread of a GPU."""
+    """The IR of a step loop for one GPU thread."""
 
     pointer = _GLOBAL
 
     def __init__(self, march: StepLoop, plan: StepLoopPlan, dtype: str) -> None:
-        """Begin with nothing written."""
+        """Start with no code."""
         super().__init__(march, plan, dtype, lanes=1)
         self.w.block = "work"
         self._slots = 0
 
     def block(self, name: str, graph: Graph) -> None:
-        """Write one block."""
+        """Emit one block."""
         first = self.plan.ahead if name == "stage" else ()
         early = [k for k, s in enumerate(graph.outputs) if s.name in first]
         precision = self.precision(name)
         part = ahead(graph, early, ptx.MEMORY[precision])
-        wide = precision != self.dtype  # a slot then takes the room of two numbers
+        wide = precision != self.dtype  # a slot then takes the space of two numbers
         self._slots = max(self._slots, slots_of(part) * (2 if wide else 1))
         given = self._exact if wide else self._given
         names = {s.name: s.name if s.name in given else _cell(s.name) for s in graph.inputs}
@@ -82,7 +82,7 @@ class ThreadCode(BlockCode):
         BlockLines(self.w, piece, precision, places, given, self.dtype)
 
     def cell_pointer(self, name: str) -> str:
-        """Return the typed address of the first number of a cell."""
+        """Return the typed address of the first element of a cell."""
         place = self.plan.places[name]
         address = self.w.emit(f"getelementptr {self.scalar}, {_LOCAL} %cells, i64 {place}")
         return f"{_LOCAL} {address}"
@@ -100,7 +100,7 @@ class ThreadCode(BlockCode):
             if size:
                 start.append(f"  %generic_{own} = alloca [{size} x {self.scalar}], align 8")
                 start.append(f"  %local_{own} = addrspacecast ptr %generic_{own} to {_LOCAL}")
-                # a start that LLVM knows nothing of: else it keeps an address for each number
+                # an opaque address: otherwise LLVM holds one address per number in registers
                 opaque = f'asm "mov.b64 $0, $1;", "=l,l"({_LOCAL} %local_{own})'
                 start.append(f"  %{own} = call {_LOCAL} {opaque}")
         return f"""
@@ -136,20 +136,20 @@ class BlockLines(ptx.Lines):
         given: dict[str, list[str]],
         stored: str,
     ) -> None:
-        """Write the block.
+        """Emit the block.
 
         Args:
-            w: where to.
-            piece: what is done, and names of the arrays it is done with.
-            dtype: `float64` or `float32`, of what is computed.
-            places: where cells stand.
-            given: numbers that are there already.
-            stored: `float64` or `float32`, of the numbers in memory.
+            w: destination.
+            piece: the graph, and the names of its arrays.
+            dtype: `float64` or `float32`, precision of the computation.
+            places: offsets of the cells.
+            given: values that are already in registers.
+            stored: `float64` or `float32`, precision of the cells in memory.
         """
         super().__init__(piece, dtype, {}, w)
         self._stored = SCALARS[stored]
         self._places, self._given = places, given
-        #: How often a number of a cell is still fetched, and what then stands there.
+        #: Remaining loads of each number of a cell, and the value to store after the last.
         self._fetches: dict[tuple[str, int], int] = {}
         self._waiting: dict[tuple[str, int], str] = {}
         graph, part = piece.graph, piece.part
@@ -214,31 +214,31 @@ class BlockLines(ptx.Lines):
 
 
 class CudaStepLoop(CompiledStepLoop):
-    """A march compiled for GPUs.
+    """A step loop compiled for GPUs.
 
-    Call it with arrays in device memory: CuPy's, or those of any library that speaks DLPack
-    (PyTorch, JAX), which are read where they are. The samples are of the same library as the first
-    argument, and lie in columns: as views of `(numbers, M, runs)`. A call returns when the work is
-    queued on `stream`; a run has the same bits in every batch. Values of arguments are not
-    checked: NaN in, NaN out.
+    Call it with arrays in device memory: CuPy's, or those of any library that supports DLPack
+    (PyTorch, JAX), which are read in place. The samples belong to the same library as the first
+    argument and are in columns: views of `(numbers, M, runs)`. A call is asynchronous: it returns
+    when the work is queued on `stream`. A run is bitwise identical in every batch. Arguments are
+    not checked: NaN in, NaN out.
 
-    No GPU is needed to make one, nor for `ptx` and `save_ptx`.
+    Building one, `ptx` and `save_ptx` need no GPU.
 
     Attributes:
-        name: what it is called.
+        name: name of the kernel.
         inputs: names and shapes of the arguments of a run.
-        outputs: names and shapes of what a sample holds.
+        outputs: names and shapes of the arrays of a sample.
         dtype: `float64` or `float32`.
     """
 
     def __init__(
         self, march: StepLoop | Callable[[], StepLoop], name: str, dtype: str = "float64"
     ) -> None:
-        """Prepare; the code is made when it is needed.
+        """Store the arguments; code is generated on first use.
 
         Args:
-            march: what is computed, or a function that makes it.
-            name: what it is called.
+            march: the step loop, or a function that builds it.
+            name: name of the kernel.
             dtype: `float64` or `float32`.
         """
         super().__init__(march, name, dtype)
@@ -246,25 +246,25 @@ class CudaStepLoop(CompiledStepLoop):
 
     @functools.cached_property
     def code(self) -> ptx.Ptx:
-        """The code, with the name of what to launch."""
+        """The PTX and the name of its entry."""
         return write_step_loop(self.march, ptx.entry_name(self.name), self.dtype)
 
     def ptx(self) -> str:
-        """Return the code as text."""
+        """Return the PTX as text."""
         return self.code.text
 
     def save_ptx(self, path: str | Path) -> Path:
-        """Write the code to a file.
+        """Write the PTX to a file.
 
         Args:
-            path: the file.
+            path: output file.
         """
         path = Path(path)
         path.write_text(self.ptx(), encoding="utf-8")
         return path
 
     def loaded(self) -> Any:
-        """Return CuPy's function on the current device; it knows its `num_regs` and more."""
+        """Return the CuPy function on the current device, with `num_regs` and other attributes."""
         cupy = cuda_kernel.cupy_with_device()
         here = int(cupy.cuda.Device().id)
         if here not in self._made:
@@ -280,13 +280,13 @@ class CudaStepLoop(CompiledStepLoop):
         stream: Any = None,
         **named: Any,
     ) -> Any:
-        """Queue all runs and return their samples, `batch + (M,) + shape`.
+        """Perform all runs asynchronously and return their samples, `batch + (M,) + shape`.
 
         Args:
             *arguments: device arrays in the order of `inputs`, `(..., *shape)`.
-            starts: time at the start of each of M intervals; these three are NumPy's.
-            steps: of each interval.
-            counts: how many of them; a sample is taken after the last.
+            starts: time at the start of each of M intervals; this and the next two in NumPy.
+            steps: step size in each interval.
+            counts: number of steps in each interval; a sample is taken after the last.
             stream: a CuPy stream; CuPy's current one by default.
             **named: arguments by name.
         """
@@ -305,7 +305,7 @@ class CudaStepLoop(CompiledStepLoop):
         n, intervals = math.prod(batch), len(table[0])
         columns = [cupy.empty((s.size, intervals, n), self.dtype) for s in self.outputs]
         if n and intervals:
-            # from number to number, from run to run
+            # strides between numbers and between runs
             steps = [(1, v.stride) if v.layout == "rows" else (v.stride, 1) for v in views]
             call = [
                 (*cuda_kernel.passed(v.array, s), np.int64(r))

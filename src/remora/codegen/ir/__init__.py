@@ -1,1 +1,1 @@
-"""The expression graph: tracing, passes over it, and the arguments of kernels."""
+"""Expression graph: tracing, optimization passes, and checks of kernel arguments."""

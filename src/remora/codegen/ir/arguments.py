@@ -1,4 +1,4 @@
-"""What the arguments of a kernel may look like, whatever machine it runs on."""
+"""Checks of a kernel's arguments: names, shapes and batch, common to all machines."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DTYPES = ("float64", "float32")
 def ordered(
     kernel: str, inputs: Sequence[Signature], arguments: Sequence[Any], named: Mapping[str, Any]
 ) -> list[Any]:
-    """Return the arguments in the order of the inputs, some given by name."""
+    """Return positional and named arguments in the order of the inputs."""
     names = [s.name for s in inputs]
     given = dict(zip(names, arguments, strict=False))
     doubled = [n for n in named if n in given]
@@ -33,7 +33,7 @@ def ordered(
 
 
 def batch_of(kernel: str, signature: Signature, shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the batch shape of an argument, or refuse its shape."""
+    """Return the batch shape of an argument, or raise if its shape does not fit."""
     size = max(0, len(shape) - len(signature.shape))
     if shape[size:] != signature.shape:
         wanted = ", ".join(["...", *map(str, signature.shape)])
@@ -55,12 +55,12 @@ def common_batch(
 
 
 def listed(items: Sequence[Signature]) -> str:
-    """Return names and shapes as a kernel's description shows them."""
+    """Return names and shapes as shown in a kernel's repr."""
     return ", ".join(f"{s.name} (...{''.join(f', {n}' for n in s.shape)})" for s in items)
 
 
 def wrong_dtype(what: str, given: object, wanted: str) -> str:
-    """Return what to say where an argument has other numbers than the kernel."""
+    """Return the error message for an argument of another dtype than the kernel."""
     other = str(given)
     advice = f", or compile with dtype={other!r}" if other in DTYPES else ""
     return f"{what} is {other}; the kernel is {wanted}: convert it{advice}"

@@ -1,9 +1,9 @@
-"""The expression graph: a straight line of operations, each on the results of earlier ones.
+"""Expression graph: straight-line operations, each on the results of earlier ones.
 
-A node is `(op, arguments)`; its number is its place in the list. Building is hash-consed: the same
-operation on the same arguments is the same node, constants fold, and what vanishes (times zero or
-one, plus zero) is not built. Conditions are nodes of their own type and occur only in `select`,
-`and`, `or` and `not`.
+A node is `(op, arguments)`; its number is its index in the list. Construction is hash-consed: the
+same operation on the same arguments is the same node, constants are folded, and trivial operations
+(times zero or one, plus zero) are not built. Conditions are nodes of their own type and occur only
+in `select`, `and`, `or` and `not`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Node: TypeAlias = tuple[str, tuple[Any, ...]]
 
 
 def fused_multiply_add(a: Array, b: Array, c: Array) -> Array:
-    """Return a b + c rounded once."""
+    """Return a b + c with a single rounding."""
 
     def exact(a: float, b: float, c: float) -> float:
         if not (math.isfinite(a) and math.isfinite(b) and math.isfinite(c)):
@@ -37,7 +37,7 @@ def fused_multiply_add(a: Array, b: Array, c: Array) -> Array:
     return np.vectorize(exact, otypes=[float])(a, b, c)
 
 
-#: What every operation means, on float arrays: the definition that each target is tested against.
+#: Reference semantics of every operation on float arrays, against which all targets are tested.
 OPS: dict[str, Callable[..., Array]] = {
     "neg": np.negative,
     "add": np.add,
@@ -73,7 +73,7 @@ OPS: dict[str, Callable[..., Array]] = {
     "max": np.maximum,
 }
 CONDITIONS = frozenset(("lt", "le", "eq", "ne", "and", "or", "not"))
-#: Operations that no processor has; `expand` or the C library makes them.
+#: Operations without a machine instruction; `graph_passes` or the C library implements them.
 ELEMENTARY = frozenset(
     ("sin", "cos", "atan2", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "exp", "log")
 ) | {"pow"}
@@ -82,7 +82,7 @@ _FOLDED = frozenset(("neg", "add", "sub", "mul", "div", "sqrt", "abs", "floor"))
 
 @dataclass(frozen=True)
 class Signature:
-    """A named array of a kernel: its shape without the batch.
+    """Name and shape (without the batch) of an array of a kernel.
 
     Attributes:
         name: as in the function.
@@ -94,20 +94,20 @@ class Signature:
 
     @property
     def size(self) -> int:
-        """How many numbers it holds."""
+        """Number of elements."""
         return math.prod(self.shape)
 
 
 @dataclass
 class Graph:
-    """Inputs, nodes, outputs.
+    """Inputs, nodes and outputs.
 
     Attributes:
-        inputs: arrays that go in.
-        outputs: arrays that come out.
+        inputs: input arrays.
+        outputs: output arrays.
         nodes: the operations in order; `("input", (array, element))`, `("const", (value,))`.
-        results: for each output the node of each of its numbers.
-        waist: nodes that `waypoint` marked: all that follows comes from them and from little else.
+        results: for each output, the node of each of its elements.
+        waist: nodes marked by `waypoint`: all later nodes depend on them and on little else.
     """
 
     inputs: tuple[Signature, ...]
@@ -118,7 +118,7 @@ class Graph:
     _known: dict[Node, int] = field(default_factory=dict[Node, int], repr=False)
 
     def content(self) -> bytes:
-        """Return all that the graph computes as text, numbers by their bits."""
+        """Return the computation as text for hashing, numbers by their bits."""
         lines = [json.dumps([[[s.name, s.shape] for s in x] for x in (self.inputs, self.outputs)])]
         lines += (
             f"const {float(a[0]).hex()}" if op == "const" else f"{op} {' '.join(map(str, a))}"
@@ -129,17 +129,17 @@ class Graph:
         return "\n".join(lines).encode()
 
     def const(self, value: float) -> int:
-        """Return the node of a number."""
+        """Return the node of a constant."""
         return self._node("const", (float(value),))
 
     def input(self, array: int, element: int) -> int:
-        """Return the node of a number of an input."""
+        """Return the node of an element of an input."""
         return self._node("input", (array, element))
 
     def op(self, name: str, *a: int) -> int:
-        """Return the node of an operation, simplified where that changes no bit of the result.
+        """Return the node of an operation, simplified where the result stays bitwise identical.
 
-        (But for the sign of zero, and infinities times zero.)
+        (Except for the sign of zero, and infinity times zero.)
         """
         values = [self.nodes[i][1][0] if self.nodes[i][0] == "const" else None for i in a]
         if name in _FOLDED and all(v is not None for v in values):
@@ -147,7 +147,7 @@ class Graph:
                 return self.const(float(OPS[name](*values)))
         match name:
             case "add" | "mul" if a[1] < a[0]:
-                return self.op(name, a[1], a[0])  # so that a b and b a are one
+                return self.op(name, a[1], a[0])  # so that a b and b a are the same node
             case "add" | "sub" if values[-1] == 0.0:
                 return a[0]
             case "add" if values[0] == 0.0:
@@ -187,7 +187,7 @@ class Graph:
         return self._known[key]
 
     def users(self) -> list[int]:
-        """Return how often each node is used, outputs included."""
+        """Return the number of uses of each node, outputs included."""
         count = [0] * len(self.nodes)
         for op, arguments in self.nodes:
             if op not in ("input", "const"):
@@ -199,10 +199,10 @@ class Graph:
         return count
 
     def rebuilt(self, rewrite: Callable[[Graph, Graph, str, tuple[int, ...], int], int]) -> Graph:
-        """Return a graph in which each needed node was made anew by `rewrite`.
+        """Return a graph in which each needed node is rebuilt by `rewrite`.
 
         Args:
-            rewrite: (old graph, new graph, op, arguments in the new graph, number in the old) ->
+            rewrite: (old graph, new graph, op, arguments in the new graph, index in the old) ->
                 the new node.
         """
         needed = self.needed()
@@ -222,7 +222,7 @@ class Graph:
         return new
 
     def at_waist(self) -> tuple[Graph, Graph]:
-        """Return what makes the waist, and the rest with the waist as one more input."""
+        """Split into the graph that computes the waist, and the rest with the waist as an input."""
         name = Signature("waist", (len(self.waist),))
         before = Graph(self.inputs, (name,), self.nodes, [self.waist])
         places = {i: j for j, i in enumerate(self.waist)}
@@ -235,7 +235,7 @@ class Graph:
         return before, after
 
     def needed(self) -> list[bool]:
-        """Return for each node whether an output depends on it."""
+        """Return for each node whether an output depends on it (liveness)."""
         needed = [False] * len(self.nodes)
         for result in self.results:
             for i in result:
@@ -248,7 +248,7 @@ class Graph:
         return needed
 
     def count(self) -> dict[str, int]:
-        """Return how many nodes of each operation there are."""
+        """Return the number of nodes of each operation."""
         result: dict[str, int] = {}
         for (op, _), needed in zip(self.nodes, self.needed(), strict=True):
             if needed and op not in ("input", "const"):
@@ -257,12 +257,12 @@ class Graph:
 
 
 def interpret(graph: Graph, arguments: Sequence[Array], dtype: str = "float64") -> list[Array]:
-    """Evaluate a graph on float arrays, operation by operation: what a kernel must compute.
+    """Evaluate a graph on float arrays, operation by operation: the reference for kernels.
 
     Args:
         graph: the graph.
         arguments: one array per input, batch shape in front.
-        dtype: the precision of every number, the constants too.
+        dtype: the precision of every number, constants included.
     """
     with np.errstate(over="ignore"):
         arguments = [np.asarray(a, dtype) for a in arguments]

@@ -1,7 +1,7 @@
-"""Passes over a graph: elementary functions of our own, shared reciprocals, fused products.
+"""Graph passes: expansion of elementary functions, shared reciprocals, fused multiply-adds.
 
-After these a kernel of the library's functions holds nothing that a vector unit does not do, and
-every rounding is spelled out, so that its results have the same bits wherever it runs.
+After these passes, kernels of the library's functions contain only operations of a vector unit, and
+every rounding is explicit, so that results are bitwise identical on every machine.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _PI = Fraction("3.14159265358979323846264338327950288419716939937510582097494459
 
 
 def _rounded(x: Fraction, bits: int, single: bool) -> float:
-    """Return x cut to that many leading bits, so that products with small integers are exact."""
+    """Return x truncated to that many leading bits, so that products with small ints are exact."""
     whole = float(x)
     exponent = int(np.floor(np.log2(abs(whole)))) + 1
     scale = Fraction(2) ** (bits - exponent)
@@ -27,7 +27,7 @@ def _rounded(x: Fraction, bits: int, single: bool) -> float:
 
 
 def _parts(x: Fraction, bits: Sequence[int], single: bool) -> list[float]:
-    """Return x as a sum of numbers, each of few bits, the last rounded to the precision."""
+    """Return x as a sum of numbers with few bits each, the last rounded to the precision."""
     parts: list[float] = []
     for b in bits:
         parts.append(_rounded(x, b, single))
@@ -40,8 +40,8 @@ class Precision:
     """Constants of the elementary functions for one floating-point type.
 
     Attributes:
-        half_pi: π/2 in parts: |x| up to 10⁵ times each part but the last is exact.
-        rounder: adding and taking away this rounds to the nearest integer.
+        half_pi: π/2 in parts: |x| up to 10⁵ times each part except the last is exact.
+        rounder: adding and subtracting this rounds to the nearest integer.
         sin: coefficients of (sin r - r)/r³ in r².
         cos: coefficients of (cos r - 1 + r²/2)/r⁴ in r².
         atan: coefficients of (atan t - t)/t³ in t².
@@ -55,9 +55,9 @@ class Precision:
 
 
 def _even(function: str, terms: int, width: float) -> tuple[float, ...]:
-    """Fit the even function's remainder by interpolation at Chebyshev points, in 60 digits.
+    """Fit the remainder of an even function by interpolation at Chebyshev points, in 60 digits.
 
-    Near-minimax to well below the precision asked for, and computed rather than copied.
+    Near-minimax to well below the required precision.
     """
     points = [
         Fraction(width) * (1 + Fraction(float(np.cos(np.pi * (k + 0.5) / terms)))) / 2
@@ -78,7 +78,7 @@ def _even(function: str, terms: int, width: float) -> tuple[float, ...]:
 
 
 def _remainder(function: str, u: Fraction) -> Fraction:
-    """Return what is left of a series after its first terms, as a function of u = x²."""
+    """Return the remainder of a series after its first terms, as a function of u = x²."""
     total, power, k = Fraction(0), Fraction(1), 0
     while True:
         if function == "sin":
@@ -119,7 +119,7 @@ PRECISIONS = {
 
 
 def expanded(graph: Graph, dtype: str) -> Graph:
-    """Return the graph with sine, cosine and the angle of a point made of plain operations."""
+    """Return the graph with sin, cos and atan2 expanded into arithmetic operations."""
     precision = PRECISIONS[dtype]
 
     def rewrite(old: Graph, new: Graph, op: str, a: tuple[int, ...], _: int) -> int:
@@ -140,9 +140,9 @@ def _horner(g: Graph, x: int, coefficients: Sequence[float]) -> int:
 
 
 def _sin_cos(g: Graph, x: int, p: Precision) -> tuple[int, int]:
-    """Return sin x and cos x, good to about one unit in the last place for |x| up to 10⁵.
+    """Return sin x and cos x, accurate to about one unit in the last place for |x| up to 10⁵.
 
-    x = k π/2 + r + t with r rounded and t what the rounding lost; then by the quadrant k.
+    x = k π/2 + r + t with r rounded and t its rounding error; then by the quadrant k.
     """
     scaled = g.op("mul", x, g.const(float(2 / _PI)))
     rounder = g.const(p.rounder)
@@ -153,7 +153,7 @@ def _sin_cos(g: Graph, x: int, p: Precision) -> tuple[int, int]:
         before = r
         r = g.op("fma", minus_k, g.const(part), r)
     last = g.op("mul", k, g.const(p.half_pi[-1]))
-    # what r lost when the second part was taken away: exact, for the product is
+    # rounding error of r after subtracting the second part: exact, since the product is
     lost = g.op("sub", g.op("sub", before, r), g.op("mul", k, g.const(p.half_pi[-2])))
     tail = g.op("sub", lost, last)
     head = g.op("add", r, tail)
@@ -165,10 +165,10 @@ def _sin_cos(g: Graph, x: int, p: Precision) -> tuple[int, int]:
     sine = g.op("add", head, g.op("fma", tail, half, cube))
     square = g.op("mul", g.op("mul", u, u), _horner(g, u, p.cos))
     rest = g.op("fma", g.op("neg", head), tail, square)
-    # 1 - u/2 in two parts: what rounding it lost is exact
+    # 1 - u/2 in two parts: its rounding error is exact
     over = g.op("fma", u, g.const(-0.5), g.op("sub", g.const(1.0), half))
     cosine = g.op("add", half, g.op("add", over, rest))
-    # quadrant: odd k swaps the two, k/2 odd turns the sign of the sine, and so on
+    # quadrant: odd k swaps the two, odd k/2 flips the sign of the sine, and so on
     half_k = g.op("floor", g.op("mul", k, g.const(0.5)))
     odd = g.op("ne", g.op("add", half_k, half_k), k)
     pair = g.op("floor", g.op("mul", half_k, g.const(0.5)))
@@ -184,7 +184,7 @@ def _sin_cos(g: Graph, x: int, p: Precision) -> tuple[int, int]:
 def _atan2(g: Graph, y: int, x: int, p: Precision) -> int:
     """Return the angle of the point (x, y) in (-π, π], to about two units in the last place.
 
-    The smaller over the larger coordinate, turned by an eighth where that is above tan(π/8).
+    The smaller coordinate over the larger, rotated by π/4 if the ratio exceeds tan(π/8).
     """
     zero, one = g.const(0.0), g.const(1.0)
     ax, ay = g.op("abs", x), g.op("abs", y)
@@ -206,7 +206,7 @@ def _atan2(g: Graph, y: int, x: int, p: Precision) -> int:
 
 
 def shared_reciprocals(graph: Graph) -> Graph:
-    """Return the graph with x/d, y/d, ... made products with one 1/d: divisions are slow."""
+    """Return the graph with x/d, y/d, ... as products with one shared 1/d, as division is slow."""
     divisors: dict[int, int] = {}
     for op, a in graph.nodes:
         if op == "div":
@@ -221,7 +221,7 @@ def shared_reciprocals(graph: Graph) -> Graph:
 
 
 def fused(graph: Graph) -> Graph:
-    """Return the graph with a product that only one sum uses fused into it: one rounding less."""
+    """Return the graph with each product used by a single sum fused into a multiply-add."""
     users = graph.users()
 
     def rewrite(old: Graph, new: Graph, op: str, a: tuple[int, ...], i: int) -> int:
@@ -245,12 +245,12 @@ def fused(graph: Graph) -> Graph:
 
 
 def prepared(graph: Graph, dtype: str, fma: bool = True) -> Graph:
-    """Return the graph ready to be lowered.
+    """Return the graph ready for lowering.
 
     Args:
         graph: as traced.
         dtype: `float64` or `float32`.
-        fma: whether the target has a fused multiply-add; else each is two operations.
+        fma: whether the target has a fused multiply-add; otherwise it becomes two operations.
     """
     graph = expanded(shared_reciprocals(graph), dtype)
     if fma:

@@ -1,4 +1,4 @@
-"""Tracing: run a function on symbols once and keep the operations it did."""
+"""Tracing: evaluate a function once on CasADi symbols and record its operations as a graph."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from remora.codegen.ir.graph import CONDITIONS, Graph, Signature
 from remora.codegen.ir.trace_errors import explained
 from remora.errors import RemoraError
 
-#: CasADi's operations that are one of ours on the same arguments.
+#: CasADi operations that correspond to one of ours with the same arguments.
 _SAME = {
     casadi.OP_ADD: "add", casadi.OP_SUB: "sub", casadi.OP_MUL: "mul", casadi.OP_DIV: "div",
     casadi.OP_NEG: "neg", casadi.OP_SQRT: "sqrt", casadi.OP_FABS: "abs", casadi.OP_FLOOR: "floor",
@@ -36,17 +36,17 @@ def trace(
     Args:
         function: takes one array per input and returns an array or a tuple of arrays.
         inputs: names and shapes of the arguments.
-        names: of the outputs; `out`, or `out0`, `out1`, ... by default.
+        names: names of the outputs; `out`, or `out0`, `out1`, ... by default.
     """
     symbols, arrays = symbols_of(inputs)
     with noting_waypoints() as waypoints, warnings.catch_warnings(), explained():
-        # NumPy's functions on a single symbol give a symbol, which is what we want
+        # NumPy functions on a single symbol return a symbol, which is intended
         warnings.filterwarnings("ignore", "\\s*casadi: a numpy function", FutureWarning)
         returned: Any = function(*arrays)
     results = _arrays(returned)
     if names is None:
         names = ["out"] if len(results) == 1 else [f"out{i}" for i in range(len(results))]
-    # dense: of a sparse column the tape numbers what is not zero only
+    # dense: the tape of a sparse column numbers its nonzeros only
     columns = [casadi.densify(casadi.vertcat(*_elements(r))) for r in (*results, *waypoints)]
     tape = casadi.Function("f", symbols, casadi.cse(columns), {"allow_free": False})
     outputs = tuple(Signature(n, r.shape) for n, r in zip(names, results, strict=True))
@@ -54,10 +54,10 @@ def trace(
 
 
 def with_symbols(graph: Graph) -> Graph:
-    """Return a graph, or raise where a number in it is NaN: what is left of a symbol that is lost.
+    """Return the graph, or raise if a number in it is NaN, the trace of a lost symbol.
 
     Raises:
-        RemoraError: with what to do.
+        RemoraError: says what to do instead.
     """
     if any(op == "const" and math.isnan(a[0]) for op, a in graph.nodes):
         raise RemoraError(
@@ -68,7 +68,7 @@ def with_symbols(graph: Graph) -> Graph:
 
 
 def symbols_of(inputs: Sequence[Signature]) -> tuple[list[Any], list[Array]]:
-    """Return a CasADi column for each input, and the same as arrays of their shapes."""
+    """Return a CasADi column for each input, and the same symbols as arrays of the input shapes."""
     symbols = [casadi.SX.sym(s.name, s.size) for s in inputs]
     arrays = [
         asarray(x).reshape(s.shape) if s.size else np.zeros(s.shape)
@@ -89,7 +89,7 @@ def _arrays(returned: Any) -> list[Array]:
 
 
 def is_tuple(x: object) -> TypeGuard[tuple[Any, ...]]:
-    """Tell whether a function returned several arrays."""
+    """Return whether a function returned several arrays."""
     return isinstance(x, tuple)
 
 
@@ -103,7 +103,7 @@ def _elements(array: Array) -> list[Any]:
 
 
 def _from_tape(tape: Any, inputs: tuple[Signature, ...], outputs: tuple[Signature, ...]) -> Graph:
-    """Read CasADi's instructions, which reuse places, into nodes, which do not."""
+    """Convert CasADi's instructions, which reuse registers, to nodes, which do not."""
     graph = Graph(inputs, outputs)
     graph.results = [[0] * s.size for s in outputs]
     place: dict[int, int] = {}
@@ -147,14 +147,14 @@ def _operation(graph: Graph, op: int, a: list[int]) -> int:
 
 
 def _number(graph: Graph, i: int) -> int:
-    """Return a condition as 0 or 1, a number as it is."""
+    """Return a condition as 0 or 1; a number unchanged."""
     if graph.nodes[i][0] in CONDITIONS:
         return graph.op("select", i, graph.const(1.0), graph.const(0.0))
     return i
 
 
 def _condition(graph: Graph, i: int) -> int:
-    """Return a number as whether it is not zero, a condition as it is."""
+    """Return whether a number is nonzero; a condition unchanged."""
     op, a = graph.nodes[i]
     if op in CONDITIONS:
         return i
@@ -164,7 +164,7 @@ def _condition(graph: Graph, i: int) -> int:
 
 
 def _merge_selects(old: Graph, new: Graph, op: str, a: tuple[int, ...], _: int) -> int:
-    """Make one of CasADi's if_else, which is (c ? x : 0) + (not c ? y : 0)."""
+    """Merge CasADi's if_else, (c ? x : 0) + (not c ? y : 0), into one select."""
     if op == "add" and all(new.nodes[i][0] == "select" for i in a):
         (c, x, zero), (d, y, other) = (new.nodes[i][1] for i in a)
         if new.nodes[zero] == new.nodes[other] == ("const", (0.0,)):

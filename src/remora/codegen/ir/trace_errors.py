@@ -1,4 +1,4 @@
-"""Why a function cannot be traced: the line of the user's function, and what to write instead."""
+"""Tracing errors that show the line of the user's function and what to write instead."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from remora.identity.code import is_library
 
 
 class SymbolLost(RemoraError):
-    """The number of a symbol was asked for: it has none before the compiled function is called."""
+    """Raised where code needs the value of a symbol, known only when the kernel is called."""
 
 
 _SELECT = (
@@ -39,15 +39,15 @@ _UNTRACEABLE = (
     "use rm.algebra.linear; leave out out="
 )
 
-#: An assignment to an element or a slice of an array, or one in place such as `tau += x`.
+#: Assignment to an element or slice of an array, or an in-place operation such as `tau += x`.
 _IN_PLACE = re.compile(r"^\s*[\w.]+(\[[^=]*\]\s*[-+*/@]?=(?!=)|\s*[-+*/@]=)")
 
 
 @contextlib.contextmanager
 def explained() -> Generator[None]:
-    """Turn what goes wrong in a user's function on symbols into an error that says where and why.
+    """Convert exceptions in a user's function on symbols to errors that say where and why.
 
-    Within, `float()` of a symbol raises; else it is NaN, and a comparison with it silently false.
+    Inside, `float()` of a symbol raises; otherwise it would be NaN and comparisons silently false.
 
     Raises:
         RemoraError: with file, line, the text of the line, and what to write instead.
@@ -64,7 +64,7 @@ def explained() -> Generator[None]:
 
 
 def _explanation(error: Exception) -> Exception:
-    """Return the error for what a function raised; itself, if that is none of the user's code."""
+    """Return the error for an exception; the exception itself if it is not from user code."""
     where = _users_line(error)
     text = "" if where is None else where[1]
     reason, advice = _reason(error, text)
@@ -76,9 +76,9 @@ def _explanation(error: Exception) -> Exception:
 
 
 def _reason(error: Exception, line: str) -> tuple[str, str]:
-    """Return what happened and what to write instead, by the error and the line it comes from."""
+    """Return the cause and the remedy for an error, from the error and its source line."""
     text, writes = str(error), _IN_PLACE.match(line) is not None
-    # NumPy raises an error of its own where an element of an array cannot be converted
+    # NumPy raises its own error if an element of an array cannot be converted
     if isinstance(error, SymbolLost) or isinstance(error.__cause__, SymbolLost):
         if writes:
             return "writes symbols into an array of numbers", _WRITE
@@ -95,7 +95,7 @@ def _reason(error: Exception, line: str) -> tuple[str, str]:
 
 
 def _users_line(error: Exception) -> tuple[str, str] | None:
-    """Return the innermost line that is no library's: `file, line 3, in law`, and its text."""
+    """Return the innermost line outside libraries: `file, line 3, in law`, and its text."""
     found = None
     for frame, number in traceback.walk_tb(error.__traceback__):
         if not is_library(str(frame.f_globals.get("__name__", ""))):
@@ -110,7 +110,7 @@ def _short(text: str) -> str:
     return line if len(line) <= 200 else f"{line[:197]}..."
 
 
-# Numbers of symbols -------------------------------------------------------------------------------
+# Values of symbols --------------------------------------------------------------------------------
 
 _tracing = threading.local()
 _lock = threading.RLock()
@@ -126,7 +126,7 @@ def _float(symbol: Any) -> float:
 
 @contextlib.contextmanager
 def _no_numbers_of_symbols() -> Generator[None]:
-    """Have `float()` of a symbol raise in this thread; others are not affected."""
+    """Make `float()` of a symbol raise in this thread; other threads are not affected."""
     global _users
     with _lock:
         _users += 1

@@ -1,1 +1,1 @@
-"""Graphs lowered to LLVM IR and compiled for the processor at hand."""
+"""LLVM back end for the host CPU: lowering to IR, compilation, fast calls."""

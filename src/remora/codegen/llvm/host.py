@@ -1,4 +1,4 @@
-"""Machine code for the processor at hand: LLVM IR to an object, an object to a function."""
+"""Code generation for the host CPU: LLVM IR to an object, an object to callable functions."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _names = itertools.count()
 
 @dataclass(frozen=True)
 class Host:
-    """What machine code is made for.
+    """The processor that machine code is generated for.
 
     Attributes:
         triple: LLVM's name of the platform.
         cpu: LLVM's name of the processor.
-        features: what it can do, as LLVM writes it.
-        vector_bytes: width of a vector register.
-        fma: whether it multiplies and adds with one rounding.
+        features: processor features in LLVM's notation.
+        vector_bytes: width of a vector register in bytes.
+        fma: whether it has a fused multiply-add.
     """
 
     triple: str
@@ -32,13 +32,13 @@ class Host:
     fma: bool
 
     def lanes(self, dtype: str) -> int:
-        """Return how many numbers fit into a vector register."""
+        """Return the number of SIMD lanes of a vector register."""
         return self.vector_bytes // {"float64": 8, "float32": 4}[dtype]
 
 
 @functools.cache
 def host() -> Host:
-    """Return the processor at hand."""
+    """Return the host processor."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     known: Any = llvm.get_host_cpu_features()
@@ -64,16 +64,16 @@ def to_object(ir: str, target: Host) -> bytes:
 
 @functools.cache
 def _jit() -> Any:
-    # JITLink places code and constants side by side; the older linker aborts the process where a
-    # crowded address space puts them more than 2 GiB apart
+    # JITLink places code and constants next to each other; the older linker aborts the process if
+    # a crowded address space puts them more than 2 GiB apart
     return llvm.create_lljit_compiler(use_jit_link=True)
 
 
 class LoadedCode:
-    """An object in memory, ready to run; it lives as long as this does."""
+    """An object loaded into memory, callable as long as this instance lives."""
 
     def __init__(self, image: bytes, symbols: tuple[str, ...]) -> None:
-        """Link the object and find the addresses of its symbols."""
+        """Link the object and resolve its symbols."""
         host()
         builder = llvm.JITLibraryBuilder().add_object_img(image).add_current_process()
         for symbol in symbols:

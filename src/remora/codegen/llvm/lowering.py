@@ -1,10 +1,10 @@
-"""Lowering: a prepared graph as LLVM IR, one lane per state of the batch.
+"""Lowering of a prepared graph to LLVM IR, one SIMD lane per state of the batch.
 
     void NAME(const T* a0, i64 s0, ..., T* o0, i64 t0, ..., i64 n)
 
-Argument k of state b stands at `ak + b·sk`, its numbers next to each other; a stride of zero gives
-every state the same. States are taken `lanes` at a time; in the last group the lanes that are left
-over repeat the last state, so that a result depends on nothing but its own arguments.
+Argument k of state b is at `ak + b·sk`, its numbers contiguous; a stride of zero passes the same
+values to every state. States are processed `lanes` at a time; in the last group, unused lanes
+repeat the last state, so that a result depends on its own arguments only.
 """
 
 from __future__ import annotations
@@ -27,30 +27,30 @@ SUFFIX = {"float64": "f64", "float32": "f32"}
 
 @dataclass
 class Writer:
-    """Lines of IR and numbered names."""
+    """Lines of IR with numbered names."""
 
     lines: list[str] = field(default_factory=list[str])
     count: int = 0
 
     def emit(self, text: str) -> str:
-        """Write `%n = text` and return the name."""
+        """Emit `%n = text` and return the name."""
         self.count += 1
         self.lines.append(f"  %t{self.count} = {text}")
         return f"%t{self.count}"
 
     def put(self, text: str) -> None:
-        """Write a line that has no result."""
+        """Emit a line without a result."""
         self.lines.append(f"  {text}")
 
 
 def lower(graph: Graph, name: str, dtype: str, lanes: int) -> str:
-    """Return the LLVM IR of a kernel, without what is `declared` of what it calls.
+    """Return the LLVM IR of a kernel, without the declarations of functions (see `declared`).
 
     Args:
-        graph: prepared by `expand.prepared`.
-        name: of the function.
+        graph: prepared by `graph_passes.prepared`.
+        name: name of the function.
         dtype: `float64` or `float32`.
-        lanes: how many states are computed at once, a power of two.
+        lanes: number of states computed at once, a power of two.
     """
     scalar = SCALARS[dtype]
     arrays = [
@@ -90,7 +90,7 @@ done:
 
 
 def used_inputs(graph: Graph) -> list[bool]:
-    """Return for each input whether a node is a number of it."""
+    """Return for each input whether the graph uses any of its elements."""
     used = [False] * len(graph.inputs)
     for op, a in graph.nodes:
         if op == "input":
@@ -104,7 +104,7 @@ def vector(scalar: str, lanes: int) -> str:
 
 
 def constant(value: float, dtype: str, lanes: int) -> str:
-    """Return a number as IR writes it."""
+    """Return a number as an IR literal."""
     if dtype == "float32":
         value = float(np.float32(value))
     text = "0x" + struct.pack(">d", value).hex().upper()
@@ -114,7 +114,7 @@ def constant(value: float, dtype: str, lanes: int) -> str:
 
 
 def operations(w: Writer, graph: Graph, values: dict[int, str], dtype: str, lanes: int) -> None:
-    """Write all operations of a graph; `values` has the names of its inputs and gets the rest."""
+    """Emit all operations of a graph; `values` maps its inputs to names and receives the rest."""
     for i, (op, a) in enumerate(graph.nodes):
         if op == "const":
             values[i] = constant(a[0], dtype, lanes)
@@ -123,7 +123,7 @@ def operations(w: Writer, graph: Graph, values: dict[int, str], dtype: str, lane
 
 
 def operation(w: Writer, op: str, a: Sequence[str], dtype: str, lanes: int) -> str:
-    """Write one operation of a graph and return the name of its result."""
+    """Emit one operation of a graph and return the name of its result."""
     t = vector(SCALARS[dtype], lanes)
     bits = vector("i1", lanes)
     if op in _BINARY:
@@ -139,7 +139,7 @@ def operation(w: Writer, op: str, a: Sequence[str], dtype: str, lanes: int) -> s
         return w.emit(f"fneg {t} {a[0]}")
     if op == "select":
         return w.emit(f"select {bits} {a[0]}, {t} {a[1]}, {t} {a[2]}")
-    if op in ("min", "max"):  # NaN where either is, as NumPy has it; no processor agrees on this
+    if op in ("min", "max"):  # NaN if either is NaN, as in NumPy; processors differ on this
         smaller = w.emit(f"fcmp {'olt' if op == 'min' else 'ogt'} {t} {a[0]}, {a[1]}")
         picked = w.emit(f"select {bits} {smaller}, {t} {a[0]}, {t} {a[1]}")
         missing = w.emit(f"fcmp uno {t} {a[0]}, {a[0]}")
@@ -157,7 +157,7 @@ def _intrinsic(op: str, dtype: str, lanes: int) -> str:
 
 
 def _call_per_lane(w: Writer, op: str, a: Sequence[str], dtype: str, lanes: int) -> str:
-    """Call the C library's function lane by lane: for what the library itself never uses."""
+    """Call the C library's function lane by lane: only for operations in user functions."""
     scalar, t = SCALARS[dtype], vector(SCALARS[dtype], lanes)
     name = op if dtype == "float64" else op + "f"
     if lanes == 1:
@@ -189,7 +189,7 @@ def declared(graph: Graph, dtype: str, lanes: int) -> list[str]:
 
 
 def rows_of(w: Writer, lanes: int) -> None:
-    """Write which state each lane takes, from `%b` on: those left over repeat the last."""
+    """Emit the index of each lane's state, from `%b` on; unused lanes repeat the last."""
     for k in range(lanes):
         row = w.emit(f"add i64 %b, {k}")
         inside = w.emit(f"icmp slt i64 {row}, %last")
@@ -205,7 +205,7 @@ def _row_pointers(w: Writer, array: str, scalar: str, lanes: int) -> list[str]:
 
 
 def load(w: Writer, array: str, size: int, scalar: str, lanes: int) -> list[str]:
-    """Return the numbers of an argument, each a vector over the lanes."""
+    """Return the elements of an argument, each a vector over the lanes."""
     rows = _row_pointers(w, array, scalar, lanes)
     t = vector(scalar, lanes)
     columns: dict[int, str] = {}
@@ -231,7 +231,7 @@ def load(w: Writer, array: str, size: int, scalar: str, lanes: int) -> list[str]
 
 
 def store(w: Writer, array: str, columns: Sequence[str], scalar: str, lanes: int) -> None:
-    """Write vectors over the lanes as rows of states."""
+    """Store vectors over the lanes as rows of states."""
     rows = _row_pointers(w, array, scalar, lanes)
     t, size = vector(scalar, lanes), len(columns)
     if lanes == 1 or size < lanes:
@@ -254,7 +254,7 @@ def align(scalar: str) -> int:
 
 
 def block_starts(size: int, lanes: int) -> list[int]:
-    """Return where square blocks start that cover all columns; the last may overlap."""
+    """Return the starts of square blocks that cover all columns; the last may overlap."""
     starts = list(range(0, size - lanes + 1, lanes))
     if size % lanes:
         starts.append(size - lanes)

@@ -1,1 +1,1 @@
-"""Recursions over large trees as loops instead of straight-line code."""
+"""Recursions over large trees compiled as loops instead of straight-line code."""

@@ -1,7 +1,7 @@
-"""Climbs: every row of a symmetric matrix, entry by entry up over an item's ancestors.
+"""Loops over ancestors ("climbs") that fill the rows of a symmetric matrix, as in the CRBA.
 
-Rows of the lower triangle are made in a buffer of vectors and written state by state; the upper
-triangle is their mirror image. Where items share rows, every entry is added where it belongs.
+Each row of the lower triangle is computed in a buffer of vectors and written state by state; the
+upper triangle is its mirror image. If items share rows, every entry is added to the output.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from remora.codegen.tree_loops.step_code import StepCode
 
 
 def ancestor_rows(code: StepCode, s: int) -> None:
-    """Write the loop over all rows."""
+    """Emit the loop over all rows."""
     w, memory, columns = code.w, code.memory, code.found.climb
     size, shared = code.plan.loops.outputs[0].shape[0], code.plan.loops.shared
     if shared:
@@ -57,7 +57,7 @@ Put = Callable[[str, int, str], None]
 
 
 def _ancestors(code: StepCode, s: int, up: str, begin: list[str], put: Put) -> None:
-    """Write the loop over the ancestors of one row's item."""
+    """Emit the loop over the ancestors of one row's item."""
     w, memory, columns = code.w, code.memory, code.found.sweeps[s]
     before = w.block
     some = w.emit(f"icmp sge i64 {up}, 0")
@@ -89,7 +89,7 @@ def _ancestors(code: StepCode, s: int, up: str, begin: list[str], put: Put) -> N
 
 
 def _buffered(code: StepCode, here: str) -> Put:
-    """Return what puts an entry into the buffer of the row; one lane alone has it in place."""
+    """Return a function that puts an entry into the row buffer; a single lane writes in place."""
     w, memory = code.w, code.memory
 
     def put(start: str, k: int, value: str) -> None:
@@ -103,7 +103,7 @@ def _buffered(code: StepCode, here: str) -> Put:
 
 
 def _added(code: StepCode, row: str, size: int) -> Put:
-    """Return what adds an entry at its place and at the mirrored one."""
+    """Return a function that adds an entry to the output and to its mirror image."""
     w = code.w
 
     def put(start: str, k: int, value: str) -> None:
@@ -115,7 +115,7 @@ def _added(code: StepCode, row: str, size: int) -> Put:
 
 
 def _add(code: StepCode, start: str, k: str, value: str) -> None:
-    """Add to a number of the output, in all lanes at once: lanes that are left over are equal."""
+    """Add to an element of the output in all lanes at once; unused lanes hold equal values."""
     w, memory = code.w, code.memory
     to = w.emit(f"add i64 {start}, {k}")
     rows = [memory.row(w, "o0", lane, to) for lane in range(memory.lanes)]

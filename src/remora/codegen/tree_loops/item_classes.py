@@ -1,9 +1,8 @@
-"""Classes of items: steps made cheap again where many items share their zeros and ones.
+"""Item classes: specialization of steps for items that share their zeros and ones.
 
-Items of one sort with the same pattern of 0, 1 and -1 in their numbers are a class; what is
-computed of the numbers alone is computed now, what is equal in all members becomes a constant, the
-rest a column of a table. What a step leaves that is constant, or given, or left already, is not
-stored.
+Items of one sort with the same pattern of 0, 1 and -1 in their numbers form a class. Values that
+depend on the numbers alone are precomputed. Values equal in all members become constants, the rest
+columns of a table. A result that is constant, an input, or stored already is not stored again.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from remora.algebra.namespace import Array
 from remora.codegen.ir.graph import Graph, Node, Signature, interpret
 from remora.codegen.tree_loops.loops import LEFT, NUMBERS, RECEIVED, Loops, Sweep
 
-#: More classes than this are merged: each is code to compile.
+#: Maximum number of classes; more are merged, since each is code to compile.
 MOST_CLASSES = 16
 
 
@@ -26,14 +25,14 @@ class ItemClass:
     """Items with the same steps.
 
     Attributes:
-        sort: of its members.
+        sort: sort of its members.
         members: the items.
-        ends: whether none of them has children.
+        ends: whether all of them are leaves of the tree.
         table: the members' numbers, `(members, columns)`.
-        steps: for each sweep the graph: `numbers` is a row of the table, `left` by places in an
-            item of this class, `received` and `passed` by places of `Plan.passed`.
-        leaves: for each sweep the places of the numbers that it leaves.
-        size: how many places an item takes.
+        steps: for each sweep the graph: `numbers` is a row of the table, `left` indexed by offset
+            in an item of this class, `received` and `passed` by position in `LoopPlan.passed`.
+        leaves: for each sweep the offsets of the results that it stores at the item.
+        size: memory of an item, in numbers.
     """
 
     sort: int
@@ -50,11 +49,11 @@ class LoopPlan:
     """Loops with their classes.
 
     Attributes:
-        loops: what they were made of.
+        loops: the loops that were classified.
         classes: all classes.
         passed: for each sweep the numbers that are passed on, as positions in a step's `passed`.
-        kept_at: for each sweep the place in every item where it keeps what it passes on, since
-            later sweeps want it too; None: it needs to live only until it is received.
+        kept_at: for each sweep the offset in every item at which passed numbers are stored, if
+            later sweeps use them; None: they live only until they are received.
     """
 
     loops: Loops
@@ -64,7 +63,7 @@ class LoopPlan:
 
 
 def classed(loops: Loops, most: int = MOST_CLASSES) -> LoopPlan:
-    """Return the classes of the items and their steps."""
+    """Return the item classes with their specialized steps."""
     has_children = set(loops.parents)
     hoisted = [[_of_numbers_only(step) for step in sweep.steps] for sweep in loops.sweeps]
     values = _evaluated(loops, hoisted)
@@ -84,7 +83,7 @@ def classed(loops: Loops, most: int = MOST_CLASSES) -> LoopPlan:
 
 
 def _of_numbers_only(step: Graph) -> list[int]:
-    """Return the nodes that depend on the item's numbers alone, but something else uses."""
+    """Return the nodes that depend on the item's numbers alone and are used by other nodes."""
     alone: set[int] = set()
     known: set[int] = set()  # these, and constants
     users: set[int] = {i for result in step.results for i in result}
@@ -100,7 +99,7 @@ def _of_numbers_only(step: Graph) -> list[int]:
 
 
 def _evaluated(loops: Loops, hoisted: list[list[list[int]]]) -> list[Array]:
-    """Return for each item the values of its `hoisted` nodes, of all sweeps one after the other."""
+    """Return for each item the values of its `hoisted` nodes, sweeps concatenated."""
     result: list[Array] = [np.zeros(0)] * len(loops.sorts)
     for sort in range(len(loops.sweeps[0].steps)):
         members = [i for i, own in enumerate(loops.sorts) if own == sort]
@@ -124,7 +123,7 @@ def _evaluated(loops: Loops, hoisted: list[list[list[int]]]) -> list[Array]:
 def _groups(
     loops: Loops, values: list[Array], has_children: set[int], most: int
 ) -> list[tuple[int, list[int]]]:
-    """Return sorts and members of the classes: equal patterns of 0, 1 and -1, merged if many."""
+    """Return sort and members of each class: equal patterns of 0, 1 and -1, merged if too many."""
     groups: dict[tuple[int, bytes], list[int]] = {}
     for i, (sort, row) in enumerate(zip(loops.sorts, values, strict=True)):
         pattern = np.where(np.isin(row, (-1.0, 0.0, 1.0)), row, 2.0).astype(np.int8)
@@ -174,7 +173,7 @@ def _specialize(
     values: list[Array],
     same: list[list[int]],
 ) -> None:
-    """Find the table and the steps of a class; what they leave is numbered as it comes up."""
+    """Compute the table and the steps of a class; stored results are numbered in order."""
     columns, own.table = _columns(np.stack([values[i] for i in own.members]))
     left: list[Known] = []
     count = 0
@@ -217,7 +216,7 @@ def _specialize(
 
 
 def _rewritten(step: Graph, known: dict[int, Known], given: Callable[[int, int], Known]) -> Graph:
-    """Return a step with some nodes known and its inputs as `given`."""
+    """Return a step with known nodes replaced and its inputs mapped by `given`."""
     new = Graph(step.inputs, step.outputs)
     place: dict[int, int] = {}
 
@@ -243,9 +242,9 @@ def _rewritten(step: Graph, known: dict[int, Known], given: Callable[[int, int],
 
 
 def _simplified(g: Graph, op: str, a: list[int]) -> int:
-    """Return the node of an operation as CasADi would have made it, had it known the numbers.
+    """Return the node of an operation, simplified as CasADi would with known numbers.
 
-    Signs are pulled out of products and sums; x/x is 1 and x (y/x) is y.
+    Signs are moved out of products and sums; x/x is 1 and x (y/x) is y.
     """
     (sa, x), (sb, y) = (_unsigned(g, i) for i in (a[0], a[-1]))
     if op == "div" and a[0] == a[1]:
@@ -271,7 +270,7 @@ def _unsigned(g: Graph, i: int) -> tuple[float, int]:
 
 
 def _same_positions(sweep: Sweep) -> list[int]:
-    """Return for each number passed on the first that is always the same, as of a mirror image."""
+    """Return for each passed number the first that is always equal, as in a symmetric matrix."""
     passing = [step.results[1] for step in sweep.steps if step.results[1]]
     if not passing:
         return list(range(sweep.steps[0].inputs[RECEIVED].size))
@@ -282,18 +281,18 @@ def _same_positions(sweep: Sweep) -> list[int]:
     return [first[key] for key in keys]
 
 
-# Places -----------------------------------------------------------------------------------------
+# Storage ----------------------------------------------------------------------------------------
 
 
 def _used(step: Graph, array: int) -> set[int]:
-    """Return which elements of an input a step uses."""
+    """Return the elements of an input that a step uses."""
     nodes = zip(step.nodes, step.needed(), strict=True)
     return {a[1] for (op, a), needed in nodes if needed and op == "input" and a[0] == array}
 
 
 def _drop_unused(classes: Sequence[ItemClass], sweeps: int) -> list[list[int]]:
-    """Let no step leave or pass on what none uses; return the positions that are passed on."""
-    wanted: list[set[int]] = [set() for _ in classes]  # of what is left, by later sweeps
+    """Remove unused results from all steps; return the positions that are still passed on."""
+    wanted: list[set[int]] = [set() for _ in classes]  # stored results used by later sweeps
     positions: list[list[int]] = [[] for _ in range(sweeps)]
     for s in reversed(range(sweeps)):
         passed = [own.steps[s].results[1] for own in classes]
@@ -302,7 +301,7 @@ def _drop_unused(classes: Sequence[ItemClass], sweeps: int) -> list[list[int]]:
             kept = [(node, place) for node, place in pairs if place in later]
             own.steps[s].results[0] = [node for node, _ in kept]
             own.leaves[s] = [place for _, place in kept]
-        while True:  # what is received for no more than passing it on is not wanted
+        while True:  # numbers that are received only to be passed on are not wanted
             for own, nodes in zip(classes, passed, strict=True):
                 own.steps[s].results[1] = [nodes[k] for k in positions[s]] if nodes else []
             union = set[int]().union(*(_used(own.steps[s], RECEIVED) for own in classes))
@@ -317,7 +316,7 @@ def _drop_unused(classes: Sequence[ItemClass], sweeps: int) -> list[list[int]]:
 def _place(
     classes: Sequence[ItemClass], sweeps: Sequence[Sweep], positions: list[list[int]]
 ) -> list[int | None]:
-    """Give what is left places in its item; first what is passed on outward and wanted later."""
+    """Assign offsets to stored results; first those passed outward and used later."""
     kept_at: list[int | None] = []
     size = 0
     for s, sweep in enumerate(sweeps):
@@ -330,7 +329,7 @@ def _place(
         for s, step in enumerate(own.steps):
             leaves = dict(zip(step.results[0], own.leaves[s], strict=True))
             start = kept_at[s]
-            if start is not None:  # what is passed on is stored there anyway
+            if start is not None:  # passed numbers are stored there anyway
                 for k, node in enumerate(step.results[1]):
                     if node in leaves:
                         places[leaves.pop(node)] = start + k
@@ -344,7 +343,7 @@ def _place(
 
 
 def _renumbered(step: Graph, places: dict[int, int], positions: list[int]) -> Graph:
-    """Return a step that finds what was left and received at their final places."""
+    """Return a step with stored and received numbers at their final offsets."""
 
     def given(array: int, element: int) -> Known:
         if array == LEFT:

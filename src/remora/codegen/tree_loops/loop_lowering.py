@@ -1,10 +1,10 @@
-"""Lowering of loops: a plan as LLVM IR, `lanes` states at once.
+"""Lowering of tree loops to LLVM IR, `lanes` states at once.
 
     void NAME(const T* a0, i64 s0, ..., T* o0, i64 t0, ..., i64 n, T* scratch)
 
-as `lower` has it, and scratch memory, aligned to a vector. A sweep is a loop over the rows of a
-table: which class an item is of, and where everything of it stands. Places are counted in vectors
-of lanes, so that one table serves any number of them.
+The signature is that of `lower` plus vector-aligned scratch memory. A sweep is a loop over the rows
+of a table with the class and the offsets of each item. Offsets are counted in vectors of lanes, so
+that one table serves any number of lanes.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from remora.codegen.tree_loops.tables import Tables, tables
 
 
 def module(loops: Loops, functions: dict[str, int], dtype: str, fma: bool) -> tuple[str, list[int]]:
-    """Return loops as the IR of functions with some numbers of lanes, by name.
+    """Return loops as IR functions, one for each name and number of lanes.
 
     Returns:
-        The IR, and for each function how many vectors of lanes of scratch memory it needs.
+        The IR, and for each function its scratch memory in vectors of lanes.
     """
     plan = classed(loops)
     found = tables(plan)
@@ -40,12 +40,12 @@ def module(loops: Loops, functions: dict[str, int], dtype: str, fma: bool) -> tu
 
 
 def constants(found: Tables, dtype: str, space: str = "") -> str:
-    """Return the constant tables; every function of a module uses the same.
+    """Return the constant tables, shared by all functions of a module.
 
     Args:
-        found: where everything stands.
-        dtype: of the numbers.
-        space: LLVM's address space, if not the first.
+        found: the tables.
+        dtype: dtype of the numbers.
+        space: LLVM address space, if not the default.
     """
     scalar = SCALARS[dtype]
     values = ", ".join(f"{scalar} {constant(x, dtype, 1)}" for x in found.numbers)
@@ -82,7 +82,7 @@ def _function(code: StepCode, name: str) -> str:
 
 
 def sweeps(code: StepCode) -> None:
-    """Write all sweeps for one group of states that `Memory.begin` made ready."""
+    """Emit all sweeps for one group of states that `Memory.begin` has set up."""
     with code.w.loop("zeros", code.found.zeros) as i:
         code.memory.store(code.w, i, 0, "zeroinitializer")
     for s, sweep in enumerate(code.plan.loops.sweeps):
@@ -106,7 +106,7 @@ def _sweep(code: StepCode, s: int) -> None:
 
 
 def _step(code: StepCode, own: ItemClass, s: int, item: str, first: set[int]) -> None:
-    """Write the step of one class and where its results go."""
+    """Emit the step of one class and the stores of its results."""
     w, memory, plan = code.w, code.memory, code.plan
     place = code.row(f"sweep{s}", list(code.found.sweeps[s]), item)
     graph, name = code.step(own, s, place)

@@ -1,9 +1,10 @@
-"""Loops over the items of a tree: what is computed once for each item, item after item.
+"""Tree loops: a computation over a tree as sweeps whose step runs once per item.
 
-A straight-line graph of a large tree grows with it. Here a step is a graph of its own, for a sort
-of items, and runs once for each item: outward, parents first, with what the parent passed on; or
-inward, with the sum of what the children did. What a step leaves at its item, later steps find.
-`classes` makes the steps cheap, `rolled` writes them as loops.
+A straight-line graph grows with the tree. Here a step is a graph of its own for each sort of item.
+An outward sweep visits parents first, and a step receives the numbers its parent passed on; an
+inward sweep visits children first, and a step receives the sum over its children. Later steps can
+read what a step stored at its item. `item_classes` specializes the steps, `loop_lowering` emits the
+loops.
 """
 
 from __future__ import annotations
@@ -13,24 +14,24 @@ from dataclasses import dataclass
 from remora.algebra.namespace import Array
 from remora.codegen.ir.graph import Graph, Signature
 
-#: The first inputs of a step's graph: the item's numbers, what was left there, what was received.
+#: First inputs of a step's graph: the item's numbers, values stored at it, values received.
 NUMBERS, LEFT, RECEIVED = range(3)
 ROLES = ("numbers", "left", "received")
 
 
 @dataclass(frozen=True)
 class Sweep:
-    """One way through the tree.
+    """One traversal of the tree.
 
     Attributes:
-        inward: children before parents; else parents first.
+        inward: children before parents; otherwise parents first.
         climbs: neither: from every row of the symmetric output up over all ancestors of its item.
-            Each receives six numbers or so from the one below and gives its entries of the row.
-            It comes last; where the rows begin, `Loops.rows` says.
-        steps: for each sort of item a graph with the inputs `numbers`, `left` (by all sweeps
-            before, one after the other), `received` and the item's share of each argument, and
-            with the outputs `left`, `passed` and the item's share of the output; before a climb,
-            instead, for each of its rows what the climb first receives and the row's own entries.
+            Each receives about six numbers from the one below and computes its entries of the row.
+            It is the last sweep; `Loops.rows` says where the rows begin.
+        steps: for each sort of item a graph with the inputs `numbers`, `left` (stored by all
+            earlier sweeps, concatenated), `received` and the item's part of each argument, and
+            with the outputs `left`, `passed` and the item's part of the output; before a climb,
+            instead, for each of its rows the numbers it starts with and the row's own entries.
     """
 
     inward: bool
@@ -43,15 +44,15 @@ class Loops:
     """A computation over a tree.
 
     Attributes:
-        inputs: arrays that go in.
-        outputs: arrays that come out.
-        parents: of each item, -1 for none.
-        sorts: of each item, which of a sweep's graphs is its step.
-        numbers: of each item, as its graphs take them.
-        places: where an item's share of an array starts, by the array's name.
+        inputs: input arrays.
+        outputs: output arrays.
+        parents: parent of each item, -1 for none.
+        sorts: for each item, the index of its step in a sweep.
+        numbers: parameters of each item, as its graphs take them.
+        places: offset of an item's part of an array, by the array's name.
         sweeps: in order.
-        shared: whether items share places in the outputs: then they add up.
-        rows: how many rows of the output belong to each item, if it is climbed for.
+        shared: whether items share elements of the outputs, so that results are added.
+        rows: number of output rows of each item, if there is a climb.
     """
 
     inputs: tuple[Signature, ...]

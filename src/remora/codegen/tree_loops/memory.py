@@ -1,7 +1,7 @@
-"""Where loops find their numbers: arguments in rows of states, scratch in vectors of lanes.
+"""Memory layout of tree loops: arguments in rows of states, scratch in vectors of lanes.
 
-The code of a step says *what* it reads and writes; here stands *where* that is. Another machine
-(a thread of a GPU, with one lane and its arrays the other way round) has another `Memory`.
+The code of a step defines *what* is read and written; this class defines *where*. Another machine
+(a GPU thread, with one lane and transposed arrays) has another `Memory`.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ class Blocks(Writer):
     """IR with labels.
 
     Attributes:
-        block: label of the block that is being written.
+        block: label of the current block.
     """
 
     block: str = "entry"
 
     def label(self, name: str) -> None:
-        """Begin a block."""
+        """Start a basic block."""
         self.lines.append(f"{name}:")
         self.block = name
 
     @contextmanager
     def loop(self, name: str, count: int | str) -> Generator[str]:
-        """Write what is inside `count` times; yields the counter."""
+        """Emit the enclosed code as a loop of `count` iterations; yields the counter."""
         before, i = self.block, f"%{name}.i"
         some = self.emit(f"icmp sgt i64 {count}, 0")
         self.put(f"br i1 {some}, label %{name}, label %{name}.done")
@@ -47,10 +47,10 @@ class Blocks(Writer):
 
 
 class Memory:
-    """Arguments in rows of states, scratch in vectors of lanes: the memory of a processor.
+    """Memory of a CPU: arguments in rows of states, scratch in vectors of lanes.
 
-    Arguments are transposed to vectors before the sweeps and results back after them; one lane
-    alone reads and writes the rows themselves.
+    Arguments are transposed to vectors before the sweeps and results back after them; a single lane
+    accesses the rows directly.
     """
 
     def __init__(self, plan: LoopPlan, dtype: str, lanes: int) -> None:
@@ -71,7 +71,7 @@ class Memory:
                 self.size += size
 
     def begin(self, w: Blocks) -> None:
-        """Write what makes the states of one group ready, from row `%b` on."""
+        """Emit the setup of one group of states, from row `%b` on."""
         for k in range(self.lanes):
             row = w.emit(f"add i64 %b, {k}")
             inside = w.emit(f"icmp slt i64 {row}, %last")
@@ -94,13 +94,13 @@ class Memory:
         self.clear_shared(w)
 
     def clear_shared(self, w: Blocks) -> None:
-        """Write what sets results to zero that items add to."""
+        """Emit the initialization to zero of results that items add to."""
         for array, size in self._whole.items() if self.shared else ():
             with w.loop(f"zero_{array}", size) as i:
                 self._put(w, self._argument(w, array, i, 0), "zeroinitializer")
 
     def end(self, w: Blocks) -> None:
-        """Write what brings the results of one group to their rows."""
+        """Emit the stores of the results of one group to their rows."""
         for array, size in self._whole.items() if self.lanes > 1 else ():
             for start, count in self.blocks(w, f"out_{array}", size):
                 rows = [self.row(w, array, k, start) for k in range(self.lanes)]
@@ -121,18 +121,18 @@ class Memory:
             w.put(f"store {self.scalar} {x}, ptr {row}")
 
     def read(self, w: Blocks, array: str, start: str, k: int) -> str:
-        """Return number `start + k` of an argument."""
+        """Return element `start + k` of an argument."""
         return self._get(w, self._argument(w, array, start, k))
 
     def write(self, w: Blocks, array: str, start: str, k: int, value: str) -> None:
-        """Write number `start + k` of a result, or add to it where items share places."""
+        """Store element `start + k` of a result, or add to it if items share elements."""
         place = self._argument(w, array, start, k)
         if self.shared:
             value = w.emit(f"fadd {self.vector} {self._get(w, place)}, {value}")
         self._put(w, place, value)
 
     def number(self, w: Blocks, start: str, k: int) -> str:
-        """Return a number of the items' tables, in every lane."""
+        """Return an entry of the items' tables, in every lane."""
         x = self.table(w, "numbers", self.scalar, start, k)
         if self.lanes == 1:
             return x
@@ -141,7 +141,7 @@ class Memory:
         return w.emit(f"shufflevector {t} {one}, {t} poison, <{self.lanes} x i32> zeroinitializer")
 
     def load(self, w: Blocks, place: str, k: int) -> str:
-        """Return what stands at `place + k` of the scratch memory."""
+        """Return the value at `place + k` of the scratch memory."""
         return self._get(w, self._scratch(w, place, self.size + k))
 
     def store(self, w: Blocks, place: str, k: int, value: str) -> None:
@@ -149,12 +149,12 @@ class Memory:
         self._put(w, self._scratch(w, place, self.size + k), value)
 
     def store_all(self, w: Blocks, place: str, values: Sequence[str]) -> None:
-        """Store from `place` of the scratch memory on."""
+        """Store values in scratch memory, starting at `place`."""
         for k, x in enumerate(values):
             self.store(w, place, k, x)
 
     def table(self, w: Blocks, name: str, kind: str, index: str, k: int) -> str:
-        """Return a number of a constant table."""
+        """Return an entry of a constant table."""
         start = w.emit(f"getelementptr {kind}, ptr @{name}, i64 {index}")
         return w.emit(f"load {kind}, ptr {w.emit(f'getelementptr {kind}, ptr {start}, i64 {k}')}")
 
@@ -172,7 +172,7 @@ class Memory:
         return self._scratch(w, start, self._start[array] + k)
 
     def row(self, w: Blocks, array: str, lane: int, start: str, k: int = 0) -> str:
-        """Return the address of number `start + k` of an array, of the state in one lane."""
+        """Return the address of element `start + k` of an array, for the state in one lane."""
         place = w.emit(f"getelementptr {self.scalar}, ptr %{array}.row{lane}, i64 {start}")
         return w.emit(f"getelementptr {self.scalar}, ptr {place}, i64 {k}") if k else place
 
@@ -183,7 +183,7 @@ class Memory:
         w.put(f"store {self.vector} {value}, ptr {place}")
 
     def gathered(self, w: Blocks, rows: Sequence[str]) -> str:
-        """Return one number of every row as a vector."""
+        """Return one element of every row as a vector."""
         if self.lanes == 1:
             return w.emit(f"load {self.scalar}, ptr {rows[0]}")
         value = "poison"
@@ -195,13 +195,13 @@ class Memory:
     def blocks(
         self, w: Blocks, name: str, size: int, upto: str | None = None
     ) -> Iterator[tuple[str, int]]:
-        """Yield starts and widths of square blocks, the last moved back to fit; or of columns.
+        """Yield starts and widths of square blocks, the last shifted to fit; or of columns.
 
         Args:
-            w: where to write.
-            name: of the loop.
-            size: how many columns there are.
-            upto: how many of them are wanted; all by default.
+            w: destination.
+            name: name of the loop.
+            size: number of columns.
+            upto: number of columns to cover; all by default.
         """
         if 0 < size < self.lanes:
             with w.loop(name, upto or size) as i:

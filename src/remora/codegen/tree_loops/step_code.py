@@ -1,4 +1,4 @@
-"""The code of one step: a class's graph with its inputs found in memory."""
+"""Code of one step: emits the graph of an item class with its inputs loaded from memory."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from remora.codegen.tree_loops.tables import Tables
 
 @dataclass
 class StepCode:
-    """A kernel that is being written.
+    """A kernel under construction.
 
     Attributes:
-        plan: what is computed.
-        found: where everything stands.
-        memory: how that is reached.
+        plan: the loops and their item classes.
+        found: tables of offsets.
+        memory: memory access.
         dtype: `float64` or `float32`.
         fma: whether the processor has a fused multiply-add.
         w: the IR so far.
-        needed: declarations of what it calls.
+        needed: declarations of called functions.
     """
 
     plan: LoopPlan
@@ -38,12 +38,12 @@ class StepCode:
     needed: set[str] = field(default_factory=set[str])
 
     def switch(self, name: str, kind: str) -> None:
-        """Go to the block `name.ck` of class k."""
+        """Branch to the block `name.ck` of class k."""
         cases = " ".join(f"i32 {k}, label %{name}.c{k}" for k in range(len(self.plan.classes)))
         self.w.put(f"switch i32 {kind}, label %{name}.c0 [{cases}]")
 
     def row(self, table: str, columns: Sequence[str], index: str) -> Callable[[str], str]:
-        """Return what reads the columns of one row of a table, each once, as i64."""
+        """Return a function that reads a column of a table row, each once, as i64."""
         start = self.w.emit(f"mul i64 {index}, {len(columns)}")
         values: dict[str, str] = {}
 
@@ -62,16 +62,16 @@ class StepCode:
         place: Callable[[str], str],
         received: Sequence[str] | None = None,
     ) -> tuple[Graph, Callable[[int], str]]:
-        """Write the operations of a class's step.
+        """Emit the operations of a class's step.
 
         Args:
             own: the class.
-            s: number of the sweep.
-            place: where the item's things stand, by column of the table.
-            received: the numbers received, if they are at hand.
+            s: index of the sweep.
+            place: offset of the item's data, by column of the table.
+            received: the numbers received, if they are in registers.
 
         Returns:
-            The graph as written, and the name of each of its nodes.
+            The graph as emitted, and the name of each of its nodes.
         """
         graph = graph_passes.prepared(own.steps[s], self.dtype, fma=self.fma)
         self.needed.update(lowering.declared(graph, self.dtype, self.memory.lanes))
@@ -89,7 +89,7 @@ class StepCode:
         return graph, name
 
     def operation(self, op: str, arguments: Sequence[str]) -> str:
-        """Write one operation and return the name of its result."""
+        """Emit one operation and return the name of its result."""
         return lowering.operation(self.w, op, arguments, self.dtype, self.memory.lanes)
 
     def _source(

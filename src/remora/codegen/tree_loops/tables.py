@@ -1,4 +1,4 @@
-"""Where everything of every item stands, as constant tables that loops read row by row."""
+"""Constant tables with the memory offsets of every item, read row by row by tree loops."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from remora.codegen.tree_loops.loops import RECEIVED
 
 @dataclass(frozen=True)
 class Tables:
-    """Where everything stands, in vectors of lanes.
+    """Offsets in scratch memory, in vectors of lanes.
 
     Attributes:
-        sweeps: for each sweep a column of numbers by name, one for each item in its order.
-        numbers: the classes' tables one after the other.
-        zeros: how many zeros stand first, for items that receive nothing in a class that does.
-        climb: for each row of a climb where it begins, as columns by name.
-        width: how many numbers a climb begins with.
-        buffer: place of a row of the output.
-        size: of all scratch memory but the arguments'.
+        sweeps: for each sweep, columns of numbers by name, one entry per item in its order.
+        numbers: the tables of all classes, concatenated.
+        zeros: number of leading zeros, for items without input in a class that receives some.
+        climb: for each row of a climb its starting point, as columns by name.
+        width: how many numbers a climb starts with.
+        buffer: offset of the row buffer of the output.
+        size: size of the scratch memory without the arguments.
     """
 
     sweeps: list[dict[str, list[int]]]
@@ -35,7 +35,7 @@ class Tables:
 
 
 def tables(plan: LoopPlan) -> Tables:
-    """Lay out a plan's items and slots: first zeros, then slots, then items."""
+    """Lay out a plan's items and slots: zeros first, then slots, then items."""
     loops = plan.loops
     order = _preorder(loops.parents)
     number = {i: k for k, i in enumerate(order)}
@@ -100,10 +100,10 @@ def tables(plan: LoopPlan) -> Tables:
 def _climb(
     plan: LoopPlan, begins: dict[int, int], width: int, number: dict[int, int]
 ) -> dict[str, list[int]]:
-    """Return where each row of a climb begins.
+    """Return the starting point of each row of a climb.
 
-    `row` and `first` entry of its own, of which it has `count`; `own`: place of what it begins
-    with, and of these entries; `up`: the ancestor, as a row of the climb's table, or -1.
+    `row` and `first` entry of its own, of which it has `count`; `own`: offset of the numbers it
+    starts with and of these entries; `up`: the ancestor, as a row of the climb's table, or -1.
     """
     columns: dict[str, list[int]] = {name: [] for name in ("row", "first", "count", "own", "up")}
     loops = plan.loops
@@ -120,7 +120,7 @@ def _climb(
 
 @dataclass(frozen=True)
 class _Slots:
-    """Rooms for what is passed on, by item; `first`: whether the room was empty before."""
+    """Slots for passed numbers, by item; `first`: whether the slot was empty before."""
 
     received: dict[int, int]
     passed: dict[int, int]
@@ -129,8 +129,8 @@ class _Slots:
 
 
 def _slots(order: list[int], parents: Sequence[int], inward: bool) -> _Slots:
-    """Give what is passed on a room for as long as someone is to receive it."""
-    waiting: dict[int, int] = {}  # how many have yet to receive of an item
+    """Assign a slot to passed numbers for as long as an item has yet to receive them."""
+    waiting: dict[int, int] = {}  # how many items have yet to receive from an item
     for p in parents:
         waiting[p] = waiting.get(p, 0) + 1
     free: list[int] = []
@@ -152,7 +152,7 @@ def _slots(order: list[int], parents: Sequence[int], inward: bool) -> _Slots:
         if source in held:
             received[i] = held[source]
             waiting[source] = 0 if inward else waiting[source] - 1
-            if not waiting[source]:  # a step stores after it has loaded: the room is free at once
+            if not waiting[source]:  # a step loads before it stores: the slot is free at once
                 free.append(held.pop(source))
         target = parents[i] if inward else i
         first[i] = target not in held
@@ -166,7 +166,7 @@ def _slots(order: list[int], parents: Sequence[int], inward: bool) -> _Slots:
 
 
 def _preorder(parents: Sequence[int]) -> list[int]:
-    """Return the items depth first, parents before children."""
+    """Return the items in depth-first order, parents before children."""
     children: dict[int, list[int]] = {}
     for i, p in enumerate(parents):
         children.setdefault(p, []).append(i)

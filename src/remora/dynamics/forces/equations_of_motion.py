@@ -16,6 +16,7 @@ import numpy as np
 from remora.algebra import screw, vector
 from remora.algebra.namespace import Array, concatenate
 from remora.dynamics.forces.friction import passive_forces
+from remora.dynamics.forces.springs import has_spring, spring_forces
 from remora.dynamics.forces.stops import contact_forces, stop_forces
 from remora.dynamics.formulations import hybrid_dynamics
 from remora.dynamics.joint_arrays import batch_shape, with_batch
@@ -39,7 +40,7 @@ class Passive(NamedTuple):
     damping: float = 0.0
 
 
-#: The robot's own damping and friction, no stops.
+#: The robot's own damping, friction and springs, no stops.
 NO_STOPS = Passive()
 
 
@@ -50,7 +51,7 @@ def losses(
     passive: Passive = NO_STOPS,
     contact: Array | None = None,
 ) -> Array:
-    """Return the generalized forces `(..., nv)` of damping, friction and stops.
+    """Return the generalized forces `(..., nv)` of damping, friction, springs and stops.
 
     Args:
         robot: the robot.
@@ -60,6 +61,8 @@ def losses(
         contact: which stops are in contact, see `contact_forces`; None: determined from q.
     """
     forces = passive_forces(robot, v, passive.slip_speed)
+    if any(has_spring(joint) for joint in robot.joints):
+        forces = forces + spring_forces(robot, q)
     if passive.stiffness == 0.0:
         return forces
     if contact is not None:
@@ -124,7 +127,7 @@ def flow(
     """Return the rate of y = [u, v, work], `(..., 2 nv + 3)`.
 
     Args:
-        robot: the robot; its damping and dry friction are included.
+        robot: the robot; its damping, dry friction and springs are included.
         q: configuration, integrate(q₀, u), `(..., nq)`.
         dq: u, `(..., nv)`.
         v: velocity, `(..., nv)`.

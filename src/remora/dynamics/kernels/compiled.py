@@ -14,7 +14,7 @@ import copy
 import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from remora.codegen.gpu.cuda_kernel import CudaKernel
 from remora.codegen.ir.graph import Signature
@@ -184,12 +184,66 @@ def _rolls(
     return uses_loops(robot, row.straight)
 
 
+class UnknownFunction(UnknownName, AttributeError):
+    """An attribute of a compiled robot that is no function of the library."""
+
+
 class CompiledRobot:
     """All functions of the library as machine code for one robot.
 
     `fast.forward_dynamics(q, v, tau)` takes the same arguments as `rm.forward_dynamics(robot, ...)`
     and is compiled when first used, or taken from the cache.
     """
+
+    # One attribute for each row of FUNCTIONS, made by `__getattr__` when first used; a test
+    # compares both.
+    poses: CompiledMethod
+    twists: CompiledMethod
+    accelerations: CompiledMethod
+    frame_pose: CompiledMethod
+    frame_twist: CompiledMethod
+    frame_acceleration: CompiledMethod
+    jacobian: CompiledMethod
+    jacobian_rate: CompiledMethod
+    center_of_mass: CompiledMethod
+    center_of_mass_jacobian: CompiledMethod
+    momentum: CompiledMethod
+    momentum_matrix: CompiledMethod
+    centroidal_momentum: CompiledMethod
+    centroidal_momentum_matrix: CompiledMethod
+    locked_inertia: CompiledMethod
+    kinetic_energy: CompiledMethod
+    potential_energy: CompiledMethod
+    base_response: CompiledMethod
+    base_response_rate: CompiledMethod
+    generalized_jacobian: CompiledMethod
+    generalized_jacobian_rate: CompiledMethod
+    floating_inverse_dynamics: CompiledMethod
+    base_velocity: CompiledMethod
+    reduced_mass_matrix: CompiledMethod
+    reduced_coriolis_matrix: CompiledMethod
+    reduced_momentum_force: CompiledMethod
+    reduced_forward_dynamics: CompiledMethod
+    separated_velocity: CompiledMethod
+    separated_mass_matrix: CompiledMethod
+    separated_coriolis_matrix: CompiledMethod
+    forward_dynamics: CompiledMethod
+    inverse_dynamics: CompiledMethod
+    reaction_wrenches: CompiledMethod
+    mass_matrix: CompiledMethod
+    coriolis_matrix: CompiledMethod
+    bias_force: CompiledMethod
+    passive_forces: CompiledMethod
+    forward_dynamics_derivatives: CompiledMethod
+    inverse_dynamics_derivatives: CompiledMethod
+    inertia_regressor: CompiledMethod
+    joint_twists: CompiledMethod
+    joint_speeds: CompiledMethod
+    joint_accelerations: CompiledMethod
+    constraint_violation: CompiledMethod
+    integrate: CompiledMethod
+    difference: CompiledMethod
+    normalize: CompiledMethod
 
     def __init__(
         self, robot: Robot, dtype: str = "float64", threads: int = 1, target: str = "cpu"
@@ -206,15 +260,17 @@ class CompiledRobot:
             raise UnknownName("target", target, TARGETS)
         self.robot, self.dtype, self.threads, self.target = robot, dtype, threads, target
 
-    def __getattr__(self, name: str) -> _Method:
-        """Return a function of the library for this robot."""
-        if name.startswith("_"):
-            raise AttributeError(name)
-        if name not in FUNCTIONS:
-            raise UnknownName("function to compile", name, FUNCTIONS)
-        method = _Method(FUNCTIONS[name], self)
-        self.__dict__[name] = method  # found without __getattr__ from now on
-        return method
+    if not TYPE_CHECKING:  # type checkers know the attributes above, and no others
+
+        def __getattr__(self, name: str) -> CompiledMethod:
+            """Return a function of the library for this robot."""
+            if name.startswith("_"):
+                raise AttributeError(name)
+            if name not in FUNCTIONS:
+                raise UnknownFunction("function to compile", name, FUNCTIONS)
+            method = CompiledMethod(FUNCTIONS[name], self)
+            self.__dict__[name] = method  # found directly from now on
+            return method
 
     def identity_parts(self) -> tuple[Any, ...]:
         """Return its identity by value, independent of what has been compiled so far."""
@@ -230,12 +286,12 @@ class CompiledRobot:
 
     def __repr__(self) -> str:
         """Return the robot's name and the functions compiled so far."""
-        made = [n for n, m in self.__dict__.items() if isinstance(m, _Method) and m.kernels]
+        made = [n for n, m in self.__dict__.items() if isinstance(m, CompiledMethod) and m.kernels]
         shown = f"{self.robot.name!r}, {self.dtype}, {self.target}"
         return f"CompiledRobot({shown}, compiled: {', '.join(made)})"
 
 
-class _Method:
+class CompiledMethod:
     """One function of a CompiledRobot: one kernel per set of fixed parameters."""
 
     def __init__(self, function: Callable[..., Any], owner: CompiledRobot) -> None:

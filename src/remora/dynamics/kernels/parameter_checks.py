@@ -136,4 +136,6 @@ _CHECKS: Mapping[str, Callable[[Robot, str, str, Array], list[ParameterFault]]] 
     "damping": _not_negative,
     "friction": _not_negative,
     "rotor_inertia": _not_negative,
+    "stiffness": _not_negative,
+    "spring_reference": _anything,
 }

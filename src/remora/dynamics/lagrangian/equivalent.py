@@ -28,6 +28,7 @@ from remora.algebra import pose
 from remora.algebra.namespace import Array, ArrayLike, asarray, concatenate
 from remora.dynamics.base_requirements import refuse_other_bases
 from remora.dynamics.joint_arrays import batch_shape, with_batch
+from remora.dynamics.refusals import needs_dynamics
 from remora.errors import InvalidValue
 from remora.model.joint_types import lookup
 from remora.model.numbers import finite
@@ -39,6 +40,7 @@ from remora.model.topology import children
 TURNING = ("fixed", "revolute", "universal", "spherical", "helical")
 
 
+@needs_dynamics
 def equivalent_manipulator(robot: Robot, origin: ArrayLike = (0.0, 0.0, 0.0)) -> Robot:
     """Return the fixed-base robot whose joints move as those of a floating one [FPG11, 33-44].
 

@@ -28,6 +28,7 @@ from remora.dynamics.lagrangian.matrices import (
 )
 from remora.dynamics.lagrangian.solving import solve_prescribed
 from remora.dynamics.recursive.composite import mass_matrix_size, square
+from remora.dynamics.refusals import needs_dynamics
 from remora.errors import InvalidValue
 from remora.model import joints
 from remora.model.robot import Robot
@@ -68,6 +69,7 @@ def euler_state(robot: Robot, chi: ArrayLike, chidot: ArrayLike) -> tuple[Array,
     return q, vector.apply(rate_matrix(robot, chi), chidot)
 
 
+@needs_dynamics
 def euler_acceleration(robot: Robot, chi: ArrayLike, chidot: ArrayLike, tau: ArrayLike) -> Array:
     """Return χ̈ `(..., nv)` for generalized forces tau that do work on v, as everywhere.
 

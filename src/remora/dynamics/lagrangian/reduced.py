@@ -35,6 +35,7 @@ from remora.dynamics.lagrangian.matrices import (
     mass_matrix_rate_of,
     momentum_partials_of,
 )
+from remora.dynamics.refusals import needs_dynamics
 from remora.model import joints
 from remora.model.numbers import finite
 from remora.model.robot import Robot
@@ -61,6 +62,7 @@ class Reduction(NamedTuple):
     p: Array | None
 
 
+@needs_dynamics
 def base_velocity(
     robot: Robot, q: ArrayLike, joint_speeds: ArrayLike, momentum: ArrayLike | None = None
 ) -> Array:
@@ -77,6 +79,7 @@ def base_velocity(
     return _base_velocity(reduction(robot, q, h), speeds, batch_shape(q, speeds))
 
 
+@needs_dynamics
 def reduced_mass_matrix(robot: Robot, q: ArrayLike) -> Array:
     """Return M_r = M_qq - M_qV M_VV⁻¹ M_Vq, `(..., nv - 6, nv - 6)` [FPG11, eq. 31].
 
@@ -89,6 +92,7 @@ def reduced_mass_matrix(robot: Robot, q: ArrayLike) -> Array:
     return _mass_matrix(reduction(robot, q, None))
 
 
+@needs_dynamics
 def reduced_coriolis_matrix(
     robot: Robot, q: ArrayLike, joint_speeds: ArrayLike, momentum: ArrayLike | None = None
 ) -> Array:
@@ -115,6 +119,7 @@ def reduced_coriolis_matrix(
     return with_batch(C, batch_shape(q, speeds), trailing=2)
 
 
+@needs_dynamics
 def reduced_momentum_force(robot: Robot, q: ArrayLike, momentum: ArrayLike) -> Array:
     """Return e `(..., nv - 6)` of M_r q̈ + C_r q̇ + e = τ: the force of momentum at rest.
 
@@ -132,6 +137,7 @@ def reduced_momentum_force(robot: Robot, q: ArrayLike, momentum: ArrayLike) -> A
     return _momentum_force(robot, q, reduction(robot, q, h), batch_shape(q, h))
 
 
+@needs_dynamics
 def reduced_forward_dynamics(
     robot: Robot,
     q: ArrayLike,

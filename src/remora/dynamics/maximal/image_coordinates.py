@@ -8,6 +8,7 @@ Baumgarte stabilization (`stabilization`) or project them at intervals.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -196,7 +197,7 @@ def image_space_solution(
         InvalidValue: if the coordinates or their rates are off the constraint manifold.
     """
     known, Qs, rates, batch = _assembled(robot, Q, Q_rate, tau, wrenches, tolerance)
-    saddle = known.saddle
+    saddle = replace(known.saddle, S11_inverse=[body.inverse for body in known.bodies])
     if stabilization != 0.0:
         pull = [
             _pull(_unit(x), _apply(image_space.unit_rows(x), rate), stabilization)
@@ -207,7 +208,7 @@ def image_space_solution(
             b + _pull(row.value, _speed(row, rates), stabilization)
             for b, row in zip(saddle.B2, known.rows, strict=True)
         ]
-        saddle = saddle_point.Saddle(saddle.S11, saddle.S11_inverse, saddle.S12, saddle.S21, B1, B2)
+        saddle = replace(saddle, B1=B1, B2=B2)
     y, multipliers = saddle_point.solve(saddle)
     reactions = [
         image_space.physical_wrench(robot, j, x, -_apply(vector.transpose(row.phi[j]), part))

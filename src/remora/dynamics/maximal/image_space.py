@@ -48,20 +48,48 @@ class BodyEquations(NamedTuple):
     """The ten equations of one body, [M Φ_uᵀ; Φ_u 0] [Q̈; μ] = [F + h; γ_u].
 
     Attributes:
-        M: `(..., 8, 8)` [DM93, eq. 24].
+        mass: m [kg].
+        inertia: J' about the centre of mass, body axes, `(..., 3, 3)`.
+        Q: the body's coordinates, `(..., 8)`.
         h: `(..., 8)` [DM93, eq. 25, corrected].
         F: generalized forces of gravity and external wrenches, `(..., 8)` [DM93, eq. 21].
-        unit: Φ_u, `(..., 2, 8)`, of the conditions ½(q·q - 1) = 0 and q·q_o = 0 [eqs. 3, 4].
         unit_rate: γ_u = -(q̇·q̇, 2 q̇·q̇_o), `(..., 2)`.
-        inverse: of the whole matrix, `(..., 10, 10)`.
     """
 
-    M: Array
+    mass: Array
+    inertia: Array
+    Q: Array
     h: Array
     F: Array
-    unit: Array
     unit_rate: Array
-    inverse: Array
+
+    @property
+    def M(self) -> Array:
+        """The mass matrix Ψᵀ m Ψ + Ωᵀ J' Ω, `(..., 8, 8)`, of rank 7 [DM93, eq. 24]."""
+        q, q_o = self.Q[..., :4], self.Q[..., 4:]
+        E, G = _T(quaternion.left(q)), quaternion.right(_conjugate(q))
+        G_o = quaternion.left(q_o) * np.array([1.0, -1.0, -1.0, -1.0])
+        psi = 2.0 * concatenate([G_o, G])
+        omega = 2.0 * concatenate([E, np.zeros_like(E)])
+        moved = self.mass[..., None, None] * (_T(psi) @ psi)
+        return moved + _T(omega) @ (_extended(self.inertia) @ omega)
+
+    @property
+    def unit(self) -> Array:
+        """Φ_u `(..., 2, 8)`, of the conditions ½(q·q - 1) = 0 and q·q_o = 0 [DM93, eqs. 3, 4]."""
+        return unit_rows(self.Q)
+
+    @property
+    def inverse(self) -> Array:
+        """The inverse of [M Φ_uᵀ; Φ_u 0] in closed form, `(..., 10, 10)`."""
+        q, q_o, m = self.Q[..., :4], self.Q[..., 4:], self.mass[..., None]
+        s = vector.dot(q, q)
+        W = motions(self.Q)
+        turn, shift = W[..., :3] / s[..., None], W[..., 3:] / s[..., None]
+        K = turn @ linear.inverse(self.inertia) @ _T(turn) + shift @ _T(shift) / m[..., None]
+        N = stack([concatenate([q, -q_o]) / s, concatenate([np.zeros_like(q), q]) / s])
+        corner = asarray([[0.0, 0.0], [0.0, -4.0]]) * m[..., None]
+        return concatenate([concatenate([K, N]), concatenate([_T(N), corner])], trailing=2)
 
 
 class JointRows(NamedTuple):
@@ -123,12 +151,6 @@ def body_equations(
     """
     q, q_o, dq_, dq_o = Q[..., :4], Q[..., 4:], Q_rate[..., :4], Q_rate[..., 4:]
     m = asarray(mass)[..., None]
-    J = _extended(inertia)
-    E, G = _T(quaternion.left(q)), quaternion.right(_conjugate(q))
-    G_o = quaternion.left(q_o) * np.array([1.0, -1.0, -1.0, -1.0])
-    psi = 2.0 * concatenate([G_o, G])
-    omega = 2.0 * concatenate([E, np.zeros_like(E)])
-    M = m[..., None] * (_T(psi) @ psi) + _T(omega) @ (J @ omega)
     turned = _apply(inertia, _mul(_conjugate(dq_), q)[..., 1:])
     c = _mul(dq_o, _conjugate(dq_))
     h = concatenate(
@@ -138,10 +160,8 @@ def body_equations(
         ]
     )
     unit_rate = -concatenate([vector.dot(dq_, dq_), 2.0 * vector.dot(dq_, dq_o)])
-    inverse = _inverse(m, inertia, Q)
-    return BodyEquations(
-        M, h, generalized_force(Q, force, torque), unit_rows(Q), unit_rate, inverse
-    )
+    F = generalized_force(Q, force, torque)
+    return BodyEquations(asarray(mass), asarray(inertia), Q, h, F, unit_rate)
 
 
 def generalized_force(Q: Array, force: Array, torque: Array) -> Array:
@@ -164,19 +184,6 @@ def motions(Q: Array) -> Array:
     right = quaternion.right(q)
     shift = concatenate([np.zeros_like(right), right], trailing=2)[..., 1:]
     return 0.5 * concatenate([turn, shift])
-
-
-def _inverse(m: Array, inertia: Array, Q: Array) -> Array:
-    q, q_o = Q[..., :4], Q[..., 4:]
-    s = vector.dot(q, q)
-    W = motions(Q)
-    turn, shift = W[..., :3] / s[..., None], W[..., 3:] / s[..., None]
-    K = turn @ linear.inverse(asarray(inertia)) @ _T(turn) + shift @ _T(shift) / m[..., None]
-    zero = np.zeros_like(q)
-    N = stack([concatenate([q, -q_o]) / s, concatenate([zero, q]) / s])
-    corner = asarray([[0.0, 0.0], [0.0, -4.0]]) * m[..., None]
-    lower = concatenate([_T(N), corner])
-    return concatenate([concatenate([K, N]), lower], trailing=2)
 
 
 def _extended(inertia: Array) -> Array:
@@ -228,7 +235,8 @@ class Assembled(NamedTuple):
     """The assembled saddle-point system, and the data to interpret its solution.
 
     Attributes:
-        saddle: its blocks; ten equations per body with unknowns [Q̈, μ].
+        saddle: its blocks; ten equations a body, [Q̈, μ] the unknowns of each; without S11 and its
+            inverse, which the bodies have.
         bodies: the bodies' own equations.
         rows: the joints' equations, without those of prescribed degrees of freedom.
         L: for every joint, from relative motions to its speeds, `(..., nv_i, 6)`.
@@ -277,8 +285,8 @@ def assembled(
         if gamma.shape[-1] > 0:
             S21 |= {(j, i): padded(block) for i, block in phi.items()}
     saddle = saddle_point.Saddle(
-        S11=[_bordered(b) for b in bodies],
-        S11_inverse=[b.inverse for b in bodies],
+        S11=[],
+        S11_inverse=[],
         S12={(i, j): _T(block) for (j, i), block in S21.items()},
         S21=S21,
         B1=B1,
@@ -299,9 +307,48 @@ def solve_image_space(
     Q = coordinates_of(robot, q)
     Q_rate = rates_of(robot, Q, [link.twist for link in moving_links(robot, q, v)])
     known = assembled(robot, q, v, Q, Q_rate, tau, wrenches, prescribed)
-    y, multipliers = saddle_point.solve(known.saddle)
+    motion, multipliers = saddle_point.solve(_in_motions(robot, known, Q))
+    y = [
+        _apply(motions(x), a) + _unit_acceleration(x, b.unit_rate)
+        for x, a, b in zip(Q, motion, known.bodies, strict=True)
+    ]
     batch = batch_shape(q, v, tau)
     return read_solution(robot, q, v, Q, known, y, multipliers, tau, prescribed, batch)
+
+
+def _in_motions(robot: Robot, known: Assembled, Q: list[Array]) -> saddle_point.Saddle:
+    """Return the system with the unit conditions solved: Q̈ = W a + N γ_u, six unknowns a body.
+
+    Wᵀ M W = s² diag(J', m 1) and Wᵀ M N = 0, so that no multiplier of a unit condition is left.
+    """
+    W = [motions(x) for x in Q]
+    fixed = [_unit_acceleration(x, b.unit_rate) for x, b in zip(Q, known.bodies, strict=True)]
+    S21 = {(j, i): block[..., :8] @ W[i] for (j, i), block in known.saddle.S21.items()}
+    B2 = list(known.saddle.B2)
+    for (j, i), block in known.saddle.S21.items():
+        B2[j] = B2[j] - _apply(block[..., :8], fixed[i])
+    inverses: list[Array] = []
+    for (mass, inertia), x in zip(mass_properties(robot), Q, strict=True):
+        s = vector.dot(x[..., :4], x[..., :4])[..., None]
+        zero = np.zeros((3, 3))
+        upper = concatenate([linear.inverse(asarray(inertia)), zero])
+        lower = concatenate([zero, np.eye(3) / asarray(mass)[..., None, None]])
+        inverses.append(concatenate([upper, lower], trailing=2) / (s * s))
+    return saddle_point.Saddle(
+        S11=[],
+        S11_inverse=inverses,
+        S12={(i, j): _T(block) for (j, i), block in S21.items()},
+        S21=S21,
+        B1=[_apply(_T(Wi), b[..., :8]) for Wi, b in zip(W, known.saddle.B1, strict=True)],
+        B2=B2,
+    )
+
+
+def _unit_acceleration(Q: Array, unit_rate: Array) -> Array:
+    """Return N γ_u, `(..., 8)`: the Q̈ that keeps the unit conditions and moves no inertia but m."""
+    q, q_o = Q[..., :4], Q[..., 4:]
+    first, second = unit_rate[..., :1], unit_rate[..., 1:]
+    return concatenate([first * q, second * q - first * q_o]) / vector.dot(q, q)
 
 
 def read_solution(
@@ -411,12 +458,6 @@ def _body_acceleration(robot: Robot, i: int, Q: Array, second: Array) -> Array:
     at_com = 2.0 * dq.vec6(dq.mul(dq.conjugate(Q), second))
     rate = at_com[..., :3]
     return concatenate([rate, at_com[..., 3:] - vector.cross(rate, robot.bodies[i].com)])
-
-
-def _bordered(body: BodyEquations) -> Array:
-    """Return [M Φ_uᵀ; Φ_u 0], `(..., 10, 10)`."""
-    lower = concatenate([body.unit, np.zeros((2, 2))])
-    return concatenate([concatenate([body.M, _T(body.unit)]), lower], trailing=2)
 
 
 def padded(phi: Array) -> Array:

@@ -140,6 +140,8 @@ class Builder:
         damping: ArrayLike = 0.0,
         friction: ArrayLike = 0.0,
         rotor_inertia: ArrayLike = 0.0,
+        stiffness: ArrayLike = 0.0,
+        spring_reference: ArrayLike = 0.0,
         mimic: tuple[str, float, float] | None = None,
         place: Place | None = None,
     ) -> Builder:
@@ -163,6 +165,8 @@ class Builder:
             damping: viscous friction.
             friction: dry friction.
             rotor_inertia: reflected inertia of the drive.
+            stiffness: of a spring in the joint, N m/rad or N/m.
+            spring_reference: coordinate at which the spring is relaxed.
             mimic: (leading joint, ratio, offset): q = ratio · q_leader + offset.
             place: location of the description in its file.
         """
@@ -197,6 +201,8 @@ class Builder:
             damping=check.per_speed(place, "damping", damping, row.nv),
             friction=check.per_speed(place, "friction", friction, row.nv),
             rotor_inertia=check.per_speed(place, "rotor inertia", rotor_inertia, row.nv),
+            stiffness=check.spring(place, stiffness, row.nv, row.quaternion is None),
+            spring_reference=check.signed(place, "spring reference", spring_reference, row.nv),
         )
         if mimic is not None:
             numbers = check.numbers(place, "mimic ratio and offset", mimic[1:], 2)

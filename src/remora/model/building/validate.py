@@ -153,6 +153,17 @@ class Checker:
             self.fault(place, f"{what} is negative: {shown_value(value)}")
         return array
 
+    def signed(self, place: Place, what: str, value: ArrayLike, nv: int) -> Array:
+        """Return one number per speed; a single number applies to all."""
+        return self._spread(place, what, value, nv)
+
+    def spring(self, place: Place, value: ArrayLike, nv: int, allowed: bool) -> Array:
+        """Return the stiffness of a joint's spring; `allowed`: whether the joint can have one."""
+        array = self.per_speed(place, "stiffness", value, nv)
+        if not allowed and (is_symbolic(array) or np.any(array != 0.0)):
+            self.fault(place, "a joint whose coordinates are a quaternion cannot have a spring")
+        return array
+
     def bound(self, place: Place, what: str, value: ArrayLike, nv: int) -> Array:
         """Return one bound per speed; infinite is allowed, NaN is not."""
         try:

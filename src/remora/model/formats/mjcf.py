@@ -11,8 +11,9 @@ Differences:
 - The initial pose of a free body is a state, not a property: its joint frame is the world's.
 - A linear `<equality><joint>` becomes a mimic joint: a hard constraint, while MuJoCo's is soft.
   Every other active equality closes a loop and is refused.
-- Springs, tendons, actuators and contacts are not part of a Remora robot. Those that would act
-  without control inputs (springs, tendons) give a warning.
+- Linear springs of hinges and slides become joint springs. Other springs and tendons give a
+warning, since they would act without control inputs. Actuators and contacts are not part of a
+robot.
 """
 
 from __future__ import annotations
@@ -215,7 +216,9 @@ class _Converter:
         }
         limited = model.jnt_limited[joints].astype(bool)
         for j in joints:
-            if float(model.jnt_stiffness[j]) != 0.0 or np.any(model.jnt_stiffnesspoly[j]):
+            quaternion = link.kind in ("free", "spherical") or link.part is not None
+            sprung = float(model.jnt_stiffness[j]) != 0.0
+            if (quaternion and sprung) or np.any(model.jnt_stiffnesspoly[j]):
                 self._warn("joint", self._joints[j], "its spring is left out")
         if np.any(model.dof_dampingpoly[dofs]):
             self._warn("joint", self._joints[joints[0]], "its nonlinear damping is left out")
@@ -223,6 +226,9 @@ class _Converter:
             if np.any(limited):
                 self._warn("joint", self._joints[joints[0]], "its cone limit is left out")
             return numbers
+        places = model.jnt_qposadr[joints]
+        numbers["stiffness"] = np.array(model.jnt_stiffness[joints])
+        numbers["spring_reference"] = np.array(model.qpos_spring[places])
         numbers["lower"] = np.where(limited, model.jnt_range[joints, 0], -np.inf)
         numbers["upper"] = np.where(limited, model.jnt_range[joints, 1], np.inf)
         forced = model.jnt_actfrclimited[joints].astype(bool)

@@ -56,12 +56,12 @@ def axis_of(text: SdfText, axis: Element, owner: Place, minor: int) -> tuple[Arr
 
 
 def drive_of(text: SdfText, axes: list[Element], owner: Place, kind: str) -> dict[str, Any]:
-    """Return limits, damping and friction of a joint, one number per axis."""
+    """Return limits, damping, friction and springs of a joint, one number per axis."""
     rows: list[dict[str, float]] = []
     for axis in axes:
         place = text.at(axis, owner)
         row = {"lower": -math.inf, "upper": math.inf, "velocity": math.inf, "effort": math.inf}
-        row |= {"damping": 0.0, "friction": 0.0}
+        row |= {"damping": 0.0, "friction": 0.0, "stiffness": 0.0, "spring_reference": 0.0}
         limit = text.child(axis, "limit", place)
         if limit is not None:
             at = text.at(limit, place)
@@ -78,8 +78,8 @@ def drive_of(text: SdfText, axes: list[Element], owner: Place, kind: str) -> dic
             at = text.at(dynamics, place)
             for key in ("damping", "friction"):
                 row[key] = text.value(dynamics, key, at, 0.0)
-            if text.value(dynamics, "spring_stiffness", at, 0.0) != 0.0:
-                text.warn(at, "its spring is left out")
+            row["stiffness"] = text.value(dynamics, "spring_stiffness", at, 0.0)
+            row["spring_reference"] = text.value(dynamics, "spring_reference", at, 0.0)
         rows.append(row)
     if not rows or kind in ("fixed", "spherical"):
         return {}

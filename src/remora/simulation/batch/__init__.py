@@ -1,1 +1,1 @@
-"""Many runs at once, inside machine code."""
+"""Batches: many runs at once in compiled code."""

@@ -1,4 +1,4 @@
-"""`rm.simulate_batch`: thousands of runs at once, the whole loop inside the machine code."""
+"""`rm.simulate_batch`: thousands of fixed-step runs at once, with the whole loop compiled."""
 
 from __future__ import annotations
 
@@ -40,16 +40,16 @@ from remora.simulation.inputs.arguments import times as times_of
 from remora.simulation.inputs.loads import LoadLike
 from remora.simulation.integrators.tableaus import RK4
 
-#: Runs that are computed between two looks at the progress, for each thread.
+#: Runs per thread between two updates of the progress bar.
 BLOCK = 256
-#: How far within the ends of steps are seen, where loads jump at them: last places of the time.
+#: Offset from the ends of a step where loads are discontinuous there, in units in the last place.
 NUDGE = 16.0
 FAILURES = ("raise", "keep")
-#: Faults of the robot's numbers that a message spells out.
+#: Invalid robot parameters that an error message lists.
 MOST_FAULTS = 5
-#: The most steps of a run.
+#: Maximum number of steps of a run.
 MOST_STEPS = 1e12
-#: Compiled marches that are kept for the next batch.
+#: Maximum number of cached compiled step loops.
 MOST_KEPT = 32
 
 
@@ -62,9 +62,9 @@ class Batch:
         t: times of the samples, `(n,)`, s.
         q: configurations, `(..., n, nq)`, the runs' batch shape in front.
         v: velocities, `(..., n, nv)`.
-        parameters: numbers of the robot that differ from run to run, by name.
-        ok: which runs came to their end with finite numbers, and have physically possible
-            numbers of the robot, `(...)`.
+        parameters: robot parameters that differ from run to run, by name.
+        ok: which runs finished with finite numbers and physically possible robot parameters,
+            `(...)`.
         status: `complete` or `interrupted`.
     """
 
@@ -81,10 +81,10 @@ class Batch:
         return self.ok.size
 
     def evaluate(self, function: Callable[..., Any], **fixed: Any) -> Any:
-        """Return a function of the library, or your own, of all samples: `(..., n, *shape)`.
+        """Evaluate a library function, or your own, at all samples: `(..., n, *shape)`.
 
         `batch.evaluate(rm.momentum)`, `batch.evaluate(rm.frame_pose, target="tool")`; each run
-        with its own numbers of the robot. For batches on the processor.
+        with its own robot parameters. For batches on the CPU.
 
         Args:
             function: f(robot, q) or f(robot, q, v), with more arguments in `fixed`.
@@ -136,47 +136,47 @@ def simulate_batch(
     failures: str = "raise",
     progress: Any = None,
 ) -> Batch:
-    """Return many runs of a robot: RK4 with steps of one length, all inside machine code.
+    """Simulate many runs of a robot: RK4 with a fixed step size, entirely in machine code.
 
-    As `simulate` with `integrator="rk4"`: on the manifold [MK99], with sums that carry their
-    rounding [K65]. A run has the same bits whoever shares the batch. What acts is compiled too:
-    functions are traced, so they must be written on arrays (NumPy's functions, `rm.algebra`) and
-    cannot ask a value in an `if` (use `rm.algebra.namespace.select`).
+    Equivalent to `simulate` with `integrator="rk4"`: a Munthe-Kaas method on the configuration
+    manifold [MK99] with compensated (Kahan) summation [K65]. A run is bitwise identical in any
+    batch. Loads are compiled too: functions are traced, so they must be written on arrays (NumPy's
+    functions, `rm.algebra`) without `if` on values (use `rm.algebra.namespace.select`).
 
     Args:
-        robot: the robot; its damping and dry friction count.
-        q: configurations at the start, `(..., nq)`.
-        v: velocities at the start, `(..., nv)`.
+        robot: the robot; its damping and dry friction are included.
+        q: initial configurations, `(..., nq)`.
+        v: initial velocities, `(..., nv)`.
         duration: s.
-        step: longest step, s; steps are made to end at every sample.
+        step: maximum step size, s; steps are shortened to end at every sample.
         torque: generalized forces of the drives: numbers `(nv,)`, or `(..., nv)` for each run; a
             function (t, q, v, and `inputs` by name) -> `(nv,)`; a `Profile` or `Pulse`; or a
             dictionary of these by joint.
         wrenches: external, [f, τ] on each body in its own frame about its origin: numbers
             `(nb, 6)`, or `(..., nb, 6)` for each run; or a function -> `(nb, 6)`.
-        inputs: arrays that differ from run to run, by the names under which the functions get them;
-            the runs' batch shape in front. They are rounded to `dtype`.
-        parameters: numbers of the robot that differ from run to run: `"mass"`, `"arm.mass"`,
+        inputs: arrays that differ from run to run, by the names of the functions' arguments; batch
+            shape first. They are rounded to `dtype`.
+        parameters: robot parameters that differ from run to run: `"mass"`, `"arm.mass"`,
             `"elbow.damping"`, ..., see `rm.compile`.
         sample: seconds between samples, or the times of all samples `(n,)`; None: start and end.
-        breaks: times at which what acts is not smooth: steps end there, s.
-        stops: elastic stops at the joints' limits, see `simulate`.
-        slip_speed: of dry friction, see `passive_forces`.
-        formulation: of forward dynamics, see `simulate`.
-        start: time at the start, s.
-        dtype: `float64` or `float32`, of states and equations; the time, and what your functions
-            make of it, is `float64` in both.
-        target: "cpu", or "cuda" for arrays in the memory of a GPU.
-        threads: of the processor; 0: one per core.
-        failures: what happens where a run does not stay finite: `raise` a SimulationError that has
-            the batch, or `keep` it with `ok` False; and where its numbers of the robot are
-            physically impossible (a mass that is not positive, a placement that is no unit dual
+        breaks: times at which loads are not smooth: steps end there, s.
+        stops: elastic stops at the joint limits, see `simulate`.
+        slip_speed: regularization speed of dry friction, see `passive_forces`.
+        formulation: forward-dynamics formulation, see `simulate`.
+        start: initial time, s.
+        dtype: `float64` or `float32`, for states and equations; times, and what your functions
+            compute from them, are `float64` in both.
+        target: "cpu", or "cuda" for arrays in GPU memory.
+        threads: CPU threads; 0: one per core.
+        failures: for a run that does not stay finite: `raise` a SimulationError that holds the
+            batch, or `keep` it with `ok` False. For a run with physically impossible robot
+            parameters (a mass that is not positive, a placement that is not a unit dual
             quaternion): `raise`, or `keep` it with `ok` False and NaN for its states.
-        progress: True for a bar, False for none; None: a bar on a terminal.
+        progress: True for a progress bar, False for none; None: a bar on a terminal.
 
     Raises:
         SimulationError: if a run does not stay finite.
-        InvalidValue: if numbers of the robot are physically impossible.
+        InvalidValue: if robot parameters are physically impossible.
     """
     check_robot("simulate_batch", robot, q, v)
     for name, value, known in (
@@ -220,7 +220,7 @@ def simulate_batch(
         raise InvalidValue(f"{duration:g} s in steps of {step:g} s are more than {MOST_STEPS:g}")
     breaks = (*breaks, *own.breaks)
     table = _timetable(times, step, breaks)
-    nudge = NUDGE * float(np.finfo(float).eps) if breaks else 0.0  # times are float64 always
+    nudge = NUDGE * float(np.finfo(float).eps) if breaks else 0.0  # times are always float64
     kernel = _kernel(robot, own, model, nudge, dtype, target)
     if isinstance(kernel, CudaStepLoop):
         results, status = kernel(*own.arrays, **table.passed), "complete"
@@ -231,7 +231,7 @@ def simulate_batch(
 
 
 class _Timetable(NamedTuple):
-    """Intervals of a march: when each starts, its steps, and which of its samples are kept."""
+    """Intervals of a step loop: their starts, steps, and which of their samples are recorded."""
 
     starts: Array
     steps: Array
@@ -249,7 +249,7 @@ def _timetable(times: Array, step: float, breaks: Sequence[float]) -> _Timetable
     knots = np.unique(np.concatenate([times, inner]))
     lengths = np.diff(knots)
     counts = np.maximum(np.ceil(lengths / step - 1e-6), 1.0)
-    # the first interval has no steps: its sample is the start
+    # the first interval has no steps: its sample is the initial state
     starts = np.concatenate([knots[:1], knots[:-1]])
     steps = np.concatenate([[step], lengths / counts])
     whole = np.concatenate([[0], counts.astype(np.int64)])
@@ -259,7 +259,7 @@ def _timetable(times: Array, step: float, breaks: Sequence[float]) -> _Timetable
 def _kernel(
     robot: Robot, own: BatchInputs, model: RobotModel, nudge: float, dtype: str, target: str
 ) -> StepLoopKernel | CudaStepLoop:
-    """Return the compiled march; where no function of a user is in it, the one made before."""
+    """Return the compiled step loop; cached unless it contains a user's function."""
     forces = Forces(own.torque, own.wrenches, own.inputs)
     name, parameters = f"simulate_{robot.name}", tuple(own.parameters)
 
@@ -296,7 +296,7 @@ _kept: dict[tuple[str, str, str], StepLoopKernel | CudaStepLoop] = {}
 def _in_blocks(
     kernel: StepLoopKernel, own: BatchInputs, table: _Timetable, threads: int, progress: Any
 ) -> tuple[tuple[Array, Array], str]:
-    """March all runs, some at a time, so that progress is seen and what is done is kept."""
+    """Run in blocks, so that progress is shown and finished runs survive an interrupt."""
     runs, kept = math.prod(own.batch), np.flatnonzero(table.kept)
     sizes = [s.shape for s in kernel.outputs]
     try:
@@ -336,7 +336,7 @@ def _finished(
     failures: str,
     status: str,
 ) -> Batch:
-    """Return the batch, or raise where a run failed."""
+    """Return the batch, or raise if a run failed."""
     q: Any
     v: Any
     q, v = results
@@ -348,7 +348,7 @@ def _finished(
     impossible = np.zeros(own.batch, bool)
     for fault in own.faults:
         impossible |= np.broadcast_to(fault.runs, own.batch)
-    if own.faults:  # what equations make of such numbers means nothing
+    if own.faults:  # results of the equations with such numbers are meaningless
         q[impossible], v[impossible] = math.nan, math.nan
     finite: Any = (abs(q).sum(axis=-1) + abs(v).sum(axis=-1)) < math.inf
     ok = finite.all(axis=-1)

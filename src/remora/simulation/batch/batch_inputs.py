@@ -1,4 +1,4 @@
-"""What is given for a batch of runs: checked, named, and made into laws that can be compiled."""
+"""Arguments of a batch: checks, names, and loads converted to functions that can be compiled."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from remora.simulation.batch.batch_loop import Law, gathered, law
 from remora.simulation.inputs.loads import is_mapping
 from remora.simulation.inputs.profiles import Profile, Pulse
 
-#: Names that the laws' arguments have already.
+#: Argument names that are reserved in load functions.
 TAKEN = ("t", "q", "v")
 
 
@@ -33,15 +33,15 @@ class BatchInputs(NamedTuple):
     """Arguments of all runs.
 
     Attributes:
-        batch: shape of the runs.
-        arrays: q, v, inputs of the laws, numbers of the robot: what the march takes.
-        torque: law of the drives.
-        wrenches: law of the external wrenches, or None.
-        inputs: names and shapes of the inputs of the laws.
-        parameters: the robot's numbers that differ, by name.
-        faults: what is physically impossible among them.
-        breaks: times at which the laws are not smooth, s.
-        constants: what stands for the laws if they are numbers, None if one is a function.
+        batch: batch shape of the runs.
+        arrays: arguments of the step loop: q, v, inputs of the loads, robot parameters.
+        torque: load function of the drives.
+        wrenches: load function of the external wrenches, or None.
+        inputs: names and shapes of the inputs of the loads.
+        parameters: the robot parameters that differ, by name.
+        faults: physically impossible values among them.
+        breaks: times at which the loads are not smooth, s.
+        constants: text that identifies the loads if they are numbers; None if one is a function.
     """
 
     batch: tuple[int, ...]
@@ -65,7 +65,7 @@ def batch_inputs(
     parameters: Mapping[str, ArrayLike],
     dtype: str | None,
 ) -> BatchInputs:
-    """Return what is given for a batch, checked.
+    """Return the checked arguments of a batch.
 
     Args:
         robot: the robot.
@@ -73,9 +73,9 @@ def batch_inputs(
         v: velocities, `(..., nv)`.
         torque: see `simulate_batch`.
         wrenches: see `simulate_batch`.
-        inputs: arrays for the laws by name.
-        parameters: numbers of the robot by name.
-        dtype: to bring all numbers to; None for arrays of a GPU, which are taken as they are.
+        inputs: arrays for the load functions by name.
+        parameters: robot parameters by name.
+        dtype: dtype to convert all numbers to; None for GPU arrays, which are used as they are.
     """
 
     def taken(name: str, x: ArrayLike) -> Any:
@@ -132,7 +132,7 @@ def batch_inputs(
 def _checked_parameters(
     robot: Robot, parameters: Mapping[str, ArrayLike], dtype: str | None
 ) -> tuple[list[ParameterFault], dict[str, Any]]:
-    """Return what is wrong with numbers of the robot, and the numbers as the batch takes them."""
+    """Return the faults of robot parameters, and the parameters as the batch takes them."""
     faults: list[ParameterFault] = []
     own: dict[str, Any] = {}
     for name, x in parameters.items():
@@ -151,7 +151,7 @@ def _checked_parameters(
 
 
 def _told(loads: tuple[Any, Any], data: dict[str, Any]) -> str:
-    """Return the numbers of loads that are the same for all runs."""
+    """Return a text of the loads that are the same numbers for all runs, for the cache key."""
     shared = [
         None if x is None or name in data else np.asarray(x, float)
         for name, x in zip(("torque", "wrenches"), loads, strict=True)
@@ -165,7 +165,7 @@ def _breaks(load: Any) -> list[float]:
 
 
 def _in_front(name: str, x: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the batch shape of an array whose runs have that shape."""
+    """Return the batch shape of an array with this shape per run."""
     split = x.ndim - len(shape)
     if split < 0 or tuple(x.shape[split:]) != shape:
         wanted = ", ".join(["...", *map(str, shape)])

@@ -1,8 +1,8 @@
-"""Many runs at once: the steps of a Runge-Kutta method on the manifold as a compiled march.
+"""Step loop of a batch: a Runge-Kutta method on the configuration manifold for many runs.
 
-A run carries q and v with what rounding left over of their sums, the rates k of the last stage,
-and what the stages so far add up to. Only methods whose stages need the stage before them alone
-are made this way: RK4 is one.
+A run carries q and v with the compensation terms of their Kahan sums, the rates k of the last
+stage, and the weighted sum of the stages so far. Only methods in which each stage depends on the
+previous stage alone can be written this way; RK4 is one.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ Law = Callable[..., Array]
 
 
 class Forces(NamedTuple):
-    """What acts in every run.
+    """Loads that act in every run.
 
     Attributes:
-        torque: law of the generalized forces of the drives, `(nv,)`.
-        wrenches: law of the external wrenches, `(nb, 6)`, or None.
-        inputs: arrays that differ from run to run and go into the laws by name.
+        torque: generalized forces of the drives as a function, `(nv,)`.
+        wrenches: external wrenches as a function, `(nb, 6)`, or None.
+        inputs: arrays that differ from run to run and are passed to the functions by name.
     """
 
     torque: Law
@@ -55,17 +55,17 @@ def step_loop(
     nudge: float,
     dtype: str = "float64",
 ) -> StepLoop:
-    """Return the march of a robot.
+    """Return the step loop of a robot.
 
     Args:
         robot: the robot.
-        tableau: the method.
-        forces: what acts.
-        parameters: numbers of the robot that differ from run to run, see `rm.compile`.
-        formulation: of forward dynamics.
-        passive: what acts at the joints by itself.
-        nudge: how far within the ends of steps are seen, relative to the time; 0: not at all.
-        dtype: precision of the march. In `float32` loads that depend on the time are computed in
+        tableau: the Runge-Kutta method.
+        forces: the loads.
+        parameters: robot parameters that differ from run to run, see `rm.compile`.
+        formulation: forward-dynamics formulation.
+        passive: passive joint forces.
+        nudge: offset from the ends of a step at which loads are evaluated, relative to time.
+        dtype: precision of the loop. In `float32`, loads that depend on time are computed in
             double precision, see `remora.codegen.integration.step_loop`.
     """
     q, v = Signature("q", (robot.nq,)), Signature("v", (robot.nv,))
@@ -85,7 +85,7 @@ def step_loop(
     def prepare(
         q: Array, v: Array, ku: Array, kv: Array, au: Array, av: Array, clock: Array, row: Array
     ) -> tuple[Array, ...]:
-        h = clock[1:]  # (1,), as all numbers here: they stay arrays
+        h = clock[1:]  # (1,): all numbers here stay arrays
         ahead, before = row[:1] * h, row[1:2] * h
         us = ahead * ku
         return au + before * ku, av + before * kv, integrate(robot, q, us), us, v + ahead * kv
@@ -94,7 +94,7 @@ def step_loop(
         qs: Array, vs: Array, clock: Array, row: Array, *others: Array
     ) -> tuple[Array, Array | None]:
         now, h = clock[:1], clock[1:]
-        within = row[3:] * (absolute(now) + h)  # at the ends of a step what jumps is seen as inside
+        within = row[3:] * (absolute(now) + h)  # at the ends of a step, evaluate just inside
         t = (now + row[2:3] * h + within).reshape(())
         given = dict(zip(laws, others, strict=True))
         tau = forces.torque(t, qs, vs, **given)
@@ -166,7 +166,7 @@ def step_loop(
 
 
 def load_cells(robot: Robot, forces: Forces) -> list[Signature]:
-    """Return the cells of what acts, where that is computed in a block of its own."""
+    """Return the cells of the loads, if these are computed in a block of their own."""
     cells = [Signature("load tau", (robot.nv,))]
     if forces.wrenches is not None:
         cells.append(Signature("load wrenches", (len(robot.bodies), 6)))
@@ -174,14 +174,14 @@ def load_cells(robot: Robot, forces: Forces) -> list[Signature]:
 
 
 def reads_time(block: Block, known: Mapping[str, Signature], width: int = 4) -> bool:
-    """Tell whether what acts depends on the time; `width`: how many coefficients a row has."""
+    """Return whether the loads depend on time; `width`: number of coefficients of a row."""
     known = {**known, "clock": Signature("clock", (2,)), "row": Signature("row", (width,))}
     graph = trace(block.function, [known[name] for name in block.reads])
     return used_inputs(graph)[list(block.reads).index("clock")]
 
 
 def stage_rows(tableau: Tableau, nudge: float) -> Array:
-    """Return for each stage: the weight of k before it, that k's part of the sum, two of time."""
+    """Return per stage: weight of the previous k in its state and in the sum, two for time."""
     stages = len(tableau.b)
     below = np.array([tableau.a[i, i - 1] if i else 0.0 for i in range(stages)])
     if not np.array_equal(np.diag(below[1:], -1), tableau.a):
@@ -196,8 +196,8 @@ def law(given: Any, shape: tuple[int, ...], what: str) -> Law:
 
     Args:
         given: None, numbers, a function (t, q, v, and others by name), a `Profile`, a `Pulse`.
-        shape: of its value.
-        what: its name, for messages.
+        shape: shape of its value.
+        what: its name, for error messages.
     """
     if hasattr(given, "sample_time"):
         raise RemoraError(
@@ -231,7 +231,7 @@ def law(given: Any, shape: tuple[int, ...], what: str) -> Law:
 
 
 def _on_arrays(given: Any) -> Callable[..., Any]:
-    """Return a load as a function (t, q, v) that holds for symbols too."""
+    """Return a load as a function (t, q, v) that also accepts symbols."""
     if isinstance(given, (Profile, Pulse)):
         profile = given
 
@@ -243,7 +243,7 @@ def _on_arrays(given: Any) -> Callable[..., Any]:
 
 
 def _named(given: Any) -> frozenset[str] | None:
-    """Return which inputs a function takes by name; None: all."""
+    """Return the names of the inputs that a function takes; None: all."""
     if isinstance(given, (Profile, Pulse)):
         return frozenset()
     parameters = inspect.signature(given).parameters.values()
@@ -253,7 +253,7 @@ def _named(given: Any) -> frozenset[str] | None:
 
 
 def gathered(parts: Mapping[int, Law], size: int) -> Law:
-    """Return the law of a vector of that size whose numbers have laws of their own."""
+    """Return the load function of a vector of that size from those of its components."""
 
     def value(t: Array, q: Array, v: Array, **others: Array) -> Array:
         numbers = [

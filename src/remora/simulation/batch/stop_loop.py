@@ -1,14 +1,14 @@
-"""Batches with stops: in each run passes of their own length, which end where contact does.
+"""Step loop of a batch with joint stops: each run subdivides its steps at contact events.
 
-A step of the batch is made in one or more passes of RK4, each with the stops that are touched
-frozen, so that the rates are smooth. A pass covers what is left of the step; in contact it is as
-short as its error, compared with the formula of third order that also uses the rates at its end,
-demands. Between its ends the coordinates are the cubics with the right values and rates: where one
-of them first passes a stop, or comes back from it, the pass ends, whatever it was to cover, and the
-stop changes sides. The state there is that of the cubics, whose error is of fourth order in the
-step, as that of RK4 is over a run.
+A step of the batch is made in one or more RK4 passes. In each pass the set of touched stops is
+frozen, so that the rates are smooth. A pass covers the rest of the step; in contact, its length is
+limited by an error estimate, the difference from the third-order formula that also uses the rates
+at its end. Within a pass, coordinates are interpolated by Hermite cubics. Where one of them first
+reaches a stop, or comes back from it, the pass ends and the contact state changes. The state there
+is that of the cubics, whose error is of fourth order in the step size, as is the global error of
+RK4.
 
-A run that needs more than `MOST_PASSES` passes for one step ends with numbers that are not finite.
+A run that needs more than `MOST_PASSES` passes for one step ends with non-finite numbers.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from remora.algebra import hermite
 from remora.algebra.namespace import Array, absolute, less, select, sqrt, total_and_rest
 from remora.codegen.integration.step_loop import Block, StepLoop
 from remora.codegen.ir.graph import Signature
@@ -28,15 +29,15 @@ from remora.model.state import increment, integrate, log_rate
 from remora.simulation.batch.batch_loop import Forces, load_cells, reads_time, stage_rows
 from remora.simulation.integrators.tableaus import RK4
 
-#: Error allowed in a pass in contact, relative to the largest speed.
+#: Error tolerance of a pass in contact, relative to the largest speed.
 TOLERANCE = 1e-7
-#: In single precision rounding allows no less than this.
+#: The same in single precision, limited by rounding.
 TOLERANCE_SINGLE = 1e-5
-#: Passes after which a step is given up.
+#: Maximum number of passes of a step.
 MOST_PASSES = 20_000
-#: A length that no pass has, s.
+#: A length longer than any pass, s.
 _ENDLESS = 1e30
-#: Halvings and Newton steps that locate a zero of a cubic.
+#: Bisection and Newton iterations that locate a root of a cubic.
 _HALVINGS, _NEWTON_STEPS = 10, 5
 
 
@@ -49,7 +50,7 @@ def stop_loop(
     nudge: float,
     dtype: str,
 ) -> StepLoop:
-    """Return the loop over steps of a robot with stops; see `batch_loop.step_loop`."""
+    """Return the step loop of a robot with joint stops; see `batch_loop.step_loop`."""
     nq, nv = robot.nq, robot.nv
     stops = stop_overlaps(robot, np.zeros(nq)).size
     extra = [parameter(robot, name) for name in parameters]
@@ -65,7 +66,7 @@ def stop_loop(
         *(Signature(name, (1,)) for name in ("left", "longest", "passes")),
         Signature("contact", (stops,)), *data,
     ]  # fmt: skip
-    fixed = len(cells)  # then come what acts, where that is a block of its own
+    fixed = len(cells)  # followed by the loads, if these are a block of their own
     tolerance = TOLERANCE if dtype == "float64" else TOLERANCE_SINGLE
     rounding = 64.0 * float(np.finfo(dtype).eps)
 
@@ -139,14 +140,14 @@ def stop_loop(
         whole = clock[1:]
         h = _smaller(left * whole, longest)
         touching = less(0.5, np.sum(contact, keepdims=True))
-        # the error, from the formula of third order with the rates at the end [h/10 (k4 - k5)]
+        # error estimate: the third-order formula with the rates at the end [h/10 (k4 - k5)]
         error = 0.1 * h * _largest(kv_fourth - kv)
         ratio = error / (tolerance * _larger(_largest(v), _largest(v + av)) + 1e-30)
         fine = select(touching, select(less(ratio, 1.0), 1.0, 0.0), 1.0)
         growth = 0.9 / sqrt(sqrt(_larger(_smaller(ratio, 1e4), 1e-4)))
         growth = _larger(_smaller(growth, 4.0), 0.2)
-        growth = select(less(ratio, 1e4), growth, 0.2)  # or not a number
-        # where stops are met or left
+        growth = select(less(ratio, 1e4), growth, 0.2)  # also for NaN
+        # where joints reach or leave stops
         side = 2.0 * contact - 1.0
         begin = side * stop_overlaps(robot, q)
         end = side * stop_overlaps(robot, integrate(robot, q, au))
@@ -158,7 +159,8 @@ def stop_loop(
         x = _larger(x, rounding)
         # the state there, if the pass is made at all
         taken = select(less(0.0, left), fine, 0.0)
-        u, dv = _cubic(x, au, h * v, h * ku), _cubic(x, av, h * kv_first, h * kv)
+        u = hermite.value(x, au, h * v, h * ku)
+        dv = hermite.value(x, av, h * kv_first, h * kv)
         q1, rest_q1 = total_and_rest(q, increment(robot, q, u) + rest_q)
         v1, rest_v1 = total_and_rest(v, dv + rest_v)
         changed = taken * select(less(places, x * (1.0 + 1e-9)), 1.0, 0.0)
@@ -216,7 +218,7 @@ def stop_loop(
 
 
 def _rows(nudge: float) -> Array:
-    """Return the rows of RK4, one for the rates at the end, and which stage comes second."""
+    """Return the rows of RK4, one for the rates at the end, and a flag for the second stage."""
     stages = stage_rows(RK4, nudge)
     end = np.array([0.0, RK4.b[-1], 1.0, -nudge])
     rows = np.vstack([stages, end])
@@ -227,15 +229,15 @@ def _rows(nudge: float) -> Array:
 def first_fall(f0: Array, s0: Array, f1: Array, s1: Array, rounding: float) -> Array:
     """Return where cubics on [0, 1] first fall below zero, `(m,)`; 2 where they do not.
 
-    The cubic p with p(0) = f0 ≥ 0, p'(0) = s0, p(1) = f1, p'(1) = s1. If its minimum lies within
-    and is negative, the zero is before it; else, if f1 is negative, it is the only one.
+    The cubic p has p(0) = f0 ≥ 0, p'(0) = s0, p(1) = f1, p'(1) = s1. If its minimum lies inside
+    and is negative, the root is before it; otherwise, if f1 is negative, it is the only root.
 
     Args:
         f0: values at 0, `(m,)`.
         s0: slopes at 0.
         f1: values at 1.
         s1: slopes at 1.
-        rounding: what is not seen as negative, relative to the values and slopes.
+        rounding: tolerance below zero, relative to the values and slopes.
     """
     c2, c3 = 3.0 * (f1 - f0) - 2.0 * s0 - s1, 2.0 * (f0 - f1) + s0 + s1
 
@@ -268,12 +270,6 @@ def first_fall(f0: Array, s0: Array, f1: Array, s1: Array, rounding: float) -> A
     return select(dips, x, select(falls, x, 2.0))
 
 
-def _cubic(x: Array, change: Array, first: Array, last: Array) -> Array:
-    """Return the cubic through 0 and `change` with slopes `first` and `last` at x in [0, 1]."""
-    y = 1.0 - x
-    return x * x * (3.0 - 2.0 * x) * change + x * y * (y * first - x * last)
-
-
 def _smaller(a: Array, b: Array | float) -> Array:
     return select(less(a, b), a, b)
 
@@ -283,7 +279,7 @@ def _larger(a: Array, b: Array | float) -> Array:
 
 
 def _largest(x: Array) -> Array:
-    """Return the largest number without its sign, `(1,)`."""
+    """Return the largest absolute value, `(1,)`."""
     size = absolute(x)
     found = size[:1]
     for i in range(1, x.shape[0]):

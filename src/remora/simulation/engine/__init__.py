@@ -1,1 +1,1 @@
-"""The run loop: arguments, model, phases, steps, events, progress."""
+"""Run loop of a single simulation: arguments, model, phases, steps, events, progress."""

@@ -1,13 +1,13 @@
-"""Where conditions cross zero within a step: Chebyshev interpolants of the dense output.
+"""Zero crossings of event conditions within a step, from Chebyshev interpolants.
 
-Within a step a condition is a function of θ in [0, 1]. It is interpolated at the 9 Chebyshev points
-of an interval, the whole step first; an interval on which the last coefficients are not small is
-halved, down to 1/64 of the step. On each interval the points, and the extrema of the interpolant
-that come near zero, are looked at in turn. Coordinates and speeds of joints are polynomials of
-degree 8 at most in θ (those of the integrators are of degree 3 to 7), so nothing of theirs is
-missed. Of a smooth condition an excursion through zero and back is missed only if it is smaller
-than `RESOLVED` times the condition on its interval; a discontinuous one that holds between two
-points only, for less than about a thousandth of the step, may be.
+Within a step a condition is a function of θ in [0, 1], evaluated on the dense output. It is
+interpolated at the 9 Chebyshev points of an interval, the whole step first; an interval on which
+the last coefficients are not small is halved, down to 1/64 of the step. On each interval, the
+points and the extrema of the interpolant near zero are checked in order. Joint coordinates and
+speeds are polynomials in θ of degree 8 at most (degree 3 to 7 for the present integrators), so none
+of their crossings is missed. For a smooth condition, an excursion through zero and back is missed
+only if it is smaller than `RESOLVED` times the condition on its interval. A discontinuous condition
+that holds between two points only, for less than about a thousandth of the step, may be missed.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ from remora.algebra.namespace import Array
 
 #: Degree of the interpolants: at least that of every dense output.
 DEGREE = 8
-#: How often intervals are halved.
+#: Maximum number of bisections of the step.
 MOST_HALVINGS = 6
-#: Last coefficients this small, relative to the condition, mean that the interpolant is good.
+#: The interpolant is accurate if its last coefficients are this small, relative to the condition.
 RESOLVED = 1e-9
-#: What rounding makes of a dense output, relative to its largest value: extrema this small touch
-#: zero and do not cross it.
+#: Rounding error of a dense output, relative to its largest value: extrema this small touch zero
+#: without crossing it.
 ROUNDING = 64.0 * float(np.finfo(float).eps)
-#: Looks at a condition until its zero is known to the last bit.
+#: Maximum evaluations to locate a root to the last bit.
 MOST_LOOKS = 120
 #: The Chebyshev points in [0, 1], in ascending order.
 POINTS = 0.5 - 0.5 * np.cos(np.pi * np.arange(DEGREE + 1) / DEGREE)
-#: From values at the points to coefficients of Chebyshev polynomials of 2θ - 1.
+#: Maps values at the points to coefficients of Chebyshev polynomials of 2θ - 1.
 _COEFFICIENTS = np.linalg.inv(chebyshev.chebvander(2.0 * POINTS - 1.0, DEGREE))
 
 #: θ `(p,)` -> all conditions there, `(p, m)`.
 Look = Callable[[Array], Array]
-#: Number of a condition, its value before and after -> whether it crossed zero as it is watched.
+#: Index of a condition, its value before and after -> whether it crossed zero in its direction.
 Crossed = Callable[[int, float, float], bool]
 
 
@@ -46,7 +46,7 @@ class Crossing(NamedTuple):
     """The first crossing of a condition in a step.
 
     Attributes:
-        row: number of the condition.
+        row: index of the condition.
         low: θ before it.
         high: θ after it.
         before: the condition at low.
@@ -66,7 +66,7 @@ def crossings(look: Look, first: Array, crossed: Crossed) -> list[Crossing]:
     Args:
         look: the conditions within the step.
         first: the conditions at its start, `(m,)`.
-        crossed: what counts as a crossing.
+        crossed: whether a sign change counts as a crossing.
     """
     values = np.vstack([first, look(POINTS[1:])])
     coefficients: Array = np.abs(_COEFFICIENTS @ values)
@@ -90,7 +90,7 @@ class _Search:
         self._look, self._row, self._crossed = look, row, crossed
 
     def first(self, low: float, high: float, values: Array, depth: int) -> Crossing | None:
-        """Return the first crossing between low and high; values: at the Chebyshev points."""
+        """Return the first crossing between low and high; `values` at the Chebyshev points."""
         coefficients: Array = _COEFFICIENTS @ values
         size, small = np.max(np.abs(values)), np.abs(coefficients[-2:]).sum()
         if small > RESOLVED * size and depth < MOST_HALVINGS:
@@ -138,13 +138,13 @@ def _near_zero(coefficients: Array, margin: float) -> Array:
 def first_place(look: Look, crossing: Crossing, crossed: Crossed) -> float:
     """Return the smallest θ known at which a condition has crossed zero.
 
-    Secants with halved weights (Illinois) and halving in turn: also where the condition jumps the
-    bracket closes to the last bit.
+    Alternates the Illinois variant of regula falsi with bisection, so that the bracket also closes
+    to the last bit where the condition is discontinuous.
 
     Args:
         look: the conditions within the step.
         crossing: a bracket of the crossing.
-        crossed: what counts as a crossing.
+        crossed: whether a sign change counts as a crossing.
     """
     row, low, high, f_low, f_high = crossing
     before, kept = f_low, 0

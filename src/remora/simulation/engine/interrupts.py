@@ -1,4 +1,4 @@
-"""Ctrl-C where the parent process ignores it (scripts with `&`), and where it must wait."""
+"""Handling of Ctrl-C (SIGINT): enabled where the parent process ignores it, deferred in blocks."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from types import FrameType
 
-#: Whether SIGINT was ignored when this module was imported. Python then installs no handler of
-#: its own, and no interrupt ever becomes a KeyboardInterrupt.
+#: Whether SIGINT was ignored when this module was imported. Python then installs no handler of its
+#: own, and SIGINT never raises KeyboardInterrupt.
 _IGNORED_AT_IMPORT = signal.getsignal(signal.SIGINT) is signal.SIG_IGN
 
 
 @contextmanager
 def interruptible(inherited: bool = _IGNORED_AT_IMPORT) -> Generator[None]:
-    """Have SIGINT raise KeyboardInterrupt within a block, where the parent process ignored it.
+    """Make SIGINT raise KeyboardInterrupt within a block if the parent process ignored it.
 
-    Shells start background commands of scripts with SIGINT ignored, and Python keeps that. What
-    offers Ctrl-C installs Python's own handler for as long as it runs, and puts back what was
-    there. Left alone are: handlers of the program; a program that decided by itself to ignore
-    SIGINT, after Remora was imported; worker processes of `multiprocessing`, whose parent decides;
-    and all threads but the main one, which receive no signals.
+    Shells start background commands of scripts with SIGINT ignored, and Python inherits that. This
+    installs Python's default handler for the duration of the block and then restores the previous
+    one. Not changed are: handlers installed by the program; a program that itself ignores SIGINT
+    after Remora was imported; worker processes of `multiprocessing`, which their parent controls;
+    and threads other than the main thread, which receive no signals.
 
     Args:
         inherited: whether an ignored SIGINT comes from the parent process.
@@ -45,9 +45,9 @@ def interruptible(inherited: bool = _IGNORED_AT_IMPORT) -> Generator[None]:
 
 @contextmanager
 def uninterrupted() -> Generator[None]:
-    """Have a SIGINT that comes within a short block take effect at its end.
+    """Defer a SIGINT that arrives within a short block to its end.
 
-    For what must not be left half done, such as the files that a run begins with.
+    For operations that must not be left half done, such as creating the files of a run.
     """
     before = signal.getsignal(signal.SIGINT)
     if not callable(before) or threading.current_thread() is not threading.main_thread():

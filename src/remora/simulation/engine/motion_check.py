@@ -1,14 +1,14 @@
-"""Whether a prescribed motion is one: its v the rate of its q, its v̇ that of its v, no jumps.
+"""Consistency check of prescribed motions: v is the rate of q, v̇ the rate of v, no jumps.
 
-The drives of a prescribed joint give what its v̇ asks for. A jump of v would need an impulse that
-nobody computes, and v that is not the rate of q is the momentum of another motion: both would end
-in a run whose momentum and energy are wrong. So every step is checked against
+The drives of a prescribed joint supply the forces that its v̇ requires. A jump of v would need an
+impulse, which is not computed, and a v that is not the rate of q has the momentum of a different
+motion: both would make momentum and energy of the run wrong. So every step is checked against
 
     log(q(a)⁻¹ q(b)) = ∫ u̇ dt,  u̇ the rate of u(t) = log(q(a)⁻¹ q(t)) by v,
     v(b) - v(a) = ∫ v̇ dt
 
-by Gauss's quadrature of order 8, on halves of the step where it does not hold on the whole. A
-smooth motion passes soon; a jump stays as large in the shortest interval. Jumps of v̇ are allowed.
+by Gauss quadrature of order 8, on halves of the step where it fails on the whole. A smooth motion
+soon passes; a jump stays as large in the shortest interval. Jumps of v̇ are allowed.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from remora.algebra.namespace import Array
 from remora.errors import SimulationError
 from remora.simulation.inputs.held_joints import HeldJoint
 
-#: How far positions and speeds may be off, relative to their size (at least 1).
+#: Tolerance of positions and speeds, relative to their size (at least 1).
 CLOSE = 1e-9
-#: How far rates may be off, relative to their size.
+#: Tolerance of rates, relative to their size.
 CLOSE_RATE = 1e-6
-#: Intervals of a step that are divided before its rates are taken for wrong.
+#: Maximum number of subdivided intervals of a step before its rates are considered wrong.
 MOST_INTERVALS = 200
-#: Intervals shorter than so many last places of the time are not divided.
+#: Intervals shorter than this are not divided, in units in the last place of the time.
 SHORTEST = 256.0
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(4)
@@ -38,7 +38,7 @@ At = Callable[[float], tuple[Array, Array, Array]]
 
 
 def check_step(held: HeldJoint, at: At, start: float, stop: float) -> None:
-    """Refuse a motion that is inconsistent or jumps between two times.
+    """Raise if a motion is inconsistent or jumps between two times.
 
     Args:
         held: the joint.
@@ -73,7 +73,7 @@ def check_joined(
     before: tuple[Array, Array, Array],
     after: tuple[Array, Array, Array],
 ) -> None:
-    """Refuse a motion whose q or v jumps at a time.
+    """Raise if q or v of a motion jumps at a time.
 
     Args:
         held: the joint.
@@ -85,7 +85,7 @@ def check_joined(
         SimulationError: with joint, time and values.
     """
     name = held.joint.name
-    apart = 2.0 * SHORTEST * np.spacing(abs(t))  # how far the two times may be apart
+    apart = 2.0 * SHORTEST * np.spacing(abs(t))  # maximum difference of the two times
     off = np.abs(held.row.difference(before[0], after[0]))
     size = max(_size(before[0]), _size(after[0]), 1.0)
     if np.any(off > CLOSE * size + apart * max(_size(before[1]), _size(after[1]))):
@@ -106,7 +106,7 @@ def check_joined(
 
 
 def _fault(held: HeldJoint, at: At, a: float, b: float) -> str | None:
-    """Return what is wrong between two times, None if nothing is."""
+    """Return the fault of the motion between two times, or None."""
     h = b - a
     (q0, v0, a0), (q1, v1, a1) = at(a), at(b)
     inner = [at(a + float(x) * h) for x in _NODES]

@@ -1,4 +1,4 @@
-"""Driving a run: steps chosen, events located, samples taken, sums without loss."""
+"""Loop over the steps of one phase: step size control, event location, compensated sums."""
 
 from __future__ import annotations
 
@@ -21,29 +21,29 @@ from remora.simulation.integrators.step_result import StepResult, norm
 from remora.simulation.integrators.table import Integrator
 from remora.simulation.recording.checkpoint import PhaseCheckpoint
 
-#: A step may be this much shorter or longer than the one before it.
+#: Limits of the ratio of successive step sizes, and safety factor of the step size control.
 SHRINK, GROW, SAFETY = 0.2, 8.0, 0.9
-#: Times closer than this many units in the last place are one.
+#: Times closer than this many units in the last place are considered equal.
 CLOSE = 8.0
-#: A controller that was asked less than this before a phase ends is not asked again where the next
-#: begins, s; at most a hundredth of its sample time.
+#: A controller sampled less than this before the end of a phase is not sampled again at the start
+#: of the next, s; at most a hundredth of its sample time.
 SAME_SAMPLE = 1e-6
-#: After a crossing what a condition does is rounding for so many last places of the time, and for
-#: this fraction of the step.
+#: After a crossing, changes of a condition count as rounding for this many units in the last place
+#: of the time, and for this fraction of the step.
 NOISE, NOISE_OF_STEP = 64.0, 1e-9
 
 
 class StepperSettings(NamedTuple):
-    """How steps are chosen.
+    """Settings of the step size control.
 
     Attributes:
-        integrator: the method.
-        rtol: error allowed in a step, relative to the size of each number.
-        atol: error allowed in a step, absolute.
-        step: length of the steps of a method without error estimate, s; else the first step, or
-            None to find one.
-        max_step: longest step, s.
-        max_steps: most steps of an adaptive method.
+        integrator: the integration method.
+        rtol: relative error tolerance of a step.
+        atol: absolute error tolerance of a step.
+        step: step size of a method without error estimate, s; otherwise the initial step size, or
+            None to choose one automatically.
+        max_step: maximum step size, s.
+        max_steps: maximum number of steps of an adaptive method.
     """
 
     integrator: Integrator
@@ -55,13 +55,13 @@ class StepperSettings(NamedTuple):
 
 
 class LocatedEvent(NamedTuple):
-    """An event that happened.
+    """An event that occurred.
 
     Attributes:
-        t: when, s.
-        watched: which.
-        q: the configuration then, `(nq,)`.
-        v: the velocity then, `(nv,)`.
+        t: its time, s.
+        watched: the event.
+        q: configuration at t, `(nq,)`.
+        v: velocity at t, `(nv,)`.
     """
 
     t: float
@@ -71,7 +71,7 @@ class LocatedEvent(NamedTuple):
 
 
 class StepInterval(NamedTuple):
-    """A step that was made.
+    """An accepted step.
 
     Attributes:
         start: s.
@@ -96,41 +96,41 @@ class PhaseLoop:
         made: Callable[[StepInterval, list[LocatedEvent]], None],
         start: float,
     ) -> None:
-        """Prepare.
+        """Initialize.
 
         Args:
             system: the rates.
-            state: where the run is; it is moved on.
-            stepping: how steps are chosen.
-            watch: conditions to look at.
-            made: called after each step, with it and with the events at its end.
-            start: when the phase began, s.
+            state: state of the run; it is advanced.
+            stepping: settings of the step size control.
+            watch: event conditions.
+            made: called after each step, with the step and the events at its end.
+            start: start time of the phase, s.
         """
         self._system, self._state, self._stepping = system, state, stepping
         self._watch, self._made, self._start = watch, made, start
         self._h: float | None = None
         self._rate: Array | None = None
         self._looked = np.zeros(0)
-        self._asked = [1] * len(system.controllers)  # they have seen the start
+        self._asked = [1] * len(system.controllers)  # sampled once, at the start
         self._bounds = (start, start)  # of the segment
         self._tried = 0
-        self._last: dict[int, tuple[float, float]] = {}  # when conditions crossed, and for how long
+        self._last: dict[int, tuple[float, float]] = {}  # crossing times, and noise intervals
         self._reach = ErrorScale(system.robot)
         self._layout = layout_of(system.robot)
         self._any_error = np.full(self._layout.size, np.inf)
 
     @property
     def looked(self) -> Array:
-        """The conditions as they were last seen."""
+        """The conditions at their last evaluation."""
         return self._looked
 
     @property
     def settled(self) -> bool:
-        """Whether no condition crossed zero so shortly before that this must be remembered."""
+        """Whether no condition crossed zero so recently that a checkpoint must store it."""
         return not any(self._just_fired(k, self._state.t) for k in self._last)
 
     def just_sampled(self) -> list[HeldValue]:
-        """Return the controllers whose last sample is so recent that it counts as one of now."""
+        """Return the controllers whose last sample is recent enough to count as current."""
         now, found = self._state.t, list[HeldValue]()
         for controller, asked in zip(self._system.controllers, self._asked, strict=True):
             period = controller.sample_time
@@ -140,7 +140,7 @@ class PhaseLoop:
         return found
 
     def inside(self) -> PhaseCheckpoint:
-        """Return what makes the next step be as it would have been, for a mark."""
+        """Return the part of a checkpoint that makes the next step reproducible."""
         orders = [c.value for c in self._system.controllers]
         asked = list(self._asked)
         return PhaseCheckpoint(
@@ -161,13 +161,13 @@ class PhaseLoop:
         resumed: PhaseCheckpoint | None = None,
         before: Sequence[float] = (),
     ) -> LocatedEvent | None:
-        """Go on to the time `stop`; return the event that ended it before, if one did.
+        """Advance to the time `stop`; return the event that ended the phase earlier, if any.
 
         Args:
             stop: s.
-            landings: further times that a step is to end at.
-            resumed: where to go on from, if not from the start of the phase.
-            before: the first conditions as they were just before the phase.
+            landings: additional times at which a step must end.
+            resumed: checkpoint to continue from, if not from the start of the phase.
+            before: the first conditions just before the phase.
         """
         system, state, start, asked = self._system, self._state, self._start, self._asked
         breaks = sorted({t for t in (*system.breaks, *landings) if start < t < stop})
@@ -177,7 +177,7 @@ class PhaseLoop:
         else:
             asked[:], self._h, self._looked = resumed.asked, resumed.h, resumed.looked
             self._tried, self._last = resumed.tried, dict(resumed.last)
-            # also where it is at its end: what acts there is sampled as it is within
+            # also if it is at its end: loads there are sampled as inside the segment
             self._bounds = resumed.segment
             system.enter(*resumed.segment)
             system.touch(state.t, state.q, state.v)
@@ -207,7 +207,7 @@ class PhaseLoop:
     # Steps --------------------------------------------------------------------------------------
 
     def _segment(self, start: float, stop: float, rate: Array | None = None) -> LocatedEvent | None:
-        """Go on to `stop` through times in which all is smooth, from the start or from within."""
+        """Advance to `stop` through an interval without discontinuities."""
         state, integrator = self._state, self._stepping.integrator
         self._system.center_chart(state.q)
         self._bounds = (start, stop)
@@ -222,7 +222,7 @@ class PhaseLoop:
         count = max(1, math.ceil((stop - start) / length - 1e-6))
         for i in range(1, count + 1):
             end = stop if i == count else start + (stop - start) * (i / count)
-            while state.t < end:  # once, or again after an event within
+            while state.t < end:  # once, or again after an event inside
                 attempt = self._attempt(end - state.t)
                 if not (attempt.error <= 1.0 and np.all(np.isfinite(attempt.change))):
                     raise SimulationError(
@@ -254,7 +254,7 @@ class PhaseLoop:
                     f"{self._stiffest()}",
                     state.t,
                 )
-            if not attempt.error <= 1.0:  # or not a number
+            if not attempt.error <= 1.0:  # or NaN
                 refused = True
                 finite = math.isfinite(attempt.error)
                 self._h = h * (max(SHRINK, SAFETY * attempt.error**power) if finite else SHRINK)
@@ -277,7 +277,7 @@ class PhaseLoop:
         return None
 
     def _stiffest(self) -> str:
-        """Return which joint makes the equations stiff, if any does, as the end of a message."""
+        """Return the end of a message that names the joint that makes the equations stiff."""
         found = self._system.stiffest()
         if found is None:
             return ""
@@ -293,7 +293,7 @@ class PhaseLoop:
         return step(system, state.t, y, self._rate, h, self._scale(), again)
 
     def _accept(self, attempt: StepResult, end: float) -> LocatedEvent | None:
-        """Move the state on by a step, or to the first event within it."""
+        """Advance the state by a step, or to the first event within it."""
         system, state = self._system, self._state
         attempt, end, crossed = self._to_event(attempt, end)
         start, layout = state.t, self._layout
@@ -341,11 +341,11 @@ class PhaseLoop:
         return self._watch.values(t, self._system.time_of_phase(t), q, v)
 
     def _to_event(self, attempt: StepResult, end: float) -> tuple[StepResult, float, list[int]]:
-        """Return the step, shortened to the first event within it, its end, and what happened.
+        """Return the step, shortened to the first event within it, its end, and the events.
 
-        The dense output of the step tells where to look; then steps to that very time are made,
-        until there is one at whose end the condition has crossed zero, and one last place of the
-        time before it has not. Numbers after those of the conditions are those of stops.
+        The dense output of the step predicts the crossing. Then steps to candidate times are made
+        until the condition has crossed zero at the end of one of them, and not one unit in the
+        last place of the time earlier. Indices beyond the conditions are those of stops.
         """
         system, state, watch = self._system, self._state, self._watch
         if not (len(watch) or system.stops):
@@ -364,14 +364,14 @@ class PhaseLoop:
         return self._step_to(attempt, end, look, sorted(places, key=lambda x: x[0]))
 
     def _just_fired(self, k: int, t: float) -> bool:
-        """Tell whether condition k crossed zero so shortly before that what it does is rounding."""
+        """Return whether condition k crossed zero so recently that its changes are rounding."""
         if k not in self._last:
             return False
         fired, noise = self._last[k]
         return t - fired <= noise
 
     def _look(self, attempt: StepResult, end: float) -> Look:
-        """Return the conditions within a step, as a function of θ."""
+        """Return the conditions within a step as a function of θ."""
         system, state = self._system, self._state
         start, layout, y = state.t, self._layout, state.y
 
@@ -383,7 +383,7 @@ class PhaseLoop:
             for x, q, moved in zip(theta.tolist(), places, inner, strict=True):
                 t = start + x * (end - start)
                 v = moved[layout.v]
-                if x == 1.0:  # to the last bit as it will be
+                if x == 1.0:  # exact to the last bit
                     t, (q, v) = end, state.after(attempt.change)
                 system.set_held(t, q, v)
                 rows.append(self._seen(t, q, v))
@@ -392,7 +392,7 @@ class PhaseLoop:
         return look
 
     def _seen(self, t: float, q: Array, v: Array) -> Array:
-        """Return all conditions and the stops' room within a step."""
+        """Return all conditions and the distances to the stops within a step."""
         system = self._system
         values = self._values(t, q, v)
         for k in self._last:
@@ -403,7 +403,7 @@ class PhaseLoop:
     def _step_to(
         self, attempt: StepResult, end: float, look: Look, places: list[tuple[float, Crossing]]
     ) -> tuple[StepResult, float, list[int]]:
-        """Return the step to the first of these crossings, its end, and all that crossed there."""
+        """Return the step to the first of these crossings, its end, and all crossings there."""
         system, state, watch = self._system, self._state, self._watch
         start, h = state.t, end - state.t
         place, crossing = places[0]
@@ -437,7 +437,7 @@ class PhaseLoop:
                 high, width = here, 8.0 * width
         else:
             while not has_crossed(here[2]):
-                if here[0] == end:  # the dense output said it would, the step says it does not
+                if here[0] == end:  # predicted by the dense output, but not confirmed by the step
                     return attempt, end, []
                 low, f_low = here[0], float(here[2][row])
                 here, width = tried(min(low + width, end)), 8.0 * width
@@ -469,7 +469,7 @@ class PhaseLoop:
         return f"event {items[row].name!r}" if row < len(items) else "where a stop is met"
 
     def _off(self, look: Look, place: float, row: int, value: float) -> float:
-        """Return how far in θ a crossing may be from where the dense output has it."""
+        """Return by how much in θ a crossing may differ from the dense output's prediction."""
         width = 1e-4 * min(place, 1.0 - place)
         if width <= 0.0:
             return 0.0
@@ -477,10 +477,10 @@ class PhaseLoop:
         slope = (right - left) / (2.0 * width)
         return min(2.0 * abs(value / slope), 1.0) if slope else 0.0
 
-    # Lengths of steps ---------------------------------------------------------------------------
+    # Step size control --------------------------------------------------------------------------
 
     def _scale(self) -> Array:
-        """Return the error that is allowed in each number of y; in work any."""
+        """Return the error tolerance of each component of y; unlimited for work."""
         state = self._state
         layout, allowed = self._layout, self._any_error.copy()
         allowed[layout.u], allowed[layout.v] = self._reach(state.q), state.v
@@ -491,7 +491,7 @@ class PhaseLoop:
         return allowed
 
     def _first_step(self, longest: float) -> float:
-        """Return a first step by how fast the rates change [HNW93, section II.4]."""
+        """Return an initial step size from the change of the rates [HNW93, section II.4]."""
         system, state, scale = self._system, self._state, self._scale()
         y = state.y
         if self._rate is None:

@@ -1,4 +1,4 @@
-"""How far a run is, shown while it goes on: simulated time, speed, drift of the momentum."""
+"""Progress display of a run: simulated time, speed, momentum drift."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from remora.errors import RemoraError
 from remora.model.robot import Robot
 from remora.simulation.robot_kernels import kernel
 
-#: A run that takes less than this is not worth a bar, s.
+#: Minimum duration of a run before a bar is shown, s.
 PATIENCE = 2.0
-#: Time between two looks, s.
+#: Time between two updates, s.
 INTERVAL = 0.1
-#: Time between two lines where there is no terminal to draw a bar on, s.
+#: Time between two log lines if there is no terminal, s.
 LOG_INTERVAL = 5.0
 
 
 class Status(NamedTuple):
-    """How far a run is.
+    """Progress of a run.
 
     Attributes:
         t: simulated time, s.
-        fraction: of the whole, 0 to 1.
+        fraction: fraction of the duration, 0 to 1.
         speed: simulated seconds per second.
-        drift: how far the momentum [linear, angular] is from what it was at the start, its norm.
+        drift: norm of the change of the momentum [linear, angular] since the start.
     """
 
     t: float
@@ -47,7 +47,7 @@ Show: TypeAlias = Callable[[Status], None]
 
 @contextmanager
 def batch_bar(runs: int, progress: bool | None) -> Generator[Callable[[int], None]]:
-    """Show a bar over the runs of a batch; what it yields is told how many more are done."""
+    """Show a progress bar over the runs of a batch; yields a function that advances it."""
     if progress is False or (progress is None and not sys.stderr.isatty()):
         yield lambda done: None
         return
@@ -59,7 +59,7 @@ def batch_bar(runs: int, progress: bool | None) -> Generator[Callable[[int], Non
 
 
 class Watcher:
-    """Tells how far a run is, ten times a second."""
+    """Reports the progress of a run, ten times a second."""
 
     def __init__(
         self,
@@ -71,17 +71,17 @@ class Watcher:
         progress: Any,
         now: float | None = None,
     ) -> None:
-        """Begin.
+        """Initialize.
 
         Args:
             robot: the robot.
-            start: of the run, s.
-            stop: of the run, s.
-            q: at the start, `(nq,)`.
-            v: at the start, `(nv,)`.
+            start: start time of the run, s.
+            stop: end time of the run, s.
+            q: initial configuration, `(nq,)`.
+            v: initial velocity, `(nv,)`.
             progress: True for a bar, False for none, None for a bar on a terminal after two
-                seconds; or a function that gets a `Status`.
-            now: where a run is that is resumed, s.
+                seconds; or a function that receives a `Status`.
+            now: current time of a resumed run, s.
         """
         if progress is not None and not isinstance(progress, bool) and not callable(progress):
             raise RemoraError("progress must be True, False, None or a function of a Status")
@@ -97,7 +97,7 @@ class Watcher:
         self._begun = self._looked = self._told = time.monotonic()
 
     def look(self, t: float, q: Array, v: Array, last: bool = False) -> None:
-        """Show how far the run is, if it is time to."""
+        """Update the display, if it is due."""
         if not self._wanted:
             return
         now = time.monotonic()
@@ -113,7 +113,7 @@ class Watcher:
             self._drawn(status)
 
     def close(self) -> None:
-        """Take the bar away."""
+        """Remove the bar."""
         if self._bar is not None:
             self._bar.stop()
 
@@ -128,7 +128,7 @@ class Watcher:
 
     def _drawn(self, status: Status) -> None:
         text = f"t = {status.t:.4g} s, {status.speed:.3g}x real time, drift {status.drift:.1e}"
-        if not sys.stderr.isatty():  # a line now and then, for a log
+        if not sys.stderr.isatty():  # occasional lines for a log
             now = time.monotonic()
             if status.fraction >= 1.0 or now - self._told > LOG_INTERVAL:
                 self._told = now

@@ -1,7 +1,7 @@
-"""A run by the reduced model: the base's velocity follows from momentum instead of being a state.
+"""Runs with the reduced model: the base velocity follows from momentum conservation.
 
-Of the full state the base's six speeds are left out [FPG11, eqs. 18, 19]; momentum is then kept
-exactly, whatever the steps are.
+The six base speeds are not part of the integrated state [FPG11, eqs. 18, 19]; momentum is then
+conserved exactly for any step size.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from remora.simulation.engine.run_model import RobotModel, RunModel
 from remora.simulation.inputs.phases import Phase
 from remora.simulation.robot_kernels import kernel
 
-#: The states a run can have.
+#: Available models.
 MODELS = ("full", "reduced")
-#: Integrators that need no more than rates.
+#: Integrators that need the rates only.
 EXPLICIT = ("dop853", "dopri5", "rk4")
 
 
 def with_model(
     model: RobotModel, name: str, integrator: str, phases: tuple[Phase, ...], q: Array, v: Array
 ) -> RobotModel:
-    """Return the model of a run by name: `full`, or `reduced` with the momentum of its start.
+    """Return the model of a run by name: `full`, or `reduced` with its initial momentum.
 
     Raises:
-        RemoraError: where momentum would not be constant, or what is asked is not there.
+        RemoraError: if momentum would not be constant, or an option is not supported.
     """
     if name not in MODELS:
         raise UnknownName("model", name, MODELS)
@@ -54,21 +54,21 @@ def with_model(
 
 
 def run_model(model: RobotModel, phase: Phase, start: float, q: Array) -> RunModel:
-    """Return the rates of one phase of a run, by the full or by the reduced model."""
+    """Return the rates of one phase of a run, with the full or the reduced model."""
     made = RunModel if model.momentum is None else ReducedRunModel
     return made(model, phase, start, q)
 
 
 class ReducedRunModel(RunModel):
-    """The rates of y in one phase of a run, the base's velocity found from momentum."""
+    """The rates of y in one phase of a run, with the base velocity from momentum."""
 
     def __init__(self, model: RobotModel, phase: Phase, start: float, q: Array) -> None:
-        """Prepare and compile; see `RunModel`."""
+        """Initialize and compile; see `RunModel`."""
         super().__init__(model, phase, start, q)
         self._momentum = np.array(model.momentum)
 
     def set_held(self, t: float, q: Array, v: Array) -> None:
-        """Give the base the velocity that momentum leaves it, in place."""
+        """Set the base velocity from momentum, in place."""
         v[:6] = self._base_velocity(q, v[6:], self._momentum)
 
     def rates(self, t: float, y: Array) -> Array:
@@ -82,7 +82,7 @@ class ReducedRunModel(RunModel):
         return self._reduced_rates(self.q, y, tau, self._momentum)
 
     def jacobian(self, t: float, y: Array) -> Array:
-        """Refuse: implicit methods are for the full model."""
+        """Raise: implicit methods support the full model only."""
         raise SimulationError("model='reduced' has no Jacobian for implicit integrators", t)
 
     def _given(self, t: float, q: Array, v: Array) -> tuple[Array, Array | None]:
@@ -105,7 +105,7 @@ class ReducedRunModel(RunModel):
 
 
 def _refuse_unsuitable(robot: Robot) -> None:
-    """Refuse a robot whose momentum is not constant, or that has no joints."""
+    """Raise if the momentum of a robot is not constant, or if it has no joints."""
     refuse_other_bases(robot)
     if not is_symbolic(robot.gravity) and np.any(robot.gravity):
         raise InvalidValue(f"robot {robot.name!r} is under gravity: its momentum is not constant")

@@ -1,4 +1,4 @@
-"""The course of a run: phase after phase, samples taken, an end recorded whatever it is."""
+"""Run loop: executes the phases of a run, records samples, and stores how the run ended."""
 
 from __future__ import annotations
 
@@ -31,22 +31,22 @@ from remora.simulation.recording.recording import Recording
 from remora.simulation.robot_kernels import kernel
 from remora.simulation.storage.recorder import Recorder
 
-#: How far a joint may be from where its prescribed motion begins, rad or m, rad/s or m/s.
+#: Maximum distance of a joint from the start of its prescribed motion, rad or m, rad/s or m/s.
 MISMATCH = 1e-9
 
 
 class RunPlan(NamedTuple):
-    """What is asked of a run.
+    """Settings of a run.
 
     Attributes:
         model: the robot and its equations.
-        stepping: how steps are chosen.
-        phases: what happens.
-        events: watched in all phases.
-        limits: what happens where a joint passes a limit; None: nothing.
-        times: of the samples, `(n,)`, the start first; None: every step.
+        stepping: settings of the step size control.
+        phases: the phases.
+        events: events watched in all phases.
+        limits: treatment of violated joint limits; None: ignore.
+        times: sample times, `(n,)`, the start first; None: every step.
         step_to_samples: whether steps end at every sample.
-        breaks: times that no step passes, s.
+        breaks: times that no step crosses, s.
     """
 
     model: RobotModel
@@ -60,17 +60,17 @@ class RunPlan(NamedTuple):
 
 
 class RunLoop:
-    """A run on its way."""
+    """A run in progress."""
 
     def __init__(
         self, plan: RunPlan, recorder: Recorder, start: float, q: Array, v: Array, progress: Any
     ) -> None:
-        """Prepare; see `Watcher` for progress. A run that has a mark goes on from there."""
+        """Initialize; see `Watcher` for progress. A run with a checkpoint continues from it."""
         self._plan, self._recorder = plan, recorder
         robot = plan.model.robot
         self._state = RunState(robot, start, q, v)
         end = start + sum(p.duration for p in plan.phases)
-        self._next = 0  # of the sample times
+        self._next = 0  # index of the next sample time
         self._phase = 0
         self._last = -np.inf  # time of the last sample
         mark = recorder.mark
@@ -80,7 +80,7 @@ class RunLoop:
         self._watcher = Watcher(robot, start, end, q, v, progress, self._state.t)
 
     def go(self) -> Recording:
-        """Run, and give what was recorded; whatever ends the run, it is kept."""
+        """Run and return the recording; it is stored however the run ends."""
         recorder, state = self._recorder, self._state
         status = "complete"
         try:
@@ -104,7 +104,7 @@ class RunLoop:
         return recorder.recording()
 
     def _failed(self, why: RemoraError) -> SimulationError:
-        """Note why, on disk too unless that is what failed, and return the error."""
+        """Record the cause, on disk too unless writing failed, and return the error."""
         reason = why.reason if isinstance(why, SimulationError) else str(why)
         time = why.time if isinstance(why, SimulationError) else self._state.t
         error = SimulationError(reason, time)
@@ -114,9 +114,9 @@ class RunLoop:
         return error
 
     def _phases(self) -> str:
-        """Go through all phases; return why it ended early, if it did."""
+        """Execute all phases; return the reason for an early end, if any."""
         state, plan, mark = self._state, self._plan, self._recorder.mark
-        before: list[float] = []  # the conditions of the run's own events
+        before: list[float] = []  # the conditions of the events of the whole run
         for index, phase in enumerate(plan.phases):
             if mark is not None and index < mark.phase:
                 continue
@@ -147,10 +147,10 @@ class RunLoop:
         self._record_end()
         return ""
 
-    # Beginning of a phase -----------------------------------------------------------------------
+    # Start of a phase ---------------------------------------------------------------------------
 
     def _enter(self, index: int, phase: Phase, stop: float) -> None:
-        """Begin a phase where the state is, with a sample if it is the first or a speed jumped."""
+        """Start a phase at the current state; record a sample if it is first or a speed jumped."""
         state, system = self._state, self._system
         system.enter(state.t, stop)
         jumped = self._begin(phase, system)
@@ -159,7 +159,7 @@ class RunLoop:
             last = next((c for c in recent if c.same_place(controller)), None)
             if last is None:
                 system.sample(controller, state.t, state.q, state.v)
-            else:  # the event that ended the last phase and its sample are at one time
+            else:  # the event that ended the last phase coincides with a sample
                 controller.value = last.value
         if index == 0 or jumped:
             self._record(state.t, state.q, state.v, state.work)
@@ -168,7 +168,7 @@ class RunLoop:
             self._next = 0 if self._plan.times is None else 1
 
     def _note_passed_limits(self) -> None:
-        """Note limits that are passed where the run begins; refuse them where they end a run."""
+        """Record limits violated at the start; raise if they would end the run."""
         state, plan = self._state, self._plan
         watch = Watch(plan.model.robot, (), (), plan.limits)
         for name, action in watch.passed(watch.values(state.t, state.t, state.q, state.v)):
@@ -177,7 +177,7 @@ class RunLoop:
             self._recorder.event(state.t, name, state.q, state.v, action)
 
     def _begin(self, phase: Phase, system: RunModel) -> bool:
-        """Bring held joints to their motion, or refuse; tell whether a speed jumped."""
+        """Set held joints to their motion, or raise; return whether a speed jumped."""
         state, robot = self._state, self._plan.model.robot
         _check_torque(phase)
         wanted = state.v.copy()
@@ -207,7 +207,7 @@ class RunLoop:
         return True
 
     def _impulse(self, system: RunModel, wanted: Array) -> None:
-        """Change the speeds of held joints at once: H Δv = impulse in their drives alone."""
+        """Change the speeds of held joints instantly: H Δv = impulse in their drives only."""
         state, robot = self._state, self._plan.model.robot
         places = [i for n in system.held for i in range(robot.nv)[robot.joints[n].v]]
         H: Array = kernel(mass_matrix, robot, ("q",))(state.q)
@@ -229,7 +229,7 @@ class RunLoop:
         return [t for t in times if start < t < stop]
 
     def _made(self, step: StepInterval, fired: list[LocatedEvent]) -> None:
-        """Record the samples within a step, and what happened at its end."""
+        """Record the samples within a step and the events at its end."""
         for event in fired:
             self._recorder.event(
                 event.t, event.watched.name, event.q, event.v, event.watched.action
@@ -260,7 +260,7 @@ class RunLoop:
         self._recorder.append(t, q, v, tau, lost, wrenches, work, self._phase)
 
     def _record_end(self) -> None:
-        """Make the end of the run its last sample."""
+        """Record the end of the run as its last sample."""
         state = self._state
         if self._last < state.t:
             self._record(state.t, state.q, state.v, state.work)

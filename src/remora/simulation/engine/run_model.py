@@ -1,6 +1,6 @@
-"""A robot with all that acts on it, as a rate of change for integrators.
+"""Equations of motion of a robot with its loads: the right-hand side for the integrators.
 
-The state of a step is y = [u, v, work] about the configuration at its start, see `steps`.
+The state of a step is y = [u, v, work] about the configuration at its start, see `step_result`.
 """
 
 from __future__ import annotations
@@ -36,22 +36,22 @@ from remora.simulation.inputs.loads import HeldValue, Load, frozen_view
 from remora.simulation.inputs.phases import Phase, held_joints
 from remora.simulation.robot_kernels import kernel
 
-#: What jumps at a time is seen as it is so many last places of the time later or earlier; times
-#: closer than half of that are one.
+#: Discontinuous loads are evaluated this many units in the last place of the time before or after
+#: the jump; times closer than half of that are considered equal.
 MARGIN = 16.0
-#: A joint is at a stop if it is as near to it as it moves in this many last places of the time.
+#: A joint is at a stop if it moves there within this many units in the last place of the time.
 AT_STOP = 16.0
 
 
 class RobotModel(NamedTuple):
-    """What stays the same throughout a run.
+    """Constant settings of a run.
 
     Attributes:
         robot: the robot.
-        formulation: of forward dynamics.
-        passive: what acts at the joints by itself.
-        saturate: whether the drives give no more than the joints' effort limits.
-        momentum: [linear, angular] that the base's velocity is found from; None: it is a state.
+        formulation: forward-dynamics formulation.
+        passive: passive joint forces.
+        saturate: whether drives are limited to the joints' effort limits.
+        momentum: [linear, angular] that determines the base velocity; None: it is a state.
     """
 
     robot: Robot
@@ -62,7 +62,7 @@ class RobotModel(NamedTuple):
 
 
 class EvaluatedLoads(NamedTuple):
-    """What acts at an instant.
+    """Loads at an instant.
 
     Attributes:
         tau: generalized forces of the drives, `(nv,)`.
@@ -80,23 +80,23 @@ class RunModel:
 
     Attributes:
         robot: the robot.
-        q: the configuration at the start of the step, `(nq,)`: the centre of the chart.
-        rest: what rounding left over of q, `(nq,)`.
+        q: configuration at the start of the step, `(nq,)`: the centre of the chart.
+        rest: compensation term of q (Kahan summation), `(nq,)`.
         held: names of the joints that are prescribed or locked.
         breaks: times at which the loads or motions are not smooth, s.
-        controllers: those that sample.
-        stops: how many stops there are.
-        contact: 1 for each of them that is touched during a step, else 0, `(stops,)`.
+        controllers: sampled controllers.
+        stops: number of stops.
+        contact: 1 for each stop that is touched during a step, 0 otherwise, `(stops,)`.
     """
 
     def __init__(self, model: RobotModel, phase: Phase, start: float, q: Array) -> None:
-        """Prepare and compile.
+        """Initialize and compile.
 
         Args:
-            model: what stays the same throughout a run.
-            phase: what acts.
-            start: when the phase begins, s.
-            q: the configuration then, `(nq,)`.
+            model: constant settings of the run.
+            phase: loads and held joints.
+            start: start time of the phase, s.
+            q: initial configuration of the phase, `(nq,)`.
         """
         robot = model.robot
         self.robot, self.q, self._model = robot, q, model
@@ -130,9 +130,9 @@ class RunModel:
         self.contact = np.zeros(self.stops)
         self._frozen = {"contact": (self.stops,)} if self.stops else {}
         self._fast = CompiledRobot(robot)
-        # of large robots only the functions that are loops over the bodies compile in no time
+        # large robots: only functions with tree loops compile quickly
         self._large = not self.held and _is_large(model)
-        # where no load looks at the state, the configuration need not come out of the machine code
+        # if no load depends on the state, the configuration need not leave the machine code
         self._blind = not (self.held or self._large or self._sees_state)
 
     def _compiled(
@@ -154,15 +154,15 @@ class RunModel:
         return kernel(function, model.robot, names, {**(shapes or {}), **self._frozen}, **fixed)
 
     def stiffest(self) -> Stiffest | None:
-        """Return the joint whose own damping or friction makes the equations stiffest here."""
+        """Return the joint whose damping or friction makes the equations stiffest at q."""
         return stiffest(self.robot, self.q, self._model.passive.slip_speed, self.held)
 
     # Time ---------------------------------------------------------------------------------------
 
     def enter(self, start: float, stop: float) -> None:
-        """Keep to the inside of a segment in which all is smooth.
+        """Restrict evaluation times to the inside of a smooth segment.
 
-        At its ends what jumps is taken as it is just within.
+        At its ends, discontinuous loads take their values just inside.
         """
         margin = MARGIN * np.spacing(max(abs(start), abs(stop), abs(self._offset)))
         middle = 0.5 * (start + stop)
@@ -171,15 +171,15 @@ class RunModel:
             load.enter(self._low - self._offset, self._high - self._offset)
 
     def clock(self, t: float) -> float:
-        """Return the time that functions and profiles see."""
+        """Return the time passed to functions and profiles."""
         return float(min(max(t, self._low), self._high)) - self._offset
 
     def time_of_phase(self, t: float) -> float:
-        """Return the time that conditions of the phase's events see; at its end, its duration."""
+        """Return the time passed to the phase's event conditions; at its end, its duration."""
         return self._duration if self._offset and t == self._end else t - self._offset
 
     def sample(self, controller: HeldValue, t: float, q: Array, v: Array) -> None:
-        """Let a controller see the state."""
+        """Sample a controller (zero-order hold)."""
         controller.sample(t - self._offset, q, v)
 
     # Held joints --------------------------------------------------------------------------------
@@ -196,25 +196,25 @@ class RunModel:
             raise SimulationError(why, t) from error
 
     def set_held(self, t: float, q: Array, v: Array) -> None:
-        """Put held joints where they are to be at t, in place."""
+        """Set held joints to their motion at t, in place."""
         for name, own in self._held.items():
             q[own.joint.q], v[own.joint.v], _ = self.motion(name, t)
 
     def check_motions(self, start: float, stop: float) -> None:
-        """Refuse prescribed motions that are inconsistent or jump in a step, see `motion_check`."""
+        """Raise if a prescribed motion is inconsistent or jumps in a step, see `motion_check`."""
         for name in self._prescribed:
             check_step(self._held[name], functools.partial(self.motion, name), start, stop)
 
     def check_joined(self, t: float, q: Array, v: Array) -> None:
-        """Refuse prescribed motions that jump between a state and what comes after it."""
+        """Raise if a prescribed motion jumps between a state and its continuation."""
         for name in self._prescribed:
             own, after = self._held[name], self.motion(name, t)
             check_joined(own, t, (q[own.joint.q], v[own.joint.v], after[2]), after)
 
     def look_ahead(self, start: float, stop: float) -> None:
-        """Refuse prescribed motions that jump at a break, or are wrong in the middle between two.
+        """Raise if a prescribed motion jumps at a break, or is wrong midway between two breaks.
 
-        All of a motion is checked as the run goes on; what is plainly wrong is told before.
+        Motions are checked completely during the run; this finds obvious faults before it starts.
         """
         breaks = [t for t in self.breaks if start < t < stop]
         for name in self._prescribed:
@@ -228,7 +228,7 @@ class RunModel:
                     check_step(own, at, middle - half, middle + half)
 
     def _with_held(self, t: float, u: Array, v: Array) -> tuple[Array, Array, Array]:
-        """Return u, v and accelerations with the held joints' own."""
+        """Return u, v and accelerations with those of the held joints inserted."""
         u, v, vdot = u.copy(), v.copy(), np.zeros(self.robot.nv)
         for name, own in self._held.items():
             place = own.joint.v
@@ -240,12 +240,12 @@ class RunModel:
 
     @property
     def _touched(self) -> tuple[Array, ...]:
-        """Which stops are touched, where there are any: the last argument of kernels."""
+        """Contact flags, if there are stops: the last argument of kernels."""
         return (self.contact,) if self.stops else ()
 
     @functools.cached_property
     def _stop_map(self) -> tuple[Array, Array, Array, Array]:
-        """Where the coordinates and speeds of stops stand, their factors, and δ where q is 0."""
+        """Indices of the stops' coordinates and speeds, their factors, and δ at q = 0."""
         nothing, still = np.zeros(self.robot.nq), np.zeros(self.robot.nv)
         offset = stop_overlaps(self.robot, nothing)
         by_q = stop_overlaps(self.robot, np.eye(self.robot.nq)) - offset
@@ -254,20 +254,20 @@ class RunModel:
         return places, speeds, by_v[speeds, np.arange(self.stops)], offset
 
     def overlaps(self, q: Array) -> Array:
-        """Return how far joints are beyond the limits that have stops, `(..., stops)`."""
+        """Return the penetration of each stop, `(..., stops)`; positive beyond the limit."""
         places, _, factor, offset = self._stop_map
         return factor * q[..., places] + offset
 
     def overlap_rates(self, v: Array) -> Array:
-        """Return how fast that changes, `(..., stops)`."""
+        """Return the rates of the penetrations, `(..., stops)`."""
         _, speeds, factor, _ = self._stop_map
         return factor * v[..., speeds]
 
     def touch(self, t: float, q: Array, v: Array) -> bool:
-        """Find which stops are touched from now on; tell whether others than before.
+        """Update which stops are in contact; return whether that changed.
 
-        Those beyond which a joint is; of those it is just at, the ones it moves or is pushed into.
-        What rounding of the time and of the coordinate can hide is "just at".
+        In contact are stops beyond which a joint is, and of those it is just at, the ones it moves
+        or is pushed into. "Just at" means within the rounding of time and coordinate.
         """
         if not self.stops:
             return False
@@ -286,26 +286,26 @@ class RunModel:
         return not np.array_equal(self.contact, before)
 
     def clear_of_stops(self, q: Array, fastest: Array, h: float) -> bool:
-        """Tell whether no joint can come to a stop or leave one in a step, see `Watch.far`."""
+        """Return whether no joint can reach or leave a stop in a step, see `Watch.far`."""
         if not self.stops:
             return True
         way = 4.0 * h * np.abs(self.overlap_rates(fastest))
         return bool(np.all(np.abs(self.overlaps(q)) > way))
 
     def room_to_stops(self, q: Array) -> Array:
-        """Return numbers that fall below zero where contact begins or ends, `(..., stops)`."""
+        """Return functions that fall below zero where contact begins or ends, `(..., stops)`."""
         return (2.0 * self.contact - 1.0) * self.overlaps(q)
 
     # Rates --------------------------------------------------------------------------------------
 
     def center_chart(self, q: Array, rest: Array | None = None) -> None:
-        """Take q as the centre of the chart, with what rounding left over of it."""
+        """Set the centre of the chart to q, with the compensation term of its Kahan sum."""
         self.q = q
         if rest is not None:
             self.rest = rest
 
     def place(self, u: Array) -> Array:
-        """Return the configuration that is u away from the centre of the chart."""
+        """Return the configuration at the tangent vector u from the centre of the chart."""
         return self._move(self.q, u)
 
     @functools.cached_property
@@ -313,7 +313,7 @@ class RunModel:
         return kernel(integrate, self.robot, ("q", "dq"))
 
     def arrival(self, u: Array) -> Array:
-        """Return the configuration that the next step begins with, to the last bit."""
+        """Return the configuration at the start of the next step, exact to the last bit."""
         return self.q + (self._increment(self.q, u) + self.rest)
 
     def rates(self, t: float, y: Array) -> Array:
@@ -336,7 +336,7 @@ class RunModel:
         return self._rates(q, u, v, tau, *more, *self._touched)
 
     def _by_parts(self, q: Array, u: Array, v: Array, tau: Array, wrenches: Array | None) -> Array:
-        """Return what `flow` does, from kernels of its parts."""
+        """Return the result of `flow`, computed from kernels of its parts."""
         lost = self._losses(q, v, *self._touched)
         pushed = [] if wrenches is None else [wrenches]
         vdot = self._fast.forward_dynamics(q, v, tau + lost, *pushed)
@@ -347,7 +347,7 @@ class RunModel:
         return np.concatenate([self._log_rate(u, v), vdot, powers])
 
     def _given(self, t: float, q: Array, v: Array) -> tuple[Array, Array | None]:
-        """Return what the drives give where joints are not held, and the external wrenches."""
+        """Return the drive forces of joints that are not held, and the external wrenches."""
         seen = self.clock(t)
         if self._sees_state:
             q, v = frozen_view(q), frozen_view(v)
@@ -364,7 +364,7 @@ class RunModel:
         return tau, wrenches
 
     def loads(self, t: float, q: Array, v: Array) -> EvaluatedLoads:
-        """Return all that acts, with what the held joints' drives give."""
+        """Return all loads, including the drive forces of held joints."""
         tau, wrenches = self._given(t, q, v)
         lost = self._losses(q, v, *self._touched)
         if self.held:
@@ -376,7 +376,7 @@ class RunModel:
         return EvaluatedLoads(tau, lost, wrenches)
 
     def loads_seen(self, t: float, q: Array, v: Array) -> EvaluatedLoads:
-        """Return all that acts at a state, whatever stops the step that led to it touched."""
+        """Return all loads at a state, with contact determined from that state alone."""
         during = self.contact
         if self.stops:
             self.contact = (self.overlaps(q) > 0.0).astype(float)
@@ -414,10 +414,10 @@ class RunModel:
     # The Jacobian, for implicit methods ---------------------------------------------------------
 
     def jacobian(self, t: float, y: Array) -> Array:
-        """Return the derivatives of the rates by y at u = 0, `(n, n)`.
+        """Return the derivatives of the rates with respect to y at u = 0, `(n, n)`.
 
-        Of the dynamics by the analytic derivatives, of damping, friction and stops by CasADi's, of
-        a user's functions of the state by differences.
+        Dynamics: analytic derivatives. Damping, friction and stops: CasADi. User functions of the
+        state: finite differences.
         """
         nv = self.robot.nv
         layout = self._layout
@@ -438,8 +438,8 @@ class RunModel:
         above_u = 0.5 * self._bracket(v)
         above_v: Array = np.eye(nv)
         places = [i for name in self.held for i in range(nv)[self.robot.joints[name].v]]
-        if places:  # their drives answer so that they keep to their motion; and what they do in y
-            # is not looked at
+        if places:  # drives of held joints react so that these follow their motion; their part of
+            # y is ignored
             felt: Array = inverse[places][:, places]
             answer: Array = inverse[:, places] @ np.linalg.inv(felt)
             below_u = below_u - answer @ below_u[places]
@@ -459,7 +459,7 @@ class RunModel:
         return near.jacobian("dq"), near.jacobian("v")
 
     def _bracket(self, v: Array) -> Array:
-        """Return the matrix of u -> u×v, joint by joint: the slope of T(u)v at u = 0, twice."""
+        """Return the matrix of u -> u×v, joint by joint: twice the slope of T(u)v at u = 0."""
         matrix = np.zeros((self.robot.nv, self.robot.nv))
         for joint in self.robot.joints:
             if joint.mimic is None and kind(joint).quaternion is not None:
@@ -468,7 +468,7 @@ class RunModel:
         return matrix
 
     def _seen(self, t: float, v: Array) -> tuple[Array, Array]:
-        """Return how the generalized forces of a user's functions change with u and with v."""
+        """Return the derivatives of the user functions' generalized forces by u and by v."""
         nv = self.robot.nv
         step = np.sqrt(np.finfo(float).eps)
 
@@ -478,7 +478,7 @@ class RunModel:
             tau, wrenches = self._given(t, self.place(u), v)
             if wrenches is None:
                 return tau
-            needed, q = self._fast.inverse_dynamics, self.q  # where wrenches as they are act
+            needed, q = self._fast.inverse_dynamics, self.q  # with the wrenches at this state
             return tau + needed(q, rest, rest) - needed(q, rest, rest, wrenches)
 
         here = forces(rest, v)
@@ -499,7 +499,7 @@ def _losses_near(
 
 
 def _is_large(model: RobotModel) -> bool:
-    """Tell whether forward dynamics of the robot is compiled as loops over its bodies."""
+    """Return whether forward dynamics of the robot is compiled as tree loops."""
     usual = model.formulation == "articulated"
     return usual and uses_loops(model.robot, RECURSIONS["forward_dynamics"].straight)
 

@@ -1,4 +1,4 @@
-"""Where a run is: the state and what rounding left over of it."""
+"""State of a run, advanced by compensated (Kahan) summation."""
 
 from __future__ import annotations
 
@@ -13,37 +13,37 @@ from remora.simulation.robot_kernels import kernel
 
 
 class RunState:
-    """Where a run is: sums that lose nothing.
+    """State of a run with compensated (Kahan) summation.
 
-    What q, v and work cannot hold of a sum is carried to the next [K65].
+    The rounding errors of q, v and work are carried to the next sum [K65].
 
     Attributes:
         t: time, s.
         q: configuration, `(nq,)`.
         v: velocity, `(nv,)`.
-        work: of actuation, external wrenches and passive forces so far, J, `(3,)`.
-        rest: what rounding left over of q, `(nq,)`.
+        work: work of actuation, external wrenches and passive forces so far, J, `(3,)`.
+        rest: compensation term of q, `(nq,)`.
     """
 
     def __init__(self, robot: Robot, t: float, q: Array, v: Array) -> None:
-        """Start."""
+        """Start with zero work and no compensation."""
         self.t, self.q, self.v, self.work = t, q.copy(), v.copy(), np.zeros(WORKS)
         self._layout = layout_of(robot)
         self._move = kernel(increment, robot, ("q", "dq"))
         self.forget()
 
     def forget(self) -> None:
-        """Carry nothing on: the state was set from outside."""
+        """Reset the compensation terms: the state was set externally."""
         self.rest, self._rest_v = np.zeros_like(self.q), np.zeros_like(self.v)
         self._rest_work = np.zeros(WORKS)
 
     @property
     def y(self) -> Array:
-        """The state of a step that begins here, `(2 nv + 3,)`."""
+        """The state y at the start of a step, `(2 nv + 3,)`."""
         return self._layout.at_start(self.v, self.work)
 
     def after(self, change: Array) -> tuple[Array, Array]:
-        """Return q and v as they will be, to the last bit, when a change is added."""
+        """Return q and v after a change is added, exact to the last bit."""
         layout = self._layout
         moved = np.ascontiguousarray(change[layout.u])
         q, _ = total_and_rest(self.q, self._move(self.q, moved) + self.rest)
@@ -51,7 +51,7 @@ class RunState:
         return q, v
 
     def add(self, t: float, change: Array) -> None:
-        """Go on to t by what a step has changed."""
+        """Advance to t by the change of a step."""
         layout = self._layout
         moved = np.ascontiguousarray(change[layout.u])
         self.q, self.rest = total_and_rest(self.q, self._move(self.q, moved) + self.rest)
@@ -62,11 +62,11 @@ class RunState:
         self.t = t
 
     def carried(self) -> tuple[Array, Array, Array]:
-        """Return what rounding left over of q, v and work."""
+        """Return the compensation terms of q, v and work."""
         return self.rest, self._rest_v, self._rest_work
 
     def restore(self, mark: Checkpoint) -> None:
-        """Be where a run was when it was marked."""
+        """Restore the state of a checkpoint."""
         self.t = mark.t
         self.q, self.v, self.work = mark.q.copy(), mark.v.copy(), mark.work.copy()
         self.rest, self._rest_v, self._rest_work = mark.carried

@@ -1,4 +1,4 @@
-"""`rm.simulate`: a robot moved through time."""
+"""`rm.simulate`: simulation of one run of a robot."""
 
 from __future__ import annotations
 
@@ -50,9 +50,9 @@ from remora.simulation.storage.fingerprint import Acting, acting
 from remora.simulation.storage.recorder import Recorder
 from remora.simulation.storage.resume import stopped_run
 
-#: The tightest tolerance that makes sense.
+#: Tightest useful tolerance.
 SMALLEST = 1e-15
-#: The most samples of a run.
+#: Maximum number of samples of a run.
 MOST_SAMPLES = 1e8
 LIMITS = ("record", "stop", "ignore")
 
@@ -92,70 +92,71 @@ def simulate(
     note: str = "",
     progress: Any = None,
 ) -> Recording:
-    """Return the recording of a run: the robot moved from (q, v) by what acts on it.
+    """Simulate a robot from the state (q, v) under its loads and return the recording.
 
     v̇ = forward dynamics, q̇ = v on the configuration manifold: each step is made in the tangent
-    space of its start and carried back by exp, so that unit quaternions stay unit by themselves
-    [MK99]. The right-hand side is machine code. Sums carry their rounding on [K65].
+    space at its start and mapped back by exp (a Munthe-Kaas method), so that unit quaternions stay
+    normalized [MK99]. The right-hand side is compiled. Compensated (Kahan) summation [K65].
 
     Args:
-        robot: the robot; its damping and dry friction count.
-        q: configuration at the start, `(nq,)`.
-        v: velocity at the start, `(nv,)`.
+        robot: the robot; its damping and dry friction are included.
+        q: initial configuration, `(nq,)`.
+        v: initial velocity, `(nv,)`.
         duration: s; not with `phases`.
         torque: generalized forces of the drives, `(nv,)`, ordered as v (a free base: [torque,
             force]): numbers, a function (t, q, v), a `Profile`, a `Pulse`, a controller (see
             `ZeroOrderHold`); or a dictionary of these by joint. N m or N.
-        base_wrench: [f, τ] on body 0, its frame, about its origin, `(6,)`, in the same ways.
+        base_wrench: [f, τ] on body 0, in its frame, about its origin, `(6,)`, in the same forms.
         wrenches: external, [f, τ] on each body in its own frame about its origin, `(nb, 6)`, in the
-            same ways, a dictionary by body.
-        prescribed: by joint how it moves: a `Motion`, or a function of the time. The actuation it
-            needs is recorded as its torque.
-        locked: joints that are held where they are, in the same way; one name, or several.
-        events: conditions to be watched.
-        phases: instead of all these, several phases (`Phase`) one after another.
+            same forms, or a dictionary by body.
+        prescribed: motion by joint: a `Motion`, or a function of time. The actuation it requires is
+            recorded as the joint's torque.
+        locked: joints that are held at their initial position; one name, or several. Their
+            actuation is recorded too.
+        events: event conditions.
+        phases: instead of the arguments above, several phases (`Phase`) in sequence.
         integrator: `dop853` (8th order) or `dopri5` (5th), adaptive; `radau` (5th), adaptive and
             implicit, for stiff springs, dampers and stops; `rk4`, fixed steps; `variational`, 2nd
-            order, fixed steps, keeps momentum to rounding and energy bounded for ever. Default:
-            `dop853`; `radau`, with a `SimulationWarning`, where the robot's damping or friction
+            order, fixed steps, conserves momentum to rounding and bounds the energy error. Default:
+            `dop853`; `radau`, with a `SimulationWarning`, if the robot's damping or friction
             would keep its steps too short.
-        rtol: error allowed in a step, relative to the size of each coordinate and speed.
-        atol: error allowed in a step, absolute.
-        step: length of the fixed steps; for adaptive methods of the first, s.
-        max_step: longest step, s.
-        max_steps: steps of an adaptive method in a phase, after which the run is an error: so one
-            whose controller drives it faster and faster does not go on for ever.
+        rtol: relative error tolerance of a step, for each coordinate and speed.
+        atol: absolute error tolerance of a step.
+        step: fixed step size; for adaptive methods the initial one, s.
+        max_step: maximum step size, s.
+        max_steps: maximum number of steps of an adaptive method in a phase, beyond which the run
+            fails: this ends runs that a controller destabilizes.
         sample: seconds between samples, or the times of all samples `(n,)`; None: every step.
-        step_to_samples: whether steps end at every sample; else samples come from the dense output.
-        breaks: times at which your functions are not smooth; no step passes them, s.
-        limits: when a joint passes a limit of its range or of its speed `record` notes it, `stop`
-            ends the run.
-        stops: elastic stops at the joints' limits: stiffness, or (stiffness, damping), see
+        step_to_samples: whether steps end at every sample; otherwise dense output is used.
+        breaks: times at which your functions are not smooth; no step crosses them, s.
+        limits: if a joint violates its position or speed limits, `record` an event or `stop` the
+            run.
+        stops: elastic stops at the joint limits: stiffness, or (stiffness, damping), see
             `stop_forces`.
-        saturate: whether the drives give no more than the joints' effort limits.
-        slip_speed: of dry friction, see `passive_forces`.
-        formulation: of forward dynamics; `articulated`, or `composite` for robots with mimic
-            joints, by default.
-        model: `full`, or `reduced` for a free-floating robot that nothing pushes: the base's six
-            speeds are no states but follow from the momentum of the start [FPG11, eqs. 18, 19].
-        start: time at the start, s.
-        out: a directory to save the run in as it goes, for `rm.open_run`.
-        resume: continue the run in `out` if it did not come to its end, from its last checkpoint on
-            disk; what was recorded before stays as it is, and the rest is the same to the last bit
-            as without the stop. A complete run is returned. One of another robot or with other
-            settings is refused, with what differs: your functions, controllers and motions are
-            compared by value (byte code, default arguments, closures, attributes, the globals
-            they name). An empty or missing directory is where the run begins.
-        assume_unchanged: with `resume`, take for unchanged what cannot be compared by value (open
-            files, generators, locks, objects of C libraries) and accept a controller that
-            remembers something: it resumes with the memory that it is given with, so the rest of
-            the run is not the same to the last bit. Everything else is compared all the same.
-        note: a text to be kept in the settings.
-        progress: True for a bar, False for none; None: a bar on a terminal if it takes long; or a
-            function that gets a `Status`.
+        saturate: whether drives are limited to the joints' effort limits.
+        slip_speed: regularization speed of dry friction, see `passive_forces`.
+        formulation: forward-dynamics formulation; `articulated` (ABA), or `composite` (CRBA) for
+            robots with mimic joints, by default.
+        model: `full`, or `reduced` for a free-floating robot without external forces: the six base
+            speeds are not states but follow from the initial momentum [FPG11, eqs. 18, 19].
+        start: initial time, s.
+        out: directory in which the run is saved as it progresses, for `rm.open_run`.
+        resume: continue an incomplete run in `out` from its last checkpoint on
+            disk; recorded samples are not changed, and the rest is bitwise identical to an
+            uninterrupted run. A complete run is returned. A run of another robot or with other
+            settings is refused with a list of differences: your functions, controllers and motions
+            are compared by value (byte code, default arguments, closures, attributes, the globals
+            they name). In an empty or missing directory the run starts from the beginning.
+        assume_unchanged: with `resume`, assume that objects that cannot be compared by value (open
+            files, generators, locks, objects of C libraries) are unchanged, and accept a stateful
+            controller: it resumes with the state in which it is passed, so the rest of the run is
+            not bitwise identical. Everything else is still compared.
+        note: text stored with the settings.
+        progress: True for a bar, False for none; None: a bar on a terminal if the run takes long;
+            or a function that receives a `Status`.
 
     Raises:
-        SimulationError: where the run cannot go on; it has the `time` and the `recording`.
+        SimulationError: if the run cannot continue; it holds the `time` and the `recording`.
     """
     if not isinstance(robot, Robot):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise RemoraError(f"a robot is moved, not {robot!r}: rm.simulate(rm.load(...), q, v, ...)")
@@ -249,7 +250,7 @@ def model_of(
     stops: Any,
     saturate: bool,
 ) -> RobotModel:
-    """Return what stays the same throughout a run, checked."""
+    """Return the checked constant settings of a run."""
     able = [name for name, row in FORMULATIONS.items() if row.hybrid is not None]
     refuse_kinematic(robot, "a simulation")
     formulation = usual_formulation(robot) if formulation is None else formulation
@@ -269,7 +270,7 @@ def _usual_integrator(
     duration: float,
     slip_speed: float,
 ) -> str:
-    """Return the integrator of a run that names none: `dop853`, for stiff robots `radau`."""
+    """Return the default integrator: `dop853`, or `radau` for stiff robots."""
     given = [{*phase.prescribed, *phase.locked} for phase in phases]
     held = [name for name in robot.joints.names if all(name in names for names in given)]
     found = stiffest(robot, q, slip_speed, held)

@@ -1,4 +1,4 @@
-"""How stiff a robot's own damping and friction make its equations, and which joint is to blame."""
+"""Stiffness estimate from damping and friction, and the joint that causes it."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from remora.dynamics.formulations import mass_matrix
 from remora.errors import InvalidValue
 from remora.model.robot import Robot
 
-#: An explicit method is stable for steps of up to this over the fastest rate of decay (dop853).
+#: Stability limit of the step size of an explicit method, times the fastest decay rate (dop853).
 STABLE = 6.0
-#: More explicit steps than this, all of them short for stability alone: an implicit method is used.
+#: Above this number of steps limited by stability alone, an implicit method is used.
 MOST_EXPLICIT = 50_000
-#: Of robots with more degrees of freedom the rates are not looked for.
+#: For robots with more degrees of freedom, stiffness is not estimated.
 LARGEST = 300
 
 
 class Stiffest(NamedTuple):
-    """The motion that friction stops fastest.
+    """The fastest decaying mode of damping and friction.
 
     Attributes:
-        joint: the name of the joint that takes the largest part in it.
-        rate: at which it decays, 1/s.
-        damping: of that joint, the largest of its freedoms, N m s/rad or N s/m.
-        friction: of that joint, N m or N.
+        joint: name of the joint with the largest share in it.
+        rate: decay rate, 1/s.
+        damping: damping of that joint, the largest of its degrees of freedom, N m s/rad or N s/m.
+        friction: friction of that joint, N m or N.
     """
 
     joint: str
@@ -46,15 +46,15 @@ class Stiffest(NamedTuple):
 def stiffest(
     robot: Robot, q: Array, slip_speed: float, held: Collection[str] = ()
 ) -> Stiffest | None:
-    """Return the fastest decay at q: the largest eigenvalue of H⁻¹ D; None without any friction.
+    """Return the fastest decay at q: the largest eigenvalue of H⁻¹ D; None without friction.
 
-    D is the slope of `passive_forces` at rest, damping and friction/slip_speed.
+    D is the slope of `passive_forces` at rest: damping and friction/slip_speed.
 
     Args:
         robot: the robot.
         q: configuration, `(nq,)`.
-        slip_speed: of dry friction, rad/s or m/s.
-        held: names of the joints whose motion is given.
+        slip_speed: regularization speed of dry friction, rad/s or m/s.
+        held: names of the joints with prescribed motion.
     """
     d, owner = _slopes(robot, slip_speed, held)
     places = np.flatnonzero(d > 0.0)
@@ -73,7 +73,7 @@ def stiffest(
 
 
 def _slopes(robot: Robot, slip_speed: float, held: Collection[str]) -> tuple[Array, dict[int, int]]:
-    """Return D's diagonal `(nv,)`, and the index of the joint that adds most to each place."""
+    """Return D's diagonal `(nv,)`, and the index of the joint that adds most to each entry."""
     d, most = np.zeros((2, robot.nv))
     owner: dict[int, int] = {}
     for k, joint in enumerate(robot.joints):

@@ -1,1 +1,1 @@
-"""What acts on a robot during a run: loads, profiles, motions, phases."""
+"""Inputs of a run: loads, profiles, prescribed motions, events, phases."""

@@ -1,4 +1,4 @@
-"""Arguments of runs as a user gave them: taken, or refused with what they must be."""
+"""Validation of the scalar arguments of a run, with errors that say what is allowed."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from remora.errors import InvalidValue, RemoraError
 
 
 def number(name: str, given: Any, example: str) -> float:
-    """Return one number; NaN and infinity pass, strings and truth values do not.
+    """Return one number; NaN and infinity are accepted, strings and booleans are not.
 
     Args:
-        name: of the argument.
+        name: name of the argument.
         given: its value.
-        example: what it may look like, such as `10.0, in s`.
+        example: an example for the error message, such as `10.0, in s`.
     """
     array = _numbers(given)
     if array is None or array.ndim:
@@ -28,7 +28,7 @@ def number(name: str, given: Any, example: str) -> float:
 
 
 def seconds(name: str, given: Any) -> float:
-    """Return a duration: finite and not negative."""
+    """Return a duration: finite and nonnegative."""
     x = number(name, given, "10.0, in s")
     if not (math.isfinite(x) and x >= 0.0):
         raise InvalidValue(f"{name} must be a number of seconds, finite and not negative, not {x}")
@@ -36,7 +36,7 @@ def seconds(name: str, given: Any) -> float:
 
 
 def whole(name: str, given: Any) -> int:
-    """Return a whole number."""
+    """Return an integer."""
     array = _numbers(given)
     if array is None or array.ndim or array.dtype.kind not in "iu":
         raise InvalidValue(f"{name} must be a whole number, not {_shown(given)}")
@@ -44,7 +44,7 @@ def whole(name: str, given: Any) -> int:
 
 
 def flag(name: str, given: Any) -> bool:
-    """Return a truth value."""
+    """Return a boolean."""
     array = np.asarray(given)
     if array.ndim or array.dtype.kind != "b":
         raise InvalidValue(f"{name} must be True or False, not {_shown(given)}")
@@ -66,7 +66,7 @@ def path(name: str, given: Any) -> str | Path | None:
 
 
 def times(name: str, given: Any) -> tuple[float, ...]:
-    """Return times, one or several, finite."""
+    """Return one or several finite times."""
     array = _numbers(given)
     if array is None or array.ndim > 1 or not np.all(np.isfinite(array)):
         raise InvalidValue(f"{name} must be finite times in s, such as [1.0, 2.5], not {given!r}")
@@ -74,7 +74,7 @@ def times(name: str, given: Any) -> tuple[float, ...]:
 
 
 def names(name: str, given: Any) -> tuple[str, ...]:
-    """Return names, one or several."""
+    """Return one or several names."""
     if isinstance(given, str):
         return (given,)
     if not is_several(given) or not all(isinstance(x, str) for x in given):
@@ -85,7 +85,7 @@ def names(name: str, given: Any) -> tuple[str, ...]:
 
 
 def by_name(name: str, given: Any) -> dict[str, Any]:
-    """Return what is given by name as a dictionary."""
+    """Return a mapping from names to values as a dictionary."""
     if given is None:
         return {}
     if not isinstance(given, Mapping):
@@ -100,7 +100,7 @@ def by_name(name: str, given: Any) -> dict[str, Any]:
 
 
 def stop_numbers(given: Any) -> tuple[float, float]:
-    """Return stiffness and damping of stops, given as one number or as a pair."""
+    """Return stiffness and damping of stops, from one number or a pair."""
     if given is None:
         return 0.0, 0.0
     example = "1e4, or (1e4, 0.2) for stiffness and damping"
@@ -115,12 +115,12 @@ def stop_numbers(given: Any) -> tuple[float, float]:
 
 
 def is_several(given: Any) -> TypeGuard[Iterable[Any]]:
-    """Tell whether something is a collection in an order: a list, a tuple, a generator."""
+    """Return whether a value is an ordered collection: a list, a tuple, a generator."""
     return isinstance(given, Iterable) and not isinstance(given, (str, bytes, Mapping, np.ndarray))
 
 
 def _numbers(given: Any) -> Array | None:
-    """Return real numbers as an array, or None if they are none."""
+    """Return real numbers as an array, or None if the value is not numeric."""
     try:
         array = np.asarray(given)
     except ValueError:  # rows of different lengths

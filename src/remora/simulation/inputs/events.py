@@ -1,4 +1,4 @@
-"""Events: conditions that are watched during a run, and where they cross zero."""
+"""Events: conditions watched during a run, including joint limits, and their zero crossings."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ ACTIONS = ("record", "next", "stop")
 
 @dataclass(frozen=True)
 class Event:
-    """A condition to be watched: something happens when it crosses zero, or becomes true.
+    """An event, which occurs when its condition crosses zero or becomes true.
 
-    It happens at the first time at which the condition has reached zero or the other side: the
-    state then is one at which this holds, and one last place of the time before it did not. A
-    condition that is zero where a run begins happens when it comes to zero again.
+    It occurs at the first time at which the condition has reached or crossed zero: it holds at the
+    recorded state, and did not one unit in the last place of the time earlier. A condition that is
+    zero at the start of a run triggers only when it reaches zero again.
 
     Attributes:
-        condition: (t, q, v) -> a number, or a truth value: then the event is that it becomes true
+        condition: (t, q, v) -> a number, or a boolean: then the event is that it becomes true
             (with direction -1, false).
-        name: what it is called in the recording.
-        action: `record` notes it, `next` goes on with the next phase, `stop` ends the run.
-        direction: +1 when the condition rises through zero, -1 when it falls, 0 both.
+        name: name in the recording.
+        action: `record` logs the event, `next` starts the next phase, `stop` ends the run.
+        direction: +1 for rising zero crossings of the condition, -1 for falling ones, 0 for both.
     """
 
     condition: Callable[[float, Array, Array], float]
@@ -54,12 +54,12 @@ class Event:
             raise RemoraError(f"the name of an event must be a string, not {self.name!r}")
 
     def described(self) -> list[Any]:
-        """Return it in plain words and numbers: name, action, direction, condition."""
+        """Return a plain description: name, action, direction, condition."""
         return [self.name, self.action, self.direction, described(self.condition)]
 
 
 def listed_events(name: str, given: Any) -> tuple[Event, ...]:
-    """Return events as a tuple, or say what to write."""
+    """Return events as a tuple, or raise an error that says what to write."""
     if isinstance(given, Event):
         return (given,)
     if not is_several(given):
@@ -76,7 +76,7 @@ def listed_events(name: str, given: Any) -> tuple[Event, ...]:
 
 
 class Watched(NamedTuple):
-    """What happens where one of the watched conditions crosses zero."""
+    """Name and action of a watched condition."""
 
     name: str
     action: Action
@@ -84,14 +84,14 @@ class Watched(NamedTuple):
 
 
 class Watch:
-    """All conditions of a phase, as one function with several values.
+    """All conditions of a phase as one vector-valued function.
 
-    First come the events' conditions; then, of limits, the room that is left: of the range, of the
-    speed one way and the other. All of these are smooth where the motion is.
+    The events' conditions come first, followed by the distances to limits: of the range, and of the
+    speed in both directions. All of these are smooth where the motion is.
 
     Attributes:
-        items: what each of them is.
-        events: how many are conditions of events.
+        items: name and action of each condition.
+        events: number of conditions that belong to events.
     """
 
     def __init__(
@@ -101,13 +101,13 @@ class Watch:
         events: Sequence[Event],
         limits: Action | None,
     ) -> None:
-        """Gather what is watched.
+        """Collect the conditions.
 
         Args:
             robot: the robot.
-            everywhere: events of the whole run, whose conditions see its time.
-            events: of the phase, whose conditions see the phase's.
-            limits: what happens where a joint passes a limit; None: nothing.
+            everywhere: events of the whole run, whose conditions receive the time of the run.
+            events: events of the phase, whose conditions receive the time since its start.
+            limits: action when a joint violates a limit; None: limits are not watched.
         """
         self._events = (*everywhere, *events)
         self.events, self._everywhere = len(self._events), len(everywhere)
@@ -147,16 +147,16 @@ class Watch:
             if math.isfinite(limit)
         ]
         names = [Watched(f"{joint.name} speed limit", action, -1) for joint, *_ in speeds]
-        self.items += names * 2  # forwards, and backwards
+        self.items += names * 2  # both directions
         self._fast = np.array([place for _, place, _ in speeds], int)
         self._fastest = np.array([limit for *_, limit in speeds])
 
     def __len__(self) -> int:
-        """Return how many conditions there are."""
+        """Return the number of conditions."""
         return len(self.items)
 
     def values(self, t: float, own: float, q: Array, v: Array) -> Array:
-        """Return all conditions at a state, `(m,)`; of limits, the room that is left.
+        """Return all conditions at a state, `(m,)`; for limits, the distance to them.
 
         Args:
             t: time of the run, s.
@@ -178,16 +178,16 @@ class Watch:
         return np.concatenate([asked, room, self._fastest - speed, self._fastest + speed])
 
     def far(self, q: Array, v: Array, fastest: Array, h: float) -> bool:
-        """Tell whether nothing can happen in a step: no events, and limits far away.
+        """Return whether no event is possible in a step: no conditions, and limits far away.
 
-        Four times as far as the joint gets at the largest speed that the step has met, or would
-        speed up at its largest acceleration.
+        Far means four times the distance that the joint covers at the largest speed found in the
+        step, or the speed that it gains at the largest acceleration.
 
         Args:
             q: configuration at the start, `(nq,)`.
             v: velocity at the start, `(nv,)`.
             fastest: largest rates of u and v in the stages of the step, `(2 nv,)`.
-            h: the step, s.
+            h: step size, s.
         """
         if self._events:
             return False
@@ -198,24 +198,24 @@ class Watch:
         return not (np.any(near) or np.any(fast))
 
     def passed(self, values: Array) -> list[tuple[str, Action]]:
-        """Return which limits are passed, and what is to happen then."""
+        """Return the violated limits and their action."""
         limits = zip(self.items, values.tolist(), strict=True)
         return [(w.name, w.action) for w, room in list(limits)[self.events :] if room < 0.0]
 
     def crossed(self, k: int, before: float, after: float) -> bool:
-        """Tell whether condition k crossed zero the way it is watched for.
+        """Return whether condition k crossed zero in the watched direction.
 
-        A condition that is true or false, 1 or -1 here, is watched for becoming true. Numbers
-        beyond `items` are those of stops, which are touched or left as limits are passed.
+        A boolean condition, represented by 1 or -1, is watched for becoming true. Indices beyond
+        `items` are those of stops, with contact as for limits.
         """
-        if k >= self.events:  # limits may be touched before they are passed
+        if k >= self.events:  # touching a limit is not a violation
             return before >= 0.0 > after
         way = self.items[k].direction or (1 if k in self._truths else 0)
         return (before < 0.0 <= after and way >= 0) or (before > 0.0 >= after and way <= 0)
 
 
 def _asked(event: Event, t: float, q: Array, v: Array) -> Any:
-    """Return a condition, a number or a truth value, or say that it cannot be had."""
+    """Return the value of a condition, a number or a boolean, or raise if it fails."""
     try:
         value = event.condition(t, q, v)
     except RemoraError:

@@ -1,4 +1,4 @@
-"""A joint that is prescribed or locked during a phase."""
+"""Held joints: joints that are prescribed or locked during a phase."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from remora.model.joint_types import JointType
 from remora.model.robot import Joint
 from remora.simulation.inputs.profiles import Motion
 
-#: How far the length of a prescribed quaternion may be from 1.
+#: Tolerance of the norm of a prescribed quaternion.
 UNIT = 1e-9
 
 
@@ -22,8 +22,8 @@ class HeldJoint(NamedTuple):
 
     Attributes:
         joint: the joint.
-        row: its kind.
-        motion: how it moves.
+        row: its joint type.
+        motion: its motion.
     """
 
     joint: Joint
@@ -31,10 +31,10 @@ class HeldJoint(NamedTuple):
     motion: Motion
 
     def checked(self, q: Array, v: Array, a: Array) -> tuple[Array, Array, Array]:
-        """Return q, v and v̇, or raise where they are no motion of the joint.
+        """Return q, v and v̇, or raise if they are not a motion of the joint.
 
-        Each has its number of finite values, and a quaternion is of unit length: what is off would
-        be in the inertia of all that the joint carries.
+        Each must have the right number of finite values, and a quaternion unit norm: an error there
+        would scale the inertia of everything that the joint carries.
         """
         for what, x, size in (
             ("q", q, self.row.nq),

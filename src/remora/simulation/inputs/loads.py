@@ -1,7 +1,7 @@
-"""What acts on a robot, however it was given: a number, a function, a profile, a controller.
+"""Loads on a robot in all accepted forms: numbers, functions, profiles, controllers.
 
-A load gives its value at (t, q, v) as an array of a known shape, and says when it is not smooth:
-at the breaks of its profiles, and whenever a controller samples.
+A load returns its value at (t, q, v) as an array of a known shape. It also declares where it is not
+smooth: at the breaks of its profiles, and at the samples of a controller.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from remora.simulation.inputs.profiles import Motion, Profile, Pulse
 
 @runtime_checkable
 class Controller(Protocol):
-    """What acts in samples: asked every `sample_time` seconds, its answer held until the next.
+    """A sampled controller, called every `sample_time` seconds; zero-order hold in between.
 
     Attributes:
         sample_time: s.
@@ -31,31 +31,31 @@ class Controller(Protocol):
     sample_time: float
 
     def __call__(self, t: float, q: Array, v: Array) -> Any:
-        """Return what it orders, from what it sees."""
+        """Return the command for a state."""
         ...
 
 
 class ZeroOrderHold:
-    """A function (t, q, v) as a controller that is asked every `sample_time` seconds."""
+    """A function (t, q, v) as a controller that is sampled every `sample_time` seconds."""
 
     def __init__(self, function: Callable[[float, Array, Array], Any], sample_time: float) -> None:
-        """Keep the function and the time between samples, s."""
+        """Store the function and the sample time, s."""
         self.function, self.sample_time = function, sample_time
 
     def __call__(self, t: float, q: Array, v: Array) -> Any:
-        """Return what the function returns."""
+        """Return the result of the function."""
         return self.function(t, q, v)
 
 
-#: Arrays of more numbers are not written into the settings of a run.
+#: Arrays with more elements are not written into the settings of a run.
 MOST_TOLD = 1000
 
 
 class Sum:
-    """Several loads that act together, such as a controller and what is given beside it."""
+    """Sum of several loads, such as a controller and a feedforward."""
 
     def __init__(self, *parts: Any) -> None:
-        """Keep the parts: each in any form of a load."""
+        """Store the parts, each in any accepted form of a load."""
         self.parts = parts
 
 
@@ -63,30 +63,30 @@ class Sum:
 LoadValue: TypeAlias = (
     ArrayLike | Callable[[float, Array, Array], Any] | Profile | Pulse | Controller | Sum
 )
-#: A load as a user gives it: also by the name of a joint or a body.
+#: A load as passed by a user: also a dictionary by the name of a joint or a body.
 LoadLike: TypeAlias = LoadValue | Mapping[str, LoadValue] | None
 
 
 class Load:
-    """One load, made ready.
+    """One load, ready for evaluation.
 
     Attributes:
-        what: its name, for messages.
-        shape: of its value.
+        what: its name, for error messages.
+        shape: shape of its value.
         breaks: times at which it is not smooth, besides samples of controllers.
-        controllers: those in it, with the parts of the value they give.
+        controllers: its controllers, with the parts of the value they set.
         function: whether it depends on q or v other than through a controller.
     """
 
     def __init__(self, what: str, given: Any, shape: tuple[int, ...], parts: Parts | None) -> None:
-        """Take what a user gave.
+        """Convert a user's load.
 
         Args:
-            what: its name, for messages.
+            what: its name, for error messages.
             given: None, numbers, a function (t, q, v), a `Profile` or `Pulse`, a controller; or a
-                dictionary of these by name, where `parts` are known.
-            shape: of its value.
-            parts: by name the place in the value, and its shape.
+                dictionary of these by name, if `parts` is not None.
+            shape: shape of its value.
+            parts: maps a name to its position in the value and its shape.
         """
         self.what, self.shape = what, shape
         self.breaks: tuple[float, ...] = ()
@@ -114,16 +114,16 @@ class Load:
         return self._value(t, q, v) if self._fixed is None else self._fixed
 
     def enter(self, low: float, high: float) -> None:
-        """Prepare for the times between two others, within which nothing jumps.
+        """Prepare for the times between two others, within which the load has no discontinuity.
 
-        What does not change there is not asked for again.
+        Parts that are constant there are evaluated once.
         """
         for _, load in self._entries:
             load.enter(low, high)
         self._fixed = self._constant(low, high)
 
     def _constant(self, low: float, high: float) -> Array | None:
-        """Return the value, if it is the same at all times between two others."""
+        """Return the value if it is constant between two times, otherwise None."""
         given = self._given
         if self._entries:
             self._split()
@@ -133,7 +133,7 @@ class Load:
             return None if known is None else self._numbers(known).reshape(self.shape)
         return None if callable(given) else self._value(low, np.zeros(0), np.zeros(0))
 
-    # Making -----------------------------------------------------------------------------------
+    # Construction -----------------------------------------------------------------------------
 
     def _gathered(self, entries: list[tuple[Any, Load]]) -> Value:
         self._entries = entries
@@ -152,7 +152,7 @@ class Load:
         return value
 
     def _split(self) -> None:
-        """Sum up the parts that do not change now, and list those that do."""
+        """Sum the parts that are constant in this interval, and list the others."""
         self._still = np.zeros(self.shape)
         self._live: list[tuple[Any, Load]] = []
         for place, load in self._entries:
@@ -180,7 +180,7 @@ class Load:
         return lambda t, q, v: fixed
 
     def checked(self, function: Callable[..., Any], *arguments: Any) -> Array:
-        """Return what a user's function gives, checked."""
+        """Return the value of a user's function, checked."""
         try:
             value = function(*arguments)
         except RemoraError:
@@ -211,27 +211,27 @@ class Load:
 
 
 def frozen_view(x: Array) -> Array:
-    """Return an array that a user's function may read, not write."""
+    """Return a read-only view of an array for a user's function."""
     view = x.view()
     view.flags.writeable = False
     return view
 
 
 Value = Callable[[float, Array, Array], Array]
-#: Name -> (place in the value, shape of that part), or raise for an unknown name.
+#: Name -> (position in the value, shape of that part), or raise for an unknown name.
 Parts = Callable[[str], tuple[Any, tuple[int, ...]]]
 
 
 class HeldValue:
-    """A controller's last answer, held until its next sample.
+    """A controller's last command, held until its next sample (zero-order hold).
 
     Attributes:
         sample_time: s.
-        value: what it ordered last.
+        value: the last command.
     """
 
     def __init__(self, load: Load, controller: Any) -> None:
-        """Keep."""
+        """Store the load and its controller."""
         self.sample_time = float(controller.sample_time)
         if not (math.isfinite(self.sample_time) and self.sample_time > 0.0):
             raise InvalidValue(
@@ -241,17 +241,17 @@ class HeldValue:
         self._load, self._controller = load, controller
 
     def same_place(self, other: HeldValue) -> bool:
-        """Tell whether another holds what the same controller gives to the same load."""
+        """Return whether another holds the command of the same controller for the same load."""
         same = self._controller is other._controller and self._load.what == other._load.what
         return same and self._load.shape == other._load.shape
 
     def sample(self, t: float, q: Array, v: Array) -> None:
-        """Ask the controller."""
+        """Call the controller."""
         self.value = self._load.checked(self._controller, t, q.copy(), v.copy())
 
 
 def is_mapping(x: object) -> TypeGuard[Mapping[str, Any]]:
-    """Tell whether something is given by name."""
+    """Return whether a value is a mapping by name."""
     return isinstance(x, Mapping)
 
 
@@ -260,7 +260,7 @@ def _is_list(x: object) -> TypeGuard[Sequence[Any]]:
 
 
 def described(given: Any) -> Any:
-    """Return in plain words or numbers what a user gave, for the settings kept with a run."""
+    """Return a plain description of a user's load, for the settings stored with a run."""
     if given is None or isinstance(given, (bool, int, float, str)):
         return given
     if is_mapping(given):
@@ -293,7 +293,7 @@ def described(given: Any) -> Any:
 
 
 def _numbers_of(function: Any) -> dict[str, Any]:
-    """Return the numbers that a function or an object carries: two with other gains differ."""
+    """Return the numbers that a function or an object carries, such as controller gains."""
     found: dict[str, Any] = {}
     if isinstance(function, functools.partial):
         found = {str(k): x for k, x in enumerate(function.args)} | function.keywords

@@ -1,4 +1,4 @@
-"""Motions for which where they begin is not known before: from where a joint is found to be."""
+"""Motions relative to a joint's position at the start of a phase, and splines."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from remora.algebra import hermite
 from remora.algebra.namespace import Array, ArrayLike
 from remora.simulation.inputs.profiles import Motion, Profile
 
@@ -36,20 +37,20 @@ class Sine:
 
 
 class Move:
-    """How a joint is to move from where it is when its phase begins, by the phase's own clock.
+    """Motion of a joint from its position at the start of the phase, in time since that start.
 
     Attributes:
-        begin: q of the joint when the phase begins, `(n,)` -> how it moves from there.
-        told: what it is, in plain words and numbers.
+        begin: q of the joint at the start of the phase, `(n,)` -> its motion from there.
+        told: a plain description.
     """
 
     def __init__(self, begin: Callable[[Array], Motion], told: Mapping[str, Any]) -> None:
-        """Keep."""
+        """Store."""
         self.begin, self.told = begin, dict(told)
 
     @classmethod
     def to(cls, goal: ArrayLike, start: float, stop: float) -> Move:
-        """Return the move from rest to rest at a goal, see `Motion.between`.
+        """Return the rest-to-rest move to a goal, see `Motion.between`.
 
         Args:
             goal: rad or m.
@@ -64,7 +65,7 @@ class Move:
     def sine(cls, amplitude: ArrayLike, omega: float, phase: float = 0.0) -> Move:
         """Return q(t) = q₀ + amplitude × (sin(omega t + phase) - sin(phase)).
 
-        It begins with the speed amplitude × omega × cos(phase): from rest with phase = -π/2.
+        The initial speed is amplitude × omega × cos(phase): zero for phase = -π/2.
 
         Args:
             amplitude: rad or m.
@@ -85,7 +86,7 @@ class Move:
 
     @classmethod
     def through(cls, times: Sequence[float], values: ArrayLike) -> Move:
-        """Return the spline through values, see `through`; from where the joint is at time 0.
+        """Return the spline through values, see `through`, from the joint's position at time 0.
 
         Args:
             times: ascending, after 0, `(n,)`, s.
@@ -102,12 +103,12 @@ class Move:
 def through(times: ArrayLike, values: ArrayLike) -> Motion:
     """Return the cubic spline through values, at rest at both ends.
 
-    Its acceleration has no jumps but at the ends. With the steps h and d of times and values the
-    slopes s at the inner times fulfil
+    Its acceleration is continuous except at the ends. With the increments h and d of times and
+    values, the slopes s at the inner times satisfy
     sᵢ₋₁/hᵢ₋₁ + 2 (1/hᵢ₋₁ + 1/hᵢ) sᵢ + sᵢ₊₁/hᵢ = 3 (dᵢ₋₁/hᵢ₋₁² + dᵢ/hᵢ²).
 
     Args:
-        times: ascending, `(n,)`, s; before the first and after the last the joint rests.
+        times: ascending, `(n,)`, s; the joint is at rest before the first and after the last.
         values: `(n,)` or `(n, k)`, rad or m.
     """
     points = Profile(times, values)
@@ -125,11 +126,9 @@ def through(times: ArrayLike, values: ArrayLike) -> Motion:
             return x[0 if when < t[0] else -1], rest, rest
         k = min(int(np.searchsorted(t, when, side="right")) - 1, n - 2)
         s = (when - t[k]) / h[k]
-        a, b = h[k] * slope[k], h[k] * slope[k + 1]
-        square, cube = 3.0 * d[k] - 2.0 * a - b, a + b - 2.0 * d[k]
-        place = x[k] + s * (a + s * (square + s * cube))
-        speed = (a + s * (2.0 * square + 3.0 * s * cube)) / h[k]
-        return place, speed, (2.0 * square + 6.0 * s * cube) / h[k] ** 2
+        curve = s, d[k], h[k] * slope[k], h[k] * slope[k + 1]
+        place, speed = x[k] + hermite.value(*curve), hermite.rate(*curve) / h[k]
+        return place, speed, hermite.second_rate(*curve) / h[k] ** 2
 
     motion = Motion(spline, t.tolist())
     motion.given = {"times": t.tolist(), "values": x.tolist()}

@@ -1,4 +1,4 @@
-"""What happens in a run, one phase after another."""
+"""Phases: consecutive parts of a run, each with its own loads, held joints and events."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ class Phase:
     a dictionary of these by joint, wrenches by body.
 
     Attributes:
-        duration: s; an event may end the phase before.
+        duration: s; an event may end the phase earlier.
         torque: generalized forces of the drives, `(nv,)`, ordered as v; N m or N.
         base_wrench: [f, τ] on body 0, in its frame about its origin, `(6,)`; N, N m.
         wrenches: external, [f, τ] on each body in its own frame about its origin, `(nb, 6)`.
-        prescribed: by joint how it moves: a `Motion`, or a function of the time.
-        locked: joints that are held where they are; one name, or several.
-        events: watched during this phase.
-        own_clock: whether functions and profiles see the time since the phase began; else since
-            the start of the run.
-        impulse: whether a joint that is locked or prescribed while it moves otherwise is brought
-            to its speed by an impulse (momentum is kept, energy is not); else that is an error.
-        name: what the phase is called.
+        prescribed: motion by joint: a `Motion`, or a function of time.
+        locked: joints that are held at their position; one name, or several.
+        events: events of this phase.
+        own_clock: whether functions and profiles receive the time since the start of the phase;
+            otherwise since the start of the run.
+        impulse: whether an impulse brings a moving joint to its prescribed speed when it becomes
+            locked or prescribed (conserves momentum, not energy); otherwise that is an error.
+        name: name of the phase.
     """
 
     duration: float
@@ -53,7 +53,7 @@ class Phase:
     name: str = ""
 
     def __post_init__(self) -> None:
-        """Check what can be checked without a robot."""
+        """Check everything that does not depend on a robot."""
         found = {
             "duration": seconds("the duration of a phase", self.duration),
             "prescribed": by_name("prescribed", self.prescribed),
@@ -70,7 +70,7 @@ class Phase:
             raise RemoraError(f"contradiction: joint {both[0]!r} is both locked and prescribed")
 
     def described(self) -> dict[str, Any]:
-        """Return the phase in plain words and numbers."""
+        """Return a plain description of the phase."""
         return {
             "name": self.name,
             "duration": self.duration,
@@ -86,7 +86,7 @@ class Phase:
 
 
 def held_joints(robot: Robot, phase: Phase, q: Array) -> dict[str, Motion]:
-    """Return how the prescribed and locked joints move, by name, or raise."""
+    """Return the motions of the prescribed and locked joints by name, or raise."""
     motions: dict[str, Motion] = {}
     for name, given in phase.prescribed.items():
         joint = _holdable(robot, name)

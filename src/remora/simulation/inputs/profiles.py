@@ -1,6 +1,6 @@
-"""Values over time: what acts (profiles, pulses), and how a joint is to move (motions).
+"""Functions of time: profiles and pulses for loads, motions for joints.
 
-Each knows at which times it is not smooth. Integrators never step across those.
+Each declares the times at which it is not smooth. Integrators never step across those.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from remora.algebra import hermite
 from remora.algebra.namespace import Array, ArrayLike, asarray, casadi, is_array, less, select
 from remora.codegen.ir.graph import Signature
 from remora.codegen.ir.trace import is_tuple
@@ -24,13 +25,13 @@ KINDS = ("linear", "hold", "cubic")
 
 @dataclass(frozen=True, eq=False)
 class Profile:
-    """Values between given times, nothing before the first and after the last.
+    """Interpolated values, zero before the first time and after the last.
 
     Attributes:
         times: ascending, `(n,)`, s.
         values: `(n,)` or `(n, k)`.
-        kind: between the times `linear`; `hold` keeps each value until the next time; `cubic` is a
-            smooth curve through all values, its slopes from the neighbours.
+        kind: interpolation: `linear`; `hold`, each value until the next time; `cubic`, a smooth
+            curve through all values, with slopes from the neighbouring values.
     """
 
     times: Array
@@ -44,7 +45,7 @@ class Profile:
         values: ArrayLike,
         kind: Literal["linear", "hold", "cubic"] = "linear",
     ) -> None:
-        """Check and keep."""
+        """Check and store."""
         if kind not in KINDS:
             raise UnknownName("kind of profile", kind, KINDS)
         t, x = np.array(times, dtype=float), np.array(values, dtype=float)
@@ -80,19 +81,18 @@ class Profile:
         s = (t - times[k]) / h
         if self.kind == "linear":
             return x[k] + s * (x[k + 1] - x[k])
-        a, b = h * self._slopes[k], h * self._slopes[k + 1]
-        step = x[k + 1] - x[k]
-        return x[k] + s * (a + s * ((3.0 * step - 2.0 * a - b) + s * (a + b - 2.0 * step)))
+        slopes = h * self._slopes[k], h * self._slopes[k + 1]
+        return x[k] + hermite.value(s, x[k + 1] - x[k], *slopes)
 
     def constant(self, low: float, high: float) -> Array | None:
-        """Return the value, if it is the same at all times between two others."""
+        """Return the value if it is constant between two times, otherwise None."""
         if high <= self.times[0] or low >= self.times[-1]:
             return np.zeros(self.values.shape[1:])
         within = np.searchsorted(self.times, [low, high])
         return self(low) if self.kind == "hold" and within[0] == within[1] else None
 
     def traced(self, t: Array) -> Array:
-        """Return the value at a time that may be a symbol."""
+        """Return the value at a time that may be symbolic."""
         times, x, s = self.times, self.values, t - self.times[:-1].reshape(-1)
         result: Array = np.zeros(x.shape[1:])
         for k in range(times.size - 1):
@@ -102,26 +102,25 @@ class Profile:
             if self.kind == "linear":
                 value = x[k] + y * step
             elif self.kind == "cubic":
-                a, b = h * self._slopes[k], h * self._slopes[k + 1]
-                bend, turn = 3.0 * step - 2.0 * a - b, a + b - 2.0 * step
-                value = x[k] + y * (a + y * (bend + y * turn))
+                slopes = h * self._slopes[k], h * self._slopes[k + 1]
+                value = x[k] + hermite.value(y, step, *slopes)
             result = select(_within(t, times[k], times[k + 1]), value, result)
         return result
 
 
 def _within(t: Array, start: float, stop: float) -> Array:
-    """Tell, as 0 or 1, whether a time lies between two others."""
+    """Return 1 if a time lies between two others, 0 otherwise."""
     return select(less(start, t), 1.0, 0.0) * select(less(t, stop), 1.0, 0.0)
 
 
 @dataclass(frozen=True, eq=False)
 class Pulse:
-    """A value that acts between two times, and nothing outside.
+    """A value between two times, and zero outside.
 
     Attributes:
         start: s.
         stop: s.
-        value: a number, an array, or a function of the time.
+        value: a number, an array, or a function of time.
     """
 
     start: float
@@ -139,13 +138,13 @@ class Pulse:
         return (self.start, self.stop)
 
     def __call__(self, t: float) -> Array:
-        """Return the value at a time; a function is not asked outside its times."""
+        """Return the value at a time; a function is not called outside its interval."""
         if self.start < t < self.stop:
             return self._at(t)
         return self._nothing
 
     def constant(self, low: float, high: float) -> Array | None:
-        """Return the value, if it is the same at all times between two others."""
+        """Return the value if it is constant between two times, otherwise None."""
         if high <= self.start or low >= self.stop:
             return self._nothing
         inside = self.start < low and high < self.stop
@@ -155,10 +154,10 @@ class Pulse:
         return np.asarray(self.value(t) if callable(self.value) else self.value, dtype=float)
 
     def traced(self, t: Array) -> Array:
-        """Return the value at a time that may be a symbol."""
+        """Return the value at a time that may be symbolic."""
         on = _within(t, self.start, self.stop)
         middle = 0.5 * (self.start + self.stop)
-        seen = select(on, t, middle)  # a function is not asked outside its times
+        seen = select(on, t, middle)  # a function is not evaluated outside its interval
         given: Any = self.value(seen) if callable(self.value) else self.value
         value = asarray(given)
         return select(on, value, 0.0 * value)
@@ -169,19 +168,19 @@ class Pulse:
 
 
 class Motion:
-    """How a joint is to move: q, v and v̇ as functions of the time.
+    """Prescribed motion of a joint: q, v and v̇ as functions of time.
 
     Attributes:
-        given: what it was made of.
+        given: the user's function.
         breaks: times at which the acceleration is not smooth, s.
     """
 
     def __init__(self, function: Callable[[Any], Any], breaks: Sequence[float] = ()) -> None:
-        """Keep, or differentiate.
+        """Store the function; differentiate it if it returns q alone.
 
         Args:
             function: t -> (q, v, v̇), each a number or `(n,)`; or t -> q alone, written with NumPy
-                or `rm.algebra`, whose rates are then found by differentiation.
+                or `rm.algebra`, which is then differentiated.
             breaks: times at which it is not smooth, s.
         """
         self.given: Any = function
@@ -190,11 +189,11 @@ class Motion:
 
     @classmethod
     def between(cls, start: float, stop: float, q0: ArrayLike, q1: ArrayLike) -> Motion:
-        """Return the motion from rest at q0 to rest at q1: the quintic without a jerk at its ends.
+        """Return the rest-to-rest motion from q0 to q1: the quintic with zero end accelerations.
 
         Args:
-            start: s; before it the joint rests at q0.
-            stop: s; after it the joint rests at q1.
+            start: s; the joint is at rest at q0 before.
+            stop: s; the joint is at rest at q1 after.
             q0: rad or m.
             q1: rad or m.
         """
@@ -215,7 +214,7 @@ class Motion:
         return motion
 
     def identity_parts(self) -> tuple[Any, ...]:
-        """Return what it is by value: not the machine code of its rates."""
+        """Return the parts of its identity by value, without the machine code of its rates."""
         return self.given, self.breaks
 
     def __call__(self, t: float) -> tuple[Array, Array, Array]:
@@ -225,14 +224,14 @@ class Motion:
 
 
 def _vector(x: Any) -> Array:
-    """Return a number or several as an array `(n,)`."""
+    """Return one or several numbers as an array `(n,)`."""
     if is_array(x) and x.ndim == 1 and x.dtype == np.float64:
         return x
     return np.atleast_1d(np.asarray(x, dtype=float))
 
 
 def _with_rates(function: Callable[[Any], Any]) -> Callable[[float], Any]:
-    """Return t -> (q, v, v̇), by differentiation where the function gives q alone."""
+    """Return t -> (q, v, v̇), differentiating the function if it returns q alone."""
     tried = function(0.0)
     if is_tuple(tried):
         if len(tried) != 3:

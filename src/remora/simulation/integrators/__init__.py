@@ -1,1 +1,1 @@
-"""Integration methods as data, their steps, and the error scale."""
+"""Integrators: Runge-Kutta tableaus, Radau IIA, the variational midpoint rule, error scales."""

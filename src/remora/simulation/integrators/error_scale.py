@@ -1,4 +1,4 @@
-"""How large the things are that a step moves: what its relative error is relative to."""
+"""Error scale of a step: the magnitudes to which its relative error tolerance applies."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from remora.model.robot import Robot
 
 
 class ErrorScale:
-    """The size of what moves along each speed: coordinates, turns (1), distances."""
+    """Magnitude of the coordinate along each speed: coordinates, 1 for rotations, distances."""
 
     def __init__(self, robot: Robot) -> None:
-        """Note where in q to look."""
+        """Store the indices into q."""
         own = [j for j in robot.joints if j.mimic is None]
         plain = [j for j in own if in_coordinates(j)]
         self._q = [i for j in plain for i in range(robot.nq)[j.q]]
@@ -24,10 +24,10 @@ class ErrorScale:
         self._size = np.ones(robot.nv)
 
     def __call__(self, q: Array) -> Array:
-        """Return the sizes `(nv,)`; where coordinates are plain, with their signs."""
+        """Return the magnitudes `(nv,)`; with signs for scalar coordinates."""
         size = self._size.copy()
         size[self._v] = q[self._q]
         for joint in self._free:
             d = q[joint.q][4:]
-            size[joint.v][3:] = 2.0 * math.sqrt(d @ d)  # the distance from the origin
+            size[joint.v][3:] = 2.0 * math.sqrt(d @ d)  # distance from the origin
         return size

@@ -1,4 +1,4 @@
-"""Explicit Runge-Kutta steps of any tableau, with error estimate and dense output."""
+"""Explicit Runge-Kutta step for any tableau, with error estimate and dense output."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from remora.simulation.integrators.tableaus import Tableau
 
 
 class Rates(Protocol):
-    """What changes."""
+    """The right-hand side of a differential equation."""
 
     def rates(self, t: float, y: Array) -> Array:
         """Return the rate of y, `(n,)`."""
@@ -38,9 +38,9 @@ def attempt(
         t: time, s.
         y: state, `(n,)`.
         rate: system.rates(t, y).
-        h: the step, s.
-        scale: what error of each number is allowed, `(n,)`.
-        again: not looked at.
+        h: step size, s.
+        scale: error tolerance of each component, `(n,)`.
+        again: unused.
     """
     stages, extra = len(tableau.b), len(tableau.dense_c)
     k = np.empty((stages + 1 + extra, y.size))
@@ -54,7 +54,7 @@ def attempt(
 
     def dense(theta: Array) -> Array:
         nonlocal made
-        if not made:  # its own stages are evaluated when it is first asked for
+        if not made:  # its additional stages are evaluated on first use
             for i in range(extra):
                 n = stages + 1 + i
                 shift = h * (tableau.dense_a[i, :n] @ k[:n])
@@ -69,7 +69,7 @@ def attempt(
 
 
 def _error(tableau: Tableau, k: Array, h: float, scale: Array) -> float:
-    """Return the norm of the estimated error; of two, as in DOP853 [HNW93, section II.10]."""
+    """Return the error norm; two estimates are combined as in DOP853 [HNW93, section II.10]."""
     if len(tableau.errors) == 0:
         return 0.0
     fifth = norm(h * (tableau.errors[0] @ k), scale)
@@ -80,7 +80,7 @@ def _error(tableau: Tableau, k: Array, h: float, scale: Array) -> float:
 
 
 def _between(tableau: Tableau, k: Array, change: Array, h: float, theta: Array) -> Array:
-    """Return y(t + θh) - y(t) `(m, n)` by the polynomial nested in θ and 1 - θ."""
+    """Return y(t + θh) - y(t) `(m, n)`, the dense output as a polynomial nested in θ and 1 - θ."""
     stages = len(tableau.b)
     bend = h * k[0] - change
     parts = [change, bend, change - h * k[stages] - bend]

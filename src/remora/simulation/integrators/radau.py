@@ -1,14 +1,14 @@
-"""Radau IIA of order 5: steps for stiff springs, dampers and stops [HW96, sections IV.5 and IV.8].
+"""Radau IIA of order 5, an implicit method for stiff equations [HW96, sections IV.5 and IV.8].
 
-The step is the polynomial of degree three through y that fulfils the differential equation at the
-Radau points c of the step. With the stages Zᵢ = y(t + cᵢh) - y,
+The step is the polynomial of degree three through y that satisfies the differential equation at the
+Radau points c of the step (collocation). With the stages Zᵢ = y(t + cᵢh) - y,
 
     Z = h A F(Z),    Fᵢ = f(t + cᵢh, y + Zᵢ),    Aᵢⱼ = ∫₀^cᵢ ℓⱼ,
 
-ℓⱼ the Lagrange polynomials of c. The last point is the end of the step, so that y(t + h) = y + Z₃,
-whatever decays faster than the step being gone at once. Newton's iterations with the Jacobian J
-at the start fall apart, by the eigenvectors of A⁻¹, into a real and a complex system of n
-equations.
+ℓⱼ the Lagrange polynomials of c. The last point is the end of the step, so that y(t + h) = y + Z₃:
+the method is stiffly accurate, and modes that decay faster than the step are damped at once. The
+Newton iteration with the Jacobian J at the start decouples, by the eigenvectors of A⁻¹, into a real
+and a complex system of n equations.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ import numpy as np
 from remora.algebra.namespace import Array
 from remora.simulation.integrators.step_result import StepResult, norm
 
-#: The order of the solution, and of the formula it is compared with.
+#: Order of the solution, and of the embedded formula for the error estimate.
 ORDER, ERROR_ORDER = 5, 3
-#: Newton's iterations end when what is left is this fraction of the allowed error.
+#: The Newton iteration ends when the remaining error is this fraction of the tolerance.
 ENOUGH = 1e-2
-#: More of Newton's iterations than this are worth less than a shorter step.
+#: Maximum number of Newton iterations; if more are needed, a shorter step is cheaper.
 MOST_ITERATIONS = 10
-#: Iterations that shrink no more have met the rounding of f, if they are as small as this.
+#: Stagnating iterations have reached the rounding error of f if they are as small as this.
 NEAR = 0.1
-#: What rounding leaves of y, relative to it.
+#: Rounding error of y, relative to it.
 ROUNDING = 4.0 * float(np.finfo(float).eps)
 
 
 class ImplicitSystem(Protocol):
-    """A differential equation ẏ = f(t, y) with its derivatives by y."""
+    """A differential equation ẏ = f(t, y) with its Jacobian with respect to y."""
 
     def rates(self, t: float, y: Array) -> Array:
         """Return f `(n,)`."""
@@ -48,18 +48,18 @@ class ImplicitSystem(Protocol):
 
 
 class Collocation(NamedTuple):
-    """The method's numbers, all made of its points.
+    """Coefficients of the method, all derived from its points.
 
     Attributes:
         c: the points, `(3,)`.
         inverse: A⁻¹, `(3, 3)`.
         gamma: the real eigenvalue of A⁻¹.
         mu: one of its two complex ones.
-        real: row of T⁻¹ and column of T, A⁻¹ = T Λ T⁻¹, of the real eigenvalue, `(2, 3)`.
-        pair: the same of the complex one, `(2, 3)`.
+        real: row of T⁻¹ and column of T, A⁻¹ = T Λ T⁻¹, for the real eigenvalue, `(2, 3)`.
+        pair: the same for the complex one, `(2, 3)`.
         powers: P with y(t + θh) - y = [θ, θ², θ³] P Z, `(3, 3)`.
-        error: e with the error (γ/h - J)⁻¹ (f + eᵀZ/h), `(3,)`: what f at the start differs by
-            from the polynomial's derivative there.
+        error: e with the error (γ/h - J)⁻¹ (f + eᵀZ/h), `(3,)`: the difference between f at the
+            start and the polynomial's derivative there.
     """
 
     c: Array
@@ -73,10 +73,10 @@ class Collocation(NamedTuple):
 
 
 def _collocation(c: Array) -> Collocation:
-    """Return the numbers of the method that collocates at c.
+    """Return the coefficients of the method that collocates at c.
 
     With V = [cᵢᵏ], k = 0, 1, 2: A V = [cᵢᵏ⁺¹/(k+1)]. The step is compared with one of order 3 that
-    uses f(t) as well, with weight 1/γ: the differences b̂ - b of the other weights fulfil
+    also uses f(t), with weight 1/γ: the differences b̂ - b of the other weights satisfy
     (b̂ - b)ᵀ V = [-1/γ, 0, 0], and hF = A⁻¹Z [HW96, section IV.8].
     """
     k = np.arange(3)
@@ -111,21 +111,21 @@ def attempt(
     scale: Array,
     again: bool = False,
 ) -> StepResult:
-    """Return one step of Radau IIA; its error is infinite if Newton's iterations do not converge.
+    """Return one step of Radau IIA; its error is infinite if the Newton iteration diverges.
 
     Args:
         system: has `rates(t, y)` and `jacobian(t, y)`.
         t: time, s.
         y: state, `(n,)`.
         rate: system.rates(t, y).
-        h: the step, s.
-        scale: what error of each number is allowed, `(n,)`.
-        again: whether this is the first step after a jump, or a shorter one in place of one that
-            was refused: then a large error is estimated a second time, see `_error`.
+        h: step size, s.
+        scale: error tolerance of each component, `(n,)`.
+        again: whether this is the first step after a discontinuity, or a retry after a rejected
+            step: then a large error is estimated a second time, see `_error`.
     """
     J, one = system.jacobian(t, y), np.eye(y.size)
     Z = None
-    with np.errstate(over="ignore", invalid="ignore"):  # of iterations that go astray
+    with np.errstate(over="ignore", invalid="ignore"):  # from diverging iterations
         try:
             real = np.linalg.inv(RADAU.gamma / h * one - J)
             pair = np.linalg.inv(RADAU.mu / h * one - J)
@@ -151,14 +151,14 @@ def attempt(
 def _stages(
     system: ImplicitSystem, t: float, y: Array, h: float, scale: Array, real: Array, pair: Array
 ) -> Array | None:
-    """Return Z `(3, n)` by Newton's iterations from zero; None if they do not converge.
+    """Return Z `(3, n)` by Newton iteration from zero; None if it does not converge.
 
     Args:
         system: the differential equation.
         t: time, s.
         y: state, `(n,)`.
-        h: the step, s.
-        scale: what error of each number is allowed, `(n,)`.
+        h: step size, s.
+        scale: error tolerance of each component, `(n,)`.
         real: (γ/h - J)⁻¹, `(n, n)`.
         pair: (μ/h - J)⁻¹, `(n, n)`, complex.
     """
@@ -176,7 +176,7 @@ def _stages(
         Z = Z + step
         rounding = ROUNDING * norm(np.abs(y) + np.abs(Z[2]), scale)
         ratio = size / last
-        if size <= rounding or (ratio >= 1.0 and size <= NEAR):  # it shrinks no more
+        if size <= rounding or (ratio >= 1.0 and size <= NEAR):  # stagnation
             return Z
         if ratio >= 1.0:
             return None
@@ -202,9 +202,9 @@ def _error(
 ) -> float:
     """Return the norm of the estimated error, (γ/h - J)⁻¹ (f + eᵀZ/h) [HW96, eqs. IV.8.19, 8.20].
 
-    Of what a step damps at once this leaves all, however short the step. With f at y moved by the
-    estimate in place of f it leaves less, but too little where the solution is smooth: for use
-    after jumps and refused steps only.
+    For modes that a step damps at once, this estimate does not decrease with the step size. With f
+    at y plus the estimate in place of f it does, but is too small where the solution is smooth: it
+    is used after discontinuities and rejected steps only.
     """
     compared = RADAU.error @ Z / h
     estimate = real @ (rate + compared)

@@ -1,8 +1,8 @@
-"""What one step of an integrator gives, and the norm its error is measured in.
+"""Result of one integrator step, and the error norm.
 
 A step works in a chart about the configuration q at its start: y = [u, v, work], with
-q(t) = integrate(q, u) and u = 0 at the start, so that every method for plain vectors becomes one
-on the configuration manifold [MK99].
+q(t) = integrate(q, u) and u = 0 at the start, so that every method for vector spaces becomes one
+on the configuration manifold, a Lie group (Munthe-Kaas) [MK99].
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from remora.algebra.namespace import Array
 
 
 class StepResult(NamedTuple):
-    """One step from y at t, to be accepted or not.
+    """One step from y at t, to be accepted or rejected.
 
     Attributes:
         change: y(t + h) - y(t), `(n,)`.
-        error: the estimated error in units of what is allowed; 0 where a method has no estimate,
-            infinite where it found no solution.
+        error: error estimate in units of the tolerance; 0 if a method has no estimate, infinite if
+            it found no solution.
         dense: θ `(m,)` in [0, 1] -> y(t + θh) - y(t), `(m, n)`.
-        fastest: -> the largest rates of y, without signs, that the step has met, `(n,)`.
-        rate: the rate of y at the end, where the method has found it.
+        fastest: -> largest absolute rates of y found in the step, `(n,)`.
+        rate: rate of y at the end, if the method has computed it.
     """
 
     change: Array

@@ -1,4 +1,4 @@
-"""The table of integrators: what each is made of, and how its steps are chosen."""
+"""Table of integrators by name, with their order and error estimate."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from remora.simulation.integrators.step_result import StepResult
 
 
 class StepSystem(radau.ImplicitSystem, variational_step.VariationalSystem, Protocol):
-    """What the steps of all methods together ask of a system."""
+    """The interface that all integrators together require of a system."""
 
 
-#: (system, t, y, rate, h, scale, again) -> one step; again: at a start, or after a step in vain.
+#: (system, t, y, rate, h, scale, again) -> one step; again: at a start, or after a rejected step.
 Step = Callable[[StepSystem, float, Array, Array, float, Array, bool], StepResult]
 
 
@@ -27,9 +27,9 @@ class Integrator:
 
     Attributes:
         step: makes one step.
-        order: of the solution.
-        error_order: the error estimate of a step is O(h^(error_order + 1)); 0: it has none, and
-            steps are of the length that the user gives.
+        order: order of the solution.
+        error_order: the error estimate of a step is O(h^(error_order + 1)); 0: no estimate, and the
+            user chooses a fixed step size.
     """
 
     step: Step

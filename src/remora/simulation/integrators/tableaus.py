@@ -1,12 +1,12 @@
 """Runge-Kutta methods as data: coefficients, error estimates, dense output.
 
-A method with stages kᵢ = f(t + cᵢh, y + h Σ aᵢⱼkⱼ) gives y(t + h) = y + h Σ bᵢkᵢ. The polynomial
-between is nested in θ and 1 - θ,
+A method with stages kᵢ = f(t + cᵢh, y + h Σ aᵢⱼkⱼ) gives y(t + h) = y + h Σ bᵢkᵢ. The dense output
+is a polynomial nested in θ and 1 - θ,
 
     y(t + θh) - y = θ(F₁ + (1-θ)(F₂ + θ(F₃ + (1-θ)(F₄ + ...)))),
 
-F₁ the whole change, F₂ = h f(t) - F₁ and F₃ = F₁ - h f(t+h) - F₂ (these three are the cubic with
-the right ends), and each further Fᵢ = h Σ dᵢⱼkⱼ, which may use stages of its own
+F₁ the whole change, F₂ = h f(t) - F₁ and F₃ = F₁ - h f(t+h) - F₂ (these three are the Hermite
+cubic), and each further Fᵢ = h Σ dᵢⱼkⱼ, which may use additional stages
 [HNW93, sections II.5, II.6 and II.10].
 """
 
@@ -28,14 +28,14 @@ class Tableau:
     """An explicit Runge-Kutta method.
 
     Attributes:
-        order: of the solution: the error of a step is O(h^(order + 1)).
+        order: order of the solution: the error of a step is O(h^(order + 1)).
         a: `(s, s)`, strictly lower triangular.
         b: `(s,)`.
         c: `(s,)`.
         errors: weights of error estimates, `(m, s + 1)`, over the stages and f(t + h): none for a
-            method of fixed steps; two are combined as in DOP853.
+            fixed-step method; two are combined as in DOP853.
         error_order: the estimate is O(h^(error_order + 1)).
-        dense_a: stages for dense output alone, `(e, s + 1 + e)`.
+        dense_a: additional stages for dense output, `(e, s + 1 + e)`.
         dense_c: `(e,)`.
         dense_d: the rows d, `(r, s + 1 + e)`.
     """
@@ -52,7 +52,7 @@ class Tableau:
 
     @functools.cached_property
     def later_stages(self) -> list[tuple[float, Array]]:
-        """Of every stage but the first c, and a as far as it is not zero."""
+        """Coefficients c and nonzero a of every stage except the first."""
         return [(float(self.c[i]), self.a[i, :i].copy()) for i in range(1, len(self.b))]
 
 

@@ -1,9 +1,9 @@
-"""Steps of the variational midpoint rule: momentum kept to rounding, energy without drift.
+"""Variational midpoint rule: conserves momentum to rounding, with no energy drift.
 
-The equations are those of `dynamics.variational`, compiled; here they are solved for the mean
-velocity w of the step, by Broyden's method from the motion at constant acceleration. Forces that
-depend on q and v are taken in the middle of the step. Steps are to be of equal length: changing
-them gives away what the method is for [HLW06, section VIII.1].
+The compiled equations of `dynamics.variational` are solved for the mean velocity w of the step by
+Broyden's method, starting from the motion at constant acceleration. Forces that depend on q and v
+are evaluated at the midpoint of the step. The step size must be constant: varying it destroys the
+conservation properties [HLW06, section VIII.1].
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from remora.algebra import screw
+from remora.algebra import hermite, screw
 from remora.algebra.namespace import Array
 from remora.dynamics import discrete_mechanics
 from remora.dynamics.kernels.compiled import compile_function
@@ -27,18 +27,18 @@ from remora.model.robot import Robot
 from remora.model.state import integrate, log_rate, log_velocity
 from remora.simulation.integrators.step_result import StepResult
 
-#: The order of the solution.
+#: Order of the solution.
 ORDER = 2
-#: More iterations than this mean that the step is far too long.
+#: Maximum number of iterations; more mean that the step is far too long.
 MOST_ITERATIONS = 50
 #: Corrections of this size, relative to the velocity, are rounding.
 ROUNDING = 2.0 * float(np.finfo(float).eps)
-#: Corrections that shrink no more are rounding if they are as small as this.
+#: Stagnating corrections are rounding if they are as small as this.
 NEAR = 1e-10
 
 
 class VariationalSystem(Protocol):
-    """A robot in a chart about q, and what acts on it."""
+    """A robot in a chart about q, and its loads."""
 
     @property
     def robot(self) -> Robot:
@@ -56,7 +56,7 @@ class VariationalSystem(Protocol):
         ...
 
     def arrival(self, u: Array) -> Array:
-        """Return the configuration `(nq,)` that the next step begins with, to the last bit."""
+        """Return the configuration `(nq,)` at the start of the next step, exact to the last bit."""
         ...
 
     def loads(self, t: float, q: Array, v: Array) -> tuple[Array, Array, Array | None]:
@@ -65,14 +65,14 @@ class VariationalSystem(Protocol):
 
 
 class Equations:
-    """The equations of a step as machine code for one robot, compiled when first used.
+    """The compiled equations of a step for one robot; each is compiled on first use.
 
     Attributes:
         robot: the robot.
     """
 
     def __init__(self, robot: Robot) -> None:
-        """Prepare; nothing is compiled yet."""
+        """Store the robot; nothing is compiled yet."""
         self.robot = robot
         self._kernels: dict[tuple[str, int], Callable[..., Any]] = {}
 
@@ -125,7 +125,7 @@ class Equations:
 
 
 def equations(robot: Robot) -> Equations:
-    """Return the compiled equations of a robot, kept for the next step."""
+    """Return the compiled equations of a robot, cached."""
     return _equations(robot, Table.changes)
 
 
@@ -145,17 +145,17 @@ def attempt(
 ) -> StepResult:
     """Return one step; it has no error estimate, but an infinite error if no w is found.
 
-    The work of the loads is taken by the midpoint rule: h times the power at q_m, w. Between the
-    ends u is the cubic with the right ends and rates, v the velocity of that motion.
+    The work of the loads is integrated by the midpoint rule: h times the power at q_m, w. In
+    between, u is the Hermite cubic and v the velocity of that motion.
 
     Args:
         system: the robot in a chart about q.
         t: time, s.
         y: state [u, v, work], `(2 nv + 3,)`, with u = 0.
         rate: system.rates(t, y).
-        h: the step, s.
-        scale: not looked at.
-        again: not looked at.
+        h: step size, s.
+        scale: unused.
+        again: unused.
     """
     if system.held:
         names = ", ".join(map(repr, system.held))
@@ -167,7 +167,7 @@ def attempt(
     v, power = y[layout.v].copy(), rate[layout.work]
     code = equations(system.robot)
     p, _ = code.slopes(system.q, v)
-    with np.errstate(all="ignore"):  # of iterations that go astray
+    with np.errstate(all="ignore"):  # from diverging iterations
         found = _middle(system, code, t, p, v + 0.5 * h * rate[layout.v], h)
     if found is None:
         zero = np.zeros_like(y)
@@ -176,14 +176,12 @@ def attempt(
     dq = h * w
     q1, p1 = system.arrival(dq), code.end(dq, p, g, np.asarray(h, dtype=float))
     v1 = code.velocity(q1, p1)
-    v1 = v1 + code.velocity(q1, p1 - code.slopes(q1, v1)[0])  # rounding adds up less
+    v1 = v1 + code.velocity(q1, p1 - code.slopes(q1, v1)[0])  # one refinement: less rounding error
     work = h * works
 
     def dense(theta: Array) -> Array:
         x, last = theta[:, None], code.rate(dq, v1)
-        bend, turn = v - w, v + last - 2.0 * w  # u/h = x (w + (1-x) (bend - x turn))
-        u = h * x * (w + (1.0 - x) * (bend - x * turn))
-        speed = w + (1.0 - 2.0 * x) * bend - x * (2.0 - 3.0 * x) * turn
+        u, speed = h * hermite.value(x, w, v, last), hermite.rate(x, w, v, last)
         done = x * (work + (1.0 - x) * (h * power - work))
         return np.concatenate([u, code.speeds(u, speed) - v, done], axis=-1)
 
@@ -201,10 +199,10 @@ def _at_rest(zero: Array, theta: Array) -> Array:
 def _middle(
     system: VariationalSystem, code: Equations, t: float, p: Array, w: Array, h: float
 ) -> tuple[Array, Array, Array] | None:
-    """Return w of the step that begins with the momentum p, g and powers `(3,)` in its middle.
+    """Return w of the step from the momentum p, with g and powers `(3,)` at its midpoint.
 
-    None if no w is found. Broyden's method: each correction s makes the next one better by what it
-    missed [Kel95, section 7.3]. It ends where rounding keeps s from shrinking any more.
+    None if no w is found. Broyden's method: each correction s improves the next by its residual
+    [Kel95, section 7.3]. It ends when rounding keeps s from decreasing further.
     """
     q, middle, length = system.q, t + 0.5 * h, np.asarray(h, dtype=float)
     steps: list[Array] = []

@@ -1,1 +1,1 @@
-"""Samples of a run, and every quantity that follows from them."""
+"""Recordings: samples of a run, and the quantities derived from them."""

@@ -1,4 +1,4 @@
-"""Where a run was, in all that matters: it goes on from a mark as if it had never stopped."""
+"""Checkpoints: the complete state of a run between two steps, for a bitwise identical resume."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from remora.algebra.namespace import Array
 
 
 class PhaseCheckpoint(NamedTuple):
-    """What the next step of a phase depends on besides the state.
+    """State of the phase loop that determines the next step, besides the state of the run.
 
     Attributes:
-        h: the step to be tried next, s; None: not found yet.
-        rate: of y at the state, where the last step has found it.
-        looked: the watched conditions at the state.
-        asked: how often each controller was asked.
-        orders: what each of them ordered last.
-        segment: the times between which all is smooth, s.
-        tried: steps of an adaptive method that were tried in this phase.
-        last: by condition when it crossed zero last, and what else is kept of that.
+        h: next step size, s; None: not chosen yet.
+        rate: rate of y at the state, if the last step has computed it.
+        looked: the event conditions at the state.
+        asked: number of samples of each controller.
+        orders: last command of each controller (zero-order hold).
+        segment: interval without discontinuities, s.
+        tried: attempted steps of an adaptive method in this phase.
+        last: for each condition, time and noise interval of its last zero crossing.
     """
 
     h: float | None
@@ -35,21 +35,21 @@ class PhaseCheckpoint(NamedTuple):
 
 
 class Checkpoint(NamedTuple):
-    """A moment between two steps of a run.
+    """A point between two steps of a run.
 
     Attributes:
-        samples: how many were recorded before it.
-        events: how many were noted before it.
-        next: of the times of the samples.
-        phase: number of the phase.
-        entered: configuration when the phase began, `(nq,)`.
+        samples: number of samples recorded before it.
+        events: number of events recorded before it.
+        next: index of the next sample time.
+        phase: index of the phase.
+        entered: configuration at the start of the phase, `(nq,)`.
         t: time, s.
         q: configuration, `(nq,)`.
         v: velocity, `(nv,)`.
         work: `(3,)`, J.
-        carried: what rounding left over of q, v and work.
-        inside: what else the next step depends on.
-        changed: parts of what acts that have changed since the start: memory that is not saved.
+        carried: compensation terms of q, v and work (Kahan summation).
+        inside: state of the phase loop.
+        changed: parts of loads that have changed since the start: state that is not saved.
     """
 
     samples: int
@@ -66,7 +66,7 @@ class Checkpoint(NamedTuple):
     changed: tuple[str, ...] = ()
 
     def plain(self) -> dict[str, Any]:
-        """Return it as data for JSON, which keeps every bit of a float."""
+        """Return it as JSON-compatible data, exact to the last bit of a float."""
         return {**_plain(self._asdict()), "inside": _plain(self.inside._asdict())}
 
 
@@ -80,7 +80,7 @@ def _plain(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def from_plain(data: Mapping[str, Any]) -> Checkpoint:
-    """Return the mark that was written as plain data."""
+    """Return the checkpoint of data written by `plain`."""
 
     def array(x: Any) -> Array:
         return np.array(x, dtype=float)

@@ -1,7 +1,7 @@
-"""What a run must keep: momentum, the centre of mass's straight line, energy, unit quaternions.
+"""Conservation checks: momentum, centre of mass, energy, unit quaternions.
 
-A simulation without forces from outside keeps its momentum whatever its joints do, and the energy
-always changes by the work that was done. How far a run is from that tells how far to trust it.
+Without external forces, momentum is conserved for any motion of the joints, and energy always
+changes by the work done. The deviation measures the accuracy of a run.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from remora.errors import RemoraError
 from remora.model.joints import kind
 from remora.model.robot import Robot
 
-#: The columns and quantities of a run that `conservation` looks at, besides `wrenches`.
+#: Columns and quantities that `conservation` reads, besides `wrenches`.
 NEEDED = (
     "t", "q", "tau", "passive", "work", "momentum", "com", "kinetic_energy", "potential_energy",
     "poses", "twists",
@@ -26,15 +26,15 @@ NEEDED = (
 
 @dataclass(frozen=True)
 class Drift:
-    """How far a quantity went from where it must be, at most over all samples.
+    """Maximum deviation of a quantity from its required value over all samples.
 
     Attributes:
-        absolute: the largest distance, in `unit`.
-        scale: what it is compared with, in `unit`; `compared` says what that is.
-        unit: of both.
-        compared: what the scale is.
-        broken_by: why the quantity need not be kept in this run, such as `gravity`; empty where
-            it must be.
+        absolute: largest deviation, in `unit`.
+        scale: reference magnitude, in `unit`; `compared` says which.
+        unit: unit of both.
+        compared: meaning of the scale.
+        broken_by: why the quantity is not conserved in this run, such as `gravity`; empty if it
+            must be.
     """
 
     absolute: float
@@ -45,7 +45,7 @@ class Drift:
 
     @property
     def relative(self) -> float:
-        """The distance by the scale; 0 for no distance at all."""
+        """Deviation relative to the scale; 0 for no deviation."""
         if self.absolute == 0.0:
             return 0.0
         return self.absolute / self.scale if self.scale != 0.0 else float("inf")
@@ -53,16 +53,16 @@ class Drift:
 
 @dataclass(frozen=True)
 class Conservation:
-    """How well a run keeps what it must keep; print it for a table.
+    """How well a run satisfies the conservation laws; print it for a table.
 
     Attributes:
-        linear_momentum: of max ‖P(t) - P(0)‖.
-        angular_momentum: of max ‖L(t) - L(0)‖, about the inertial origin.
-        center_of_mass: of max ‖c(t) - c(0) - (t - t₀) P(0)/m‖.
-        energy: of max abs(E(t) - E(0) - work done), with all that gravity does in E.
-        quaternion: max abs(‖r‖² - 1) over all joints that turn by a quaternion.
+        linear_momentum: max ‖P(t) - P(0)‖.
+        angular_momentum: max ‖L(t) - L(0)‖, about the inertial origin.
+        center_of_mass: max ‖c(t) - c(0) - (t - t₀) P(0)/m‖.
+        energy: max abs(E(t) - E(0) - work done), with gravitational potential energy in E.
+        quaternion: max abs(‖r‖² - 1) over all joints with a quaternion.
         dual_quaternion: max abs(r·d) over all free joints, m.
-        title: what was looked at.
+        title: title of the table.
     """
 
     linear_momentum: Drift
@@ -94,11 +94,11 @@ class Conservation:
 
 
 def conservation(robot: Robot, run: Mapping[str, Array]) -> Conservation:
-    """Return how well a run keeps momentum, centre of mass, energy and unit quaternions.
+    """Return how well a run conserves momentum, centre of mass, energy and unit quaternions.
 
     Args:
         robot: the robot.
-        run: the columns and quantities of NEEDED by name, `(n, ...)`; `wrenches` where there are
+        run: the columns and quantities of NEEDED by name, `(n, ...)`; `wrenches` if there are
             external ones.
 
     Raises:
@@ -134,7 +134,7 @@ def conservation(robot: Robot, run: Mapping[str, Array]) -> Conservation:
 
 
 def outside_forces(robot: Robot, run: Mapping[str, Array]) -> str:
-    """Return what changes the momentum of a run, such as `gravity`; empty if nothing does.
+    """Return what changes the momentum of a run, such as `gravity`; empty if it is conserved.
 
     Args:
         robot: the robot.
@@ -174,14 +174,14 @@ def unit_violation(robot: Robot, q: Array) -> tuple[float, float]:
 
 
 def _farthest(x: Array) -> float:
-    """Return the largest length of vectors `(n, 3)`."""
+    """Return the largest norm of vectors `(n, 3)`."""
     return float(np.sqrt(np.max(np.sum(x * x, axis=-1))))
 
 
 def _body_momenta(robot: Robot, poses: Array, twists: Array) -> tuple[Array, Array]:
     """Return Σ |P_i| and Σ |L_i| about the inertial origin, each `(n,)`.
 
-    In body axes, where lengths are the same: P = m (v + ω × c), L = I ω + (p + c) × P, with the
+    In body axes, since norms are invariant: P = m (v + ω × c), L = I ω + (p + c) × P, with the
     body's position p = 2 r* d.
     """
     linear = angular = np.zeros(len(poses))
@@ -197,9 +197,9 @@ def _body_momenta(robot: Robot, poses: Array, twists: Array) -> tuple[Array, Arr
 
 
 def _size(robot: Robot, run: Mapping[str, Array]) -> float:
-    """Return how far the bodies' centres of mass are from that of all at the start, at most, m.
+    """Return the largest initial distance of a body's centre of mass from that of the system, m.
 
-    Of a single body, its radius of gyration.
+    For a single body, its radius of gyration.
     """
     places = [
         2.0 * quaternion.vec(quaternion.mul(x[4:], quaternion.conjugate(x[:4])))

@@ -1,6 +1,6 @@
-"""What a run records and what follows from it: tables with shapes, names and units; views by name.
+"""Tables of recorded columns and derived quantities, with shapes, component names and units.
 
-A *recorded* column is what the simulation itself knows: time, state, forces, work. A *derived*
+A *recorded* column is an output of the simulation itself: time, state, forces, work. A *derived*
 quantity is a function of those, sample by sample; kernels compute it for all samples at once.
 """
 
@@ -22,11 +22,11 @@ from remora.model.joint_types import JointType
 from remora.model.joints import kind
 from remora.model.robot import Robot
 
-#: How many samples of a larger robot are evaluated at a time.
+#: Block size in samples for the evaluation of larger robots.
 ROWS = 1024
 
 Components = list[tuple[str, str]]
-"""The name and the unit of each number of a quantity, in order: `("elbow", "rad")`."""
+"""Name and unit of each component of a quantity, in order: `("elbow", "rad")`."""
 
 
 @dataclass(frozen=True)
@@ -35,8 +35,8 @@ class Column:
 
     Attributes:
         shape: (robot) -> the shape of one sample.
-        components: (robot) -> name and unit of each of its numbers.
-        meaning: what it is, for readers of the file.
+        components: (robot) -> name and unit of each component.
+        meaning: description, for readers of the file.
         dtype: `float64` or `int64`.
     """
 
@@ -59,7 +59,7 @@ class Quantity(Column):
     stored: bool = False
 
 
-# Names and units of the numbers of a joint ------------------------------------------------------
+# Names and units of the components of a joint ---------------------------------------------------
 
 _POSE = DUAL_QUATERNION
 _TWIST = tuple((f.name, f.speed_unit) for f in (*ANGULAR_VELOCITY, *LINEAR_VELOCITY))
@@ -123,14 +123,14 @@ def _bodies(width: int) -> Callable[[Robot], tuple[int, ...]]:
     return lambda robot: (len(robot.bodies), width)
 
 
-# How a derived quantity is computed -------------------------------------------------------------
+# Evaluation of derived quantities ---------------------------------------------------------------
 
 
 def evaluated(fast: CompiledRobot, name: str, *arrays: Array | None, **static: Any) -> Array:
-    """Return a function of the library for all samples, `(n, ...)`.
+    """Evaluate a library function at all samples, `(n, ...)`.
 
-    By its kernel; or, for a robot too large for one, by NumPy in blocks of samples. As in a
-    kernel, a sample that is not finite gives NaN. Arrays are `(n, ...)`, None where left out.
+    With its kernel; for robots too large for one, with NumPy in blocks of samples. As in a kernel,
+    a non-finite sample gives NaN. Arrays are `(n, ...)`, None if omitted.
     """
     robot = fast.robot
     if compiles_quickly(robot) or (name in RECURSIONS and not static):
@@ -171,7 +171,7 @@ def _energy(fast: CompiledRobot, columns: Mapping[str, Array]) -> Array:
 
 # The tables -------------------------------------------------------------------------------------
 
-#: What the simulation writes down at every sample.
+#: Recorded at every sample.
 RECORDED: dict[str, Column] = {
     "t": Column(_shape(), _plain(("", "s")), "time"),
     "q": Column(_nq, _per_joint(_coordinates), "configuration"),
@@ -180,7 +180,7 @@ RECORDED: dict[str, Column] = {
         _nv, _per_joint(_forces),
         "actuation at every joint, and what prescribed and locked joints need",
     ),
-    "passive": Column(_nv, _per_joint(_forces), "forces of damping, friction and stops"),
+    "passive": Column(_nv, _per_joint(_forces), "forces of damping, friction, springs and stops"),
     "wrenches": Column(
         _bodies(6), _per_body(_WRENCH),
         "external wrench [f, τ] on each body, in its own axes, about its origin",
@@ -192,7 +192,7 @@ RECORDED: dict[str, Column] = {
     "phase": Column(_shape(), _plain(("", "1")), "number of the phase of the run", "int64"),
 }  # fmt: skip
 
-#: What follows from that.
+#: Derived from the recorded columns.
 QUANTITIES: dict[str, Quantity] = {
     "vdot": Quantity(
         _nv, _per_joint(_accelerations), "rate of the components of v",
@@ -240,7 +240,7 @@ QUANTITIES: dict[str, Quantity] = {
     ),
 }  # fmt: skip
 
-#: Derived quantities that a run on disk holds.
+#: Derived quantities that are stored on disk.
 STORED = tuple(name for name, row in QUANTITIES.items() if row.stored)
 
 
@@ -253,19 +253,19 @@ def column(name: str) -> Column:
 
 
 def recorded(wrenches: bool) -> list[str]:
-    """Return the names of the recorded columns of a run, with external wrenches or without."""
+    """Return the names of the recorded columns of a run, with or without external wrenches."""
     return [name for name in RECORDED if wrenches or name != "wrenches"]
 
 
 def unwritten(robot: Robot, name: str, rows: int) -> Array:
-    """Return rows `(rows, ...)` of a column or quantity that nothing was written into: NaN, -1."""
+    """Return unwritten rows `(rows, ...)` of a column or quantity: NaN, -1."""
     row = column(name)
     fill = np.nan if row.dtype == "float64" else -1
     return np.full((rows, *row.shape(robot)), fill, row.dtype)
 
 
 def described(robot: Robot, name: str) -> list[tuple[str, str]]:
-    """Return the full name and unit of each number of a quantity: `("q.elbow", "rad")`, ..."""
+    """Return the full name and unit of each component of a quantity: `("q.elbow", "rad")`, ..."""
     return [
         (f"{name}.{own}" if own else name, unit) for own, unit in column(name).components(robot)
     ]

@@ -1,7 +1,7 @@
-"""What a simulation leaves behind: the samples, and everything that follows from them.
+"""`Recording`, the result of a simulation: samples, derived quantities, views by name.
 
 run.t, run.q, run.v                  # as simulated
-run.vdot, run.energy, run.momentum   # computed when first asked for, for all samples at once
+run.vdot, run.energy, run.momentum   # computed on first access, for all samples at once
 run.joint("elbow").torque                  # one joint
 run.frame("tool").position                 # one body or frame
 print(run.conservation())
@@ -18,7 +18,7 @@ from typing import Any, NoReturn, overload
 
 import numpy as np
 
-from remora.algebra import dual_quaternion, screw
+from remora.algebra import dual_quaternion, hermite, screw
 from remora.algebra.namespace import Array, ArrayLike
 from remora.dynamics.kernels.compiled import CompiledRobot
 from remora.errors import InvalidValue, RemoraError, UnknownName
@@ -37,14 +37,14 @@ from remora.simulation.recording.views import FrameView, JointView
 
 @dataclass(frozen=True, eq=False)
 class RecordedEvent:
-    """Something that happened during a run.
+    """An event that occurred during a run.
 
     Attributes:
-        t: when, s.
-        name: what was watched for.
-        action: what was done about it.
-        q: configuration at that moment, `(nq,)`.
-        v: velocity at that moment, `(nv,)`.
+        t: its time, s.
+        name: name of the event.
+        action: action taken.
+        q: configuration at t, `(nq,)`.
+        v: velocity at t, `(nv,)`.
     """
 
     t: float
@@ -72,7 +72,7 @@ class _Values:
         return self if run is None else run.quantity(self._name)
 
     def __set__(self, run: Recording, value: object) -> NoReturn:
-        """Refuse: what was recorded stays."""
+        """Raise: recordings are read-only."""
         raise AttributeError(f"{self._name} of a recording cannot be set")
 
 
@@ -84,20 +84,20 @@ def _not_stored(name: str) -> Array | None:
 class Recording:
     """The samples of a run; arrays have n rows, one per sample, and are read-only.
 
-    Made by `rm.simulate` and `rm.open_run`. Derived quantities are computed from the samples when
-    first asked for, and kept; of a run on disk they are read where they are stored.
+    Created by `rm.simulate` and `rm.open_run`. Derived quantities are computed from the samples on
+    first access and cached; for a run on disk they are read if they are stored.
 
     Attributes:
         robot: the robot.
-        settings: what the simulation was asked for.
+        settings: settings of the simulation.
         columns: the recorded columns by name, see `quantities.RECORDED`.
-        events: what happened, in order.
-        status: `running` (or killed while it was), `complete`, `interrupted` or `failed`.
-        message: why it ended.
+        events: events in order.
+        status: `running` (or killed while running), `complete`, `interrupted` or `failed`.
+        message: reason for the end.
         started: date and time, ISO 8601.
-        version: of the Remora that made it.
-        stored: (name) -> a derived quantity from where the run is stored, or None.
-        phase_starts: when each phase began, s, as far as the run went.
+        version: version of Remora.
+        stored: (name) -> a derived quantity from disk, or None.
+        phase_starts: start time of each phase that was reached, s.
     """
 
     robot: Robot
@@ -117,7 +117,7 @@ class Recording:
         return len(self.t)
 
     def __bool__(self) -> bool:
-        """Return True: a run without samples is a run."""
+        """Return True, also for a run without samples."""
         return True
 
     # Recorded --------------------------------------------------------------------------------
@@ -132,7 +132,7 @@ class Recording:
 
     @property
     def wrenches(self) -> Array | None:
-        """External wrenches [f, τ] on each body, its frame, `(n, nb, 6)`; None: there are none."""
+        """External wrenches [f, τ] on each body, its frame, `(n, nb, 6)`; None if none."""
         return self.columns.get("wrenches")
 
     @property
@@ -146,7 +146,7 @@ class Recording:
         """Return a recorded column or derived quantity by name, `(n, ...)`.
 
         Raises:
-            UnknownName: for another name; the text lists them.
+            UnknownName: for an unknown name; the text lists the known ones.
         """
         if name in self.columns:
             return self.columns[name]
@@ -189,15 +189,15 @@ class Recording:
         return screw.adjoint_inverse(frame.placement, self.twists[:, frame.body])
 
     def conservation(self) -> Conservation:
-        """Return how well the run keeps momentum, energy and unit quaternions; print it."""
+        """Return how well the run conserves momentum, energy and unit quaternions; print it."""
         return self._conservation
 
     def at(self, t: ArrayLike) -> tuple[Array, Array]:
         """Return q `(..., nq)` and v `(..., nv)` at any time within the run.
 
-        Between two samples q moves along the cubic with the right speeds at both, in the tangent
-        space of the earlier one, and v is the velocity of that motion. Where a time occurs twice
-        (something happened), the later sample counts.
+        Between two samples, q is the Hermite cubic in the tangent space of the earlier sample that
+        matches the speeds at both, and v is the velocity of that motion. If a time occurs twice
+        (at an event), the later sample is used.
 
         Args:
             t: times, s, of any shape `(...)`.
@@ -216,32 +216,31 @@ class Recording:
         q0, v0, v1 = self.q[i], self.v[i], self.v[j]
         dq = difference(self.robot, q0, self.q[j])
         rate = log_rate(self.robot, dq, v1)
-        a, b = h * v0 - dq, dq - h * rate
-        moved = s * (dq + (1.0 - s) * (a - s * (a - b)))
-        slope = dq + (1.0 - 2.0 * s) * (a - s * (a - b)) - s * (1.0 - s) * (a - b)
+        ends = dq, h * v0, h * rate
+        moved, slope = hermite.value(s, *ends), hermite.rate(s, *ends)
         v = log_velocity(self.robot, moved, slope / h)
         return integrate(self.robot, q0, moved), np.where(s == 0.0, v0, v)
 
     # By name ---------------------------------------------------------------------------------
 
     def joint(self, name: str) -> JointView:
-        """Return what was recorded of one joint: `run.joint("elbow").torque`."""
+        """Return the recorded quantities of one joint: `run.joint("elbow").torque`."""
         return JointView(self, self.robot.joint_index(name))
 
     def frame(self, name: str) -> FrameView:
-        """Return what was recorded of one body or frame: `run.frame("tool").position`."""
+        """Return the recorded quantities of one body or frame: `run.frame("tool").position`."""
         robot = self.robot
         if name not in robot.bodies and name not in robot.frames:
             raise UnknownName("body or frame", name, [*robot.bodies.names, *robot.frames.names])
         return FrameView(self, name)
 
-    # To others -------------------------------------------------------------------------------
+    # Export ----------------------------------------------------------------------------------
 
     def to_numpy(self, *names: str) -> dict[str, Array]:
         """Return columns and quantities by name, `(n, ...)` each.
 
         Args:
-            *names: which; default: all that is recorded, and what a run on disk holds besides.
+            *names: which; default: all recorded columns and the derived quantities stored on disk.
         """
         return {name: self.quantity(name) for name in names or (*self.columns, *STORED)}
 
@@ -274,21 +273,21 @@ class Recording:
         return frame
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the run into a new folder, where `rm.open_run` finds it.
+        """Write the run into a new folder, to be opened by `rm.open_run`.
 
         Raises:
-            RemoraError: if there is something at `path`, or it cannot be written.
+            RemoraError: if `path` already exists, or it cannot be written.
         """
-        # Storage builds on recordings, so its function is looked up at the call.
+        # Storage builds on recordings, so its function is imported at the call.
         importlib.import_module("remora.simulation.storage.recorder").save(self, path)
 
     def plot(self, *what: Any, **options: Any) -> Any:
         """Return a matplotlib Figure of the run: `run.plot()`, `run.plot("tau")`; see `rm.plot`."""
-        # Figures build on recordings, so the public function is looked up at the call.
+        # Figures build on recordings, so the public function is imported at the call.
         return importlib.import_module("remora").plot(self, *what, **options)
 
     def __repr__(self) -> str:
-        """Return robot, samples, time, how it ended, and how well it kept what it must."""
+        """Return robot, samples, time, status, and conservation errors."""
         why = f": {self.message}" if self.message else ""
         head = f"Recording of {self.robot.name!r}: {len(self)} samples, {self.duration:.6g} s"
         lines = [f"{head}, {self.status}{why}"]

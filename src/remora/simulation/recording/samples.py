@@ -1,4 +1,4 @@
-"""The samples of a run while it goes on."""
+"""In-memory buffer of the samples of a run in progress."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ from remora.simulation.recording.recording import RecordedEvent, Recording
 
 
 class Samples:
-    """The samples of a run while they come in, in memory, as a `Recording` will hold them.
+    """Samples of a run in progress, in memory, in the form that a `Recording` holds.
 
     Attributes:
         robot: the robot.
-        settings: what the simulation was asked for.
-        chunk: for how many samples room is made at least.
+        settings: settings of the simulation.
+        chunk: minimum number of samples to allocate.
         status: see `Recording`.
         message: see `Recording`.
         started: date and time, ISO 8601.
-        version: of Remora.
-        phase_starts: when each phase began, s.
-        events: what happened, in order.
-        mark: where the simulation can go on from, None: only from the start.
-        saves: whether a mark is of use.
+        version: version of Remora.
+        phase_starts: start time of each phase, s.
+        events: events in order.
+        mark: checkpoint to resume from, None: only from the start.
+        saves: whether checkpoints are needed.
     """
 
     saves = False
 
     def __init__(self, robot: Robot, settings: Mapping[str, Any], chunk: int) -> None:
-        """Begin without a sample, with room for `chunk`."""
+        """Start without samples, with room for `chunk`."""
         self.robot, self.settings, self.chunk = robot, dict(settings), chunk
         self.status, self.message = "running", ""
         self.started = datetime.now(UTC).isoformat(timespec="seconds")
@@ -57,7 +57,7 @@ class Samples:
         return float(self._data["t"][self._n - 1]) if self._n else -np.inf
 
     def take_up(self, run: Recording, mark: Checkpoint) -> None:
-        """Go on with a run that was recorded before, from its mark; there is no sample yet."""
+        """Continue a recorded run from its checkpoint; there is no sample yet."""
         self.started, self.mark, self._n = run.started, mark, mark.samples
         self.phase_starts = list(run.phase_starts[: mark.phase + 1])
         self.events = list(run.events[: mark.events])
@@ -76,9 +76,9 @@ class Samples:
         work: ArrayLike,
         phase: int,
     ) -> None:
-        """Add a sample; see `remora.simulation.recording.quantities.RECORDED` for what it holds.
+        """Add a sample; see `remora.simulation.recording.quantities.RECORDED` for its columns.
 
-        A run in which no sample has external wrenches (all None) has no such column; else None
+        A run without external wrenches in any sample (all None) has no such column; otherwise None
         stands for zero.
         """
         n = self._n
@@ -98,15 +98,15 @@ class Samples:
         self._appended()
 
     def _appended(self) -> None:
-        """Do more with a new sample: nothing here."""
+        """Hook for subclasses, called after a new sample."""
 
     def event(self, t: float, name: str, q: Array, v: Array, action: str) -> None:
-        """Note that something happened; see `RecordedEvent`."""
+        """Record an event; see `RecordedEvent`."""
         state = (np.array(x, dtype=float) for x in (q, v))
         self.events.append(RecordedEvent(float(t), name, action, *state))
 
     def recording(self) -> Recording:
-        """Return the run so far; what is appended later is not in it."""
+        """Return the run so far; later samples are not in it."""
         columns = {name: rows[: self._n] for name, rows in self._data.items()}
         columns = columns or {name: unwritten(self.robot, name, 0) for name in recorded(False)}
         for rows in columns.values():
@@ -117,7 +117,7 @@ class Samples:
         )  # fmt: skip
 
     def _grow(self, wrenches: bool) -> None:
-        """Make room; recordings given away before keep the old arrays."""
+        """Allocate more memory; recordings returned before keep the old arrays."""
         capacity = 2 * self._capacity if self._n == self._capacity else self._capacity
         capacity = max(self.chunk, capacity, self._n)
         grown = {name: unwritten(self.robot, name, capacity) for name in recorded(wrenches)}

@@ -1,4 +1,4 @@
-"""A run seen by the name of a joint, a body or a frame."""
+"""Views of a recording by the name of a joint, a body or a frame."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from remora.model.robot import Joint, Robot
 
 
 class RunData(Protocol):
-    """What a view reads of a recording."""
+    """The interface that a view reads."""
 
     @property
     def robot(self) -> Robot:
@@ -44,7 +44,7 @@ class RunData(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class JointView:
-    """What was recorded of one joint; `(n,)` for one freedom, `(n, nv_i)` for several."""
+    """Recorded quantities of one joint; `(n,)` for one degree of freedom, otherwise `(n, nv_i)`."""
 
     run: RunData
     index: int
@@ -74,7 +74,7 @@ class JointView:
         """Its actuation, N m or N; of a free base [torque, force]."""
         return self._force(self.run.quantity("tau"))
 
-    force = torque  # for joints that slide
+    force = torque  # for prismatic joints
 
     @property
     def passive(self) -> Array:
@@ -90,7 +90,7 @@ class JointView:
 
     @property
     def reaction(self) -> Array:
-        """The constraint's wrench [f, τ] on the body it carries, that body's frame, `(n, 6)`."""
+        """Constraint wrench [f, τ] on the body it carries, in that body's frame, `(n, 6)`."""
         return self.run.quantity("reactions")[:, self.index]
 
     def _force(self, forces: Array) -> Array:
@@ -105,7 +105,7 @@ class JointView:
 
 @dataclass(frozen=True, eq=False)
 class FrameView:
-    """What was recorded of one body or frame."""
+    """Recorded quantities of one body or frame."""
 
     run: RunData
     name: str

@@ -1,1 +1,1 @@
-"""Scenario files: a whole run in YAML."""
+"""Scenario files: a complete run described in YAML."""

@@ -1,4 +1,4 @@
-"""Faults of a scenario file in plain words, each with its line."""
+"""Error messages for scenario files in plain English, each with its line."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from remora.model.formats.yaml_tree import Node, shown
 from remora.model.settings import no_such
 from remora.simulation.scenario.file_schema import schema
 
-#: Keys and indices from the top of the file to a place in it.
+#: Keys and indices from the top of the file to an element.
 Path: TypeAlias = Sequence[str | int]
 
-#: What pydantic finds -> our words; {…} are filled in from what it says about the fault.
+#: pydantic's error types -> our messages; {…} are filled in from the error's context.
 WORDS = {
     "bool_type": "must be true or false",
     "dict_type": "must be a map",
@@ -38,7 +38,7 @@ WORDS = {
 
 
 def plain(node: Node) -> Any:
-    """Return what a node holds as dictionaries, lists, text and numbers; whole ones as int."""
+    """Return the content of a node as dictionaries, lists, strings and numbers; integers as int."""
     value = node.value
     if isinstance(value, dict):
         return {key: plain(item) for key, item in value.items()}
@@ -50,9 +50,9 @@ def plain(node: Node) -> Any:
 
 
 def located(root: Node, path: Path) -> tuple[Node, list[str | int], list[str | int]]:
-    """Return the node at a path, the path to it, and what of the path is not there.
+    """Return the node at a path, the path to it, and the part of the path that does not exist.
 
-    pydantic's marks of the chosen form (such as `map`) within a path are passed over.
+    pydantic's tags of the chosen alternative (such as `map`) within a path are skipped.
     """
     node, found, missing = root, list[str | int](), list[str | int]()
     for part in path:
@@ -83,13 +83,13 @@ def named(path: Path) -> str:
 
 
 def fault_at(root: Node, path: Path, reason: str) -> Fault:
-    """Return a fault of what stands at a path."""
+    """Return a fault located at a path."""
     node, found, _ = located(root, path)
     return Fault(named(found), reason, node.line)
 
 
 def faults_of(error: ValidationError, root: Node) -> Iterator[Fault]:
-    """Yield what pydantic found, in our words."""
+    """Yield pydantic's errors with our messages."""
     for detail in error.errors(include_url=False, include_input=False):
         yield _fault(detail, root)
 
@@ -135,13 +135,13 @@ def _count(context: Mapping[str, Any], path: Path) -> str:
 
 
 def _keys(path: Path) -> list[str]:
-    """Return the keys that the map at a path may have."""
+    """Return the keys allowed in the map at a path."""
     places = _places(path)
     return list(dict.fromkeys(key for place in places for key in place.get("properties", {})))
 
 
 def _places(path: Path) -> list[Mapping[str, Any]]:
-    """Return what the schema says of a path, in all its alternatives."""
+    """Return the schemas of a path, in all alternatives."""
     places = list(_resolved(_SCHEMA))
     for part in path:
         inner: list[Any] = []
@@ -156,7 +156,7 @@ def _places(path: Path) -> list[Mapping[str, Any]]:
 
 
 def _resolved(place: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """Yield a place of the schema, or all its alternatives, with references followed."""
+    """Yield a schema, or all its alternatives, with references resolved."""
     if "$ref" in place:
         yield from _resolved(_SCHEMA["$defs"][place["$ref"].rpartition("/")[2]])
         return

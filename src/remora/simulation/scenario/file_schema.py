@@ -1,7 +1,7 @@
-"""What a scenario file may say: one class for each map in it, with units and meanings.
+"""Schema of scenario files: one pydantic class for each map, with units and descriptions.
 
 SI units. An angle may be `30 deg`, a rate `5 deg/s`. Times within a phase count from its start.
-`schema` makes the JSON schema of all this, for editors.
+`schema` returns the JSON schema, for editors.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ FORMAT = 1
 
 
 def _one_of(given: Settings, *names: str) -> str:
-    """Return the one key that is given, or raise."""
+    """Return the one key that is present, or raise."""
     found = [name for name in names if getattr(given, name) is not None]
     if len(found) != 1:
         told = " and ".join(found) if found else "none of them"
@@ -49,7 +49,7 @@ def _form(value: Any) -> str:
     return "list" if isinstance(value, list) else "one"
 
 
-# What acts ---------------------------------------------------------------------------------------
+# Loads -------------------------------------------------------------------------------------------
 
 
 class SineFile(Settings):
@@ -105,7 +105,7 @@ class LoadFile(Settings):
         return self
 
 
-#: A number, numbers, or a map that says how it changes with time.
+#: A number, numbers, or a map that describes the change over time.
 Load: TypeAlias = Annotated[
     Annotated[float, Tag("one")]
     | Annotated[list[float], Tag("list")]
@@ -144,7 +144,7 @@ class MoveFile(Settings):
         return self
 
 
-# What is watched ---------------------------------------------------------------------------------
+# Conditions --------------------------------------------------------------------------------------
 
 _OF_JOINT = ("above", "below", "speed_above", "speed_below")
 _OF_FRAME = ("nearer", "farther", "turning_above", "turning_below")

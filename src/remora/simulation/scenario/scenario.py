@@ -1,4 +1,4 @@
-"""Scenario files: a whole run in one text, checked before it begins.
+"""Scenario files: a complete run in one YAML file, validated before it starts.
 
     scenario: 1
     robot: servicer
@@ -6,7 +6,7 @@
     phases:
       - {duration: 10, prescribed: {elbow_pitch: {to: 60 deg}}}
 
-Nothing in a file is executed. `scenario_file` lists the keys, docs/scenarios.md explains them.
+Nothing in a file is executed. `file_schema` lists the keys, docs/scenarios.md explains them.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from remora.simulation.scenario import faults as faults
 from remora.simulation.scenario.file_schema import PhaseFile, RobotFile, ScenarioFile, StartFile
 from remora.simulation.scenario.scenario_phases import Refuse, phase_of
 
-#: The most samples a file may ask for.
+#: Maximum number of samples of a scenario.
 MOST_SAMPLES = 10_000_000
 
 _BUNDLED = Path(__file__).parents[2] / "scenarios"
@@ -45,17 +45,17 @@ _SUFFIXES = (".yaml", ".yml")
 
 @dataclass(frozen=True, eq=False)
 class Scenario:
-    """A run that can be made, from `rm.load_scenario`.
+    """A run that is ready to start, from `rm.load_scenario`.
 
     Attributes:
-        name: what it is called.
-        description: what it is about.
+        name: name of the scenario.
+        description: description of the scenario.
         source: the file.
         robot: the robot.
-        q: configuration at the start, `(nq,)`.
-        v: velocity at the start, `(nv,)`.
-        phases: what happens.
-        options: of `rm.simulate`, by name.
+        q: initial configuration, `(nq,)`.
+        v: initial velocity, `(nv,)`.
+        phases: the phases.
+        options: arguments of `rm.simulate`, by name.
     """
 
     name: str
@@ -69,7 +69,7 @@ class Scenario:
 
     @property
     def duration(self) -> float:
-        """How long it takes if no event ends a phase before, s."""
+        """Duration if no event ends a phase earlier, s."""
         return sum(phase.duration for phase in self.phases)
 
     def run(
@@ -79,16 +79,16 @@ class Scenario:
         resume: bool = False,
         sample: float | None = None,
     ) -> Recording:
-        """Return the recording of the run; see `rm.simulate`.
+        """Simulate and return the recording; see `rm.simulate`.
 
         Args:
-            out: a directory to save the run in as it goes.
+            out: directory in which the run is saved as it progresses.
             progress: True for a bar, False for none, None: a bar on a terminal if it takes long.
-            resume: go on with the run in `out` if it did not come to its end.
-            sample: seconds between samples, instead of what the file says.
+            resume: continue the run in `out` if it is incomplete.
+            sample: seconds between samples, overrides the file.
 
         Raises:
-            SimulationError: where the run cannot go on; it has the `time` and the `recording`.
+            SimulationError: if the run cannot continue; it holds the `time` and the `recording`.
         """
         options: dict[str, Any] = dict(self.options)
         if sample is not None:
@@ -109,7 +109,7 @@ class Scenario:
 
 
 def bundled_scenarios() -> dict[str, Path]:
-    """Return the files of the scenarios that come with Remora, by name."""
+    """Return the files of the scenarios bundled with Remora, by name."""
     return {path.stem: path for path in sorted(_BUNDLED.glob("*.yaml"))}
 
 
@@ -120,16 +120,16 @@ def load_scenario(
 ) -> Scenario:
     """Load a scenario from a `.yaml` file, or a bundled one by name.
 
-    Nothing in the file is trusted or executed: every fault found is reported with its line in one
-    error.
+    Nothing in the file is trusted or executed. All faults are reported in one error, each with its
+    line.
 
     Args:
         path: the file; or, without suffix and folder, the name of a bundled scenario.
-        inertia: treatment of impossible inertias, instead of the file's; see `rm.load`.
-        mesh_root: the folder that the robot's meshes lie in, instead of the file's.
+        inertia: treatment of impossible inertias, overrides the file; see `rm.load`.
+        mesh_root: folder of the robot's meshes, overrides the file.
 
     Raises:
-        ModelError: if the file, or the scenario in it, is refused.
+        ModelError: if the file or its scenario is invalid.
         UnknownName: if there is no bundled scenario of that name.
 
     Example:
@@ -196,7 +196,7 @@ def _robot(
     inertia: str | None = None,
     mesh_root: str | os.PathLike[str] | None = None,
 ) -> Robot | None:
-    """Return the robot, or None and a fault (none where the schema tells it)."""
+    """Return the robot, or None and a fault (no fault if the schema check reports it)."""
     if isinstance(given, str):
         told = RobotFile(file=given) if given else None
     else:
@@ -225,7 +225,7 @@ def _robot(
 
 
 def _sound(data: dict[str, Any], robot: Robot) -> dict[int, PhaseFile]:
-    """Return the phases that can be looked at further in a file with faults, by number."""
+    """Return the phases that can still be checked in a file with faults, by index."""
     found: dict[int, PhaseFile] = {}
     phases = data.get("phases")
     for k, phase in enumerate(phases if isinstance(phases, list) else ()):  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
@@ -236,7 +236,7 @@ def _sound(data: dict[str, Any], robot: Robot) -> dict[int, PhaseFile]:
     return found
 
 
-# The start ---------------------------------------------------------------------------------------
+# Initial state -----------------------------------------------------------------------------------
 
 
 def _start(robot: Robot, told: StartFile, seed: int, refuse: Refuse) -> tuple[Array, Array]:

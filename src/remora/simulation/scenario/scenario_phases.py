@@ -1,4 +1,4 @@
-"""The phases of a scenario: what its file says of them, made into `Phase`s."""
+"""Conversion of the phases of a scenario file to `Phase` objects."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ from remora.simulation.scenario.file_schema import (
     UntilFile,
 )
 
-#: (where, why) -> notes a fault.
+#: (path, reason) -> records a fault.
 Refuse = Callable[[Path, str], None]
 
 
 class Condition:
-    """A condition (t, q, v) -> a number that crosses zero, and what it is in plain words."""
+    """A condition (t, q, v) -> a number that crosses zero, with a plain description."""
 
     def __init__(self, function: Callable[[float, Array, Array], float], told: Any) -> None:
-        """Keep."""
+        """Store."""
         self._function, self.told = function, told
 
     def __call__(self, t: float, q: Array, v: Array) -> float:
@@ -47,13 +47,13 @@ class Condition:
 
 
 def phase_of(robot: Robot, told: PhaseFile, number: int, refuse: Refuse) -> Phase | None:
-    """Return a phase, or note what is wrong with it.
+    """Return a phase, or record its faults.
 
     Args:
         robot: the robot.
-        told: what the file says.
-        number: of the phase.
-        refuse: takes the faults.
+        told: the phase in the file.
+        number: index of the phase.
+        refuse: receives the faults.
     """
     faults = 0
 
@@ -127,7 +127,7 @@ def _contradictions(told: PhaseFile, fault: Refuse) -> None:
 
 
 def _sized(given: Any, size: int, path: Path, fault: Refuse) -> Array:
-    """Return numbers as an array of that size, else zeros and a fault."""
+    """Return numbers as an array of that size; otherwise zeros and a fault."""
     array = np.atleast_1d(np.asarray(given, dtype=float))
     if array.shape != (size,):
         wanted = "one number" if size == 1 else f"{size} numbers"
@@ -148,7 +148,7 @@ def _omega(told: SineFile) -> float:
 
 
 def _load(given: Any, size: int, duration: float, path: Path, fault: Refuse) -> Any:
-    """Return a load as `rm.simulate` takes it."""
+    """Return a load in the form that `rm.simulate` takes."""
     if not isinstance(given, LoadFile):
         return _sized(given, size, path, fault)
     if given.sine is not None:
@@ -214,7 +214,7 @@ def _move(joint: Joint, told: MoveFile, duration: float, path: Path, fault: Refu
 
 
 def _event(robot: Robot, told: UntilFile, path: Path, duration: float, fault: Refuse) -> Event:
-    """Return the event of a condition; its value is positive on the far side."""
+    """Return the event of a condition, whose function is positive above the limit."""
     key = told.key
     limit: float = getattr(told, key)
     function: Callable[[float, Array, Array], float]

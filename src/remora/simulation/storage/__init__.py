@@ -1,1 +1,1 @@
-"""Runs on disk: written while they go on, read, and resumed from checkpoints."""
+"""Runs on disk: saved as they progress, read back, and resumed from checkpoints."""

@@ -1,8 +1,8 @@
-"""What a run on disk consists of; `storage` writes it, `reading` reads it.
+"""File format of a run on disk; `recorder` writes it, `reading` reads it.
 
-A run is a folder, one zarr group (format 3): an array for each recorded column and for some
-derived quantities, one row a sample, described in its attributes; `events`, a group of the same
-make; and robot, settings and status in the attributes of the group.
+A run is a folder with one zarr group (format 3): an array for each recorded column and for some
+derived quantities, one row per sample, described in its attributes; `events`, a group of the same
+structure; and robot, settings and status in the attributes of the group.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from remora.simulation.recording.quantities import column
 FORMAT = 1
 
 Spec = tuple[tuple[int, ...], str, dict[str, Any]]
-"""Of an array: the shape of a row, the type, the attributes."""
+"""An array: shape of a row, data type, attributes."""
 
 
 def zarr() -> Any:
-    """Return zarr, or say what is missing."""
+    """Return zarr, or raise an error that says what to install."""
     try:
         return importlib.import_module("zarr")
     except ModuleNotFoundError:
@@ -34,7 +34,7 @@ def zarr() -> Any:
 
 
 def spec(robot: Robot, name: str) -> Spec:
-    """Return what the array of a column or quantity is."""
+    """Return the specification of the array of a column or quantity."""
     row = column(name)
     components = row.components(robot)
     attributes = {
@@ -46,21 +46,21 @@ def spec(robot: Robot, name: str) -> Spec:
 
 
 def event_specs(robot: Robot) -> dict[str, Spec]:
-    """Return what the arrays of the events are."""
+    """Return the specifications of the arrays of events."""
     which = {"meaning": "which of `kinds`, a list of [name, action], of the group's attributes"}
     own = {name: spec(robot, name) for name in ("t", "q", "v")}
     return {**own, "kind": ((), "int64", which)}
 
 
 def fill(name: str, dtype: Any) -> float | int:
-    """Return what stands where nothing is written; wrenches are zero before they come."""
+    """Return the fill value of unwritten rows; zero for wrenches, which may start late."""
     if name == "wrenches":
         return 0.0
     return np.nan if np.dtype(dtype).kind == "f" else -1
 
 
 def plain(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings as JSON gives them back, or raise."""
+    """Return settings after a JSON round trip, or raise."""
     try:
         return json.loads(json.dumps(dict(settings)))
     except (TypeError, ValueError) as error:

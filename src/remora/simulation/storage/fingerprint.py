@@ -1,9 +1,9 @@
-"""What a user's functions, controllers and motions are, by value, so that another is noticed.
+"""Fingerprints by value of a user's functions, controllers and motions, to detect changes.
 
-The digest of a load (see `remora.identity`) decides whether it is the same as that of a run on
-disk; its parts (closure variables, default arguments, attributes, globals, byte code, each with its
-path) say what differs. A part without a value to compare (an open file, a generator, a lock, an
-object of a C library) is listed, so that the user can be asked about it.
+The digest of a load (see `remora.identity`) decides whether it equals that of a run on disk. Its
+parts (closure variables, default arguments, attributes, globals, byte code, each with its path)
+show what differs. A part that cannot be compared by value (an open file, a generator, a lock, an
+object of a C library) is listed, so that an error can name it.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ from remora.identity.digest import NoIdentity, Walk
 from remora.identity.hashing import kind_of, text
 from remora.simulation.inputs.phases import Phase
 
-#: The most parts of one load that are kept to name a difference; its digest counts all.
+#: Maximum number of parts of one load stored to name a difference; the digest covers all.
 MOST_PARTS = 500
-#: The longest text that stands for a part.
+#: Maximum length of the text of a part.
 LONGEST = 60
-#: What of a phase is a user's own code or may hold it.
+#: Fields of a phase that are, or may contain, a user's own code.
 ACTING = ("torque", "base_wrench", "wrenches", "prescribed", "events")
 
 _SHOWN = (type(None), bool, int, float, complex, str, bytes)
 
 
 class Fingerprint(NamedTuple):
-    """One load, by value.
+    """Identity of one load by value.
 
     Attributes:
-        digest: of all that can be compared, 64 hexadecimal digits.
-        parts: path -> the part in short.
-        opaque: what cannot be compared, each with its path and why.
+        digest: digest of everything that can be compared, 64 hexadecimal digits.
+        parts: path -> short text of the part.
+        opaque: parts that cannot be compared, each with its path and the reason.
     """
 
     digest: str
@@ -45,21 +45,21 @@ class Fingerprint(NamedTuple):
     opaque: tuple[str, ...]
 
     def plain(self) -> dict[str, Any]:
-        """Return it as data for JSON."""
+        """Return it as JSON-compatible data."""
         return {"digest": self.digest, "parts": self.parts, "opaque": list(self.opaque)}
 
 
 Acting = dict[str, Fingerprint]
-"""All that acts in a run, by argument: `torque`, or `phases[1].torque` where there are phases."""
+"""All loads of a run, by argument: `torque`, or `phases[1].torque` if there are phases."""
 
 
 def acting(phases: Sequence[Phase], everywhere: Sequence[Any], single: bool) -> Acting:
-    """Return the fingerprints of all that acts in a run.
+    """Return the fingerprints of all loads of a run.
 
     Args:
-        phases: of the run.
+        phases: phases of the run.
         everywhere: events of all phases.
-        single: whether it was asked for without phases: then its only one has no name.
+        single: whether the run was specified without phases, so that its phase has no name.
     """
     found = {"events": fingerprint("events", tuple(everywhere))} if everywhere else {}
     for k, phase in enumerate(phases):
@@ -72,10 +72,10 @@ def acting(phases: Sequence[Phase], everywhere: Sequence[Any], single: bool) -> 
 
 
 def fingerprint(name: str, value: Any) -> Fingerprint:
-    """Return the fingerprint of something that a user gave.
+    """Return the fingerprint of a user's object.
 
     Raises:
-        RemoraError: if it is nested so deeply that it cannot be walked.
+        RemoraError: if it is nested too deeply.
     """
     walk = _Naming(name)
     try:
@@ -86,11 +86,11 @@ def fingerprint(name: str, value: Any) -> Fingerprint:
 
 
 def differences(there: Mapping[str, Any], here: Acting) -> Iterator[str]:
-    """Yield what differs from what is on disk, each with its path.
+    """Yield the differences from the run on disk, each with its path.
 
     Args:
-        there: by name as `Fingerprint.plain` has it.
-        here: what is asked for now.
+        there: fingerprints on disk by name, as from `Fingerprint.plain`.
+        here: fingerprints of the present arguments.
     """
     for name in dict.fromkeys((*there, *here)):
         if name not in there or name not in here:
@@ -105,7 +105,7 @@ def differences(there: Mapping[str, Any], here: Acting) -> Iterator[str]:
 
 
 def changed(before: Acting, now: Acting) -> list[str]:
-    """Return which parts have changed since the start of the run: what remembers something."""
+    """Return the parts that have changed since the start of the run: stateful objects."""
     found: list[str] = []
     for name, first in before.items():
         if first.digest == now[name].digest:
@@ -126,25 +126,25 @@ def _part_differences(there: Mapping[str, str], here: Mapping[str, str]) -> Iter
             continue
         if one is None or other is None:
             yield f"{path} is {other or one} {'here' if one is None else 'there'} alone"
-        elif one.startswith("#") or other.startswith("#"):  # digests tell nobody anything
+        elif one.startswith("#") or other.startswith("#"):  # digests mean nothing to a reader
             yield f"{path} differs"
         else:
             yield f"{path} is {one} there, {other} here"
 
 
 class _Naming(Walk):
-    """A walk that keeps the parts that it comes by, and passes over what has no identity.
+    """A walk that collects the parts it visits and skips those without an identity.
 
     Attributes:
-        parts: path -> the part in short.
-        opaque: what it passed over.
+        parts: path -> short text of the part.
+        opaque: the skipped parts.
     """
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
         self.parts: dict[str, str] = {}
         self.opaque: list[str] = []
-        self._within = 0  # byte code, whose parts say nothing to a reader
+        self._within = 0  # depth inside byte code, whose parts mean nothing to a reader
 
     def of(self, value: Any, step: str = "") -> bytes:
         kind = kind_of(value)
@@ -162,7 +162,7 @@ class _Naming(Walk):
     def _composed(self, value: Any, kind: type) -> bytes:
         own = getattr(kind, "identity_parts", None)
         try:
-            if own is not None and is_library(kind.__module__):  # it holds machine code, too
+            if own is not None and is_library(kind.__module__):  # it contains machine code, too
                 parts = (self.of(kind, ".__class__"), self.of(own(value)))
                 return text("identity", *(part.hex() for part in parts))
             return super()._composed(value, kind)
@@ -172,7 +172,7 @@ class _Naming(Walk):
 
 
 def _short(value: Any, made: bytes) -> str:
-    """Return a part in short: a number as it is, code and long arrays by a digest."""
+    """Return the short text of a part: a number itself, a digest for code and long arrays."""
     shown = ""
     if is_array(value):
         if value.dtype.kind in "biufc" and value.size <= 8:

@@ -1,4 +1,4 @@
-"""Runs read from disk: whole ones, and what is left of those that were killed."""
+"""Reading of runs from disk, including those of processes that were killed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from remora.simulation.recording.quantities import recorded
 from remora.simulation.recording.recording import RecordedEvent, Recording
 from remora.simulation.storage.file_format import FORMAT, Spec, event_specs, spec, zarr
 
-#: No chunk of a run has more rows; what says otherwise was not written by Remora.
+#: Maximum rows of a chunk; a file with more was not written by Remora.
 MOST_ROWS = 1 << 20
 
 
@@ -30,13 +30,13 @@ def open_run(
 ) -> Recording:
     """Open a run that `rm.simulate(..., out=path)` or `Recording.save` wrote.
 
-    Also while it is written and after its process was killed: then there are the samples that are
-    complete, none if none was written yet, and the status is `running`.
+    This also works while the run is being written and after its process was killed: then the
+    complete samples are there, possibly none, and the status is `running`.
 
     Args:
         path: the folder.
-        mesh_root: the folder that the robot's meshes must lie in; default: shapes that are meshes
-            are left out, for a run may come from anywhere. Nothing else depends on them.
+        mesh_root: the folder that must contain the robot's meshes; by default mesh shapes are left
+            out, since a run may come from an untrusted source. Nothing else depends on them.
 
     Raises:
         RemoraError: if there is no run at `path`, or it is damaged.
@@ -103,7 +103,7 @@ def _robot(folder: Path, text: str, mesh_root: str | os.PathLike[str] | None) ->
             file = Path(place) / "robot.yaml"
             file.write_text(text, encoding="utf-8", newline="\n")
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore", ModelWarning)  # told when the run was made
+                warnings.simplefilter("ignore", ModelWarning)  # issued when the run was made
                 root = mesh_root or Path(place).anchor
                 robot = load(file, merge_fixed=False, mesh_root=root, inertia="warn")
     except RemoraError as error:
@@ -137,7 +137,7 @@ def _read(
         )
     columns = {"t": _frozen(t[:rows])}
     for name in specs.keys() - {"t"}:
-        sparse = name == "wrenches" and expected is None  # which came late, and then the end
+        sparse = name == "wrenches" and expected is None  # started late, before the process ended
         columns[name] = _column(folder, group, name, specs[name], rows, sparse)
     return {name: columns[name] for name in specs}
 
@@ -169,12 +169,12 @@ def _column(
 
 @contextlib.contextmanager
 def _readable(place: Path) -> Generator[None]:
-    """Turn whatever zarr says of damaged data into an error that names the place."""
+    """Convert any exception of zarr on damaged data to an error that names the path."""
     try:
         yield
     except RemoraError:
         raise
-    except Exception as error:  # it may be of any kind: JSON, shapes, compression, the disk
+    except Exception as error:  # of any type: JSON, shapes, compression, the disk
         why = str(error) or type(error).__name__
         raise RemoraError(f"{place}: cannot be read, or is damaged: {why}") from error
 

@@ -1,17 +1,17 @@
-"""Runs on disk: written while the simulation goes on, readable whatever ends it.
+"""Recorder of a run: writes samples and checkpoints to disk during the simulation.
 
-A run is a folder, one zarr group (format 3): an array for each recorded column and for some
-derived quantities, one row a sample, described in its attributes; `events`, a group of the same
-make; and robot, settings and status in the attributes of the group.
+A run is a folder with one zarr group (format 3): an array for each recorded column and for some
+derived quantities, one row per sample, described in its attributes; `events`, a group of the same
+structure; and robot, settings and status in the attributes of the group.
 
-zarr writes every file under another name and renames it, so that a file is there whole or not at
-all. Arrays are grown ahead of their rows, filled with NaN; of each chunk of rows the column `t` is
-written last. So a row with a finite `t` is complete in all columns, and nothing else is asked when
-a run is opened whose process was killed. (A machine that loses power may lose more: files are not
-forced to the disk.)
+zarr writes every file under a temporary name and renames it, so that a file is complete or absent.
+Arrays are extended ahead of their rows and filled with NaN; in each chunk of rows, the column `t`
+is written last. So a row with a finite `t` is complete in all columns, and a run whose process was
+killed can be opened without further checks. (A power failure may lose more: files are not synced to
+disk.)
 
-After the rows comes a mark (see `mark`), in the attributes of the group: from there the run can go
-on. Then rows after the mark are cut off, `t` first; those before stay as they are.
+A checkpoint (see `checkpoint`) is written after the rows, in the attributes of the group. To resume
+from it, rows after the checkpoint are cut off, `t` first; earlier rows are not changed.
 """
 
 from __future__ import annotations
@@ -52,18 +52,18 @@ from remora.simulation.storage.file_format import (
 from remora.simulation.storage.fingerprint import Acting, changed
 from remora.simulation.storage.resume import StoppedRun
 
-#: How a run can end.
+#: Final statuses of a run.
 ENDS = ("complete", "interrupted", "failed")
-#: What was simulated is on disk after this time at the latest, s.
+#: Maximum time before samples are written to disk, s.
 FLUSH_SECONDS = 1.0
-#: A chunk holds this many rows, fewer where a row is so long that it would be larger than that.
+#: Rows of a chunk; fewer if a chunk would exceed this size in bytes.
 CHUNK_ROWS, CHUNK_BYTES = 4096, 4 * 1024 * 1024
 
 
 class Recorder(Samples):
-    """What a running simulation writes into: memory, and a folder if asked to.
+    """Destination of a running simulation's samples: memory, and optionally a folder.
 
-    Samples stay in memory whatever happens to the disk; `recording` gives them.
+    Samples stay in memory even if the disk fails; `recording` returns them.
     """
 
     def __init__(
@@ -75,15 +75,15 @@ class Recorder(Samples):
         left: StoppedRun | None = None,
         acts: Callable[[], Acting] | None = None,
     ) -> None:
-        """Prepare; with `out`, make the folder, or go on with what is left there.
+        """Initialize; with `out`, create the folder or continue the run in it.
 
         Args:
             robot: the robot.
-            settings: what the simulation was asked for; JSON can hold it.
-            out: a folder to be made, or an empty one; None: memory only.
-            chunk: rows written at a time and held by a file; default: by the robot's size.
-            left: the run in `out` that is to be gone on with; see `left_over`.
-            acts: says what acts, by value, as it is when it is called.
+            settings: settings of the simulation, JSON-compatible.
+            out: a folder to create, or an empty one; None: memory only.
+            chunk: rows per write and per file; default: by the robot's size.
+            left: the run in `out` to continue; see `stopped_run`.
+            acts: returns the present fingerprints of the loads.
 
         Raises:
             RemoraError: if `out` cannot be used, or the robot or the settings cannot be written.
@@ -94,7 +94,7 @@ class Recorder(Samples):
             self.take_up(left.run, mark)
         self._folder, self.saves = None, out is not None
         self._acts, self._acting = acts, None if acts is None else acts()
-        #: Parts that were seen to change, in the order they were seen.
+        #: Parts found to have changed, in order.
         self._changed: dict[str, None] = dict.fromkeys(() if mark is None else mark.changed)
         if out is not None:
             again = left is not None
@@ -105,10 +105,10 @@ class Recorder(Samples):
         self._next = time.monotonic() + FLUSH_SECONDS
 
     def _appended(self) -> None:
-        """Write at the first sample, at a full chunk, and when the last time is long ago.
+        """Write at the first sample, at a full chunk, and if the last write is long ago.
 
         Raises:
-            RemoraError: if the disk cannot take it; the sample is in memory all the same.
+            RemoraError: if writing fails; the sample is still in memory.
         """
         if self._folder is not None and (
             self._n % self.chunk == 0 or self._n == 1 or time.monotonic() >= self._next
@@ -116,27 +116,27 @@ class Recorder(Samples):
             self.flush()
 
     def flush(self) -> None:
-        """Write to disk what is not there yet; after an error of the disk, nothing.
+        """Write pending samples to disk; after a disk error, do nothing.
 
         Raises:
-            RemoraError: if the disk cannot take it; what was there stays readable.
+            RemoraError: if writing fails; what was written before stays readable.
         """
         if self._folder is not None:
             self._folder.write(self.recording(), self._checkpoint())
             self._next = time.monotonic() + FLUSH_SECONDS
 
     def finish(self, status: str, message: str = "") -> None:
-        """Write the rest, and how the run ended.
+        """Write the remaining samples and the final status.
 
-        After an error of the disk only the status is written, if that much is possible: the error
-        has been raised, and a run on disk that says `running` has the samples up to then.
+        After a disk error only the status is written, if possible: the error has been raised
+        already, and a run on disk with status `running` has the samples up to then.
 
         Args:
             status: a name of ENDS.
-            message: why it ended.
+            message: reason for the end.
 
         Raises:
-            RemoraError: if the disk cannot take it.
+            RemoraError: if writing fails.
         """
         if status not in ENDS:
             raise UnknownName("end of a run", status, ENDS)
@@ -145,7 +145,7 @@ class Recorder(Samples):
             self._folder.finish(self.recording(), self._checkpoint())
 
     def _checkpoint(self) -> Checkpoint | None:
-        """Return the mark, with what acts and has changed since the start of the run."""
+        """Return the checkpoint, with the loads that have changed since the start of the run."""
         if self.mark is None or self._acts is None or self._acting is None:
             return self.mark
         self._changed.update(dict.fromkeys(changed(self._acting, self._acts())))
@@ -161,9 +161,9 @@ def save(run: Recording, path: str | os.PathLike[str]) -> None:
 
 
 class _Folder:
-    """A run on disk while it is written, by one thread of its own.
+    """A run on disk while it is written, by a thread of its own.
 
-    So a write that is left alone by Ctrl-C is finished before the next begins.
+    A write interrupted by Ctrl-C is therefore finished before the next begins.
     """
 
     def __init__(
@@ -213,7 +213,7 @@ class _Folder:
                 raise
 
     def _reopen(self, run: Recording, mark: Checkpoint | None) -> None:
-        """Take up a run: its rows up to the mark stay, without one it begins anew."""
+        """Continue a run: rows up to the checkpoint stay; without one it starts again."""
         group, events = self._group, None
         group.update_attributes({"status": "running", "message": "", "rows": {}})
         if (self._path / "events" / "zarr.json").is_file():
@@ -262,7 +262,7 @@ class _Folder:
             specs = {name: spec(run.robot, name) for name in (*run.columns, *STORED)}
             if self._samples is None:
                 self._samples = _Table(self._group, self._chunk, specs)
-            self._samples.add(specs)  # wrenches may come late
+            self._samples.add(specs)  # wrenches may start late
             self._samples.write(len(run), partial(self._rows, run))
         if mark is not None:
             where = {"phase_starts": run.phase_starts, "mark": mark.plain()}
@@ -276,7 +276,7 @@ class _Folder:
         end: dict[str, Any] = {"status": run.status, "message": run.message}
         if not self._broken:
             for table in filter(None, (self._samples, self._events)):
-                table.resize(table.rows)  # without those made ahead
+                table.resize(table.rows)  # remove rows allocated ahead
             end["rows"] = {"samples": len(run), "events": len(run.events)}
             end["phase_starts"] = run.phase_starts
         if run.status == "complete":
@@ -285,7 +285,7 @@ class _Folder:
 
 
 class _Table:
-    """Arrays of a group that grow together, a chunk of rows a file; `t` is written last."""
+    """Arrays of a group that grow together, one chunk of rows per file; `t` is written last."""
 
     def __init__(self, group: Any, chunk: int, specs: Mapping[str, Spec]) -> None:
         self.group, self.rows = group, 0
@@ -296,7 +296,7 @@ class _Table:
 
     @classmethod
     def cut(cls, group: Any, specs: Mapping[str, Spec], rows: int) -> _Table:
-        """Return the table of arrays that are there, without all but the first rows."""
+        """Return the table of existing arrays, truncated to the first rows."""
         with zarr().config.set({"array.write_empty_chunks": True}):
             arrays = {name: group[name] for name in specs if name in group}
         t = arrays["t"]
@@ -312,7 +312,7 @@ class _Table:
         return table
 
     def add(self, specs: Mapping[str, Spec]) -> None:
-        """Make the arrays that are not there yet; all rows will be written again."""
+        """Create missing arrays; all rows will be written again."""
         codec = importlib.import_module("zarr.codecs").ZstdCodec(level=0, checksum=True)
         for name in _t_last(set(specs) - set(self._arrays)):
             shape, dtype, attributes = specs[name]
@@ -324,13 +324,13 @@ class _Table:
                 fill_value=fill(name, dtype),
                 compressors=[codec],
                 attributes=attributes,
-                overwrite=True,  # what a run left that begins anew
-                config={"write_empty_chunks": True},  # so that a missing file is a damage
+                overwrite=True,  # files of a run that starts again
+                config={"write_empty_chunks": True},  # so that a missing file means damage
             )
             self._good = 0
 
     def write(self, rows: int, block: Callable[[slice], Mapping[str, Array]]) -> None:
-        """Write the chunks that are not on disk as they should be, up to the number of rows."""
+        """Write the chunks that are not up to date on disk, up to the number of rows."""
         for k in range(self._good // self._chunk, -(-rows // self._chunk)):
             if k >= self._chunks:
                 self.resize(2 * k * self._chunk)
@@ -346,14 +346,14 @@ class _Table:
             self._good, self.rows = stop, max(stop, self.rows)
 
     def resize(self, rows: int) -> None:
-        """Give all arrays that many rows."""
+        """Resize all arrays to that many rows."""
         for array in self._arrays.values():
             array.resize((rows, *array.shape[1:]))
 
 
 @contextlib.contextmanager
 def _explained(path: Path) -> Generator[None]:
-    """Turn an error of the disk into one that says what to do."""
+    """Convert a disk error to one that says what to do."""
     try:
         yield
     except OSError as error:
@@ -364,10 +364,10 @@ def _explained(path: Path) -> Generator[None]:
 
 
 def _locked(holder: object, path: Path) -> Callable[[], object]:
-    """Keep others from writing into a folder; return what lets them again, as an end does, too."""
+    """Lock a folder for writing; return the function that unlocks it, as process exit does too."""
     try:
         fcntl: Any = importlib.import_module("fcntl")
-    except ModuleNotFoundError:  # where there is none, nobody watches
+    except ModuleNotFoundError:  # no locking on this platform
         return lambda: None
     handle = os.open(path, os.O_RDONLY)
     unlock = weakref.finalize(holder, os.close, handle)
@@ -376,13 +376,13 @@ def _locked(holder: object, path: Path) -> Callable[[], object]:
     except BlockingIOError:
         unlock()
         raise RemoraError(f"{path}: another process is writing a run there") from None
-    except OSError:  # some network disks cannot
+    except OSError:  # not supported by some network disks
         pass
     return unlock
 
 
 def _chunk_rows(robot: Robot) -> int:
-    """Return how many rows a chunk has: a power of two."""
+    """Return the number of rows of a chunk: a power of two."""
     longest = 8 * max(math.prod(column(name).shape(robot)) for name in (*recorded(True), *STORED))
     return min(CHUNK_ROWS, 1 << max(4, (CHUNK_BYTES // max(1, longest)).bit_length() - 1))
 

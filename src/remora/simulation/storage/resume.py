@@ -1,4 +1,4 @@
-"""What is left of a run that did not come to its end, and whether it is the same run."""
+"""Resuming a stopped run: finds it on disk and checks that robot, settings and loads match."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from remora.simulation.storage.file_format import plain
 from remora.simulation.storage.fingerprint import Acting, differences
 from remora.simulation.storage.reading import open_run, opened
 
-#: How many differences are named.
+#: Maximum number of differences named in an error.
 NAMED = 5
 
 
@@ -27,8 +27,8 @@ class StoppedRun(NamedTuple):
     """A run on disk.
 
     Attributes:
-        run: what was recorded.
-        mark: where it can go on from; None: only from the start.
+        run: the samples recorded so far.
+        mark: checkpoint to resume from; None: only from the start.
     """
 
     run: Recording
@@ -42,26 +42,26 @@ def stopped_run(
     acting: Acting,
     assume_unchanged: bool = False,
 ) -> StoppedRun | None:
-    """Return the run in a folder if it is that of the robot with these settings.
+    """Return the run in a folder if it has the same robot, settings and loads.
 
     Args:
         path: the folder.
         robot: the robot.
-        settings: what the simulation is asked for.
-        acting: what acts, by value.
-        assume_unchanged: whether what cannot be compared is taken for unchanged.
+        settings: settings of the simulation.
+        acting: fingerprints of the loads.
+        assume_unchanged: whether to assume that incomparable parts are unchanged.
 
     Returns:
-        The run, or None where there is no folder or nothing in it.
+        The run, or None if the folder is missing or empty.
 
     Raises:
-        RemoraError: if there is something else, or another run; the text says what differs.
+        RemoraError: if there is something else, or a different run; the text says what differs.
     """
     folder = Path(path)
     if folder.is_dir() and not (folder / "zarr.json").exists():
         inside = list(folder.iterdir())
         if all(fnmatch(file.name, "zarr.*.partial") for file in inside):
-            for rest in inside:  # of a process that was killed while it began
+            for rest in inside:  # of a process that was killed during its start
                 rest.unlink(missing_ok=True)
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
         return None
@@ -70,7 +70,7 @@ def stopped_run(
     if attributes.get("robot") != robot_to_yaml(robot):
         differing.insert(0, f"its robot {run.robot.name!r} differs from {robot.name!r}")
     there: Any = attributes.get("acting")
-    if not differing and there is not None:  # else that is told already
+    if not differing and there is not None:  # otherwise already reported
         differing += differences(there, acting)
     if differing:
         more = f"; and {len(differing) - NAMED} more" if len(differing) > NAMED else ""
@@ -98,7 +98,7 @@ def stopped_run(
 
 
 def _refuse_unknown(folder: Path, there: Any, acting: Acting) -> None:
-    """Refuse a run with parts of which nobody can tell whether they are the same."""
+    """Raise if a run has parts that cannot be compared."""
     if there is None and acting:
         raise RemoraError(
             f"{folder}: the run there does not say what acted in it (it was saved by "
@@ -116,7 +116,7 @@ def _refuse_unknown(folder: Path, there: Any, acting: Acting) -> None:
 
 
 def _differences(name: str, there: Any, here: Any) -> Iterator[str]:
-    """Yield what differs between settings, each with its name; functions are known by value."""
+    """Yield the differences between settings, each with its name; functions by value."""
     if is_mapping(there) and is_mapping(here):
         if "function" in there and "function" in here:
             return

@@ -1,7 +1,7 @@
-"""Figures of a run, by matplotlib: `run.plot()`, `run.plot("tau", "momentum")`.
+"""Matplotlib figures of a run: `run.plot()`, `run.plot("tau", "momentum")`.
 
-Each panel of `viewer.figures.panels` becomes one or more axes, at most eight lines in each, above
-one time axis. Phases and events are light vertical lines, named above the first axes.
+Each panel of `viewer.figures.panels` becomes one or more axes with at most eight lines each. All
+axes share the time axis. Phases and events are light vertical lines, labelled above the first axes.
 """
 
 from __future__ import annotations
@@ -21,24 +21,26 @@ from remora.simulation.recording.recording import Recording
 from remora.viewer.figures.panels import PANELS, Line, Panel, choice, panels
 from remora.viewer.run_text import LABEL, described_phases, phase_starts, short
 
-#: Told apart by people with any colour vision (Okabe and Ito 2008; their yellow is too light for a
-#: line), and by dashes from the fifth on.
+#: A palette for all types of colour vision (Okabe and Ito 2008, without the yellow, which is too
+#: light for a line). From the fifth line on, dashes distinguish the lines as well.
 COLOURS = (
     "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#202225", "#8a6d3b",
 )  # fmt: skip
 DASHES = ("-", "-", "-", "-", (0, (5, 1.5)), (0, (5, 1.5)), (0, (2, 1)), (0, (2, 1)))
 INK, MUTED, FAINT = "#202124", "#5f6368", "#dadce0"
-#: What a figure without names shows.
+#: Panels shown when no names are passed.
 OVERVIEW = (
     "q", "v", "tau", "attitude", "position", "reactions", "wrenches", "momentum", "energy", "drift",
 )  # fmt: skip
-#: Intervals of time that a line is reduced to, its extremes in each; more than an axes has pixels.
+#: Number of time intervals that a line is reduced to (minimum and maximum of each); more than the
+#: width of an axes in pixels.
 INTERVALS = 700
-#: Below this a relative error is one of rounding: 2⁻⁵².
+#: A relative error below this is rounding error: 2⁻⁵².
 ROUNDING = 2.0**-52
-#: Inches: an axes, what lies around it, and a row of names above the first.
+#: Sizes in inches: an axes, its margins, and a row of labels above the first axes.
 WIDTH, HEIGHT, LEFT, LEGEND, TITLE, BOTTOM, ROW = 4.9, 1.3, 0.75, 2.3, 0.36, 0.5, 0.15
-#: Rows of names above the first axes, and events that are lines with names; more are short ticks.
+#: Maximum rows of labels above the first axes, and maximum events drawn as labelled lines; further
+#: events are short ticks.
 MOST_ROWS, MOST_EVENTS = 3, 15
 _STYLE: dict[str, Any] = {
     "font.family": ["DejaVu Sans"], "font.size": 8, "text.parse_math": False, "text.usetex": False,
@@ -54,7 +56,7 @@ _STYLE: dict[str, Any] = {
 
 
 class TimeMark(NamedTuple):
-    """A vertical line: the start of a phase, or an event."""
+    """A vertical line at the start of a phase or at an event."""
 
     t: float
     label: str
@@ -62,28 +64,29 @@ class TimeMark(NamedTuple):
 
 
 def plot(run: Recording, *what: str | Sequence[str], degrees: bool = True) -> Any:
-    """Return a matplotlib Figure of a run; nothing is shown or written.
+    """Return a matplotlib Figure of a run, without showing or saving it.
 
-    For instance::
+    Examples::
 
         run.plot()  # an overview
         run.plot("tau", "momentum")  # quantities, see below
         run.plot(["elbow", "wrist"])  # angles, speeds and torques of two joints
         run.plot("attitude", ["tool"])  # of a body or frame
 
-    pyplot makes the figure, so that `plt.show()` shows it; `figure.savefig("run.pdf")` writes it.
+    The figure is registered with pyplot: `plt.show()` shows it, `figure.savefig("run.pdf")` saves
+    it.
 
     Args:
         run: the run.
         *what: quantities: `q`, `v`, `vdot`, `tau`, `passive` (of the joints), `power`, `reactions`
             (magnitudes), `attitude`, `position`, `com`, `momentum`, `energy` (and work), `drift`
-            (of what must be kept, relative), `wrenches` (external). Other names, or lists of
-            names, say of which joints, bodies or frames.
-        degrees: whether angles are in degrees, else in rad.
+            (relative drift of the conserved quantities), `wrenches` (external). Other names, or
+            lists of names, select joints, bodies or frames.
+        degrees: whether angles are in degrees (otherwise in rad).
 
     Raises:
         RemoraError: if matplotlib is not installed, or the run has no samples.
-        UnknownName: for an unknown name; the text lists the known ones.
+        UnknownName: for an unknown name; the message lists the known ones.
     """
     pyplot = _library("matplotlib.pyplot")
     chosen = _asked(run, what, degrees)
@@ -91,12 +94,12 @@ def plot(run: Recording, *what: str | Sequence[str], degrees: bool = True) -> An
         figure = pyplot.figure()
         draw(figure, run, chosen, 2 if len(chosen) > 5 else 1)
     if "inline" in pyplot.get_backend():
-        pyplot.close(figure)  # a notebook shows what a cell returns, and open figures once more
+        pyplot.close(figure)  # otherwise a notebook shows it twice: the cell's value, open figures
     return figure
 
 
 def figure_of(run: Recording, *names: str) -> Any:
-    """Return a Figure of quantities that pyplot knows nothing of; None if there is no line."""
+    """Return a Figure of quantities, not registered with pyplot; None if it has no lines."""
     of = choice(run)
     found = [p for name in names for panel in panels(run, name, of) for p in split(panel)]
     chosen = [panel for panel in found if panel.lines]
@@ -109,7 +112,7 @@ def figure_of(run: Recording, *names: str) -> Any:
 
 
 def _asked(run: Recording, what: Sequence[str | Sequence[str]], degrees: bool) -> list[Panel]:
-    """Return the panels that are asked for."""
+    """Return the panels for the requested quantities, joints, bodies and frames."""
     quantities = [x for x in what if isinstance(x, str) and x in PANELS]
     others = [[x] if isinstance(x, str) else x for x in what if x not in quantities]
     names = [name for some in others for name in some]
@@ -125,7 +128,7 @@ def _asked(run: Recording, what: Sequence[str | Sequence[str]], degrees: bool) -
 
 
 def split(panel: Panel) -> list[Panel]:
-    """Return panels of at most eight lines each, of about the same number."""
+    """Split a panel into panels of at most eight lines each, of about equal size."""
     most, lines = len(COLOURS), panel.lines
     parts = max(1, -(-len(lines) // most))
     if parts == 1:
@@ -150,7 +153,7 @@ def _library(name: str) -> Any:
 
 
 def draw(figure: Any, run: Recording, chosen: Sequence[Panel], columns: int) -> None:
-    """Draw panels into an empty figure, column by column, and give it the size they need."""
+    """Draw panels into an empty figure, column by column, and set the figure's size to fit."""
     rows = -(-len(chosen) // columns)
     marked = marks(run)
     begin, end = float(run.t[0]), float(run.t[-1])
@@ -187,7 +190,7 @@ def draw(figure: Any, run: Recording, chosen: Sequence[Panel], columns: int) -> 
 
 
 def _draw_panel(ax: Any, t: Array, panel: Panel) -> str:
-    """Draw lines and legend, and return a remark, or nothing."""
+    """Draw lines and legend; return a remark, or an empty string."""
     flat = (_logarithmic if panel.log else _range)(ax, panel)
     note = panel.note or flat
     if not panel.lines:
@@ -216,7 +219,7 @@ def _draw_panel(ax: Any, t: Array, panel: Panel) -> str:
 
 
 def _write(ax: Any, text: str, above: float) -> None:
-    """Write a remark above the legend, beside the title; a long one ends with the figure."""
+    """Write a remark above the legend, beside the title, clipped at the edge of the figure."""
     if not text:
         return
     long = len(text) > LABEL + 5
@@ -227,7 +230,7 @@ def _write(ax: Any, text: str, above: float) -> None:
 
 
 def _range(ax: Any, panel: Panel) -> str:
-    """Set the range of a linear axis: what the lines need, limits close by, and no noise."""
+    """Set the range of a linear axis: it fits the lines and nearby limits, and hides noise."""
     finite = [line.values[np.isfinite(line.values)] for line in panel.lines]
     low = min((float(np.min(x)) for x in finite if x.size), default=0.0)
     high = max((float(np.max(x)) for x in finite if x.size), default=0.0)
@@ -244,7 +247,7 @@ def _range(ax: Any, panel: Panel) -> str:
 
 
 def _near(line: Line) -> list[float]:
-    """Return the limits that a line comes near to, or passes."""
+    """Return the limits that a line approaches or exceeds."""
     values = line.values[np.isfinite(line.values)]
     if not values.size or not np.any(np.isfinite(line.limits)):
         return []
@@ -254,7 +257,7 @@ def _near(line: Line) -> list[float]:
 
 
 def _logarithmic(ax: Any, panel: Panel) -> str:
-    """Set a logarithmic axis that shows where rounding begins."""
+    """Set a logarithmic axis that marks the level of rounding errors."""
     ticker = _library("matplotlib.ticker")
     largest = max((_largest(line) for line in panel.lines), default=0.0)
     decades = max(-12, math.ceil(math.log10(max(largest, 1e-300)) + 0.3))
@@ -273,7 +276,7 @@ def _logarithmic(ax: Any, panel: Panel) -> str:
 
 
 def _powers(ax: Any, panel: Panel) -> str:
-    """Write the numbers of an axis without a common power of ten; return the unit with it."""
+    """Factor a common power of ten out of the tick labels; return the unit including it."""
     if panel.log or not panel.lines:
         return panel.unit
     ticker = _library("matplotlib.ticker")
@@ -302,14 +305,14 @@ def _power_of_ten(x: float, position: object) -> str:
 
 
 def thinned(t: Array, values: Array) -> tuple[Array, Array]:
-    """Return as many of the samples as a line needs: the extremes of each of many intervals."""
+    """Return the samples needed to draw a line: the extremes in each of many intervals."""
     if len(t) <= 3 * INTERVALS:
         return t, values
     span = max(float(t[-1] - t[0]), 1e-300)
     bucket = np.minimum((t - t[0]) * (INTERVALS / span), INTERVALS - 1).astype(int)
     starts = np.flatnonzero(np.diff(bucket, prepend=-1) > 0)
     group = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(t)))
-    wanted = [~np.isfinite(values)]  # gaps stay gaps
+    wanted = [~np.isfinite(values)]  # keep gaps
     for extremes in (np.fmin.reduceat(values, starts), np.fmax.reduceat(values, starts)):
         wanted.append(values == extremes[group])
     kept = [np.array([0, len(t) - 1])]
@@ -323,7 +326,7 @@ def thinned(t: Array, values: Array) -> tuple[Array, Array]:
 
 
 def marks(run: Recording) -> list[TimeMark]:
-    """Return phases and events of a run in order; events at the start of a phase go with it."""
+    """Return phases and events of a run in time order; a phase absorbs events at its start."""
     described = described_phases(run)
     found: list[TimeMark] = []
     starts = phase_starts(run)
@@ -346,7 +349,7 @@ def marks(run: Recording) -> list[TimeMark]:
 def _placed(
     marked: Sequence[TimeMark], begin: float, end: float
 ) -> tuple[list[tuple[TimeMark, int]], int, int]:
-    """Return marks with rows for their names so that none overlap, how many found none, rows."""
+    """Assign label rows to marks without overlap; also return the unplaced and row counts."""
     rows: list[list[tuple[float, float]]] = []
     placed: list[tuple[TimeMark, int]] = []
     named = [mark for mark in marked if mark.label]

@@ -1,6 +1,6 @@
-"""What there is to draw of a run: lines with names and units, gathered in panels of one unit each.
+"""Plottable quantities of a run: named lines with units, grouped into panels of one unit each.
 
-Nothing here knows how a panel is drawn. `PANELS` lists what can be asked for by name.
+This module is independent of the drawing. `PANELS` lists the quantities by name.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from remora.simulation.recording.quantities import column
 from remora.simulation.recording.recording import Recording
 from remora.viewer.run_text import labelled, short
 
-#: Units that read better in degrees.
+#: Units that are converted to degrees.
 DEGREES = {"rad": "°", "rad/s": "°/s", "rad/s²": "°/s²"}
-#: A panel has at most this many lines; of a larger robot those that vary most.
+#: Maximum number of lines in a panel; for a larger robot, those that vary most.
 MOST_LINES = 32
-#: Beyond this pitch, roll and yaw say little, and a rotation vector is shown, rad.
+#: Above this pitch (rad), roll and yaw are close to singular, and a rotation vector is shown.
 STEEP = math.radians(80.0)
 XYZ = "x", "y", "z"
-#: The parts of a wrench.
+#: The components of a wrench.
 _PARTS = (("force", "N", slice(0, 3)), ("torque", "N m", slice(3, 6)))
 
 
@@ -37,10 +37,10 @@ class Line:
     """One line of a panel.
 
     Attributes:
-        label: what it is.
+        label: legend text.
         values: `(n,)`, in the panel's unit.
-        limits: where it should stay between; infinite where nothing is said.
-        dashed: whether it is drawn so, to be seen above a line that it should agree with.
+        limits: lower and upper limit; infinite where there is none.
+        dashed: whether it is dashed, to stay visible on top of a line it should agree with.
     """
 
     label: str
@@ -54,14 +54,14 @@ class Panel:
     """Lines of one unit that belong together.
 
     Attributes:
-        title: what they are.
-        unit: of all of them.
-        lines: may be none: then the note says why.
+        title: title of the axes.
+        unit: unit of all lines.
+        lines: the lines; if empty, the note gives the reason.
         note: a remark.
         log: whether the axis is logarithmic.
-        scale: what counts as large; where all lines stay within a billionth of that, they differ
-            by rounding and are drawn flat.
-        key: what the numbers beside the names of the lines are.
+        scale: magnitude for comparison; lines that vary by less than 1e-9 of it differ by rounding
+            and are drawn flat.
+        key: meaning of the numbers beside the line labels.
     """
 
     title: str
@@ -75,7 +75,7 @@ class Panel:
 
 @dataclass(frozen=True)
 class Choice:
-    """Of what the lines are.
+    """The joints, bodies and frames that are plotted.
 
     Attributes:
         joints: indices of the joints.
@@ -89,13 +89,13 @@ class Choice:
 
 
 def choice(run: Recording, names: Iterable[str] = (), degrees: bool = True) -> Choice:
-    """Return a choice by names of joints, bodies and frames.
+    """Select joints, bodies and frames by name.
 
-    Without a joint all joints are meant; without a body or frame the bodies on free joints, else
-    the first body if it moves, else the last.
+    The default is all joints, and the bodies on free joints (if there is none: the first body if it
+    moves, otherwise the last).
 
     Raises:
-        UnknownName: for a name that is none of them; the text lists what can be drawn, too.
+        UnknownName: for an unknown name; the message also lists the plottable quantities.
     """
     robot, joints, frames = run.robot, list[int](), list[str]()
     for name in names:
@@ -118,10 +118,10 @@ def choice(run: Recording, names: Iterable[str] = (), degrees: bool = True) -> C
 
 
 def panels(run: Recording, name: str, of: Choice) -> list[Panel]:
-    """Return what is drawn under a name of PANELS.
+    """Return the panels of a quantity in PANELS.
 
     Raises:
-        UnknownName: for another name.
+        UnknownName: for a name that is not in PANELS.
         RemoraError: if the run has no sample.
     """
     if name not in PANELS:
@@ -144,7 +144,7 @@ def _in_degrees(panel: Panel) -> Panel:
 
 
 def _fewer(panel: Panel) -> Panel:
-    """Return the panel with the lines that vary most, if there are too many."""
+    """Reduce a panel with too many lines to those that vary most."""
     if len(panel.lines) <= MOST_LINES:
         return panel
     ranges = [float(np.ptp(np.nan_to_num(line.values))) for line in panel.lines]
@@ -155,7 +155,7 @@ def _fewer(panel: Panel) -> Panel:
 
 # Joints -----------------------------------------------------------------------------------------
 
-#: Of each quantity: which unit of a freedom it has, and titles by unit.
+#: For each quantity: which unit of a degree of freedom it has, and titles by unit.
 _OF_JOINTS: dict[str, dict[str, str]] = {
     "q": {"rad": "joint angles", "m": "joint travels"},
     "v": {"rad/s": "joint speeds", "m/s": "joint speeds, sliding"},
@@ -166,7 +166,7 @@ _OF_JOINTS: dict[str, dict[str, str]] = {
         "N": "forces of damping, friction and stops",
     },
 }  # fmt: skip
-#: The same for a body that floats, its own axes.
+#: The same for a floating body, in body axes.
 _OF_FLOATING = {
     "rad/s": "angular velocity", "m/s": "velocity", "rad/s²": "rate of the angular velocity",
     "m/s²": "rate of the velocity", "N m": "torque", "N": "force",
@@ -185,7 +185,7 @@ def _per_joint(name: str) -> Callable[[Recording, Choice], list[Panel]]:
         result: list[Panel] = []
         for (free, unit), lines in groups.items():
             if free and name in ("tau", "passive") and not any(np.any(x.values) for x in lines):
-                continue  # nothing pushes a body that floats
+                continue  # a floating body is not actuated
             link = "on" if name in ("tau", "passive") else "of"
             floats = f"{_OF_FLOATING.get(unit)} {link} {short(free)}, body axes"
             limited = name == "tau" and any(math.isfinite(x.limits[1]) for x in lines)
@@ -198,16 +198,16 @@ def _per_joint(name: str) -> Callable[[Recording, Choice], list[Panel]]:
 
 
 def _freedoms(run: Recording, name: str, joint: Joint) -> Iterable[tuple[str, Line]]:
-    """Return unit and line of each number of a joint."""
+    """Return unit and line of each component of a joint."""
     if name == "q" and kind(joint).quaternion is not None:
-        if not is_free(joint):  # which `attitude` and `position` show
+        if not is_free(joint):  # shown by `attitude` and `position`
             turned = _rotation_vectors(run.q[:, joint.q])
             for k, axis in enumerate(XYZ):
                 yield "rad", Line(labelled(joint.name, f".{axis} (vector)"), turned[:, k])
         return
     if joint.mimic is not None:
         units = {"q": "coordinate_unit", "v": "speed_unit", "vdot": "acceleration_unit"}
-        if name in units:  # the forces are the leader's
+        if name in units:  # the forces belong to the leader
             unit = getattr(kind(joint).freedoms[0], units[name])
             own = coordinates(joint, run.q) if name == "q" else speeds(joint, run.quantity(name))
             yield unit, Line(labelled(joint.name, " (mimic)"), own[:, 0])
@@ -219,7 +219,7 @@ def _freedoms(run: Recording, name: str, joint: Joint) -> Iterable[tuple[str, Li
 
 
 def _limited(joint: Joint, name: str, k: int, own: str, values: Array) -> Line:
-    """Return the line of one freedom, `own` its name, with the limits it has."""
+    """Return the line of one degree of freedom named `own`, with its limits."""
     limits = joint.limits
     label = own.removeprefix(".") if is_free(joint) else labelled(joint.name, own)
     if name == "q":
@@ -289,7 +289,7 @@ def _position(run: Recording, of: Choice) -> list[Panel]:
 
 
 def _rotation_vectors(r: Array) -> Array:
-    """Return how unit quaternions `(n, 4)` turn from the first, axes of that; gaps at jumps."""
+    """Return rotation vectors of unit quaternions `(n, 4)` relative to the first; NaN at jumps."""
     vectors = 2.0 * quaternion.log(quaternion.mul(quaternion.conjugate(r[:1]), r))
     jumps = np.linalg.norm(np.diff(vectors, axis=0), axis=-1) > math.pi
     return np.where(np.concatenate([[False], jumps])[:, None], np.nan, vectors)
@@ -343,7 +343,7 @@ def _energy(run: Recording, of: Choice) -> list[Panel]:
 
 
 def _drift(run: Recording, of: Choice) -> list[Panel]:
-    """Return the distances whose maxima `run.conservation()` tells, by its scales."""
+    """Return the drifts over time whose maxima `run.conservation()` reports, in its scales."""
     kept, t, h = run.conservation(), run.t, run.momentum
     line = run.com[0] + (t - t[0])[:, None] * (h[0, :3] / float(run.robot.mass))
     energy = run.kinetic_energy + run.potential_energy
@@ -377,7 +377,7 @@ def _lengths(x: Array) -> Array:
     return np.sqrt(np.sum(x * x, axis=-1))
 
 
-#: What can be drawn, by name.
+#: Plottable quantities by name.
 PANELS: dict[str, Callable[[Recording, Choice], list[Panel]]] = {
     "q": _per_joint("q"),
     "v": _per_joint("v"),

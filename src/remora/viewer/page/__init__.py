@@ -1,1 +1,1 @@
-"""Pages in the browser: server, run page, robot page, plots."""
+"""Interactive browser pages: server, run page, robot page, plots."""

@@ -1,10 +1,11 @@
-"""Joints dragged by hand while the base floats: where the base ends up.
+"""Recoil of a floating base while joints are dragged by hand (fourth-order Magnus integration).
 
-Without momentum the base's twist is R(q) u for joint speeds u [SPART17, eq. 46], and R depends on
-the joints alone. So along a path of the joints the base's pose obeys X' = X ξ(s) with a known ξ, a
-linear equation that Magnus' series of fourth order solves by an exponential a step [HLW06, section
-IV.7]. Where the base ends depends on the path: a joint there and back turns nothing, two joints
-around a loop do. That is real, and how satellites can turn without wheels.
+With zero momentum the base's twist is R(q) u for joint speeds u [SPART17, eq. 46], and R depends
+only on the joints. Along a joint path the base's pose obeys the linear equation X' = X ξ(s) with
+known ξ. A fourth-order Magnus expansion solves it with one exponential per step [HLW06, section
+IV.7]. The constraint is nonholonomic, so the final base pose is path-dependent: moving one joint
+there and back leaves no rotation, moving two joints around a loop does. Satellites can reorient
+without wheels in this way.
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ from remora.model.joints import is_free
 from remora.model.robot import Robot
 from remora.model.state import difference, integrate
 
-#: Longest step of any joint, rad or m: an error of about 1e-9 of the base's turn.
+#: Longest step of any joint, rad or m: relative error of the base's rotation about 1e-9.
 STEP = 0.02
 
 
 def floats(robot: Robot) -> bool:
-    """Tell whether the robot has one base, a free one, that recoils: a model with masses."""
+    """Return whether the robot recoils: a single base on a free joint, and a model with masses."""
     if not robot.dynamics:
         return False
     return is_free(robot.joints[0]) and sum(j.parent < 0 for j in robot.joints) == 1
@@ -34,19 +35,19 @@ def floats(robot: Robot) -> bool:
 def drag_joint(
     robot: Robot, response: Callable[[Array], Array], q: Array, target: Array, step: float = STEP
 ) -> Array:
-    """Return the configuration after the joints went straight from q to those of `target`.
+    """Return the configuration after the joints move on a straight line from q to `target`.
 
     Args:
         robot: a robot with one free base.
         response: q `(n, nq)` -> the base's twist per joint speed, `(n, 6, nv - 6)`.
-        q: where it is, `(nq,)`.
-        target: where the joints are to go, `(nq,)`; its base is not looked at.
+        q: current configuration, `(nq,)`.
+        target: configuration with the target joint positions, `(nq,)`; its base is ignored.
         step: longest step of any joint, rad or m.
     """
     way = difference(robot, q, np.concatenate([q[:8], target[8:]]))
     u = way[6:]
     n = max(1, math.ceil(float(np.abs(u).max(initial=0.0)) / step))
-    # Two Gauss points in each step.
+    # Two Gauss points per step.
     h, off = 1.0 / n, math.sqrt(3.0) / 6.0
     s = (np.arange(n)[:, None] + 0.5 + np.array([-off, off])).ravel() * h
     along = integrate(robot, np.tile(q, (2 * n, 1)), s[:, None] * way)

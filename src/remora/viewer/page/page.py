@@ -1,4 +1,4 @@
-"""A page in the browser: viser's server on this machine alone, lights, camera, common controls."""
+"""Base class of the browser pages: viser server on localhost, lights, camera, common controls."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from remora.viewer.scene.overlays import axes_poses, center_of_mass
 from remora.viewer.scene.scene import WORLD, Scene, end_effectors, extent, seen_from
 
 HOST = "127.0.0.1"
-#: The camera's field of view, °, and about how wide its picture is for its height.
+#: The camera's field of view, °, and the approximate aspect ratio of its image.
 _FIELD, _ASPECT = 40.0, 1.1
 FREE, BASE, RIDE, MASS = "free", "base", "base, turning with it", "centre of mass"
 
 
 def viser_module() -> Any:
-    """Return viser, or say how to get it."""
+    """Import viser; if it is missing, the error says how to install it."""
     try:
         return importlib.import_module("viser")
     except ModuleNotFoundError:
@@ -42,7 +42,7 @@ def viser_module() -> Any:
 
 @contextlib.contextmanager
 def quiet() -> Generator[None]:
-    """Keep viser from printing its address: ours says more."""
+    """Suppress viser's startup message; `Page.wait` prints the address."""
     console = importlib.import_module("rich").get_console()
     before, console.quiet = console.quiet, True
     try:
@@ -52,10 +52,10 @@ def quiet() -> Generator[None]:
 
 
 def start_server(port: int) -> Any:
-    """Return a viser server on 127.0.0.1, which no other machine can reach.
+    """Return a viser server on 127.0.0.1, which is not reachable from other machines.
 
     Raises:
-        RemoraError: if viser is missing or the port is taken (viser would quietly use another).
+        RemoraError: if viser is missing or the port is in use (viser would silently use another).
     """
     viser = viser_module()
     if not isinstance(port, int) or not 0 <= port <= 65535:  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -78,29 +78,29 @@ def start_server(port: int) -> Any:
             raise RemoraError(taken)
         origins += own_origins(server.get_port())
     server.request_share_url = _refuse_to_share
-    # Browsers open connections that they then do not use; websockets would report each.
+    # Browsers open connections and leave them unused; websockets would log each of them.
     logging.getLogger("websockets.server").setLevel(logging.CRITICAL)
     return server
 
 
 def own_origins(port: int) -> list[str]:
-    """Return the origins of the pages that a server on a port of this machine serves [RFC 6454].
+    """Return the web origins of the pages served on a port of this machine [RFC 6454].
 
-    Other ports are other origins: what listens there is another program, perhaps of another user.
-    A tunnel (ssh -L) must therefore keep the port.
+    Another port is another origin: it may belong to another program or another user. A tunnel
+    (ssh -L) must therefore use the same port on both ends.
     """
-    shown = "" if port == 80 else f":{port}"  # browsers leave out the default port of http
+    shown = "" if port == 80 else f":{port}"  # browsers omit the default port of http
     return [f"http://{host}{shown}" for host in (HOST, "localhost")]
 
 
 @contextlib.contextmanager
 def _own_pages_only() -> Generator[list[str | None]]:
-    """Have the server that is started here accept websockets from the listed origins alone.
+    """Make a server started in this context accept websockets from the listed origins only.
 
-    Else any page that is open in the same browser could look in, and move sliders. viser has no
-    option for it; the library that it serves by has. The list begins with clients that are no
-    browsers (they send no origin); the server's own origins are added once its port is known,
-    and it accepts no page before that.
+    Otherwise any page open in the same browser could read the scene and move sliders. viser has no
+    option for this, but the websockets library it uses has. The list first contains only clients
+    that are not browsers (they send no origin). The server's own origins are added once its port is
+    known; before that no page is accepted.
     """
     serving: Any = importlib.import_module("websockets.asyncio.server")
     plain = serving.serve
@@ -117,24 +117,24 @@ def _own_pages_only() -> Generator[list[str | None]]:
 
 
 def _refuse_to_share(verbose: bool = True) -> None:
-    """Do nothing: viser would open a tunnel through a server on the internet."""
+    """Do nothing; viser's own function would open a tunnel through a server on the internet."""
 
 
 class Page:
-    """A page that shows a robot: what runs and robots have in common.
+    """A page that shows a robot; base class of the pages of runs and robots.
 
     Attributes:
-        robot: what is shown.
-        server: viser's server, for whatever you want to add.
-        scene: the robot in it.
-        follow: what the camera follows; its `value` may be set.
-        toggles: the boxes of the page by name, see `show`.
+        robot: the robot shown.
+        server: viser's server, for adding your own elements.
+        scene: the robot's nodes in viser's scene.
+        follow: control for the camera's target; its `value` can be set.
+        toggles: the page's checkboxes by name, see `show`.
     """
 
     def __init__(
         self, robot: Robot, port: int, dark: bool, mesh_root: str | os.PathLike[str] | None
     ) -> None:
-        """Start the server and put the robot there."""
+        """Start the server and add the robot to its scene."""
         self.robot = robot
         self.fast = CompiledRobot(robot)
         self.server = start_server(port)
@@ -163,14 +163,14 @@ class Page:
 
     @property
     def q(self) -> Array:
-        """The configuration that is shown, `(nq,)`."""
+        """The displayed configuration, `(nq,)`."""
         raise NotImplementedError
 
     def show(self, *names: str, visible: bool = True) -> None:
-        """Show things by name, as their boxes on the page do, or hide them.
+        """Show or hide elements by name, like the checkboxes on the page.
 
         Raises:
-            UnknownName: for what has no box; the text lists those that have.
+            UnknownName: for a name without a checkbox; the message lists the checkboxes.
         """
         for name in names:
             if name not in self.toggles:
@@ -183,7 +183,7 @@ class Page:
         webbrowser.open(self.url)
 
     def wait(self) -> None:
-        """Print the address and keep the page up until `close` is called or Ctrl+C is pressed."""
+        """Print the address and serve the page until `close` is called or Ctrl+C is pressed."""
         print(f"{self.url}  (Ctrl+C ends it)", flush=True)
         with contextlib.suppress(KeyboardInterrupt), interruptible():
             while not self._closed.wait(0.2):
@@ -191,7 +191,7 @@ class Page:
         self.close()
 
     def close(self) -> None:
-        """Take the page down."""
+        """Stop the server."""
         if not self._closed.is_set():
             self._closed.set()
             with quiet():
@@ -202,29 +202,29 @@ class Page:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Take the page down."""
+        """Stop the server."""
         self.close()
 
     def _repr_html_(self) -> str:
-        """Return the page in a frame: how notebooks show it."""
+        """Return an iframe with the page, for notebooks."""
         return (
             f'<iframe src="{self.url}" width="100%" height="600" '
             'style="border:1px solid #8884;border-radius:6px"></iframe>'
         )
 
     def __repr__(self) -> str:
-        """Return what is shown and where."""
+        """Return the robot's name and the page's address."""
         state = "closed" if self._closed.is_set() else self.url
         return f"{type(self).__name__} of {self.robot.name!r}: {state}"
 
-    # For pages ----------------------------------------------------------------------------------
+    # For subclasses------------------------------------------------------------------------------
 
     def poses(self, q: Array) -> Array:
         """Return the poses of the bodies at q, `(nb, 8)`."""
         return evaluated(self.fast, "poses", q[None])[0]
 
     def aim(self, *moments: Array) -> None:
-        """Point the camera of new visitors so that it sees the robot at all of these q `(nq,)`."""
+        """Point the camera of new clients so that it sees the robot in all of these q `(nq,)`."""
         clouds: list[Array] = []
         for q in moments:
             x = self.poses(q)
@@ -233,7 +233,7 @@ class Page:
         look_at(self.server, np.concatenate(clouds))
 
     def add_look(self, radius: float) -> None:
-        """Add the controls of how things look: what the camera follows, theme, grid, axes."""
+        """Add the controls of the appearance: camera target, theme, grid, axes."""
         gui = self.server.gui
         own = [BASE, MASS, RIDE, FREE]
         tips = [name for name in end_effectors(self.robot) if name not in own]
@@ -277,19 +277,19 @@ class Page:
         on(self.follow.on_update, self.redraw)
 
     def set_shadows(self, cast: bool) -> None:
-        """Have lights cast shadows, or not, which is faster where no GPU draws."""
+        """Switch shadows on or off; without a GPU, drawing is faster without them."""
         self.server.scene.configure_default_lights(cast_shadow=cast)
 
     def _floor(self, radius: float) -> float:
-        """Return a height below the robot, m."""
+        """Return the height of the grid below the robot, m."""
         return float(self.scene.cloud(self.poses(self.q))[:, 2].min()) - 0.12 * radius
 
     def redraw(self) -> None:
-        """Show the current state again."""
+        """Redraw the current state."""
         raise NotImplementedError
 
     def draw_robot(self, q: Array, x: Array) -> None:
-        """Move the robot to the poses x of q, and the world as the camera wants it."""
+        """Move the robot to the poses x of q, and the world node for the camera's target."""
         self.scene.move(x, self.followed(q, x))
         if self._axes is not None and self._axes.visible:
             frames = axes_poses(self.robot, x)
@@ -297,7 +297,7 @@ class Page:
             self._axes.batched_positions = pose.translation(frames).astype(np.float32)
 
     def followed(self, q: Array, x: Array) -> Array | None:
-        """Return the pose of what the camera follows, turning only where that is asked for."""
+        """Return the pose of the camera's target, with its rotation only if the camera turns."""
         what = self.follow.value
         if what == FREE:
             return None
@@ -313,7 +313,7 @@ class Page:
 
 
 def on(register: Any, do: Callable[[], object]) -> None:
-    """Have something done whenever a control of the page reports to whom `register` notes."""
+    """Call `do` on every event of a control, registered by its decorator `register`."""
 
     def report(_: Any) -> None:
         do()
@@ -322,12 +322,12 @@ def on(register: Any, do: Callable[[], object]) -> None:
 
 
 def plain(text: str) -> str:
-    """Return a name so that Markdown does not take it for commands."""
+    """Escape a name for Markdown."""
     return "".join(f"\\{c}" if c in "\\`*_{}[]<>()#+!|~" else c for c in text)
 
 
 def set_theme(server: Any, dark: bool) -> None:
-    """Set colours and layout, without the button that would share the page with the internet."""
+    """Set colours and layout, without viser's button for sharing the page on the internet."""
     server.gui.configure_theme(
         dark_mode=dark, show_logo=False, show_share_button=False, control_width="medium",
         brand_color=(236, 112, 20),
@@ -335,7 +335,7 @@ def set_theme(server: Any, dark: bool) -> None:
 
 
 def look_at(server: Any, cloud: Array) -> None:
-    """Put the camera of new visitors where it sees all points `(n, 3)`, beside the controls."""
+    """Place the camera of new clients to show all points `(n, 3)` beside the controls."""
     middle, radius = extent(cloud)
     back = np.array([0.74, -0.52, 0.43]) / np.linalg.norm([0.74, -0.52, 0.43])
     side = np.cross([0.0, 0.0, 1.0], back)
@@ -354,7 +354,7 @@ def look_at(server: Any, cloud: Array) -> None:
 
 
 def add_grid(server: Any, radius: float, height: float, dark: bool) -> Any:
-    """Add a grid parallel to the inertial x-y plane, at a height z, with cells of round size."""
+    """Add a grid parallel to the inertial x-y plane at height z, with a round cell size."""
     cell = 10.0 ** np.floor(np.log10(radius))
     cell = cell / 2.0 if radius / cell < 3.0 else cell
     line, bold = ((58, 62, 70), (84, 90, 102)) if dark else ((216, 220, 226), (184, 190, 198))

@@ -1,4 +1,4 @@
-"""Plots beside the scene: small SVG pictures with a line at the current time."""
+"""Plots beside the scene: small SVG line plots with a cursor at the current time."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from remora.model.joints import in_coordinates, is_free, kind
 from remora.model.robot import Robot
 from remora.simulation.recording.recording import Recording
 
-#: Height of a plot, and the room for the numbers at its left and below, px.
+#: Height of a plot, and its left and bottom margins for the tick labels, px.
 HEIGHT, LEFT, RIGHT, BELOW = 132, 46, 8, 17
-#: How many points a line is drawn by; between them nothing of the data's reach is lost.
+#: Number of points per line after decimation, which preserves minima and maxima.
 POINTS = 500
-#: How many lines a plot has at most.
+#: Maximum number of lines in a plot.
 LINES = 12
 COLORS = (
     "#4c8ed9", "#ef7f1a", "#35a15f", "#e05263", "#9a6fd0", "#b5851e", "#27a7b0", "#d067a9",
@@ -33,9 +33,9 @@ class Plot:
     """Lines over time.
 
     Attributes:
-        unit: of all of them.
+        unit: unit of all lines.
         names: one per line.
-        t: `(n,)`, s.
+        t: times, `(n,)`, s.
         values: `(n, k)`.
     """
 
@@ -46,7 +46,7 @@ class Plot:
 
 
 def _speeds_of(robot: Robot, turning: bool) -> list[tuple[str, int]]:
-    """Return name and place in v of the freedoms that turn, or slide; a free base has none here."""
+    """Return name and index in v of rotational or translational joint DOFs, except free bases."""
     found: list[tuple[str, int]] = []
     for joint in robot.joints:
         if joint.mimic is not None or is_free(joint):
@@ -86,7 +86,7 @@ def _per_speed(quantity: str, turning: bool, unit: str) -> Callable[[Recording],
 
 
 def _attitude(run: Recording) -> Plot:
-    """Return the base's turn since the start about its axes then: the rotation vector."""
+    """Return the base's rotation vector since the start, in its initial axes."""
     x = run.frame_pose(run.robot.bodies[0].name)
     since = dual_quaternion.mul(np.broadcast_to(dual_quaternion.conjugate(x[0]), x.shape), x)
     axis, angle = pose.to_axis_angle(since)
@@ -112,7 +112,7 @@ def _energy(run: Recording) -> Plot:
     return Plot("J", ["energy"], run.t, run.energy[:, None])
 
 
-#: What can be plotted: (run) -> lines. A plot without lines is not offered.
+#: Available plots: (run) -> lines. A plot without lines is not offered.
 PLOTS: dict[str, Callable[[Recording], Plot]] = {
     "joint angles, °": _coordinates(True),
     "base attitude, °": _attitude,
@@ -128,7 +128,7 @@ PLOTS: dict[str, Callable[[Recording], Plot]] = {
 
 
 def offered(run: Recording) -> list[str]:
-    """Return the names of the plots that a run has lines for."""
+    """Return the names of the plots for which a run has data."""
     sliding = bool(_speeds_of(run.robot, False))
     turning = bool(_speeds_of(run.robot, True))
     needs = {"joint travels": sliding, "joint forces": sliding, "joint angles": turning,
@@ -137,7 +137,7 @@ def offered(run: Recording) -> list[str]:
 
 
 def decimated(t: Array, y: Array, points: int = POINTS) -> tuple[Array, Array]:
-    """Return a line by about so many points, the least and the largest of each stretch kept."""
+    """Decimate a line to about `points` points, keeping minimum and maximum of each interval."""
     n = len(t)
     if n <= points:
         return t, y
@@ -151,7 +151,7 @@ def decimated(t: Array, y: Array, points: int = POINTS) -> tuple[Array, Array]:
 
 
 def svg(plot: Plot) -> str:
-    """Return the lines, grid and numbers of a plot as HTML that takes the page's colours."""
+    """Return lines, grid and tick labels of a plot as HTML in the page's colours."""
     shown = plot.values[:, :LINES]
     finite = shown[np.isfinite(shown)]
     low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
@@ -198,7 +198,7 @@ def svg(plot: Plot) -> str:
 
 
 def cursor(plot: Plot, t: float, index: int) -> str:
-    """Return the line at the time t, and below it names and values at the sample `index`."""
+    """Return the cursor at time t and the legend with the values at the sample `index`."""
     t0, t1 = float(plot.t[0]), float(plot.t[-1])
     at = (t - t0) / ((t1 - t0) or 1.0)
     left = f"calc({LEFT}px + (100% - {LEFT + RIGHT}px)*{at:.5f})"
@@ -219,7 +219,7 @@ def cursor(plot: Plot, t: float, index: int) -> str:
 
 
 def ticks(low: float, high: float, about: int) -> list[float]:
-    """Return round numbers from low to high, about so many."""
+    """Return about `about` round numbers from low to high."""
     raw = (high - low) / about
     base = 10.0 ** math.floor(math.log10(raw))
     step = next(m * base for m in (1.0, 2.0, 5.0, 10.0) if m * base >= raw * 0.999)

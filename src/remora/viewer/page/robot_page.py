@@ -1,4 +1,4 @@
-"""The page of a robot: a slider for each freedom; a floating base answers as momentum demands."""
+"""The page of a robot: a slider per degree of freedom; a floating base recoils."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ FLOATING, HELD = "floating", "held"
 
 @dataclass(frozen=True)
 class Slider:
-    """What one slider moves.
+    """The degree of freedom that one slider moves.
 
     Attributes:
-        name: of the joint, and of its freedom where it has several.
-        v: its place in `v`.
-        unit: what the slider shows, `°` or `m`.
-        scale: slider's unit in rad or m.
-        low: least value, rad or m.
-        high: largest value, rad or m.
-        start: value at rest, rad or m.
+        name: name of the joint, and of its degree of freedom if it has several.
+        v: index in `v`.
+        unit: displayed unit, `°` or `m`.
+        scale: the displayed unit in rad or m.
+        low: minimum, rad or m.
+        high: maximum, rad or m.
+        start: initial value, rad or m.
     """
 
     name: str
@@ -49,7 +49,7 @@ class Slider:
 
 
 def freedoms(robot: Robot) -> list[Slider]:
-    """Return a slider's worth for each freedom, but those of a free base and of followers."""
+    """Return a slider for each degree of freedom, except those of free bases and mimic joints."""
     found: list[Slider] = []
     rest, reach = neutral(robot), arm_reach(robot)
     for joint in robot.joints:
@@ -74,7 +74,7 @@ def _limits(joint: Joint, k: int, most: float) -> tuple[float, float]:
 
 
 class RobotPage(Page):
-    """A robot in the browser, its joints under sliders."""
+    """A robot in the browser, with sliders for its joints."""
 
     def __init__(
         self,
@@ -109,13 +109,13 @@ class RobotPage(Page):
 
     @property
     def q(self) -> Array:
-        """The configuration that is shown, `(nq,)`."""
+        """The displayed configuration, `(nq,)`."""
         with self._lock:
             return self._q.copy()
 
     @property
     def base(self) -> str:
-        """How the base is carried: `floating` or `held`; set it to change that."""
+        """Whether the base is `floating` or `held`; can be set."""
         return HELD if self._carried is None else self._carried.value
 
     @base.setter
@@ -128,10 +128,10 @@ class RobotPage(Page):
             self._carried.value = how
 
     def move(self, **values: float) -> None:
-        """Move sliders, all at once along a straight line: `page.move(elbow=0.5)`, rad or m.
+        """Move sliders together along a straight line: `page.move(elbow=0.5)`, rad or m.
 
         Raises:
-            UnknownName: for what is no slider; the text lists them.
+            UnknownName: for an unknown slider; the message lists the sliders.
         """
         names = [f.name for f in self.freedoms]
         for name in values:
@@ -147,11 +147,11 @@ class RobotPage(Page):
             finally:
                 self._busy = False
             self._drag()
-            if not self.server.get_clients():  # else their cameras are theirs
+            if not self.server.get_clients():  # connected clients keep their cameras
                 self.aim(self._q)
 
     def reset(self) -> None:
-        """Put the joints and the base back where they were at first."""
+        """Reset joints and base to the initial configuration."""
         with self._lock:
             self._busy = True
             try:
@@ -163,7 +163,7 @@ class RobotPage(Page):
             self.redraw()
 
     def redraw(self) -> None:
-        """Show the robot as it is."""
+        """Draw the robot in the current configuration."""
         with self._lock:
             if self._closed.is_set():
                 return
@@ -229,7 +229,7 @@ class RobotPage(Page):
         return integrate(self.robot, rest, way)
 
     def _drag(self) -> None:
-        """Follow the sliders; a floating base answers along the way."""
+        """Follow the sliders; a floating base recoils along the path."""
         with self._lock:
             if self._busy:
                 return
@@ -249,7 +249,7 @@ class RobotPage(Page):
 
 
 def _readout(x: Array) -> str:
-    """Return where the base is, as a small table."""
+    """Return position and attitude of the base as a small table."""
     roll, pitch, yaw = np.degrees(pose.to_rpy(x)) + 0.0
     px, py, pz = pose.translation(x) + 0.0
     return (

@@ -1,4 +1,4 @@
-"""The page of a run: a timeline, the robot, what acts on it, and plots."""
+"""The page of a run: timeline, robot, arrows of loads and momentum, and plots."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ from remora.viewer.scene.overlays import (
 from remora.viewer.scene.scene import WORLD, end_effectors, extent
 from remora.viewer.track import configurations, sample_before
 
-#: Pictures a second while playing, and updates of the plots' numbers.
+#: Frames per second while playing, and updates per second of the plot legends.
 FPS, PLOTS_PER_SECOND = 40.0, 12.0
 SPEEDS = ("0.1×", "0.25×", "0.5×", "1×", "2×", "5×", "10×", "20×", "50×", "100×")
 
-#: Arrows: what they are, the names of their colours, and units.
+#: Arrows: quantity, colour names and units.
 _ARROWS: dict[str, tuple[str, tuple[str, str], tuple[str, str]]] = {
     "momentum": (
         "Of the whole robot, at its centre of mass; angular about it. Rounding noise is left out.",
@@ -61,7 +61,7 @@ class RunPage(Page):
     """A run in the browser.
 
     Attributes:
-        run: what is shown.
+        run: the run shown.
     """
 
     def __init__(
@@ -105,7 +105,7 @@ class RunPage(Page):
 
     @property
     def time(self) -> float:
-        """The time that is shown, s; set it to jump."""
+        """The displayed time, s; can be set."""
         return self._time
 
     @time.setter
@@ -116,21 +116,21 @@ class RunPage(Page):
 
     @property
     def index(self) -> int:
-        """The number of the sample at the time that is shown, or before."""
+        """The index of the last sample at or before the displayed time."""
         return int(sample_before(self.run.t, self._time))
 
     @property
     def playing(self) -> bool:
-        """Whether time runs."""
+        """Whether the run is playing."""
         return self._playing
 
     @property
     def q(self) -> Array:
-        """The configuration that is shown, `(nq,)`; between samples by the shortest way."""
+        """The displayed configuration, `(nq,)`; geodesic interpolation between samples."""
         return configurations(self.run, np.array([self._time]))[0]
 
     def play(self) -> None:
-        """Let time run; from the start again if it is at the end."""
+        """Start playing; at the end of the run, from the start."""
         with self._lock:
             if self._time >= self._t1:
                 self._time = self._t0
@@ -138,7 +138,7 @@ class RunPage(Page):
             self._button.label = "pause"
 
     def pause(self) -> None:
-        """Stop the time."""
+        """Stop playing."""
         with self._lock:
             self._playing = False
             self._button.label = "play"
@@ -151,7 +151,7 @@ class RunPage(Page):
             self.play()
 
     def step(self, samples: int = 1) -> None:
-        """Pause, and go on by so many samples; negative: back."""
+        """Pause, and step by a number of samples; negative: backwards."""
         self.pause()
         i = min(max(self.index + samples, 0), len(self.run) - 1)
         self.time = float(self.run.t[i])
@@ -161,7 +161,7 @@ class RunPage(Page):
         while not self._closed.wait(max(0.0, due - time.perf_counter())):
             now = time.perf_counter()
             passed, last = now - last, now
-            due = max(due + 1.0 / FPS, now)  # in step with the clock, but never in haste
+            due = max(due + 1.0 / FPS, now)  # follow the clock, but do not catch up after a delay
             if not self._playing:
                 continue
             with self._lock:
@@ -194,7 +194,7 @@ class RunPage(Page):
             self._loop = gui.add_checkbox("loop", True)
 
         def scrub(event: Any) -> None:
-            if event.client_id is not None:  # else it is our own update
+            if event.client_id is not None:  # None: the page's own update
                 self.time = self._slider.value
 
         def stepped() -> None:
@@ -256,7 +256,7 @@ class RunPage(Page):
     # Drawing ------------------------------------------------------------------------------------
 
     def redraw(self) -> None:
-        """Show the robot, and all that goes with it, at the current time."""
+        """Draw the robot, overlays and plots at the current time."""
         with self._lock:
             if self._closed.is_set():
                 return
@@ -293,7 +293,7 @@ class RunPage(Page):
         self._describe()
 
     def _largest(self, quantity: str) -> tuple[float, float]:
-        """Return the largest force and torque (momenta) of the run; noise counts as zero."""
+        """Return the largest force and torque (or momenta) of the run; noise counts as zero."""
         if self._most[quantity][0] < 0.0:
             if quantity == "wrenches":
                 wrenches = self.run.wrenches
@@ -310,7 +310,7 @@ class RunPage(Page):
         return self._most[quantity]
 
     def _describe(self) -> None:
-        """Write what the longest arrows stand for."""
+        """Write the values that the longest arrows represent."""
         lines: list[str] = []
         for name, most in self._most.items():
             if most[0] < 0.0 or not self.toggles[name].value:
@@ -328,7 +328,7 @@ class RunPage(Page):
 
 
 class _Shown:
-    """A plot that the visitor chooses, with its line at the current time."""
+    """A plot selected by the user, with its cursor at the current time."""
 
     def __init__(
         self, server: Any, run: Recording, names: Sequence[str], name: str, redraw: Any
@@ -358,6 +358,6 @@ def _bind(box: Any, shown: Trail | Arrows, redraw: Any) -> None:
 
 
 def _fitting_speed(span: float) -> str:
-    """Return the speed that plays a run in half a minute, about; real time if that is shorter."""
+    """Return the speed that plays a run in about 30 s; real time for shorter runs."""
     wanted = span / 30.0
     return next((s for s in SPEEDS[3:] if float(s.rstrip("×")) >= wanted), SPEEDS[-1])

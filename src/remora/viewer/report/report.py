@@ -1,7 +1,7 @@
-"""A report of a run: one HTML file that can be sent around.
+"""A report of a run as one self-contained HTML file.
 
-Everything is inside: style, figures, and the animation, which is unpacked when it is asked for.
-Nothing is fetched from anywhere, and every text from a file is escaped.
+The file holds style, figures and the animation, which is unpacked on demand. It makes no network
+requests. All text from files is escaped.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from remora.viewer import run_text
 from remora.viewer.figures.figures import COLOURS, FAINT, INK, MUTED, figure_of
 from remora.viewer.report.standalone import html_of
 
-#: A drawing of more bytes becomes a picture.
+#: An SVG with more bytes than this becomes a PNG.
 LARGEST_DRAWING = 350_000
-#: Characters of a function's source.
+#: Maximum number of characters of a function's source.
 LONGEST_SOURCE = 5000
-#: The figures: title, quantities, what to read from them.
+#: The figures: title, quantities, explanation.
 FIGURES: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("Joint positions", ("q",), "Limits are drawn where they are near."),
     ("Speeds", ("v",), "Of the joints, and of what floats in its own axes."),
@@ -50,7 +50,7 @@ FIGURES: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("Energy", ("energy",), "It changes by the work that is done: what is left over is drift."),
     ("Drift of what must be kept", ("drift",), "Relative, as in the table of conservation."),
 )  # fmt: skip
-#: Unpacks the animation into a frame of its own.
+#: Script that unpacks the animation into an iframe.
 _SCRIPT = """
 document.getElementById("play").onclick = async function () {
   const text = document.getElementById("packed").textContent.trim();
@@ -75,9 +75,9 @@ def report(
 
     Args:
         run: the run.
-        path: the file; one that is there is replaced.
+        path: the file; an existing file is replaced.
         title: heading; default: the note of the run, such as its scenario's name, or the robot's.
-        animation: whether to put the animation in, where the viewer is installed.
+        animation: whether to include the animation, if the viewer is installed.
 
     Raises:
         RemoraError: if the run has no samples, matplotlib is not installed, or the file cannot be
@@ -126,7 +126,7 @@ def html(run: Recording, title: str | None = None, animation: bool = True) -> st
     parts = [
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">",
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
-        # Only what is in the file itself; the animation's page lives under the same rule.
+        # Content security policy: only what is in the file; the animation's page inherits it.
         '<meta http-equiv="Content-Security-Policy" content="default-src data: blob: '
         "'unsafe-inline' 'unsafe-eval'\">",
         f"<title>{escape(name)}: report of a run</title>\n<style>{style}</style>\n</head>\n<body>",
@@ -248,7 +248,7 @@ def _animation(run: Recording) -> str:
 def _figures(run: Recording) -> str:
     parts: list[str] = []
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Glyph .* missing")  # a name in another script
+        warnings.filterwarnings("ignore", "Glyph .* missing")  # names in other scripts
         for title, quantities, caption in FIGURES:
             if quantities == ("passive",) and not run.passive.any():
                 continue
@@ -261,7 +261,7 @@ def _figures(run: Recording) -> str:
 
 
 def drawing(figure: Any) -> str:
-    """Return a figure for a page: an SVG in the page's own colours, a PNG where that is smaller."""
+    """Return a figure as HTML: an SVG in the page's own colours, or a PNG if the SVG is large."""
     matplotlib: Any = importlib.import_module("matplotlib")
     label = "; ".join(escape(ax.get_title(loc="left")) for ax in figure.axes)
     buffer = io.StringIO()
@@ -278,7 +278,7 @@ def drawing(figure: Any) -> str:
 
 
 def _cleaned(svg: str, label: str) -> str:
-    """Return an SVG as part of a page: no addresses, short numbers, the page's colours."""
+    """Prepare an SVG for embedding: no addresses, short numbers, the page's colours."""
     body = svg[svg.index("<svg") :]
     body = re.sub(r"<metadata>.*?</metadata>", "", body, flags=re.S)
     size = re.search(r'viewBox="[^"]*"', body)
@@ -303,7 +303,7 @@ def _rounded(path: re.Match[str]) -> str:
 
 
 def umask() -> int:
-    """Return the permissions that new files do not get."""
+    """Return the process's umask."""
     mask = os.umask(0)
     os.umask(mask)
     return mask

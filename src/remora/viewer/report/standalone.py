@@ -1,4 +1,4 @@
-"""A run as one HTML file that plays from disk and asks nobody for anything."""
+"""A run as one self-contained HTML file that plays from disk, without network requests."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from remora.viewer.scene.overlays import MASS_COLOR, TRAIL_COLORS, Trail, positi
 from remora.viewer.scene.scene import WORLD, Scene, end_effectors, extent
 from remora.viewer.track import configurations
 
-#: Most pictures in a file, and the longest and shortest time it plays at normal speed, s.
+#: Maximum frames in a file, and the longest and shortest run that is played in real time, s.
 PICTURES, LONGEST, SHORTEST = 600, 60.0, 3.0
 _GRAIN = 2.0**-15
 _FACTORS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 50_000, 100_000)
@@ -39,14 +39,14 @@ def save_html(
 
     Args:
         run: the run.
-        path: the file; one that is there is replaced.
-        dark: a dark page.
-        follow_base: keep the base in the middle of the picture; else the inertial origin.
-        pictures: how many moments of the run are kept, at most; evenly spread in time.
+        path: the file; an existing file is replaced.
+        dark: whether to use a dark theme.
+        follow_base: whether the camera follows the base; otherwise the inertial origin.
+        pictures: maximum number of frames, evenly spaced in time.
         mesh_root: meshes outside this folder are left out.
 
     Returns:
-        The file.
+        The path of the file.
 
     Raises:
         RemoraError: if the run has no samples, viser is missing or the file cannot be written.
@@ -90,7 +90,7 @@ def _recorded(
     pictures: int,
     mesh_root: str | os.PathLike[str] | None,
 ) -> str:
-    """Return the page with the run in it: the scene, then what changes, picture by picture."""
+    """Return the page with the recorded run: the scene, then the changes frame by frame."""
     factor, frames = pace(run.duration, pictures)
     times = np.linspace(float(run.t[0]), float(run.t[-1]), frames)
     q, fast = configurations(run, times), CompiledRobot(run.robot)
@@ -125,7 +125,7 @@ def _recorded(
 
 
 def pace(duration: float, pictures: int = PICTURES) -> tuple[float, int]:
-    """Return how many times faster than real a run is played, and by how many pictures."""
+    """Return the playback speed relative to real time, and the number of frames."""
     if duration <= 0.0:
         return 1.0, 1
     factor = 1.0
@@ -137,7 +137,7 @@ def pace(duration: float, pictures: int = PICTURES) -> tuple[float, int]:
 
 
 def _captioned(page: str, run: Recording, factor: float, dark: bool) -> str:
-    """Return the page with a title, and a line that says what is seen."""
+    """Add a title and a caption to the page."""
     name = html.escape(run.robot.name)
     speed = "" if factor == 1.0 else f" · 1 s on the bar is {factor:g} s of the run"
     line = f"<b>{name}</b> · {run.duration:.6g} s{speed} · lines: trails · green: centre of mass"

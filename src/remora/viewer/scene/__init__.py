@@ -1,1 +1,1 @@
-"""The 3D scene: shapes, surfaces, overlays."""
+"""The 3D scene: shapes of the robot, triangulated surfaces, materials, overlays."""

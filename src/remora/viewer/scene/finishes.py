@@ -1,4 +1,4 @@
-"""How surfaces look: colour, and how much of metal and of gloss there is in them."""
+"""Surface materials: colour, metalness and roughness."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Finish:
-    """The look of a surface.
+    """The material of a surface.
 
     Attributes:
         color: red, green, blue, alpha in [0, 1].
-        metal: 0: paint, 1: bare metal.
-        rough: 0: mirror, 1: chalk.
+        metal: metalness; 0: paint, 1: bare metal.
+        rough: roughness; 0: mirror, 1: chalk.
     """
 
     color: tuple[float, float, float, float]
@@ -21,7 +21,7 @@ class Finish:
     rough: float = 0.6
 
 
-#: What generated shapes are made of.
+#: Materials of generated shapes.
 FINISHES: dict[str, Finish] = {
     "foil": Finish((0.86, 0.61, 0.20, 1.0), 0.55, 0.34),
     "white": Finish((0.90, 0.90, 0.92, 1.0), 0.0, 0.45),
@@ -32,12 +32,12 @@ FINISHES: dict[str, Finish] = {
     "cells": Finish((0.02, 0.045, 0.19, 1.0), 0.1, 0.35),
     "accent": Finish((0.93, 0.42, 0.08, 1.0), 0.0, 0.5),
 }
-#: Shapes whose file names no colour.
+#: Material of shapes without a colour in their file.
 PLAIN = FINISHES["shell"]
 
 
 def finish_of(color: tuple[float, float, float, float] | None) -> Finish:
-    """Return the finish of a colour that a robot's file names: gold shines, the rest is paint."""
+    """Return the finish for a colour in a robot's file: gold is metallic, all others are paint."""
     if color is None:
         return PLAIN
     hue, saturation, value = colorsys.rgb_to_hsv(*color[:3])
@@ -47,7 +47,7 @@ def finish_of(color: tuple[float, float, float, float] | None) -> Finish:
 
 
 def is_cell_blue(color: tuple[float, float, float, float] | None) -> bool:
-    """Tell whether a colour is the dark blue that solar cells are drawn in."""
+    """Return whether a colour is the dark blue of solar cells."""
     if color is None:
         return False
     hue, saturation, value = colorsys.rgb_to_hsv(*color[:3])

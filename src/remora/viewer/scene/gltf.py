@@ -1,4 +1,4 @@
-"""A body's shapes as binary glTF, the format that browsers draw with metal and gloss."""
+"""Export of a body's shapes to binary glTF (GLB) with physically based materials."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _VERTICES, _INDICES = 34962, 34963
 
 
 def to_glb(shapes: Sequence[Primitive]) -> bytes:
-    """Return primitives of one body as one mesh with a part for each finish."""
+    """Return the primitives of one body as one mesh with one part per finish."""
     by_finish: dict[Finish, list[Surface]] = {}
     for shape in shapes:
         found = surface(shape)
@@ -78,7 +78,7 @@ def _material(finish: Finish) -> dict[str, Any]:
 
 
 def _linear(channel: float) -> float:
-    """Return a colour channel as glTF wants it, from sRGB."""
+    """Convert a colour channel from sRGB to linear, as glTF requires."""
     c = min(max(channel, 0.0), 1.0)
     return c / 12.92 if c <= 0.04045 else float(np.power((c + 0.055) / 1.055, 2.4))
 

@@ -1,4 +1,4 @@
-"""What is drawn beside the robot: trails, centre of mass, momentum, arrows of forces, axes."""
+"""Overlays on the robot: trails, centre of mass, arrows of forces and momenta, frame axes."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from remora.simulation.recording.quantities import QUANTITIES, evaluated
 from remora.simulation.recording.recording import Recording
 from remora.viewer.scene.scene import WORLD, clean
 
-#: Into how many pieces a trail is cut; a piece shows once the run has passed it.
+#: Number of pieces of a trail; a piece becomes visible once the run has passed it.
 PIECES = 60
-#: How many samples trails and the scales of arrows are made of.
+#: Number of samples used for trails and for the scales of arrows.
 THIN = 2000
 MASS_COLOR = (0, 185, 140)
 TRAIL_COLORS = ((236, 112, 20), (38, 132, 224), (20, 160, 110), (170, 80, 190), (210, 60, 90))
 
 
 def thinned(run: Recording, most: int = THIN) -> Recording:
-    """Return a run of at most so many of a run's samples, the first and the last among them."""
+    """Return a run reduced to at most `most` samples, including the first and the last."""
     if len(run) <= most:
         return run
     rows = np.unique(np.linspace(0, len(run) - 1, most).round().astype(int))
@@ -39,13 +39,13 @@ def _nothing_stored(name: str) -> Array | None:
 
 
 class Trail:
-    """The path of a point through a run, shown as far as the run has come."""
+    """The path of a point, drawn up to the displayed time."""
 
     def __init__(
         self, server: Any, name: str, t: Array, points: Array, color: tuple[int, int, int],
         thickness: float,
     ) -> None:  # fmt: skip
-        """Cut the path through `points` `(n, 3)` at the times t into pieces, all hidden."""
+        """Divide the path through `points` `(n, 3)` at times t into pieces, initially hidden."""
         self.visible = False
         self._pieces: list[tuple[float, Any]] = []
         if len(points) < 2:
@@ -62,7 +62,7 @@ class Trail:
             self._pieces.append((float(t[b]), node))
 
     def show(self, t: float) -> None:
-        """Show the pieces that lie before the time t, if the trail is visible."""
+        """Show the pieces before time t, if the trail is visible."""
         for end, node in self._pieces:
             node.visible = self.visible and end <= t
 
@@ -74,8 +74,8 @@ class OverlaySample:
     Attributes:
         t: time, s.
         q: configuration, `(nq,)`.
-        poses: of the bodies, `(nb, 8)`.
-        sample: the recorded columns at the sample before, one row each.
+        poses: poses of the bodies, `(nb, 8)`.
+        sample: the recorded quantities at the last sample before t, one row each.
     """
 
     t: float
@@ -89,13 +89,13 @@ Loads = tuple[Array, Array, Array]
 
 
 class Arrows:
-    """Forces and torques (or momenta) as arrows; the longest of the run is as long as `length`."""
+    """Forces and torques (or momenta) as arrows; the largest of the run has length `length`."""
 
     def __init__(
         self, server: Any, name: str, colors: tuple[tuple[int, int, int], tuple[int, int, int]],
         length: float,
     ) -> None:  # fmt: skip
-        """Begin without an arrow."""
+        """Create the overlay without arrows."""
         self._server, self._name, self._colors, self._length = server, name, colors, length
         self._handle: Any = None
         self.visible = False
@@ -127,13 +127,13 @@ class Arrows:
             self._handle.visible = True
 
     def hide(self) -> None:
-        """Draw no arrow."""
+        """Hide all arrows."""
         if self._handle is not None:
             self._handle.visible = False
 
 
 def joint_loads(fast: CompiledRobot, sample: Mapping[str, Array], poses: Array) -> Loads:
-    """Return origin, force and torque of the constraint at every joint but the bases'.
+    """Return origin, force and torque of the constraint at every joint except the base joints.
 
     In inertial axes, `(k, 3)` each.
     """
@@ -143,7 +143,7 @@ def joint_loads(fast: CompiledRobot, sample: Mapping[str, Array], poses: Array) 
 
 
 def external_loads(sample: Mapping[str, Array], poses: Array) -> Loads:
-    """Return origin, force and torque of the external wrench on every body, inertial axes."""
+    """Return origin, force and torque of the external wrench on every body, in inertial axes."""
     return _outward(poses, sample["wrenches"][0])
 
 
@@ -154,7 +154,7 @@ def _outward(x: Array, wrench: Array) -> Loads:
 
 
 def largest(wrenches: Array) -> tuple[float, float]:
-    """Return the largest force and torque of wrenches `(..., 6)`; NaN counts as nothing."""
+    """Return the largest force and torque of wrenches `(..., 6)`, ignoring NaN."""
     flat = np.nan_to_num(wrenches).reshape(-1, 6)
     if len(flat) == 0:
         return 0.0, 0.0
@@ -163,7 +163,7 @@ def largest(wrenches: Array) -> tuple[float, float]:
 
 
 def has_mass(robot: Robot) -> bool:
-    """Tell whether a robot has a centre of mass: a kinematics-only model has none."""
+    """Return whether a robot has a centre of mass; a kinematics-only model has none."""
     return robot.dynamics and float(robot.mass) > 0.0
 
 
@@ -175,11 +175,11 @@ def center_of_mass(fast: CompiledRobot, q: Array) -> Array:
 
 
 def axes_poses(robot: Robot, x: Array) -> Array:
-    """Return the poses of the bodies' frames and of the named frames that bodies carry."""
+    """Return the poses of the body frames and of the named frames attached to bodies."""
     named = [pose.compose(x[f.body], f.placement) for f in robot.frames if f.body >= 0]
     return np.concatenate([x, *(n[None] for n in named)])
 
 
 def positions(run: Recording, names: Sequence[str]) -> dict[str, Array]:
-    """Return the way of bodies and frames through a run, `(n, 3)` each."""
+    """Return the path of each body or frame through a run, `(n, 3)` each."""
     return {name: pose.translation(run.frame_pose(name)) for name in names}

@@ -1,4 +1,4 @@
-"""The simple shapes that pictures of robots are made of."""
+"""Geometric primitives that a robot is drawn with."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ class Primitive:
     Attributes:
         body: index of the body that carries it.
         kind: `box`, `cylinder`, `cone`, `sphere`, `capsule`, `ellipsoid`, `cells` or `mesh`.
-        size: as in `Geometry`; a cone (a tapered boom): radius at its start, radius at its end,
-            length along z; cells (both faces of a solar panel): full lengths x, y, z, and how
-            many along x and y. Metres.
+        size: as in `Geometry`, m; cone (a tapered boom): radius at its start, radius at its end,
+            length along z; cells (both faces of a solar panel): full lengths x, y, z, and number
+            of cells along x and y.
         placement: pose in the body's frame, `(8,)`; cones and cylinders are centred.
-        finish: its look.
-        mesh: the file of a mesh, else None.
+        finish: its material.
+        mesh: path of the mesh file, or None.
     """
 
     body: int
@@ -32,7 +32,7 @@ class Primitive:
 
 
 def panel(body: int, size: tuple[float, float, float], placement: Array) -> list[Primitive]:
-    """Return a solar panel: a frame, and cells on both faces; thin along z."""
+    """Return a solar panel, thin along z: a frame with cells on both faces."""
     x, y, z = size
     cell = min(x, y) / 4.0
     nx, ny = (max(1, min(24, round(length / cell))) for length in (x, y))

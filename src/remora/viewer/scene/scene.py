@@ -1,4 +1,4 @@
-"""The robot in viser's scene: one node for each body, moved by poses."""
+"""The robot in viser's scene: one node per body, moved by poses."""
 
 from __future__ import annotations
 
@@ -21,14 +21,15 @@ from remora.viewer.scene.shapes import missing_meshes, shapes
 from remora.viewer.scene.surfaces import surface
 
 WORLD = "/world"
-#: Size of the ball at a place that is fixed in the inertial frame, of the robot's; and its colour.
+#: Radius of the marker of an inertially fixed frame relative to the robot's size; its colour.
 MARK, MARK_COLOR = 0.035, (226, 60, 96)
 
 
 class Scene:
-    """The robot, and the node that everything else hangs on.
+    """The robot's nodes and the world node, the parent of all others.
 
-    The camera follows something by the world moving the other way: nobody's mouse is in the way.
+    To follow a target, the world node moves instead of the camera, so that the user's camera
+    control is not disturbed.
     """
 
     def __init__(self, server: Any, robot: Robot, mesh_root: str | os.PathLike[str] | None) -> None:
@@ -48,7 +49,7 @@ class Scene:
         self._mark_places()
 
     def _mark_places(self) -> None:
-        """Mark the frames that are fixed in the inertial frame: a target, a station."""
+        """Mark the inertially fixed frames, such as a target or a station."""
         places = [frame for frame in self.robot.frames if frame.body < 0]
         if not places:
             return
@@ -61,12 +62,12 @@ class Scene:
             scene.add_icosphere(f"{name}/ball", size, MARK_COLOR, opacity=0.55)
 
     def move(self, x: Array, follow: Array | None = None, grain: float = 0.0) -> None:
-        """Show the bodies at the poses x `(nb, 8)`, seen from the pose `follow` `(8,)`.
+        """Show the bodies at the poses x `(nb, 8)`, relative to the pose `follow` `(8,)`.
 
         Args:
             x: poses of the bodies in the inertial frame.
-            follow: what stays in the middle of the picture; None: the inertial origin.
-            grain: round what is sent to multiples of this, for small files.
+            follow: pose at the centre of the image; None: the inertial origin.
+            grain: round transmitted numbers to multiples of this, for small files.
         """
         r, p = _fine(x[:, :4], grain), _fine(pose.translation(x), grain)
         for node, orientation, position in zip(self.nodes, r, p, strict=True):
@@ -77,7 +78,7 @@ class Scene:
         self.world.position = _fine(pose.translation(away), grain)
 
     def cloud(self, x: Array) -> Array:
-        """Return the corners of the boxes around the bodies at the poses x, `(n, 3)`."""
+        """Return the corners of the bodies' bounding boxes at the poses x, `(n, 3)`."""
         points = [
             quaternion.rotate(x[i, :4], corners) + pose.translation(x[i])
             for i, corners in enumerate(self._corners)
@@ -87,18 +88,18 @@ class Scene:
 
 
 def extent(cloud: Array) -> tuple[Array, float]:
-    """Return the middle of the box around points `(n, 3)`, and half the box's diagonal, m."""
+    """Return the centre of the bounding box of points `(n, 3)`, and half its diagonal, m."""
     low, high = cloud.min(axis=0), cloud.max(axis=0)
     return 0.5 * (low + high), max(0.5 * float(np.linalg.norm(high - low)), 1e-3)
 
 
 def seen_from(center: Array, x: Array) -> Array:
-    """Return poses x `(n, 8)` as seen from the pose `center` `(8,)`."""
+    """Return the poses x `(n, 8)` relative to the pose `center` `(8,)`."""
     return dual_quaternion.mul(np.broadcast_to(dual_quaternion.conjugate(center), x.shape), x)
 
 
 def end_effectors(robot: Robot) -> list[str]:
-    """Return the names of what is at the ends of the branches: frames, else bodies."""
+    """Return the names of the end-effectors: frames at the ends of branches, otherwise bodies."""
     names: list[str] = []
     for i in leaves(robot):
         if i == 0:
@@ -111,7 +112,7 @@ def end_effectors(robot: Robot) -> list[str]:
 
 
 def clean(name: str) -> str:
-    """Return a name as part of a scene path."""
+    """Return a name that is valid as a component of a scene path."""
     return re.sub(r"[^\w.-]", "_", name)[:60]
 
 

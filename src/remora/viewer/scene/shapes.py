@@ -1,6 +1,6 @@
-"""What of a robot is drawn: a list of primitives, each fixed to a body.
+"""Conversion of a robot to a list of primitives, each fixed to a body.
 
-A body is drawn by its own geometry; one that has none, or only meshes that are not there, gets
+A body is drawn with its own geometry. A body without geometry, or only with missing meshes, gets
 shapes generated from joint offsets, centres of mass and masses (`remora.viewer.scene.spacecraft`).
 """
 
@@ -22,20 +22,20 @@ from remora.viewer.scene.primitives import Primitive, panel
 from remora.viewer.scene.spacecraft import generated
 from remora.viewer.scene.surfaces import mesh_surface
 
-#: Formats of meshes that are opened, and the largest file.
+#: Supported mesh formats, and the maximum file size.
 MESHES = (".stl", ".obj", ".ply", ".off", ".glb", ".dae")
 LARGEST_MESH = 64 << 20
-#: A box this much thinner than wide is a plate.
+#: A box with a smaller ratio of thickness to width is a plate.
 _THIN = 0.06
 
 
 def shapes(robot: Robot, mesh_root: str | os.PathLike[str] | None = None) -> list[Primitive]:
-    """Return all that is drawn of a robot, bodies in order.
+    """Return the primitives of a robot, in the order of its bodies.
 
     Args:
-        robot: a robot whose numbers are numbers.
-        mesh_root: meshes outside this folder are left out; default: all that the robot names,
-            which for a loaded robot lie below the folder it was loaded with.
+        robot: a robot with numeric parameters.
+        mesh_root: meshes outside this folder are left out; default: all meshes of the robot, which
+            for a loaded robot are below the folder it was loaded with.
 
     Raises:
         RemoraError: if the robot's numbers are symbols or batches.
@@ -49,11 +49,11 @@ def shapes(robot: Robot, mesh_root: str | os.PathLike[str] | None = None) -> lis
 
 
 def missing_meshes(robot: Robot, drawn: Sequence[Primitive]) -> str | None:
-    """Return what to tell about meshes that are not drawn; None where all are.
+    """Return a message about meshes that are not drawn; None if all are drawn.
 
     Args:
         robot: the robot.
-        drawn: what `shapes` makes of it.
+        drawn: the result of `shapes`.
     """
     named = [shape.mesh for body in robot.bodies for shape in body.geometry if shape.mesh]
     outside = meshes_outside(robot.warnings)
@@ -85,20 +85,20 @@ def _drawable(i: int, body: Body, root: Path | None) -> Iterator[Primitive]:
 
 
 def _as_panel(shape: Geometry) -> tuple[tuple[float, float, float], Array] | None:
-    """Return size and placement, thin along z, of a thin box in the blue of solar cells."""
+    """Return size and placement of a solar panel (a thin, dark blue box), thin along z; or None."""
     if shape.kind != "box" or not is_cell_blue(shape.color):
         return None
     thin = int(np.argmin(shape.size))
     if shape.size[thin] > _THIN * sorted(shape.size)[1]:
         return None
-    turn = np.roll(np.eye(3), 2 - thin, axis=1)  # columns: its x, y, z in the box's axes
+    turn = np.roll(np.eye(3), 2 - thin, axis=1)  # columns: the panel's x, y, z in the box's axes
     size = tuple(float(np.abs(turn[:, k]) @ np.array(shape.size)) for k in range(3))
     turned = pose.compose(shape.placement, pose.from_rotation_matrix(turn))
     return (size[0], size[1], size[2]), turned
 
 
 def _readable(mesh: str, root: Path | None) -> bool:
-    """Tell whether a mesh is a file of known format and sane size, below the root, and is read."""
+    """Return whether a mesh is below the root, has a supported format and size, and can be read."""
     path = Path(mesh)
     try:
         real = path.resolve()

@@ -1,7 +1,7 @@
-"""Shapes for bodies without geometry: a bus with solar panels, booms, joint drums, tools.
+"""Generated shapes for bodies without geometry: bus with solar panels, booms, joints, tools.
 
-Sizes come from joint offsets, centres of mass, masses and inertias alone, so that any robot looks
-like a spacecraft with an arm. Nothing here is more than a picture.
+Sizes follow from joint offsets, centres of mass, masses and inertias, so that any robot looks like
+a spacecraft with an arm. The shapes are for display only.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from remora.model.topology import children
 from remora.viewer.scene.finishes import FINISHES
 from remora.viewer.scene.primitives import Primitive, panel
 
-#: Mean density that turns masses into thicknesses, kg/m³: mostly hollow.
+#: Mean density for computing thicknesses from masses, kg/m³; low, since bodies are mostly hollow.
 _DENSITY = 500.0
-#: Radius of a boom over the reach of the arm: the least and the most.
+#: Minimum and maximum radius of a boom relative to the reach of the arm.
 _SLENDER, _STOUT = 0.014, 0.034
 
 
 def generated(robot: Robot, bodies: Sequence[int]) -> dict[int, list[Primitive]]:
-    """Return shapes for the bodies of these indices."""
+    """Return generated shapes for the bodies with these indices."""
     reach = arm_reach(robot)
     made: dict[int, list[Primitive]] = {}
     for i in bodies:
@@ -40,7 +40,7 @@ def generated(robot: Robot, bodies: Sequence[int]) -> dict[int, list[Primitive]]
 
 
 def arm_reach(robot: Robot) -> float:
-    """Return the longest way along joint offsets from a base's mount to a tip, m; never zero."""
+    """Return the longest path along joint offsets from a mount on a base to a tip, m; positive."""
     way = np.zeros(len(robot.bodies))
     for i, joint in enumerate(robot.joints):
         on_arm = joint.parent >= 0 and robot.joints[joint.parent].parent >= 0
@@ -59,9 +59,9 @@ def arm_reach(robot: Robot) -> float:
 
 
 def bus_size(robot: Robot, i: int) -> tuple[tuple[float, float, float], Array]:
-    """Return the full lengths and the centre of the box that stands for a base.
+    """Return the full lengths and the centre of the box that represents a base.
 
-    The box of even density with the body's inertia, scaled so that the first mount on it is at
+    It is the box of uniform density with the body's inertia, scaled so that the first mount is on
     its surface.
     """
     body = robot.bodies[i]
@@ -93,13 +93,13 @@ def _bus(robot: Robot, i: int) -> list[Primitive]:
     up = float(np.sign(np.sum([p[deck] for p in mounts]))) or 1.0
     e = np.eye(3)
     made = [Primitive(i, "box", size, pose.from_translation(centre), FINISHES["foil"])]
-    # Plates on the two faces that carry neither arm nor wings: radiators.
+    # Radiators: plates on the two faces without arm or wings.
     for side in (-1.0, 1.0):
         plate = np.array(size) * 0.74
         plate[third] = 0.02 * unit
         at = centre + side * (half[third] + 0.004 * unit) * e[third]
         made.append(_box(i, plate, at, "white"))
-    # The deck that the arm stands on, and at the other end the ring that held it to its launcher.
+    # The deck below the arm, and the launch adapter ring on the opposite face.
     deck_plate = np.array(size) * 0.94
     deck_plate[deck] = 0.03 * unit
     made.append(_box(i, deck_plate, centre + up * half[deck] * e[deck], "aluminium"))
@@ -135,7 +135,7 @@ def _dish(
 def _wings(
     i: int, centre: Array, half: Array, unit: float, wing: int, third: int
 ) -> list[Primitive]:
-    """Return two solar wings along ±`wing`, their faces across the third axis' plane."""
+    """Return two solar wings along ±`wing`, with their width along `third`."""
     e = np.eye(3)
     wide, long, thick = 0.95 * unit, 1.15 * unit, 0.022 * unit
     gap, between = 0.34 * unit, 0.04 * unit
@@ -158,7 +158,7 @@ def _wings(
 
 
 def _pedestal(robot: Robot, i: int) -> list[Primitive]:
-    """Return what a robot on a fixed base stands on."""
+    """Return the pedestal of a robot with a fixed base."""
     size = 0.5 * min(max(bus_size(robot, i)[0]), 0.4 * arm_reach(robot))
     made = [_box(i, np.array([size, size, 0.25 * size]), np.zeros(3), "graphite")]
     for p in _mounts(robot, i):
@@ -182,7 +182,7 @@ def _link(robot: Robot, i: int, reach: float) -> list[Primitive]:
 
 
 def boom_radius(robot: Robot, i: int, reach: float) -> float:
-    """Return the radius of a body's boom: from its mass and length, within the arm's looks, m."""
+    """Return the radius of a body's boom from its mass and length, clipped to the limits, m."""
     length = max((float(np.linalg.norm(p)) for p in _tips(robot, i)), default=0.0)
     length = max(length, 0.1 * reach)
     solid = math.sqrt(float(robot.bodies[i].mass) / (math.pi * _DENSITY * length))
@@ -238,7 +238,7 @@ def _tool(robot: Robot, i: int, tips: Sequence[Array], r: float) -> list[Primiti
 
 
 def _is_wheel(robot: Robot, i: int, reach: float) -> bool:
-    """Tell whether a body is a wheel in the bus: it turns about an axis through its own middle."""
+    """Return whether a body is a reaction wheel: it spins about an axis through its own centre."""
     joint = robot.joints[i]
     if (
         not (turns_about_axis(joint) and kind(joint).nv == 1)
@@ -262,16 +262,16 @@ def _wheel(robot: Robot, i: int) -> list[Primitive]:
     return [rim, hub]
 
 
-# Where things are --------------------------------------------------------------------------------
+# Geometry of the tree ----------------------------------------------------------------------------
 
 
 def _mounts(robot: Robot, i: int) -> list[Array]:
-    """Return where on a body the joints of its children sit, body frame."""
+    """Return the positions of the child joints on a body, in the body frame."""
     return [pose.translation(robot.joints[k].placement) for k in children(robot, i)]
 
 
 def _tips(robot: Robot, i: int) -> list[Array]:
-    """Return the far ends of a body: joints of its children, else frames, else past its mass."""
+    """Return the far ends of a body: child joints, else frames, else beyond its centre of mass."""
     if children(robot, i):
         return _mounts(robot, i)
     own = [pose.translation(frame.placement) for frame in robot.frames if frame.body == i]
@@ -287,7 +287,7 @@ def _free_axis(robot: Robot, i: int) -> Array:
 
 
 def _boom(i: int, a: Array, b: Array, start: float, end: float) -> list[Primitive]:
-    """Return a tapered tube between two points, with a cuff at its start; nothing if too short."""
+    """Return a tapered tube between two points with a cuff at its start; empty if too short."""
     length = float(np.linalg.norm(b - a))
     if length < 0.5 * start:
         return []
@@ -303,7 +303,7 @@ def _boom(i: int, a: Array, b: Array, start: float, end: float) -> list[Primitiv
 def _along(
     i: int, kind: str, size: tuple[float, ...], start: Array, out: Array, shift: float, look: str
 ) -> Primitive:
-    """Return a round shape whose axis is `out`, centred at `start` moved along it by `shift`."""
+    """Return an axisymmetric shape along `out`, centred at `start` plus `shift` along the axis."""
     x = pose.from_rotation_matrix(_frame_along(out), start + shift * out)
     return Primitive(i, kind, size, x, FINISHES[look])
 
@@ -314,7 +314,7 @@ def _box(i: int, size: Array, at: Array, look: str) -> Primitive:
 
 
 def _frame_along(out: Array) -> Array:
-    """Return a rotation matrix whose z is `out`, of unit length."""
+    """Return a rotation matrix whose z axis is the unit vector `out`."""
     helper = np.eye(3)[int(np.argmin(np.abs(out)))]
     x = np.cross(helper, out)
     x = x / np.linalg.norm(x)

@@ -1,4 +1,4 @@
-"""Triangles of the primitives: positions, normals and faces, with bevelled edges."""
+"""Triangulation of the primitives: positions, normals and faces, with bevelled edges."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from remora.algebra import pose
 from remora.algebra.namespace import Array
 from remora.viewer.scene.primitives import Primitive
 
-#: How many sides a round shape has.
+#: Number of sides of a round shape.
 SIDES = 32
 
 
 class Surface(NamedTuple):
-    """Triangles.
+    """A triangle mesh.
 
     Attributes:
-        points: `(n, 3)`, m.
-        normals: unit, `(n, 3)`.
-        faces: indices of the points, counterclockwise from outside, `(k, 3)`.
+        points: positions, `(n, 3)`, m.
+        normals: unit normals, `(n, 3)`.
+        faces: indices of the points, counterclockwise as seen from outside, `(k, 3)`.
     """
 
     points: Array
@@ -44,7 +44,7 @@ def surface(shape: Primitive) -> Surface:
 
 
 def joined(parts: Sequence[Surface]) -> Surface:
-    """Return several surfaces as one."""
+    """Concatenate surfaces into one."""
     starts = np.cumsum([0, *(len(s.points) for s in parts)])
     return Surface(
         np.concatenate([s.points for s in parts]),
@@ -61,7 +61,7 @@ def _box(shape: Primitive) -> Surface:
     bevel = 0.06 * float(half.min())
     inner = half - bevel
     signs = [np.array(s) for s in itertools.product((-1.0, 1.0), repeat=3)]
-    # Three points at each corner, one on each of the faces that meet there.
+    # Three points per corner, one on each adjacent face.
     corner = {
         (tuple(s), k): s * np.where(np.arange(3) == k, half, inner) for s in signs for k in range(3)
     }
@@ -93,7 +93,7 @@ def _cells(shape: Primitive) -> Surface:
     edge = 0.035 * min(x, y)
     gap = 0.05 * min((x - 2 * edge) / nx, (y - 2 * edge) / ny)
     dx, dy = (x - 2 * edge) / nx, (y - 2 * edge) / ny
-    height = 0.5 * z + 0.2 * z  # far enough apart for a browser to tell the two faces
+    height = 0.5 * z + 0.2 * z  # far enough apart to avoid z-fighting of the two faces
     polygons: list[list[Array]] = []
     for i, j, side in itertools.product(range(nx), range(ny), (-1.0, 1.0)):
         x0, y0 = -0.5 * x + edge + i * dx + gap, -0.5 * y + edge + j * dy + gap
@@ -106,7 +106,7 @@ def _cells(shape: Primitive) -> Surface:
 
 
 def _flat(polygons: Sequence[Sequence[Array]]) -> Surface:
-    """Return convex polygons, each turned so that it faces away from the origin."""
+    """Return convex polygons as a surface, each oriented away from the origin."""
     parts: list[Surface] = []
     for ring in polygons:
         points = np.array(ring)
@@ -123,12 +123,12 @@ def _flat(polygons: Sequence[Sequence[Array]]) -> Surface:
 
 
 def _lathe(profile: Sequence[tuple[float, float]], smooth: bool = False) -> Surface:
-    """Return the surface that a profile (radius, z), from bottom to top, sweeps about z."""
+    """Return the surface of revolution of a profile (radius, z), from bottom to top, about z."""
     line = np.array(profile)
     steps = np.diff(line, axis=0)
     across = np.column_stack([steps[:, 1], -steps[:, 0]])
     across = across / np.maximum(np.linalg.norm(across, axis=1, keepdims=True), 1e-300)
-    if smooth:  # a point's normal is the mean of its neighbours'
+    if smooth:  # a point's normal is the mean of the adjacent segments' normals
         padded = np.concatenate([across[:1], across, across[-1:]])
         at = padded[:-1] + padded[1:]
         at[0], at[-1] = (0.0, -1.0), (0.0, 1.0)
@@ -160,7 +160,7 @@ def _tube(bottom: float, top: float, length: float) -> Surface:
 
 
 def _ball(radius: float, length: float = 0.0) -> Surface:
-    """Return a sphere, or a capsule whose cylinder has that length."""
+    """Return a sphere, or a capsule whose cylindrical part has the given length."""
     angles = np.linspace(-0.5 * math.pi, 0.5 * math.pi, 20 + 1)
     profile = [
         (radius * math.cos(a), radius * math.sin(a) + math.copysign(0.5 * length, a))
@@ -182,7 +182,7 @@ def _ellipsoid(shape: Primitive) -> Surface:
 
 @functools.lru_cache(maxsize=64)
 def mesh_surface(file: str) -> Surface:
-    """Return the triangles of a mesh file; none if no reader understands it."""
+    """Return the triangles of a mesh file; empty if it cannot be read."""
     try:
         trimesh: Any = importlib.import_module("trimesh")
         if file.lower().endswith(".dae"):
@@ -193,20 +193,20 @@ def mesh_surface(file: str) -> Surface:
         faces = np.asarray(loaded.faces, dtype=np.int64)
         if not (len(faces) and np.all(np.isfinite(points)) and np.all(np.isfinite(normals))):
             raise ValueError("nothing in it")
-    except Exception:  # a mesh is decoration, and readers fail in many ways
+    except Exception:  # meshes are for display only, and readers fail in many ways
         return Surface(np.zeros((0, 3)), np.zeros((0, 3)), np.zeros((0, 3), dtype=np.int64))
     return Surface(points, normals, faces)
 
 
 def _check_collada(file: str) -> None:
-    """Refuse a COLLADA file with a document type: its reader would expand entities."""
+    """Refuse a COLLADA file with a document type declaration: its reader would expand entities."""
     text = Path(file).read_bytes()
     if b"\0" in text or b"<!DOCTYPE" in text or b"<!ENTITY" in text:
         raise ValueError("declares a document type")
 
 
 def _unit(mesh: Any) -> float:
-    """Return the length of a mesh's unit, m: COLLADA names its own."""
+    """Return the unit of a mesh, m; COLLADA files specify it."""
     found = re.match(r"([0-9.eE+-]+) \* meters", str(mesh.units or ""))
     return float(found.group(1)) if found else 1.0
 
@@ -219,7 +219,7 @@ def _mesh(shape: Primitive) -> Surface:
     return Surface(own.points * scale, normals, faces)
 
 
-#: One row per kind of primitive.
+#: One entry per kind of primitive.
 SURFACES: dict[str, Callable[[Primitive], Surface]] = {
     "box": _box,
     "cells": _cells,

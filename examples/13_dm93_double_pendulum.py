@@ -1,7 +1,7 @@
 """Section 3 of DM93: the double pendulum in planar quaternions, (26) to (32), and as a robot.
 
-Link 1 is massless, of length L; link 2 (m, j') is pinned to its end at its centre of mass C. Four
-coordinates Q3..Q6 of link 2, two constraints. docs/pictures/make_dm93.py draws the run.
+Link 1 is massless with length L. Link 2 (m, j') is pinned to its end at its centre of mass C. Link
+2 has four coordinates Q3..Q6 and two constraints. docs/pictures/make_dm93.py draws the run.
 """
 
 import numpy as np
@@ -10,7 +10,7 @@ from scipy.integrate import solve_ivp
 import remora as rm
 
 m, j, L, W = 2.0, 0.3, 1.5, -2.0 * 9.81  # kg, kg m², m, N: the weight along y
-START = np.array([0.2, 0.5]), np.array([5.5, -9.0])  # θ and its rate: both links turn over
+START = np.array([0.2, 0.5]), np.array([5.5, -9.0])  # θ and its rate: both links make full turns
 
 
 def image_point(theta, rate):
@@ -22,7 +22,7 @@ def image_point(theta, rate):
 
 
 def angles(Q):
-    """θ1, θ2 along a path of points, without jumps."""
+    """θ1, θ2 along a path of points, unwrapped."""
     half = np.unwrap([np.arctan2(Q[0], Q[1]), np.arctan2(Q[3], Q[2])], axis=-1)
     return np.array([half[0] + half[1], half[0] - half[1]])
 
@@ -38,7 +38,7 @@ def solution(Q, dQ, printed=False):
     J = np.diag([j, 0.0])
     M = np.block([[m * L**2 * np.eye(2) + 4 * g.T @ J @ g, 4 * m * g_o.T @ g],
                   [4 * m * g.T @ g_o, 4 * m * np.eye(2)]])  # fmt: skip
-    turn = dg @ J @ dg.T if printed else dg.T @ J @ dg  # (25) as printed, and right
+    turn = dg @ J @ dg.T if printed else dg.T @ J @ dg  # (25) as printed, and corrected
     h = np.r_[8 * turn @ Q[:2] - 8 * m * g_o.T @ dg_o @ dQ[:2], -8 * m * g.T @ dg @ dQ[2:]]
     Phi = np.array([[Q[0], Q[1], 0, 0], [0, 0, Q[2], Q[3]]])
     F = 2 * W * np.array([Q[2], Q[3], Q[0], Q[1]])
@@ -71,7 +71,7 @@ print(f"energy kept to 1e-10: {np.ptp(E) < 1e-10 * np.abs(E).max()}")
 wrong = energy(*integrated(times, printed=True))[0]
 print(f"with h as printed in (25) it changes by {100 * np.ptp(wrong) / np.abs(E).max():.0f} %")
 
-# the same as a robot: half of m is a point on link 1, the rest on link 2, which is as massless
+# an equivalent robot: half of m is a point mass at the end of link 1, the other half on link 2
 robot = (
     rm.Builder(gravity=(0, W / m, 0))
     .body("link 1", m / 2, (L, 0, 0), (0, 0, 0))
