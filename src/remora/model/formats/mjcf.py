@@ -12,8 +12,8 @@ Differences:
 - A linear `<equality><joint>` becomes a mimic joint: a hard constraint, while MuJoCo's is soft.
   Every other active equality closes a loop and is refused.
 - Linear springs of hinges and slides become joint springs. Other springs and tendons give a
-warning, since they would act without control inputs. Actuators and contacts are not part of a
-robot.
+  warning, since they would act without control inputs. Actuators and contacts are not part of a
+  robot.
 """
 
 from __future__ import annotations
