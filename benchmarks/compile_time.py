@@ -21,7 +21,7 @@ from rich.table import Table
 
 import remora as rm
 from remora.cli import bench
-from remora.cli.peers import TIMED, Case
+from remora.cli.bench_peers import TIMED, Case
 
 SIZES = (7, 14, 28, 56)
 BATCH = 4096

@@ -264,7 +264,7 @@ def _view(path: Path, robot: Robot, folder: Path) -> None:
 
 
 def _simulate(path: Path, robot: Robot, folder: Path) -> None:
-    from remora.viewer.report.standalone import save_html
+    from remora.viewer.report.animation_html import save_html
 
     q, v = rm.neutral(robot), np.zeros(robot.nv)
     run = rm.simulate(robot, q, v, 1.0, sample=0.05, rtol=1e-6, atol=1e-8, max_steps=20_000)

@@ -25,9 +25,9 @@ from rich.table import Table
 
 import remora as rm
 from dynamics import two_armed
-from remora.algebra.namespace import asarray
+from remora.algebra.array_ops import asarray
 from remora.cli import bench
-from remora.cli.peers import Case, Pinocchio, States, converted, random_states
+from remora.cli.bench_peers import Case, Pinocchio, States, converted, random_states
 from remora.codegen.ir import graph_passes
 from remora.codegen.ir.graph import Signature
 from remora.codegen.ir.trace import trace

@@ -24,8 +24,8 @@ import remora as rm
 from remora.algebra import pose
 from remora.cli import bench
 from remora.cli.bench import Result
-from remora.cli.peers import TIMED, Case
-from remora.model.formats.random import random_robot
+from remora.cli.bench_peers import TIMED, Case
+from remora.model.formats.random_robot import random_robot
 
 NOTES = (
     "one call: NumPy arrays in and out (JAX arrays for adam and frax), Python's call included",

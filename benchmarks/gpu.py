@@ -22,7 +22,7 @@ from rich.console import Console
 
 import dynamics
 import remora as rm
-from remora.cli import bench, gpu
+from remora.cli import bench, bench_gpu
 from remora.codegen.gpu.cuda_kernel import cupy_with_device
 from remora.errors import RemoraError
 
@@ -56,13 +56,13 @@ def copy_bandwidth() -> float:
     return best
 
 
-def rates(robot: rm.Robot, seconds: float, both: bool, console: Console) -> list[gpu.Rate]:
-    found: list[gpu.Rate] = []
-    for function in gpu.functions(robot):
+def rates(robot: rm.Robot, seconds: float, both: bool, console: Console) -> list[bench_gpu.Rate]:
+    found: list[bench_gpu.Rate] = []
+    for function in bench_gpu.functions(robot):
         for dtype in ("float64", "float32"):
             for layout in ("columns", "rows") if both else ("columns",):
                 try:
-                    r = gpu.rate(robot, function, dtype, layout, seconds=seconds)
+                    r = bench_gpu.rate(robot, function, dtype, layout, seconds=seconds)
                 except RemoraError as error:
                     console.print(f"not timed: {function}, {dtype}: {error}")
                     continue
@@ -124,7 +124,7 @@ def plot(data: dict[str, Any], file: Path) -> None:
             )
     left.set_yscale("log")
     left.set_ylim(3e6, 3e11)
-    labels = [f"{gpu.TIMED[f]}\n{d}" for f, d in groups]
+    labels = [f"{bench_gpu.TIMED[f]}\n{d}" for f, d in groups]
     left.set_xticks(range(len(groups)), labels, fontsize=9)
     left.set_ylabel("evaluations per second")
     left.set_title("servicer, 13 degrees of freedom, same GPU, same process")
@@ -174,7 +174,7 @@ def main() -> None:
         return
     console = Console(width=120, highlight=False)
     about = bench.machine()
-    about["gpu"] = gpu.device_name()
+    about["gpu"] = bench_gpu.device_name()
     for name in ("cupy-cuda13x", "cupy-cuda12x", "jax", "frax", "mujoco-mjx", "adam-robotics"):
         if bench.installed(name):
             about["versions"][name] = bench.installed(name)
@@ -192,7 +192,7 @@ def main() -> None:
         if options.only and not any(part in name for part in options.only):
             continue
         found = rates(robot, options.seconds, name == first, console)
-        gpu.print_rates(f"\n{name}: nv = {robot.nv}", found, console)
+        bench_gpu.print_rates(f"\n{name}: nv = {robot.nv}", found, console)
         data["robots"][name] = [_rounded(dataclasses.asdict(r)) for r in found]
         _save(data, options.json)
     if not options.no_peers:

@@ -26,7 +26,7 @@ from rich.table import Table
 import remora as rm
 from remora.algebra import pose
 from remora.cli import bench
-from remora.cli.peers import TIMED, Case, States, _mjcf, converted, deviation
+from remora.cli.bench_peers import TIMED, Case, States, _mjcf, converted, deviation
 from remora.errors import RemoraError
 from remora.model.layouts.libraries import mujoco_layout
 

@@ -26,7 +26,7 @@ from rich.table import Table
 
 import remora as rm
 from remora.cli import bench
-from remora.cli.peers import Case
+from remora.cli.bench_peers import Case
 
 SIZES = (7, 14, 30, 56, 100, 300, 1000)
 LARGEST_PEER = 300

@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.table import Table
 
 import remora as rm
-from remora.algebra.namespace import asarray
+from remora.algebra.array_ops import asarray
 
 KINDS = {
     "mul": (casadi.OP_MUL, casadi.OP_SQ, casadi.OP_TWICE),

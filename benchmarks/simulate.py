@@ -32,9 +32,9 @@ from rich.markup import escape
 from rich.table import Table
 
 import remora as rm
-from remora.algebra.namespace import less, select, sin
+from remora.algebra.array_ops import less, select, sin
 from remora.cli import bench
-from remora.cli.peers import MuJoCo, Pinocchio
+from remora.cli.bench_peers import MuJoCo, Pinocchio
 from remora.errors import RemoraError
 
 #: The actuation of VT18, section 4: joint, start, stop, s; torque 0.5 sin(t - start) N m.
@@ -554,7 +554,7 @@ def mjx_cases(
     """Yield MJX's steps of a batch on the GPU in float32, after comparing results."""
     gpu_peers = importlib.import_module("gpu_peers")
     mujoco = importlib.import_module("mujoco")
-    from remora.cli.peers import _mjcf
+    from remora.cli.bench_peers import _mjcf
 
     peer = gpu_peers.Mjx(robot, "float32", platform)
     jax, mjx = peer.jax, peer.mjx
@@ -595,11 +595,11 @@ def on_gpu(
     sizes: list[int], duration: float, rounds: int, console: Console, keep: Callable[[Any], None]
 ) -> dict[str, Any]:
     """Time the batch and the peers on the GPU; `keep` receives the results so far."""
-    from remora.cli import gpu
+    from remora.cli import bench_gpu
 
     robot = rm.load("servicer")
     about = bench.machine()
-    about["gpu"] = gpu.device_name()
+    about["gpu"] = bench_gpu.device_name()
     for name in ("cupy-cuda13x", "cupy-cuda12x", "jax", "mujoco-mjx"):
         if bench.installed(name):
             about["versions"][name] = bench.installed(name)

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from remora.cli.bench import described
-from remora.cli.gpu import TIMED as GPU_TIMED
-from remora.cli.peers import TIMED
+from remora.cli.bench_gpu import TIMED as GPU_TIMED
+from remora.cli.bench_peers import TIMED
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "results"

@@ -9,7 +9,7 @@ import numpy as np
 import remora as rm
 from remora.algebra import dual_quaternion as dq
 
-KINDS = list(rm.JOINTS)  # fixed, revolute, prismatic, helical, ..., spherical, free
+KINDS = list(rm.JOINT_TYPES)  # fixed, revolute, prismatic, helical, ..., spherical, free
 EXTRA = {
     "helical": {"pitch": 0.05},  # m per rad
     "universal": {"axis": (1, 0, 0), "axis2": (0, 1, 0)},

@@ -10,7 +10,7 @@ import numpy as np
 
 import remora as rm
 from remora.algebra import pose
-from remora.algebra.namespace import less, select
+from remora.algebra.array_ops import less, select
 
 RUNS, DURATION, STEP = 1000, 6.0, 0.01
 

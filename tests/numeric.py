@@ -9,7 +9,7 @@ import numpy as np
 
 from remora.algebra import dual_quaternion as dq
 from remora.algebra import quaternion
-from remora.algebra.namespace import asarray
+from remora.algebra.array_ops import asarray
 from remora.model.joints import kind
 
 

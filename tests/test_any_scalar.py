@@ -14,15 +14,15 @@ import remora as rm
 from numeric import assert_close, traced
 from remora.algebra import dual_quaternion as dq
 from remora.algebra import hermite, linear, pose, quaternion, screw, tangent, vector
-from remora.dynamics import discrete_mechanics, floating, formulations, kinematics, momentum
+from remora.dynamics import floating, formulations, kinematics, momentum, variational_midpoint
 from remora.dynamics.derivatives import derivatives, regressor
 from remora.dynamics.forces import equations_of_motion, friction, reduced_motion, springs, stops
 from remora.dynamics.lagrangian import (
+    center_of_mass_coordinates,
     euler_angles,
-    links,
+    link_jacobians,
     matrices,
     reduced,
-    separated,
 )
 from remora.dynamics.maximal import joint_relations
 from remora.model import state
@@ -190,7 +190,7 @@ TABLE = {
         "H_inverse": (screw.H_inverse, mass, I3),
     },
     tangent: {
-        "rotation_rate": (tangent.rotation_rate, v3, v3),
+        "rotation_vector_rate": (tangent.rotation_vector_rate, v3, v3),
         "angular_velocity": (tangent.angular_velocity, v3, v3),
         "screw_rate": (tangent.screw_rate, s6, s6), "twist": (tangent.twist, s6, s6),
     },
@@ -246,7 +246,7 @@ TABLE = {
             on_robot(rm.floating_inverse_dynamics), state_q, v_, array(ROBOT.nv - 6), bodies6,
         ),
     },
-    friction: {"passive_forces": (on_robot(rm.passive_forces), v_)},
+    friction: {"friction_forces": (on_robot(rm.friction_forces), v_)},
     springs: {"spring_forces": (lambda q: rm.spring_forces(LIMITED, q), state_q)},
     stops: {
         "stop_forces": (lambda q, v: rm.stop_forces(LIMITED, q, v, 100.0, 0.1), state_q, v_),
@@ -259,18 +259,25 @@ TABLE = {
         ),
     },
     equations_of_motion: {
-        "losses": (on_robot(equations_of_motion.losses), state_q, v_),
+        "passive_loads": (on_robot(equations_of_motion.passive_loads), state_q, v_),
         "actuation": (on_robot(equations_of_motion.actuation), state_q, v_, a_, bodies6),
-        "flow": (on_robot(equations_of_motion.flow), state_q, v_, v_, a_, bodies6),
-        "flow_near": (
-            on_robot(equations_of_motion.flow_near), state_q, array(2 * ROBOT.nv + 3), a_, bodies6
+        "state_derivative": (
+            on_robot(equations_of_motion.state_derivative), state_q, v_, v_, a_, bodies6,
+        ),
+        "state_derivative_near": (
+            on_robot(equations_of_motion.state_derivative_near), state_q,
+            array(2 * ROBOT.nv + 3), a_, bodies6,
         ),
     },
-    discrete_mechanics: {
-        "lagrangian_slopes": (on_robot(discrete_mechanics.lagrangian_slopes), state_q, v_, bodies6),
-        "velocity_of": (on_robot(discrete_mechanics.velocity_of), state_q, v_),
-        "starting_defect": (on_robot(discrete_mechanics.starting_defect), v_, v_, v_, v_, array()),
-        "ending_momentum": (on_robot(discrete_mechanics.ending_momentum), v_, v_, v_, array()),
+    variational_midpoint: {
+        "lagrangian_slopes": (
+            on_robot(variational_midpoint.lagrangian_slopes), state_q, v_, bodies6,
+        ),
+        "velocity_of": (on_robot(variational_midpoint.velocity_of), state_q, v_),
+        "starting_defect": (
+            on_robot(variational_midpoint.starting_defect), v_, v_, v_, v_, array(),
+        ),
+        "ending_momentum": (on_robot(variational_midpoint.ending_momentum), v_, v_, v_, array()),
     },
     formulations: {
         "forward_dynamics": (on_robot(rm.forward_dynamics), state_q, v_, a_, bodies6),
@@ -299,14 +306,16 @@ TABLE = {
         "inertia_regressor": (on_robot(rm.inertia_regressor), state_q, v_, a_),
         "inertia_derivatives": (on_robot(rm.inertia_derivatives), state_q, v_, a_, bodies6),
     },
-    links: {
-        "energy_matrix": (inertia_of(links.energy_matrix), mass, v3, I3),
-        "cross_matrix": (links.cross_matrix, s6),
-        "bracket_matrix": (links.bracket_matrix, s6),
-        "link_adjoint": (on_robot(links.link_adjoint, TARGET), state_q),
-        "link_jacobian": (on_robot(links.link_jacobian, TARGET), state_q),
-        "link_adjoint_partials": (on_robot(links.link_adjoint_partials, TARGET), state_q),
-        "link_jacobian_partials": (on_robot(links.link_jacobian_partials, TARGET), state_q),
+    link_jacobians: {
+        "energy_matrix": (inertia_of(link_jacobians.energy_matrix), mass, v3, I3),
+        "cross_matrix": (link_jacobians.cross_matrix, s6),
+        "bracket_matrix": (link_jacobians.bracket_matrix, s6),
+        "link_adjoint": (on_robot(link_jacobians.link_adjoint, TARGET), state_q),
+        "link_jacobian": (on_robot(link_jacobians.link_jacobian, TARGET), state_q),
+        "link_adjoint_partials": (on_robot(link_jacobians.link_adjoint_partials, TARGET), state_q),
+        "link_jacobian_partials": (
+            on_robot(link_jacobians.link_jacobian_partials, TARGET), state_q,
+        ),
     },
     matrices: {
         "mass_matrix_of": (on_robot(matrices.mass_matrix_of), state_q),
@@ -332,7 +341,7 @@ TABLE = {
             on_robot(reduced_motion.reduced_rates_near), state_q, array(2 * ROBOT.nv + 3), a_, s6,
         ),
     },
-    separated: {
+    center_of_mass_coordinates: {
         "separated_velocity": (on_robot(rm.separated_velocity), state_q, v_),
         "separated_mass_matrix": (on_robot(rm.separated_mass_matrix), state_q),
         "separated_coriolis_matrix": (on_robot(rm.separated_coriolis_matrix), state_q, v_),
@@ -368,8 +377,8 @@ TABLE = {
 }  # fmt: skip
 
 CASES = {
-    f"{room.__name__.split('.')[-1]}.{name}": row
-    for room, rows in TABLE.items()
+    f"{module.__name__.split('.')[-1]}.{name}": row
+    for module, rows in TABLE.items()
     for name, row in rows.items()
 }
 
@@ -377,7 +386,7 @@ CASES = {
 LEFT_OUT = {
     "identity", "prescribed_by_index", "momentum_per_speed", "inertia_parameters",
     "checked_arguments", "finite_result", "links_of", "screw_partials", "reduction",
-    "refuse_other_bases", "usual_formulation", "has_spring",
+    "require_free_base", "usual_formulation", "has_spring",
 }  # fmt: skip
 
 
@@ -387,8 +396,8 @@ def test_three_ways(name, rng):
     function, *makers = row
     # solving with the whole robot's inertia magnifies rounding by its condition, here about 1e3
     solving = (
-        "formulations", "floating", "derivatives", "regressor", "flow", "variational", "reduced",
-        "separated", "euler_angles",
+        "formulations", "floating", "derivatives", "regressor", "equations_of_motion",
+        "variational", "reduced", "center_of_mass_coordinates", "euler_angles",
     )  # fmt: skip
     rounding = 1e-12 if name.startswith(solving) else 1e-14
     batch = [[make(rng) for make in makers] for _ in range(6)]
@@ -405,14 +414,14 @@ def test_three_ways(name, rng):
         assert_close(symbolic, one, rtol=10.0 * rounding)
 
 
-@pytest.mark.parametrize("room", [r for r in TABLE if r is not rm], ids=lambda r: r.__name__)
-def test_the_table_is_complete(room):
+@pytest.mark.parametrize("module", [r for r in TABLE if r is not rm], ids=lambda r: r.__name__)
+def test_the_table_is_complete(module):
     public = {
         name
-        for name, member in inspect.getmembers(room, inspect.isfunction)
-        if member.__module__ == room.__name__ and not name.startswith("_")
+        for name, member in inspect.getmembers(module, inspect.isfunction)
+        if member.__module__ == module.__name__ and not name.startswith("_")
     }
-    assert public - LEFT_OUT == set(TABLE[room])
+    assert public - LEFT_OUT == set(TABLE[module])
 
 
 def _outputs(result):

@@ -4,7 +4,7 @@ import numpy as np
 
 import remora as rm
 
-BASES = tuple(rm.JOINTS)
+BASES = tuple(rm.JOINT_TYPES)
 TREES = range(200)
 
 

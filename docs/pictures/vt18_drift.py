@@ -19,7 +19,7 @@ from scipy.integrate import RK45
 import remora as rm
 from remora.algebra import dual_quaternion as dq
 from remora.algebra import pose, quaternion, screw, vector
-from remora.algebra.namespace import concatenate, stack
+from remora.algebra.array_ops import concatenate, stack
 from remora.dynamics.maximal import decoupled, newton_euler, saddle_point
 from remora.dynamics.maximal.joint_maps import joint_maps
 from remora.dynamics.recursive.outward_pass import moving_links

@@ -4,8 +4,8 @@ from remora import algebra
 from remora.codegen.gpu.cuda_kernel import CudaKernel
 from remora.codegen.kernel import Kernel
 from remora.control.attitude_pd import AttitudePD
+from remora.control.controllers import CONTROLLERS
 from remora.control.joint_pd import JointPD
-from remora.control.laws import CONTROLLERS
 from remora.dynamics import spart
 from remora.dynamics.derivatives.derivatives import (
     ForwardDerivatives,
@@ -25,7 +25,7 @@ from remora.dynamics.floating import (
     generalized_jacobian,
     generalized_jacobian_rate,
 )
-from remora.dynamics.forces.friction import passive_forces
+from remora.dynamics.forces.friction import friction_forces
 from remora.dynamics.forces.springs import spring_forces
 from remora.dynamics.forces.stops import stop_forces
 from remora.dynamics.formulations import (
@@ -50,7 +50,15 @@ from remora.dynamics.kinematics import (
     poses,
     twists,
 )
-from remora.dynamics.lagrangian.equivalent import equivalent_manipulator, equivalent_state
+from remora.dynamics.lagrangian.center_of_mass_coordinates import (
+    separated_coriolis_matrix,
+    separated_mass_matrix,
+    separated_velocity,
+)
+from remora.dynamics.lagrangian.equivalent_manipulator import (
+    equivalent_manipulator,
+    equivalent_state,
+)
 from remora.dynamics.lagrangian.matrices import mass_matrix_partials
 from remora.dynamics.lagrangian.reduced import (
     base_velocity,
@@ -58,11 +66,6 @@ from remora.dynamics.lagrangian.reduced import (
     reduced_forward_dynamics,
     reduced_mass_matrix,
     reduced_momentum_force,
-)
-from remora.dynamics.lagrangian.separated import (
-    separated_coriolis_matrix,
-    separated_mass_matrix,
-    separated_velocity,
 )
 from remora.dynamics.maximal.image_coordinates import (
     ImageSpaceConstraints,
@@ -109,9 +112,9 @@ from remora.model import topology
 from remora.model.building.builder import Builder
 from remora.model.formats.dh import DHLink, from_dh
 from remora.model.formats.load import bundled_robots, load
-from remora.model.formats.random import random_robot
+from remora.model.formats.random_robot import random_robot
 from remora.model.formats.yaml import robot_to_yaml, save_robot
-from remora.model.joint_types import JOINTS
+from remora.model.joint_types import JOINT_TYPES
 from remora.model.layouts.layout import Layout
 from remora.model.layouts.libraries import mujoco_layout, pinocchio_layout, spart_layout
 from remora.model.robot import Body, Frame, Geometry, Joint, Robot
@@ -129,8 +132,8 @@ from remora.simulation.recording.recording import Recording
 from remora.simulation.scenario.scenario import Scenario, bundled_scenarios, load_scenario
 from remora.simulation.storage.reading import open_run
 from remora.viewer.figures.figures import plot
+from remora.viewer.report.animation_html import save_html
 from remora.viewer.report.report import report
-from remora.viewer.report.standalone import save_html
 from remora.viewer.view import view
 
 __version__ = "0.1.0"
@@ -139,7 +142,7 @@ __all__ = [
     "CONTROLLERS",
     "FORMULATIONS",
     "INTEGRATORS",
-    "JOINTS",
+    "JOINT_TYPES",
     "AttitudePD",
     "Batch",
     "Body",
@@ -204,6 +207,7 @@ __all__ = [
     "frame_acceleration",
     "frame_pose",
     "frame_twist",
+    "friction_forces",
     "from_dh",
     "from_image_coordinates",
     "generalized_jacobian",
@@ -239,7 +243,6 @@ __all__ = [
     "newton_euler_system",
     "normalize",
     "open_run",
-    "passive_forces",
     "pinocchio_layout",
     "plot",
     "poses",

@@ -12,7 +12,7 @@ from numeric import assert_close
 from remora.algebra import dual_quaternion as dq
 from remora.algebra import pose
 from remora.algebra import quaternion as qt
-from remora.algebra.namespace import asarray
+from remora.algebra.array_ops import asarray
 
 number = st.floats(-100, 100)
 duals = arrays(float, 8, elements=number)

@@ -5,7 +5,7 @@ import pytest
 
 from numeric import assert_close
 from remora.algebra import linear
-from remora.algebra.namespace import asarray
+from remora.algebra.array_ops import asarray
 from remora.errors import RemoraError
 
 

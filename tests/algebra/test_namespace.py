@@ -4,7 +4,7 @@ import casadi
 import numpy as np
 import pytest
 
-from remora.algebra.namespace import asarray, is_symbolic
+from remora.algebra.array_ops import asarray, is_symbolic
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.longdouble, ">f8", int, bool, object])

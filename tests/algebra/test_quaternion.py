@@ -128,7 +128,7 @@ def test_exp_and_log_to_full_precision(h):
 def test_derivatives_are_finite_and_right_through_zero(h):
     """Automatic differentiation of log(exp(v)) must give the identity, also at no turn at all."""
     x = casadi.SX.sym("x", 3)
-    from remora.algebra.namespace import asarray
+    from remora.algebra.array_ops import asarray
 
     y = casadi.vertcat(*qt.log(qt.exp(asarray(x))).tolist())
     J = casadi.Function("J", [x], [casadi.jacobian(y, x)])

@@ -9,7 +9,7 @@ import ptx_machine
 import remora as rm
 from kernels import SOLVING, arguments_for
 from numeric import assert_close
-from remora.algebra.namespace import less, select
+from remora.algebra.array_ops import less, select
 from remora.cli import bench
 from remora.codegen.gpu import cuda_kernel, ptx, ptx_loops, schedule
 from remora.codegen.ir import graph_passes

@@ -6,7 +6,7 @@ import pytest
 
 import remora as rm
 from numeric import assert_close
-from remora.algebra.namespace import less, select
+from remora.algebra.array_ops import less, select
 from remora.codegen.ir.graph import OPS, Graph, Signature, interpret
 from remora.codegen.ir.graph_passes import prepared
 from remora.codegen.ir.trace import trace

@@ -26,6 +26,7 @@ def fd():
     return rm.compile(rm.forward_dynamics, ROBOT)
 
 
+@pytest.mark.timeout(400)  # LLVM takes half a minute of processor time for the largest
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_every_function_of_the_library(name):
     """On a random tree with every joint kind, single states and batches, to 1e-13 relative."""

@@ -13,7 +13,7 @@ import pytest
 import remora as rm
 from numeric import assert_close
 from ptx_machine import launched
-from remora.algebra.namespace import asarray, concatenate, cos, less, select, sin, stack
+from remora.algebra.array_ops import asarray, concatenate, cos, less, select, sin, stack
 from remora.algebra.vector import cross
 from remora.codegen.gpu import cuda_kernel, ptx
 from remora.codegen.integration.step_loop import Block, StepLoop

@@ -10,7 +10,7 @@ import remora as rm
 from numeric import assert_close
 from peers import PINOCCHIO_KINDS, pinocchio_model
 from remora.algebra import linear, pose, vector
-from remora.algebra.namespace import asarray
+from remora.algebra.array_ops import asarray
 from remora.errors import RemoraError
 from remora.model import joints
 from trees import BASES, Case, relative_error
@@ -62,7 +62,7 @@ def test_forward_on_random_trees(seed):
     compare(rm.forward_dynamics_derivatives(c.robot, c.q, c.v, c.tau, c.wrenches), expected, 1e-11)
 
 
-@pytest.mark.parametrize("kind", rm.JOINTS)
+@pytest.mark.parametrize("kind", rm.JOINT_TYPES)
 def test_a_chain_of_each_kind(kind):
     """Joints of one kind behind each other, on a base of that kind, too."""
     robot = rm.random_robot(7, bodies=4, kinds=(kind,), base=kind, gravity=True)
@@ -74,7 +74,7 @@ def test_a_chain_of_each_kind(kind):
 
 def test_screws_turn_a_second_time():
     """d²S/dt² along q̇ = v, v̇, for the kinds whose screws depend on q; None for the others."""
-    for name, row in rm.JOINTS.items():
+    for name, row in rm.JOINT_TYPES.items():
         assert (row.second_rate is None) == (row.rate is None)
         if row.rate is None:
             continue
@@ -84,14 +84,14 @@ def test_screws_turn_a_second_time():
         (Q, q), (V, v), (A, _) = (
             symbols(s, n) for s, n in (("q", robot.nq), ("v", robot.nv), ("a", robot.nv))
         )
-        rate = joints.motion_screws_rate(joint, q, v)
+        rate = joints.motion_subspace_rate(joint, q, v)
         flat = casadi.vertcat(*rate.reshape(-1).tolist())
         dq = casadi.vertcat(casadi.SX(8, 1), *v[joint.v].tolist())
         second = casadi.jtimes(flat, casadi.vertcat(Q, V), casadi.vertcat(dq, A))
         q1, v1 = rm.random_state(robot, 5)
         a1 = np.random.default_rng(6).normal(size=robot.nv)
         expected = np.array(casadi.Function("f", [Q, V, A], [second])(q1, v1, a1)).reshape(6, -1)
-        assert_close(joints.motion_screws_second_rate(joint, q1, v1, a1), expected, rtol=1e-14)
+        assert_close(joints.motion_subspace_second_rate(joint, q1, v1, a1), expected, rtol=1e-14)
 
 
 def test_symbolic_numbers_of_the_robot():

@@ -85,7 +85,7 @@ def test_reactions_agree_do_no_work_and_balance(solved):
             agree.append(np.abs(other - reactions).max() / size)
         x, xi = rm.poses(robot, c.q), rm.twists(*c.state)
         a = rm.accelerations(*c.state, vdot["articulated"])
-        S = [joints.motion_screws(j, c.q) for j in robot.joints]
+        S = [joints.motion_subspace(j, c.q) for j in robot.joints]
         work.append(
             max(
                 np.abs(Si.T @ dq.swap(w)).max(initial=0.0)
@@ -257,7 +257,7 @@ def test_two_hundred_bodies_by_the_maximal_formulation():
 def test_symbolic_masses_trace_through_the_dynamics():
     m = casadi.SX.sym("m")
     robot = rm.random_robot(4, bodies=4, kinds=("revolute",))
-    from remora.algebra.namespace import asarray
+    from remora.algebra.array_ops import asarray
 
     symbolic = robot.replace_body("body_2", mass=asarray(m))
     numeric = robot.replace_body("body_2", mass=np.asarray(2.5))

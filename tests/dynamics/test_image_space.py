@@ -12,13 +12,13 @@ from numeric import assert_close, traced
 from peers import PINOCCHIO_KINDS, pinocchio_model
 from remora.algebra import dual_quaternion as dq
 from remora.algebra import pose, quaternion
-from remora.algebra.namespace import asarray
+from remora.algebra.array_ops import asarray
 from remora.dynamics.maximal import image_space, joint_equations
 from remora.errors import RemoraError
 from remora.model import joints
 from trees import Case, relative_error
 
-KINDS = list(rm.JOINTS)
+KINDS = list(rm.JOINT_TYPES)
 
 
 def coordinates(c):
@@ -157,7 +157,7 @@ def test_equations_of_a_joint(kind_name, rng):
         G = joint_equations.jacobian(joint, X) @ along
         if row.nv < 6:
             assert np.linalg.svd(G, compute_uv=False).min() > 1e-2
-        S = joints.motion_screws(joint, q)
+        S = joints.motion_subspace(joint, q)
         assert_close(G @ S, np.zeros((6 - row.nv, row.nv)), rtol=1e-13)
         # first and second derivative along a straight line through X, off the variety
         Y, t = rng.normal(size=8), casadi.SX.sym("t")

@@ -116,12 +116,12 @@ def test_the_table_chooses_the_formulation():
 def test_friction_opposes_motion_and_takes_energy():
     robot = geared()
     v = np.zeros(7)
-    assert not np.any(rm.passive_forces(robot, v))
+    assert not np.any(rm.friction_forces(robot, v))
     v[6] = 2.0
-    force = rm.passive_forces(robot, v)
+    force = rm.friction_forces(robot, v)
     # the follower, at -3 rad/s, drags through its ratio of -1.5
     dry = 0.2 * (2.0 / 2.001 + 1.5 * 3.0 / 3.001)
     assert_close(force[6], -(0.3 * 2.0 + 1.5 * 0.3 * 3.0) - dry)
     assert force @ v < 0.0
     batch = np.random.default_rng(0).normal(size=(4, 7))
-    assert rm.passive_forces(robot, batch).shape == (4, 7)
+    assert rm.friction_forces(robot, batch).shape == (4, 7)

@@ -13,12 +13,12 @@ import pytest
 import remora as rm
 from remora.codegen import kernel_cache
 from remora.codegen.ir.graph import Signature
-from remora.dynamics.forces.equations_of_motion import Passive, flow
+from remora.dynamics.forces.equations_of_motion import PassiveParameters, state_derivative
 from remora.dynamics.formulations import Formulation
+from remora.dynamics.kernels.cache_keys import kernel_key
 from remora.dynamics.kernels.compiled import FUNCTIONS, STATIC
-from remora.dynamics.kernels.keys import kernel_key
-from remora.model.field_table import FIELDS
 from remora.model.robot import Body, Frame, Geometry, Joint, Limits, Mimic, Named, Robot
+from remora.model.robot_fields import FIELDS
 from remora.simulation.robot_kernels import kernel as run_kernel
 
 PARTS = {
@@ -156,8 +156,8 @@ DEPENDS = {
     ("joint", "placement"): rm.poses,
     ("joint", "axes"): rm.poses,
     ("joint", "pitch"): rm.poses,
-    ("joint", "damping"): rm.passive_forces,
-    ("joint", "friction"): rm.passive_forces,
+    ("joint", "damping"): rm.friction_forces,
+    ("joint", "friction"): rm.friction_forces,
     ("joint", "rotor_inertia"): rm.mass_matrix,
     ("limits", "lower"): rm.stop_forces,
     ("limits", "upper"): rm.stop_forces,
@@ -244,7 +244,10 @@ FIXED = {
     "formulation": ["articulated", "composite"],
     "prescribed": [{"elbow": 1.0}, {"elbow": 2.0}, {"left": 1.0}],
     "slip_speed": [1e-3, 2e-3],
-    "passive": [Passive(), *(Passive(**{n: 0.5}) for n in Passive._fields)],
+    "passive": [
+        PassiveParameters(),
+        *(PassiveParameters(**{n: 0.5}) for n in PassiveParameters._fields),
+    ],
     "held": [(), ("elbow",), ("left",)],
 }
 
@@ -255,7 +258,7 @@ def test_every_static_argument_is_tried():
 
 @pytest.mark.parametrize("name", FIXED)
 def test_every_fixed_value_changes_the_key(name):
-    keys = {key(made(), flow, {name: value}) for value in FIXED[name]}
+    keys = {key(made(), state_derivative, {name: value}) for value in FIXED[name]}
     assert None not in keys
     assert len(keys) == len(FIXED[name])
 
@@ -360,9 +363,9 @@ def test_a_replaced_joint_type_is_another_kernel(monkeypatch):
     q, _ = rm.random_state(robot, 1)
     fast = rm.compile(robot)
     before = fast.poses(q)
-    row = rm.JOINTS["revolute"]
+    row = rm.JOINT_TYPES["revolute"]
     monkeypatch.setitem(
-        rm.JOINTS, "revolute", dataclasses.replace(row, pose=lambda j, q: row.pose(j, 2.0 * q))
+        rm.JOINT_TYPES, "revolute", dataclasses.replace(row, pose=lambda j, q: row.pose(j, 2.0 * q))
     )
     np.testing.assert_allclose(fast.poses(q), rm.poses(robot, q), atol=1e-12)
     assert not np.allclose(fast.poses(q), before)

@@ -46,7 +46,7 @@ def test_maps_are_vt18s_tables_4_and_5(kind_name, V, V_act):
 
     VT18 order a cylindrical joint's forces [f, τ]; ours are ordered as its speeds, [τ, f].
     """
-    axis = {"axis": (0, 0, 1)} if rm.JOINTS[kind_name].axes else {}
+    axis = {"axis": (0, 0, 1)} if rm.JOINT_TYPES[kind_name].axes else {}
     robot = (
         rm.Builder()
         .body("a", mass=1, inertia=(1, 1, 1))
@@ -82,7 +82,7 @@ SPEEDS = {
 @pytest.mark.parametrize("kind_name", LAMBDA)
 def test_lambda_and_l_are_vt18s_tables_4_and_6(kind_name):
     """Through `rm.newton_euler_system`: the tables' rows, ours in the order of V's columns."""
-    axis = {"axis": (0, 0, 1)} if rm.JOINTS[kind_name].axes else {}
+    axis = {"axis": (0, 0, 1)} if rm.JOINT_TYPES[kind_name].axes else {}
     robot = (
         rm.Builder()
         .body("a", mass=1, inertia=(1, 1, 1))

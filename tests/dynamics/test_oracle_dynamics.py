@@ -7,7 +7,7 @@ import remora as rm
 from numeric import assert_close
 from remora.algebra import dual_quaternion as dq
 from remora.algebra import pose, screw
-from remora.dynamics.recursive.composite import composite_inertias
+from remora.dynamics.recursive.composite_rigid_body import composite_inertias
 from spart import in_inertial_axes, jacobian_in_spart_speeds, speeds_from_spart
 
 FORWARD = ["articulated", "composite", "newton_euler", "decoupled", "image_space"]

@@ -151,7 +151,7 @@ def test_numbers_too_large_are_said_not_returned():
 def test_a_slip_speed_that_is_none():
     for bad in (0.0, -1.0, np.nan):
         with pytest.raises(RemoraError, match="slip_speed"):
-            rm.passive_forces(ROBOT, V, bad)
+            rm.friction_forces(ROBOT, V, bad)
 
 
 def test_prescribed_joints():

@@ -9,8 +9,8 @@ import pytest
 import remora as rm
 from numeric import assert_close, rate_along_motion, traced
 from remora.algebra import dual_quaternion, screw, vector
-from remora.algebra.namespace import asarray
-from remora.dynamics import discrete_mechanics
+from remora.algebra.array_ops import asarray
+from remora.dynamics import variational_midpoint
 from remora.errors import ShapeError
 from remora.model import state
 from remora.model.joints import kind
@@ -97,19 +97,19 @@ def test_slopes_are_the_derivatives_of_the_lagrangian(c):
     L = lagrangian(robot, rm.integrate(robot, c.q, d), v)
     exact = casadi.Function("f", [D, V], [casadi.gradient(L, V), casadi.gradient(L, D)])
     by_v, by_q = (np.array(x)[:, 0] for x in exact(np.zeros(n), c.v))
-    ours = discrete_mechanics.lagrangian_slopes(robot, c.q, c.v)
+    ours = variational_midpoint.lagrangian_slopes(robot, c.q, c.v)
     assert_close(ours[0], by_v, 1e-13)
     assert_close(ours[1], by_q, 1e-13)
-    loaded = discrete_mechanics.lagrangian_slopes(robot, c.q, c.v, c.wrenches)
+    loaded = variational_midpoint.lagrangian_slopes(robot, c.q, c.v, c.wrenches)
     assert_close(loaded[1], by_q + wrench_force(robot, c.q, c.wrenches), 1e-12)
-    assert_close(discrete_mechanics.velocity_of(robot, c.q, by_v), c.v, 1e-10)
+    assert_close(variational_midpoint.velocity_of(robot, c.q, by_v), c.v, 1e-10)
 
 
 @pytest.mark.parametrize("c", CASES[::2], ids=lambda c: c.robot.joints[0].kind)
 def test_slopes_by_the_coriolis_matrix_and_the_equation_of_motion(c):
     """∂L/∂q = Cᵀv - G - ad*_v(Hv), and d/dt(Hv) = ad*_v(Hv) + ∂L/∂q + τ along the motion."""
     robot = c.robot if c.robot is FOLLOWER else with_rotors(c.robot, c.rng, everywhere=True)
-    p, slope = discrete_mechanics.lagrangian_slopes(robot, c.q, c.v)
+    p, slope = variational_midpoint.lagrangian_slopes(robot, c.q, c.v)
     C = rm.coriolis_matrix(robot, c.q, c.v)
     G = rm.bias_force(robot, c.q, np.zeros(robot.nv))
     assert_close(slope, C.T @ c.v - G - coadjoint(robot, c.v, p), 1e-12)
@@ -132,7 +132,7 @@ def transposed(robot, function, dq, p):
 def discrete_momenta(robot, q, w, tau, wrenches=None):
     """p0 and p1 of a step, as they stand at the head of the file, by matrices."""
     dq, T, D = H * w, state.log_rate, state.log_velocity
-    p, g = discrete_mechanics.lagrangian_slopes(
+    p, g = variational_midpoint.lagrangian_slopes(
         robot, rm.integrate(robot, q, 0.5 * dq), w, wrenches
     )
     g = g + tau
@@ -193,9 +193,9 @@ def test_start_and_end_of_a_step(c, fast):
     robot, w = c.robot, fast * c.v
     p0, p1, p_m, g = discrete_momenta(robot, c.q, w, c.tau, c.wrenches)
     scale = max(1.0, np.abs(p_m).max())
-    defect = discrete_mechanics.starting_defect(robot, H * w, p0, p_m, g, H)
+    defect = variational_midpoint.starting_defect(robot, H * w, p0, p_m, g, H)
     assert_close(defect, np.zeros(robot.nv), 1e-12, scale=scale)
-    assert_close(discrete_mechanics.ending_momentum(robot, H * w, p0, g, H), p1, 1e-12)
+    assert_close(variational_midpoint.ending_momentum(robot, H * w, p0, g, H), p1, 1e-12)
 
 
 def test_a_free_base_keeps_its_momentum(rng):
@@ -203,10 +203,10 @@ def test_a_free_base_keeps_its_momentum(rng):
     robot = rm.random_robot(4, bodies=5)
     q, w = rm.random_state(robot, rng)
     p = rng.normal(size=robot.nv)
-    _, g = discrete_mechanics.lagrangian_slopes(robot, q, w)
+    _, g = variational_midpoint.lagrangian_slopes(robot, q, w)
     assert np.all(g[:6] == 0.0)
     g[6:] += rng.normal(size=robot.nv - 6)  # forces between the bodies
-    p1 = discrete_mechanics.ending_momentum(robot, w, p, g, 1.0)
+    p1 = variational_midpoint.ending_momentum(robot, w, p, g, 1.0)
     q1 = rm.integrate(robot, q, w)
     start, end = (screw.adjoint(x[:8], dual_quaternion.swap(m[:6])) for x, m in ((q, p), (q1, p1)))
     assert_close(end, start, 1e-14)
@@ -220,7 +220,7 @@ def test_a_free_base_keeps_its_momentum(rng):
 )
 def test_on_batches_and_symbols(name, rng):
     robot = rm.random_robot(5, bodies=12, gravity=True)
-    function, batch = getattr(discrete_mechanics, name), (2, 3)
+    function, batch = getattr(variational_midpoint, name), (2, 3)
     q, v = rm.random_state(robot, rng, batch)
     p, p_m, g, dq = rng.normal(size=(4, *batch, robot.nv))
     h, wrenches = rng.uniform(0.01, 0.1, batch), rng.normal(size=(*batch, len(robot.bodies), 6))
@@ -245,16 +245,16 @@ def test_wrong_arguments_are_refused():
     robot = rm.random_robot(5, bodies=3)
     _, v = rm.random_state(robot, 0)
     with pytest.raises(ShapeError, match="g"):
-        discrete_mechanics.ending_momentum(robot, v, v, v[:-1], H)
+        variational_midpoint.ending_momentum(robot, v, v, v[:-1], H)
     with pytest.raises(ShapeError, match="p_m"):
-        discrete_mechanics.starting_defect(robot, v, v, v[1:], v, H)
+        variational_midpoint.starting_defect(robot, v, v, v[1:], v, H)
 
 
 def test_a_robot_that_cannot_move():
     robot = rm.Builder("stone").body("stone", mass=1, inertia=(1, 1, 1)).joint(
         "ground", "fixed", None, "stone"
     ).build()  # fmt: skip
-    by_v, by_q = discrete_mechanics.lagrangian_slopes(robot, [], [])
+    by_v, by_q = variational_midpoint.lagrangian_slopes(robot, [], [])
     assert by_v.shape == by_q.shape == (0,)
-    assert discrete_mechanics.velocity_of(robot, [], []).shape == (0,)
-    assert discrete_mechanics.ending_momentum(robot, [], [], [], H).shape == (0,)
+    assert variational_midpoint.velocity_of(robot, [], []).shape == (0,)
+    assert variational_midpoint.ending_momentum(robot, [], [], [], H).shape == (0,)

@@ -11,7 +11,7 @@ import pytest
 import remora as rm
 from numeric import assert_close
 from remora.algebra import pose
-from remora.algebra.namespace import asarray
+from remora.algebra.array_ops import asarray
 from remora.errors import InvalidValue, ModelError, RemoraError, UnknownName
 
 CUBE = (1.0, 1.0, 1.0)
@@ -69,7 +69,7 @@ def test_the_caller_keeps_its_own_arrays():
     assert robot.bodies[0].com[0] == 0.0
 
 
-@pytest.mark.parametrize("base", list(rm.JOINTS))
+@pytest.mark.parametrize("base", list(rm.JOINT_TYPES))
 def test_the_base_may_be_any_kind(base):
     if base == "universal":
         with pytest.raises(ModelError, match="axis2"):
@@ -77,7 +77,7 @@ def test_the_base_may_be_any_kind(base):
     else:
         robot = arm().build(base=base)
         assert robot.joints[0].kind == base
-        assert robot.nv == rm.JOINTS[base].nv + 1
+        assert robot.nv == rm.JOINT_TYPES[base].nv + 1
 
 
 def test_merging_a_fixed_body_keeps_frames_momentum_and_energy():

@@ -7,11 +7,11 @@ import pytest
 import remora as rm
 from numeric import assert_close
 from remora.algebra import dual_quaternion as dq
-from remora.algebra.namespace import asarray
+from remora.algebra.array_ops import asarray
 from remora.errors import UnknownName
 from remora.model import joint_types, joints
 
-KINDS = list(rm.JOINTS)
+KINDS = list(rm.JOINT_TYPES)
 SIZES = {
     "fixed": (0, 0), "revolute": (1, 1), "prismatic": (1, 1), "helical": (1, 1),
     "cylindrical": (2, 2), "universal": (2, 2), "planar": (3, 3), "cartesian": (3, 3),
@@ -21,7 +21,7 @@ AXES = [np.array(a) for a in ([0.0, 0, 1], [1.0, 0, 0], [0.0, -1, 0], [2.0, -3, 
 
 
 def one_joint(kind, axis=None):
-    count = rm.JOINTS[kind].axes
+    count = rm.JOINT_TYPES[kind].axes
     axes = {}
     if count:
         axes["axis"] = AXES[3] if axis is None else axis
@@ -37,7 +37,7 @@ def one_joint(kind, axis=None):
 
 
 def test_the_ten_kinds_and_their_sizes():
-    assert {name: (row.nq, row.nv) for name, row in rm.JOINTS.items()} == SIZES
+    assert {name: (row.nq, row.nv) for name, row in rm.JOINT_TYPES.items()} == SIZES
 
 
 @pytest.mark.parametrize("axis", AXES, ids=str)
@@ -49,9 +49,9 @@ def test_screws_are_the_derivative_of_the_pose_and_rate_theirs(kind, axis, rng):
     quaternion along ½ x ξ [VT18, eqs. 5, 15].
     """
     robot, joint = one_joint(kind, axis)
-    row = rm.JOINTS[kind]
+    row = rm.JOINT_TYPES[kind]
     if row.nv == 0:
-        assert joints.motion_screws(joint, np.zeros(0)).shape == (6, 0)
+        assert joints.motion_subspace(joint, np.zeros(0)).shape == (6, 0)
         assert_close(joints.relative_pose(joint, np.zeros(0)), dq.identity())
         return
     Q, V = casadi.SX.sym("q", row.nq), casadi.SX.sym("v", row.nv)
@@ -68,17 +68,17 @@ def test_screws_are_the_derivative_of_the_pose_and_rate_theirs(kind, axis, rng):
         flat = casadi.vertcat(*np.asarray(array).reshape(-1).tolist())
         return casadi.jtimes(flat, Q, direction)
 
-    S = joints.motion_screws(joint, q)
+    S = joints.motion_subspace(joint, q)
     x_rate = rate_of(joints.relative_pose(joint, q))
     S_rate = rate_of(S.astype(object))
     evaluate = casadi.Function("f", [Q, V], [x_rate, S_rate])
     for _ in range(5):
         q1, v1 = rm.random_state(robot, rng)
         x_dot, S_dot = (np.array(out).reshape(-1) for out in evaluate(q1, v1))
-        twist = joints.motion_screws(joint, q1) @ v1
+        twist = joints.motion_subspace(joint, q1) @ v1
         x = joints.relative_pose(joint, q1)
         assert_close(0.5 * dq.mul(x, dq.pure(twist)), x_dot, rtol=1e-14)
-        rate = joints.motion_screws_rate(joint, q1, v1)
+        rate = joints.motion_subspace_rate(joint, q1, v1)
         rate = np.zeros((6, row.nv)) if rate is None else rate
         assert_close(rate.reshape(-1), S_dot, rtol=1e-14)
 
@@ -143,9 +143,9 @@ def test_the_drive_of_a_screw_is_a_torque_and_the_wrench_does_the_unit_work():
     for kind in KINDS:
         robot, joint = one_joint(kind)
         q, _ = rm.random_state(robot, 0)
-        S, V = joints.motion_screws(joint, q), joints.actuation_basis(joint, q)
+        S, V = joints.motion_subspace(joint, q), joints.actuation_basis(joint, q)
         work = S.T @ np.concatenate([V[3:], V[:3]])
-        assert_close(work, np.eye(rm.JOINTS[kind].nv), rtol=1e-14)
+        assert_close(work, np.eye(rm.JOINT_TYPES[kind].nv), rtol=1e-14)
     _, joint = one_joint("helical", AXES[0])
     assert_close(joints.actuation_basis(joint, np.zeros(1))[:, 0], [0, 0, 0, 0, 0, 1])
 
@@ -166,5 +166,5 @@ def test_a_follower_is_felt_at_its_leaders_speed():
     for name, felt in (("a", 0.3), ("b", 0.3 * 2.25), ("c", 0.3 * 4.0)):
         joint = robot.joints[f"{name}_joint"]
         assert_close(joints.rotor_inertia(joint), [felt], rtol=1e-15)
-        S, V = joints.motion_screws(joint, q), joints.actuation_basis(joint, q)
+        S, V = joints.motion_subspace(joint, q), joints.actuation_basis(joint, q)
         assert_close(S.T @ np.concatenate([V[3:], V[:3]]), np.eye(1), rtol=1e-14)

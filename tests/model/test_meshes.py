@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
+from remora.model.formats.allowed_folder import default_root
 from remora.model.formats.load import load
-from remora.model.formats.roots import default_root
 
 ROBOT = """<robot name="r"><link name="a"><inertial><mass value="1"/>
 <inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/></inertial>{}</link></robot>"""

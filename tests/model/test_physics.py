@@ -11,8 +11,8 @@ import pinocchio
 import pytest
 
 import remora as rm
-from remora.model.building.consistency import repaired, violation
-from remora.model.building.definite import undefined_joint
+from remora.model.building.inertia_consistency import repaired, violation
+from remora.model.building.mass_matrix_check import undefined_joint
 
 POSSIBLE = (0.2, 0.25, 0.3)
 #: The largest moment exceeds the sum of the others: no body has it, yet every sum is positive.

@@ -11,8 +11,8 @@ import pytest
 from remora.algebra import pose
 from remora.errors import InvalidValue, ModelError, ModelWarning, RemoraError, UnknownName
 from remora.model.formats import load as load_module
+from remora.model.formats.bounded_xml import Element, parse
 from remora.model.formats.load import READERS, bundled_robots, load
-from remora.model.formats.xml import Element, parse
 from remora.model.robot import Robot
 
 ORACLE = Path(__file__).parents[3] / "shared" / "oracle"

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from remora.errors import ModelError
+from remora.model.formats.bounded_xml import MAX_BYTES, MAX_DEPTH, MAX_ELEMENTS
 from remora.model.formats.load import load
-from remora.model.formats.xml import MAX_BYTES, MAX_DEPTH, MAX_ELEMENTS
 
 MASS = '<mass value="2"/>'
 UNIT = '<inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/>'

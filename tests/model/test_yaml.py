@@ -16,9 +16,9 @@ from remora.errors import ModelError, RemoraError
 from remora.model.building.builder import Builder
 from remora.model.formats import yaml, yaml_tree
 from remora.model.formats.load import load
-from remora.model.formats.random import random_robot
+from remora.model.formats.random_robot import random_robot
 from remora.model.formats.yaml import read_yaml, robot_to_yaml, save_robot
-from remora.model.joint_types import JOINTS
+from remora.model.joint_types import JOINT_TYPES
 from remora.model.robot import Geometry, Robot
 
 
@@ -61,7 +61,7 @@ def everything() -> Builder:
     builder.body("bus", 100.0, (0, 0, 0.1), (20.0, 20.0, 30.0), shapes)
     builder.joint("root", "free", None, "bus", xyz=(1, 2, 3), rpy=(0.3, 0.2, 0.1))
     parent = "bus"
-    for i, (kind, row) in enumerate(JOINTS.items()):
+    for i, (kind, row) in enumerate(JOINT_TYPES.items()):
         A = rng.normal(size=(3, 3))
         turned = A @ A.T + np.eye(3) * np.trace(A @ A.T)
         name = f"b{i}" if i % 2 else f"{i}"
@@ -94,7 +94,7 @@ def everything() -> Builder:
 @pytest.mark.parametrize("merge", [False, True])
 def test_round_trip_of_everything_is_exact(tmp_path, merge):
     robot = everything().build(merge_fixed=merge)
-    assert {j.kind for j in robot.joints} == set(JOINTS) - ({"fixed"} if merge else set())
+    assert {j.kind for j in robot.joints} == set(JOINT_TYPES) - ({"fixed"} if merge else set())
     save_robot(robot, tmp_path / "robot.yaml")
     again = read_yaml(tmp_path / "robot.yaml").build()
     assert_same(robot, again)

@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 
 import remora as rm
 from ptx_machine import launched
-from remora.dynamics.forces.equations_of_motion import Passive
+from remora.dynamics.forces.equations_of_motion import PassiveParameters
 from remora.simulation.batch.batch_inputs import batch_inputs
 from remora.simulation.batch.batch_loop import Forces
-from remora.simulation.batch.stop_loop import first_fall, stop_loop
+from remora.simulation.batch.batch_loop_with_stops import first_fall, stop_loop
 from sliders import bounced, slider
 
 
@@ -88,7 +88,9 @@ def test_the_loop_as_it_is_interpreted():
     own = batch_inputs(robot, np.zeros((5, 1)), np.linspace(-4.0, 4.0, 5)[:, None], None, None, {},
                        {}, "float64")  # fmt: skip
     forces = Forces(own.torque, own.wrenches, own.inputs)
-    loop = stop_loop(robot, forces, (), "articulated", Passive(1e-3, 1e4, 0.1), 0.0, "float64")
+    loop = stop_loop(
+        robot, forces, (), "articulated", PassiveParameters(1e-3, 1e4, 0.1), 0.0, "float64"
+    )
     table = {"starts": [0.0], "steps": [0.1], "counts": [10]}
     made = StepLoopKernel(loop, "stops", "float64")(*own.arrays, **table)
     ready = loop.prepared("float64", host.host().fma)
@@ -105,7 +107,9 @@ def test_the_loop_on_a_gpu():
     own = batch_inputs(robot, np.zeros((3, 1)), np.linspace(-4.0, 4.0, 3)[:, None], None, None, {},
                        {}, "float64")  # fmt: skip
     forces = Forces(own.torque, own.wrenches, own.inputs)
-    loop = stop_loop(robot, forces, (), "articulated", Passive(1e-3, 1e4, 0.1), 0.0, "float64")
+    loop = stop_loop(
+        robot, forces, (), "articulated", PassiveParameters(1e-3, 1e4, 0.1), 0.0, "float64"
+    )
     table = {"starts": [0.0], "steps": [0.1], "counts": [3]}
     got = launched(CudaStepLoop(loop, "stops", "float64"), own.arrays, **table, block=1)
     for a, b in zip(got, loop.prepared("float64").interpret(own.arrays, **table), strict=True):

@@ -171,8 +171,8 @@ def test_stiffness_does_not_defeat_the_implicit_method():
 
 @pytest.mark.parametrize("seed", range(4))
 def test_the_jacobian_of_implicit_steps_is_that_of_the_rates(seed):
-    from remora.dynamics.forces.equations_of_motion import Passive
-    from remora.simulation.engine.run_model import RobotModel, RunModel
+    from remora.dynamics.forces.equations_of_motion import PassiveParameters
+    from remora.simulation.engine.phase_dynamics import PhaseDynamics, RunSettings
     from trees import Case
 
     case = Case(seed, largest=5)
@@ -193,8 +193,11 @@ def test_the_jacobian_of_implicit_steps_is_that_of_the_rates(seed):
         q, v = case.q, case.v.copy()
         for name in held:
             v[robot.joints[name].v] = 0.0
-        system = RunModel(
-            RobotModel(robot, "articulated", Passive(0.1, 0.0, 0.0), False), phase, 0.0, q
+        system = PhaseDynamics(
+            RunSettings(robot, "articulated", PassiveParameters(0.1, 0.0, 0.0), False),
+            phase,
+            0.0,
+            q,
         )
         system.enter(0.0, 1.0)
         y = np.concatenate([rest, v, np.zeros(3)])

@@ -10,12 +10,7 @@ import remora as rm
 from numeric import assert_close
 from remora.algebra import pose
 from remora.model.state import log_rate
-from remora.simulation.recording.quantities import (
-    QUANTITIES,
-    RECORDED,
-    column,
-    described,
-)
+from remora.simulation.recording.quantities import QUANTITIES, RECORDED, column, described
 from remora.simulation.recording.recording import Recording
 from remora.simulation.storage.recorder import Recorder
 from trees import Case
@@ -40,7 +35,7 @@ def motion(robot, q, v, duration, step, torque, substeps=1):
     work = np.zeros(3)
     zero = np.zeros(robot.nv)
     h = step / substeps
-    lost = lambda v: rm.passive_forces(robot, v)  # noqa: E731
+    lost = lambda v: rm.friction_forces(robot, v)  # noqa: E731
 
     def rate(q0, t, y):
         u, v = y[: robot.nv], y[robot.nv : 2 * robot.nv]
@@ -169,7 +164,7 @@ def test_every_number_has_a_name_and_a_unit(name):
 
 
 def test_every_kind_of_joint_has_names():
-    for row in rm.JOINTS.values():
+    for row in rm.JOINT_TYPES.values():
         assert len(row.freedoms) == row.nv
         assert len(row.coordinates) == row.nq
         assert len({freedom.name for freedom in row.freedoms}) == row.nv

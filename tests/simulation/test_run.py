@@ -227,13 +227,13 @@ def test_every_formulation_gives_the_same_run(formulation):
 
 
 def test_large_robots_are_simulated_by_kernels_that_are_loops(monkeypatch):
-    from remora.simulation.engine import run_model
+    from remora.simulation.engine import phase_dynamics
 
     robot = rm.random_robot(3, bodies=12, base="free")
     q, v = moving(robot, size=0.05)
     wrenches = np.full((12, 6), 0.01)
     whole = rm.simulate(robot, q, v, 0.3, wrenches=wrenches, rtol=1e-11, limits="ignore")
-    monkeypatch.setattr(run_model, "_is_large", lambda model: True)
+    monkeypatch.setattr(phase_dynamics, "_is_large", lambda model: True)
     parts = rm.simulate(robot, q, v, 0.3, wrenches=wrenches, rtol=1e-11, limits="ignore")
     assert apart(robot, whole, parts) < 1e-10
     assert np.abs(whole.work[-1] - parts.work[-1]).max() < 1e-10

@@ -9,7 +9,7 @@ from scipy.integrate import solve_ivp
 import remora as rm
 from numeric import assert_close, configuration_rate
 from remora.algebra import pose, quaternion, screw
-from remora.algebra.namespace import concatenate
+from remora.algebra.array_ops import concatenate
 from remora.errors import RemoraError
 from remora.model.joints import kind
 from remora.model.state import increment, log_velocity
@@ -114,7 +114,7 @@ def every_kind(gravity=(0.0, 0.0, 0.0)):
     builder.body("bus", mass=8, com=rng.normal(size=3) * 0.1, inertia=(2, 3, 4))
     builder.joint("bus_joint", "free", None, "bus")
     before = "bus"
-    for i, (name, row) in enumerate(rm.JOINTS.items()):
+    for i, (name, row) in enumerate(rm.JOINT_TYPES.items()):
         builder.body(name, mass=1 + 0.1 * i, com=rng.normal(size=3) * 0.2, inertia=(0.3, 0.4, 0.5))
         axes = [rng.normal(size=3) if k < row.axes else None for k in range(2)]
         builder.joint(

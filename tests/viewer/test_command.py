@@ -13,7 +13,7 @@ import pytest
 import remora as rm
 from processes import IGNORING_SIGINT, started
 from remora.cli import main
-from remora.viewer.report.standalone import html_of, pace
+from remora.viewer.report.animation_html import html_of, pace
 
 COMMAND = [sys.executable, "-c", "from remora.cli import main; main()", "view"]
 

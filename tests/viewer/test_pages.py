@@ -11,12 +11,12 @@ import pytest
 
 import remora as rm
 from remora.algebra import pose
+from remora.viewer.interpolation import configurations
 from remora.viewer.page.floating_drag import drag_joint
 from remora.viewer.page.page import FREE, MASS, RIDE, own_origins
 from remora.viewer.page.plots import PLOTS, decimated, svg, ticks
 from remora.viewer.page.robot_page import freedoms
 from remora.viewer.page.run_page import RunPage
-from remora.viewer.track import configurations
 
 
 @pytest.fixture

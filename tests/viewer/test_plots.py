@@ -10,7 +10,7 @@ import pytest
 import remora as rm
 from remora.viewer.figures.figures import INTERVALS, marks, split, thinned
 from remora.viewer.figures.panels import MOST_LINES, PANELS, Line, Panel, choice, panels
-from remora.viewer.run_text import short
+from remora.viewer.run_tables import short
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
@@ -118,7 +118,7 @@ def test_names_choose_joints_bodies_and_frames(servicer):
     labels = [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
     assert labels == ["elbow_pitch", "wrist_roll"]
     shown = figure.axes[0].get_lines()[0].get_ydata()
-    assert np.array_equal(shown, np.degrees(1.0) * servicer["elbow_pitch"].q)
+    assert np.array_equal(shown, np.degrees(1.0) * servicer.joint("elbow_pitch").q)
     assert titles(servicer.plot("position", "tool")) == ["position of tool, inertial axes, m"]
     assert len(servicer.plot(["tool", "elbow_pitch"]).axes) == 5
     assert titles(servicer.plot("q", degrees=False)) == ["joint angles, rad"]

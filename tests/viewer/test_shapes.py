@@ -9,11 +9,11 @@ import pytest
 
 import remora as rm
 from remora.algebra import pose
-from remora.viewer.scene.finishes import FINISHES, finish_of
+from remora.viewer.scene.generated_shapes import arm_reach, bus_size
 from remora.viewer.scene.gltf import to_glb
+from remora.viewer.scene.materials import FINISHES, finish_of
 from remora.viewer.scene.primitives import Primitive
 from remora.viewer.scene.shapes import missing_meshes, shapes
-from remora.viewer.scene.spacecraft import arm_reach, bus_size
 from remora.viewer.scene.surfaces import SURFACES, mesh_surface, surface
 
 STL = """solid corner

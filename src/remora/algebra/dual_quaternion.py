@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from remora.algebra import quaternion, vector
-from remora.algebra.namespace import Array, asarray, concatenate, less, polynomial, select, sqrt
+from remora.algebra.array_ops import Array, asarray, concatenate, less, polynomial, select, sqrt
 
 # The series of (sin h/h - cos h)/h² in h²: 1/3 - h²/30 + ..., coefficients ±2(k+1)/(2k+3)!.
 _DEFECT = tuple((-1) ** k * 2 * (k + 1) / math.factorial(2 * k + 3) for k in range(9))

@@ -7,7 +7,7 @@ with d the change, a the slope at 0 and b the slope at 1. This form is exact at 
 
 from __future__ import annotations
 
-from remora.algebra.namespace import Array
+from remora.algebra.array_ops import Array
 
 
 def value(x: Array, change: Array, first: Array, last: Array) -> Array:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from remora.algebra.namespace import Array, absolute, asarray, casadi, is_symbolic, stack
+from remora.algebra.array_ops import Array, absolute, asarray, casadi, is_symbolic, stack
 from remora.errors import InvalidValue
 
 #: A pivot of at most this fraction of its size before cancellation is rounding error.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from remora.algebra import dual_quaternion, quaternion, vector
-from remora.algebra.namespace import Array, ArrayLike, asarray, concatenate
+from remora.algebra.array_ops import Array, ArrayLike, asarray, concatenate
 
 
 def from_parts(r: Array, p: Array) -> Array:

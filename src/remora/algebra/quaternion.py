@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from remora.algebra import vector
-from remora.algebra.namespace import (
+from remora.algebra.array_ops import (
     Array,
     arctan2,
     asarray,

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from remora.algebra import dual_quaternion, linear, pose, vector
-from remora.algebra.namespace import Array, asarray, concatenate, constant, stack
+from remora.algebra.array_ops import Array, asarray, concatenate, constant, stack
 
 
 class Transform(NamedTuple):

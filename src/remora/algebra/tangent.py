@@ -18,7 +18,7 @@ from fractions import Fraction
 from math import factorial
 
 from remora.algebra import quaternion, screw, vector
-from remora.algebra.namespace import Array, concatenate, less, polynomial, select
+from remora.algebra.array_ops import Array, concatenate, less, polynomial, select
 
 #: Below this squared angle the coefficients are computed by their series.
 SMALL = 0.5
@@ -43,7 +43,7 @@ _A = tuple((-1) ** k / factorial(2 * k + 2) for k in range(10))
 _B = tuple((-1) ** k / factorial(2 * k + 3) for k in range(10))
 
 
-def rotation_rate(u: Array, omega: Array) -> Array:
+def rotation_vector_rate(u: Array, omega: Array) -> Array:
     """Return u̇ `(..., 3)` of the rotation vector u for the angular velocity ω, body axes."""
     once = vector.cross(u, omega)
     c, _ = _rate_coefficient(vector.dot(u, u))

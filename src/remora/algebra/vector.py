@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from remora.algebra.namespace import Array, stack
+from remora.algebra.array_ops import Array, stack
 
 
 def dot(a: Array, b: Array) -> Array:

@@ -31,9 +31,9 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn
 from rich.table import Table
 
-from remora.algebra.namespace import Array
-from remora.cli import gpu
-from remora.cli.peers import (
+from remora.algebra.array_ops import Array
+from remora.cli import bench_gpu
+from remora.cli.bench_peers import (
     PEERS,
     TIMED,
     Case,
@@ -323,7 +323,7 @@ def bench(
     console = Console(highlight=False, emoji=False)
     title = f"{loaded.name}: {len(loaded.bodies)} bodies, nv = {loaded.nv}"
     if on_gpu:
-        gpu.bench_gpu(loaded, batch, seconds, escape(title), console)
+        bench_gpu.bench_gpu(loaded, batch, seconds, escape(title), console)
         return
     console.print(escape(described(machine())))
     counts = sorted({1, threads or os.cpu_count() or 1})

@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.table import Table
 
 from remora.algebra import pose
-from remora.algebra.namespace import Array
+from remora.algebra.array_ops import Array
 from remora.cli.info import print_tree
 from remora.dynamics.kernels.compiled import CompiledRobot
 from remora.errors import RemoraError
@@ -30,8 +30,8 @@ from remora.simulation.inputs.moves import through
 from remora.simulation.inputs.phases import Phase
 from remora.simulation.inputs.profiles import Motion
 from remora.simulation.recording.recording import Recording
+from remora.viewer.report.animation_html import save_html
 from remora.viewer.report.report import report
-from remora.viewer.report.standalone import save_html
 
 #: Joint angles of the arm folded against the bus, and half open, rad.
 FOLDED = np.radians([0.0, 110.0, 0.0, -145.0, 0.0, 100.0, 0.0])

@@ -13,14 +13,14 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from remora.algebra.namespace import Array
+from remora.algebra.array_ops import Array
 from remora.cli.robot_options import Inertia, MeshRoot, NoDynamics
 from remora.errors import ModelWarning
-from remora.model.field_table import FIELDS, Field
+from remora.model.formats.bounded_xml import shown
 from remora.model.formats.load import load
-from remora.model.formats.xml import shown
 from remora.model.joints import kind
 from remora.model.robot import Joint, Robot
+from remora.model.robot_fields import FIELDS, Field
 
 
 def info(

@@ -15,7 +15,7 @@ from rich.table import Table
 
 from remora.cli.robot_options import Inertia, MeshRoot
 from remora.errors import RemoraError
-from remora.model.formats.xml import shown
+from remora.model.formats.bounded_xml import shown
 from remora.simulation.recording.conservation import Conservation
 from remora.simulation.recording.recording import Recording
 from remora.simulation.scenario.file_schema import schema

@@ -13,7 +13,7 @@ from remora.cli.robot_options import Inertia, MeshRoot, NoDynamics
 from remora.errors import InvalidValue
 from remora.simulation.recording.recording import Recording
 from remora.viewer.page.page import viser_module
-from remora.viewer.report.standalone import save_html
+from remora.viewer.report.animation_html import save_html
 from remora.viewer.view import view as show
 from remora.viewer.view import viewable
 

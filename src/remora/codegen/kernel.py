@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from remora.algebra.namespace import Array, ArrayLike, is_array, refuse_other_arrays
+from remora.algebra.array_ops import Array, ArrayLike, is_array, refuse_other_arrays
 from remora.codegen import kernel_cache
 from remora.codegen.ir import graph_passes
 from remora.codegen.ir.arguments import batch_of, common_batch, listed, ordered, wrong_dtype

@@ -11,7 +11,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from remora.algebra.namespace import Array, casadi
+from remora.algebra.array_ops import Array, casadi
 from remora.codegen.export import c, objects
 from remora.codegen.ir.arguments import DTYPES
 from remora.codegen.ir.graph import Graph, Signature

@@ -9,11 +9,11 @@ import numpy as np
 from pydantic import Discriminator, Field, Tag
 
 from remora.algebra import quaternion
-from remora.algebra.namespace import Array, ArrayLike
+from remora.algebra.array_ops import Array, ArrayLike
 from remora.errors import RemoraError, ShapeError
 from remora.model.joints import kind
 from remora.model.robot import Robot
-from remora.model.settings import AngleVector, NotNegative, Positive, Settings
+from remora.model.settings_fields import AngleVector, NotNegative, Positive, Settings
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,11 +9,11 @@ from typing import Annotated, Any, Literal, TypeAlias, TypeGuard
 import numpy as np
 from pydantic import Discriminator, Field, Tag
 
-from remora.algebra.namespace import Array, ArrayLike
+from remora.algebra.array_ops import Array, ArrayLike
 from remora.errors import InvalidValue, RemoraError, ShapeError
 from remora.model.joints import in_coordinates
 from remora.model.robot import Robot
-from remora.model.settings import (
+from remora.model.settings_fields import (
     Angles,
     JointName,
     NotNegative,

@@ -6,7 +6,7 @@ from remora.errors import InvalidValue
 from remora.model.robot import Robot
 
 
-def refuse_other_bases(robot: Robot) -> None:
+def require_free_base(robot: Robot) -> None:
     """Raise if the robot does not have exactly one base, on a free joint."""
     if sum(j.parent < 0 for j in robot.joints) > 1:
         raise InvalidValue(f"robot {robot.name!r} must have one base, not several")

@@ -8,13 +8,13 @@ skew-symmetric.
 from __future__ import annotations
 
 from remora.algebra import dual_quaternion, linear, screw, vector
-from remora.algebra.namespace import Array, ArrayLike, concatenate
-from remora.dynamics.base_requirements import refuse_other_bases
+from remora.algebra.array_ops import Array, ArrayLike, concatenate
+from remora.dynamics.base_requirements import require_free_base
 from remora.dynamics.joint_arrays import batch_shape, columns, with_batch
 from remora.dynamics.kinematics import Target, jacobian, jacobian_rate, poses
 from remora.dynamics.momentum import momentum_per_speed
-from remora.dynamics.recursive import articulated, recursive_newton_euler
-from remora.dynamics.recursive.composite import mass_matrix_of
+from remora.dynamics.recursive import articulated_body, recursive_newton_euler
+from remora.dynamics.recursive.composite_rigid_body import mass_matrix_of
 from remora.dynamics.recursive.coriolis import coriolis_matrix_of
 from remora.dynamics.refusals import needs_dynamics
 from remora.errors import ShapeError
@@ -54,7 +54,7 @@ def base_response(robot: Robot, q: ArrayLike) -> Array:
         robot: a robot with a free base.
         q: configuration, `(..., nq)`.
     """
-    refuse_other_bases(robot)
+    require_free_base(robot)
     q = configuration(robot, q)
     x = poses(robot, q)
     x_base = dual_quaternion.conjugate(x[..., 0, :])
@@ -79,7 +79,7 @@ def base_response_rate(robot: Robot, q: ArrayLike, v: ArrayLike) -> Array:
         q: configuration, `(..., nq)`.
         v: velocity, `(..., nv)`.
     """
-    refuse_other_bases(robot)
+    require_free_base(robot)
     q, v = configuration(robot, q), velocity(robot, v)
     H0 = mass_matrix_of(robot, q)[..., :6, :6]
     C = coriolis_matrix_of(robot, q, v)
@@ -149,7 +149,7 @@ def floating_inverse_dynamics(
         for i, j in enumerate(robot.joints)
         if i > 0 and kind(j).nv > 0
     }
-    vdot, tau = articulated.hybrid(robot, q, v, 0.0 * v, w, prescribed)
+    vdot, tau = articulated_body.hybrid(robot, q, v, 0.0 * v, w, prescribed)
     return tau[..., base:], vdot[..., :base]
 
 

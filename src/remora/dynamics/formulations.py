@@ -12,20 +12,20 @@ from dataclasses import dataclass
 import numpy as np
 
 from remora.algebra import dual_quaternion, vector
-from remora.algebra.namespace import Array, ArrayLike, is_symbolic, stack
+from remora.algebra.array_ops import Array, ArrayLike, is_symbolic, stack
 from remora.dynamics.joint_arrays import batch_shape, with_batch
-from remora.dynamics.lagrangian import dynamics as lagrangian
 from remora.dynamics.lagrangian import euler_angles, matrices
-from remora.dynamics.lagrangian.solving import solve_prescribed
+from remora.dynamics.lagrangian import lagrange_equations as lagrangian
 from remora.dynamics.maximal import decoupled, image_space, newton_euler
-from remora.dynamics.maximal.joint_maps import Solution
-from remora.dynamics.recursive import articulated, recursive_newton_euler
-from remora.dynamics.recursive.composite import mass_matrix_of, mass_matrix_size
+from remora.dynamics.maximal.joint_maps import MaximalSolution
+from remora.dynamics.prescribed_solve import solve_prescribed
+from remora.dynamics.recursive import articulated_body, recursive_newton_euler
+from remora.dynamics.recursive.composite_rigid_body import mass_matrix_of, mass_matrix_size
 from remora.dynamics.recursive.coriolis import coriolis_matrix_of
 from remora.dynamics.refusals import needs_dynamics, refuse_undefined
 from remora.errors import InvalidValue, RemoraError, ShapeError, UnknownName
 from remora.identity.table import Table
-from remora.model.joints import actuation_basis, kind, motion_screws
+from remora.model.joints import actuation_basis, kind, motion_subspace
 from remora.model.numbers import finite
 from remora.model.robot import Robot
 from remora.model.state import configuration, velocity
@@ -86,7 +86,7 @@ def _inverse_by_mass_matrix(
     return moved + turned + recursive_newton_euler.inverse(robot, q, 0.0 * v, 0.0 * vdot, wrenches)
 
 
-def _maximal(solve: Callable[..., Solution]) -> Hybrid:
+def _maximal(solve: Callable[..., MaximalSolution]) -> Hybrid:
     def hybrid(
         robot: Robot,
         q: Array,
@@ -103,7 +103,7 @@ def _maximal(solve: Callable[..., Solution]) -> Hybrid:
 
 #: All formulations, by name. The maximal-coordinate ones also compute joint reactions.
 FORMULATIONS: Table[str, Formulation] = Table({
-    "articulated": Formulation(articulated.hybrid, None),
+    "articulated": Formulation(articulated_body.hybrid, None),
     "recursive": Formulation(None, recursive_newton_euler.inverse, followers=True),
     "composite": Formulation(
         _by_mass_matrix, _inverse_by_mass_matrix, mass_matrix_of, coriolis_matrix_of, followers=True
@@ -124,7 +124,7 @@ FORMULATIONS: Table[str, Formulation] = Table({
 })  # fmt: skip
 
 #: The formulations that compute all reactions together with the accelerations.
-MAXIMAL: dict[str, Callable[..., Solution]] = {
+MAXIMAL: dict[str, Callable[..., MaximalSolution]] = {
     "newton_euler": newton_euler.solve_maximal,
     "decoupled": decoupled.solve_decoupled,
     "image_space": image_space.solve_image_space,
@@ -155,7 +155,7 @@ def forward_dynamics(
     """Return the accelerations vdot `(..., nv)` of H v̇ + C v = τ + Σ JᵀW + gravity.
 
     Args:
-        robot: the robot; rotor inertias are included, friction is not (see `passive_forces`).
+        robot: the robot; rotor inertias are included, friction is not (see `friction_forces`).
         q: configuration, `(..., nq)`.
         v: velocity, `(..., nv)`.
         tau: generalized forces, `(..., nv)`; on a free base [torque, force] in body axes.
@@ -247,7 +247,7 @@ def newton_euler_solution(
     wrenches: ArrayLike | None = None,
     prescribed: Mapping[str, ArrayLike] | None = None,
     formulation: str = "newton_euler",
-) -> Solution:
+) -> MaximalSolution:
     """Return all results of a maximal formulation: accelerations of all bodies, all reactions.
 
     Args:
@@ -263,7 +263,7 @@ def newton_euler_solution(
         raise UnknownName("maximal formulation", formulation, MAXIMAL)
     q, v, tau, w = checked_arguments(robot, q, v, tau, wrenches, "tau")
     given = prescribed_by_index(robot, prescribed or {}, q.shape[:-1])
-    return Solution(*map(finite_result, MAXIMAL[formulation](robot, q, v, tau, w, given)))
+    return MaximalSolution(*map(finite_result, MAXIMAL[formulation](robot, q, v, tau, w, given)))
 
 
 @takes_robot
@@ -300,7 +300,7 @@ def reaction_wrenches(
     reactions: list[Array] = []
     loads = recursive_newton_euler.joint_loads(robot, q, v, vdot, w)
     for joint, (W, _) in zip(robot.joints, loads, strict=True):
-        force = vector.apply(vector.transpose(motion_screws(joint, q)), dual_quaternion.swap(W))
+        force = vector.apply(vector.transpose(motion_subspace(joint, q)), dual_quaternion.swap(W))
         reactions.append(W - vector.apply(actuation_basis(joint, q), force))
     return with_batch(stack(reactions, axis=-2), batch_shape(q, v, vdot), trailing=2)
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from remora.algebra import dual_quaternion, pose, screw, vector
-from remora.algebra.namespace import Array, ArrayLike, stack
+from remora.algebra.array_ops import Array, ArrayLike, stack
 from remora.dynamics.joint_arrays import batch_shape, columns, with_batch
 from remora.dynamics.recursive.outward_pass import Motion, accelerating, moving
 from remora.dynamics.recursive.tree_passes import JointContext, Pass, run
@@ -132,7 +132,7 @@ def jacobian(
     x = frame.placement
     for j in ancestors(robot, frame.body):
         blocks[j] = screw.columns_to_inner(
-            screw.transform(x), joints.motion_screws(robot.joints[j], q)
+            screw.transform(x), joints.motion_subspace(robot.joints[j], q)
         )
         x = dual_quaternion.mul(joints.relative_pose(robot.joints[j], q), x)
     return columns(robot, blocks, batch)
@@ -165,9 +165,9 @@ def jacobian_rate(
     relative = np.zeros(6)  # twist of the target relative to body j, in the target's frame
     for j in ancestors(robot, frame.body):
         joint = robot.joints[j]
-        seen = screw.columns_to_inner(screw.transform(x), joints.motion_screws(joint, q))
+        seen = screw.columns_to_inner(screw.transform(x), joints.motion_subspace(joint, q))
         block = -screw.cross(relative[..., None, :], vector.transpose(seen))
-        dS = joints.motion_screws_rate(joint, q, v)
+        dS = joints.motion_subspace_rate(joint, q, v)
         rate = vector.transpose(block)
         blocks[j] = rate if dS is None else rate + screw.columns_to_inner(screw.transform(x), dS)
         relative = relative + vector.apply(seen, v[..., joint.v])

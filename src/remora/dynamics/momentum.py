@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from remora.algebra import dual_quaternion, pose, screw, vector
-from remora.algebra.namespace import Array, ArrayLike, asarray
+from remora.algebra.array_ops import Array, ArrayLike, asarray
 from remora.dynamics.joint_arrays import batch_shape, columns
 from remora.dynamics.kinematics import poses, twists
-from remora.dynamics.recursive.composite import body_inertias, composite_inertias
+from remora.dynamics.recursive.composite_rigid_body import body_inertias, composite_inertias
 from remora.dynamics.refusals import needs_dynamics
 from remora.errors import InvalidValue
 from remora.model import joints
@@ -179,7 +179,7 @@ def potential_energy(robot: Robot, q: ArrayLike) -> Array:
 
 def momentum_per_speed(robot: Robot, q: Array) -> list[Array]:
     """Return M̃_j S_j `(..., 6, nv_j)` for every joint, in its body's frame."""
-    screws = [joints.motion_screws(joint, q) for joint in robot.joints]
+    screws = [joints.motion_subspace(joint, q) for joint in robot.joints]
     return [
         screw.inertia_matrix(M) @ S
         for M, S in zip(composite_inertias(robot, q), screws, strict=True)

@@ -7,8 +7,8 @@ from collections.abc import Callable, Collection
 from typing import Any, ParamSpec, TypeVar
 
 from remora.errors import InvalidValue
-from remora.model.building.definite import undefined_joint
-from remora.model.building.physics import cannot_accelerate
+from remora.model.building.mass_matrix_check import undefined_joint
+from remora.model.building.physical_checks import cannot_accelerate
 from remora.model.robot import Robot
 
 P = ParamSpec("P")

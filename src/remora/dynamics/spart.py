@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from remora.algebra import linear, pose, vector
-from remora.algebra.namespace import Array, ArrayLike, asarray, concatenate, stack
+from remora.algebra.array_ops import Array, ArrayLike, asarray, concatenate, stack
 from remora.dynamics.joint_arrays import batch_shape, with_batch
 from remora.dynamics.recursive.outward_pass import Link, moving_links
 from remora.errors import InvalidValue, ShapeError
@@ -369,7 +369,7 @@ def _base_axes(robot: Robot, base_frame: ArrayLike | None) -> Array:
 
 def _screws(robot: Robot, q: Array, links: list[_LinkMotion], i: int) -> tuple[Array, Array]:
     """Return the joint's columns, angular and linear at link i's centre of mass, inertial axes."""
-    S, link = joints.motion_screws(robot.joints[i], q), links[i]
+    S, link = joints.motion_subspace(robot.joints[i], q), links[i]
     turn = link.R @ S[..., :3, :]
     return turn, link.R @ S[..., 3:, :] - _skew(link.r - link.p) @ turn
 
@@ -399,7 +399,7 @@ def _diagonal_rate(
         link = links[i]
         turn, shift = _screws(robot, q, links, i)
         omega = _skew(link.omega)
-        own = joints.motion_screws_rate(robot.joints[i], q, v)
+        own = joints.motion_subspace_rate(robot.joints[i], q, v)
         turn_rate = omega @ turn
         # rate of R S_v - (r - p) × turn, with r - p fixed in the link
         shift_rate = omega @ shift

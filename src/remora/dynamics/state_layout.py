@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from remora.algebra.namespace import Array
+from remora.algebra.array_ops import Array
 from remora.model.robot import Robot
 
 #: Number of work states: actuation, external wrenches, passive forces.

@@ -18,10 +18,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from remora.algebra import dual_quaternion, pose, quaternion, tangent, vector
-from remora.algebra.namespace import Array, concatenate, constant, stack
+from remora.algebra.array_ops import Array, concatenate, constant, stack
 from remora.errors import UnknownName
 from remora.identity.table import Table
-from remora.model.freedoms import (
+from remora.model.degrees_of_freedom import (
     ANGULAR_VELOCITY,
     DUAL_QUATERNION,
     LINEAR_VELOCITY,
@@ -99,9 +99,9 @@ class JointType:
 
 def lookup(name: str) -> JointType:
     """Return a row by name; the error for an unknown name lists the known ones."""
-    if name not in list(JOINTS):  # a list: the name may be unhashable
-        raise UnknownName("kind of joint", name, JOINTS)
-    return JOINTS[name]
+    if name not in list(JOINT_TYPES):  # a list: the name may be unhashable
+        raise UnknownName("kind of joint", name, JOINT_TYPES)
+    return JOINT_TYPES[name]
 
 
 def plane(normal: Array) -> Array:
@@ -350,7 +350,7 @@ _PI = float(np.pi)
 _ONE = (1.0, 0.0, 0.0, 0.0)
 
 #: All joint types, by name.
-JOINTS: Table[str, JointType] = Table({
+JOINT_TYPES: Table[str, JointType] = Table({
     "fixed": JointType(0, 0, 0, _no_pose, _no_screws, _all_wrenches, None, _uniform(), (), ()),
     "revolute": JointType(
         1, 1, 1, _revolute_pose, _revolute_screws, _revolute_reactions, None, _uniform(_PI), (0.0,),
@@ -385,7 +385,7 @@ JOINTS: Table[str, JointType] = Table({
     "spherical": JointType(
         4, 3, 0, _spherical_pose, _spherical_screws, _spherical_reactions, None,
         _random_quaternion, _ONE, ANGULAR_VELOCITY, _spherical_increment, _spherical_difference,
-        slice(0, 4), quaternion.normalize, log_rate=tangent.rotation_rate,
+        slice(0, 4), quaternion.normalize, log_rate=tangent.rotation_vector_rate,
         speeds=tangent.angular_velocity,
     ),
     "free": JointType(

@@ -7,7 +7,7 @@ joint's type. Mimic joints are handled here.
 from __future__ import annotations
 
 from remora.algebra import dual_quaternion, linear, screw, vector
-from remora.algebra.namespace import Array, concatenate
+from remora.algebra.array_ops import Array, concatenate
 from remora.algebra.screw import Transform
 from remora.model.joint_types import JointType, lookup
 from remora.model.robot import Joint
@@ -58,7 +58,7 @@ def relative_transform(joint: Joint, q: Array) -> Transform:
     return Transform(fixed.R @ moved.R, fixed.p + vector.apply(fixed.R, moved.p))
 
 
-def motion_screws(joint: Joint, q: Array) -> Array:
+def motion_subspace(joint: Joint, q: Array) -> Array:
     """Return the motion subspace S: (twist relative to the parent) = S v[joint.v], body frame."""
     return _geared(joint, kind(joint).screws(joint, coordinates(joint, q)))
 
@@ -83,7 +83,7 @@ def actuation_basis(joint: Joint, q: Array) -> Array:
     return concatenate([dual[..., 3:, :], dual[..., :3, :]], trailing=2)
 
 
-def motion_screws_rate(joint: Joint, q: Array, v: Array) -> Array | None:
+def motion_subspace_rate(joint: Joint, q: Array, v: Array) -> Array | None:
     """Return dS/dt for the robot's q and v, or None where S is constant."""
     rate = kind(joint).rate
     if rate is None:
@@ -91,7 +91,7 @@ def motion_screws_rate(joint: Joint, q: Array, v: Array) -> Array | None:
     return _geared(joint, rate(joint, coordinates(joint, q), speeds(joint, v)))
 
 
-def motion_screws_second_rate(joint: Joint, q: Array, v: Array, vdot: Array) -> Array | None:
+def motion_subspace_second_rate(joint: Joint, q: Array, v: Array, vdot: Array) -> Array | None:
     """Return d²S/dt² for the robot's q, v and vdot, or None where S is constant."""
     second = kind(joint).second_rate
     if second is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from remora.algebra.namespace import (
+from remora.algebra.array_ops import (
     Array,
     ArrayLike,
     asarray,

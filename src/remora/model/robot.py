@@ -17,11 +17,11 @@ from typing import Any, ClassVar, Generic, SupportsIndex, TypeVar, overload
 import numpy as np
 
 from remora.algebra import dual_quaternion
-from remora.algebra.namespace import Array, ArrayLike, asarray, is_symbolic
+from remora.algebra.array_ops import Array, ArrayLike, asarray, is_symbolic
 from remora.errors import ShapeError, UnknownName
-from remora.model.by_value import ByValue
-from remora.model.field_table import rows
 from remora.model.numbers import finite, frozen
+from remora.model.robot_fields import rows
+from remora.model.value_equality import ByValue
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +109,7 @@ class Joint(ByValue):
 
     Attributes:
         name: unique among joints.
-        kind: a key of `remora.model.joint_types.JOINTS`.
+        kind: a key of `remora.model.joint_types.JOINT_TYPES`.
         parent: index of the body it is mounted on, -1 for the inertial frame.
         q: slice of its coordinates in `q (..., nq)`; a mimic joint has its leader's.
         v: slice of its speeds in `v (..., nv)`; a mimic joint has its leader's.

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from remora.algebra.namespace import Array, ArrayLike, concatenate, is_symbolic
+from remora.algebra.array_ops import Array, ArrayLike, concatenate, is_symbolic
 from remora.errors import InvalidValue
 from remora.model.joints import kind
 from remora.model.numbers import UNIT_TOLERANCE, finite

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
-from remora.algebra.namespace import is_array
+from remora.algebra.array_ops import is_array
 from remora.errors import RemoraError
 from remora.model.robot import Robot
 

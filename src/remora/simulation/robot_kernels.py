@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from remora.codegen.kernel import Kernel
+from remora.dynamics.kernels.cache_keys import value_key
 from remora.dynamics.kernels.compiled import compile_function
-from remora.dynamics.kernels.keys import value_key
 from remora.model.robot import Robot
 
 #: Maximum number of cached kernels.

@@ -8,7 +8,7 @@ from numeric import assert_close
 from peers import mujoco_model, pinocchio_model
 from remora.algebra import dual_quaternion as dq
 from remora.algebra import pose
-from remora.dynamics.lagrangian.equivalent import TURNING
+from remora.dynamics.lagrangian.equivalent_manipulator import TURNING
 from trees import relative_error
 
 
@@ -110,7 +110,7 @@ def test_saved_and_loaded(tmp_path):
 def test_states_in_batches_and_symbolic_masses():
     import casadi
 
-    from remora.algebra.namespace import asarray
+    from remora.algebra.array_ops import asarray
 
     robot, _, _, _ = chain(2, ("revolute",))
     q, v = rm.random_state(robot, 0, (4,))

@@ -8,8 +8,8 @@ import remora as rm
 from numeric import assert_close, rate_along_motion
 from peers import PINOCCHIO_KINDS, pinocchio_model
 from remora.algebra import vector
-from remora.algebra.namespace import asarray
-from remora.dynamics.lagrangian import links, matrices
+from remora.algebra.array_ops import asarray
+from remora.dynamics.lagrangian import link_jacobians, matrices
 from trees import BASES, Case, relative_error
 
 
@@ -33,8 +33,8 @@ def test_every_partial_derivative_is_casadis(seed):
         rm.mass_matrix_partials(robot, q), derivative(robot, q, lambda q: rm.mass_matrix(robot, q))
     )
     for partials, function in (
-        (links.link_adjoint_partials, links.link_adjoint),
-        (links.link_jacobian_partials, links.link_jacobian),
+        (link_jacobians.link_adjoint_partials, link_jacobians.link_adjoint),
+        (link_jacobians.link_jacobian_partials, link_jacobians.link_jacobian),
     ):
         assert_close(
             partials(robot, q, body), derivative(robot, q, lambda q, f=function: f(robot, q, body))
@@ -49,10 +49,11 @@ def test_mass_matrix_is_the_sum_over_the_links(seed):
     total, slopes = np.zeros((n, n)), np.zeros((n, n, n))
     for i, body in enumerate(robot.bodies):
         M = rm.algebra.screw.inertia(body.mass, body.com, body.inertia)
-        I = links.energy_matrix(M)
-        Ad, J = links.link_adjoint(robot, q, i), links.link_jacobian(robot, q, i)
+        I = link_jacobians.energy_matrix(M)
+        Ad, J = link_jacobians.link_adjoint(robot, q, i), link_jacobians.link_jacobian(robot, q, i)
         dAd, dJ = (
-            f(robot, q, i) for f in (links.link_adjoint_partials, links.link_jacobian_partials)
+            f(robot, q, i)
+            for f in (link_jacobians.link_adjoint_partials, link_jacobians.link_jacobian_partials)
         )
         total += J.T @ Ad.T @ I @ Ad @ J
         half = J.T @ Ad.T @ I @ (dAd @ J + Ad @ dJ)
@@ -68,8 +69,8 @@ def test_selection_matrices_of_the_bases():
     for base in BASES:
         robot = rm.random_robot(3, bodies=1, base=base)
         q, _ = rm.random_state(robot, 0)
-        H = links.link_jacobian(robot, q, 0)
-        assert H.shape == (6, rm.JOINTS[base].nv)
+        H = link_jacobians.link_jacobian(robot, q, 0)
+        assert H.shape == (6, rm.JOINT_TYPES[base].nv)
         if base == "free":
             assert_close(H, np.eye(6))
         if base == "spherical":
@@ -132,15 +133,15 @@ def test_the_printed_ad_term_is_wrong_on_se3_and_right_on_so3():
     M = rm.mass_matrix(robot, q)
     C = rm.coriolis_matrix(robot, q, v, "lagrangian")
     x = (M @ v)[:6]
-    corrected = C[:6] @ v - links.bracket_matrix(x) @ v[:6]
-    right = corrected + links.bracket_matrix(x) @ v[:6]
+    corrected = C[:6] @ v - link_jacobians.bracket_matrix(x) @ v[:6]
+    right = corrected + link_jacobians.bracket_matrix(x) @ v[:6]
     printed = corrected + printed_bracket(x) @ v[:6]
     bias = rm.bias_force(robot, q, v)[:6]
     assert_close(right, bias, rtol=1e-11)
     assert np.abs(printed - bias).max() > 0.1 * np.abs(bias).max()
     # without translation both are -l̂ on the rotations
     spin = np.concatenate([x[:3], np.zeros(3)])
-    assert_close(printed_bracket(spin)[:3, :3], links.bracket_matrix(spin)[:3, :3])
+    assert_close(printed_bracket(spin)[:3, :3], link_jacobians.bracket_matrix(spin)[:3, :3])
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -6,7 +6,7 @@ import pytest
 
 import remora as rm
 from numeric import assert_close, rate_along_motion, traced
-from remora.algebra.namespace import asarray
+from remora.algebra.array_ops import asarray
 from trees import Case, relative_error
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from remora.algebra.namespace import Array
+from remora.algebra.array_ops import Array
 from remora.codegen.export.c_text import SCALARS, arguments, comment, number
 from remora.codegen.ir import graph_passes
 from remora.codegen.ir.graph import Graph, Signature, interpret

@@ -86,7 +86,7 @@ def number(value: float, dtype: str) -> str:
     return f"({text})" if text.startswith("-") else text
 
 
-# The test program ------------------------------------------------------------------------------
+# Comments --------------------------------------------------------------------------------------
 
 
 def comment(lines: Sequence[str]) -> str:

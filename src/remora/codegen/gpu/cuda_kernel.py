@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from remora.algebra.namespace import Array, is_array
+from remora.algebra.array_ops import Array, is_array
 from remora.codegen.gpu import ptx, ptx_loops
 from remora.codegen.ir import graph_passes
 from remora.codegen.ir.arguments import batch_of, common_batch, listed, ordered, wrong_dtype

@@ -25,7 +25,7 @@ _MOST_CHUNKS = 2
 _GIVEN = ("input", "const")
 
 
-class Step(NamedTuple):
+class ScheduledOperation(NamedTuple):
     """One step of a thread.
 
     Attributes:
@@ -49,7 +49,7 @@ class Part(NamedTuple):
     """
 
     results: list[tuple[int, int]]
-    steps: list[Step]
+    steps: list[ScheduledOperation]
 
 
 class Memory(NamedTuple):
@@ -163,9 +163,9 @@ def _part(graph: Graph, results: list[tuple[int, int]], memory: Memory) -> Part:
     orders = _orders(graph, [graph.results[k][j] for k, j in results])
     orders.sort(key=lambda order: most_alive(graph, order))
     if most_alive(graph, orders[0]) <= memory.registers * _SLACK:
-        plain = [Step("do", i) for i in orders[0] if graph.nodes[i][0] != "neg"]
+        plain = [ScheduledOperation("do", i) for i in orders[0] if graph.nodes[i][0] != "neg"]
         inputs = dict.fromkeys(k for step in plain for k in _sources(graph, step.node))
-        fetched = [Step("fetch", i) for i in inputs if graph.nodes[i][0] == "input"]
+        fetched = [ScheduledOperation("fetch", i) for i in inputs if graph.nodes[i][0] == "input"]
         return Part(results, fetched + plain)
     steps = (allocated(graph, order, memory.registers) for order in orders[:3])
     return Part(results, min(steps, key=len))
@@ -174,7 +174,7 @@ def _part(graph: Graph, results: list[tuple[int, int]], memory: Memory) -> Part:
 # Registers ---------------------------------------------------------------------------------------
 
 
-def allocated(graph: Graph, order: Sequence[int], registers: int) -> list[Step]:
+def allocated(graph: Graph, order: Sequence[int], registers: int) -> list[ScheduledOperation]:
     """Return the operations in this order with at most `registers` live values.
 
     The value with the furthest next use is spilled (Belady), which minimizes the reloads.
@@ -189,13 +189,13 @@ def allocated(graph: Graph, order: Sequence[int], registers: int) -> list[Step]:
     flags: set[int] = set()  # conditions have registers of their own
     slots: dict[int, int] = {}
     free: list[int] = []
-    steps: list[Step] = []
+    steps: list[ScheduledOperation] = []
     for i in order:
         for k in sources[i]:
             if k not in kept and k not in flags:
-                steps.append(Step("fetch", k, slots.get(k, -1)))
+                steps.append(ScheduledOperation("fetch", k, slots.get(k, -1)))
                 kept.add(k)
-        steps.append(Step("do", i))
+        steps.append(ScheduledOperation("do", i))
         for k in sources[i]:
             uses[k].pop()
             if not uses[k]:
@@ -211,7 +211,7 @@ def allocated(graph: Graph, order: Sequence[int], registers: int) -> list[Step]:
             kept.discard(last)
             if graph.nodes[last][0] != "input" and last not in slots:
                 slots[last] = free.pop() if free else len(slots)
-                steps.append(Step("put", last, slots[last]))
+                steps.append(ScheduledOperation("put", last, slots[last]))
     return steps
 
 

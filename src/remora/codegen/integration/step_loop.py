@@ -31,7 +31,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from remora.algebra.namespace import Array, ArrayLike
+from remora.algebra.array_ops import Array, ArrayLike
 from remora.codegen.ir import graph_passes
 from remora.codegen.ir.arguments import batch_of, common_batch
 from remora.codegen.ir.graph import Graph, Signature, interpret

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from remora.algebra.namespace import ArrayLike
+from remora.algebra.array_ops import ArrayLike
 from remora.codegen import kernel_cache
 from remora.codegen.integration.step_loop import (
     CLOCK,

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from remora.algebra.namespace import Array, ArrayLike
+from remora.algebra.array_ops import Array, ArrayLike
 from remora.codegen.gpu import cuda_kernel, ptx
 from remora.codegen.gpu.schedule import ahead, positive, slots_of
 from remora.codegen.integration.step_loop import StepLoop, StepLoopPlan, planned, timetable

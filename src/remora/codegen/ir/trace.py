@@ -9,7 +9,7 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
-from remora.algebra.namespace import Array, asarray, casadi, is_array, noting_waypoints
+from remora.algebra.array_ops import Array, asarray, casadi, is_array, noting_waypoints
 from remora.codegen.ir.graph import CONDITIONS, Graph, Signature
 from remora.codegen.ir.trace_errors import explained
 from remora.errors import RemoraError

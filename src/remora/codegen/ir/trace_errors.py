@@ -10,7 +10,7 @@ import traceback
 from collections.abc import Callable, Generator
 from typing import Any
 
-from remora.algebra.namespace import casadi
+from remora.algebra.array_ops import casadi
 from remora.errors import RemoraError
 from remora.identity.code import is_library
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from remora.algebra.namespace import Array
+from remora.algebra.array_ops import Array
 from remora.codegen.ir.graph import Graph, Node, Signature, interpret
 from remora.codegen.tree_loops.loops import LEFT, NUMBERS, RECEIVED, Loops, Sweep
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from remora.algebra.namespace import Array
+from remora.algebra.array_ops import Array
 from remora.codegen.ir.graph import Graph, Signature
 
 #: First inputs of a step's graph: the item's numbers, values stored at it, values received.

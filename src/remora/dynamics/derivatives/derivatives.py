@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from remora.algebra import dual_quaternion, linear, screw, vector
-from remora.algebra.namespace import Array, ArrayLike, is_symbolic, stack, waypoint
+from remora.algebra.array_ops import Array, ArrayLike, is_symbolic, stack, waypoint
 from remora.dynamics.derivatives.root_frame import (
     RootFrameBody,
     RootFrameLink,
@@ -33,7 +33,7 @@ from remora.dynamics.derivatives.root_frame import (
 )
 from remora.dynamics.formulations import checked_arguments, finite_result
 from remora.dynamics.joint_arrays import gather
-from remora.dynamics.recursive.composite import square
+from remora.dynamics.recursive.composite_rigid_body import square
 from remora.dynamics.refusals import needs_dynamics, refuse_undefined
 from remora.model import joints
 from remora.model.robot import Joint, Robot
@@ -199,7 +199,7 @@ def _displacement_changes(
     changes: list[Change] = []
     for i, (link, joint) in enumerate(zip(tree.links, tree.robot.joints, strict=True)):
         S, E, own = link.S, link.carried, None
-        second = joints.motion_screws_second_rate(joint, q, v, vdot)
+        second = joints.motion_subspace_second_rate(joint, q, v, vdot)
         if second is None or link.own_rate is None:
             K = screw.cross(as_row(A[link.parent + 1]), S) + screw.cross(as_row(link.before), E)
         else:
@@ -214,7 +214,7 @@ def _displacement_changes(
 def _work_of_own_screws(robot: Robot, joint: Joint, q: Array, load: Array) -> Array:
     """Return (∂S/∂q_k)ᵀ Fˢ as column k, `(..., n, n)`, in the body's frame."""
     units = np.eye(robot.nv)[joint.v]
-    rates = [joints.motion_screws_rate(joint, q, unit) for unit in units]
+    rates = [joints.motion_subspace_rate(joint, q, unit) for unit in units]
     F = dual_quaternion.swap(load)
     return stack([vector.apply(vector.transpose(dS), F) for dS in rates if dS is not None])
 

@@ -11,12 +11,12 @@ from collections.abc import Iterator
 import numpy as np
 
 from remora.algebra import linear, screw, vector
-from remora.algebra.namespace import Array, ArrayLike, asarray, concatenate, stack
+from remora.algebra.array_ops import Array, ArrayLike, asarray, concatenate, stack
 from remora.algebra.screw import Inertia
 from remora.dynamics.derivatives.root_frame import RootFrameLink, accelerations_of, links_of
 from remora.dynamics.formulations import inverse_dynamics, mass_matrix
 from remora.dynamics.joint_arrays import batch_shape, with_batch
-from remora.dynamics.recursive.composite import body_inertias
+from remora.dynamics.recursive.composite_rigid_body import body_inertias
 from remora.dynamics.refusals import needs_dynamics
 from remora.model.robot import Robot
 from remora.model.state import configuration, velocity

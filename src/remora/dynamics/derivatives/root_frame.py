@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from remora.algebra import linear, screw, vector
-from remora.algebra.namespace import Array, asarray, concatenate, stack
+from remora.algebra.array_ops import Array, asarray, concatenate, stack
 from remora.algebra.screw import Inertia, Transform
 from remora.dynamics.recursive.recursive_newton_euler import minus_gravity
 from remora.model import joints
@@ -81,9 +81,9 @@ def links_of(robot: Robot, q: Array, v: Array) -> list[RootFrameLink]:
         if joint.parent >= 0:
             X = _chained(links[joint.parent].X, joints.relative_transform(joint, q))
             before = links[joint.parent].twist
-        S = as_rows(X, joints.motion_screws(joint, q))
+        S = as_rows(X, joints.motion_subspace(joint, q))
         twist = before + along(S, v[..., joint.v])
-        own = joints.motion_screws_rate(joint, q, v)
+        own = joints.motion_subspace_rate(joint, q, v)
         if own is not None:
             own = as_rows(X, own)
             rate = carried = screw.cross(as_row(twist), S) + own
@@ -102,14 +102,14 @@ def accelerations_of(
 
     The acceleration of the inertial frame is minus gravity.
     """
-    A = [frame_acceleration(robot, q)]
+    A = [minus_gravity_in_root(robot, q)]
     for link, joint in zip(links, robot.joints, strict=True):
         own = along(link.S, vdot[..., joint.v]) + along(link.rate, v[..., joint.v])
         A.append(A[link.parent + 1] + own)
     return A
 
 
-def frame_acceleration(robot: Robot, q: Array) -> Array:
+def minus_gravity_in_root(robot: Robot, q: Array) -> Array:
     """Return the acceleration of the inertial frame that acts like gravity, `(..., 6)`."""
     return screw.to_inner(joints.relative_transform(robot.joints[0], q), minus_gravity(robot))
 

@@ -14,8 +14,8 @@ from typing import NamedTuple
 import numpy as np
 
 from remora.algebra import screw, vector
-from remora.algebra.namespace import Array, concatenate
-from remora.dynamics.forces.friction import passive_forces
+from remora.algebra.array_ops import Array, concatenate
+from remora.dynamics.forces.friction import friction_forces
 from remora.dynamics.forces.springs import has_spring, spring_forces
 from remora.dynamics.forces.stops import contact_forces, stop_forces
 from remora.dynamics.formulations import hybrid_dynamics
@@ -26,11 +26,11 @@ from remora.model.robot import Robot
 from remora.model.state import integrate, log_rate
 
 
-class Passive(NamedTuple):
+class PassiveParameters(NamedTuple):
     """Passive loads at the joints.
 
     Attributes:
-        slip_speed: of dry friction, see `passive_forces`, rad/s or m/s.
+        slip_speed: of dry friction, see `friction_forces`, rad/s or m/s.
         stiffness: of the stops at joint limits, N m/rad or N/m; 0: no stops.
         damping: of the stops, s/rad or s/m.
     """
@@ -41,14 +41,14 @@ class Passive(NamedTuple):
 
 
 #: The robot's own damping, friction and springs, no stops.
-NO_STOPS = Passive()
+NO_STOPS = PassiveParameters()
 
 
-def losses(
+def passive_loads(
     robot: Robot,
     q: Array,
     v: Array,
-    passive: Passive = NO_STOPS,
+    passive: PassiveParameters = NO_STOPS,
     contact: Array | None = None,
 ) -> Array:
     """Return the generalized forces `(..., nv)` of damping, friction, springs and stops.
@@ -60,7 +60,7 @@ def losses(
         passive: passive loads at the joints.
         contact: which stops are in contact, see `contact_forces`; None: determined from q.
     """
-    forces = passive_forces(robot, v, passive.slip_speed)
+    forces = friction_forces(robot, v, passive.slip_speed)
     if any(has_spring(joint) for joint in robot.joints):
         forces = forces + spring_forces(robot, q)
     if passive.stiffness == 0.0:
@@ -80,19 +80,19 @@ def actuation(
     vdot: Array | None = None,
     held: tuple[str, ...] = (),
     formulation: str | None = None,
-    passive: Passive = NO_STOPS,
+    passive: PassiveParameters = NO_STOPS,
     contact: Array | None = None,
 ) -> tuple[Array, Array]:
-    """Return vdot and the actuation forces, both `(..., nv)`; see `flow`."""
+    """Return vdot and the actuation forces, both `(..., nv)`; see `state_derivative`."""
     given: Mapping[str, Array] = {}
     if held and vdot is not None:
         given = {name: vdot[..., robot.joints[name].v] for name in held}
-    lost = losses(robot, q, v, passive, contact)
+    lost = passive_loads(robot, q, v, passive, contact)
     found, force = hybrid_dynamics(robot, q, v, tau + lost, given, wrenches, formulation)
     return found, force - lost
 
 
-def flow_near(
+def state_derivative_near(
     robot: Robot,
     q: Array,
     y: Array,
@@ -101,17 +101,19 @@ def flow_near(
     vdot: Array | None = None,
     held: tuple[str, ...] = (),
     formulation: str | None = None,
-    passive: Passive = NO_STOPS,
+    passive: PassiveParameters = NO_STOPS,
     contact: Array | None = None,
 ) -> Array:
-    """Return the rate of y = [u, v, work] about the configuration q₀ = `q`; see `flow`."""
+    """Return the rate of y about the configuration q₀ = `q`; see `state_derivative`."""
     layout = layout_of(robot)
     u, v = y[..., layout.u], y[..., layout.v]
     here = integrate(robot, q, u)
-    return flow(robot, here, u, v, tau, wrenches, vdot, held, formulation, passive, contact)
+    return state_derivative(
+        robot, here, u, v, tau, wrenches, vdot, held, formulation, passive, contact
+    )
 
 
-def flow(
+def state_derivative(
     robot: Robot,
     q: Array,
     dq: Array,
@@ -121,7 +123,7 @@ def flow(
     vdot: Array | None = None,
     held: tuple[str, ...] = (),
     formulation: str | None = None,
-    passive: Passive = NO_STOPS,
+    passive: PassiveParameters = NO_STOPS,
     contact: Array | None = None,
 ) -> Array:
     """Return the rate of y = [u, v, work], `(..., 2 nv + 3)`.
@@ -140,7 +142,7 @@ def flow(
         contact: which stops are in contact, see `contact_forces`; None: determined from q.
     """
     rate, given = actuation(robot, q, v, tau, wrenches, vdot, held, formulation, passive, contact)
-    lost = losses(robot, q, v, passive, contact)
+    lost = passive_loads(robot, q, v, passive, contact)
     outside = np.zeros(1)
     if wrenches is not None:
         each = screw.power(twists(robot, q, v), wrenches)

@@ -2,14 +2,14 @@
 
 `forward_dynamics` takes the sum of all generalized forces; friction is one of them:
 
-    vdot = forward_dynamics(robot, q, v, tau + passive_forces(robot, v))
+    vdot = forward_dynamics(robot, q, v, tau + friction_forces(robot, v))
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from remora.algebra.namespace import Array, ArrayLike, absolute, asarray, is_symbolic
+from remora.algebra.array_ops import Array, ArrayLike, absolute, asarray, is_symbolic
 from remora.dynamics.joint_arrays import batch_shape, gather
 from remora.errors import InvalidValue
 from remora.model.joints import speeds
@@ -19,7 +19,7 @@ from remora.model.takes_robot import takes_robot
 
 
 @takes_robot
-def passive_forces(robot: Robot, v: ArrayLike, slip_speed: ArrayLike = 1e-3) -> Array:
+def friction_forces(robot: Robot, v: ArrayLike, slip_speed: ArrayLike = 1e-3) -> Array:
     """Return `-d v - f v/(abs(v) + s)`, `(..., nv)`: damping d and dry friction f of each joint.
 
     Dry friction is smoothed: it has half its magnitude at the slip speed s and all of it far above.

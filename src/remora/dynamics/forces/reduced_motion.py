@@ -9,8 +9,12 @@ from __future__ import annotations
 import numpy as np
 
 from remora.algebra import vector
-from remora.algebra.namespace import Array, concatenate
-from remora.dynamics.forces.equations_of_motion import NO_STOPS, Passive, losses
+from remora.algebra.array_ops import Array, concatenate
+from remora.dynamics.forces.equations_of_motion import (
+    NO_STOPS,
+    PassiveParameters,
+    passive_loads,
+)
 from remora.dynamics.joint_arrays import batch_shape, with_batch
 from remora.dynamics.lagrangian.reduced import reduced_flow
 from remora.dynamics.state_layout import layout_of
@@ -19,7 +23,12 @@ from remora.model.state import integrate, log_rate
 
 
 def reduced_rates_near(
-    robot: Robot, q: Array, y: Array, tau: Array, momentum: Array, passive: Passive = NO_STOPS
+    robot: Robot,
+    q: Array,
+    y: Array,
+    tau: Array,
+    momentum: Array,
+    passive: PassiveParameters = NO_STOPS,
 ) -> Array:
     """Return the rate of y = [u, v, work] about the configuration q₀ = `q`, `(..., 2 nv + 3)`.
 
@@ -37,7 +46,7 @@ def reduced_rates_near(
     layout = layout_of(robot)
     u, v = y[..., layout.u], y[..., layout.v]
     here = integrate(robot, q, u)
-    lost = losses(robot, here, v, passive)[..., 6:]
+    lost = passive_loads(robot, here, v, passive)[..., 6:]
     given = tau[..., 6:]
     speeds = v[..., 6:]
     V, rate = reduced_flow(robot, here, speeds, given + lost, momentum)

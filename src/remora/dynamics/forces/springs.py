@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from remora.algebra.namespace import Array, ArrayLike, is_symbolic
+from remora.algebra.array_ops import Array, ArrayLike, is_symbolic
 from remora.dynamics.joint_arrays import batch_shape, gather
 from remora.model.joints import coordinates, kind
 from remora.model.robot import Joint, Robot

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from remora.algebra.namespace import Array, ArrayLike, asarray, is_symbolic, less, select, stack
+from remora.algebra.array_ops import Array, ArrayLike, asarray, is_symbolic, less, select, stack
 from remora.dynamics.joint_arrays import batch_shape, gather
 from remora.errors import InvalidValue
 from remora.model.joints import coordinates, in_coordinates, kind, speeds

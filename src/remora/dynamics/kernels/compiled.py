@@ -23,12 +23,12 @@ from remora.dynamics import floating, formulations, kinematics, momentum
 from remora.dynamics.derivatives import derivatives, regressor
 from remora.dynamics.forces import friction
 from remora.dynamics.formulations import FORMULATIONS, usual_formulation
-from remora.dynamics.kernels.keys import kernel_key, tables_digest
+from remora.dynamics.kernels.cache_keys import kernel_key, tables_digest
 from remora.dynamics.kernels.parameters import parameter
 from remora.dynamics.kernels.size_policy import fits_straight_line
 from remora.dynamics.kernels.specialized import SpecializedFunction
 from remora.dynamics.kernels.tree_recursions import RECURSIONS, loops, uses_loops
-from remora.dynamics.lagrangian import reduced, separated
+from remora.dynamics.lagrangian import center_of_mass_coordinates, reduced
 from remora.dynamics.maximal import joint_relations
 from remora.dynamics.refusals import refuse_function
 from remora.errors import RemoraError, UnknownName
@@ -52,11 +52,12 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
         floating.generalized_jacobian_rate, floating.floating_inverse_dynamics,
         reduced.base_velocity, reduced.reduced_mass_matrix, reduced.reduced_coriolis_matrix,
         reduced.reduced_momentum_force, reduced.reduced_forward_dynamics,
-        separated.separated_velocity, separated.separated_mass_matrix,
-        separated.separated_coriolis_matrix,
+        center_of_mass_coordinates.separated_velocity,
+        center_of_mass_coordinates.separated_mass_matrix,
+        center_of_mass_coordinates.separated_coriolis_matrix,
         formulations.forward_dynamics, formulations.inverse_dynamics,
         formulations.reaction_wrenches, formulations.mass_matrix, formulations.coriolis_matrix,
-        formulations.bias_force, friction.passive_forces,
+        formulations.bias_force, friction.friction_forces,
         derivatives.forward_dynamics_derivatives, derivatives.inverse_dynamics_derivatives,
         regressor.inertia_regressor,
         joint_relations.joint_twists, joint_relations.joint_speeds,
@@ -233,7 +234,7 @@ class CompiledRobot:
     mass_matrix: CompiledMethod
     coriolis_matrix: CompiledMethod
     bias_force: CompiledMethod
-    passive_forces: CompiledMethod
+    friction_forces: CompiledMethod
     forward_dynamics_derivatives: CompiledMethod
     inverse_dynamics_derivatives: CompiledMethod
     inertia_regressor: CompiledMethod

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from remora.algebra import dual_quaternion
-from remora.algebra.namespace import Array
+from remora.algebra.array_ops import Array
 from remora.dynamics.kernels.parameters import parameter
 from remora.model.building.validate import (
     INERTIA_TOLERANCE,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from remora.algebra.namespace import Array
+from remora.algebra.array_ops import Array
 from remora.codegen.ir.graph import Signature
 from remora.errors import UnknownName
-from remora.model.field_table import rows
 from remora.model.robot import Robot
+from remora.model.robot_fields import rows
 
 Change = Callable[[Robot, Array], Robot]
 _OF_BODY = {name: row.shape or () for name, row in rows("body", only="open").items()}

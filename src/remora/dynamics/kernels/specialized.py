@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from remora.algebra.namespace import Array
-from remora.dynamics.kernels.keys import tables_digest
+from remora.algebra.array_ops import Array
+from remora.dynamics.kernels.cache_keys import tables_digest
 from remora.dynamics.kernels.parameters import parameter
 from remora.dynamics.kernels.size_policy import LARGEST_STRAIGHT_LINE, fits_straight_line
 from remora.errors import RemoraError
@@ -57,7 +57,7 @@ class SpecializedFunction:
             self.tables is None or self.tables != tables_digest()
         ):
             raise RemoraError(
-                f"a row of a table (FORMULATIONS, JOINTS) was replaced after {self.name} was "
+                f"a row of a table (FORMULATIONS, JOINT_TYPES) was replaced after {self.name} was "
                 "compiled: compile it again"
             )
         for name, value in zip(self.parameters, arrays[len(self.arguments) :], strict=True):

@@ -15,17 +15,21 @@ from typing import Any
 import numpy as np
 
 from remora.algebra import pose
-from remora.algebra.namespace import Array, is_array, is_symbolic
+from remora.algebra.array_ops import Array, is_array, is_symbolic
 from remora.codegen.ir.graph import Graph, Signature
 from remora.codegen.ir.trace import symbols_of, trace
 from remora.codegen.tree_loops.loops import ROLES, Loops, Sweep
 from remora.dynamics import kinematics
 from remora.dynamics.mimic_joints import refuse_mimic_joints
-from remora.dynamics.recursive import articulated, composite, recursive_newton_euler
+from remora.dynamics.recursive import (
+    articulated_body,
+    composite_rigid_body,
+    recursive_newton_euler,
+)
 from remora.dynamics.recursive.tree_passes import JointContext, Pass, minus_gravity
-from remora.model.field_table import rows
 from remora.model.joints import kind
 from remora.model.robot import Body, Joint, Robot
+from remora.model.robot_fields import rows
 
 #: The numbers of a joint, its body and its mimic relation that a step may depend on.
 _OF_JOINT, _OF_BODY, _OF_MIMIC = (
@@ -58,7 +62,7 @@ class Recursion:
     climb: Callable[[JointContext, Any, Array], tuple[Array, Array]] | None = None
 
 
-def _rows(block: composite.Block) -> Array:
+def _rows(block: composite_rigid_body.Block) -> Array:
     """Return for each speed of a joint the wrench on the parent, and its row of D."""
     D, F = block
     above = np.zeros((6, D.shape[-1])) if F is None else F
@@ -67,10 +71,12 @@ def _rows(block: composite.Block) -> Array:
 
 #: The functions of the library that can run as loops, by name.
 RECURSIONS = {
-    "forward_dynamics": Recursion(articulated.PASSES, lambda left: left.vdot, followers=False),
+    "forward_dynamics": Recursion(articulated_body.PASSES, lambda left: left.vdot, followers=False),
     "inverse_dynamics": Recursion(recursive_newton_euler.PASSES, lambda left: left.tau),
     "bias_force": Recursion(recursive_newton_euler.PASSES, lambda left: left.tau),
-    "mass_matrix": Recursion(composite.BLOCKS, _rows, straight=20, climb=composite.ancestor_row),
+    "mass_matrix": Recursion(
+        composite_rigid_body.BLOCKS, _rows, straight=20, climb=composite_rigid_body.ancestor_row
+    ),
     "poses": Recursion(kinematics.POSES, lambda left: left.pose, (8,)),
     "twists": Recursion(kinematics.TWISTS, lambda left: left.twist, (6,)),
     "accelerations": Recursion(kinematics.ACCELERATIONS, lambda left: left.rate, (6,)),

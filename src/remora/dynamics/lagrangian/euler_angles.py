@@ -18,16 +18,16 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from remora.algebra import pose, quaternion, vector
-from remora.algebra.namespace import Array, ArrayLike, concatenate, cos, is_symbolic, sin, stack
+from remora.algebra.array_ops import Array, ArrayLike, concatenate, cos, is_symbolic, sin, stack
 from remora.dynamics.joint_arrays import batch_shape, gather
-from remora.dynamics.lagrangian.links import links_of
+from remora.dynamics.lagrangian.link_jacobians import links_of
 from remora.dynamics.lagrangian.matrices import (
     applied_force_of,
     mass_matrix_of,
     momentum_partials_of,
 )
-from remora.dynamics.lagrangian.solving import solve_prescribed
-from remora.dynamics.recursive.composite import mass_matrix_size, square
+from remora.dynamics.prescribed_solve import solve_prescribed
+from remora.dynamics.recursive.composite_rigid_body import mass_matrix_size, square
 from remora.dynamics.refusals import needs_dynamics
 from remora.errors import InvalidValue
 from remora.model import joints

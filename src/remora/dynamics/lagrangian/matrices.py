@@ -24,16 +24,16 @@ from __future__ import annotations
 import numpy as np
 
 from remora.algebra import dual_quaternion, linear, screw, vector
-from remora.algebra.namespace import Array, ArrayLike, asarray, concatenate, constant
+from remora.algebra.array_ops import Array, ArrayLike, asarray, concatenate, constant
 from remora.dynamics.joint_arrays import batch_shape, gather
-from remora.dynamics.lagrangian.links import (
+from remora.dynamics.lagrangian.link_jacobians import (
     Links,
     bracket_matrix,
     cross_matrix,
     links_of,
     screw_partials,
 )
-from remora.dynamics.recursive.composite import square
+from remora.dynamics.recursive.composite_rigid_body import square
 from remora.dynamics.refusals import needs_dynamics
 from remora.model import joints
 from remora.model.robot import Robot
@@ -212,6 +212,6 @@ def _column_rates(robot: Robot, q: Array, v: Array, links: Links) -> list[Array 
     """Return Ad_bm Ṡ_m for every joint, or None where S is constant."""
     rates: list[Array | None] = []
     for joint, X in zip(robot.joints, links.X, strict=True):
-        dS = joints.motion_screws_rate(joint, q, v)
+        dS = joints.motion_subspace_rate(joint, q, v)
         rates.append(None if dS is None else screw.columns_to_outer(X, dS))
     return rates

@@ -25,10 +25,10 @@ from typing import NamedTuple
 import numpy as np
 
 from remora.algebra import dual_quaternion, linear, screw, vector
-from remora.algebra.namespace import Array, ArrayLike, concatenate, constant
-from remora.dynamics.base_requirements import refuse_other_bases
+from remora.algebra.array_ops import Array, ArrayLike, concatenate, constant
+from remora.dynamics.base_requirements import require_free_base
 from remora.dynamics.joint_arrays import batch_shape, with_batch
-from remora.dynamics.lagrangian.links import Links, bracket_matrix, links_of
+from remora.dynamics.lagrangian.link_jacobians import Links, bracket_matrix, links_of
 from remora.dynamics.lagrangian.matrices import (
     bracket_of,
     mass_matrix_of,
@@ -87,7 +87,7 @@ def reduced_mass_matrix(robot: Robot, q: ArrayLike) -> Array:
         robot: a robot with a free base.
         q: configuration, `(..., nq)`.
     """
-    refuse_other_bases(robot)
+    require_free_base(robot)
     q = configuration(robot, q)
     return _mass_matrix(reduction(robot, q, None))
 
@@ -131,7 +131,7 @@ def reduced_momentum_force(robot: Robot, q: ArrayLike, momentum: ArrayLike) -> A
         q: configuration, `(..., nq)`.
         momentum: [linear, angular about the inertial origin], inertial axes, `(..., 6)`.
     """
-    refuse_other_bases(robot)
+    require_free_base(robot)
     q = configuration(robot, q)
     h = finite("momentum", momentum, 6)
     return _momentum_force(robot, q, reduction(robot, q, h), batch_shape(q, h))
@@ -251,7 +251,7 @@ def _checked(
     robot: Robot, q: ArrayLike, joint_speeds: ArrayLike, momentum: ArrayLike | None
 ) -> tuple[Array, Array, Array | None]:
     """Return the checked arguments, with one batch shape."""
-    refuse_other_bases(robot)
+    require_free_base(robot)
     q, speeds = configuration(robot, q), finite("joint_speeds", joint_speeds, robot.nv - 6)
     h = None if momentum is None else finite("momentum", momentum, 6)
     batch = batch_shape(q, speeds, *([] if h is None else [h]))

@@ -17,12 +17,12 @@ from collections.abc import Mapping
 import numpy as np
 
 from remora.algebra import linear, vector
-from remora.algebra.namespace import Array, asarray, concatenate
+from remora.algebra.array_ops import Array, asarray, concatenate
 from remora.dynamics.joint_arrays import batch_shape, gather
 from remora.dynamics.maximal import saddle_point
 from remora.dynamics.maximal.joint_maps import (
-    Maps,
-    Solution,
+    JointMaps,
+    MaximalSolution,
     collected,
     constraint,
     joint_maps,
@@ -43,7 +43,7 @@ def solve_decoupled(
     tau: Array,
     wrenches: Array | None,
     prescribed: Mapping[int, Array],
-) -> Solution:
+) -> MaximalSolution:
     """Return accelerations, reactions and the forces of prescribed joints."""
     links = moving_links(robot, q, v)
     maps = joint_maps(robot, q, prescribed)
@@ -83,12 +83,12 @@ def inverse_decoupled(
 def assembled(
     robot: Robot,
     links: list[Link],
-    maps: list[Maps],
+    maps: list[JointMaps],
     R: list[Array],
     tau: Array,
     wrenches: Array | None,
     prescribed: Mapping[int, Array],
-) -> saddle_point.Saddle:
+) -> saddle_point.SaddlePointSystem:
     """Assemble Newton's and Euler's equations and the joints' constraints."""
     refuse_unfit(robot, "decoupled")
     numbers = mass_properties(robot)
@@ -108,7 +108,7 @@ def assembled(
         if j in prescribed:
             known = known + _apply(link.S, prescribed[j])
         B2.append(_apply(constraint(maps[j].V), known))
-    return saddle_point.Saddle(
+    return saddle_point.SaddlePointSystem(
         S11=[_inertia(mass, inertia) for mass, inertia in numbers],
         S11_inverse=[_inertia(1.0 / mass, linear.inverse(inertia)) for mass, inertia in numbers],
         S12=S12,

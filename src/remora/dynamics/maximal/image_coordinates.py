@@ -14,15 +14,11 @@ from typing import NamedTuple
 import numpy as np
 
 from remora.algebra import vector
-from remora.algebra.namespace import Array, ArrayLike, concatenate, is_symbolic, stack
+from remora.algebra.array_ops import Array, ArrayLike, concatenate, is_symbolic, stack
 from remora.dynamics.joint_arrays import batch_shape, with_batch
 from remora.dynamics.maximal import image_space, joint_equations, saddle_point
 from remora.dynamics.maximal.image_space import Assembled, JointRows
-from remora.dynamics.maximal.joint_maps import (
-    constraint,
-    mass_properties,
-    refuse_unfit,
-)
+from remora.dynamics.maximal.joint_maps import constraint, mass_properties, refuse_unfit
 from remora.dynamics.mimic_joints import refuse_mimic_joints
 from remora.dynamics.recursive.outward_pass import moving_links
 from remora.errors import InvalidValue
@@ -344,7 +340,7 @@ def _least_motion(
         for i, phi in row.phi.items()
         if row.gamma.shape[-1] > 0
     }
-    system = saddle_point.Saddle(
+    system = saddle_point.SaddlePointSystem(
         S11=[],
         S11_inverse=[b.inverse for b in bodies],
         S12={(i, j): vector.transpose(block) for (j, i), block in S21.items()},

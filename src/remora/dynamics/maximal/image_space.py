@@ -28,11 +28,11 @@ import numpy as np
 
 from remora.algebra import dual_quaternion as dq
 from remora.algebra import linear, pose, quaternion, vector
-from remora.algebra.namespace import Array, asarray, concatenate, stack
+from remora.algebra.array_ops import Array, asarray, concatenate, stack
 from remora.dynamics.joint_arrays import batch_shape, gather, with_batch
 from remora.dynamics.maximal import joint_equations, saddle_point
 from remora.dynamics.maximal.joint_maps import (
-    Solution,
+    MaximalSolution,
     constraint,
     mass_properties,
     refuse_unfit,
@@ -242,7 +242,7 @@ class Assembled(NamedTuple):
         L: for every joint, from relative motions to its speeds, `(..., nv_i, 6)`.
     """
 
-    saddle: saddle_point.Saddle
+    saddle: saddle_point.SaddlePointSystem
     bodies: list[BodyEquations]
     rows: list[JointRows]
     L: list[Array]
@@ -284,7 +284,7 @@ def assembled(
         B2.append(gamma)
         if gamma.shape[-1] > 0:
             S21 |= {(j, i): padded(block) for i, block in phi.items()}
-    saddle = saddle_point.Saddle(
+    saddle = saddle_point.SaddlePointSystem(
         S11=[],
         S11_inverse=[],
         S12={(i, j): _T(block) for (j, i), block in S21.items()},
@@ -302,7 +302,7 @@ def solve_image_space(
     tau: Array,
     wrenches: Array | None,
     prescribed: Mapping[int, Array],
-) -> Solution:
+) -> MaximalSolution:
     """Return accelerations, reactions and the forces of prescribed joints [DM93, eq. 30]."""
     Q = coordinates_of(robot, q)
     Q_rate = rates_of(robot, Q, [link.twist for link in moving_links(robot, q, v)])
@@ -316,7 +316,7 @@ def solve_image_space(
     return read_solution(robot, q, v, Q, known, y, multipliers, tau, prescribed, batch)
 
 
-def _in_motions(robot: Robot, known: Assembled, Q: list[Array]) -> saddle_point.Saddle:
+def _in_motions(robot: Robot, known: Assembled, Q: list[Array]) -> saddle_point.SaddlePointSystem:
     """Return the system with the unit conditions solved: Q̈ = W a + N γ_u, six unknowns a body.
 
     Wᵀ M W = s² diag(J', m 1) and Wᵀ M N = 0, so that no multiplier of a unit condition is left.
@@ -334,7 +334,7 @@ def _in_motions(robot: Robot, known: Assembled, Q: list[Array]) -> saddle_point.
         upper = concatenate([linear.inverse(asarray(inertia)), zero])
         lower = concatenate([zero, np.eye(3) / asarray(mass)[..., None, None]])
         inverses.append(concatenate([upper, lower], trailing=2) / (s * s))
-    return saddle_point.Saddle(
+    return saddle_point.SaddlePointSystem(
         S11=[],
         S11_inverse=inverses,
         S12={(i, j): _T(block) for (j, i), block in S21.items()},
@@ -362,7 +362,7 @@ def read_solution(
     tau: Array,
     prescribed: Mapping[int, Array],
     batch: tuple[int, ...],
-) -> Solution:
+) -> MaximalSolution:
     """Return v̇, forces, the bodies' accelerations and the physical reactions."""
     vdots: list[Array] = []
     taus: list[Array] = []
@@ -382,7 +382,7 @@ def read_solution(
         force = -_apply(_T(row.phi[j]), multipliers[j][..., :count])
         reactions.append(physical_wrench(robot, j, Q[j], force))
         accelerations.append(_body_acceleration(robot, j, Q[j], y[j][..., :8]))
-    return Solution(
+    return MaximalSolution(
         gather(robot, vdots, batch),
         gather(robot, taus, batch),
         with_batch(stack(accelerations, axis=-2), batch, trailing=2),
@@ -421,7 +421,7 @@ def inverse_image_space(
     # projected on the motions of each body: the unit conditions' multipliers drop out
     W = [_T(motions(x)) for x in Q]
     system = known.saddle
-    projected = saddle_point.Saddle(
+    projected = saddle_point.SaddlePointSystem(
         S11=[Wi @ b.M for Wi, b in zip(W, known.bodies, strict=True)],
         S11_inverse=[],
         S12={(i, j): W[i] @ block[..., :8, :] for (i, j), block in system.S12.items()},
@@ -449,7 +449,7 @@ def _known_load(robot: Robot, Q: Array, i: int, wrenches: Array | None) -> tuple
 def _screw_rate(robot: Robot, j: int, q: Array, v: Array) -> Array:
     """Return Ṡ v of a joint, `(..., 6)`."""
     joint = robot.joints[j]
-    rate = joints.motion_screws_rate(joint, q, v)
+    rate = joints.motion_subspace_rate(joint, q, v)
     return np.zeros(6) if rate is None else _apply(rate, v[..., joint.v])
 
 

@@ -24,7 +24,7 @@ import numpy as np
 
 from remora.algebra import dual_quaternion as dq
 from remora.algebra import quaternion, vector
-from remora.algebra.namespace import (
+from remora.algebra.array_ops import (
     Array,
     arctan2,
     asarray,

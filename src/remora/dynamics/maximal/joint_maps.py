@@ -9,7 +9,7 @@ import numpy as np
 
 from remora.algebra import dual_quaternion as dq
 from remora.algebra import vector
-from remora.algebra.namespace import Array, asarray, concatenate, is_symbolic, stack
+from remora.algebra.array_ops import Array, asarray, concatenate, is_symbolic, stack
 from remora.dynamics.joint_arrays import gather, with_batch
 from remora.dynamics.mimic_joints import refuse_mimic_joints
 from remora.dynamics.recursive.outward_pass import Link
@@ -18,7 +18,7 @@ from remora.model import joints
 from remora.model.robot import Joint, Robot
 
 
-class Solution(NamedTuple):
+class MaximalSolution(NamedTuple):
     """The results of a maximal formulation.
 
     Attributes:
@@ -35,7 +35,7 @@ class Solution(NamedTuple):
     reactions: Array
 
 
-class Maps(NamedTuple):
+class JointMaps(NamedTuple):
     """A joint's mapping matrices in its own frame, in six components.
 
     Attributes:
@@ -50,13 +50,13 @@ class Maps(NamedTuple):
     L: Array
 
 
-def joint_maps(robot: Robot, q: Array, prescribed: Mapping[int, Array]) -> list[Maps]:
+def joint_maps(robot: Robot, q: Array, prescribed: Mapping[int, Array]) -> list[JointMaps]:
     """Return V, V_act and L for every joint."""
-    result: list[Maps] = []
+    result: list[JointMaps] = []
     for i, joint in enumerate(robot.joints):
         V, V_act = joints.reaction_basis(joint, q), joints.actuation_basis(joint, q)
         held = concatenate([V, V_act]) if i in prescribed else V
-        result.append(Maps(held, V_act, constraint(V_act)))
+        result.append(JointMaps(held, V_act, constraint(V_act)))
     return result
 
 
@@ -67,7 +67,7 @@ def constraint(V: Array) -> Array:
 
 def collected(
     robot: Robot,
-    maps: list[Maps],
+    maps: list[JointMaps],
     links: list[Link],
     tau: Array,
     T: list[Array],
@@ -75,7 +75,7 @@ def collected(
     accelerations: list[Array],
     prescribed: Mapping[int, Array],
     batch: tuple[int, ...],
-) -> Solution:
+) -> MaximalSolution:
     """Return the solution from the reduced wrenches T and, for every joint, across = S v̇."""
     vdots: list[Array] = []
     taus: list[Array] = []
@@ -86,7 +86,7 @@ def collected(
         vdots.append(prescribed[i] if i in prescribed else vector.apply(maps[i].L, across[i]))
         taus.append(T[i][..., count:] if i in prescribed else tau[..., joint.v])
         reactions.append(vector.apply(V[..., :, :count], T[i][..., :count]))
-    return Solution(
+    return MaximalSolution(
         gather(robot, vdots, batch),
         gather(robot, taus, batch),
         with_batch(stack(accelerations, axis=-2), batch, trailing=2),

@@ -7,7 +7,7 @@ on its two sides. VT18's joint frame i is our body frame.
 from __future__ import annotations
 
 from remora.algebra import linear, screw, vector
-from remora.algebra.namespace import Array, ArrayLike, concatenate, stack
+from remora.algebra.array_ops import Array, ArrayLike, concatenate, stack
 from remora.dynamics.joint_arrays import batch_shape
 from remora.model import joints
 from remora.model.numbers import finite
@@ -49,7 +49,7 @@ def joint_speeds(robot: Robot, q: ArrayLike, twists: ArrayLike) -> Array:
     xi = finite("twists", twists, len(robot.bodies), 6)
     batch_shape(q, xi[..., 0, :])
     parts = [
-        _coordinates_along(joints.motion_screws(joint, q), relative)
+        _coordinates_along(joints.motion_subspace(joint, q), relative)
         for joint, relative in zip(robot.joints, _across(robot, q, xi), strict=True)
         if joint.mimic is None and joints.kind(joint).nv > 0
     ]
@@ -106,7 +106,7 @@ def constraint_violation(
     relative = joint_accelerations(robot, q, twists, accelerations)
     result: list[Array] = []
     for i, joint in enumerate(robot.joints):
-        S, dS = joints.motion_screws(joint, q), joints.motion_screws_rate(joint, q, v)
+        S, dS = joints.motion_subspace(joint, q), joints.motion_subspace_rate(joint, q, v)
         part = relative[..., i, :]
         if dS is not None:
             part = part - vector.apply(dS, v[..., joint.v])

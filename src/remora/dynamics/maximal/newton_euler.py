@@ -19,12 +19,12 @@ import numpy as np
 
 from remora.algebra import dual_quaternion as dq
 from remora.algebra import pose, screw, vector
-from remora.algebra.namespace import Array, ArrayLike, asarray, concatenate
+from remora.algebra.array_ops import Array, ArrayLike, asarray, concatenate
 from remora.dynamics.joint_arrays import batch_shape, gather, with_batch
 from remora.dynamics.maximal import saddle_point
 from remora.dynamics.maximal.joint_maps import (
-    Maps,
-    Solution,
+    JointMaps,
+    MaximalSolution,
     collected,
     constraint,
     joint_maps,
@@ -46,7 +46,7 @@ def solve_maximal(
     tau: Array,
     wrenches: Array | None,
     prescribed: Mapping[int, Array],
-) -> Solution:
+) -> MaximalSolution:
     """Return accelerations, reactions and the forces of prescribed joints [VT18, eqs. 57-76]."""
     links = moving_links(robot, q, v)
     maps = joint_maps(robot, q, prescribed)
@@ -89,7 +89,7 @@ def system(
     wrenches: Array | None,
     prescribed: Mapping[int, Array],
     twists: Array | None = None,
-) -> saddle_point.Saddle:
+) -> saddle_point.SaddlePointSystem:
     """Return S11, S12, S21, B1 and B2 at a state [VT18, eqs. 51-56].
 
     `twists` `(..., nb, 6)`, if given, replace the body twists that follow from v.
@@ -180,11 +180,11 @@ def _assembled(
     robot: Robot,
     q: Array,
     links: list[Link],
-    maps: list[Maps],
+    maps: list[JointMaps],
     tau: Array,
     wrenches: Array | None,
     prescribed: Mapping[int, Array],
-) -> saddle_point.Saddle:
+) -> saddle_point.SaddlePointSystem:
     """Assemble the blocks from the incidence matrix [VT18, eqs. 51-56]."""
     refuse_unfit(robot, "newton_euler")
     C = incidence_matrix(robot)
@@ -232,7 +232,7 @@ def _assembled(
         vector.apply(constraint(maps[j].V), _joint_rate(link, prescribed.get(j)))
         for j, link in enumerate(links)
     ]
-    return saddle_point.Saddle(
+    return saddle_point.SaddlePointSystem(
         S11=[screw.H(Mi) for Mi in M],
         S11_inverse=[screw.H_inverse(mass, inertia) for mass, inertia in numbers],
         S12=S12,

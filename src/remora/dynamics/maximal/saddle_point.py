@@ -14,12 +14,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from remora.algebra import linear, vector
-from remora.algebra.namespace import Array, concatenate
+from remora.algebra.array_ops import Array, concatenate
 from remora.errors import InvalidValue
 
 
 @dataclass(frozen=True)
-class Saddle:
+class SaddlePointSystem:
     """The system's blocks.
 
     Attributes:
@@ -62,7 +62,7 @@ class Saddle:
         ]
 
 
-def solve(system: Saddle) -> tuple[list[Array], list[Array]]:
+def solve(system: SaddlePointSystem) -> tuple[list[Array], list[Array]]:
     """Return y per body and T per joint [VT18, eq. 60].
 
     T = (S21 S11⁻¹ S12)⁻¹ (S21 S11⁻¹ B1 - B2),    y = S11⁻¹ (B1 - S12 T).
@@ -89,7 +89,7 @@ def solve(system: Saddle) -> tuple[list[Array], list[Array]]:
     return y, T
 
 
-def solve_known(system: Saddle, y: list[Array]) -> list[Array]:
+def solve_known(system: SaddlePointSystem, y: list[Array]) -> list[Array]:
     """Return T per joint for known y, from the leaves inward: S12 T = B1 - S11 y.
 
     The wrench of body i's own joint follows from those of the joints mounted on it [VT18, eqs. 65,

@@ -15,9 +15,9 @@ from __future__ import annotations
 import numpy as np
 
 from remora.algebra import screw, vector
-from remora.algebra.namespace import Array, concatenate
+from remora.algebra.array_ops import Array, concatenate
 from remora.dynamics.joint_arrays import batch_shape
-from remora.dynamics.recursive.composite import body_inertias, paired, square
+from remora.dynamics.recursive.composite_rigid_body import body_inertias, paired, square
 from remora.dynamics.recursive.outward_pass import moving_links
 from remora.model.robot import Robot
 from remora.model.topology import ancestors

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from remora.algebra import screw, vector
-from remora.algebra.namespace import Array
+from remora.algebra.array_ops import Array
 from remora.algebra.screw import Transform
 from remora.dynamics.recursive.tree_passes import JointContext, Pass, run
 from remora.model import joints
@@ -68,7 +68,7 @@ def moving(at: JointContext, _: Any, twist: Array | None) -> tuple[MovingBody, A
     """Return a joint's and its body's motion [VT18, eq. 46]; passes the twist to the children."""
     joint = at.joint
     X = joints.relative_transform(joint, at.q)
-    S, dS = joints.motion_screws(joint, at.q), joints.motion_screws_rate(joint, at.q, at.v)
+    S, dS = joints.motion_subspace(joint, at.q), joints.motion_subspace_rate(joint, at.q, at.v)
     speeds = at.v[..., joint.v]
     own = vector.apply(S, speeds)
     if twist is not None:
@@ -104,7 +104,7 @@ def moving_links(robot: Robot, q: Array, v: Array) -> list[Link]:
     links: list[Link] = []
     sites, (left,) = run(robot, (Pass(inward=False, step=moving),), q=q, v=v)
     for at, here in zip(sites, left, strict=True):
-        dS = joints.motion_screws_rate(at.joint, q, v)
+        dS = joints.motion_subspace_rate(at.joint, q, v)
         links.append(Link(at.joint.parent, here.X, here.S, dS, here.rate, here.twist, here.c(at)))
     return links
 

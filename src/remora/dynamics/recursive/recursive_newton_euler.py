@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from remora.algebra import dual_quaternion, screw, vector
-from remora.algebra.namespace import Array
+from remora.algebra.array_ops import Array
 from remora.algebra.screw import Transform
 from remora.dynamics.joint_arrays import batch_shape, gather
 from remora.dynamics.recursive.outward_pass import accelerating

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from remora.algebra import screw
-from remora.algebra.namespace import Array, asarray, concatenate
+from remora.algebra.array_ops import Array, asarray, concatenate
 from remora.algebra.screw import Inertia
 from remora.model.robot import Body, Joint, Robot
 

@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from remora.algebra.namespace import Array, ArrayLike, is_symbolic
+from remora.algebra.array_ops import Array, ArrayLike, is_symbolic
 from remora.errors import Fault, InvalidValue, ModelError
-from remora.model.building import physics, tree
-from remora.model.building.consistency import treatment, violation
+from remora.model.building import physical_checks, tree
+from remora.model.building.inertia_consistency import treatment, violation
 from remora.model.building.tree import BodyDraft, FrameDraft, JointDraft
 from remora.model.building.validate import Checker, Place
-from remora.model.joint_types import JOINTS, plane
+from remora.model.joint_types import JOINT_TYPES, plane
 from remora.model.numbers import frozen
 from remora.model.robot import Body, Geometry, Joint, Limits, Named, Robot
 
@@ -35,14 +35,14 @@ def base_kind(base: str) -> str:
     """
     kind = kind_named(base)
     if kind is None:
-        raise InvalidValue(f"base={base!r} is no kind of joint; known: {', '.join(JOINTS)}")
+        raise InvalidValue(f"base={base!r} is no kind of joint; known: {', '.join(JOINT_TYPES)}")
     return kind
 
 
 def kind_named(name: object) -> str | None:
     """Return the joint type of that name or alias; None if there is none."""
     kind = ALIASES.get(name, name) if isinstance(name, str) else None
-    return kind if kind in JOINTS else None
+    return kind if kind in JOINT_TYPES else None
 
 
 class Builder:
@@ -149,7 +149,7 @@ class Builder:
 
         Args:
             name: unique among joints.
-            kind: a key of JOINTS (or `continuous`, `floating`).
+            kind: a key of JOINT_TYPES (or `continuous`, `floating`).
             parent: the body it is mounted on; None for the inertial frame.
             child: the body it carries.
             placement: pose of the joint frame in the parent's frame; or give `xyz` and `rpy`.
@@ -174,9 +174,9 @@ class Builder:
         check = self.check
         known = kind_named(kind)
         if known is None:
-            check.fault(place, f"unknown kind {kind!r}; known: {', '.join(JOINTS)}")
+            check.fault(place, f"unknown kind {kind!r}; known: {', '.join(JOINT_TYPES)}")
             return self.kindless_joint(name, parent, child, place)
-        kind, row = known, JOINTS[known]
+        kind, row = known, JOINT_TYPES[known]
         low = check.bound(place, "lower limit", lower, row.nv)
         high = check.bound(place, "upper limit", upper, row.nv)
         if np.any(low == np.inf) or np.any(high == -np.inf):
@@ -319,7 +319,7 @@ class Builder:
         )
         if dynamics:
             places = [draft.place for draft, _ in kept]
-            robot = physics.judged(robot, places, how, self.check, self.warn)
+            robot = physical_checks.judged(robot, places, how, self.check, self.warn)
             self._raise()
         return dataclasses.replace(robot, warnings=tuple(self.warnings))
 
@@ -385,7 +385,7 @@ class Builder:
     def _axes(
         self, place: Place, kind: str, axis: ArrayLike | None, axis2: ArrayLike | None
     ) -> Array:
-        count = JOINTS[kind].axes
+        count = JOINT_TYPES[kind].axes
         given = sum(a is not None for a in (axis, axis2))
         if given > count:
             self.check.fault(place, f"a {kind} joint takes {count} axes, {given} are given")

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from remora.algebra import dual_quaternion
-from remora.algebra.namespace import Array, is_symbolic
-from remora.model.building.merge import merged_body
+from remora.algebra.array_ops import Array, is_symbolic
+from remora.model.building.merged_body import merged_body
 from remora.model.building.validate import Checker, Place
-from remora.model.joint_types import JOINTS
+from remora.model.joint_types import JOINT_TYPES
 from remora.model.numbers import frozen
 from remora.model.robot import Body, Frame, Joint, Mimic
 
@@ -110,7 +110,7 @@ def check_mimics(joints: Iterable[JointDraft], kindless: Set[str], check: Checke
             check.fault(j.place, f"mimics the unknown joint {j.mimic[0]!r}")
         elif leader.name in kindless:
             continue
-        elif JOINTS[j.kind].nv != 1 or JOINTS[leader.kind].nv != 1:
+        elif JOINT_TYPES[j.kind].nv != 1 or JOINT_TYPES[leader.kind].nv != 1:
             check.fault(
                 j.place,
                 f"{j.kind} joint mimics {leader.kind} joint {leader.name!r}; "
@@ -176,7 +176,7 @@ def indexed_joints(
     joints: list[Joint] = []
     nq = nv = 0
     for _, j in kept:
-        row = JOINTS[j.kind]
+        row = JOINT_TYPES[j.kind]
         q, v = slice(nq, nq + row.nq), slice(nv, nv + row.nv)
         if j.mimic is None:
             nq, nv = q.stop, v.stop

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from remora.algebra import dual_quaternion, pose
-from remora.algebra.namespace import Array, ArrayLike, asarray, is_symbolic, refuse_other_arrays
+from remora.algebra.array_ops import Array, ArrayLike, asarray, is_symbolic, refuse_other_arrays
 from remora.errors import Fault, ShapeError
 from remora.model.numbers import UNIT_ROUNDING, UNIT_TOLERANCE, frozen, shown_value
 from remora.model.robot import Geometry

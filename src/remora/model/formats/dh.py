@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from remora.algebra import dual_quaternion, pose, vector
-from remora.algebra.namespace import Array, ArrayLike
+from remora.algebra.array_ops import Array, ArrayLike
 from remora.errors import UnknownName
 from remora.model.building.builder import Builder
 from remora.model.building.validate import Checker, Place

@@ -7,10 +7,10 @@ import warnings
 from collections.abc import Callable
 from pathlib import Path
 
-from remora.algebra.namespace import ArrayLike
+from remora.algebra.array_ops import ArrayLike
 from remora.errors import Fault, InvalidValue, ModelError, ModelWarning, UnknownName
 from remora.model.building.builder import Builder, base_kind
-from remora.model.building.consistency import treatment
+from remora.model.building.inertia_consistency import treatment
 from remora.model.building.validate import Place
 from remora.model.formats.mjcf import read_mjcf
 from remora.model.formats.sdf import read_sdf

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from remora.algebra import dual_quaternion, pose
-from remora.algebra.namespace import Array
+from remora.algebra.array_ops import Array
 
 #: Tolerance for parallel and perpendicular axes: rounding.
 SQUARE = 1e-12

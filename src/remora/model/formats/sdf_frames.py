@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from remora.algebra import dual_quaternion
-from remora.algebra.namespace import Array
+from remora.algebra.array_ops import Array
 from remora.model.building.validate import Place
 
 #: The model's own frame, and the world's, as names of frames.

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from remora.algebra.namespace import Array
+from remora.algebra.array_ops import Array
 from remora.model.building.validate import Place
+from remora.model.formats.bounded_xml import Element, shown
 from remora.model.formats.sdf_text import SdfText
-from remora.model.formats.xml import Element, shown
 
 #: SDF's joint types: Remora's type and the number of axes.
 KINDS = {

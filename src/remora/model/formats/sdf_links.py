@@ -7,11 +7,11 @@ from functools import partial
 import numpy as np
 
 from remora.algebra import dual_quaternion, pose
-from remora.algebra.namespace import Array
+from remora.algebra.array_ops import Array
 from remora.model.building.validate import Place
-from remora.model.formats.meshes import Meshes
+from remora.model.formats.bounded_xml import Element, shown
+from remora.model.formats.mesh_paths import Meshes
 from remora.model.formats.sdf_text import SdfText
-from remora.model.formats.xml import Element, shown
 from remora.model.numbers import frozen
 from remora.model.robot import Geometry
 

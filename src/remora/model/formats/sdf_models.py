@@ -10,11 +10,11 @@ from remora.algebra import dual_quaternion
 from remora.errors import Fault, ModelError
 from remora.model.building.builder import MAX_BODIES
 from remora.model.building.validate import Place
-from remora.model.formats.meshes import Meshes
+from remora.model.formats.bounded_xml import Element, parse, shown
+from remora.model.formats.mesh_paths import Meshes
 from remora.model.formats.sdf_frames import JOINT, FrameError, PoseFrame, Scope
 from remora.model.formats.sdf_text import SdfText
 from remora.model.formats.urdf_text import MAX_NAME
-from remora.model.formats.xml import Element, parse, shown
 
 #: Maximum number of included files, and their maximum depth.
 MAX_FILES, MAX_NESTING = 100, 8

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from remora.algebra import dual_quaternion, pose, quaternion
-from remora.algebra.namespace import Array
+from remora.algebra.array_ops import Array
 from remora.model.building.builder import Builder
 from remora.model.building.validate import Place
+from remora.model.formats.bounded_xml import Element, shown
 from remora.model.formats.urdf_text import MAX_NAME, Text, why_not_numbers
-from remora.model.formats.xml import Element, shown
 
 #: SDF's values for "unlimited".
 _UNLIMITED = 1e15

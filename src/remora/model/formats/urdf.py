@@ -11,13 +11,13 @@ from typing import TypeAlias
 import numpy as np
 
 from remora.algebra import pose, quaternion
-from remora.algebra.namespace import Array
+from remora.algebra.array_ops import Array
 from remora.errors import Fault, ModelError
 from remora.model.building.builder import MAX_BODIES, Builder
 from remora.model.building.validate import Place
-from remora.model.formats.meshes import Meshes
+from remora.model.formats.bounded_xml import Element, parse, shown
+from remora.model.formats.mesh_paths import Meshes
 from remora.model.formats.urdf_text import EXTENSIONS, Text, inside
-from remora.model.formats.xml import Element, parse, shown
 from remora.model.numbers import frozen
 from remora.model.robot import Geometry
 

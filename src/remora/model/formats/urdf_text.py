@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from remora.model.building.builder import Builder
 from remora.model.building.validate import LARGEST, Place
-from remora.model.formats.xml import Element, shown
+from remora.model.formats.bounded_xml import Element, shown
 
 #: Maximum length of the name of a link or joint.
 MAX_NAME = 200

@@ -36,12 +36,12 @@ import numpy as np
 
 from remora.model.building.builder import Builder
 from remora.model.building.validate import SHAPES, Checker, Place
-from remora.model.field_table import PER_SPEED, rows
-from remora.model.formats.meshes import Meshes
+from remora.model.formats.mesh_paths import Meshes
 from remora.model.formats.yaml_tree import Node, read_tree, shown
 from remora.model.formats.yaml_write import FORMAT, robot_to_yaml, save_robot
-from remora.model.joint_types import JOINTS
+from remora.model.joint_types import JOINT_TYPES
 from remora.model.robot import Geometry
+from remora.model.robot_fields import PER_SPEED, rows
 
 __all__ = ["read_yaml", "robot_to_yaml", "save_robot"]
 
@@ -244,7 +244,7 @@ def _read_joint(builder: Builder, joint: _Map, child: str) -> None:
         bound = joint.numbers(key, null=unlimited)
         if bound is not None:
             numbers[key] = bound
-    if kind in JOINTS and kind != "helical" and "pitch" in numbers:
+    if kind in JOINT_TYPES and kind != "helical" and "pitch" in numbers:
         joint.check.fault(joint.place("pitch"), f"a {kind} joint has no pitch; a helical one has")
     mimic = None
     node = joint.node("mimic")

@@ -16,7 +16,7 @@ from typing import Any, NoReturn, TypeAlias
 
 from remora.errors import Fault, ModelError
 from remora.model.building.validate import Checker, Place
-from remora.model.formats.files import chunks
+from remora.model.formats.bounded_reading import chunks
 
 # The types of ruamel.yaml are incomplete; declared `Any`, they do not spread to the tree.
 _yaml: Any = importlib.import_module("ruamel.yaml")

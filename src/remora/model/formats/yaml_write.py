@@ -10,12 +10,12 @@ from pathlib import Path
 import numpy as np
 
 from remora.algebra import dual_quaternion
-from remora.algebra.namespace import Array, is_symbolic
+from remora.algebra.array_ops import Array, is_symbolic
 from remora.errors import RemoraError
-from remora.model.field_table import PER_SPEED, rows
 from remora.model.formats.yaml_tree import scalar
-from remora.model.joint_types import JOINTS
+from remora.model.joint_types import JOINT_TYPES
 from remora.model.robot import Body, Frame, Geometry, Joint, Robot
+from remora.model.robot_fields import PER_SPEED, rows
 from remora.model.takes_robot import takes_robot
 
 #: Version of the format.
@@ -94,7 +94,7 @@ def _body(body: Body) -> list[str]:
 
 def _joint(robot: Robot, joint: Joint) -> list[str]:
     what = f"joint {joint.name!r}"
-    row = JOINTS[joint.kind]
+    row = JOINT_TYPES[joint.kind]
     parent = "null" if joint.parent < 0 else _text(robot.bodies[joint.parent].name)
     lines = [f"name: {_text(joint.name)}", f"kind: {joint.kind}", f"parent: {parent}"]
     lines += _placement(what, joint.placement)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from remora.algebra import vector
-from remora.algebra.namespace import Array, ArrayLike, concatenate
+from remora.algebra.array_ops import Array, ArrayLike, concatenate
 from remora.errors import RemoraError
 from remora.model.joints import kind
 from remora.model.numbers import finite

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from remora.algebra import dual_quaternion, pose, quaternion, vector
-from remora.algebra.namespace import Array, ArrayLike, concatenate
+from remora.algebra.array_ops import Array, ArrayLike, concatenate
 from remora.errors import RemoraError
 from remora.model.formats.mjcf_names import body_names, joint_addresses
-from remora.model.joint_types import JOINTS
+from remora.model.joint_types import JOINT_TYPES
 from remora.model.joints import kind
 from remora.model.layouts.layout import Entry, Layout, Rule, accounted, entry
 from remora.model.numbers import finite
@@ -145,7 +145,7 @@ def _mujoco_free(placement: Array) -> Rule:
 
 
 _MUJOCO = {
-    name: Rule(JOINTS[name].nq, _same, _same)
+    name: Rule(JOINT_TYPES[name].nq, _same, _same)
     for name in (
         "revolute", "prismatic", "cylindrical", "universal", "planar", "cartesian", "spherical",
     )

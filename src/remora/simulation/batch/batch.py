@@ -12,17 +12,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from remora.algebra.namespace import Array, ArrayLike, is_array
+from remora.algebra.array_ops import Array, ArrayLike, is_array
 from remora.codegen.integration.step_loop import StepLoop
 from remora.codegen.integration.step_loop_cpu import StepLoopKernel
 from remora.codegen.integration.step_loop_ptx import CudaStepLoop
 from remora.codegen.ir.arguments import DTYPES
 from remora.dynamics.forces.stops import stop_overlaps
-from remora.dynamics.kernels.compiled import (
-    TARGETS,
-    compile_function,
-)
-from remora.dynamics.kernels.keys import value_key
+from remora.dynamics.kernels.cache_keys import value_key
+from remora.dynamics.kernels.compiled import TARGETS, compile_function
 from remora.dynamics.kernels.parameters import parameter
 from remora.dynamics.kernels.size_policy import LARGEST_STRAIGHT_LINE, fits_straight_line
 from remora.errors import InvalidValue, RemoraError, SimulationError, UnknownName
@@ -30,10 +27,10 @@ from remora.model.robot import Robot
 from remora.model.takes_robot import check_robot
 from remora.simulation.batch.batch_inputs import BatchInputs, batch_inputs
 from remora.simulation.batch.batch_loop import Forces, step_loop
-from remora.simulation.batch.stop_loop import stop_loop
+from remora.simulation.batch.batch_loop_with_stops import stop_loop
 from remora.simulation.engine.interrupts import interruptible
+from remora.simulation.engine.phase_dynamics import RunSettings
 from remora.simulation.engine.progress import batch_bar
-from remora.simulation.engine.run_model import RobotModel
 from remora.simulation.engine.simulate import model_of, sample_times
 from remora.simulation.inputs.arguments import by_name, number, seconds, whole
 from remora.simulation.inputs.arguments import times as times_of
@@ -144,7 +141,7 @@ def simulate_batch(
     functions, `rm.algebra`) without `if` on values (use `rm.algebra.namespace.select`).
 
     Args:
-        robot: the robot; its damping and dry friction are included.
+        robot: the robot; its damping, dry friction and springs are included.
         q: initial configurations, `(..., nq)`.
         v: initial velocities, `(..., nv)`.
         duration: s.
@@ -161,7 +158,7 @@ def simulate_batch(
         sample: seconds between samples, or the times of all samples `(n,)`; None: start and end.
         breaks: times at which loads are not smooth: steps end there, s.
         stops: elastic stops at the joint limits, see `simulate`.
-        slip_speed: regularization speed of dry friction, see `passive_forces`.
+        slip_speed: regularization speed of dry friction, see `friction_forces`.
         formulation: forward-dynamics formulation, see `simulate`.
         start: initial time, s.
         dtype: `float64` or `float32`, for states and equations; times, and what your functions
@@ -257,7 +254,7 @@ def _timetable(times: Array, step: float, breaks: Sequence[float]) -> _Timetable
 
 
 def _kernel(
-    robot: Robot, own: BatchInputs, model: RobotModel, nudge: float, dtype: str, target: str
+    robot: Robot, own: BatchInputs, model: RunSettings, nudge: float, dtype: str, target: str
 ) -> StepLoopKernel | CudaStepLoop:
     """Return the compiled step loop; cached unless it contains a user's function."""
     forces = Forces(own.torque, own.wrenches, own.inputs)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from remora.algebra.namespace import Array, ArrayLike
+from remora.algebra.array_ops import Array, ArrayLike
 from remora.codegen.gpu.cuda_kernel import on_host
 from remora.codegen.ir.graph import Signature
 from remora.dynamics.kernels.parameter_checks import (

@@ -14,12 +14,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from remora.algebra.namespace import Array, absolute, asarray, stack, total_and_rest
+from remora.algebra.array_ops import Array, absolute, asarray, stack, total_and_rest
 from remora.codegen.integration.step_loop import Block, StepLoop
 from remora.codegen.ir.graph import Signature
 from remora.codegen.ir.trace import trace
 from remora.codegen.llvm.lowering import used_inputs
-from remora.dynamics.forces.equations_of_motion import Passive, actuation
+from remora.dynamics.forces.equations_of_motion import PassiveParameters, actuation
 from remora.dynamics.kernels.parameters import parameter
 from remora.errors import RemoraError
 from remora.model.robot import Robot
@@ -51,7 +51,7 @@ def step_loop(
     forces: Forces,
     parameters: Sequence[str],
     formulation: str,
-    passive: Passive,
+    passive: PassiveParameters,
     nudge: float,
     dtype: str = "float64",
 ) -> StepLoop:

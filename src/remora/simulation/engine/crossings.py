@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.polynomial import chebyshev
 
-from remora.algebra.namespace import Array
+from remora.algebra.array_ops import Array
 
 #: Degree of the interpolants: at least that of every dense output.
 DEGREE = 8

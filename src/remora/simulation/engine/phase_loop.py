@@ -8,13 +8,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from remora.algebra.namespace import Array
+from remora.algebra.array_ops import Array
 from remora.dynamics.state_layout import layout_of
 from remora.errors import SimulationError
 from remora.simulation.engine.crossings import Crossing, Look, crossings, first_place
-from remora.simulation.engine.run_model import RunModel
+from remora.simulation.engine.phase_dynamics import PhaseDynamics
 from remora.simulation.engine.run_state import RunState
-from remora.simulation.inputs.events import Watch, Watched
+from remora.simulation.inputs.events import EventMonitor, MonitoredCondition
 from remora.simulation.inputs.loads import HeldValue
 from remora.simulation.integrators.error_scale import ErrorScale
 from remora.simulation.integrators.step_result import StepResult, norm
@@ -65,7 +65,7 @@ class LocatedEvent(NamedTuple):
     """
 
     t: float
-    watched: Watched
+    watched: MonitoredCondition
     q: Array
     v: Array
 
@@ -89,10 +89,10 @@ class PhaseLoop:
 
     def __init__(
         self,
-        system: RunModel,
+        system: PhaseDynamics,
         state: RunState,
         stepping: StepperSettings,
-        watch: Watch,
+        watch: EventMonitor,
         made: Callable[[StepInterval, list[LocatedEvent]], None],
         start: float,
     ) -> None:

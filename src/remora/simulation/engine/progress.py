@@ -12,7 +12,7 @@ import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from remora.algebra.namespace import Array
+from remora.algebra.array_ops import Array
 from remora.dynamics.momentum import momentum
 from remora.errors import RemoraError
 from remora.model.robot import Robot
@@ -58,7 +58,7 @@ def batch_bar(runs: int, progress: bool | None) -> Generator[Callable[[int], Non
         yield lambda done: bar.advance(task, done)
 
 
-class Watcher:
+class ProgressReporter:
     """Reports the progress of a run, ten times a second."""
 
     def __init__(

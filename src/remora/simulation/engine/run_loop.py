@@ -8,10 +8,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from remora.algebra.namespace import Array
+from remora.algebra.array_ops import Array
 from remora.dynamics.formulations import mass_matrix
 from remora.errors import RemoraError, SimulationError
 from remora.model.joints import kind
+from remora.simulation.engine.phase_dynamics import PhaseDynamics, RunSettings
 from remora.simulation.engine.phase_loop import (
     CLOSE,
     LocatedEvent,
@@ -19,11 +20,10 @@ from remora.simulation.engine.phase_loop import (
     StepInterval,
     StepperSettings,
 )
-from remora.simulation.engine.progress import Watcher
-from remora.simulation.engine.reduced_run import run_model
-from remora.simulation.engine.run_model import RobotModel, RunModel
+from remora.simulation.engine.progress import ProgressReporter
+from remora.simulation.engine.reduced_phase_dynamics import phase_dynamics
 from remora.simulation.engine.run_state import RunState
-from remora.simulation.inputs.events import Action, Event, Watch
+from remora.simulation.inputs.events import Action, Event, EventMonitor
 from remora.simulation.inputs.loads import Sum, is_mapping
 from remora.simulation.inputs.phases import Phase
 from remora.simulation.recording.checkpoint import Checkpoint
@@ -49,7 +49,7 @@ class RunPlan(NamedTuple):
         breaks: times that no step crosses, s.
     """
 
-    model: RobotModel
+    model: RunSettings
     stepping: StepperSettings
     phases: tuple[Phase, ...]
     events: tuple[Event, ...]
@@ -65,7 +65,7 @@ class RunLoop:
     def __init__(
         self, plan: RunPlan, recorder: Recorder, start: float, q: Array, v: Array, progress: Any
     ) -> None:
-        """Initialize; see `Watcher` for progress. A run with a checkpoint continues from it."""
+        """Initialize; a run with a checkpoint continues from it. Progress: `ProgressReporter`."""
         self._plan, self._recorder = plan, recorder
         robot = plan.model.robot
         self._state = RunState(robot, start, q, v)
@@ -77,7 +77,7 @@ class RunLoop:
         if mark is not None:
             self._state.restore(mark)
             self._next, self._last = mark.next, recorder.last
-        self._watcher = Watcher(robot, start, end, q, v, progress, self._state.t)
+        self._watcher = ProgressReporter(robot, start, end, q, v, progress, self._state.t)
 
     def go(self) -> Recording:
         """Run and return the recording; it is stored however the run ends."""
@@ -129,13 +129,13 @@ class RunLoop:
                 self._entered = resumed.entered
             start = self._recorder.phase_starts[index]
             stop = start + phase.duration
-            system = self._system = run_model(plan.model, phase, start, self._entered)
+            system = self._system = phase_dynamics(plan.model, phase, start, self._entered)
             if resumed is None:
                 self._enter(index, phase, stop)
             else:
                 for hold, order in zip(system.controllers, resumed.inside.orders, strict=True):
                     hold.value = order
-            watch = Watch(plan.model.robot, plan.events, phase.events, plan.limits)
+            watch = EventMonitor(plan.model.robot, plan.events, phase.events, plan.limits)
             drive = PhaseLoop(system, state, plan.stepping, watch, self._made, start)
             self._drive = drive
             inside = None if resumed is None else resumed.inside
@@ -170,13 +170,13 @@ class RunLoop:
     def _note_passed_limits(self) -> None:
         """Record limits violated at the start; raise if they would end the run."""
         state, plan = self._state, self._plan
-        watch = Watch(plan.model.robot, (), (), plan.limits)
+        watch = EventMonitor(plan.model.robot, (), (), plan.limits)
         for name, action in watch.passed(watch.values(state.t, state.t, state.q, state.v)):
             if action == "stop":
                 raise RemoraError(f"the run begins beyond the {name}")
             self._recorder.event(state.t, name, state.q, state.v, action)
 
-    def _begin(self, phase: Phase, system: RunModel) -> bool:
+    def _begin(self, phase: Phase, system: PhaseDynamics) -> bool:
         """Set held joints to their motion, or raise; return whether a speed jumped."""
         state, robot = self._state, self._plan.model.robot
         _check_torque(phase)
@@ -206,7 +206,7 @@ class RunLoop:
         self._impulse(system, wanted)
         return True
 
-    def _impulse(self, system: RunModel, wanted: Array) -> None:
+    def _impulse(self, system: PhaseDynamics, wanted: Array) -> None:
         """Change the speeds of held joints instantly: H Δv = impulse in their drives only."""
         state, robot = self._state, self._plan.model.robot
         places = [i for n in system.held for i in range(robot.nv)[robot.joints[n].v]]

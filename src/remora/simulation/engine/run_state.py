@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from remora.algebra.namespace import Array, total_and_rest
+from remora.algebra.array_ops import Array, total_and_rest
 from remora.dynamics.state_layout import WORKS, layout_of
 from remora.model.robot import Robot
 from remora.model.state import increment

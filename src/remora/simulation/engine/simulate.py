@@ -10,24 +10,18 @@ from typing import Any, Literal
 
 import numpy as np
 
-from remora.algebra.namespace import Array, ArrayLike, is_symbolic
-from remora.dynamics.forces.equations_of_motion import Passive
+from remora.algebra.array_ops import Array, ArrayLike, is_symbolic
+from remora.dynamics.forces.equations_of_motion import PassiveParameters
 from remora.dynamics.formulations import FORMULATIONS, usual_formulation
 from remora.dynamics.refusals import refuse_kinematic
-from remora.errors import (
-    InvalidValue,
-    RemoraError,
-    ShapeError,
-    SimulationWarning,
-    UnknownName,
-)
+from remora.errors import InvalidValue, RemoraError, ShapeError, SimulationWarning, UnknownName
 from remora.model.robot import Robot
 from remora.model.state import configuration, velocity
 from remora.simulation.engine.interrupts import interruptible, uninterrupted
+from remora.simulation.engine.phase_dynamics import RunSettings
 from remora.simulation.engine.phase_loop import StepperSettings
-from remora.simulation.engine.reduced_run import with_model
+from remora.simulation.engine.reduced_phase_dynamics import with_model
 from remora.simulation.engine.run_loop import RunLoop, RunPlan
-from remora.simulation.engine.run_model import RobotModel
 from remora.simulation.engine.stiffness import MOST_EXPLICIT, STABLE, stiffest
 from remora.simulation.inputs.arguments import (
     by_name,
@@ -99,7 +93,7 @@ def simulate(
     normalized [MK99]. The right-hand side is compiled. Compensated (Kahan) summation [K65].
 
     Args:
-        robot: the robot; its damping and dry friction are included.
+        robot: the robot; its damping, dry friction and springs are included.
         q: initial configuration, `(nq,)`.
         v: initial velocity, `(nv,)`.
         duration: s; not with `phases`.
@@ -134,7 +128,7 @@ def simulate(
         stops: elastic stops at the joint limits: stiffness, or (stiffness, damping), see
             `stop_forces`.
         saturate: whether drives are limited to the joints' effort limits.
-        slip_speed: regularization speed of dry friction, see `passive_forces`.
+        slip_speed: regularization speed of dry friction, see `friction_forces`.
         formulation: forward-dynamics formulation; `articulated` (ABA), or `composite` (CRBA) for
             robots with mimic joints, by default.
         model: `full`, or `reduced` for a free-floating robot without external forces: the six base
@@ -249,7 +243,7 @@ def model_of(
     slip_speed: float,
     stops: Any,
     saturate: bool,
-) -> RobotModel:
+) -> RunSettings:
     """Return the checked constant settings of a run."""
     able = [name for name, row in FORMULATIONS.items() if row.hybrid is not None]
     refuse_kinematic(robot, "a simulation")
@@ -260,7 +254,9 @@ def model_of(
     slip_speed = number("slip_speed", slip_speed, "1e-3")
     if not (math.isfinite(slip_speed) and slip_speed >= 0.0):
         raise InvalidValue(f"slip_speed must be finite and not negative, not {slip_speed}")
-    return RobotModel(robot, formulation, Passive(slip_speed, stiffness, damping), saturate)
+    return RunSettings(
+        robot, formulation, PassiveParameters(slip_speed, stiffness, damping), saturate
+    )
 
 
 def _usual_integrator(

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from remora.algebra.namespace import Array
+from remora.algebra.array_ops import Array
 from remora.dynamics.formulations import mass_matrix
 from remora.errors import InvalidValue
 from remora.model.robot import Robot
@@ -48,7 +48,7 @@ def stiffest(
 ) -> Stiffest | None:
     """Return the fastest decay at q: the largest eigenvalue of H⁻¹ D; None without friction.
 
-    D is the slope of `passive_forces` at rest: damping and friction/slip_speed.
+    D is the slope of `friction_forces` at rest: damping and friction/slip_speed.
 
     Args:
         robot: the robot.

@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from remora.algebra.namespace import Array
+from remora.algebra.array_ops import Array
 from remora.errors import InvalidValue, RemoraError, SimulationError, UnknownName
 from remora.model.joints import in_coordinates
 from remora.model.robot import Robot
@@ -75,7 +75,7 @@ def listed_events(name: str, given: Any) -> tuple[Event, ...]:
     return found
 
 
-class Watched(NamedTuple):
+class MonitoredCondition(NamedTuple):
     """Name and action of a watched condition."""
 
     name: str
@@ -83,7 +83,7 @@ class Watched(NamedTuple):
     direction: int
 
 
-class Watch:
+class EventMonitor:
     """All conditions of a phase as one vector-valued function.
 
     The events' conditions come first, followed by the distances to limits: of the range, and of the
@@ -111,7 +111,7 @@ class Watch:
         """
         self._events = (*everywhere, *events)
         self.events, self._everywhere = len(self._events), len(everywhere)
-        self.items = [Watched(e.name, e.action, e.direction) for e in self._events]
+        self.items = [MonitoredCondition(e.name, e.action, e.direction) for e in self._events]
         self._truths: set[int] = set()
         self._signs = np.zeros(0)
         self._bounds = np.zeros(0)
@@ -134,7 +134,9 @@ class Watch:
                 for k, limit in enumerate(np.atleast_1d(values).tolist()):
                     if math.isfinite(limit):
                         found.append((joint.q.start + k, joint.v.start + k, limit, sign))
-                        self.items.append(Watched(f"{joint.name} {side} limit", action, -1))
+                        self.items.append(
+                            MonitoredCondition(f"{joint.name} {side} limit", action, -1)
+                        )
         self._places = np.array([place for place, *_ in found], int)
         self._speeds = np.array([speed for _, speed, *_ in found], int)
         self._bounds = np.array([limit for *_, limit, _ in found])
@@ -146,7 +148,9 @@ class Watch:
             for k, limit in enumerate(np.atleast_1d(joint.limits.velocity).tolist())
             if math.isfinite(limit)
         ]
-        names = [Watched(f"{joint.name} speed limit", action, -1) for joint, *_ in speeds]
+        names = [
+            MonitoredCondition(f"{joint.name} speed limit", action, -1) for joint, *_ in speeds
+        ]
         self.items += names * 2  # both directions
         self._fast = np.array([place for _, place, _ in speeds], int)
         self._fastest = np.array([limit for *_, limit in speeds])

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from remora.algebra.namespace import Array
+from remora.algebra.array_ops import Array
 from remora.errors import InvalidValue
 from remora.model.joint_types import JointType
 from remora.model.robot import Joint

@@ -15,7 +15,7 @@ from typing import Any, Protocol, TypeAlias, TypeGuard, runtime_checkable
 
 import numpy as np
 
-from remora.algebra.namespace import Array, ArrayLike, is_array
+from remora.algebra.array_ops import Array, ArrayLike, is_array
 from remora.errors import InvalidValue, RemoraError, ShapeError
 from remora.simulation.inputs.profiles import Motion, Profile, Pulse
 

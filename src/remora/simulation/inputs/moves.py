@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from remora.algebra import hermite
-from remora.algebra.namespace import Array, ArrayLike
+from remora.algebra.array_ops import Array, ArrayLike
 from remora.simulation.inputs.profiles import Motion, Profile
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from remora.algebra.namespace import Array
+from remora.algebra.array_ops import Array
 from remora.errors import RemoraError
 from remora.model.joints import kind
 from remora.model.robot import Joint, Robot

@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 
 from remora.algebra import hermite
-from remora.algebra.namespace import Array, ArrayLike, asarray, casadi, is_array, less, select
+from remora.algebra.array_ops import Array, ArrayLike, asarray, casadi, is_array, less, select
 from remora.codegen.ir.graph import Signature
 from remora.codegen.ir.trace import is_tuple
 from remora.codegen.kernel import Kernel

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from remora.algebra.namespace import Array
+from remora.algebra.array_ops import Array
 from remora.model.joints import in_coordinates, kind
 from remora.model.robot import Robot
 

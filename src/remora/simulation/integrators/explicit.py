@@ -7,7 +7,7 @@ from typing import Protocol
 
 import numpy as np
 
-from remora.algebra.namespace import Array
+from remora.algebra.array_ops import Array
 from remora.simulation.integrators.step_result import StepResult, norm
 from remora.simulation.integrators.tableaus import Tableau
 

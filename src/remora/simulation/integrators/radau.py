@@ -20,7 +20,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from remora.algebra.namespace import Array
+from remora.algebra.array_ops import Array
 from remora.simulation.integrators.step_result import StepResult, norm
 
 #: Order of the solution, and of the embedded formula for the error estimate.

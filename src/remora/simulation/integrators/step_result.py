@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from remora.algebra.namespace import Array
+from remora.algebra.array_ops import Array
 
 
 class StepResult(NamedTuple):

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from remora.algebra.namespace import Array
+from remora.algebra.array_ops import Array
 from remora.identity.table import Table
 from remora.simulation.integrators import explicit, radau, tableaus, variational_step
 from remora.simulation.integrators.step_result import StepResult

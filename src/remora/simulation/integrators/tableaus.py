@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from remora.algebra.namespace import Array
+from remora.algebra.array_ops import Array
 
 Sparse = Mapping[int, float]
 

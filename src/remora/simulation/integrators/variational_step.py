@@ -1,9 +1,9 @@
 """Variational midpoint rule: conserves momentum to rounding, with no energy drift.
 
-The compiled equations of `dynamics.variational` are solved for the mean velocity w of the step by
-Broyden's method, starting from the motion at constant acceleration. Forces that depend on q and v
-are evaluated at the midpoint of the step. The step size must be constant: varying it destroys the
-conservation properties [HLW06, section VIII.1].
+The compiled equations of `dynamics.discrete_mechanics` are solved for the mean velocity w of the
+step by Broyden's method, starting from the motion at constant acceleration. Forces that depend on q
+and v are evaluated at the midpoint of the step. The step size must be constant: varying it destroys
+the conservation properties [HLW06, section VIII.1].
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from remora.algebra import hermite, screw
-from remora.algebra.namespace import Array
-from remora.dynamics import discrete_mechanics
+from remora.algebra.array_ops import Array
+from remora.dynamics import variational_midpoint
 from remora.dynamics.kernels.compiled import compile_function
 from remora.dynamics.kinematics import twists
 from remora.dynamics.state_layout import layout_of
@@ -79,22 +79,22 @@ class Equations:
     def slopes(self, q: Array, v: Array, wrenches: Array | None = None) -> tuple[Array, Array]:
         """Return ∂L/∂v and ∂L/∂q, with the wrenches' forces, `(nv,)`."""
         if wrenches is None:
-            return self._kernel(discrete_mechanics.lagrangian_slopes, "q", "v")(q, v)
+            return self._kernel(variational_midpoint.lagrangian_slopes, "q", "v")(q, v)
         names = ("q", "v", "wrenches")
-        return self._kernel(discrete_mechanics.lagrangian_slopes, *names)(q, v, wrenches)
+        return self._kernel(variational_midpoint.lagrangian_slopes, *names)(q, v, wrenches)
 
     def velocity(self, q: Array, p: Array) -> Array:
         """Return H(q)⁻¹ p `(nv,)`."""
-        return self._kernel(discrete_mechanics.velocity_of, "q", "p")(q, p)
+        return self._kernel(variational_midpoint.velocity_of, "q", "p")(q, p)
 
     def defect(self, dq: Array, p: Array, p_m: Array, g: Array, h: Array) -> Array:
         """Return `starting_defect` `(nv,)`."""
         names = ("dq", "p", "p_m", "g", "h")
-        return self._kernel(discrete_mechanics.starting_defect, *names)(dq, p, p_m, g, h)
+        return self._kernel(variational_midpoint.starting_defect, *names)(dq, p, p_m, g, h)
 
     def end(self, dq: Array, p: Array, g: Array, h: Array) -> Array:
         """Return `ending_momentum` `(nv,)`."""
-        return self._kernel(discrete_mechanics.ending_momentum, "dq", "p", "g", "h")(dq, p, g, h)
+        return self._kernel(variational_midpoint.ending_momentum, "dq", "p", "g", "h")(dq, p, g, h)
 
     def moved(self, q: Array, dq: Array) -> Array:
         """Return integrate(q, dq) `(nq,)`."""

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from remora.algebra.namespace import Array
+from remora.algebra.array_ops import Array
 
 
 class PhaseCheckpoint(NamedTuple):

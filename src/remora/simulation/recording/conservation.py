@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from remora.algebra import quaternion, vector
-from remora.algebra.namespace import Array
+from remora.algebra.array_ops import Array
 from remora.errors import RemoraError
 from remora.model.joints import kind
 from remora.model.robot import Robot

@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from remora.algebra.namespace import Array
+from remora.algebra.array_ops import Array
 from remora.dynamics.kernels.compiled import FUNCTIONS, CompiledRobot
 from remora.dynamics.kernels.size_policy import compiles_quickly
 from remora.dynamics.kernels.tree_recursions import RECURSIONS
 from remora.errors import UnknownName
-from remora.model.freedoms import ANGULAR_VELOCITY, DUAL_QUATERNION, LINEAR_VELOCITY
+from remora.model.degrees_of_freedom import ANGULAR_VELOCITY, DUAL_QUATERNION, LINEAR_VELOCITY
 from remora.model.joint_types import JointType
 from remora.model.joints import kind
 from remora.model.robot import Robot

@@ -19,19 +19,14 @@ from typing import Any, NoReturn, overload
 import numpy as np
 
 from remora.algebra import dual_quaternion, hermite, screw
-from remora.algebra.namespace import Array, ArrayLike
+from remora.algebra.array_ops import Array, ArrayLike
 from remora.dynamics.kernels.compiled import CompiledRobot
 from remora.errors import InvalidValue, RemoraError, UnknownName
 from remora.model.numbers import finite
 from remora.model.robot import Robot
 from remora.model.state import difference, integrate, log_rate, log_velocity
 from remora.simulation.recording.conservation import NEEDED, Conservation, conservation
-from remora.simulation.recording.quantities import (
-    QUANTITIES,
-    STORED,
-    column,
-    described,
-)
+from remora.simulation.recording.quantities import QUANTITIES, STORED, column, described
 from remora.simulation.recording.views import FrameView, JointView
 
 

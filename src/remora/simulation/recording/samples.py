@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from remora.algebra.namespace import Array, ArrayLike
+from remora.algebra.array_ops import Array, ArrayLike
 from remora.model.robot import Robot
 from remora.simulation.recording.checkpoint import Checkpoint
 from remora.simulation.recording.quantities import recorded, unwritten
 from remora.simulation.recording.recording import RecordedEvent, Recording
 
 
-class Samples:
+class SampleBuffer:
     """Samples of a run in progress, in memory, in the form that a `Recording` holds.
 
     Attributes:

@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 
 from remora.algebra import pose
-from remora.algebra.namespace import Array
+from remora.algebra.array_ops import Array
 from remora.errors import RemoraError
 from remora.model.joints import coordinates, speeds
 from remora.model.robot import Joint, Robot
@@ -78,7 +78,7 @@ class JointView:
 
     @property
     def passive(self) -> Array:
-        """Its damping, friction and stops, N m or N."""
+        """Its damping, friction, spring and stops, N m or N."""
         return self._force(self.run.quantity("passive"))
 
     @property

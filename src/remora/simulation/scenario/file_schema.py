@@ -10,8 +10,8 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
-from remora.control.laws import LawSettings
-from remora.model.settings import (
+from remora.control.controllers import LawSettings
+from remora.model.settings_fields import (
     Angle,
     Angles,
     AngleVector,

@@ -21,18 +21,18 @@ import numpy as np
 from pydantic import ValidationError
 
 from remora.algebra import pose
-from remora.algebra.namespace import Array
+from remora.algebra.array_ops import Array
 from remora.errors import Fault, InvalidValue, ModelError, RemoraError, UnknownName
 from remora.model.building.validate import Checker
 from remora.model.formats import load as robots
 from remora.model.formats.yaml_tree import read_tree
 from remora.model.robot import Robot
-from remora.model.settings import degrees_of_a_slide
+from remora.model.settings_fields import degrees_of_a_slide
 from remora.model.state import neutral, random_state
 from remora.simulation.engine.simulate import model_of, simulate
 from remora.simulation.inputs.phases import Phase
 from remora.simulation.recording.recording import Recording
-from remora.simulation.scenario import faults as faults
+from remora.simulation.scenario import scenario_errors as faults
 from remora.simulation.scenario.file_schema import PhaseFile, RobotFile, ScenarioFile, StartFile
 from remora.simulation.scenario.scenario_phases import Refuse, phase_of
 

@@ -9,19 +9,18 @@ from typing import Any
 import numpy as np
 
 from remora.algebra import pose
-from remora.algebra.namespace import Array
+from remora.algebra.array_ops import Array
 from remora.dynamics.kernels.compiled import compile_function
 from remora.dynamics.kinematics import frame_pose, frame_twist
 from remora.errors import RemoraError
 from remora.model.joints import in_coordinates
 from remora.model.robot import Joint, Robot
-from remora.model.settings import degrees_of_a_slide
+from remora.model.settings_fields import degrees_of_a_slide
 from remora.simulation.inputs.events import Event
 from remora.simulation.inputs.loads import Sum
 from remora.simulation.inputs.moves import Move, Sine
 from remora.simulation.inputs.phases import Phase
 from remora.simulation.inputs.profiles import Profile, Pulse
-from remora.simulation.scenario.faults import Path
 from remora.simulation.scenario.file_schema import (
     LoadFile,
     MoveFile,
@@ -29,6 +28,7 @@ from remora.simulation.scenario.file_schema import (
     SineFile,
     UntilFile,
 )
+from remora.simulation.scenario.scenario_errors import Path
 
 #: (path, reason) -> records a fault.
 Refuse = Callable[[Path, str], None]

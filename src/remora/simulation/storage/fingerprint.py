@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from remora.algebra.namespace import is_array
+from remora.algebra.array_ops import is_array
 from remora.errors import RemoraError
 from remora.identity.code import is_library
 from remora.identity.digest import NoIdentity, Walk

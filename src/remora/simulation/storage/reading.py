@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from remora.algebra.namespace import Array
+from remora.algebra.array_ops import Array
 from remora.errors import ModelWarning, RemoraError
 from remora.model.formats.load import load
 from remora.model.robot import Robot

@@ -31,7 +31,7 @@ from typing import Any
 
 import numpy as np
 
-from remora.algebra.namespace import Array
+from remora.algebra.array_ops import Array
 from remora.dynamics.kernels.compiled import CompiledRobot
 from remora.errors import RemoraError, UnknownName
 from remora.model.formats.yaml import robot_to_yaml
@@ -39,7 +39,7 @@ from remora.model.robot import Robot
 from remora.simulation.recording.checkpoint import Checkpoint
 from remora.simulation.recording.quantities import QUANTITIES, STORED, column, recorded
 from remora.simulation.recording.recording import RecordedEvent, Recording
-from remora.simulation.recording.samples import Samples
+from remora.simulation.recording.samples import SampleBuffer
 from remora.simulation.storage.file_format import (
     FORMAT,
     Spec,
@@ -60,7 +60,7 @@ FLUSH_SECONDS = 1.0
 CHUNK_ROWS, CHUNK_BYTES = 4096, 4 * 1024 * 1024
 
 
-class Recorder(Samples):
+class Recorder(SampleBuffer):
     """Destination of a running simulation's samples: memory, and optionally a folder.
 
     Samples stay in memory even if the disk fails; `recording` returns them.

@@ -12,14 +12,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from remora.algebra import dual_quaternion, pose, quaternion
-from remora.algebra.namespace import Array
+from remora.algebra.array_ops import Array
 from remora.errors import RemoraError, UnknownName
 from remora.model.joints import coordinates, is_free, kind, speeds
 from remora.model.robot import Joint
 from remora.simulation.recording.conservation import Drift
 from remora.simulation.recording.quantities import column
 from remora.simulation.recording.recording import Recording
-from remora.viewer.run_text import labelled, short
+from remora.viewer.run_tables import labelled, short
 
 #: Units that are converted to degrees.
 DEGREES = {"rad": "°", "rad/s": "°/s", "rad/s²": "°/s²"}

@@ -16,7 +16,7 @@ from collections.abc import Callable
 import numpy as np
 
 from remora.algebra import dual_quaternion, screw
-from remora.algebra.namespace import Array
+from remora.algebra.array_ops import Array
 from remora.model.joints import is_free
 from remora.model.robot import Robot
 from remora.model.state import difference, integrate

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from remora.algebra import pose
-from remora.algebra.namespace import Array
+from remora.algebra.array_ops import Array
 from remora.dynamics.kernels.compiled import CompiledRobot
 from remora.errors import InvalidValue, RemoraError, UnknownName
 from remora.model.robot import Robot

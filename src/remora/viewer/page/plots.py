@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from remora.algebra import dual_quaternion, pose
-from remora.algebra.namespace import Array
+from remora.algebra.array_ops import Array
 from remora.model.joints import in_coordinates, is_free, kind
 from remora.model.robot import Robot
 from remora.simulation.recording.recording import Recording

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from remora.algebra import pose
-from remora.algebra.namespace import Array
+from remora.algebra.array_ops import Array
 from remora.errors import InvalidValue, UnknownName
 from remora.model.joints import in_coordinates, is_free, kind
 from remora.model.robot import Joint, Robot
@@ -18,9 +18,9 @@ from remora.model.state import integrate, neutral
 from remora.simulation.recording.quantities import evaluated
 from remora.viewer.page.floating_drag import drag_joint, floats
 from remora.viewer.page.page import Page, on, plain
+from remora.viewer.scene.generated_shapes import arm_reach
 from remora.viewer.scene.overlays import MASS_COLOR, center_of_mass, has_mass
 from remora.viewer.scene.scene import WORLD, extent
-from remora.viewer.scene.spacecraft import arm_reach
 
 FLOATING, HELD = "floating", "held"
 

@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from remora.algebra.namespace import Array
+from remora.algebra.array_ops import Array
 from remora.dynamics.kernels.size_policy import compiles_quickly
 from remora.errors import RemoraError
 from remora.simulation.recording.quantities import QUANTITIES
 from remora.simulation.recording.recording import Recording
+from remora.viewer.interpolation import configurations, sample_before
 from remora.viewer.page.page import Page, on, plain
 from remora.viewer.page.plots import PLOTS, Plot, cursor, offered, svg
 from remora.viewer.scene.overlays import (
@@ -31,7 +32,6 @@ from remora.viewer.scene.overlays import (
     thinned,
 )
 from remora.viewer.scene.scene import WORLD, end_effectors, extent
-from remora.viewer.track import configurations, sample_before
 
 #: Frames per second while playing, and updates per second of the plot legends.
 FPS, PLOTS_PER_SECOND = 40.0, 12.0

@@ -21,11 +21,11 @@ from pathlib import Path
 from typing import Any
 
 from remora.errors import RemoraError
-from remora.model.formats.xml import shown
+from remora.model.formats.bounded_xml import shown
 from remora.simulation.recording.recording import Recording
-from remora.viewer import run_text
+from remora.viewer import run_tables
 from remora.viewer.figures.figures import COLOURS, FAINT, INK, MUTED, figure_of
-from remora.viewer.report.standalone import html_of
+from remora.viewer.report.animation_html import html_of
 
 #: An SVG with more bytes than this becomes a PNG.
 LARGEST_DRAWING = 350_000
@@ -108,7 +108,7 @@ def html(run: Recording, title: str | None = None, animation: bool = True) -> st
     if len(run) == 0:
         raise RemoraError("the run has no samples yet: there is nothing to report")
     given = str(run.settings.get("note") or run.robot.name) if title is None else title
-    name = shown(given, run_text.LONGEST)
+    name = shown(given, run_tables.LONGEST)
     sections = [
         ("simulated", "What was simulated", _simulated(run)),
         ("kept", "How far to trust it", _kept(run)),
@@ -147,9 +147,9 @@ def html(run: Recording, title: str | None = None, animation: bool = True) -> st
 
 
 def _subtitle(run: Recording) -> str:
-    phases = len(run_text.described_phases(run))
+    phases = len(run_tables.described_phases(run))
     text = f"A run of {run.duration:.6g} s" + (f" in {phases} phases" if phases > 1 else "")
-    return f"{text}, {run_text.time_text(run.started)}" if run.started else text
+    return f"{text}, {run_tables.time_text(run.started)}" if run.started else text
 
 
 def _notices(run: Recording) -> str:
@@ -168,7 +168,7 @@ def _notices(run: Recording) -> str:
 def _tiles(run: Recording) -> str:
     tiles = (
         f'<div class="tile"><b>{escape(value)}</b><span>{escape(what)}</span></div>'
-        for value, what in run_text.tiles(run)
+        for value, what in run_tables.tiles(run)
     )
     return f'<div class="tiles">{"".join(tiles)}</div>'
 
@@ -176,15 +176,15 @@ def _tiles(run: Recording) -> str:
 def _simulated(run: Recording) -> str:
     rows = "".join(
         f"<tr><th>{escape(name)}</th><td>{escape(text)}</td></tr>"
-        for name, text in run_text.setup(run)
+        for name, text in run_tables.setup(run)
     )
     parts = [f'<table class="words">{rows}</table>']
-    phases, events = run_text.phases(run), run_text.events(run)
+    phases, events = run_tables.phases(run), run_tables.events(run)
     if phases.rows:
         parts.append(f"<h3>Phases</h3>\n{_table(phases)}")
     parts.append("<h3>Events</h3>")
     parts.append(_table(events) if events.rows else '<p class="muted">None.</p>')
-    for name, source in run_text.sources(run).items():
+    for name, source in run_tables.sources(run).items():
         cut = source[:LONGEST_SOURCE] + ("\n..." if len(source) > LONGEST_SOURCE else "")
         parts.append(
             f'<details class="screen"><summary class="small">Source of <code>'
@@ -199,16 +199,16 @@ def _kept(run: Recording) -> str:
         "of mass stays on a line, and energy changes by the work done. The largest distances from "
         "that over all samples:"
     )
-    return f"<p>{text}</p>\n{_table(run_text.conservation_table(run))}"
+    return f"<p>{text}</p>\n{_table(run_tables.conservation_table(run))}"
 
 
 def _robot(run: Recording) -> str:
-    frames = ", ".join(run_text.short(frame.name) for frame in run.robot.frames[:50])
+    frames = ", ".join(run_tables.short(frame.name) for frame in run.robot.frames[:50])
     note = f'<p class="small muted">Frames: {escape(frames)}</p>' if frames else ""
-    return _table(run_text.robot_table(run.robot)) + note
+    return _table(run_tables.robot_table(run.robot)) + note
 
 
-def _table(table: run_text.Table) -> str:
+def _table(table: run_tables.Table) -> str:
     numbers = [name.startswith("#") for name in table.head]
     looks = [' class="n"' if number else "" for number in numbers]
     head = "".join(
@@ -232,7 +232,7 @@ def _animation(run: Recording) -> str:
     try:
         page = html_of(run)
     except RemoraError as error:
-        return f'<p class="muted">Left out: {escape(shown(str(error), run_text.LONGEST))}</p>'
+        return f'<p class="muted">Left out: {escape(shown(str(error), run_tables.LONGEST))}</p>'
     packed = base64.b64encode(gzip.compress(page.encode(), 6, mtime=0)).decode()
     return (
         '<div class="screen"><button id="play" type="button">Load the animation</button>'

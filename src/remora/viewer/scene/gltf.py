@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from remora.viewer.scene.finishes import Finish
+from remora.viewer.scene.materials import Finish
 from remora.viewer.scene.primitives import Primitive
 from remora.viewer.scene.surfaces import Surface, joined, surface
 

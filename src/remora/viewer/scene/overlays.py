@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from remora.algebra import pose, quaternion
-from remora.algebra.namespace import Array
+from remora.algebra.array_ops import Array
 from remora.dynamics.kernels.compiled import CompiledRobot
 from remora.model.robot import Robot
 from remora.simulation.recording.quantities import QUANTITIES, evaluated

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from remora.algebra.namespace import Array
-from remora.viewer.scene.finishes import FINISHES, Finish
+from remora.algebra.array_ops import Array
+from remora.viewer.scene.materials import FINISHES, Finish
 
 
 @dataclass(frozen=True, eq=False)

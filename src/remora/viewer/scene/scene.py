@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from remora.algebra import dual_quaternion, pose, quaternion
-from remora.algebra.namespace import Array
+from remora.algebra.array_ops import Array
 from remora.dynamics.kinematics import poses
 from remora.errors import ModelWarning
 from remora.model.robot import Robot

@@ -1,7 +1,7 @@
 """Conversion of a robot to a list of primitives, each fixed to a body.
 
 A body is drawn with its own geometry. A body without geometry, or only with missing meshes, gets
-shapes generated from joint offsets, centres of mass and masses (`remora.viewer.scene.spacecraft`).
+shapes generated from joint offsets, centres of mass and masses (`generated_shapes`).
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from pathlib import Path
 import numpy as np
 
 from remora.algebra import pose
-from remora.algebra.namespace import Array, is_symbolic
+from remora.algebra.array_ops import Array, is_symbolic
 from remora.errors import RemoraError
-from remora.model.formats.meshes import meshes_outside
+from remora.model.formats.mesh_paths import meshes_outside
 from remora.model.robot import Body, Geometry, Robot
-from remora.viewer.scene.finishes import finish_of, is_cell_blue
+from remora.viewer.scene.generated_shapes import generated
+from remora.viewer.scene.materials import finish_of, is_cell_blue
 from remora.viewer.scene.primitives import Primitive, panel
-from remora.viewer.scene.spacecraft import generated
 from remora.viewer.scene.surfaces import mesh_surface
 
 #: Supported mesh formats, and the maximum file size.

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from remora.algebra import pose
-from remora.algebra.namespace import Array
+from remora.algebra.array_ops import Array
 from remora.viewer.scene.primitives import Primitive
 
 #: Number of sides of a round shape.

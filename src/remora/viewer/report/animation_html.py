@@ -15,10 +15,10 @@ from remora.dynamics.kernels.compiled import CompiledRobot
 from remora.errors import InvalidValue, RemoraError
 from remora.simulation.recording.quantities import evaluated
 from remora.simulation.recording.recording import Recording
+from remora.viewer.interpolation import configurations
 from remora.viewer.page.page import add_grid, look_at, quiet, set_theme, start_server
 from remora.viewer.scene.overlays import MASS_COLOR, TRAIL_COLORS, Trail, positions, thinned
 from remora.viewer.scene.scene import WORLD, Scene, end_effectors, extent
-from remora.viewer.track import configurations
 
 #: Maximum frames in a file, and the longest and shortest run that is played in real time, s.
 PICTURES, LONGEST, SHORTEST = 600, 60.0, 3.0

@@ -7,7 +7,7 @@ from typing import Protocol
 
 import numpy as np
 
-from remora.model.building.consistency import (
+from remora.model.building.inertia_consistency import (
     Impossible,
     Treatment,
     impossible,
@@ -15,7 +15,7 @@ from remora.model.building.consistency import (
     moments_text,
     repaired,
 )
-from remora.model.building.definite import Undefined, is_immobile, undefined_joint
+from remora.model.building.mass_matrix_check import Undefined, is_immobile, undefined_joint
 from remora.model.building.tree import massless
 from remora.model.building.validate import Checker, Place
 from remora.model.robot import Robot

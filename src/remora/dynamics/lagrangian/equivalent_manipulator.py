@@ -25,8 +25,8 @@ from dataclasses import replace
 import numpy as np
 
 from remora.algebra import pose
-from remora.algebra.namespace import Array, ArrayLike, asarray, concatenate
-from remora.dynamics.base_requirements import refuse_other_bases
+from remora.algebra.array_ops import Array, ArrayLike, asarray, concatenate
+from remora.dynamics.base_requirements import require_free_base
 from remora.dynamics.joint_arrays import batch_shape, with_batch
 from remora.dynamics.refusals import needs_dynamics
 from remora.errors import InvalidValue
@@ -109,7 +109,7 @@ def equivalent_state(robot: Robot, q: ArrayLike, v: ArrayLike) -> tuple[Array, A
         q: its configuration, `(..., nq)`.
         v: its velocity, `(..., nv)`.
     """
-    refuse_other_bases(robot)
+    require_free_base(robot)
     q, v = configuration(robot, q), velocity(robot, v)
     batch = batch_shape(q, v)
     q, v = with_batch(q, batch, 1), with_batch(v, batch, 1)
@@ -153,7 +153,7 @@ def _left_out(robot: Robot, last: int) -> tuple[str, ...]:
 
 
 def _refuse_unsupported(robot: Robot) -> None:
-    refuse_other_bases(robot)
+    require_free_base(robot)
     name = f"robot {robot.name!r} has no equivalent manipulator"
     for i, body in enumerate(robot.bodies):
         carried = children(robot, i)

@@ -17,7 +17,7 @@ from typing import Literal, NamedTuple, TypeAlias
 import numpy as np
 
 from remora.algebra import pose
-from remora.algebra.namespace import Array, is_symbolic
+from remora.algebra.array_ops import Array, is_symbolic
 from remora.errors import UnknownName
 from remora.model.numbers import frozen
 from remora.model.robot import Body, Joint

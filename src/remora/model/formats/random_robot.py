@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from remora.algebra import pose
-from remora.algebra.namespace import Array
+from remora.algebra.array_ops import Array
 from remora.errors import InvalidValue
 from remora.model.building.builder import Builder, base_kind, kind_named
-from remora.model.joint_types import JOINTS, lookup
+from remora.model.joint_types import JOINT_TYPES, lookup
 from remora.model.robot import Robot
 
 
@@ -36,11 +36,11 @@ def random_robot(
         InvalidValue: if `bodies` is less than one, `kinds` is empty or `base` is not a joint type.
         UnknownName: if one of `kinds` is not a joint type.
     """
-    names = [kind_named(name) or name for name in (JOINTS if kinds is None else kinds)]
+    names = [kind_named(name) or name for name in (JOINT_TYPES if kinds is None else kinds)]
     for name in names:
         lookup(name)
     if not names:
-        raise InvalidValue(f"kinds is empty; name some of {', '.join(JOINTS)}")
+        raise InvalidValue(f"kinds is empty; name some of {', '.join(JOINT_TYPES)}")
     if bodies < 1:
         raise InvalidValue(f"bodies={bodies!r}; a robot has at least one, its base")
     base = base_kind(base)
@@ -53,13 +53,15 @@ def random_robot(
         com = rng.normal(size=3) * 0.3
         builder.body(f"body_{i}", mass, com, _random_inertia(rng, mass))
         kind = base if i == 0 else names[rng.integers(len(names))]
-        axes = [rng.normal(size=3) if k < JOINTS[kind].axes else None for k in range(2)]
+        axes = [rng.normal(size=3) if k < JOINT_TYPES[kind].axes else None for k in range(2)]
         builder.joint(
             f"joint_{i}",
             kind,
             None if i == 0 else f"body_{_random_parent(rng, i, branching)}",
             f"body_{i}",
-            placement=pose.from_parts(JOINTS["spherical"].random(rng), rng.normal(size=3) * 0.5),
+            placement=pose.from_parts(
+                JOINT_TYPES["spherical"].random(rng), rng.normal(size=3) * 0.5
+            ),
             pitch=rng.normal() * 0.2 if kind == "helical" else 0.0,
             axis=axes[0],
             axis2=axes[1],

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from remora.algebra import dual_quaternion, pose, vector
-from remora.algebra.namespace import Array, is_symbolic, select
+from remora.algebra.array_ops import Array, is_symbolic, select
 from remora.model.numbers import frozen
 from remora.model.robot import Body
 

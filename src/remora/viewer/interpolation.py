@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from remora.algebra.namespace import Array
+from remora.algebra.array_ops import Array
 from remora.model.state import difference, integrate
 from remora.simulation.recording.recording import Recording
 

@@ -24,7 +24,7 @@ from typing import NamedTuple
 import numpy as np
 
 from remora.algebra import screw, vector
-from remora.algebra.namespace import Array, ArrayLike, concatenate, stack
+from remora.algebra.array_ops import Array, ArrayLike, concatenate, stack
 from remora.algebra.screw import Inertia, Transform
 from remora.dynamics.joint_arrays import batch_shape, columns, with_batch
 from remora.model import joints
@@ -55,7 +55,7 @@ def links_of(robot: Robot, q: Array) -> Links:
     c: list[Array] = []
     carried: list[Inertia] = []
     for body, joint in zip(robot.bodies, robot.joints, strict=True):
-        S = joints.motion_screws(joint, q)
+        S = joints.motion_subspace(joint, q)
         here = Transform(np.eye(3), np.zeros(3))
         if joint.parent >= 0:
             outer, inner = X[joint.parent], joints.relative_transform(joint, q)
@@ -101,7 +101,7 @@ def screw_partials(robot: Robot, q: Array, joint: int) -> Array | None:
     if joints.kind(own).rate is None:
         return None
     places = range(robot.nv)[own.v]
-    rates = [joints.motion_screws_rate(own, q, np.eye(robot.nv)[place]) for place in places]
+    rates = [joints.motion_subspace_rate(own, q, np.eye(robot.nv)[place]) for place in places]
     return stack([rate for rate in rates if rate is not None], axis=-3)
 
 

@@ -18,7 +18,7 @@ from remora.dynamics.kernels.tree_recursions import RECURSIONS
 from remora.identity.digest import digest_or_none
 from remora.identity.sources import source_digest
 from remora.identity.table import Table
-from remora.model.joint_types import JOINTS
+from remora.model.joint_types import JOINT_TYPES
 from remora.model.robot import Robot
 
 #: Packages whose functions are equations: they depend only on their arguments and on tables.
@@ -71,4 +71,4 @@ def tables_digest() -> str | None:
 
 @functools.lru_cache(maxsize=1)
 def _tables_digest(changes: int) -> str | None:
-    return digest_or_none(FORMULATIONS, JOINTS, RECURSIONS)
+    return digest_or_none(FORMULATIONS, JOINT_TYPES, RECURSIONS)

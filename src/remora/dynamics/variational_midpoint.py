@@ -24,12 +24,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from remora.algebra import dual_quaternion, linear, screw, vector
-from remora.algebra.namespace import Array, ArrayLike, asarray, concatenate, stack
+from remora.algebra.array_ops import Array, ArrayLike, asarray, concatenate, stack
 from remora.algebra.screw import Transform
 from remora.dynamics.formulations import checked_arguments
 from remora.dynamics.joint_arrays import batch_shape, gather
-from remora.dynamics.recursive import articulated
-from remora.dynamics.recursive.composite import mass_matrix_of
+from remora.dynamics.recursive import articulated_body
+from remora.dynamics.recursive.composite_rigid_body import mass_matrix_of
 from remora.dynamics.recursive.tree_passes import JointContext, Pass, run
 from remora.model import joints
 from remora.model.robot import Joint, Robot
@@ -38,14 +38,14 @@ from remora.model.state import configuration, log_rate, log_velocity, velocity
 # The Lagrangian --------------------------------------------------------------------------------
 
 
-class DiscretePose(NamedTuple):
+class TwistAndGravity(NamedTuple):
     """A body's twist and minus gravity, passed to its children, `(..., 6)`, body frame."""
 
     twist: Array
     ground: Array
 
 
-class DiscreteTwist(NamedTuple):
+class LagrangianTerms(NamedTuple):
     """A joint and its body's terms of the Lagrangian.
 
     Attributes:
@@ -64,7 +64,7 @@ class DiscreteTwist(NamedTuple):
     wrench: Array
 
 
-class DiscreteMomentum(NamedTuple):
+class SubtreeMomentum(NamedTuple):
     """Momentum and wrench of the subtree that a joint carries, `(..., 6)`."""
 
     momentum: Array
@@ -79,15 +79,15 @@ class Slopes(NamedTuple):
 
 
 def _outward_step(
-    at: JointContext, _: Any, parent: DiscretePose | None
-) -> tuple[DiscreteTwist, DiscretePose]:
+    at: JointContext, _: Any, parent: TwistAndGravity | None
+) -> tuple[LagrangianTerms, TwistAndGravity]:
     """Outward pass: the body's momentum and weight; passes its twist to the children.
 
     A motion η of the joint changes the parent's twist ω, in the body's frame, by ω × Sη, and the
     joint's own twist Sv where S depends on q.
     """
     joint, M = at.joint, at.inertia
-    X, S = joints.relative_transform(joint, at.q), joints.motion_screws(joint, at.q)
+    X, S = joints.relative_transform(joint, at.q), joints.motion_subspace(joint, at.q)
     v = at.v[..., joint.v]
     ground = screw.to_inner(X, at.ground if parent is None else parent.ground)
     twist, bent = vector.apply(S, v), np.zeros(S.shape[-2:])
@@ -96,18 +96,20 @@ def _outward_step(
         twist = twist + before
         bent = vector.transpose(screw.cross(before[..., None, :], vector.transpose(S)))
     along = np.eye(at.v.shape[-1])[joint.v]
-    rates = [joints.motion_screws_rate(joint, at.q, e) for e in along]
+    rates = [joints.motion_subspace_rate(joint, at.q, e) for e in along]
     turned = [vector.apply(dS, v) for dS in rates if dS is not None]
     if turned:
         bent = bent + stack(turned, axis=-1)
     weight = -screw.momentum(M, ground)
     wrench = weight if at.wrench is None else weight + at.wrench
-    return DiscreteTwist(X, S, bent, screw.momentum(M, twist), wrench), DiscretePose(twist, ground)
+    return LagrangianTerms(X, S, bent, screw.momentum(M, twist), wrench), TwistAndGravity(
+        twist, ground
+    )
 
 
 def _inward_step(
-    at: JointContext, before: tuple[DiscreteTwist], beyond: DiscreteMomentum | None
-) -> tuple[Slopes, DiscreteMomentum | None]:
+    at: JointContext, before: tuple[LagrangianTerms], beyond: SubtreeMomentum | None
+) -> tuple[Slopes, SubtreeMomentum | None]:
     """Inward pass: the joint's slopes; passes momentum and wrench to the parent."""
     (here,) = before
     P = here.momentum if beyond is None else here.momentum + beyond.momentum
@@ -120,9 +122,7 @@ def _inward_step(
     by_q = by_q - _coadjoint(at.joint, v, rotor)
     if at.is_root:
         return Slopes(by_v, by_q), None
-    return Slopes(by_v, by_q), DiscreteMomentum(
-        screw.to_outer(here.X, P), screw.to_outer(here.X, W)
-    )
+    return Slopes(by_v, by_q), SubtreeMomentum(screw.to_outer(here.X, P), screw.to_outer(here.X, W))
 
 
 def _coadjoint(joint: Joint, v: Array, p: Array) -> Array:
@@ -177,7 +177,7 @@ def velocity_of(robot: Robot, q: ArrayLike, p: ArrayLike) -> Array:
     if any(joint.mimic is not None for joint in robot.joints):
         return linear.solve(mass_matrix_of(robot, q), p[..., None])[..., 0]
     weightless = robot.replace(gravity=np.zeros(3))
-    return articulated.hybrid(weightless, q, np.zeros(robot.nv), p, None, {})[0]
+    return articulated_body.hybrid(weightless, q, np.zeros(robot.nv), p, None, {})[0]
 
 
 # The step --------------------------------------------------------------------------------------

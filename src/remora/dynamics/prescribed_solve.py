@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from remora.algebra import linear, vector
-from remora.algebra.namespace import Array, stack
+from remora.algebra.array_ops import Array, stack
 from remora.dynamics.joint_arrays import batch_shape, with_batch
 from remora.model.robot import Robot
 

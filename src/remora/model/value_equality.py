@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from remora.algebra.namespace import is_array, is_symbolic
+from remora.algebra.array_ops import is_array, is_symbolic
 from remora.identity.digest import digest_or_none
-from remora.model.field_table import FIELDS, Field
 from remora.model.numbers import frozen
+from remora.model.robot_fields import FIELDS, Field
 
 
 class ByValue:

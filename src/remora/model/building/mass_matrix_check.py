@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from remora.algebra import screw, vector
-from remora.algebra.namespace import Array, is_symbolic
+from remora.algebra.array_ops import Array, is_symbolic
 from remora.model import joints
 from remora.model.robot import Joint, Robot
 from remora.model.state import neutral, random_state
@@ -84,7 +84,7 @@ def _by_pivots(robot: Robot, q: Array, prescribed: Collection[int]) -> Undefined
     carried, whole = _inertias(robot), _inertias(robot)
     for i in reversed(range(len(robot.joints))):
         joint, I, size = robot.joints[i], carried[i], whole[i]
-        S = joints.motion_screws(joint, q)
+        S = joints.motion_subspace(joint, q)
         if S.shape[-1] > 0 and i not in prescribed:
             rotor = joints.rotor_inertia(joint)[..., None] * np.eye(S.shape[-1])
             U = I @ S
@@ -110,7 +110,7 @@ def _by_matrix(robot: Robot, q: Array, prescribed: Collection[int]) -> Undefined
         J = np.zeros((len(q), 6, robot.nv))
         if joint.parent >= 0:
             J = _to_child(joint, q) @ jacobians[joint.parent]
-        J[..., :, joint.v] += joints.motion_screws(joint, q)
+        J[..., :, joint.v] += joints.motion_subspace(joint, q)
         jacobians.append(J)
         H = H + vector.transpose(J) @ M @ J
         size = size + vector.transpose(np.abs(J)) @ np.abs(M) @ np.abs(J)

@@ -12,14 +12,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from remora.algebra import screw, vector
-from remora.algebra.namespace import Array
+from remora.algebra.array_ops import Array
 from remora.codegen.kernel import Kernel
 from remora.dynamics.forces.equations_of_motion import (
-    Passive,
+    PassiveParameters,
     actuation,
-    flow,
-    flow_near,
-    losses,
+    passive_loads,
+    state_derivative,
+    state_derivative_near,
 )
 from remora.dynamics.forces.stops import stop_overlaps, stop_rates
 from remora.dynamics.kernels.compiled import CompiledRobot
@@ -29,7 +29,7 @@ from remora.errors import RemoraError, SimulationError
 from remora.model.joints import kind
 from remora.model.robot import Robot
 from remora.model.state import increment, integrate, log_rate
-from remora.simulation.engine.motion_check import check_joined, check_step
+from remora.simulation.engine.prescribed_motion_check import check_joined, check_step
 from remora.simulation.engine.stiffness import Stiffest, stiffest
 from remora.simulation.inputs.held_joints import HeldJoint
 from remora.simulation.inputs.loads import HeldValue, Load, frozen_view
@@ -43,7 +43,7 @@ MARGIN = 16.0
 AT_STOP = 16.0
 
 
-class RobotModel(NamedTuple):
+class RunSettings(NamedTuple):
     """Constant settings of a run.
 
     Attributes:
@@ -56,7 +56,7 @@ class RobotModel(NamedTuple):
 
     robot: Robot
     formulation: str
-    passive: Passive
+    passive: PassiveParameters
     saturate: bool
     momentum: tuple[float, ...] | None = None
 
@@ -66,7 +66,7 @@ class EvaluatedLoads(NamedTuple):
 
     Attributes:
         tau: generalized forces of the drives, `(nv,)`.
-        passive: generalized forces of damping, friction and stops, `(nv,)`.
+        passive: generalized forces of damping, friction, springs and stops, `(nv,)`.
         wrenches: external, `(nb, 6)`, or None.
     """
 
@@ -75,7 +75,7 @@ class EvaluatedLoads(NamedTuple):
     wrenches: Array | None
 
 
-class RunModel:
+class PhaseDynamics:
     """The rates of y in one phase of a run.
 
     Attributes:
@@ -89,7 +89,7 @@ class RunModel:
         contact: 1 for each stop that is touched during a step, 0 otherwise, `(stops,)`.
     """
 
-    def __init__(self, model: RobotModel, phase: Phase, start: float, q: Array) -> None:
+    def __init__(self, model: RunSettings, phase: Phase, start: float, q: Array) -> None:
         """Initialize and compile.
 
         Args:
@@ -336,7 +336,7 @@ class RunModel:
         return self._rates(q, u, v, tau, *more, *self._touched)
 
     def _by_parts(self, q: Array, u: Array, v: Array, tau: Array, wrenches: Array | None) -> Array:
-        """Return the result of `flow`, computed from kernels of its parts."""
+        """Return the result of `state_derivative`, computed from kernels of its parts."""
         lost = self._losses(q, v, *self._touched)
         pushed = [] if wrenches is None else [wrenches]
         vdot = self._fast.forward_dynamics(q, v, tau + lost, *pushed)
@@ -388,11 +388,11 @@ class RunModel:
     @functools.cached_property
     def _rates_near(self) -> Kernel:
         size = {"y": (self._layout.size,)}
-        return self._compiled(flow_near, ("q", "y", "tau"), size)
+        return self._compiled(state_derivative_near, ("q", "y", "tau"), size)
 
     @functools.cached_property
     def _rates(self) -> Kernel:
-        return self._compiled(flow, ("q", "dq", "v", "tau"))
+        return self._compiled(state_derivative, ("q", "dq", "v", "tau"))
 
     @functools.cached_property
     def _log_rate(self) -> Kernel:
@@ -409,15 +409,15 @@ class RunModel:
     @functools.cached_property
     def _losses(self) -> Kernel:
         names = ("q", "v", *self._frozen)
-        return kernel(losses, self.robot, names, self._frozen, passive=self._model.passive)
+        return kernel(passive_loads, self.robot, names, self._frozen, passive=self._model.passive)
 
     # The Jacobian, for implicit methods ---------------------------------------------------------
 
     def jacobian(self, t: float, y: Array) -> Array:
         """Return the derivatives of the rates with respect to y at u = 0, `(n, n)`.
 
-        Dynamics: analytic derivatives. Damping, friction and stops: CasADi. User functions of the
-        state: finite differences.
+        Dynamics: analytic derivatives. Damping, friction, springs and stops: CasADi. User functions
+        of the state: finite differences.
         """
         nv = self.robot.nv
         layout = self._layout
@@ -492,13 +492,13 @@ def _losses_near(
     q: Array,
     dq: Array,
     v: Array,
-    passive: Passive,
+    passive: PassiveParameters,
     contact: Array | None = None,
 ) -> Array:
-    return losses(robot, integrate(robot, q, dq), v, passive, contact)
+    return passive_loads(robot, integrate(robot, q, dq), v, passive, contact)
 
 
-def _is_large(model: RobotModel) -> bool:
+def _is_large(model: RunSettings) -> bool:
     """Return whether forward dynamics of the robot is compiled as tree loops."""
     usual = model.formulation == "articulated"
     return usual and uses_loops(model.robot, RECURSIONS["forward_dynamics"].straight)

@@ -15,10 +15,10 @@ from __future__ import annotations
 import numpy as np
 
 from remora.algebra import quaternion, vector
-from remora.algebra.namespace import Array, ArrayLike, asarray, concatenate, constant
-from remora.dynamics.base_requirements import refuse_other_bases
+from remora.algebra.array_ops import Array, ArrayLike, asarray, concatenate, constant
+from remora.dynamics.base_requirements import require_free_base
 from remora.dynamics.joint_arrays import batch_shape, with_batch
-from remora.dynamics.lagrangian.links import Links, links_of
+from remora.dynamics.lagrangian.link_jacobians import Links, links_of
 from remora.dynamics.lagrangian.matrices import (
     bracket_of,
     mass_matrix_of,
@@ -42,7 +42,7 @@ def separated_velocity(robot: Robot, q: ArrayLike, v: ArrayLike) -> Array:
         q: configuration, `(..., nq)`.
         v: velocity, `(..., nv)`.
     """
-    refuse_other_bases(robot)
+    require_free_base(robot)
     q, v = configuration(robot, q), velocity(robot, v)
     batch = batch_shape(q, v)
     M = mass_matrix_of(robot, q)
@@ -60,7 +60,7 @@ def separated_mass_matrix(robot: Robot, q: ArrayLike) -> Array:
         robot: a robot with a free base.
         q: configuration, `(..., nq)`.
     """
-    refuse_other_bases(robot)
+    require_free_base(robot)
     q = configuration(robot, q)
     M = mass_matrix_of(robot, q)
     W = _spread(robot, M)
@@ -81,7 +81,7 @@ def separated_coriolis_matrix(robot: Robot, q: ArrayLike, v: ArrayLike) -> Array
         q: configuration, `(..., nq)`.
         v: velocity of the robot, `(..., nv)`; its translation has no effect.
     """
-    refuse_other_bases(robot)
+    require_free_base(robot)
     q, v = configuration(robot, q), velocity(robot, v)
     links = links_of(robot, q)
     return with_batch(_coriolis(robot, q, v, links), batch_shape(q, v), trailing=2)

@@ -17,8 +17,8 @@ from pathlib import Path, PureWindowsPath
 from typing import NoReturn
 
 from remora.errors import Fault, ModelError
-from remora.model.formats.roots import allowed_root, located
-from remora.model.formats.xml import MAX_DEPTH, MAX_ELEMENTS, Element, parse, shown
+from remora.model.formats.allowed_folder import allowed_root, located
+from remora.model.formats.bounded_xml import MAX_DEPTH, MAX_ELEMENTS, Element, parse, shown
 
 #: Maximum number of included files.
 MAX_FILES = 100

@@ -20,7 +20,7 @@ from defusedxml.common import DefusedXmlException
 from defusedxml.expatreader import DefusedExpatParser
 
 from remora.errors import Fault, ModelError
-from remora.model.formats.files import CHUNK, chunks
+from remora.model.formats.bounded_reading import CHUNK, chunks
 
 #: Maximum file size, bytes.
 MAX_BYTES = 32 * 2**20

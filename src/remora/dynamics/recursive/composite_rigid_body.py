@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from remora.algebra import dual_quaternion, linear, screw, vector
-from remora.algebra.namespace import Array, stack
+from remora.algebra.array_ops import Array, stack
 from remora.algebra.screw import Inertia, Transform
 from remora.dynamics.joint_arrays import batch_shape, with_batch
 from remora.dynamics.recursive.tree_passes import JointContext, Pass, added, run
@@ -51,7 +51,7 @@ class Block(NamedTuple):
 
 def _placement_step(at: JointContext, _before: Any, _parent: Any) -> tuple[PlacedBody, tuple[()]]:
     return PlacedBody(
-        joints.relative_transform(at.joint, at.q), joints.motion_screws(at.joint, at.q)
+        joints.relative_transform(at.joint, at.q), joints.motion_subspace(at.joint, at.q)
     ), ()
 
 
@@ -115,7 +115,7 @@ def mass_matrix_size(robot: Robot, q: Array) -> Array:
     """
     blocks: dict[tuple[int, int], Array] = {}
     for i, (joint, M) in enumerate(zip(robot.joints, composite_inertias(robot, q), strict=True)):
-        S = joints.motion_screws(joint, q)
+        S = joints.motion_subspace(joint, q)
         if S.shape[-1]:
             size = linear.uncancelled(S, screw.inertia_diagonal(M)) + joints.rotor_inertia(joint)
             blocks[i, i] = size[..., None] * np.eye(S.shape[-1])

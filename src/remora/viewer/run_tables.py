@@ -11,8 +11,8 @@ from typing import Any, TypeGuard
 import numpy as np
 
 from remora.algebra import pose, quaternion
-from remora.algebra.namespace import Array
-from remora.model.formats.xml import shown
+from remora.algebra.array_ops import Array
+from remora.model.formats.bounded_xml import shown
 from remora.model.joints import is_free, kind
 from remora.model.robot import Joint, Robot
 from remora.simulation.integrators.table import INTEGRATORS

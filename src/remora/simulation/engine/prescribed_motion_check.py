@@ -17,7 +17,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from remora.algebra.namespace import Array
+from remora.algebra.array_ops import Array
 from remora.errors import SimulationError
 from remora.simulation.inputs.held_joints import HeldJoint
 

@@ -18,10 +18,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from remora.algebra import hermite
-from remora.algebra.namespace import Array, absolute, less, select, sqrt, total_and_rest
+from remora.algebra.array_ops import Array, absolute, less, select, sqrt, total_and_rest
 from remora.codegen.integration.step_loop import Block, StepLoop
 from remora.codegen.ir.graph import Signature
-from remora.dynamics.forces.equations_of_motion import Passive, actuation
+from remora.dynamics.forces.equations_of_motion import PassiveParameters, actuation
 from remora.dynamics.forces.stops import stop_overlaps, stop_rates
 from remora.dynamics.kernels.parameters import parameter
 from remora.model.robot import Robot
@@ -46,7 +46,7 @@ def stop_loop(
     forces: Forces,
     parameters: Sequence[str],
     formulation: str,
-    passive: Passive,
+    passive: PassiveParameters,
     nudge: float,
     dtype: str,
 ) -> StepLoop:

@@ -8,16 +8,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from remora.algebra import vector
-from remora.algebra.namespace import Array, is_symbolic
-from remora.dynamics.lagrangian.links import Links, links_of
+from remora.algebra.array_ops import Array, is_symbolic
+from remora.dynamics.lagrangian.link_jacobians import Links, links_of
 from remora.dynamics.lagrangian.matrices import (
     applied_force_of,
     bracket_of,
     mass_matrix_of,
     momentum_partials_of,
 )
-from remora.dynamics.lagrangian.solving import solve_prescribed
-from remora.dynamics.recursive.composite import mass_matrix_size
+from remora.dynamics.prescribed_solve import solve_prescribed
+from remora.dynamics.recursive.composite_rigid_body import mass_matrix_size
 from remora.model.robot import Robot
 
 

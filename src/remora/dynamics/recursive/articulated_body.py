@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from remora.algebra import dual_quaternion, linear, screw, vector
-from remora.algebra.namespace import Array, concatenate, stack
+from remora.algebra.array_ops import Array, concatenate, stack
 from remora.algebra.screw import Inertia, Transform
 from remora.dynamics.joint_arrays import batch_shape, gather
 from remora.dynamics.mimic_joints import refuse_mimic_joints

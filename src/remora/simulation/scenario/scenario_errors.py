@@ -9,10 +9,10 @@ from typing import Any, TypeAlias, TypeGuard
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from remora.control.laws import CONTROLLERS
+from remora.control.controllers import CONTROLLERS
 from remora.errors import Fault
 from remora.model.formats.yaml_tree import Node, shown
-from remora.model.settings import no_such
+from remora.model.settings_fields import no_such
 from remora.simulation.scenario.file_schema import schema
 
 #: Keys and indices from the top of the file to an element.

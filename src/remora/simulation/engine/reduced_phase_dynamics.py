@@ -10,15 +10,15 @@ import functools
 
 import numpy as np
 
-from remora.algebra.namespace import Array, is_symbolic
+from remora.algebra.array_ops import Array, is_symbolic
 from remora.codegen.kernel import Kernel
-from remora.dynamics.base_requirements import refuse_other_bases
+from remora.dynamics.base_requirements import require_free_base
 from remora.dynamics.forces.reduced_motion import reduced_rates_near
 from remora.dynamics.lagrangian.reduced import base_velocity
 from remora.dynamics.momentum import momentum
 from remora.errors import InvalidValue, RemoraError, SimulationError, UnknownName
 from remora.model.robot import Robot
-from remora.simulation.engine.run_model import RobotModel, RunModel
+from remora.simulation.engine.phase_dynamics import PhaseDynamics, RunSettings
 from remora.simulation.inputs.phases import Phase
 from remora.simulation.robot_kernels import kernel
 
@@ -29,8 +29,8 @@ EXPLICIT = ("dop853", "dopri5", "rk4")
 
 
 def with_model(
-    model: RobotModel, name: str, integrator: str, phases: tuple[Phase, ...], q: Array, v: Array
-) -> RobotModel:
+    model: RunSettings, name: str, integrator: str, phases: tuple[Phase, ...], q: Array, v: Array
+) -> RunSettings:
     """Return the model of a run by name: `full`, or `reduced` with its initial momentum.
 
     Raises:
@@ -53,17 +53,17 @@ def with_model(
     return model._replace(momentum=tuple(momentum(model.robot, q, v).tolist()))
 
 
-def run_model(model: RobotModel, phase: Phase, start: float, q: Array) -> RunModel:
+def phase_dynamics(model: RunSettings, phase: Phase, start: float, q: Array) -> PhaseDynamics:
     """Return the rates of one phase of a run, with the full or the reduced model."""
-    made = RunModel if model.momentum is None else ReducedRunModel
+    made = PhaseDynamics if model.momentum is None else ReducedPhaseDynamics
     return made(model, phase, start, q)
 
 
-class ReducedRunModel(RunModel):
+class ReducedPhaseDynamics(PhaseDynamics):
     """The rates of y in one phase of a run, with the base velocity from momentum."""
 
-    def __init__(self, model: RobotModel, phase: Phase, start: float, q: Array) -> None:
-        """Initialize and compile; see `RunModel`."""
+    def __init__(self, model: RunSettings, phase: Phase, start: float, q: Array) -> None:
+        """Initialize and compile; see `PhaseDynamics`."""
         super().__init__(model, phase, start, q)
         self._momentum = np.array(model.momentum)
 
@@ -106,7 +106,7 @@ class ReducedRunModel(RunModel):
 
 def _refuse_unsuitable(robot: Robot) -> None:
     """Raise if the momentum of a robot is not constant, or if it has no joints."""
-    refuse_other_bases(robot)
+    require_free_base(robot)
     if not is_symbolic(robot.gravity) and np.any(robot.gravity):
         raise InvalidValue(f"robot {robot.name!r} is under gravity: its momentum is not constant")
     base = robot.joints[0]

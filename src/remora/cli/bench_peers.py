@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from remora.algebra import pose, quaternion
-from remora.algebra.namespace import Array
+from remora.algebra.array_ops import Array
 from remora.dynamics.kernels.compiled import FUNCTIONS
 from remora.errors import RemoraError
 from remora.model.layouts.layout import Layout

@@ -12,11 +12,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from remora.algebra import pose
-from remora.algebra.namespace import Array
+from remora.algebra.array_ops import Array
 from remora.model.joints import is_free, is_rigid, kind, slides_only, turns_about_axis
 from remora.model.robot import Robot
 from remora.model.topology import children
-from remora.viewer.scene.finishes import FINISHES
+from remora.viewer.scene.materials import FINISHES
 from remora.viewer.scene.primitives import Primitive, panel
 
 #: Mean density for computing thicknesses from masses, kg/m³; low, since bodies are mostly hollow.
