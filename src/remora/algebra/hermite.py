@@ -14,8 +14,8 @@ def value(x: Array, change: Array, first: Array, last: Array) -> Array:
     """Return p(x).
 
     Args:
-        x: where, between 0 and 1; it broadcasts with the others.
-        change: p(1), of any shape.
+        x: argument in [0, 1]; it broadcasts with the others.
+        change: p(1), any shape.
         first: slope at 0.
         last: slope at 1.
     """

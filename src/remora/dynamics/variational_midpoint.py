@@ -78,7 +78,7 @@ class Slopes(NamedTuple):
     by_q: Array
 
 
-def _sweep(
+def _outward_step(
     at: JointContext, _: Any, parent: TwistAndGravity | None
 ) -> tuple[LagrangianTerms, TwistAndGravity]:
     """Outward pass: the body's momentum and weight; passes its twist to the children.
@@ -107,7 +107,7 @@ def _sweep(
     )
 
 
-def _bear(
+def _inward_step(
     at: JointContext, before: tuple[LagrangianTerms], beyond: SubtreeMomentum | None
 ) -> tuple[Slopes, SubtreeMomentum | None]:
     """Inward pass: the joint's slopes; passes momentum and wrench to the parent."""
@@ -136,7 +136,7 @@ def _coadjoint(joint: Joint, v: Array, p: Array) -> Array:
 
 
 #: The passes: twists outward, momenta and wrenches inward.
-PASSES = (Pass(inward=False, step=_sweep), Pass(inward=True, step=_bear))
+PASSES = (Pass(inward=False, step=_outward_step), Pass(inward=True, step=_inward_step))
 
 
 def lagrangian_slopes(

@@ -1,1 +1,1 @@
-"""What a robot is, and how one is described, read and checked."""
+"""The robot model: its data, joint types and state, and how it is built and loaded."""

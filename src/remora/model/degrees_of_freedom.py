@@ -1,4 +1,4 @@
-"""The degrees of freedom of a joint type: their names and units."""
+"""Names and units of the degrees of freedom of joint types."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ class Freedom(NamedTuple):
     """One degree of freedom of a joint.
 
     Attributes:
-        name: of the coordinate and the speed; empty where the joint has one freedom only.
+        name: of the coordinate and the speed; empty if the joint has only one degree of freedom.
         angular: whether it is a rotation; else it is a translation.
         force_name: of the generalized force that does work on the speed.
     """
@@ -40,18 +40,18 @@ class Freedom(NamedTuple):
 
 
 def rotation(name: str = "", force_name: str | None = None) -> Freedom:
-    """Return a freedom that is a rotation."""
+    """Return a rotational degree of freedom."""
     return Freedom(name, True, name if force_name is None else force_name)
 
 
 def translation(name: str = "", force_name: str | None = None) -> Freedom:
-    """Return a freedom that is a translation."""
+    """Return a translational degree of freedom."""
     return Freedom(name, False, name if force_name is None else force_name)
 
 
-#: The freedoms of a rotation in space, by its angular velocity.
+#: The degrees of freedom of a rotation in space: components of angular velocity.
 ANGULAR_VELOCITY = (rotation("wx", "tx"), rotation("wy", "ty"), rotation("wz", "tz"))
-#: The freedoms of a translation of a free body, by its velocity.
+#: The translational degrees of freedom of a free body: components of velocity.
 LINEAR_VELOCITY = (translation("vx", "fx"), translation("vy", "fy"), translation("vz", "fz"))
 #: Names and units of the coordinates of a unit quaternion and of a unit dual quaternion.
 QUATERNION = (("rw", "1"), ("rx", "1"), ("ry", "1"), ("rz", "1"))

@@ -1,12 +1,13 @@
-"""The table of joint types: one row each; no algorithm asks for a joint's type by name.
+"""The table of joint types: pose, motion subspace and tangent maps of each type.
 
-A row gives the pose of the moved body frame in the joint frame, the motion screws S(q) whose
-columns are the body's twist per unit speed, in the body frame, and their rate dS/dt:
+A new joint type is one row; no algorithm tests for a type by name. A row gives the pose of the
+moved body frame in the joint frame, the motion subspace S(q), whose columns are the body's twist
+per unit speed in the body frame, and its rate dS/dt:
 
     x = pose(q),    twist = S(q) v,    d(twist)/dt = S v̇ + Ṡ v,    Ṡ = rate(q, v).
 
-Where nq = nv the speeds are the rates of the coordinates; the spherical joint's speeds are the
-body's angular velocity, the free joint's its twist. Screws that do not depend on q have no rate.
+If nq = nv the speeds are the rates of the coordinates. The speeds of a spherical joint are the
+body's angular velocity, those of a free joint its twist. A constant S has no rate.
 """
 
 from __future__ import annotations
@@ -49,24 +50,23 @@ class JointType:
         nv: number of speeds.
         axes: how many axes its description needs.
         pose: (joint, q `(..., nq)`) -> pose in the joint frame `(..., 8)`.
-        screws: (joint, q) -> S `(..., 6, nv)`, body frame.
-        reactions: (joint, q) -> V `(..., 6, 6 - nv)`: the wrenches [f, τ] that the joint can pass
-            on without any motion of its own doing work, SᵀVˢ = 0 [VT18, Table 4].
+        screws: (joint, q) -> the motion subspace S `(..., 6, nv)`, body frame.
+        reactions: (joint, q) -> V `(..., 6, 6 - nv)`: basis of the constraint wrenches [f, τ],
+            which do no work on the joint's motion, SᵀVˢ = 0 [VT18, Table 4].
         rate: (joint, q, v) -> dS/dt `(..., 6, nv)`; None where S is constant.
-        neutral: the coordinates of no motion, `(nq,)`.
+        neutral: the coordinates of the zero position, `(nq,)`.
         freedoms: names and units of the degrees of freedom, `nv` of them.
-        increment: (q, dq `(..., nv)`) -> what to add to q to move it by a tangent vector.
+        increment: (q, dq `(..., nv)`) -> the increment of q for a tangent vector dq.
         difference: (q0, q1) -> the dq that moves q0 to q1.
         random: (generator) -> coordinates, angles in ±π, lengths in ±1 m.
         quaternion: slice of q that holds a unit quaternion, if any.
-        normalize: (q) -> q scaled back to unit; None where any q is a configuration.
+        normalize: (q) -> q scaled to unit length; None if every q is valid.
         dual: slice of q that is orthogonal to that quaternion, if any.
-        drive: (joint, q) -> the screws `(..., 6, nv)` that the joint's drive works on; None: the
-            motion screws.
-        log_rate: (dq, v) -> the rate of dq, if q moved by dq has the speeds v.
-        speeds: (dq, rate) -> the speeds of q moved by dq, if dq changes at a rate.
-        second_rate: (joint, q, v, v̇) -> d²S/dt² `(..., 6, nv)`; None where S is constant. Only
-            where the speeds are the rates of the coordinates may S depend on q.
+        drive: (joint, q) -> the screws `(..., 6, nv)` that the actuator acts on; None: S.
+        log_rate: (dq, v) -> the rate of dq at which q moved by dq has the speeds v (dexp⁻¹).
+        speeds: (dq, rate) -> the speeds of q moved by dq while dq changes at `rate` (dexp).
+        second_rate: (joint, q, v, v̇) -> d²S/dt² `(..., 6, nv)`; None where S is constant. S may
+            depend on q only if the speeds are the rates of the coordinates.
     """
 
     nq: int
@@ -98,14 +98,14 @@ class JointType:
 
 
 def lookup(name: str) -> JointType:
-    """Return a row by name; an unknown name lists the known ones."""
-    if name not in list(JOINT_TYPES):  # a list: what is asked for may be anything
+    """Return a row by name; the error for an unknown name lists the known ones."""
+    if name not in list(JOINT_TYPES):  # a list: the name may be unhashable
         raise UnknownName("kind of joint", name, JOINT_TYPES)
     return JOINT_TYPES[name]
 
 
 def plane(normal: Array) -> Array:
-    """Return unit vectors e1, e2, n `(3, 3)`: for a normal along z these are x, y, z, and so on."""
+    """Return unit vectors e1, e2, n `(3, 3)`: for a normal along z, these are x, y, z."""
     k = (int(np.argmax(np.abs(normal))) + 1) % 3
     e1 = np.eye(3)[k] - normal[k] * normal
     e1 = e1 / np.linalg.norm(e1)
@@ -191,14 +191,14 @@ def _helical_screws(joint: Joint, q: Array) -> Array:
 
 
 def _helical_reactions(joint: Joint, q: Array) -> Array:
-    """Return what is normal to the axis, and a thrust with the torque its thread makes of it."""
+    """Return forces and torques normal to the axis, and a thrust with its thread's torque."""
     e1, e2, a = plane(joint.axes[0])
     along = [(a, -a * joint.pitch[..., None])]
     return _columns(*_forces(e1, e2), *_torques(e1, e2), *along)
 
 
 def _helical_drive(joint: Joint, q: Array) -> Array:
-    """Return the turn alone: a torque drives a screw, the thrust of its thread is a reaction."""
+    """Return the rotation: the actuator applies a torque, the thread's thrust is a reaction."""
     return _columns((joint.axes[0], _0))
 
 
@@ -223,7 +223,7 @@ def _universal_pose(joint: Joint, q: Array) -> Array:
 
 
 def _universal_screws(joint: Joint, q: Array) -> Array:
-    """Return the first axis as the body sees it, turned back by the second angle, and b."""
+    """Return the first axis in the body frame, rotated by minus the second angle, and b."""
     a, b = joint.axes
     return _columns((quaternion.rotate(_turn(b, -q[..., 1]), a), _0), (b, _0))
 
@@ -241,13 +241,13 @@ def _universal_second_rate(joint: Joint, q: Array, v: Array, vdot: Array) -> Arr
 
 
 def _second_rate(seen: Array, axis: Array, rate: Array, second: Array) -> Array:
-    """Return d²/dt² of a vector that stands still while the body turns about an axis."""
+    """Return d²/dt² of a fixed vector in the frame of a body that rotates about an axis."""
     turning = vector.cross(seen, axis)
     return turning * second + vector.cross(turning, axis) * rate * rate
 
 
 def _universal_reactions(joint: Joint, q: Array) -> Array:
-    """Return all forces, and the torque about the normal of the two axes as the body sees them."""
+    """Return all forces, and the torque about the normal of the two axes, body frame."""
     a, b = joint.axes
     normal = np.cross(a, b) / np.linalg.norm(np.cross(a, b))
     seen = quaternion.rotate(_turn(b, -q[..., 1]), normal)
@@ -261,7 +261,7 @@ def _planar_pose(joint: Joint, q: Array) -> Array:
 
 
 def _planar_screws(joint: Joint, q: Array) -> Array:
-    """Return the in-plane directions, fixed in the joint frame, as the turned body sees them."""
+    """Return the in-plane directions, fixed in the joint frame, in the rotated body's frame."""
     e1, e2, n = joint.axes
     back = _turn(n, -q[..., 2])
     return _columns((_0, quaternion.rotate(back, e1)), (_0, quaternion.rotate(back, e2)), (n, _0))
@@ -349,7 +349,7 @@ def _random_pose(rng: np.random.Generator) -> Array:
 _PI = float(np.pi)
 _ONE = (1.0, 0.0, 0.0, 0.0)
 
-#: Every joint type, by name.
+#: All joint types, by name.
 JOINT_TYPES: Table[str, JointType] = Table({
     "fixed": JointType(0, 0, 0, _no_pose, _no_screws, _all_wrenches, None, _uniform(), (), ()),
     "revolute": JointType(

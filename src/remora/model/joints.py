@@ -1,7 +1,7 @@
-"""The joint within a robot: its part of q and v, its pose, screws and wrenches, followers included.
+"""A joint within a robot: its slices of q and v, pose, motion subspace and wrenches.
 
-What a joint of some kind does is a row of the table in `kinds`; nothing else in Remora asks for a
-joint's kind.
+The behaviour of a joint type is a row of the table in `joint_types`; no other file tests for a
+joint's type. Mimic joints are handled here.
 """
 
 from __future__ import annotations
@@ -30,15 +30,16 @@ def speeds(joint: Joint, v: Array) -> Array:
 
 
 def rotor_inertia(joint: Joint) -> Array:
-    """Return the inertia of the joint's drive `(..., nv_i)` as felt at the speeds v[joint.v].
+    """Return the rotor inertia `(..., nv_i)` reflected to the speeds v[joint.v].
 
-    A follower turns with ratio · v, so that its leader feels ratio² · I [kg m² or kg].
+    A mimic joint moves with ratio · v, so its leader's effective inertia is ratio² · I [kg m² or
+    kg].
     """
     return _geared(joint, _geared(joint, joint.rotor_inertia))
 
 
 def _geared(joint: Joint, x: Array) -> Array:
-    """Return x times the joint's own speed per unit speed of the robot: a follower's ratio."""
+    """Return x times the joint's speed per unit speed of the robot: a mimic joint's ratio."""
     return x if joint.mimic is None else joint.mimic.ratio * x
 
 
@@ -50,7 +51,7 @@ def relative_pose(joint: Joint, q: Array) -> Array:
 def relative_transform(joint: Joint, q: Array) -> Transform:
     """Return `relative_pose` as rotation matrix and position.
 
-    The placement's matrix, of constants, is kept apart from the motion's, which is sparse.
+    The placement's constant matrix is kept separate from the motion's, which is sparse.
     """
     fixed = screw.transform(joint.placement)
     moved = screw.transform(kind(joint).pose(joint, coordinates(joint, q)))
@@ -58,7 +59,7 @@ def relative_transform(joint: Joint, q: Array) -> Transform:
 
 
 def motion_subspace(joint: Joint, q: Array) -> Array:
-    """Return S with (body's twist relative to its parent) = S v[joint.v], body frame."""
+    """Return the motion subspace S: (twist relative to the parent) = S v[joint.v], body frame."""
     return _geared(joint, kind(joint).screws(joint, coordinates(joint, q)))
 
 
@@ -70,8 +71,8 @@ def reaction_basis(joint: Joint, q: Array) -> Array:
 def actuation_basis(joint: Joint, q: Array) -> Array:
     """Return V_act `(..., 6, nv_i)` with SᵀV_actˢ = 1: the wrench of unit generalized forces.
 
-    V_act = (D (DᵀD)⁻¹)ˢ with the screws D that the drive works on, S itself for most kinds; for a
-    joint about or along z these are VT18's own [VT18, Table 5].
+    V_act = (D (DᵀD)⁻¹)ˢ with D the screws that the actuator acts on, S itself for most joint types.
+    For a joint about or along z this is VT18's V_act [VT18, Table 5].
     """
     row = kind(joint)
     D = _geared(joint, (row.drive or row.screws)(joint, coordinates(joint, q)))
@@ -105,7 +106,7 @@ def in_coordinates(joint: Joint) -> bool:
 
 
 def is_free(joint: Joint) -> bool:
-    """Tell whether the joint leaves its body all six degrees of freedom."""
+    """Tell whether the joint has all six degrees of freedom."""
     return kind(joint).nv == 6
 
 
@@ -115,12 +116,12 @@ def is_rigid(joint: Joint) -> bool:
 
 
 def turns_about_axis(joint: Joint) -> bool:
-    """Tell whether the joint turns about one axis fixed in its frame."""
+    """Tell whether the joint rotates about one axis fixed in its frame."""
     row = kind(joint)
     return row.axes == 1 and row.freedoms[0].angular
 
 
 def slides_only(joint: Joint) -> bool:
-    """Tell whether all freedoms of the joint are translations."""
+    """Tell whether all degrees of freedom of the joint are translations."""
     row = kind(joint)
     return row.nv > 0 and not any(freedom.angular for freedom in row.freedoms)

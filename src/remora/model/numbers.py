@@ -1,4 +1,4 @@
-"""Arrays of numbers as arguments: converted, checked, made read-only."""
+"""Conversion and checks of numeric array arguments, and read-only copies of them."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from remora.algebra.array_ops import (
 )
 from remora.errors import InvalidValue, ShapeError
 
-#: How far a given unit quaternion may be from unit length.
+#: Tolerance on the length of a unit quaternion argument.
 UNIT_TOLERANCE = 1e-6
-#: What is unit to rounding (of a product of poses, say) is kept bit for bit: saving and loading
-#: a robot must not change it.
+#: A pose that is unit to this rounding error (a product of poses, say) is not normalized: saving
+#: and loading a robot must not change it.
 UNIT_ROUNDING = 1e-13
 
 
 def frozen(array: Array) -> Array:
-    """Return the array made read-only (a copy where it could be written by others)."""
+    """Return the array as read-only (a copy if others could write to it)."""
     if array.flags.writeable or array.base is not None:
         array = array.copy()
         array.flags.writeable = False

@@ -1,8 +1,9 @@
-"""What a robot is: bodies on joints, immutable data.
+"""The robot: a tree of bodies on joints, as immutable data.
 
-Body i hangs on joint i; a joint's parent is a body with a smaller index, or -1 for the inertial
-frame. The base is joint 0 like any other. Every number (mass, centre of mass, inertia, placement,
-gravity) is an array that may be symbolic and may carry a leading batch shape; the tree is static.
+Joint i carries body i. A joint's parent is a body with a smaller index, or -1 for the inertial
+frame. Joint 0 carries the base and is treated like any other. Every number (mass, centre of mass,
+inertia, placement, gravity) is an array that may be symbolic and may carry a leading batch shape;
+the tree is static.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from remora.model.value_equality import ByValue
 
 @dataclass(frozen=True, eq=False)
 class Geometry(ByValue):
-    """A visible shape of a body; dynamics never look at it.
+    """A visual shape of a body, not used by the dynamics.
 
     Attributes:
         kind: `box`, `cylinder`, `sphere`, `capsule`, `ellipsoid` or `mesh`.
@@ -33,7 +34,7 @@ class Geometry(ByValue):
             radius; ellipsoid: three radii; mesh: scale along x, y, z. Metres (scale: none).
         placement: pose in the body's frame, `(8,)`.
         color: red, green, blue, alpha in [0, 1], or None.
-        mesh: the file of a mesh as an absolute path, or None. It is not opened by loading.
+        mesh: absolute path of the mesh file, or None. Loading does not open it.
     """
 
     part: ClassVar[str] = "geometry"
@@ -53,7 +54,7 @@ class Body(ByValue):
         mass: `()`, kg.
         com: centre of mass in the body frame, `(3,)`, m.
         inertia: about the centre of mass in body axes, `(3, 3)`, kg m².
-        geometry: visible shapes.
+        geometry: visual shapes.
     """
 
     part: ClassVar[str] = "body"
@@ -70,10 +71,10 @@ class Body(ByValue):
 
 @dataclass(frozen=True)
 class Mimic:
-    """A one-degree-of-freedom joint that follows another: q = ratio · q_joint + offset.
+    """The relation of a mimic joint, with one degree of freedom: q = ratio · q_joint + offset.
 
     Attributes:
-        joint: index of the joint that leads; never itself a follower.
+        joint: index of the leading joint; never a mimic joint itself.
         ratio: factor on its coordinate.
         offset: rad or m.
     """
@@ -86,7 +87,7 @@ class Mimic:
 
 @dataclass(frozen=True, eq=False)
 class Limits(ByValue):
-    """What a joint may do; each `(nv,)`, infinite where nothing is said.
+    """The limits of a joint; each `(nv,)`, infinite if not specified.
 
     Attributes:
         lower: smallest coordinate, rad or m.
@@ -110,18 +111,18 @@ class Joint(ByValue):
         name: unique among joints.
         kind: a key of `remora.model.joint_types.JOINT_TYPES`.
         parent: index of the body it is mounted on, -1 for the inertial frame.
-        q: slice of its coordinates in `q (..., nq)`; a follower has its leader's.
-        v: slice of its speeds in `v (..., nv)`; a follower has its leader's.
+        q: slice of its coordinates in `q (..., nq)`; a mimic joint has its leader's.
+        v: slice of its speeds in `v (..., nv)`; a mimic joint has its leader's.
         placement: pose of the joint frame in the parent's frame, `(8,)`.
         axes: the unit axes of its motion in the joint frame, `(k, 3)`.
         pitch: of a helical joint, m per rad.
         limits: position, speed and effort limits.
-        damping: viscous, `(nv,)`, N m s/rad or N s/m.
-        friction: dry, `(nv,)`, N m or N.
-        rotor_inertia: reflected inertia of the drive, `(nv,)`, kg m² or kg.
-        stiffness: of its spring, `(nv,)`, N m/rad or N/m; zero for joints without one.
+        damping: viscous damping, `(nv,)`, N m s/rad or N s/m.
+        friction: dry friction, `(nv,)`, N m or N.
+        rotor_inertia: reflected inertia of the actuator, `(nv,)`, kg m² or kg.
+        stiffness: spring stiffness, `(nv,)`, N m/rad or N/m; zero for joints without a spring.
         spring_reference: coordinates at which the spring is relaxed, `(nv,)`, rad or m.
-        mimic: what it follows, or None.
+        mimic: the relation to its leading joint, or None.
     """
 
     part: ClassVar[str] = "joint"
@@ -142,7 +143,7 @@ class Joint(ByValue):
     mimic: Mimic | None = None
 
     def __repr__(self) -> str:
-        """Return name, kind, parent and the places in q and v."""
+        """Return name, type, parent and the slices of q and v."""
         return (
             f"Joint({self.name!r}, {self.kind}, parent={self.parent}, "
             f"q={self.q.start}:{self.q.stop}, v={self.v.start}:{self.v.stop})"
@@ -151,7 +152,7 @@ class Joint(ByValue):
 
 @dataclass(frozen=True, eq=False)
 class Frame(ByValue):
-    """A named frame fixed to a body: a tool, a sensor, a link that was merged.
+    """A named frame fixed to a body, such as a tool, a sensor or a merged link.
 
     Attributes:
         name: unique among bodies and frames.
@@ -173,22 +174,22 @@ T = TypeVar("T", Body, Joint, Frame)
 
 
 class Named(tuple[T, ...], Generic[T]):
-    """A tuple of named things that can also be asked by name: `robot.bodies["arm"]`.
+    """A tuple of named items that can also be indexed by name: `robot.bodies["arm"]`.
 
     Attributes:
-        what: what one of them is, for error messages.
+        what: what an item is called in error messages.
     """
 
     what: str
 
     def __new__(cls, items: Iterable[T], what: str) -> Named[T]:
-        """Gather `items`, each of them a `what`."""
+        """Store `items`, each of them a `what`."""
         named = super().__new__(cls, items)
         named.what = what
         return named
 
     def __getnewargs__(self) -> tuple[tuple[T, ...], str]:
-        """Return what `__new__` takes, for copies and pickles."""
+        """Return the arguments of `__new__`, for copies and pickles."""
         return tuple(self), self.what
 
     @property
@@ -197,10 +198,10 @@ class Named(tuple[T, ...], Generic[T]):
         return [item.name for item in self]
 
     def position(self, key: SupportsIndex | str) -> int:
-        """Return the index of the thing of that name, or an index after checking it.
+        """Return the index of the item of that name, or an index after checking it.
 
         Raises:
-            UnknownName: if there is no such thing; negative indices count as none.
+            UnknownName: if there is no such item; negative indices are not accepted.
         """
         if isinstance(key, str):
             for i, item in enumerate(self):
@@ -221,11 +222,11 @@ class Named(tuple[T, ...], Generic[T]):
     @overload
     def __getitem__(self, key: slice) -> tuple[T, ...]: ...
     def __getitem__(self, key: SupportsIndex | slice | str) -> T | tuple[T, ...]:
-        """Return by index, slice or name."""
+        """Return items by index, slice or name."""
         return super().__getitem__(self.position(key) if isinstance(key, str) else key)
 
     def __contains__(self, key: object) -> bool:
-        """Tell whether a thing, or a thing of that name, is here."""
+        """Tell whether the tuple has this item, or an item of that name."""
         return key in self.names if isinstance(key, str) else super().__contains__(key)
 
 
@@ -233,16 +234,16 @@ class Named(tuple[T, ...], Generic[T]):
 class Robot(ByValue):
     """A tree of bodies on joints, with named frames and gravity.
 
-    Made by `rm.load`, `rm.Builder`, `rm.from_dh` or `rm.random_robot`, which validate.
+    Robots are made and validated by `rm.load`, `rm.Builder`, `rm.from_dh` or `rm.random_robot`.
 
     Attributes:
-        name: what it is called.
+        name: name of the robot.
         bodies: body i is carried by joint i.
         joints: ordered so that a parent comes before its children.
-        frames: frames besides the bodies' own.
+        frames: named frames in addition to the body frames.
         gravity: acceleration in the inertial frame, `(3,)`, m/s².
-        warnings: what the loader noticed and accepted.
-        dynamics: False for a kinematics-only model: what needs masses refuses it.
+        warnings: irregularities that the loader accepted.
+        dynamics: False for a kinematics-only model, refused by functions that need masses.
     """
 
     part: ClassVar[str] = "robot"
@@ -257,7 +258,7 @@ class Robot(ByValue):
     nv: int = field(init=False)
 
     def __post_init__(self) -> None:
-        """Count the coordinates."""
+        """Compute nq and nv."""
         super().__post_init__()
         object.__setattr__(self, "nq", max((j.q.stop for j in self.joints), default=0))
         object.__setattr__(self, "nv", max((j.v.stop for j in self.joints), default=0))
@@ -295,12 +296,12 @@ class Robot(ByValue):
         """Return a copy with another `name`, `bodies`, `joints`, `frames` or `gravity`.
 
         Here and in `replace_body` and `replace_joint` the numbers may be symbolic or carry a batch
-        shape; they are copied, and must have the right shape and be finite. Whether they are
-        physically possible (a positive mass, a unit pose) is not validated.
+        shape; they are copied, and must have the right shape and be finite. Physical consistency (a
+        positive mass, a unit pose) is not validated.
 
         Raises:
-            UnknownName: for a field that a robot (body, joint) does not have; the text lists those
-                it has.
+            UnknownName: for a field that a robot (body, joint) does not have; the message lists the
+                known ones.
             ShapeError: for numbers of the wrong shape or that are not finite.
         """
         _check_fields(self, "robot", changes)
@@ -320,12 +321,12 @@ class Robot(ByValue):
     def replace_joint(self, joint: str | int, /, **changes: Any) -> Robot:
         """Return a copy in which one joint has another `placement`, `pitch`, `damping`, ...
 
-        A single number serves for all speeds of the joint.
+        A single number applies to all speeds of the joint.
         """
         return self.replace(joints=_replaced(self.joints, self.joint_index(joint), changes))
 
     def __repr__(self) -> str:
-        """Return the tree, a line a joint."""
+        """Return the tree, one line per joint."""
         depth = {-1: 0}
         count = "1 body" if len(self.bodies) == 1 else f"{len(self.bodies)} bodies"
         head = f"Robot {self.name!r}: {count}, nq={self.nq}, nv={self.nv}"
@@ -354,7 +355,7 @@ def _replaced(items: Named[T], index: int, changes: dict[str, Any]) -> list[T]:
 
 
 def _with_arrays(item: T, what: str) -> T:
-    """Return the part with its numbers as read-only arrays of its own, checked."""
+    """Return the part with its numbers checked and copied to read-only arrays."""
     clean: dict[str, Array] = {}
     for key, row in rows(what, only="replaceable").items():
         name = f"{key} of {what} {item.name!r}"

@@ -1,8 +1,8 @@
-"""The table of a robot's fields: what each holds and who reads it.
+"""The table of a robot's fields: what each field holds and which consumers read it.
 
-Whoever needs to know what a robot consists of reads this table: the identity of robots (equality,
-keys of kernels), numbers that a kernel leaves open, checks of replaced numbers, YAML files and
-`remora info`. A test compares it with the dataclasses, so that a new field without a row fails.
+Everything that depends on the fields of a robot reads this table: equality and kernel keys,
+parameters of kernels, checks of replaced numbers, YAML files and `remora info`. A test compares it
+with the dataclasses, so that a new field without a row fails.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ import math
 from typing import Literal, NamedTuple, TypeAlias
 
 #: What a field holds. `numbers`: an array; `text`, `flag`, `slice`: as such; `body`, `joint`: the
-#: index of one; `part`: another part of the robot, or None; `parts`: a tuple of them; `plain`:
+#: index of one; `part`: another part of the robot, or None; `parts`: a tuple of parts; `plain`:
 #: text or a tuple of numbers that no equation reads; `derived`: follows from the other fields.
 Holds: TypeAlias = Literal[
     "numbers", "text", "flag", "body", "joint", "slice", "part", "parts", "plain", "derived"
 ]
-#: A field that has one number for each speed of the joint.
+#: The shape of a field with one number per speed of the joint.
 PER_SPEED = None
 
 
@@ -26,13 +26,13 @@ class Field(NamedTuple):
     Attributes:
         name: of the attribute.
         holds: what it holds.
-        shape: of numbers, less the batch; `PER_SPEED` (None): one for each speed of the joint.
+        shape: of numbers, without the batch shape; `PER_SPEED` (None): one per speed of the joint.
         seen: whether an equation may depend on it: it is then part of every kernel's key.
-        compared: whether two robots that differ in it are different robots.
-        open: whether a kernel can leave it open, see `rm.compile(parameters=...)`.
-        looped: whether the recursions that are compiled as loops read it.
+        compared: whether equality of robots depends on it.
+        open: whether it can be a kernel argument, see `rm.compile(parameters=...)`.
+        looped: whether recursions compiled as loops read it.
         written: its key in YAML files and `remora info`; empty: not written as such.
-        absent: of numbers, what a YAML file means by leaving them out; None: they are required.
+        absent: default of numbers omitted from a YAML file; None: they are required.
         bounds: whether its numbers may be infinite, which YAML writes as null.
         replaceable: whether `replace_body`, `replace_joint` and `replace` check it as numbers.
     """
@@ -124,7 +124,7 @@ FIELDS: dict[str, tuple[Field, ...]] = {
 def rows(
     part: str, *, holds: Holds | None = None, only: str | None = None, shape: object = ...
 ) -> dict[str, Field]:
-    """Return some rows of a part, by name.
+    """Return the matching rows of a part, by name.
 
     Args:
         part: a key of FIELDS.

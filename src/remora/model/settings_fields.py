@@ -1,8 +1,8 @@
-"""Fields of settings files: numbers, angles, and names of a robot's parts, for pydantic.
+"""Pydantic field types of settings files: numbers, angles, and names of a robot's parts.
 
-A plain number is in SI units (rad, m, rad/s, ...). An angle may be written in degrees instead, as
-`30 deg`, a rate as `5 deg/s`. Names are looked up in the robot that the validation's context is;
-without one they pass.
+A plain number is in SI units (rad, m, rad/s, ...). An angle may also be given in degrees, as
+`30 deg`, a rate as `5 deg/s`. Names are checked against the robot in the validation context, if
+there is one.
 """
 
 from __future__ import annotations
@@ -29,25 +29,25 @@ from pydantic_core import PydanticCustomError
 from remora.model.joints import kind
 from remora.model.robot import Joint, Robot
 
-#: The longest name or path.
+#: Maximum length of a name or path.
 MAX_TEXT = 1000
 
 _NUMBER = r"[-+]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]+)?"
 
 
 class Settings(BaseModel):
-    """A map with known keys; nothing is converted, nothing unknown is passed over."""
+    """A map with known keys; types are not converted, and unknown keys are refused."""
 
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, frozen=True)
 
 
 def refusal(reason: str) -> PydanticCustomError:
-    """Return the error for a value, with the reason in plain words."""
+    """Return the validation error for a value."""
     return PydanticCustomError("refused", "{reason}", {"reason": reason})
 
 
 def no_such(what: str, name: str, known: Iterable[str]) -> str:
-    """Return why an unknown name is refused: the closest one, and all that are known."""
+    """Return the message for an unknown name: the closest match, and all known names."""
     names = list(known)
     close = difflib.get_close_matches(name, names, 1)
     hint = f"did you mean {close[0]!r}? " if close else ""
@@ -77,7 +77,7 @@ def _in_degrees(unit: str) -> WrapValidator:
 
 
 def degrees_of_a_slide(joint: Joint, *values: Any) -> str:
-    """Return what is wrong with degrees that are said of a joint which only slides, or nothing."""
+    """Return the fault of an angle given for a joint that only translates, or an empty text."""
 
     def in_degrees(value: Any) -> bool:
         return isinstance(value, Degrees) or (
@@ -107,7 +107,7 @@ def _is_list(value: Any) -> str:
     return "list" if isinstance(value, list) else "one"
 
 
-#: One number, or one for each freedom of a joint.
+#: One number, or one per degree of freedom of a joint.
 Numbers: TypeAlias = Annotated[
     Annotated[float, Tag("one")] | Annotated[list[float], Tag("list")],
     Discriminator(_is_list),
@@ -162,7 +162,7 @@ def _frame(name: str, info: ValidationInfo) -> str:
     return name
 
 
-#: The name of a joint that can move by itself.
+#: The name of a joint that moves independently (not fixed, not a mimic joint).
 JointName: TypeAlias = Annotated[str, AfterValidator(_moving_joint)]
 BodyName: TypeAlias = Annotated[str, AfterValidator(_body)]
 #: The name of a body or of a frame on one.

@@ -1,4 +1,4 @@
-"""Configurations and velocities of a robot: checked, made, moved along the tangent."""
+"""Configurations and velocities of a robot: checks, random states, motion along the tangent."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def velocity(robot: Robot, v: ArrayLike, name: str = "v") -> Array:
 
 @takes_robot
 def neutral(robot: Robot) -> Array:
-    """Return the configuration q `(nq,)` in which no joint is moved."""
+    """Return the configuration q `(nq,)` with all joints at their zero position."""
     return _gathered(robot, lambda joint: np.array(kind(joint).neutral))
 
 
@@ -59,9 +59,9 @@ def random_state(
 ) -> tuple[Array, Array]:
     """Return a random configuration `(*batch, nq)` and velocity `(*batch, nv)`.
 
-    Angles are uniform in ±π, lengths in ±1 m, orientations uniform over all. Between two finite
-    limits of a joint a coordinate is uniform; what lies beyond a single one is moved to within π
-    (1 m) of it. Speeds are normal with unit variance.
+    Angles are uniform in ±π, lengths in ±1 m, orientations uniform over all. A coordinate with two
+    finite limits is uniform between them. With a single limit, values beyond it are moved to within
+    π (1 m) of it. Speeds are normal with unit variance.
 
     Args:
         robot: the robot.
@@ -92,9 +92,9 @@ def integrate(robot: Robot, q: ArrayLike, dq: ArrayLike) -> Array:
 
 
 def increment(robot: Robot, q: ArrayLike, dq: ArrayLike) -> Array:
-    """Return integrate(robot, q, dq) - q `(..., nq)`, exact to rounding for the smallest dq too.
+    """Return integrate(robot, q, dq) - q `(..., nq)`, without cancellation for small dq.
 
-    Steps are summed up by it without loss: what q cannot hold of a sum is carried to the next.
+    Used for compensated (Kahan) summation of steps: the rounding error of q is carried to the next.
     """
     q, dq = configuration(robot, q), velocity(robot, dq, "dq")
     batch = np.broadcast_shapes(q.shape[:-1], dq.shape[:-1])
@@ -112,7 +112,7 @@ def log_rate(robot: Robot, dq: ArrayLike, v: ArrayLike) -> Array:
 
 
 def log_velocity(robot: Robot, dq: ArrayLike, rate: ArrayLike) -> Array:
-    """Return the velocity v `(..., nv)` of integrate(robot, q, dq) while dq changes at a rate.
+    """Return the velocity v `(..., nv)` of integrate(robot, q, dq) while dq changes at `rate`.
 
     The inverse of `log_rate`.
     """
@@ -131,11 +131,11 @@ def difference(robot: Robot, q0: ArrayLike, q1: ArrayLike) -> Array:
 
 @takes_robot
 def normalize(robot: Robot, q: ArrayLike) -> Array:
-    """Return q with its quaternions and dual quaternions scaled back to unit.
+    """Return q with its quaternions and dual quaternions normalized.
 
     Raises:
-        InvalidValue: if a quaternion is zero or as good as zero (shorter than 1e-6), or so long
-            that the square of its length overflows.
+        InvalidValue: if a quaternion is nearly zero (shorter than 1e-6), or so long that the square
+            of its length overflows.
     """
     q = finite("q", q, robot.nq)
 
@@ -149,7 +149,7 @@ def normalize(robot: Robot, q: ArrayLike) -> Array:
 
 
 def _check_direction(joint: Joint, r: Array) -> None:
-    """Refuse a quaternion that has no direction to keep, or no length in floating point."""
+    """Refuse a quaternion that is nearly zero or whose length overflows."""
     if is_symbolic(r):
         return
     with np.errstate(over="ignore"):
@@ -162,7 +162,7 @@ def _check_direction(joint: Joint, r: Array) -> None:
 
 
 def _gathered(robot: Robot, part: Callable[[Joint], Array], *batch: int) -> Array:
-    """Join one array per joint that has coordinates of its own (followers have none)."""
+    """Concatenate one array per joint that has its own coordinates (mimic joints have none)."""
     parts = [part(j) for j in robot.joints if j.mimic is None and kind(j).nq > 0]
     return concatenate(parts) if parts else np.zeros((*batch, 0))
 

@@ -1,4 +1,4 @@
-"""A check that the first argument of a function is a robot."""
+"""A decorator that checks that the first argument of a function is a robot."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class NotARobot(RemoraError, TypeError):
-    """Something else was given where a robot is expected."""
+    """An argument that should be a robot is something else."""
 
 
 def takes_robot(function: F) -> F:
-    """Return a function that refuses a first argument that is no robot, and says what it takes."""
+    """Decorate a function so that it refuses a first argument that is not a robot."""
 
     @functools.wraps(function)
     def checked(*arguments: Any, **named: Any) -> Any:
@@ -32,15 +32,15 @@ def takes_robot(function: F) -> F:
 
 
 def check_robot(function: str, robot: object, *others: object) -> None:
-    """Refuse what is no robot.
+    """Raise if the argument is not a robot.
 
     Args:
-        function: the name of the function it was given to.
+        function: the name of the called function.
         robot: its first argument.
         *others: its other arguments, among which the robot may be.
 
     Raises:
-        NotARobot: with what the function takes.
+        NotARobot: the message says what the function takes.
     """
     if isinstance(robot, Robot):
         return

@@ -1,4 +1,4 @@
-"""The tree of a robot as VT18 reads it: incidence matrix, branch ends, ancestors, subtrees."""
+"""The kinematic tree of a robot: incidence matrix [VT18], leaves, ancestors, subtrees."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from remora.model.robot import Robot
 def incidence_matrix(robot: Robot) -> NDArray[np.int64]:
     """Return C `(nj, nb)`: +1 where joint i carries body j, -1 where it is mounted on body j.
 
-    A joint mounted on the inertial frame (the base, joint 0) has no -1: that frame is no body.
-    VT18 count no such joint, so that for one spacecraft their C is `incidence_matrix(robot)[1:]`
-    [VT18, eq. 34].
+    A joint mounted on the inertial frame (the base, joint 0) has no -1, since that frame is not a
+    body. VT18 do not include this joint: for one spacecraft their C is
+    `incidence_matrix(robot)[1:]` [VT18, eq. 34].
     """
     C = np.zeros((len(robot.joints), len(robot.bodies)), dtype=np.int64)
     for i, joint in enumerate(robot.joints):
@@ -43,13 +43,13 @@ def positives(row: NDArray[np.int64]) -> list[int]:
 
 
 def children(robot: Robot, body: str | int) -> list[int]:
-    """Return the bodies mounted on a body (name or index); on the inertial frame for -1."""
+    """Return the bodies mounted on a body (name or index), or on the inertial frame (-1)."""
     parent = _body_or_ground(robot, body)
     return [i for i, joint in enumerate(robot.joints) if joint.parent == parent]
 
 
 def ancestors(robot: Robot, body: str | int) -> list[int]:
-    """Return the bodies from a body (name or index) itself up to its root; none for -1."""
+    """Return the bodies from a body (name or index) itself to its root; none for -1."""
     i = _body_or_ground(robot, body)
     chain: list[int] = []
     while i >= 0:
@@ -74,5 +74,5 @@ def leaves(robot: Robot) -> list[int]:
 
 
 def _body_or_ground(robot: Robot, body: str | int) -> int:
-    """Return the index of a body; -1, the inertial frame, is one here."""
+    """Return the index of a body; -1, the inertial frame, is accepted."""
     return -1 if body == -1 else robot.body_index(body)

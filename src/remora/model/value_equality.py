@@ -1,4 +1,4 @@
-"""Parts of a robot: compared by value, and immutable in copies and pickles, too."""
+"""The base class of a robot's parts: compared by value, and immutable in copies and pickles."""
 
 from __future__ import annotations
 
@@ -15,31 +15,31 @@ from remora.model.robot_fields import FIELDS, Field
 
 
 class ByValue:
-    """A part of a robot: a frozen dataclass whose fields stand in the table.
+    """A part of a robot: a frozen dataclass whose fields are listed in the field table.
 
-    Two parts are equal if all their numbers and names are, bit for bit; parts with symbols are
-    equal to themselves only.
+    Two parts are equal if all their numbers and names are equal bit for bit. A part with symbols is
+    equal only to itself.
 
     Attributes:
-        part: its key in the table of fields.
+        part: its key in the field table.
     """
 
     part: ClassVar[str]
 
     def __post_init__(self) -> None:
-        """Take copies of arrays that others could write to."""
+        """Copy arrays that others could write to."""
         for name, value in list(vars(self).items()):
             if is_array(value):
                 object.__setattr__(self, name, frozen(value))
 
     @functools.cached_property
     def identity(self) -> str | None:
-        """Digest of all that makes it what it is; None where it holds symbols."""
+        """Digest of all compared fields; None if it holds symbols."""
         return digest_or_none(told(self, "compared"))
 
     @functools.cached_property
     def seen_identity(self) -> str | None:
-        """Digest of all that equations may depend on; None where it holds symbols."""
+        """Digest of all fields that equations may depend on; None if it holds symbols."""
         return digest_or_none(told(self, "seen"))
 
     def __eq__(self, other: object) -> bool:
@@ -55,21 +55,21 @@ class ByValue:
         return hash(self.identity) if self.identity is not None else id(self)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the fields, for pickles; what was kept beside them is found again."""
+        """Return the fields for pickling, without cached values."""
         own: Any = self
         return {field.name: getattr(self, field.name) for field in dataclasses.fields(own)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Take the fields, with all arrays read-only again."""
+        """Restore the fields, with all arrays read-only again."""
         for name, value in state.items():
             object.__setattr__(self, name, frozen(value) if is_array(value) else value)
 
     def __copy__(self) -> Any:
-        """Return itself: it cannot change."""
+        """Return itself: it is immutable."""
         return self
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
-        """Return itself: it cannot change, and neither can what it holds."""
+        """Return itself: it and its fields are immutable."""
         return self
 
 

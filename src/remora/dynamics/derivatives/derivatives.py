@@ -90,8 +90,8 @@ def inverse_dynamics_derivatives(
     q, v, vdot, w = checked_arguments(robot, q, v, vdot, wrenches, "vdot")
     tree = _tree(robot, q, v)
     return InverseDerivatives(
-        finite_result(tree.matrix(_responses(tree, _moved(tree, q, v, vdot, w)))),
-        finite_result(tree.matrix(_responses(tree, _sped(tree)))),
+        finite_result(tree.matrix(_responses(tree, _displacement_changes(tree, q, v, vdot, w)))),
+        finite_result(tree.matrix(_responses(tree, _speed_changes(tree)))),
         finite_result(tree.matrix(_mass_blocks(tree))),
     )
 
@@ -122,11 +122,11 @@ def forward_dynamics_derivatives(
     tree = _tree(robot, q, v)
     size = _size(tree)
     L, d = factors = linear.ltdl(tree.matrix(_mass_blocks(tree)), size)
-    sped, dv_base = _without_free_base(_sped(tree))
+    sped, dv_base = _without_free_base(_speed_changes(tree))
     dv = tree.matrix(_responses(tree, sped))
     forces = tau - _bias(tree, q, v, w)
     vdot = waypoint(linear.ltdl_solve(factors, forces[..., None], size)[..., 0])
-    moved, dq_base = _without_free_base(_moved(tree, q, v, vdot, w))
+    moved, dq_base = _without_free_base(_displacement_changes(tree, q, v, vdot, w))
     dq = tree.matrix(_responses(tree, moved))
     return ForwardDerivatives(
         finite_result(linear.ltdl_solve((L, -d), dq, size) - tree.matrix(dq_base)),
@@ -186,7 +186,9 @@ class Change(NamedTuple):
     own: Array | None = None
 
 
-def _moved(tree: Tree, q: Array, v: Array, vdot: Array, wrenches: Array | None) -> list[Change]:
+def _displacement_changes(
+    tree: Tree, q: Array, v: Array, vdot: Array, wrenches: Array | None
+) -> list[Change]:
     """Return the effect of displacing each joint.
 
     E = V_parent × S and K = A_parent × S + V_parent × E if S is constant in the body's frame.
@@ -217,7 +219,7 @@ def _work_of_own_screws(robot: Robot, joint: Joint, q: Array, load: Array) -> Ar
     return stack([vector.apply(vector.transpose(dS), F) for dS in rates if dS is not None])
 
 
-def _sped(tree: Tree) -> list[Change]:
+def _speed_changes(tree: Tree) -> list[Change]:
     """Return the effect of changing the speed of each joint."""
     return [Change(link.carried + link.rate, 2.0 * link.S[..., :3]) for link in tree.links]
 

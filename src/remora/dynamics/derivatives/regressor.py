@@ -51,10 +51,10 @@ def inertia_regressor(robot: Robot, q: ArrayLike, v: ArrayLike, vdot: ArrayLike)
     q, v, vdot = configuration(robot, q), velocity(robot, v), velocity(robot, vdot, "vdot")
     links = links_of(robot, q, v)
     parts: list[Array] = []
-    for i, needed in enumerate(_needed_wrenches(robot, links, q, v, vdot)):
+    for i, needed in enumerate(_required_wrenches(robot, links, q, v, vdot)):
         rows: list[Array] = [np.zeros(10)] * robot.nv
         for j in ancestors(robot, i):
-            work = _seen(links[i], links[j].S) @ needed
+            work = _in_link_frame(links[i], links[j].S) @ needed
             for k, place in enumerate(range(robot.nv)[robot.joints[j].v]):
                 rows[place] = rows[place] + work[..., k, :]
         parts.append(stack(rows, axis=-2) if rows else np.zeros((0, 10)))
@@ -89,11 +89,11 @@ def inertia_derivatives(
     answers: list[Array] = []  # H⁻¹ J_iᵀ as rows, in the root's frame
     parts: list[Array] = []
     for link, joint, needed in zip(
-        links, robot.joints, _needed_wrenches(robot, links, q, v, vdot), strict=True
+        links, robot.joints, _required_wrenches(robot, links, q, v, vdot), strict=True
     ):
         own = inverse[..., :, joint.v] @ link.S
         answers.append(own if link.parent < 0 else answers[link.parent] + own)
-        parts.append(-_seen(link, answers[-1]) @ needed)
+        parts.append(-_in_link_frame(link, answers[-1]) @ needed)
     return with_batch(concatenate(parts), batch, trailing=2)
 
 
@@ -103,12 +103,12 @@ def _parameters(M: Inertia) -> Array:
     return concatenate([asarray(M.mass)[..., None], M.moment, stack(upper)])
 
 
-def _seen(link: RootFrameLink, rows: Array) -> Array:
+def _in_link_frame(link: RootFrameLink, rows: Array) -> Array:
     """Transform rows of twists from the root's frame to the link's own."""
     return vector.transpose(screw.columns_to_inner(link.X, vector.transpose(rows)))
 
 
-def _needed_wrenches(
+def _required_wrenches(
     robot: Robot, links: list[RootFrameLink], q: Array, v: Array, vdot: Array
 ) -> Iterator[Array]:
     """Yield for every body the wrench [τ, f] `(..., 6, 10)` per unit of its parameters.

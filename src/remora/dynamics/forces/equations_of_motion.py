@@ -40,7 +40,7 @@ class PassiveParameters(NamedTuple):
     damping: float = 0.0
 
 
-#: The robot's own damping and friction, no stops.
+#: The robot's own damping, friction and springs, no stops.
 NO_STOPS = PassiveParameters()
 
 
@@ -129,7 +129,7 @@ def state_derivative(
     """Return the rate of y = [u, v, work], `(..., 2 nv + 3)`.
 
     Args:
-        robot: the robot; its damping and dry friction are included.
+        robot: the robot; its damping, dry friction and springs are included.
         q: configuration, integrate(q₀, u), `(..., nq)`.
         dq: u, `(..., nv)`.
         v: velocity, `(..., nv)`.

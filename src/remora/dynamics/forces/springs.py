@@ -1,4 +1,4 @@
-"""Joint springs: linear torsion and extension springs, as generalized forces."""
+"""Joint springs: linear torsion and extension springs as generalized forces."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from remora.model.takes_robot import takes_robot
 def spring_forces(robot: Robot, q: ArrayLike) -> Array:
     """Return `-k (q - q_0)`, `(..., nv)`: the forces of the joints' springs.
 
-    The stiffness k and the reference q_0 at which a spring is relaxed are numbers of the joint,
+    The stiffness k and the reference q_0 at which a spring is relaxed are properties of the joint,
     `joint.stiffness` and `joint.spring_reference`.
 
     Args:

@@ -46,9 +46,9 @@ def equivalent_manipulator(robot: Robot, origin: ArrayLike = (0.0, 0.0, 0.0)) ->
 
     Its first joint is spherical and located at the floating robot's centre of mass. With equal
     joint forces, joint states, base attitude and base angular velocity, both robots move alike,
-    also with nonzero angular momentum. The last body and its frames have the same pose relative to
-    the centre of mass. The mass of the first body has no effect and is unchanged. There is no
-    gravity: a twin on the ground needs an air bearing or gravity compensation.
+    also with nonzero angular momentum. Frames on the last body have the same pose relative to the
+    centre of mass. The mass of the first body has no effect and is unchanged. There is no gravity:
+    a twin on the ground needs an air bearing or gravity compensation.
 
     Frames on bodies other than the last are omitted, since their poses differ; so are visible
     shapes.

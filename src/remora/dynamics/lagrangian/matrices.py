@@ -1,9 +1,9 @@
 """M(q), its derivatives and C(Q, v) in closed form, for any tree [FPG11, sections 2 and 4].
 
 M = Σ_i [H J_i]ᵀ Ad_ibᵀ I_i Ad_ib [H J_i] [FPG11, eqs. 9, 10]. Let G_n be the composite inertia of
-joint n and c_n its columns, both in the root body's frame. For n carried by m, the block is M_mn =
-c_mᵀ G_n c_n. Most terms of ∂M/∂q_k [FPG11, eq. A.1] then cancel, since all bodies on one side of
-joint k move together. The remaining terms are
+joint n and c_n its columns, both in the root body's frame. If m carries n, the block is M_mn = c_mᵀ
+G_n c_n. Most terms of ∂M/∂q_k [FPG11, eq. A.1] then cancel, since all bodies on one side of joint k
+move together. The remaining terms are
 
     ∂M_mn/∂q_k = 0                                               k carries m
                = -(c_k × c_m)ᵀ G_n c_n                           m carries k, k carries n

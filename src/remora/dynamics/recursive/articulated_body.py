@@ -96,7 +96,7 @@ def hybrid(
     return gather(robot, vdots, batch), gather(robot, taus, batch)
 
 
-def _bear(
+def _articulated_inertia_step(
     at: JointContext, before: tuple[MovingBody], beyond: ArticulatedBody | None
 ) -> tuple[ForceDriven | MotionPrescribed, ArticulatedBody | None]:
     """Inward pass: the articulated-body inertia; passes the part felt through the joint on."""
@@ -123,7 +123,7 @@ def _bear(
     return ForceDriven(K, k), _to_outer(here.X, felt)
 
 
-def _accelerate(
+def _acceleration_step(
     at: JointContext, before: tuple[MovingBody, ForceDriven | MotionPrescribed], a: Array | None
 ) -> tuple[AcceleratedBody, Array]:
     """Outward pass: joint acceleration and force; passes the body's acceleration on."""
@@ -139,7 +139,11 @@ def _accelerate(
 
 
 #: The passes: twists outward, articulated-body inertias inward, accelerations outward.
-PASSES = (Pass(inward=False, step=moving), Pass(True, _bear), Pass(False, _accelerate))
+PASSES = (
+    Pass(inward=False, step=moving),
+    Pass(True, _articulated_inertia_step),
+    Pass(False, _acceleration_step),
+)
 
 
 def _at_rest(at: JointContext, here: MovingBody, before: Array) -> Array:

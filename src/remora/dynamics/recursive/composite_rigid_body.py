@@ -49,13 +49,13 @@ class Block(NamedTuple):
     F: Array | None
 
 
-def _stand(at: JointContext, _before: Any, _parent: Any) -> tuple[PlacedBody, tuple[()]]:
+def _placement_step(at: JointContext, _before: Any, _parent: Any) -> tuple[PlacedBody, tuple[()]]:
     return PlacedBody(
         joints.relative_transform(at.joint, at.q), joints.motion_subspace(at.joint, at.q)
     ), ()
 
 
-def _carry(
+def _composite_step(
     at: JointContext, before: tuple[PlacedBody], beyond: Inertia | None
 ) -> tuple[CompositeBody, Inertia | None]:
     """Inward pass: the composite inertia; passes it to the parent, in the parent's frame."""
@@ -63,12 +63,12 @@ def _carry(
     return CompositeBody(M), None if at.is_root else screw.transform_inertia(before[0].X, M)
 
 
-def _ask(
+def _block_step(
     at: JointContext, before: tuple[PlacedBody], beyond: Inertia | None
 ) -> tuple[Block, Inertia | None]:
     """Inward pass: the joint's block of H and the wrenches of its unit accelerations."""
     (here,) = before
-    (M,), on = _carry(at, before, beyond)
+    (M,), on = _composite_step(at, before, beyond)
     F = screw.inertia_matrix(M) @ here.S
     rotor = joints.rotor_inertia(at.joint)[..., None] * np.eye(here.S.shape[-1])
     D = linear.mirror(paired(here.S, F)) + rotor if here.S.shape[-1] else np.zeros((0, 0))
@@ -81,8 +81,8 @@ def ancestor_row(at: JointContext, here: PlacedBody, F: Array) -> tuple[Array, A
 
 
 #: The passes: joint transforms outward; composite inertias and blocks of H inward.
-CARRIED = (Pass(inward=False, step=_stand), Pass(inward=True, step=_carry))
-BLOCKS = (Pass(inward=False, step=_stand), Pass(inward=True, step=_ask))
+CARRIED = (Pass(inward=False, step=_placement_step), Pass(inward=True, step=_composite_step))
+BLOCKS = (Pass(inward=False, step=_placement_step), Pass(inward=True, step=_block_step))
 
 
 def composite_inertias(robot: Robot, q: Array) -> list[Inertia]:

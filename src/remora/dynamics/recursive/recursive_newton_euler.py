@@ -71,7 +71,7 @@ def joint_loads(
     return run(robot, PASSES, wrenches, q=q, v=v, vdot=vdot)[1][-1]
 
 
-def _need(at: JointContext, _: Any, parent: Any) -> tuple[InertialWrench, Any]:
+def _outward_step(at: JointContext, _: Any, parent: Any) -> tuple[InertialWrench, Any]:
     """Outward pass: the wrench required by the body's motion; passes the motion on."""
     (here, a), motion = accelerating(at, (), parent)
     M = at.inertia
@@ -79,7 +79,7 @@ def _need(at: JointContext, _: Any, parent: Any) -> tuple[InertialWrench, Any]:
     return InertialWrench(here.X, here.S, W if at.wrench is None else W - at.wrench), motion
 
 
-def _bear(
+def _inward_step(
     at: JointContext, before: tuple[InertialWrench], beyond: SubtreeWrench | None
 ) -> tuple[JointLoad, SubtreeWrench | None]:
     """Inward pass: the load on the joint; passes the wrench to the parent."""
@@ -92,4 +92,4 @@ def _bear(
 
 
 #: The passes: motions outward, wrenches inward.
-PASSES = (Pass(inward=False, step=_need), Pass(inward=True, step=_bear))
+PASSES = (Pass(inward=False, step=_outward_step), Pass(inward=True, step=_inward_step))

@@ -1,1 +1,1 @@
-"""The builder: validation, tree order, merging of fixed bodies."""
+"""The robot builder: validation, tree order, merging of fixed bodies, physical checks."""

@@ -1,4 +1,4 @@
-"""The builder: every robot passes through it, whatever file or code describes it."""
+"""The builder that every robot is made with, whether from a file or from Python."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from remora.model.joint_types import JOINT_TYPES, plane
 from remora.model.numbers import frozen
 from remora.model.robot import Body, Geometry, Joint, Limits, Named, Robot
 
-#: More bodies than any machine has; a description with more is refused.
+#: Maximum number of bodies; a description with more is refused.
 MAX_BODIES = 10_000
 
-#: Other words for a kind of joint, as URDF and the papers have them.
+#: Alternative names of joint types, from URDF and the papers.
 ALIASES = {"continuous": "revolute", "floating": "free"}
 
-#: The most warnings kept: a file may hold a hundred thousand unknown elements.
+#: Maximum number of warnings: a file may have a hundred thousand unknown elements.
 MAX_WARNINGS = 100
 
 
 def base_kind(base: str) -> str:
-    """Return the kind of joint that the option `base` asks for.
+    """Return the joint type for the option `base`.
 
     Raises:
-        InvalidValue: if there is no such kind; the text lists those there are.
+        InvalidValue: if there is no such type; the message lists the known ones.
     """
     kind = kind_named(base)
     if kind is None:
@@ -40,7 +40,7 @@ def base_kind(base: str) -> str:
 
 
 def kind_named(name: object) -> str | None:
-    """Return the kind of joint of that name or alias; None where there is none."""
+    """Return the joint type of that name or alias; None if there is none."""
     kind = ALIASES.get(name, name) if isinstance(name, str) else None
     return kind if kind in JOINT_TYPES else None
 
@@ -77,7 +77,7 @@ class Builder:
         self.check = Checker()
         self.warnings: list[str] = []
         self.loud: list[str] = []
-        #: Where the root stands that no joint carries; None: at the origin of the inertial frame.
+        #: Pose of a root without a joint; None: at the origin of the inertial frame.
         self.root_placement: Array | None = None
         self.dynamics = True
         self._gravity = self.check.numbers(Place("gravity"), "gravity", gravity, 3)
@@ -99,13 +99,13 @@ class Builder:
 
         Args:
             name: unique among bodies and frames.
-            mass: kg; zero for a body that a fixed joint merges into another, or inside a chain
-                whose outer bodies carry the inertia.
+            mass: kg; may be zero for a body that is merged by a fixed joint, or inside a chain
+                whose outer bodies have inertia.
             com: centre of mass in the body frame, m.
             inertia: about the centre of mass, body axes, kg m²: a 3x3 matrix, its diagonal, or
                 xx, xy, xz, yy, yz, zz.
             geometry: visible shapes.
-            place: where the description stands in its file.
+            place: location of the description in its file.
         """
         place = place or Place(f"body {name!r}")
         body = Body(
@@ -156,7 +156,7 @@ class Builder:
             xyz: position of the joint frame in the parent's frame, m.
             rpy: its roll, pitch, yaw, rad.
             axis: direction of motion (planar: normal of the plane); default z. Any length.
-            axis2: second axis of a universal joint, in the frame turned by the first.
+            axis2: second axis of a universal joint, in the frame rotated by the first.
             pitch: of a helical joint, m per rad.
             lower: smallest coordinate; one number, or one per speed.
             upper: largest coordinate.
@@ -168,7 +168,7 @@ class Builder:
             stiffness: of a spring in the joint, N m/rad or N/m.
             spring_reference: coordinate at which the spring is relaxed.
             mimic: (leading joint, ratio, offset): q = ratio · q_leader + offset.
-            place: where the description stands in its file.
+            place: location of the description in its file.
         """
         place = place or Place(f"joint {name!r}")
         check = self.check
@@ -212,9 +212,9 @@ class Builder:
         return self
 
     def kindless_joint(self, name: str, parent: str | None, child: str, place: Place) -> Builder:
-        """Add a joint whose kind is at fault, so that the tree can be judged all the same.
+        """Add a joint of unknown type, so that the tree can still be checked.
 
-        Nothing else is said of it: with its kind, all it could be held to is unknown.
+        Nothing else about it is checked, since its requirements depend on its type.
         """
         if name not in self._joints:
             self._kindless.add(name)
@@ -237,7 +237,7 @@ class Builder:
             placement: pose in the body's frame; or give `xyz` and `rpy`.
             xyz: position, m.
             rpy: roll, pitch, yaw, rad.
-            place: where the description stands in its file.
+            place: location of the description in its file.
         """
         place = place or Place(f"frame {name!r}")
         x = self.check.pose(place, placement, xyz, rpy)
@@ -251,13 +251,13 @@ class Builder:
         return self
 
     def base(self, kind: str) -> Builder:
-        """Make the joint that hangs on the inertial frame, where there is one, of that kind.
+        """Change the type of the joint mounted on the inertial frame, if there is one.
 
-        It keeps its name and placement and loses its axes, limits and friction. Where no joint
-        hangs there `build` adds one.
+        It keeps its name and placement and loses its axes, limits and friction. If there is none,
+        `build` adds one.
 
         Raises:
-            InvalidValue: if there is no such kind.
+            InvalidValue: if there is no such type.
         """
         kind = base_kind(kind)
         bases = [j for j in self._joints.values() if j.parent is None]
@@ -283,18 +283,18 @@ class Builder:
         """Validate everything and return the robot.
 
         Args:
-            base: kind of joint that carries the root body where the description has none.
-            merge_fixed: make each body on a fixed joint part of its parent; it stays a frame.
+            base: type of the root body's joint, if the description has none.
+            merge_fixed: merge each body on a fixed joint into its parent; its frame is kept.
             inertia: `strict` refuses an inertia that no body can have, `warn` computes with it as
                 long as the mass matrix stays positive definite, `repair` replaces it by the
                 nearest possible one.
-            dynamics: False for a kinematics-only model, whose masses are not judged; default: as
-                the description says.
+            dynamics: False for a kinematics-only model, whose masses are not checked; default: from
+                the description.
 
         Raises:
             ModelError: with every fault found.
-            InvalidValue: if `base` is no kind of joint.
-            UnknownName: if there is no such treatment of inertia.
+            InvalidValue: if `base` is not a joint type.
+            UnknownName: if `inertia` is not one of these.
         """
         base, how = None if base is None else base_kind(base), treatment(inertia)
         dynamics = self.dynamics if dynamics is None else dynamics
@@ -324,7 +324,7 @@ class Builder:
         return dataclasses.replace(robot, warnings=tuple(self.warnings))
 
     def has_massless_root(self) -> bool:
-        """Tell whether the root, on no joint yet, has no mass, nor anything fixed to it."""
+        """Tell whether a root without a joint is massless, with all bodies fixed to it."""
         carried = {j.child for j in self._joints.values()}
         rigid = [name for name in self._bodies if name not in carried]
         if len(rigid) != 1:
@@ -345,12 +345,12 @@ class Builder:
         return True
 
     def warn(self, place: Place, reason: str, loud: bool = False) -> None:
-        """Note what is odd but acceptable; the robot keeps it in its `warnings`.
+        """Record an acceptable irregularity in the robot's `warnings`.
 
         Args:
             place: where.
             reason: what.
-            loud: whether it concerns what the robot can compute: `load` shows that at once.
+            loud: whether it affects what can be computed; `load` then issues a warning.
         """
         text = str(Fault(place.element, reason, place.line))
         if loud:
@@ -363,7 +363,7 @@ class Builder:
     # Parts of a description ------------------------------------------------------------------
 
     def _judge_links(self, joints: Sequence[JointDraft]) -> None:
-        """Judge the links that are merged with no other, where the tree cannot be judged."""
+        """Check links that are not merged with others, if the tree itself is faulty."""
         merged = {end for j in joints if j.kind == "fixed" for end in (j.parent, j.child)}
         for name, draft in self._bodies.items():
             inertia = draft.body.inertia
@@ -412,7 +412,7 @@ class Builder:
         if not self._bodies:
             self.check.fault(Place("robot"), "has no bodies")
         elif len(roots) > 1:
-            if carried <= self._bodies.keys():  # else the unknown child is at fault
+            if carried <= self._bodies.keys():  # otherwise the fault is the unknown child
                 names = ", ".join(map(repr, roots[:10]))
                 place = self._bodies[roots[1]].place
                 self.check.fault(place, f"there are several roots (carried by no joint): {names}")

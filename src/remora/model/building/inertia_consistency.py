@@ -1,11 +1,12 @@
-"""Physical consistency of an inertia: some distribution of positive mass must have it.
+"""Physical consistency of inertias: the triangle inequality of the principal moments.
 
-The second-moment matrix Σ = ∫ r rᵀ dm about the centre of mass belongs to the inertia matrix I by
+The second-moment matrix Σ = ∫ r rᵀ dm about the centre of mass is related to the inertia matrix I
+by
 
-    Σ = ½ tr(I) 1 - I,    I = tr(Σ) 1 - Σ,
+    Σ = ½ tr(I) 1 - I,    I = tr(Σ) 1 - Σ.
 
-and a body is possible exactly if Σ is positive semi-definite, which is the triangle inequality of
-the principal moments of I [WSK18].
+An inertia is consistent with a positive mass distribution if and only if Σ is positive
+semi-definite, which is the triangle inequality of the principal moments of I [WSK18].
 """
 
 from __future__ import annotations
@@ -21,17 +22,17 @@ from remora.errors import UnknownName
 from remora.model.numbers import frozen
 from remora.model.robot import Body, Joint
 
-#: What is done about an inertia that no body can have.
+#: Treatments of an inconsistent inertia.
 Treatment: TypeAlias = Literal["strict", "warn", "repair"]
 TREATMENTS: tuple[Treatment, ...] = ("strict", "warn", "repair")
-#: How far an inertia may be from possible, relative to its largest moment: rounding in a file.
+#: Tolerance of the inequality, relative to the largest moment: rounding in a file.
 RELATIVE = 1e-6
-#: The same relative to m d², d the size of the body: moments below it say nothing about motion.
+#: Tolerance relative to m d², d the size of the body: smaller moments do not affect motion.
 FLOOR = 1e-9
 
 
 class Impossible(NamedTuple):
-    """A body whose inertia no distribution of mass has.
+    """A body with a physically inconsistent inertia.
 
     Attributes:
         body: its index.
@@ -43,7 +44,7 @@ class Impossible(NamedTuple):
 
 
 def treatment(name: str) -> Treatment:
-    """Return the treatment of that name, or raise `UnknownName`, which lists those there are."""
+    """Return the treatment of that name, or raise `UnknownName`, which lists the known ones."""
     for known in TREATMENTS:
         if name == known:
             return known
@@ -51,7 +52,7 @@ def treatment(name: str) -> Treatment:
 
 
 def impossible(bodies: Sequence[Body], joints: Sequence[Joint]) -> list[Impossible]:
-    """Return the bodies whose inertia is impossible, beyond what rounding in a file explains.
+    """Return the bodies whose inertia is inconsistent beyond rounding in a file.
 
     Args:
         bodies: after fixed links are merged.
@@ -73,7 +74,7 @@ def violation(inertia: Array, floor: float = 0.0) -> str | None:
 
     Args:
         inertia: about the centre of mass, kg m².
-        floor: what counts as nothing, kg m².
+        floor: moments below this count as zero, kg m².
     """
     a, b, c = np.linalg.eigvalsh(inertia)
     allowed = max(RELATIVE * max(abs(a), abs(c)), floor)
@@ -92,7 +93,7 @@ def repaired(inertia: Array) -> Array:
     """Return the nearest physically consistent inertia `(3, 3)`, kg m².
 
     Nearest in the Frobenius norm of Σ: its negative eigenvalues become zero. Mass and centre of
-    mass stay as they are.
+    mass are unchanged.
     """
     moments, axes = np.linalg.eigh(inertia)
     second = np.maximum(0.5 * np.sum(moments) - moments, 0.0)
@@ -106,13 +107,13 @@ def moments_text(inertia: Array) -> str:
 
 
 def listed(names: Iterable[str], most: int = 5) -> str:
-    """Return names in quotes, the first few of many."""
+    """Return quoted names as text, limited to the first few."""
     quoted = [repr(name) for name in names]
     return ", ".join(quoted[:most]) + (f" and {len(quoted) - most} more" * (len(quoted) > most))
 
 
 def _sizes(bodies: Sequence[Body], joints: Sequence[Joint]) -> list[float]:
-    """Return a length of each body, m: to its centre of mass or to the farthest joint on it."""
+    """Return the size of each body, m: distance to its centre of mass or farthest joint."""
     sizes = [0.0] * len(bodies)
     for i, (body, joint) in enumerate(zip(bodies, joints, strict=True)):
         if not is_symbolic(body.com):

@@ -1,9 +1,9 @@
-"""Whether forward dynamics is defined: the mass matrix must be positive definite.
+"""The check that forward dynamics is defined: the mass matrix must be positive definite.
 
-A massless body may stand inside a chain, as long as what its joint carries has inertia along the
-joint's freedoms while everything beyond is free to move: the articulated-body inertia [F08, 7.2].
-Bodies that all have mass and a positive definite inertia need no check; for the others the pivots
-D = Sᵀ Iᴬ S of the articulated-body algorithm are computed at some configurations.
+A massless body is allowed inside a chain if the articulated-body inertia at its joint is positive
+along the motion subspace [F08, 7.2]. If all bodies have mass and a positive definite inertia, no
+check is needed. Otherwise the pivots D = Sᵀ Iᴬ S of the articulated-body algorithm (ABA) are
+computed at some configurations.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from remora.model import joints
 from remora.model.robot import Joint, Robot
 from remora.model.state import neutral, random_state
 
-#: Configurations that are looked at besides the neutral one.
+#: Number of random configurations tested besides the neutral one.
 SAMPLES = 16
-#: A pivot is zero if it is this small beside what it was made of.
+#: A pivot is zero if it is smaller than this relative to its magnitude before cancellation.
 ROUNDING = 1e-12
-#: Of a robot with mimic joints and up to so many bodies the mass matrix itself is looked at.
+#: With mimic joints, the mass matrix itself is tested up to this number of bodies.
 LARGEST_DENSE = 200
 
 
 class Undefined(NamedTuple):
-    """A joint whose acceleration does not follow from the forces.
+    """A joint whose acceleration is not determined by the forces.
 
     Attributes:
         joint: its index.
-        negative: whether the inertia it feels is negative somewhere, not only zero.
-        everywhere: whether it is so at every configuration that was looked at.
+        negative: whether its pivot is negative somewhere, not only zero.
+        everywhere: whether this holds at every tested configuration.
     """
 
     joint: int
@@ -44,11 +44,11 @@ class Undefined(NamedTuple):
 def undefined_joint(robot: Robot, prescribed: Collection[int] = ()) -> Undefined | None:
     """Return a joint at which the mass matrix is not positive definite; None if there is none.
 
-    A robot with symbolic numbers is not judged: there are no values yet.
+    A robot with symbolic numbers is not checked.
 
     Args:
         robot: the robot.
-        prescribed: joints whose accelerations are given, by index; they need no inertia.
+        prescribed: joints with prescribed accelerations, by index; they need no inertia.
     """
     if robot.nv == 0 or not _suspicious(robot):
         return None
@@ -56,17 +56,17 @@ def undefined_joint(robot: Robot, prescribed: Collection[int] = ()) -> Undefined
     found = _by_pivots(robot, q, prescribed)
     if found is None or not any(j.mimic is not None for j in robot.joints):
         return found
-    # The pivots take followers for joints of their own, which asks for more than is needed.
+    # The pivots treat mimic joints as independent, which is stricter than necessary.
     return _by_matrix(robot, q, prescribed) if len(robot.bodies) <= LARGEST_DENSE else found
 
 
 def is_immobile(joint: Joint) -> bool:
-    """Tell whether a joint holds its body to the inertial frame."""
+    """Tell whether a joint fixes its body to the inertial frame."""
     return joint.kind == "fixed" and joint.parent < 0
 
 
 def _suspicious(robot: Robot) -> bool:
-    """Tell whether some body that moves has no mass, or no inertia about some axis."""
+    """Tell whether some moving body has no mass, or no inertia about some axis."""
     numbers = [x for b in robot.bodies for x in (b.mass, b.com, b.inertia)]
     numbers += [x for j in robot.joints for x in (j.placement, j.rotor_inertia, j.pitch)]
     if any(is_symbolic(x) or x.ndim > 2 for x in numbers):
@@ -80,7 +80,7 @@ def _suspicious(robot: Robot) -> bool:
 
 
 def _by_pivots(robot: Robot, q: Array, prescribed: Collection[int]) -> Undefined | None:
-    """Look at the pivots of the articulated-body algorithm, from the tips inwards."""
+    """Test the pivots of the articulated-body algorithm, from the leaves inward."""
     carried, whole = _inertias(robot), _inertias(robot)
     for i in reversed(range(len(robot.joints))):
         joint, I, size = robot.joints[i], carried[i], whole[i]
@@ -103,7 +103,7 @@ def _by_pivots(robot: Robot, q: Array, prescribed: Collection[int]) -> Undefined
 
 
 def _by_matrix(robot: Robot, q: Array, prescribed: Collection[int]) -> Undefined | None:
-    """Look at the mass matrix H = Σ Jᵀ M J itself."""
+    """Test the mass matrix H = Σ Jᵀ M J itself."""
     H, size = np.zeros((2, len(q), robot.nv, robot.nv))
     jacobians: list[Array] = []
     for joint, M in zip(robot.joints, _inertias(robot), strict=True):
@@ -131,7 +131,7 @@ def _by_matrix(robot: Robot, q: Array, prescribed: Collection[int]) -> Undefined
 
 
 def _least(A: Array, size: Array) -> Array:
-    """Return the least eigenvalue of A scaled to what its diagonal was made of, `(...)`."""
+    """Return the smallest eigenvalue of A scaled by its diagonal before cancellation, `(...)`."""
     scale = np.sqrt(np.abs(np.diagonal(size, axis1=-2, axis2=-1)))
     scale = np.where(scale > 0.0, scale, 1.0)
     return np.linalg.eigvalsh(A / (scale[..., :, None] * scale[..., None, :]))[..., 0]

@@ -1,4 +1,4 @@
-"""Bodies fixed to each other, made one."""
+"""Merging of rigidly connected bodies into one."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from remora.model.robot import Body
 def merged_body(parts: Sequence[tuple[Body, Array]]) -> Body:
     """Return one body with the mass properties and geometry of several, named as the first.
 
-    Masses add; the centre of mass is their mean; inertias, turned into common axes, add with
-    Steiner's terms about the common centre.
+    Masses add, and the centre of mass is their weighted mean. Inertias add in common axes about the
+    common centre of mass (parallel axis theorem).
 
     Args:
         parts: bodies with their poses in the frame of the first, `(8,)`.

@@ -1,4 +1,4 @@
-"""The physics of a robot, judged on the bodies that remain after fixed links are merged."""
+"""Physical checks of a robot, made on the bodies that remain after fixed links are merged."""
 
 from __future__ import annotations
 
@@ -21,29 +21,29 @@ from remora.model.building.validate import Checker, Place
 from remora.model.robot import Robot
 from remora.model.topology import subtree
 
-#: Where a warning about the whole robot stands.
+#: The place of a warning about the whole robot.
 ROBOT = Place("robot")
 
 
 class Warn(Protocol):
-    """Takes what is odd but acceptable."""
+    """A callback for acceptable irregularities."""
 
     def __call__(self, place: Place, reason: str, loud: bool = False) -> None:
-        """Note it; `loud`: it concerns what the robot can compute, and is shown when loading."""
+        """Record one; `loud`: it affects what can be computed, and is shown when loading."""
         ...
 
 
 def judged(
     robot: Robot, places: Sequence[Place], treatment: Treatment, check: Checker, warn: Warn
 ) -> Robot:
-    """Return the robot, its inertias repaired if that is asked for; note what is wrong with it.
+    """Return the robot, with inertias repaired if requested; report faults and warnings.
 
     Args:
         robot: the robot.
-        places: where the description of each body stands.
-        treatment: of inertias that no body can have.
-        check: takes what makes it refused.
-        warn: takes what the user should know.
+        places: the place of each body in its file.
+        treatment: of inconsistent inertias.
+        check: collects faults.
+        warn: collects warnings.
     """
     odd = impossible(robot.bodies, robot.joints)
     if treatment == "strict":
@@ -110,11 +110,11 @@ def _report(
     check: Checker,
     warn: Warn,
 ) -> None:
-    """Note why the mass matrix is not positive definite: a fault, or a warning.
+    """Report why the mass matrix is not positive definite, as a fault or a warning.
 
-    Refused are robots without any mass, and those whose impossible inertias make the mass matrix
-    indefinite. What is left has a joint that forces cannot accelerate, while everything else about
-    it is well defined: inverse dynamics, the mass matrix, momentum. A warning names that joint.
+    Robots without any mass, and those whose inconsistent inertias make the mass matrix indefinite,
+    are refused. In the remaining case only the acceleration of one joint is undefined, while
+    inverse dynamics, the mass matrix and momentum are well defined. A warning names that joint.
     """
     joint, place = robot.joints[found.joint], places[found.joint]
     carried = subtree(robot, found.joint)

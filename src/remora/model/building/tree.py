@@ -1,4 +1,4 @@
-"""From a checked description to the robot: order, fixed bodies merged, indices given."""
+"""Construction of the robot from a checked description: tree order, merging, indices."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from remora.model.joint_types import JOINT_TYPES
 from remora.model.numbers import frozen
 from remora.model.robot import Body, Frame, Joint, Mimic
 
-#: The longest chain of joints that follow one another.
+#: Maximum length of a chain of mimic joints.
 MAX_MIMIC_CHAIN = 100
 
 
@@ -51,7 +51,7 @@ class FrameDraft:
 
 @dataclass(frozen=True)
 class Carrier:
-    """Where a named body went: the body that carries it (None: the inertial frame), and where."""
+    """The body that a named body was merged into (None: the inertial frame), and its pose there."""
 
     body: str | None
     placement: Array
@@ -90,16 +90,16 @@ def order(
 def check_known(
     bodies: Mapping[str, BodyDraft], name: str | None, role: str, place: Place, check: Checker
 ) -> None:
-    """Note a fault where a name (None is the inertial frame) is no body."""
+    """Report a fault if a name is not a body (None is the inertial frame)."""
     if name is not None and name not in bodies:
         known = ", ".join(map(repr, islice(bodies, 20))) + (", ..." if len(bodies) > 20 else "")
         check.fault(place, f"unknown {role} {name!r}; known: {known}")
 
 
 def check_mimics(joints: Iterable[JointDraft], kindless: Set[str], check: Checker) -> None:
-    """Note a fault where a joint follows nobody, itself, or one it cannot follow.
+    """Report a fault if a mimic joint's leader is unknown, the joint itself, or unsuitable.
 
-    Whether one of the `kindless`, whose kinds are at fault, can be followed is not known.
+    Leaders among the `kindless`, whose types are faulty, are not checked.
     """
     known = {j.name: j for j in joints}
     for j in known.values():
@@ -137,9 +137,9 @@ def _check_chain(
 def merge(
     bodies: Mapping[str, BodyDraft], ordered: Iterable[JointDraft], merge_fixed: bool
 ) -> tuple[list[tuple[BodyDraft, JointDraft]], dict[str | None, Carrier]]:
-    """Return the bodies that stay with their joints, and for each name where it went.
+    """Return the remaining bodies with their joints, and the carrier of each name.
 
-    A massless body on a fixed joint never stays: it is nothing but a frame.
+    A massless body on a fixed joint is always merged: it becomes a frame.
     """
     here = dual_quaternion.identity()
     carriers: dict[str | None, Carrier] = {None: Carrier(None, here)}
@@ -162,14 +162,14 @@ def merge(
 
 
 def massless(body: Body) -> bool:
-    """Tell whether a body has no mass; a symbolic mass counts as one."""
+    """Tell whether a body has no mass; a symbolic mass counts as nonzero."""
     return not is_symbolic(body.mass) and body.mass == 0.0
 
 
 def indexed_joints(
     kept: list[tuple[BodyDraft, JointDraft]], carriers: Mapping[str | None, Carrier], check: Checker
 ) -> list[Joint]:
-    """Return the joints with parents as indices and their places in q and v."""
+    """Return the joints with parents as indices and their slices of q and v."""
     index = body_indices(kept)
     numbers = {j.name: i for i, (_, j) in enumerate(kept)}
     followers = {j.name: j.mimic for _, j in kept if j.mimic is not None}
@@ -213,7 +213,7 @@ def indexed_frames(
 
 
 def body_indices(kept: list[tuple[BodyDraft, JointDraft]]) -> dict[str | None, int]:
-    """Return the index of each body that stays; -1 for the inertial frame."""
+    """Return the index of each remaining body; -1 for the inertial frame."""
     return {None: -1} | {draft.body.name: i for i, (draft, _) in enumerate(kept)}
 
 
@@ -222,7 +222,7 @@ def _resolved(
     followers: Mapping[str, tuple[str, float, float]],
     numbers: Mapping[str, int],
 ) -> Mimic:
-    """Return what a follower follows in the end, where its leader follows another."""
+    """Resolve a chain of mimic joints to the final leader."""
     leader, ratio, offset = mimic
     while leader in followers:
         further, scale, shift = followers[leader]

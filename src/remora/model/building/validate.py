@@ -1,6 +1,6 @@
-"""Checks of single numbers of a robot: each returns a clean array or notes a fault.
+"""Checks of single values of a robot: each returns a clean array or records a fault.
 
-Symbols have no value yet and pass; floats must be finite and physically possible.
+Symbols have no value yet and pass. Floats must be finite and physically possible.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from remora.errors import Fault, ShapeError
 from remora.model.numbers import UNIT_ROUNDING, UNIT_TOLERANCE, frozen, shown_value
 from remora.model.robot import Geometry
 
-#: How far an inertia may be from symmetric, relative to its largest moment: rounding in a file.
+#: Tolerance of symmetry, relative to the largest moment: rounding in a file.
 INERTIA_TOLERANCE = 1e-6
-#: The largest number of a robot: products of several (m d², say) must stay finite.
+#: Largest accepted value: products of several values (m d², say) must stay finite.
 LARGEST = 1e50
-#: The most faults kept; a hostile description may hold a million.
+#: Maximum number of faults recorded; a hostile description may have a million.
 MAX_FAULTS = 1000
-#: Visible shapes, and how many numbers the size of each has.
+#: Visual shapes, and the number of values of their size.
 SHAPES = {"box": 3, "cylinder": 2, "sphere": 1, "capsule": 2, "ellipsoid": 3, "mesh": 3}
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where a part of a description stands: the element, and the line in its file."""
+    """The location of a part of a description: the element, and the line in its file."""
 
     element: str
     line: int | None = None
@@ -35,12 +35,12 @@ class Place:
 
 @dataclass
 class Checker:
-    """Collects faults, so that one report names them all."""
+    """Collects faults for a single report."""
 
     faults: list[Fault] = field(default_factory=list[Fault])
 
     def fault(self, place: Place, reason: str) -> None:
-        """Note a fault."""
+        """Record a fault."""
         if len(self.faults) < MAX_FAULTS:
             self.faults.append(Fault(place.element, reason, place.line))
 
@@ -70,7 +70,7 @@ class Checker:
         return frozen(array)
 
     def mass(self, place: Place, value: ArrayLike) -> Array:
-        """Return a mass; negative is a fault (zero is judged once fixed links are merged)."""
+        """Return a mass; negative is a fault (zero is checked after fixed links are merged)."""
         mass = self.numbers(place, "mass", value)
         if not is_symbolic(mass) and mass < 0.0:
             self.fault(place, f"mass is negative: {float(mass):g} kg; it must be positive")
@@ -79,7 +79,7 @@ class Checker:
     def inertia(self, place: Place, value: ArrayLike | None) -> Array:
         """Return a 3x3 inertia given as matrix, as diagonal, or as xx, xy, xz, yy, yz, zz.
 
-        Whether a body can have it is judged once fixed links are merged (`consistency`).
+        Its physical consistency is checked after fixed links are merged (`consistency`).
         """
         matrix = self.inertia_matrix(place, value)
         if is_symbolic(matrix):
@@ -90,7 +90,7 @@ class Checker:
         return matrix
 
     def inertia_matrix(self, place: Place, value: ArrayLike | None) -> Array:
-        """Return the 3x3 matrix of an inertia in any of its forms; None is no inertia."""
+        """Return the 3x3 matrix of an inertia in any accepted form; None is zero."""
         if value is None:
             return frozen(np.zeros((3, 3)))
         try:
@@ -143,18 +143,18 @@ class Checker:
             return np.array([0.0, 0.0, 1.0])
         if largest <= 2.0 and abs(float(np.linalg.norm(axis)) - 1.0) <= UNIT_ROUNDING:
             return axis
-        axis = axis / largest  # so that the squares neither overflow nor vanish
+        axis = axis / largest  # so that the squares neither overflow nor underflow
         return axis / np.linalg.norm(axis)
 
     def per_speed(self, place: Place, what: str, value: ArrayLike, nv: int) -> Array:
-        """Return one number per speed that is not negative; a single number serves for all."""
+        """Return one non-negative number per speed; a single number applies to all."""
         array = self._spread(place, what, value, nv)
         if not is_symbolic(array) and np.any(array < 0.0):
             self.fault(place, f"{what} is negative: {shown_value(value)}")
         return array
 
     def signed(self, place: Place, what: str, value: ArrayLike, nv: int) -> Array:
-        """Return one number per speed; a single number serves for all."""
+        """Return one number per speed; a single number applies to all."""
         return self._spread(place, what, value, nv)
 
     def spring(self, place: Place, value: ArrayLike, nv: int, allowed: bool) -> Array:
@@ -186,7 +186,7 @@ class Checker:
         return array
 
     def geometry(self, place: Place, shape: Geometry) -> None:
-        """Note a fault where a visible shape is of no known kind or has no size."""
+        """Record a fault if a visual shape has an unknown type or an invalid size."""
         count = SHAPES.get(shape.kind)
         if count is None:
             known = ", ".join(SHAPES)

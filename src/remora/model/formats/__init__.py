@@ -1,1 +1,1 @@
-"""Readers and writers of robot files, and robots made by formula."""
+"""Readers and writers of robot files, and robots from DH tables or random numbers."""

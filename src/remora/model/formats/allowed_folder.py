@@ -1,10 +1,10 @@
-"""The folder that the files a robot file names must lie in."""
+"""The allowed root folder for files that a robot file refers to."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-#: What marks a folder as a package of ROS or an SDF model.
+#: Files that mark a folder as a ROS package or an SDF model.
 _MARKS = ("package.xml", "model.config")
 _PYTHON = "__init__.py"
 
@@ -13,9 +13,9 @@ def default_root(file: Path) -> Path:
     """Return the nearest parent folder that is a package; the folder of the file if none is.
 
     A package has a `package.xml` (ROS), a `model.config` (SDF), or is a Python package, the
-    outermost of those nested. Robot files name their meshes relative to the package they come in
-    (`../meshes/arm.stl`); a file in no package, one just downloaded say, has no business outside
-    its own folder.
+    outermost of those nested. Robot files refer to meshes relative to their package
+    (`../meshes/arm.stl`). A file outside any package, such as a download, may not refer to files
+    outside its own folder.
     """
     folder = file.resolve().parent
     for parent in (folder, *folder.parents):
@@ -41,11 +41,11 @@ def allowed_root(file: Path, root: str | Path | None) -> Path:
 
 
 def located(root: Path, folders: list[Path], name: str) -> tuple[Path | None, str]:
-    """Return where a named file lies, None where it must not be opened; and what is wrong with it.
+    """Return the path of a named file, or None if it must not be opened; and what is wrong.
 
     Args:
-        root: the folder it must lie in once links are resolved.
-        folders: where to look, best first.
+        root: the folder that must contain it after links are resolved.
+        folders: where to search, best first.
         name: the path as the file gives it.
     """
     if "://" in name:

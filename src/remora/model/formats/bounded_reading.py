@@ -1,4 +1,4 @@
-"""Files from strangers: read in pieces, up to a bound, and only where they are files."""
+"""Bounded reading of untrusted files: in chunks, up to a size limit, regular files only."""
 
 from __future__ import annotations
 
@@ -8,27 +8,27 @@ from collections.abc import Iterator
 
 from remora.errors import Fault, ModelError
 
-#: What is read at a time, in bytes.
+#: Size of a chunk, bytes.
 CHUNK = 2**18
 
 
 def chunks(path: str | os.PathLike[str], largest: int) -> Iterator[bytes]:
     """Yield a file in pieces of `CHUNK` bytes.
 
-    The size is asked before and, as the answer may not hold, counted while reading.
+    The size is checked before reading and, since it may change, counted while reading.
 
     Args:
         path: the file.
-        largest: the most bytes that it may have.
+        largest: maximum size, bytes.
 
     Raises:
-        ModelError: if it cannot be read, is no regular file or is larger.
+        ModelError: if it cannot be read, is not a regular file or is larger.
     """
     source = os.fspath(path)
     too_large = ModelError(source, [Fault("file", f"is larger than {largest // 2**20} MiB")])
     try:
         status = os.stat(source)
-        if not stat.S_ISREG(status.st_mode):  # a pipe or a device would never end
+        if not stat.S_ISREG(status.st_mode):  # a pipe or a device may never end
             raise ModelError(source, [Fault("file", "is not a regular file")])
         if status.st_size > largest:
             raise too_large
@@ -45,5 +45,5 @@ def chunks(path: str | os.PathLike[str], largest: int) -> Iterator[bytes]:
 
 
 def _open(path: str, flags: int) -> int:
-    """Open without blocking: what was a file a moment ago may be a pipe that nobody writes to."""
+    """Open without blocking: the file may have been replaced by a pipe without a writer."""
     return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))

@@ -1,7 +1,7 @@
-"""XML from strangers: elements with line numbers, read within fixed bounds of time and memory.
+"""Parsing of untrusted XML to elements with line numbers, within limits of time and memory.
 
-The caps hold while the file streams in, so that a hostile file is refused before it is kept. A
-document type (and with it every entity) is refused outright: no robot needs one.
+The limits are enforced while the file streams in, so that a hostile file is refused before it is
+stored. A document type (and with it every entity) is refused: no robot needs one.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from defusedxml.expatreader import DefusedExpatParser
 from remora.errors import Fault, ModelError
 from remora.model.formats.bounded_reading import CHUNK, chunks
 
-#: The largest file that is read, in bytes.
+#: Maximum file size, bytes.
 MAX_BYTES = 32 * 2**20
-#: The deepest nesting of elements.
+#: Maximum depth of nested elements.
 MAX_DEPTH = 64
-#: The most elements in one file: ten thousand bodies with twenty elements each.
+#: Maximum number of elements: ten thousand bodies with twenty elements each.
 MAX_ELEMENTS = 200_000
-#: The longest attribute, in characters.
+#: Maximum length of an attribute, characters.
 MAX_ATTRIBUTE = 10_000
-#: An XML declaration after blank lines, which XML does not allow: left out.
+#: An XML declaration after blank lines, which XML does not allow; it is skipped.
 _DECLARATION = re.compile(rb"\A(\s+)<\?xml[^<>\n]{0,200}\?>")
 
 
@@ -41,9 +41,9 @@ class Element:
     Attributes:
         tag: its name, with the namespace prefix as written.
         attributes: by name.
-        line: where it starts in the file, from 1.
+        line: line where it starts, from 1.
         children: the elements inside, in order.
-        pieces: the text between them, as it came; what is longer than `MAX_ATTRIBUTE` is cut.
+        pieces: the text between them, truncated to `MAX_ATTRIBUTE`.
     """
 
     tag: str
@@ -54,12 +54,12 @@ class Element:
 
     @property
     def text(self) -> str:
-        """The text inside, without blanks around it."""
+        """The text inside, without surrounding blanks."""
         return "".join(self.pieces).strip()
 
     @property
     def label(self) -> str:
-        """The element as an error message shows it: `<link name="arm">`."""
+        """The element as shown in error messages: `<link name="arm">`."""
         name = self.attributes.get("name")
         attribute = "" if name is None else f' name="{shown(name)}"'
         return f"<{shown(self.tag)}{attribute}>"
@@ -70,7 +70,7 @@ def parse(path: str | Path, content: bytes | None = None) -> Element:
 
     Raises:
         ModelError: if the file cannot be read, is not well-formed, declares a document type or
-            is larger, deeper or longer than any robot.
+            exceeds a limit.
     """
     source = str(path)
     tree = _Tree(source)
@@ -96,13 +96,13 @@ def parse(path: str | Path, content: bytes | None = None) -> Element:
 
 
 def shown(text: str, length: int = 80) -> str:
-    """Return text from a file as it may be printed: cut short, control characters escaped."""
+    """Return text from a file for printing: truncated, control characters escaped."""
     cut = text if len(text) <= length else text[: length - 3] + "..."
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in cut)
 
 
 class _Tree(ContentHandler):
-    """Makes elements of the parser's events, and stops it at the caps."""
+    """Builds elements from the parser's events, and enforces the limits."""
 
     def __init__(self, source: str) -> None:
         super().__init__()
@@ -114,7 +114,7 @@ class _Tree(ContentHandler):
 
     @property
     def line(self) -> int:
-        """The line the parser has reached."""
+        """The current line of the parser."""
         return (self._where.getLineNumber() if self._where is not None else None) or 1
 
     def setDocumentLocator(self, locator: Locator) -> None:
@@ -155,10 +155,10 @@ def _pieces(content: bytes) -> Iterator[bytes]:
 
 
 def _chunks(pieces: Iterable[bytes], source: str) -> Iterator[bytes]:
-    """Yield the file in pieces, each with a tag in it.
+    """Yield the file in chunks, each containing a tag.
 
-    A full chunk without a "<" is a single endless token, which the parser would hoard until it
-    ends; no honest file has one.
+    A full chunk without a "<" is one very long token, which the parser would buffer until its end;
+    no legitimate file has one.
     """
     empty, zeros, wide = True, b"", False
     for chunk in pieces:
@@ -168,7 +168,7 @@ def _chunks(pieces: Iterable[bytes], source: str) -> Iterator[bytes]:
         if len(chunk) == CHUNK and b"<" not in chunk:
             _refuse(source, "XML", f"has no element in {CHUNK} bytes on end")
         empty = False
-        if not wide:  # zeros at the end of a file, which some editors leave, are no text
+        if not wide:  # some editors leave zeros at the end of a file
             chunk = zeros + chunk
             zeros = chunk[len(chunk.rstrip(b"\0")) :]
             chunk = chunk[: len(chunk) - len(zeros)]

@@ -1,15 +1,14 @@
 """Robots from Denavit-Hartenberg tables, serial or branched.
 
-Two conventions share the four letters, and mixing them up is the usual mistake, so the caller
-must say which is meant:
+Two conventions use the same four letters and are often confused, so the caller must name one:
 
 - `classic` (distal; Siciliano, SPART17 Table 1): T = Rz(θ) Tz(d) Tx(a) Rx(α). The joint moves
   along the z axis of the frame *before* the link; the link's DH frame is at its far end.
 - `modified` (proximal; Craig): T = Rx(α) Tx(a) Rz(θ) Tz(d). The joint moves along the z axis of
   the link's own DH frame; a and α are those of the link before.
 
-SPART17 Table 1 says that α turns about ĵ; the two axes it connects are both normal to î, so the
-turn is about î, as in the book it cites.
+SPART17 Table 1 states that α is a rotation about ĵ. The two axes it connects are both normal to î,
+so the rotation is about î, as in the book it cites.
 """
 
 from __future__ import annotations
@@ -83,9 +82,9 @@ def from_dh(
 
     Args:
         links: rows; a branch names its `parent` and gives a `mount`.
-        convention: `classic` or `modified`; there is no default on purpose.
-        name: what the robot is called.
-        base: kind of the base joint.
+        convention: `classic` or `modified`; deliberately without a default.
+        name: name of the robot.
+        base: type of the base joint.
         base_name: name of the base body; its DH frame is its body frame.
         base_mass: kg.
         base_com: m.
@@ -93,7 +92,7 @@ def from_dh(
         gravity: m/s².
 
     Raises:
-        UnknownName: if the convention, a joint or a parent is not one of those there are.
+        UnknownName: if the convention, a joint type or a parent is unknown.
         ModelError: with every fault of the numbers.
     """
     if convention not in CONVENTIONS:
@@ -144,7 +143,7 @@ def _split(link: DHLink, convention: str, check: Checker) -> tuple[Array, Array]
 
 
 def _screw(k: int, angle: Array, length: Array) -> Array:
-    """Return the pose of a turn about, and a shift along, coordinate axis k."""
+    """Return the pose of a rotation about, and a translation along, coordinate axis k."""
     axis = np.eye(3)[k]
     turn = pose.from_axis_angle(axis, angle)
     return dual_quaternion.mul(pose.from_translation(axis * length[..., None]), turn)
@@ -153,7 +152,7 @@ def _screw(k: int, angle: Array, length: Array) -> Array:
 def _mass_properties(link: DHLink, x: Array, check: Checker) -> tuple[Array, Array]:
     """Return centre of mass and inertia in body axes.
 
-    What is malformed is noted here; whether the inertia is possible the builder judges.
+    Malformed values are reported here; the builder checks the inertia's consistency.
     """
     place = Place(f"body {link.name!r}")
     com = pose.transform_point(x, check.numbers(place, "centre of mass", link.com, 3))

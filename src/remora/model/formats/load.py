@@ -1,4 +1,4 @@
-"""Load a robot from a file, or one of Remora's own by name."""
+"""`rm.load`: a robot from a file by its format, or a bundled robot by name."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ READERS: dict[str, Callable[[Path, Path | None], Builder]] = {
     ".yml": read_yaml,
 }
 
-#: Formats that are strict about inertia unless told otherwise: Remora's own.
+#: Formats with strict inertia checks by default: Remora's own.
 _STRICT = (".yaml", ".yml")
 
 _BUNDLED = Path(__file__).parents[2] / "robots"
@@ -48,34 +48,35 @@ def load(
 
     URDF (`.urdf`, `.urdf.xacro`), MJCF (`.xml`), SDF (`.sdf`) and Remora's own `.yaml` are read.
 
-    Nothing in the file is trusted: every fault found is reported with its line in one error.
+    Files are untrusted input: all faults are reported in one error, with their lines.
 
     Args:
-        path: the file; or, without suffix and folder, the name of a bundled robot.
-        base: kind of the joint between the inertial frame and the robot, such as `free` or
-            `fixed`; default: as the file says, and where it says nothing (URDF) `free`, or `fixed`
-            for a root without mass.
-        merge_fixed: make each body on a fixed joint part of its parent; it stays a frame.
-        gravity: acceleration in the inertial frame, `(3,)`, m/s²; default: as the file says, and
-            zero where it says nothing.
-        mesh_root: the folder that everything the file names must lie in: meshes, and the files
-            that MJCF and SDF include. Default: the nearest parent folder that is a package (with a
+        path: the file, or the name of a bundled robot (no suffix, no folder).
+        base: type of the joint between the inertial frame and the robot, such as `free` or `fixed`;
+            default: from the file; if it does not specify one (URDF), `free`, or `fixed` for a
+            massless root.
+        merge_fixed: merge each body on a fixed joint into its parent; its frame is kept.
+        gravity: acceleration in the inertial frame, `(3,)`, m/s²; default: from the file, else
+            zero.
+        mesh_root: the folder that must contain all referenced files: meshes, and the files that
+            MJCF and SDF include. Default: the nearest parent folder that is a package (with a
             `package.xml`, a `model.config` or an `__init__.py`), else the folder of the file.
-        inertia: what to do about an inertia that no body can have: `strict` refuses it; `warn`
+        inertia: treatment of a physically inconsistent inertia: `strict` refuses it; `warn`
             computes with it as long as the mass matrix stays positive definite; `repair` replaces
-            it by the nearest possible one (in the Frobenius norm of the second-moment matrix, mass
-            and centre of mass kept) and reports the change. Default: `warn`; for YAML `strict`.
-        dynamics: False for a kinematics-only model: masses are not judged, and the functions that
-            need them refuse the robot.
+            it by the nearest consistent one (in the Frobenius norm of the second-moment matrix,
+            with the same mass and centre of mass) and reports the change. Default: `warn`; for YAML
+            `strict`.
+        dynamics: False for a kinematics-only model: masses are not checked, and functions that need
+            them refuse the robot.
 
     Returns:
-        The robot; what was odd but acceptable is in its `warnings`. What concerns the results is
-        also issued as a `ModelWarning`.
+        The robot; accepted irregularities are in its `warnings`. Those that affect results are also
+        issued as a `ModelWarning`.
 
     Raises:
         ModelError: if the file or the robot in it is refused.
-        UnknownName: if there is no bundled robot, or treatment of inertia, of that name.
-        InvalidValue: if an option is out of its domain, such as a `base` that is no kind of joint.
+        UnknownName: if the bundled robot or the treatment of inertia is unknown.
+        InvalidValue: if an option is invalid, such as a `base` that is not a joint type.
 
     Example:
         >>> load("servicer").joints[0].kind
@@ -108,7 +109,7 @@ def load(
 
 
 def bundled_robots() -> dict[str, Path]:
-    """Return the files of the robots that come with Remora, by name."""
+    """Return the files of the robots bundled with Remora, by name."""
     files = (path for path in sorted(_BUNDLED.glob("*")) if path.suffix in READERS)
     return {path.stem: path for path in files}
 

@@ -1,8 +1,8 @@
-"""Where a mesh named in a robot file lies: below an allowed folder, and nowhere else.
+"""Resolution of mesh paths in robot files, restricted to an allowed root folder.
 
-Allowed are the root that the user names or, by default, the nearest parent folder that is a
-package (`roots`); and without a root of the user's, the package that a `package://` address names,
-where that is a parent folder of the file or lies beside one and is a package.
+The root is the folder that the user names or, by default, the nearest parent folder that is a
+package (`roots`). Without a user's root, the package named in a `package://` URI is also allowed if
+it is a parent folder of the file, or is a package beside one.
 """
 
 from __future__ import annotations
@@ -15,36 +15,36 @@ from urllib.parse import unquote
 from remora.model.formats.allowed_folder import allowed_root, is_package
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://(.*)", re.DOTALL)
-#: Addresses that name a package or model and a path in it.
+#: URI schemes that name a package or model and a path in it.
 _PACKAGES = ("package", "model")
-#: What a warning says of a mesh that is left out because it lies outside.
+#: The text of the warning about a mesh omitted because it is outside the root.
 _OUTSIDE = "allow another mesh_root for it"
 
 
 def meshes_outside(warnings: Iterable[str]) -> int:
-    """Return how many meshes were left out, by a robot's warnings, because they lie outside."""
+    """Return the number of meshes omitted as outside the root, from a robot's warnings."""
     return sum(_OUTSIDE in text for text in warnings)
 
 
 class Meshes:
-    """Finds the meshes of one robot file; none is ever opened."""
+    """Finds the mesh files of one robot file, without opening them."""
 
     def __init__(self, file: Path, root: str | Path | None = None) -> None:
-        """Look for the meshes of `file` below `root`, by default the package it lies in."""
+        """Look for the meshes of `file` below `root`, by default the package that contains it."""
         self._folder = file.parent.resolve()
         self._root = allowed_root(file, root)
         self._given = root is not None
 
     def find(self, name: str) -> Path | None:
-        """Return the absolute path of a mesh, None for an address that is no path.
+        """Return the absolute path of a mesh, or None for a URI that is not a path.
 
         Args:
             name: a path, relative to the file's folder or absolute; `file://` and a path; or
-                `package://name/path` (`model://` likewise), sought in the root, from the file's
-                folder upwards, and in the package of that name.
+                `package://name/path` (`model://` likewise), searched in the root, in the file's
+                parent folders, and in the package of that name.
 
         Raises:
-            ValueError: if the path, links followed, leaves the root, or cannot be followed.
+            ValueError: if the resolved path is outside the root, or cannot be resolved.
         """
         try:
             tried = [(path.resolve(), root) for path, root in self._candidates(name)]
@@ -59,13 +59,13 @@ class Meshes:
     def named(
         self, name: str, quoted: str, fault: Callable[[str], None], warn: Callable[[str], None]
     ) -> str | None:
-        """Return the absolute path of a mesh as text, None where it is refused or left out.
+        """Return the absolute path of a mesh as text, or None if it is refused or omitted.
 
         Args:
             name: as `find` takes it.
-            quoted: the name as the reports should quote it.
-            fault: takes what is wrong.
-            warn: takes what is odd: an address, a file that is not there.
+            quoted: the name as quoted in messages.
+            fault: callback for faults.
+            warn: callback for warnings: an unsupported URI, a missing file.
         """
         try:
             path = self.find(name)
@@ -80,7 +80,7 @@ class Meshes:
         return str(path)
 
     def _candidates(self, name: str) -> list[tuple[Path, Path]]:
-        """Return where a mesh may lie, best first, each with the folder it must lie in."""
+        """Return candidate paths of a mesh, best first, each with its allowed root folder."""
         match = _SCHEME.fullmatch(name)
         if match is None:
             return [(self._folder / name.replace("\\", "/"), self._root)]
@@ -90,7 +90,7 @@ class Meshes:
         if scheme not in _PACKAGES:
             return []
         package, _, inside = rest.partition("/")
-        inside = inside.lstrip("/")  # else a second slash would make it absolute
+        inside = inside.lstrip("/")  # a second slash would make it absolute
         if package in ("", ".", ".."):
             return [(self._root / package / inside, self._root)]
         folders = [self._folder, *self._folder.parents]
@@ -102,10 +102,10 @@ class Meshes:
         return [*((f / inside, f) for f in self._packages(package, folders)), *found]
 
     def _packages(self, package: str, folders: list[Path]) -> list[Path]:
-        """Return the folders of that name above the file, and the packages beside those above it.
+        """Return parent folders of that name, and packages of that name beside a parent folder.
 
-        A folder beside is taken for the package only if it says that it is one: any file could
-        name `package://etc`; and one at the top of the file system, such as `home`, never.
+        A sibling folder counts only if it is marked as a package: any file could name
+            `package://etc`. A folder at the top of the file system, such as `home`, never counts.
         """
         above = [f for f in folders if f.name == package and f.parent != Path(f.anchor)]
         beside = [f / package for f in folders if is_package(f / package)]

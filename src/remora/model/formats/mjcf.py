@@ -1,19 +1,19 @@
-"""MJCF: MuJoCo compiles the file, and its compiled model becomes builder calls.
+"""The MJCF reader: MuJoCo compiles the file, and the compiled model becomes builder calls.
 
-The coordinates of the robot are MuJoCo's, in MuJoCo's order (`layouts.mujoco_layout` converts
-states). What differs, and why:
+The robot's coordinates are MuJoCo's, in MuJoCo's order (`layouts.mujoco_layout` converts states).
+Differences:
 
-- A hinge or ball may be anchored away from the origin of its body. Remora's body frame sits at
-  the joint, so it is moved to the anchor; the frame that MuJoCo calls the body's is kept as the
-  frame `<body>_mjcf`.
-- Several joints on one body become the one joint that moves exactly so, or else a chain of joints
-  with massless bodies in between (`mjcf_joints`).
-- A free joint with armature becomes three translations and a ball, which feel it as MuJoCo's does.
-- The start pose of a free body is a state, not a property: its joint frame is the world's.
-- A linear `<equality><joint>` becomes a mimic joint, kept exactly where MuJoCo keeps it softly;
-  every other active equality closes a loop and is refused.
-- Springs, tendons, actuators and contacts are not part of a Remora robot; where they would act
-  without being asked (springs, tendons), a warning says so.
+- A hinge or ball may be anchored away from the origin of its body. Remora's body frame is at the
+  joint, so it is moved to the anchor; MuJoCo's body frame is kept as the frame `<body>_mjcf`.
+- Several joints on one body become one joint with the same motion if there is one, otherwise a
+  chain of joints with massless bodies in between (`mjcf_joints`).
+- A free joint with armature becomes three translations and a ball joint, with the same armature.
+- The initial pose of a free body is a state, not a property: its joint frame is the world's.
+- A linear `<equality><joint>` becomes a mimic joint: a hard constraint, while MuJoCo's is soft.
+  Every other active equality closes a loop and is refused.
+- Linear springs of hinges and slides become joint springs. Other springs and tendons give a
+  warning, since they would act without control inputs. Actuators and contacts are not part of a
+  robot.
 """
 
 from __future__ import annotations
@@ -36,27 +36,27 @@ from remora.model.formats.mjcf_joints import Link, links
 from remora.model.formats.mjcf_names import body_names, joined, joint_names, unused
 from remora.model.formats.mjcf_shapes import body_shapes, pose_of
 
-#: MuJoCo's type of an equality that ties one joint to another.
+#: MuJoCo's type number of an equality between two joints.
 _JOINT_EQUALITY = 2
 
 
 def read_mjcf(path: str | os.PathLike[str], mesh_root: str | Path | None = None) -> Builder:
-    """Return the builder that an MJCF file describes, through MuJoCo's own compiler.
+    """Read an MJCF file into a builder, by MuJoCo's own compiler.
 
     Args:
         path: the file.
-        mesh_root: the folder that everything it names must lie in; default: the nearest parent
+        mesh_root: the folder that must contain all referenced files; default: the nearest parent
             folder that is a package, or that of the file.
 
     Raises:
-        ModelError: where Remora's XML reader or MuJoCo refuses the file. What MuJoCo has and
-            Remora cannot say is noted in the builder instead.
-        RemoraError: where MuJoCo is not installed.
+        ModelError: if Remora's XML reader or MuJoCo refuses the file. MuJoCo features that Remora
+            does not support are reported through the builder instead.
+        RemoraError: if MuJoCo is not installed.
     """
     mujoco_module()
     source = read_files(os.fspath(path), mesh_root)
     model, notes = compiled(source)
-    with np.errstate(all="ignore"):  # what is not finite the builder refuses by name
+    with np.errstate(all="ignore"):  # the builder refuses non-finite values by name
         builder = _Converter(model, source).convert()
     for note in (*source.warnings, *notes):
         builder.warn(Place("MuJoCo") if note in notes else Place("file"), note)
@@ -64,7 +64,7 @@ def read_mjcf(path: str | os.PathLike[str], mesh_root: str | Path | None = None)
 
 
 class _Converter:
-    """Turns one compiled model into builder calls."""
+    """Converts one compiled model into builder calls."""
 
     def __init__(self, model: Any, source: Source) -> None:
         self._model = model
@@ -136,7 +136,7 @@ class _Converter:
     def _chain(
         self, joints: Sequence[int], mimics: dict[int, tuple[str, float, float]]
     ) -> list[Link]:
-        """Return the joints that a body hangs on: several stay apart where one has its own rule."""
+        """Return the joint chain of a body; joints stay separate if one needs its own treatment."""
         model = self._model
         start = model.qpos0[model.jnt_qposadr[joints]]
         leaders = {leader for leader, _, _ in mimics.values()}
@@ -149,7 +149,7 @@ class _Converter:
         )
 
     def _dofs(self, j: int) -> range:
-        """Return the speeds of a joint."""
+        """Return the speed indices of a joint."""
         start = int(self._model.jnt_dofadr[j])
         return range(start, start + (6, 3, 1, 1)[int(self._model.jnt_type[j])])
 
@@ -177,7 +177,7 @@ class _Converter:
             if link.kind == "free" or link.part is not None:
                 placement = dual_quaternion.identity()
             elif link.kind in ("revolute", "prismatic"):
-                # MuJoCo's body stands as the file says at q = ref; Remora's joint frame is at 0.
+                # MuJoCo's body has the pose of the file at q = ref; Remora's joint frame at 0.
                 ref = float(self._model.qpos0[self._model.jnt_qposadr[own[0]]])
                 if ref != 0.0:
                     placement = dual_quaternion.mul(placement, link.at(-ref))
@@ -239,7 +239,7 @@ class _Converter:
     # Equalities ------------------------------------------------------------------------------
 
     def _mimics(self) -> dict[int, tuple[str, float, float]]:
-        """Return what each following joint follows; anything else is a fault."""
+        """Return the relation of each mimic joint; any other equality is a fault."""
         model = self._model
         kinds = mujoco_module().mjtEq
         found: dict[int, tuple[str, float, float]] = {}
@@ -275,7 +275,7 @@ class _Converter:
     # Names and places ------------------------------------------------------------------------
 
     def _unique(self, name: str, what: str) -> str:
-        """Return a name no body or frame has yet: MuJoCo names bodies and sites independently."""
+        """Return a name unused by bodies and frames: MuJoCo names bodies and sites separately."""
         new = unused(name, what, self._taken)
         if new != name:
             self._warn(what, name, f"is called {new!r}: the name is taken")
@@ -299,7 +299,7 @@ class _Converter:
 
 
 def _nodes(root: Node) -> dict[tuple[str, str], Node]:
-    """Return where the file names what; the own tag of some says only their type."""
+    """Return the elements of the file by kind and name; some tags state only their type."""
     nodes: dict[tuple[str, str], Node] = {}
     waiting = [(root, "")]
     while waiting:

@@ -1,8 +1,8 @@
-"""MuJoCo compiles a model whose meshes it does not get to see, unless a mass depends on one.
+"""Compilation of MJCF by MuJoCo without opening meshes, unless a mass depends on one.
 
-Every mesh that the file names is replaced by a tetrahedron. The model is compiled twice, with
-tetrahedra of two sizes: a body whose mass properties are the same both times has them from the
-file, and no mesh needs to be opened. Only the others need their meshes.
+Every mesh in the file is replaced by a tetrahedron. The model is compiled twice, with tetrahedra of
+two sizes. A body whose mass properties agree both times has them from the file, and its meshes are
+not opened. Only the other bodies need their meshes.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ import numpy as np
 from remora.errors import Fault, ModelError, RemoraError
 from remora.model.formats.mjcf_includes import Node, Source
 
-#: The corners of the tetrahedron that stands for a mesh, and its two sizes.
+#: The corners of the tetrahedron that replaces a mesh, and its two sizes.
 _CORNERS = np.array([[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 2.0, 0.0], [0.0, 0.0, 3.0]])
 _SIZES = (1.0, 2.0)
-#: Of a mesh's attributes, those that say something about the data in its file.
+#: The mesh attributes that refer to the data in its file.
 _OF_DATA = ("vertex", "normal", "texcoord", "face", "maxhullvert")
 
 
@@ -39,10 +39,10 @@ def mujoco_module() -> Any:
 
 
 def compiled(source: Source) -> tuple[Any, list[str]]:
-    """Return MuJoCo's model of a file that was looked through, and MuJoCo's warnings.
+    """Return MuJoCo's model of a checked file, and MuJoCo's warnings.
 
     Raises:
-        ModelError: where MuJoCo refuses the file, or a mass depends on a mesh that is not there.
+        ModelError: if MuJoCo refuses the file, or a mass depends on a missing mesh.
         RemoraError: where MuJoCo is not installed.
     """
     notes: list[str] = []
@@ -75,7 +75,7 @@ def _depending(one: Any, two: Any) -> set[int]:
 
 
 def _meshes_of(model: Any, bodies: set[int]) -> set[str]:
-    """Return the meshes of the bodies' shapes; nothing where a shape was only fitted to one."""
+    """Return the meshes of the bodies' shapes, without those a primitive was fitted to."""
     names: set[str] = set()
     for g in range(int(model.ngeom)):
         if int(model.geom_bodyid[g]) in bodies and int(model.geom_dataid[g]) >= 0:
@@ -137,7 +137,7 @@ def _text(source: Source, opened: set[str], size: float) -> tuple[str, list[Node
 
 
 def _fault(source: Source, message: str, nodes: list[Node]) -> Fault:
-    """Return MuJoCo's message, whose last words are the element and the line of the text."""
+    """Return MuJoCo's message as a fault, with the element and line it refers to."""
     found = re.search(r"line(?: number=)?\s*(\d+)", message, re.IGNORECASE)
     line = int(found.group(1)) if found else 0
     reason = " ".join(message.split())

@@ -1,13 +1,13 @@
-"""What MuJoCo is given: one text made of an MJCF file and what it includes, looked through first.
+"""Checking of MJCF files before MuJoCo: one sanitized text of a file and its includes.
 
-MuJoCo opens every file its input names and expands what the input tells it to repeat. So Remora
-reads the text itself, within the bounds of its XML reader, and hands on a copy:
+MuJoCo opens every file its input names and expands all repetitions in it. Remora therefore reads
+the text itself, within the limits of its XML reader, and passes on a copy:
 
-- included files are read here, below the allowed root only, and stand in the copy;
-- textures and skins, which no robot needs, are left out; a height field becomes flat;
-- meshes are named here, and opened by nobody unless a mass has to be computed from one
+- included files are read here, below the allowed root only, and inlined in the copy;
+- textures and skins, which no robot needs, are removed; a height field becomes flat;
+- meshes are resolved here, and opened only if a mass has to be computed from one
   (`mjcf_compile`);
-- what could fill the memory or run code is refused.
+- elements that could exhaust the memory or run code are refused.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from remora.errors import Fault, ModelError
 from remora.model.formats.allowed_folder import allowed_root, located
 from remora.model.formats.bounded_xml import MAX_DEPTH, MAX_ELEMENTS, Element, parse, shown
 
-#: The most files that one robot may include.
+#: Maximum number of included files.
 MAX_FILES = 100
-#: The largest value of an attribute that says how much memory to take.
+#: Maximum value of an attribute that determines memory use.
 MAX_COUNT = 10_000
-#: The largest mesh that is opened, bytes.
+#: Maximum size of a mesh that is opened, bytes.
 MAX_MESH = 64 << 20
 
-#: Elements that Remora cannot use and that could make MuJoCo work without bound.
+#: Elements that Remora does not use and that could make MuJoCo run without bound.
 _REFUSED = {
     "attach": "sub-models are not supported; write one model in one file",
     "composite": "deformable bodies are not supported",
@@ -36,14 +36,14 @@ _REFUSED = {
     "extension": "plugins are not supported",
     "plugin": "plugins are not supported",
 }
-#: Attributes that make MuJoCo take memory, by element ("*": any attribute).
+#: Attributes that make MuJoCo allocate memory, by element ("*": any attribute).
 _COUNTS = {
     "hfield": ("nrow", "ncol"),
     "size": ("*",),
     "numeric": ("size",),
     "replicate": ("count",),
 }
-#: What is said about the memory of a simulation, which is never started.
+#: Attributes about the memory of a simulation, which is never started.
 _MEMORY = ("memory", "nstack", "njmax", "nconmax")
 _FOLDERS = ("meshdir", "texturedir", "assetdir")
 
@@ -71,8 +71,8 @@ class MeshFile:
     Attributes:
         node: its element in the copy, which names no file.
         file: the file as it is written.
-        path: where it lies, or should; None where it must not be opened.
-        why: why it is not opened; empty where it can be.
+        path: its expected path; None if it must not be opened.
+        why: why it is not opened; empty if it can be.
     """
 
     node: Node
@@ -83,13 +83,13 @@ class MeshFile:
 
 @dataclass(frozen=True)
 class Source:
-    """An MJCF file, looked through.
+    """A checked MJCF file.
 
     Attributes:
         path: the main file.
         root: the root of the copy.
-        meshes: by the name that MuJoCo gives them.
-        warnings: what was left out.
+        meshes: by their MuJoCo name.
+        warnings: omitted parts.
     """
 
     path: Path
@@ -98,17 +98,17 @@ class Source:
     warnings: list[str]
 
     def where(self, node: Node) -> tuple[str, int]:
-        """Return how a report names an element, and its line."""
+        """Return the name of an element in reports, and its line."""
         inside = "" if node.file == self.path else f" in {node.file.name}"
         return node.label + inside, node.line
 
 
 def read_files(path: str | Path, mesh_root: str | Path | None = None) -> Source:
-    """Return an MJCF file with what it includes, looked through.
+    """Read and check an MJCF file with its includes.
 
     Raises:
-        ModelError: if a file is not XML or too large, lies outside the root, or holds what is
-            refused; with every such fault.
+        ModelError: if a file is not XML, is too large, is outside the root, or has refused content;
+            with all faults.
     """
     main = Path(path)
     root = parse(main)
@@ -127,7 +127,7 @@ def read_files(path: str | Path, mesh_root: str | Path | None = None) -> Source:
 
 
 class _Look:
-    """One look through a file and those it includes."""
+    """The traversal of a file and its includes."""
 
     def __init__(self, main: Path, root: Path) -> None:
         self.faults: list[Fault] = []
@@ -143,7 +143,7 @@ class _Look:
         self._weight = 0
 
     def copied(self, element: Element, file: Path, times: int, depth: int) -> Node:
-        """Return a copy of an element that stands for `times` elements."""
+        """Return a copy of an element that expands to `times` elements."""
         self._weight += times
         node = Node(element.tag, dict(element.attributes), file, element.line)
         if self._weight > MAX_ELEMENTS:
@@ -164,9 +164,9 @@ class _Look:
         return node
 
     def find_meshes(self) -> None:
-        """Find the files of the meshes: their folder may be named after them."""
+        """Resolve the mesh files last: the mesh folder may be set after the meshes."""
         for node, value in self._named:
-            stem = PureWindowsPath(value).stem  # which takes both kinds of slashes
+            stem = PureWindowsPath(value).stem  # accepts both kinds of slashes
             name = node.attributes.setdefault("name", stem)
             value = PureWindowsPath(value).name if self._strip else value
             given = self._meshdir.replace("\\", "/")
@@ -180,7 +180,7 @@ class _Look:
             self.meshes[name] = MeshFile(node, value, path, why)
 
     def _check(self, node: Node) -> None:
-        """Note what is refused, and take from the copy what MuJoCo shall not open."""
+        """Report refused content, and remove files that MuJoCo must not open from the copy."""
         given = node.attributes
         if node.tag in _REFUSED:
             self._fault(node, _REFUSED[node.tag])
@@ -210,7 +210,7 @@ class _Look:
                     self._fault(node, f'{name}="{shown(given[name])}" is more than {MAX_COUNT}')
 
     def _included(self, element: Element, file: Path, times: int, depth: int) -> list[Node]:
-        """Return what stands in an included file, sought beside the one that includes it first."""
+        """Return the content of an included file, searched first beside the including file."""
         node = Node(element.tag, dict(element.attributes), file, element.line)
         name = element.attributes.get("file", "")
         path, why = located(self._root, [file.parent.resolve(), self._folder], name)
@@ -241,7 +241,7 @@ class _Look:
 
 
 def _integer(text: str) -> int | None:
-    """Return a count, None for what MuJoCo itself will refuse."""
+    """Return a count, or None for text that MuJoCo itself will refuse."""
     try:
         return int(float(text))
     except (ValueError, OverflowError):

@@ -1,8 +1,8 @@
-"""The joints that MuJoCo stacks on one body, as the joints of Remora's that they are.
+"""Conversion of MuJoCo's stacked joints on one body to Remora's joint types.
 
-MuJoCo applies the joints of a body one after the other, each in the frame that those before have
-moved. Where one kind of joint moves exactly so, it is that joint (`STACKS`); otherwise each becomes
-a joint of its own, with a massless body in between. The order of the coordinates stays MuJoCo's.
+MuJoCo applies the joints of a body one after the other, each in the frame moved by those before. If
+one joint type has the same motion, it is used (`STACKS`); otherwise each becomes a joint of its
+own, with a massless body in between. The order of the coordinates is MuJoCo's.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ import numpy as np
 from remora.algebra import dual_quaternion, pose
 from remora.algebra.array_ops import Array
 
-#: How far axes may be from parallel or square to count as such: rounding.
+#: Tolerance for parallel and perpendicular axes: rounding.
 SQUARE = 1e-12
 
-#: MuJoCo's numbers of the types of joints.
+#: MuJoCo's joint type numbers.
 FREE, BALL, SLIDE, HINGE = range(4)
 
 
 @dataclass(frozen=True)
 class Link:
-    """A joint of Remora's, made of one or several of MuJoCo's (or of a part of one).
+    """A Remora joint, made of one or several MuJoCo joints (or of a part of one).
 
     Attributes:
-        kind: Remora's kind.
+        kind: Remora's joint type.
         moved: pose of the joint (and so of Remora's body frame) in MuJoCo's body frame, `(8,)`.
         axes: the builder's `axis` and `axis2`, in the joint's frame.
-        joints: which joints of the body it is.
-        part: of a free joint's six speeds, those that are this joint's; all where it is None.
+        joints: indices of its joints among those of the body.
+        part: the speeds of a free joint that belong to this joint; None: all.
     """
 
     kind: str
@@ -49,16 +49,16 @@ class Link:
 
 
 def links(types: Sequence[int], p: Array, a: Array, apart: bool, armature: bool) -> list[Link]:
-    """Return the chain of joints that a body hangs on; the last one carries it.
+    """Return the chain of joints of a body; the last one carries it.
 
-    A free joint's armature is felt along the axes of the world, where its speeds are linear
-    velocities in the world: three translations, then a ball, feel the same.
+    A free joint's armature acts along world axes, since its linear speeds are in the world frame.
+    Three translations and a ball joint are equivalent.
 
     Args:
         types: MuJoCo's joint types, in order.
         p: their anchors in the body's frame, `(n, 3)`.
         a: their axes in the body's frame, `(n, 3)`.
-        apart: whether each must stay a joint of its own.
+        apart: whether each must remain a separate joint.
         armature: whether they have any.
     """
     if not types:
@@ -111,11 +111,11 @@ def _cartesian(p: Array, a: Array) -> Link | None:
 
 
 def _right_handed(a: Array) -> bool:
-    """Tell whether three axes are square to each other, the third the product of the others."""
+    """Tell whether three axes are orthogonal and right-handed."""
     return bool(np.max(np.abs(a @ a.T - np.eye(3))) <= SQUARE and np.linalg.det(a) > 0.0)
 
 
-#: By the types on one body, in order: what they are together (anchors and axes `(n, 3)` -> joint).
+#: By the types on one body, in order: their equivalent (anchors and axes `(n, 3)` -> joint).
 STACKS: dict[tuple[int, ...], Callable[[Array, Array], Link | None]] = {
     (HINGE, SLIDE): _cylindrical,
     (HINGE, HINGE): _universal,

@@ -1,7 +1,7 @@
-"""The names of MuJoCo's bodies and joints, made up where the file gives none.
+"""Names of MuJoCo's bodies and joints, generated where the file has none.
 
-The reader and the layouts make the same names of the same model, so that states convert for
-models whose parts have no names, too.
+The reader and the layouts generate the same names for a model, so that states can be converted for
+models with unnamed parts, too.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ def joint_names(model: Any) -> list[str]:
 
 
 def joint_addresses(model: Any) -> dict[str, tuple[int, int]]:
-    """Return where the coordinates and speeds of a joint start, by the names the reader gives.
+    """Return the first coordinate and speed index of each joint, by the reader's names.
 
-    Joints that became one have their names joined; a free joint that became two, one each.
+    Joints merged into one have joined names; a free joint split into two has two entries.
     """
     names = joint_names(model)
     found: dict[str, tuple[int, int]] = {}
@@ -57,12 +57,12 @@ def joint_addresses(model: Any) -> dict[str, tuple[int, int]]:
 
 
 def joined(names: Iterable[str]) -> str:
-    """Return the name of the one joint that several are."""
+    """Return the name of a joint that replaces several."""
     return "+".join(names)
 
 
 def unused(name: str, what: str, taken: set[str]) -> str:
-    """Return the name, lengthened until nothing has it yet, and take it."""
+    """Return the name, extended until it is unused, and mark it as used."""
     while name in taken:
         name = f"{name}_{what}"
     taken.add(name)

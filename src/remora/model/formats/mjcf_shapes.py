@@ -1,4 +1,4 @@
-"""The visible shapes of a compiled MuJoCo model."""
+"""Visual shapes of a compiled MuJoCo model."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from remora.model.formats.mjcf_includes import MeshFile, Source
 from remora.model.numbers import frozen
 from remora.model.robot import Geometry
 
-#: Groups that MuJoCo's viewer shows at first.
+#: Groups that MuJoCo's viewer shows by default.
 _SHOWN = 3
-#: MuJoCo's numbers of the types of shapes, and what their sizes `(3,)` are in Remora's.
+#: MuJoCo's shape type numbers, and the conversion of their sizes `(3,)` to Remora's.
 _SOLIDS: dict[int, tuple[str, Callable[[float, float, float], tuple[float, ...]]]] = {
     2: ("sphere", lambda a, b, c: (a,)),
     3: ("capsule", lambda a, b, c: (a, 2.0 * b)),
@@ -37,12 +37,12 @@ def body_shapes(
     """Yield the shapes of a body that MuJoCo's viewer shows: groups 0 to 2.
 
     Args:
-        source: the file the model was made of.
+        source: the file of the model.
         model: MuJoCo's model.
-        body: its number.
+        body: index of the body.
         back: pose of MuJoCo's body frame in Remora's, `(8,)`.
-        warn: takes what is left out and why.
-        fault: takes what is not finite: MuJoCo would leave it out of the mass without a word.
+        warn: callback for omitted shapes.
+        fault: callback for non-finite values, which MuJoCo would silently omit from the mass.
     """
     first, count = int(model.body_geomadr[body]), int(model.body_geomnum[body])
     for g in range(first, first + count):
@@ -78,14 +78,14 @@ def body_shapes(
 
 
 def pose_of(p: Array, r: Array) -> Array:
-    """Return a pose given as MuJoCo does, by position and quaternion."""
+    """Return the pose of MuJoCo's position and quaternion."""
     return pose.from_parts(quaternion.normalize(np.array(r)), np.array(p))
 
 
 def _of_file(model: Any, mesh: int, found: MeshFile, x: Array) -> Array:
     """Return the pose of the frame of the mesh's file.
 
-    MuJoCo takes a mesh to the frame that refpos and refquat name, then to its centre and axes.
+    MuJoCo transforms a mesh by refpos and refquat, then to its centre and principal axes.
     """
     own = pose_of(model.mesh_pos[mesh], model.mesh_quat[mesh])
     x = dual_quaternion.mul(x, dual_quaternion.conjugate(own))

@@ -1,4 +1,4 @@
-"""Random robots with every kind of joint, for tests and demonstrations."""
+"""Random robots with all joint types, for tests and demonstrations."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ def random_robot(
 
     Args:
         seed: a number or a generator.
-        bodies: how many, the base included.
-        kinds: kinds of joints to draw from; all ten by default.
-        base: kind of the base joint.
-        branching: probability that a body does not go on from the last one.
-        gravity: whether to draw a gravity vector of about 10 m/s² or have none.
+        bodies: number of bodies, including the base.
+        kinds: joint types to draw from; all ten by default.
+        base: type of the base joint.
+        branching: probability that a body is not mounted on the previous one.
+        gravity: whether to draw a gravity vector of about 10 m/s²; else zero.
 
     Raises:
-        InvalidValue: if `bodies` is less than one, `kinds` is empty or `base` is no kind.
-        UnknownName: if one of `kinds` is no kind of joint.
+        InvalidValue: if `bodies` is less than one, `kinds` is empty or `base` is not a joint type.
+        UnknownName: if one of `kinds` is not a joint type.
     """
     names = [kind_named(name) or name for name in (JOINT_TYPES if kinds is None else kinds)]
     for name in names:
@@ -74,7 +74,7 @@ def _random_parent(rng: np.random.Generator, i: int, branching: float) -> int:
 
 
 def _random_inertia(rng: np.random.Generator, mass: float) -> Array:
-    """Return the inertia of a random cloud of points: always physically possible."""
+    """Return the inertia of a random point cloud, which is always physically consistent."""
     points = rng.normal(size=(6, 3)) * 0.4
     points = points - points.mean(axis=0)
     second = mass / 6 * points.T @ points

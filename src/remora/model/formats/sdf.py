@@ -1,15 +1,15 @@
-"""SDF: the models of a file become builder calls.
+"""The SDF reader: the models of a file become builder calls.
 
-What differs from URDF, and what becomes of it:
+Differences from URDF:
 
 - Poses are relative to any named frame; joints name frames as their parent and child
   (`sdf_frames`).
-- A joint may stand away from the origin of its child. Remora's body frame sits at the joint, so it
-  is moved there; the link's own frame is kept as the frame `<link>_sdf`.
-- A file may hold several models. Each that nothing fixes to the world is free, placed as the file
-  says; a static model is fixed.
-- A world has gravity (by default 9.8 m/s² downwards); a model alone says nothing of it.
-- Joints that close a loop are refused. Sensors, plugins and physics engines are passed over.
+- A joint may be away from the origin of its child. Remora's body frame is at the joint, so it is
+  moved there; the link's own frame is kept as the frame `<link>_sdf`.
+- A file may have several models. A model not fixed to the world is free, with its pose from the
+  file; a static model is fixed.
+- A world has gravity (by default 9.8 m/s² downwards); a model alone does not specify it.
+- Joints that close a loop are refused. Sensors, plugins and physics engines are ignored.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from remora.model.formats.sdf_links import inertial_of, moved_shapes, shapes_of
 from remora.model.formats.sdf_models import Models, Part, joint_end, joint_frame, sdf_minor
 from remora.model.formats.sdf_text import SdfText
 
-#: SDF's gravity where a world says nothing, m/s².
+#: SDF's default gravity of a world, m/s².
 _GRAVITY = (0.0, 0.0, -9.8)
-#: Versions 1.n that are known.
+#: Supported versions 1.n.
 _OLDEST, _NEWEST = 4, 12
-#: What of a pose is rounding.
+#: Tolerance of poses: rounding.
 _ROUNDING = 1e-13
 
 
@@ -43,12 +43,12 @@ def read_sdf(path: str | Path, mesh_root: str | Path | None = None) -> Builder:
 
     Args:
         path: the file.
-        mesh_root: the folder that every mesh and included file must lie in; default: the nearest
+        mesh_root: the folder that must contain every mesh and included file; default: the nearest
             parent folder that is a package or model, or that of the file.
 
     Raises:
-        ModelError: if the file is not XML, not SDF, or too large. Faults within the robot are
-            noted in the builder instead.
+        ModelError: if the file is not XML, not SDF, or too large. Faults of the robot are reported
+            through the builder instead.
     """
     path = Path(path)
     root = parse(path)
@@ -81,11 +81,11 @@ def read_sdf(path: str | Path, mesh_root: str | Path | None = None) -> Builder:
 
 
 class _Converter:
-    """Turns links, joints and frames into builder calls."""
+    """Converts links, joints and frames into builder calls."""
 
     def __init__(self, builder: Builder, text: SdfText, world: Scope, models: Models) -> None:
         self._builder, self._text, self._world, self._models = builder, text, world, models
-        #: By body: where its link stands in the world, and its joint in its link.
+        #: By body: pose of its link in the world, and of its joint in its link.
         self._at: dict[str, Array] = {}
         self._moved: dict[str, Array] = {}
 
@@ -117,7 +117,7 @@ class _Converter:
             self._frame(frame)
 
     def _ends(self, joint: Part, carried: dict[str, str]) -> tuple[str | None, str, Array] | None:
-        """Return parent, child and pose of a joint; None where one is at fault."""
+        """Return parent, child and pose of a joint, or None if one is faulty."""
         text, place = self._text, joint.place
         names = {role: joint_end(text, joint, role) for role in ("parent", "child")}
         for role, name in names.items():
@@ -211,7 +211,7 @@ class _Converter:
         return quaternion.rotate(turn, xyz)
 
     def _roots(self, roots: list[str]) -> None:
-        """Let what nothing carries be free, placed as the file says."""
+        """Add free joints for bodies without a joint, with their poses from the file."""
         if len(roots) == 1:
             x = self._at[roots[0]]
             if not np.array_equal(x, dual_quaternion.identity()):

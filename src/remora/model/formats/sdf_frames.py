@@ -1,8 +1,8 @@
-"""The frames of an SDF model: poses relative to one another, and what they are attached to.
+"""The frame graph of an SDF model: relative poses, and the links that frames are attached to.
 
-Every link, joint, frame and nested model names a frame of the model it stands in; `a::b` is the
-frame b of the nested model a. A pose is given relative to any of them, so that the poses form a
-graph, which is resolved here without recursion: a file may hold a chain of thousands.
+Every link, joint, frame and nested model names a frame of its model; `a::b` is the frame b of the
+nested model a. A pose is relative to any of them, so that the poses form a graph. It is resolved
+here without recursion, since a file may have a chain of thousands.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from remora.model.building.validate import Place
 
 #: The model's own frame, and the world's, as names of frames.
 MODEL, WORLD = "__model__", "world"
-#: Before the key of a joint's frame: before SDF 1.7 a link may have the same name.
+#: Prefix of the key of a joint's frame: before SDF 1.7 a link may have the same name.
 JOINT = "joint "
 
 
 class FrameError(Exception):
-    """A frame that is not there, or that depends on itself; the text says which."""
+    """A frame is unknown or depends on itself; the message says which."""
 
 
 @dataclass(frozen=True)
@@ -30,8 +30,8 @@ class PoseFrame:
     Attributes:
         pose: relative to `relative_to`, `(8,)`.
         relative_to: the name of a frame in the same scope.
-        attached_to: the frame it is fixed to; None for a link, which is what frames end at.
-        place: where it stands.
+        attached_to: the frame it is fixed to; None for a link, where the chain ends.
+        place: its location in the file.
     """
 
     pose: Array
@@ -45,7 +45,7 @@ class Scope:
     """The names of one model, or of the world.
 
     Attributes:
-        prefix: what the bodies of the model are called before their names: `arm::`.
+        prefix: prefix of the names of the model's bodies: `arm::`.
         is_world: whether it is the world's.
         frames: by name.
         models: the nested ones by name.
@@ -96,7 +96,7 @@ class Scope:
         return x
 
     def link(self, name: str) -> str | None:
-        """Return the body that a frame is fixed to, by its full name; None for the world.
+        """Return the full name of the body that a frame is fixed to; None for the world.
 
         Raises:
             FrameError: if there is no such frame, or it is attached to itself.
@@ -105,7 +105,7 @@ class Scope:
         at = name
         while True:
             if self._is_world(at) or (at == WORLD and at not in self.frames):
-                return None  # a link may have that name: older files do that
+                return None  # in older files a link may have that name
             if at in seen:
                 raise FrameError(f"{name!r} is attached to itself")
             seen.add(at)

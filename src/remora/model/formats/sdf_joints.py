@@ -1,4 +1,4 @@
-"""The joints of SDF, as Remora's: kinds, axes, limits, and joints that follow others."""
+"""Conversion of SDF joints: types, axes, limits and mimic relations."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from remora.model.building.validate import Place
 from remora.model.formats.bounded_xml import Element, shown
 from remora.model.formats.sdf_text import SdfText
 
-#: SDF's types and what they are; with how many axes.
+#: SDF's joint types: Remora's type and the number of axes.
 KINDS = {
     "fixed": ("fixed", 0),
     "revolute": ("revolute", 1),
@@ -27,7 +27,7 @@ _REFUSED = {"gearbox": "a gearbox ties two other joints; say <mimic> on one of t
 
 
 def kind_of(text: SdfText, joint: Element, place: Place) -> tuple[str, int] | None:
-    """Return the kind of a joint and how many axes it has; None where it is at fault."""
+    """Return the type of a joint and its number of axes, or None if it is faulty."""
     kind = joint.attributes.get("type", "")
     if kind in KINDS:
         return KINDS[kind]
@@ -42,9 +42,9 @@ def axis_of(text: SdfText, axis: Element, owner: Place, minor: int) -> tuple[Arr
     Before SDF 1.5 that was the model's frame; in 1.5 and 1.6 it could be.
 
     Args:
-        text: takes the element apart.
+        text: the reader of elements.
         axis: the element.
-        owner: the place of the joint.
+        owner: location of the joint.
         minor: of SDF's version 1.minor.
     """
     place = text.at(axis, owner)
@@ -56,7 +56,7 @@ def axis_of(text: SdfText, axis: Element, owner: Place, minor: int) -> tuple[Arr
 
 
 def drive_of(text: SdfText, axes: list[Element], owner: Place, kind: str) -> dict[str, Any]:
-    """Return limits, damping and friction of a joint, one number for each axis."""
+    """Return limits, damping, friction and springs of a joint, one number per axis."""
     rows: list[dict[str, float]] = []
     for axis in axes:
         place = text.at(axis, owner)
@@ -89,7 +89,7 @@ def drive_of(text: SdfText, axes: list[Element], owner: Place, kind: str) -> dic
 
 
 def mimic_of(text: SdfText, axis: Element, owner: Place) -> tuple[str, float, float] | None:
-    """Return what a joint follows: q = multiplier (q_leader - reference) + offset."""
+    """Return the mimic relation of a joint: q = multiplier (q_leader - reference) + offset."""
     place = text.at(axis, owner)
     mimic = text.child(axis, "mimic", place)
     if mimic is None:
@@ -109,7 +109,7 @@ def mimic_of(text: SdfText, axis: Element, owner: Place) -> tuple[str, float, fl
 
 
 def pitch_of(text: SdfText, joint: Element, place: Place) -> float:
-    """Return the pitch of a screw, m per rad.
+    """Return the pitch of a screw joint, m per rad.
 
     `screw_thread_pitch` is in m per turn; the older `thread_pitch` in rad per m of a left-handed
     thread.

@@ -1,4 +1,4 @@
-"""The links of SDF: mass properties and visible shapes, in the link's frame."""
+"""Conversion of SDF links: mass properties and visual shapes, in the link's frame."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from remora.model.formats.sdf_text import SdfText
 from remora.model.numbers import frozen
 from remora.model.robot import Geometry
 
-#: The solids, with the elements that give their size and how many numbers each holds.
+#: The solids, with the elements that give their size and the number of values of each.
 _SOLIDS = {
     "box": (("size", 3),),
     "cylinder": (("radius", 1), ("length", 1)),
@@ -23,14 +23,14 @@ _SOLIDS = {
     "sphere": (("radius", 1),),
     "ellipsoid": (("radii", 3),),
 }
-#: Shapes that Remora does not draw.
+#: Shapes that Remora does not display.
 _NOT_DRAWN = ("plane", "heightmap", "polyline", "image", "cone", "empty")
 
 
 def inertial_of(text: SdfText, link: Element, owner: Place) -> tuple[float, Array, Array]:
     """Return mass, centre of mass `(3,)` and inertia `(3, 3)`, in the link's frame.
 
-    What SDF does not say is a mass of 1 kg and unit moments.
+    SDF's defaults are a mass of 1 kg and unit moments of inertia.
     """
     inertial = text.child(link, "inertial", owner)
     if inertial is None:
@@ -52,7 +52,7 @@ def inertial_of(text: SdfText, link: Element, owner: Place) -> tuple[float, Arra
         moments = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
     if text.child(inertial, "fluid_added_mass", place) is not None:
         text.fault(place, "fluid_added_mass is not supported")
-    if text.faults > faults:  # what is left of the inertia must not be judged
+    if text.faults > faults:  # an incomplete inertia must not be checked
         return mass, np.zeros(3), np.zeros((3, 3))
     R = pose.to_rotation_matrix(x)
     moments = R @ moments @ R.T
@@ -60,7 +60,7 @@ def inertial_of(text: SdfText, link: Element, owner: Place) -> tuple[float, Arra
 
 
 def shapes_of(text: SdfText, link: Element, meshes: Meshes, owner: Place) -> list[Geometry]:
-    """Return the visible shapes of a link; one with any fault is left out, with a warning."""
+    """Return the visual shapes of a link; a faulty one is omitted with a warning."""
     found: list[Geometry] = []
     for visual in link.children:
         if visual.tag == "visual":
@@ -116,7 +116,7 @@ def _color(
 
 
 def moved_shapes(shapes: list[Geometry], back: Array) -> list[Geometry]:
-    """Return shapes given in the link's frame as they stand in the body's."""
+    """Transform shapes from the link's frame to the body's."""
     return [
         Geometry(g.kind, g.size, frozen(dual_quaternion.mul(back, g.placement)), g.color, g.mesh)
         for g in shapes

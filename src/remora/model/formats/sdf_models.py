@@ -1,4 +1,4 @@
-"""The models of an SDF file, with those nested in them and those they include."""
+"""Traversal of the models of an SDF file, including nested and included models."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from remora.model.formats.sdf_frames import JOINT, FrameError, PoseFrame, Scope
 from remora.model.formats.sdf_text import SdfText
 from remora.model.formats.urdf_text import MAX_NAME
 
-#: The most files that one robot may include, and how deeply.
+#: Maximum number of included files, and their maximum depth.
 MAX_FILES, MAX_NESTING = 100, 8
 
 
 @dataclass(frozen=True)
 class Part:
-    """A link, joint or frame, the scope it stands in, and where its file looks for meshes."""
+    """A link, joint or frame, its scope, and the mesh finder of its file."""
 
     element: Element
     scope: Scope
@@ -46,10 +46,10 @@ class _File:
 
 
 class Models:
-    """Collects the links, joints and frames of all models, and the frames they are posed in."""
+    """Collects the links, joints and frames of all models, and their scopes."""
 
     def __init__(self, text: SdfText, mesh_root: str | Path | None) -> None:
-        """Report to `text`; open files below the root alone."""
+        """Report to `text`; open files only below the root."""
         self._text = text
         self._root = mesh_root
         self._files = 0
@@ -58,7 +58,7 @@ class Models:
         self.frames: list[Part] = []
 
     def read(self, path: Path, top: Element, minor: int) -> Scope:
-        """Read what stands in a world, or in a file without one, and return its scope."""
+        """Read the content of a world, or of a file without one, and return its scope."""
         file = _File(path, Meshes(path, self._root), minor, 0)
         scope = Scope("", is_world=True)
         models = [child for child in top.children if child.tag in ("model", "include")]
@@ -82,7 +82,7 @@ class Models:
         static: bool,
         include: Element | None = None,
     ) -> None:
-        """Read a model into a scope of its own; what includes it may rename and place it."""
+        """Read a model into its own scope; an `<include>` may rename and place it."""
         text = self._text
         place = text.at(model)
         told = model if include is None else include
@@ -120,7 +120,7 @@ class Models:
     def _named(
         self, element: Element, scope: Scope, file: _File, place: Place, static: bool
     ) -> None:
-        """Note a link, joint or frame, and the frame that it names."""
+        """Record a link, joint or frame, and the frame that it defines."""
         text = self._text
         part = Part(element, scope, place, file.meshes, static, file.minor)
         x, relative_to = text.pose(element, place)
@@ -144,7 +144,7 @@ class Models:
         elif key in scope.frames and element.tag != "link":
             text.fault(place, f"the name {shown(part.name)!r} is used twice")
         scope.frames.setdefault(key, PoseFrame(x, relative_to, attached, place))
-        if element.tag == "joint":  # poses may be relative to it by its name
+        if element.tag == "joint":  # poses may refer to it by name
             scope.frames.setdefault(part.name, scope.frames[key])
 
     # Includes --------------------------------------------------------------------------------
@@ -181,7 +181,7 @@ class Models:
             text.inside_file = before
 
     def _found(self, uri: str, file: _File, place: Place) -> Path | None:
-        """Return the SDF file that an address names: itself, or that of a model's folder."""
+        """Return the SDF file of a URI: the file itself, or that of a model's folder."""
         text = self._text
         try:
             path = file.meshes.find(uri) if uri else None
@@ -207,7 +207,7 @@ def joint_end(text: SdfText, joint: Part, role: str) -> str:
     """Return the frame that a joint names as its parent or child."""
     element, place = joint.element, joint.place
     name = text.word(element, role, place)
-    if not name:  # before SDF 1.5 an attribute could say it
+    if not name:  # an attribute before SDF 1.5
         child = text.child(element, role, place)
         name = "" if child is None else child.attributes.get("link", "")[:MAX_NAME]
     return name
@@ -219,7 +219,7 @@ def joint_frame(joint: Part) -> str:
 
 
 def sdf_minor(root: Element) -> int | None:
-    """Return n of the version 1.n, None where there is none."""
+    """Return n of the version 1.n, or None if there is none."""
     major, _, minor = root.attributes.get("version", "").partition(".")
     return int(minor) if major == "1" and minor.isdecimal() and len(minor) < 3 else None
 

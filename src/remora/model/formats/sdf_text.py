@@ -1,4 +1,4 @@
-"""The text of an SDF file: values are the text of elements, strictly read."""
+"""Strict reading of SDF elements, whose values are the text of child elements."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from remora.model.building.validate import Place
 from remora.model.formats.bounded_xml import Element, shown
 from remora.model.formats.urdf_text import MAX_NAME, Text, why_not_numbers
 
-#: What SDF says where something has no limit.
+#: SDF's values for "unlimited".
 _UNLIMITED = 1e15
-#: How far a quaternion in a pose may be from unit length; it is normalized.
+#: Tolerance on the length of a quaternion in a pose; it is normalized.
 _UNIT = 1e-2
 
 
 class SdfText(Text):
-    """Takes elements apart whose values are text; see `Text` for faults and warnings."""
+    """Reads elements whose values are text; see `Text` for faults and warnings."""
 
     def __init__(self, builder: Builder) -> None:
         """Report to `builder`."""
         super().__init__(builder)
-        #: What is added to a place: the file, for those that are included.
+        #: Suffix of places: the file name, for included files.
         self.inside_file = ""
 
     def at(self, element: Element, owner: Place | None = None) -> Place:
-        """Return the place of an element, within that of the element around it."""
+        """Return the location of an element within its enclosing element."""
         label = f"{element.label} in {owner.element}" if owner else element.label + self.inside_file
         return Place(label, element.line)
 
@@ -43,18 +43,18 @@ class SdfText(Text):
         return found[0] if found else None
 
     def word(self, element: Element, tag: str, owner: Place) -> str:
-        """Return the text of a child, empty where there is none."""
+        """Return the text of a child, empty if there is none."""
         child = self.child(element, tag, owner)
         return "" if child is None else child.text[:MAX_NAME]
 
     def flag(self, element: Element, tag: str, owner: Place) -> bool:
-        """Return whether a child says true."""
+        """Return whether a child has the value true."""
         return self.word(element, tag, owner).lower() in ("true", "1")
 
     def values(
         self, element: Element, tag: str, owner: Place, count: int, default: Sequence[float] | None
     ) -> Sequence[float]:
-        """Return the numbers of a child; the default, or ones where a fault is noted."""
+        """Return the numbers of a child; the default, or ones if faulty."""
         child = self.child(element, tag, owner)
         if child is None:
             if default is None:
@@ -71,7 +71,7 @@ class SdfText(Text):
         return self.values(element, tag, owner, 1, None if default is None else (default,))[0]
 
     def bound(self, element: Element, tag: str, owner: Place, unlimited: float) -> float:
-        """Return a limit, which may be said to be infinite by text or by a huge number."""
+        """Return a limit, which may be infinite as text or as a huge number."""
         text = self.word(element, tag, owner).lower()
         if text.lstrip("+-") in ("inf", "infinity"):
             return -math.inf if text.startswith("-") else math.inf
@@ -81,7 +81,7 @@ class SdfText(Text):
         return value
 
     def pose(self, element: Element, owner: Place) -> tuple[Array, str]:
-        """Return the pose that an element's `<pose>` gives, `(8,)`, and what it is relative to."""
+        """Return the pose in an element's `<pose>`, `(8,)`, and the frame it is relative to."""
         child = self.child(element, "pose", owner)
         if child is None or not child.text:
             here = dual_quaternion.identity()

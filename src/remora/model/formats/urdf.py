@@ -1,4 +1,4 @@
-"""URDF: an XML file becomes builder calls; the builder judges the robot, this file the text."""
+"""The URDF reader: checks the XML text and converts it to builder calls."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from remora.model.robot import Geometry
 Color: TypeAlias = tuple[float, float, float, float]
 
 _KINDS = ("fixed", "revolute", "continuous", "prismatic", "floating", "planar")
-#: Drake's name for the inertial frame, where no link has it.
+#: Drake's name for the inertial frame, unless a link has this name.
 _WORLD = "world"
-#: A joint that Bullet adds to URDF's.
+#: A joint type that Bullet adds to URDF.
 _BULLET = "spherical"
 _WITH_AXIS = ("revolute", "continuous", "prismatic", "planar")
 _ONE_SPEED = ("revolute", "continuous", "prismatic")
-#: The solids, with the attributes that give their size and how many numbers each holds.
+#: The solids, with the attributes that give their size and the number of values of each.
 _SOLIDS = {
     "box": (("size", 3),),
     "cylinder": (("radius", 1), ("length", 1)),
@@ -47,12 +47,12 @@ def read_urdf(
 
     Args:
         path: the file.
-        mesh_root: the folder that every mesh must lie in; default: the folder of the file.
-        content: what is read in place of the file's own text: a template, expanded.
+        mesh_root: the folder that must contain every mesh; default: the folder of the file.
+        content: text to read instead of the file's: an expanded template.
 
     Raises:
-        ModelError: if the file is not XML, not URDF, or too large. Faults within the robot are
-            noted in the builder instead.
+        ModelError: if the file is not XML, not URDF, or too large. Faults of the robot are reported
+            through the builder instead.
     """
     path = Path(path)
     root = parse(path, content)
@@ -85,7 +85,7 @@ def _too_many(root: Element) -> str | None:
 
 
 def _xacro(element: Element) -> Iterator[Element]:
-    """Yield the elements that only xacro understands; expanded files may keep its namespace."""
+    """Yield xacro elements; expanded files may still declare its namespace."""
     if element.tag in EXTENSIONS:
         return
     if element.tag.startswith("xacro:") or any(
@@ -97,7 +97,7 @@ def _xacro(element: Element) -> Iterator[Element]:
 
 
 class _Reader:
-    """Walks the elements of one file and calls the builder."""
+    """Traverses the elements of one file and calls the builder."""
 
     def __init__(self, builder: Builder, meshes: Meshes) -> None:
         self._builder = builder
@@ -138,7 +138,7 @@ class _Reader:
         self._builder.body(name, mass, com, inertia, geometry, place)
 
     def _inertial(self, inertial: Element, place: Place) -> tuple[float, Sequence[float], Array]:
-        """Return mass, centre of mass and inertia, the last turned into the link's axes."""
+        """Return mass, centre of mass and inertia, the last rotated into the link's axes."""
         text, faults = self._text, self._text.faults
         parts = text.parts(inertial, place)
         com, rpy = self._origin(parts, place)
@@ -149,7 +149,7 @@ class _Reader:
             keys = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
             xx, xy, xz, yy, yz, zz = (text.number(element, key, place) for key in keys)
             moments = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
-        if text.faults > faults:  # what is left of the inertia must not be judged
+        if text.faults > faults:  # an incomplete inertia must not be checked
             return mass, com, np.zeros((3, 3))
         if any(rpy):
             R = quaternion.to_matrix(quaternion.from_rpy(np.array(rpy)))
@@ -158,7 +158,7 @@ class _Reader:
         return mass, com, moments
 
     def _shape(self, visual: Element, place: Place) -> Geometry | None:
-        """Return a visible shape; None, and a warning, where anything about it is at fault."""
+        """Return a visual shape, or None with a warning if it is faulty."""
         with self._text.cosmetic("the shape is left out") as spoilt:
             shape = self._visual(visual, place)
         return None if spoilt() else shape
@@ -203,12 +203,12 @@ class _Reader:
         )
 
     def _shared(self, material: Element, place: Place) -> None:
-        """Read a material that the links refer to by its name."""
+        """Read a material that links refer to by name."""
         with self._text.cosmetic("the material is left out"):
             self._material(material, place)
 
     def _material(self, material: Element, place: Place) -> Color | None:
-        """Return a material's colour; one that has a name and a colour is known from then on."""
+        """Return a material's colour; one with name and colour can be referred to from then on."""
         parts = self._text.parts(material, place)
         name = material.attributes.get("name", "")
         if "color" not in parts:
@@ -244,7 +244,7 @@ class _Reader:
         if element := parts.get("mimic"):
             mimic = self._mimic(element, kind, place)
         if not parent or not child:
-            return  # a fault is noted; the builder would only repeat it
+            return  # already reported; the builder would repeat it
         if parent == child:
             text.fault(place, f"parent and child are the same link {parent!r}")
         name = text.name(joint, "name", place)
@@ -270,7 +270,7 @@ class _Reader:
     def _mimic(
         self, mimic: Element, kind: str | None, place: Place
     ) -> tuple[str, float, float] | None:
-        """Return what the joint follows; None where it follows nothing, with a warning."""
+        """Return the mimic relation of a joint, or None with a warning if it has no effect."""
         text, at = self._text, inside(place, mimic)
         leader = text.name(mimic, "joint", place)
         ratio = text.number(mimic, "multiplier", place, 1.0)
@@ -287,7 +287,7 @@ class _Reader:
         return leader, ratio, offset
 
     def _kind(self, joint: Element, place: Place) -> str | None:
-        """Return the kind of a joint, None where it is at fault."""
+        """Return the type of a joint, or None if it is faulty."""
         kind = joint.attributes.get("type")
         if kind in _KINDS:
             return kind
@@ -299,7 +299,7 @@ class _Reader:
         return None
 
     def _limits(self, parts: dict[str, Element], kind: str, place: Place) -> dict[str, float]:
-        """Return what `<limit>` says that applies to the kind of joint."""
+        """Return the limits in `<limit>` that apply to the joint type."""
         limit = parts.get("limit")
         if limit is None:
             return {}
@@ -332,7 +332,7 @@ class _Reader:
         return bounds
 
     def _dynamics(self, parts: dict[str, Element], kind: str, place: Place) -> dict[str, float]:
-        """Return damping and friction where the joint has one speed they can belong to."""
+        """Return damping and friction if the joint has exactly one speed."""
         dynamics = parts.get("dynamics")
         if dynamics is None:
             return {}

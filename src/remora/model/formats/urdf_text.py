@@ -1,4 +1,4 @@
-"""The text of a URDF file: which elements may stand where, and numbers strictly read."""
+"""Strict reading of URDF elements: which elements are allowed where, and their numbers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from remora.model.building.builder import Builder
 from remora.model.building.validate import LARGEST, Place
 from remora.model.formats.bounded_xml import Element, shown
 
-#: The longest name of a link or joint.
+#: Maximum length of the name of a link or joint.
 MAX_NAME = 200
 
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
@@ -20,7 +20,7 @@ _NOT_FINITE = re.compile(r"[+-]?(?:nan|inf|infinity)", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class _Shape:
-    """What an element may hold: attributes, children at most one of each, other children."""
+    """The allowed content of an element: attributes, single children, repeated children."""
 
     attributes: frozenset[str]
     once: frozenset[str]
@@ -58,24 +58,24 @@ _SHAPES = {
     "material": _shape("name", once="color texture"),
     "color": _shape("rgba"),
 }
-#: Elements that hold nothing but attributes.
+#: Elements that have only attributes.
 _LEAVES = frozenset(tag for tag, shape in _SHAPES.items() if not shape.once | shape.many)
-#: Elements of other tools, which say nothing about the motion.
+#: Elements of other tools, irrelevant to the motion.
 EXTENSIONS = frozenset(("gazebo", "transmission", "sensor", "ros2_control", "plugin"))
 
 
 def inside(owner: Place, element: Element) -> Place:
-    """Return the place of an element within another: `<mass> in <link name="arm">`."""
+    """Return the location of an element within another: `<mass> in <link name="arm">`."""
     return Place(f"{element.label} in {owner.element}", element.line)
 
 
 class Text:
-    """Takes elements apart; what is wrong becomes a fault or a warning of the builder.
+    """Reads elements and reports faults and warnings to the builder.
 
-    The `owner` that the methods take is the place of the element around the one they read.
+    The argument `owner` is the location of the enclosing element.
 
     Attributes:
-        faults: how many faults were noted.
+        faults: number of faults so far.
     """
 
     def __init__(self, builder: Builder) -> None:
@@ -86,10 +86,10 @@ class Text:
 
     @contextmanager
     def cosmetic(self, consequence: str) -> Generator[Callable[[], bool]]:
-        """Take faults for warnings meanwhile: no look of a robot refuses it.
+        """Treat faults as warnings in this context: faulty visuals never refuse a robot.
 
         Args:
-            consequence: what is lost, for the warnings.
+            consequence: what is omitted, for the warnings.
 
         Yields:
             A function that tells whether there was any fault.
@@ -101,7 +101,7 @@ class Text:
             self._consequence = None
 
     def parts(self, element: Element, place: Place) -> dict[str, Element]:
-        """Return the children that may stand once, and note what does not belong there."""
+        """Return the children allowed at most once, and report unexpected content."""
         shape = _SHAPES[element.tag]
         for key in element.attributes:
             if key not in shape.attributes and key != "xmlns" and ":" not in key:
@@ -123,14 +123,14 @@ class Text:
         return found
 
     def needed(self, parts: dict[str, Element], tag: str, place: Place) -> Element | None:
-        """Return a part that must be there."""
+        """Return a required child."""
         element = parts.get(tag)
         if element is None:
             self.fault(place, f"has no <{tag}>")
         return element
 
     def name(self, element: Element, key: str, owner: Place) -> str:
-        """Return a name; empty where there is none (of an element itself: the builder judges)."""
+        """Return a name, or an empty text if missing (the builder reports missing own names)."""
         name = element.attributes.get(key, "")
         if len(name) > MAX_NAME:
             self.fault(owner, f"{key} is longer than {MAX_NAME} characters")
@@ -141,7 +141,7 @@ class Text:
     def number(
         self, element: Element, key: str, owner: Place, default: float | None = None
     ) -> float:
-        """Return the number of an attribute; the default or one where a fault is noted."""
+        """Return the number of an attribute; the default, or one if faulty."""
         return self.numbers(element, key, owner, 1, None if default is None else (default,))[0]
 
     def numbers(
@@ -152,9 +152,9 @@ class Text:
         count: int,
         default: Sequence[float] | None = None,
     ) -> Sequence[float]:
-        """Return the numbers of an attribute; the default or ones where a fault is noted.
+        """Return the numbers of an attribute; the default, or ones if faulty.
 
-        Ones do not make the builder find a second fault, as a zero mass or axis would.
+        Ones do not cause a second fault in the builder, as a zero mass or axis would.
         """
         text = element.attributes.get(key)
         if text is None and default is not None:
@@ -174,7 +174,7 @@ class Text:
         return default or [1.0] * count
 
     def fault(self, place: Place, reason: str) -> None:
-        """Note what makes the builder refuse the robot; of looks, what costs them."""
+        """Report a fault; in a `cosmetic` context, a warning."""
         self.faults += 1
         if self._consequence is None:
             self._builder.check.fault(place, reason)
@@ -182,12 +182,12 @@ class Text:
             self._builder.warn(place, f"{reason}; {self._consequence}")
 
     def warn(self, place: Place, reason: str) -> None:
-        """Note what the user should know."""
+        """Report a warning."""
         self._builder.warn(place, reason)
 
 
 def why_not_numbers(words: Sequence[str], count: int) -> str | None:
-    """Return what is wrong with words that should be so many finite numbers; None: nothing."""
+    """Return what is wrong with words that should be `count` finite numbers, or None."""
     if any("," in word for word in words):
         return "holds a comma; decimals take a point, and spaces part numbers"
     if len(words) != count:

@@ -1,8 +1,8 @@
-"""Xacro: a template that becomes a URDF, expanded by the package `xacro` in a process of its own.
+"""The xacro reader: expands a template to URDF with the package `xacro`, in a subprocess.
 
-A xacro file is a program: its expressions are evaluated by Python. The process that does it opens
-only files below the allowed root, starts nothing and connects to nothing, within limits of time
-and memory; still, expand only files from people you trust.
+A xacro file is a program: its expressions are evaluated by Python. The subprocess opens only files
+below the allowed root, starts no processes and no connections, and has limits of time and memory.
+Still, expand only files from people you trust.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from remora.model.building.builder import Builder
 from remora.model.formats.bounded_xml import MAX_BYTES, shown
 from remora.model.formats.urdf import read_urdf
 
-#: The longest that a template may take, s.
+#: Maximum time to expand a template, s.
 MAX_SECONDS = 60.0
 
-# Runs in the process of its own: the root, the file and the largest size are its arguments.
+# Runs in the subprocess; its arguments are the root, the file and the maximum size.
 _PROGRAM = r"""
 import errno, os, sys
 import xacro, yaml, xml.dom.minidom, xml.dom.expatbuilder, encodings.utf_8, encodings.ascii
@@ -78,12 +78,12 @@ sys.stdout.buffer.write(text.encode())
 
 
 def read_xacro(path: str | Path, mesh_root: str | Path | None = None) -> Builder:
-    """Expand a xacro file and read the URDF it becomes into a builder.
+    """Expand a xacro file and read the resulting URDF into a builder.
 
     Args:
         path: the file.
-        mesh_root: the folder that every mesh and every included file must lie in; default: the
-            nearest folder upwards that holds a `package.xml`, else the folder of the file.
+        mesh_root: the folder that must contain every mesh and included file; default: the nearest
+            parent folder with a `package.xml`, else the folder of the file.
 
     Raises:
         ModelError: if the package `xacro` is not installed, or the template is refused.
@@ -116,7 +116,7 @@ def _expanded(path: Path, file: Path, root: Path) -> bytes:
 
 
 def _root(file: Path) -> Path:
-    """Return the nearest folder upwards that holds a package.xml, else the file's own."""
+    """Return the nearest parent folder with a package.xml, else the file's own."""
     return next((f for f in file.parents if (f / "package.xml").is_file()), file.parent)
 
 

@@ -1,6 +1,6 @@
-"""Remora's own robot files: YAML for all that other formats cannot say, read and written.
+"""The reader of Remora's YAML robot files, which cover all features of the robot model.
 
-A file is a list of bodies, each with the joint that carries it, and a list of frames:
+A file is a list of bodies, each with its joint, and a list of frames:
 
     remora: 1                       # version of the format
     name: one arm
@@ -20,9 +20,9 @@ A file is a list of bodies, each with the joint that carries it, and a list of f
     frames:
       - {name: tool, body: arm, xyz: [1, 0, 0], rpy: [0, 0, 0]}
 
-A body without `joint` is the root, carried by whatever base the loading asks for. A pose is
-`xyz` and `rpy`, or `placement`: the 8 numbers of a unit dual quaternion. What `save_robot` writes
-loads again bit for bit.
+A body without `joint` is the root; its base joint is chosen when loading. A pose is `xyz` and
+`rpy`, or `placement`: the 8 numbers of a unit dual quaternion. `save_robot` writes files that load
+again bit for bit.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from remora.model.robot_fields import PER_SPEED, rows
 
 __all__ = ["read_yaml", "robot_to_yaml", "save_robot"]
 
-#: The longest name or path.
+#: Maximum length of a name or path.
 MAX_TEXT = 1000
 
 _POSE = ("placement", "xyz", "rpy")
@@ -62,17 +62,17 @@ _FRAME_KEYS = ("name", "body", *_POSE)
 
 
 def read_yaml(path: str | os.PathLike[str], mesh_root: str | Path | None = None) -> Builder:
-    """Return the builder that a Remora YAML file describes.
+    """Read a Remora YAML file into a builder.
 
-    Faults are collected in the builder, whose `build` reports them all; a text that is no YAML
-    at all is reported at once.
+    Faults are collected in the builder, whose `build` reports them all. Text that is not valid YAML
+    is refused immediately.
 
     Args:
         path: the file.
-        mesh_root: the folder that every mesh must lie in; default: the folder of the file.
+        mesh_root: the folder that must contain every mesh; default: the folder of the file.
 
     Raises:
-        ModelError: where the file cannot be read or parsed.
+        ModelError: if the file cannot be read or parsed.
     """
     source = os.fspath(path)
     check = Checker()
@@ -104,12 +104,12 @@ def read_yaml(path: str | os.PathLike[str], mesh_root: str | Path | None = None)
 
 
 class _Map:
-    """The entries of a map, taken one by one; each fault names the line of its key."""
+    """The entries of a map, read by key; each fault names the line of its key."""
 
     def __init__(
         self, check: Checker, node: Node, element: str, known: tuple[str, ...], what: str = ""
     ) -> None:
-        """Take `node`, called `element` until it gives its name as a `what`."""
+        """Wrap `node`, reported as `element` until its own name as a `what` is known."""
         self.check = check
         self.element = element
         self._line = node.line
@@ -126,16 +126,16 @@ class _Map:
                 check.fault(self.place(key), reason)
 
     def place(self, key: str | None = None) -> Place:
-        """Return where the map, or one of its keys, stands."""
+        """Return the location of the map, or of one of its keys."""
         entry = self._entries.get(key) if key is not None else None
         return Place(self.element, self._line if entry is None else entry.line)
 
     def node(self, key: str) -> Node | None:
-        """Return what the key holds, or None where it is absent."""
+        """Return the value of a key, or None if it is absent."""
         return self._entries.get(key)
 
     def items(self, key: str) -> list[Node]:
-        """Return the items of a list, which may be absent."""
+        """Return the items of a list; empty if absent."""
         node = self.node(key)
         if node is None:
             return []
@@ -145,7 +145,7 @@ class _Map:
         return []
 
     def text(self, key: str, default: str | None = None) -> str:
-        """Return a text; the default where it is absent, a fault where there is no default."""
+        """Return a text, or the default; without a default a missing text is a fault."""
         node = self.node(key)
         if node is None:
             if default is None:
@@ -162,11 +162,11 @@ class _Map:
         return default or ""
 
     def name(self) -> str:
-        """Return the name, or a stand-in (and a fault) so that other faults can be found."""
+        """Return the name, or a placeholder (and a fault) so that other faults are found too."""
         return self.text("name") or self.element
 
     def reference(self, key: str) -> str | None:
-        """Return the name of a body, None for null: the inertial frame."""
+        """Return the name of a body, or None for null: the inertial frame."""
         node = self.node(key)
         if node is None:
             reason = f"{key} is missing: name a body, or null for the inertial frame"
@@ -174,7 +174,7 @@ class _Map:
         return None if node is None or node.value is None else self.text(key)
 
     def numbers(self, key: str, null: float | None = None) -> Any:
-        """Return a number or nested lists of numbers, None where absent or at fault."""
+        """Return a number or nested lists of numbers; None if absent or faulty."""
         node = self.node(key)
         if node is None:
             return None
@@ -185,7 +185,7 @@ class _Map:
         return None
 
     def given(self, *keys: str) -> dict[str, Any]:
-        """Return those of the keys that hold numbers."""
+        """Return the numbers of those keys that are present."""
         found = {key: self.numbers(key) for key in keys}
         return {key: value for key, value in found.items() if value is not None}
 
@@ -199,7 +199,7 @@ class _Map:
 
 
 def _plain(node: Node, null: float | None) -> tuple[Any, Node | None]:
-    """Return a node as numbers in lists, or the part of it that is no finite number."""
+    """Return a node as nested lists of numbers, or the part that is not a finite number."""
     value = node.value
     if isinstance(value, list):
         numbers: list[Any] = []
@@ -235,7 +235,7 @@ def _read_body(builder: Builder, body: _Map, meshes: Meshes) -> None:
 
 def _read_joint(builder: Builder, joint: _Map, child: str) -> None:
     kind = joint.text("kind")
-    if not kind:  # which is a fault; nothing else can be said of the joint
+    if not kind:  # already a fault; nothing else can be checked
         place = joint.place()
         builder.kindless_joint(joint.name(), joint.reference("parent"), child, place)
         return
@@ -266,7 +266,7 @@ def _read_joint(builder: Builder, joint: _Map, child: str) -> None:
 
 
 def _read_geometry(builder: Builder, shape: _Map, meshes: Meshes) -> Geometry | None:
-    """Return the shape, or None where it is at fault or left out."""
+    """Return the shape, or None if it is faulty or omitted."""
     check, before = shape.check, len(shape.check.faults)
     kind, size, color = shape.text("kind"), shape.numbers("size"), _color(shape)
     placement = check.pose(shape.place(), **shape.pose())
@@ -280,7 +280,7 @@ def _read_geometry(builder: Builder, shape: _Map, meshes: Meshes) -> Geometry | 
         check.fault(shape.place("mesh"), f"is for the kind mesh, not for {kind[:60]!r}")
     size = (size,) if isinstance(size, float) else size
     found = Geometry(kind, tuple(size or ()), placement, color, mesh)
-    if kind and (size is not None or kind not in SHAPES):  # what is missing is a fault already
+    if kind and (size is not None or kind not in SHAPES):  # a missing value is already a fault
         check.geometry(shape.place("size" if kind in SHAPES else "kind"), found)
     if len(check.faults) > before or (kind == "mesh" and mesh is None):
         return None

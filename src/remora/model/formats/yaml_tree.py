@@ -1,8 +1,8 @@
-"""YAML text as a small tree of nodes that know their lines, with bounds on what is accepted.
+"""Parsing of untrusted YAML to a tree of nodes with line numbers, within fixed limits.
 
-ruamel.yaml only splits the text into events; the tree is built here, without recursion and
-without constructing anything: maps, lists, text, numbers, true, false and null are all there is.
-Anchors and aliases (that can expand without bound) and tags (that can name types) are refused.
+ruamel.yaml only splits the text into events. The tree is built here, without recursion and without
+constructing objects: it has only maps, lists, text, numbers, true, false and null. Anchors and
+aliases (which can expand without bound) and tags (which can name types) are refused.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from remora.errors import Fault, ModelError
 from remora.model.building.validate import Checker, Place
 from remora.model.formats.bounded_reading import chunks
 
-# The types of ruamel.yaml are incomplete; as `Any` they do not blur the types of the tree.
+# The types of ruamel.yaml are incomplete; declared `Any`, they do not spread to the tree.
 _yaml: Any = importlib.import_module("ruamel.yaml")
 _events: Any = importlib.import_module("ruamel.yaml.events")
 
-#: Largest file, bytes. The parser handles about 1 MB a second, so this also bounds the time.
+#: Maximum file size, bytes. The parser handles about 1 MB/s, so this also bounds the time.
 MAX_BYTES = 16 * 1024 * 1024
-#: How deep maps and lists may nest; a robot needs 6.
+#: Maximum depth of nested maps and lists; a robot needs 6.
 MAX_DEPTH = 16
-#: How many maps, lists and scalars a file may hold; 10 000 bodies need less.
+#: Maximum number of maps, lists and scalars; 10 000 bodies need less.
 MAX_NODES = 1_000_000
 
 Value: TypeAlias = "str | float | bool | list[Node] | dict[str, Node] | None"
@@ -34,7 +34,7 @@ Value: TypeAlias = "str | float | bool | list[Node] | dict[str, Node] | None"
 
 @dataclass(frozen=True)
 class Node:
-    """A map, list or scalar, and its line: that of its key where it has one."""
+    """A map, list or scalar, and its line: that of its key if it has one."""
 
     line: int
     value: Value
@@ -42,7 +42,7 @@ class Node:
 
 @dataclass
 class _Open:
-    """A map or list whose end has not come yet; `key` is the map's key that waits for a value."""
+    """An unfinished map or list; `key` is the map's key that waits for a value."""
 
     node: Node
     key: str | None = None
@@ -54,10 +54,10 @@ def read_tree(path: str, check: Checker) -> Node:
 
     Args:
         path: the file.
-        check: takes the faults after which reading can go on (a key given twice).
+        check: collects faults that do not stop reading (a duplicate key).
 
     Raises:
-        ModelError: where the file cannot be read at all.
+        ModelError: if the file cannot be read at all.
     """
     text = _read(path)
     strange = _NOT_PRINTABLE.search(text)
@@ -97,14 +97,15 @@ def read_tree(path: str, check: Checker) -> Node:
 _NOT_PRINTABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _NUMBER = re.compile(r"[-+]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]+)?")
 _WORDS: dict[str, bool | None] = {"": None, "~": None, "null": None, "true": True, "false": False}
-# Longer than any float needs; Python's own conversion of a million digits would take long.
+# Longer than any float needs; Python takes long to convert a million digits.
 _LONGEST_NUMBER = 100
 
 
 def scalar(text: str) -> str | float | bool | None:
-    """Return what unquoted text means: a number, true, false, null, or just text.
+    """Return the value of unquoted text: a number, true, false, null, or text.
 
-    `.inf`, `.nan`, hexadecimal and the like stay text, so they are refused where a number is due.
+    `.inf`, `.nan`, hexadecimal and the like remain text, so they are refused where a number is
+    required.
     """
     if text.lower() in _WORDS:
         return _WORDS[text.lower()]
@@ -123,7 +124,7 @@ def _read(path: str) -> str:
 
 
 def _parsed(path: str, check: Checker, text: str) -> Iterator[Any]:
-    """Yield the parser's events; whatever it raises becomes a ModelError."""
+    """Yield the parser's events; all its exceptions become a ModelError."""
     line = 1
     parser = _yaml.YAML(typ="safe", pure=True)
     try:
@@ -136,7 +137,7 @@ def _parsed(path: str, check: Checker, text: str) -> Iterator[Any]:
         mark = error.problem_mark or error.context_mark
         reason = ", ".join(str(part) for part in (error.context, error.problem) if part)
         _refuse(path, check, int(mark.line) + 1 if mark else line, f"is not YAML: {reason}")
-    except Exception as error:  # ruamel lets errors of its own code escape on odd texts
+    except Exception as error:  # ruamel raises internal errors on malformed text
         _refuse(path, check, line, f"is not YAML: {error}")
 
 
@@ -152,7 +153,7 @@ def _node(path: str, check: Checker, event: Any, line: int) -> Node:
 
 
 def _attach(path: str, check: Checker, parent: _Open, node: Node) -> Node:
-    """Put a node into its map or list (or make it a map's next key) and return it as put."""
+    """Add a node to its map or list (or make it the map's next key) and return it."""
     container = parent.node.value
     if isinstance(container, list):
         container.append(node)
@@ -174,7 +175,7 @@ def _attach(path: str, check: Checker, parent: _Open, node: Node) -> Node:
 
 
 def shown(node: Node) -> str:
-    """Return a node's value as an error message should show it."""
+    """Return a node's value as shown in error messages."""
     value = node.value
     if isinstance(value, dict):
         return "a map"

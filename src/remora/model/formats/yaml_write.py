@@ -1,4 +1,4 @@
-"""Robots written as Remora's YAML: every number so that reading gives it back bit for bit."""
+"""The writer of Remora's YAML robot files, which load again bit for bit."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ _HEAD = """\
 def save_robot(robot: Robot, path: str | os.PathLike[str]) -> None:
     """Write a robot as a YAML file that `load` reads back exactly.
 
-    Meshes are named relative to the file and must lie below its folder, as loading demands.
+    Mesh paths are relative to the file, and meshes must be below its folder, as for loading.
 
     Args:
-        robot: with numbers for all its values.
+        robot: a robot without symbols and batches.
         path: the file; it is replaced if it exists.
 
     Raises:
-        RemoraError: for symbols, batches and values that are not finite, or an unwritable file.
+        RemoraError: for symbols, batches, non-finite values, or a file that cannot be written.
     """
     text = robot_to_yaml(robot, folder=Path(path).parent)
     try:
@@ -54,8 +54,8 @@ def robot_to_yaml(robot: Robot, folder: str | os.PathLike[str] | None = None) ->
     """Return the YAML text of a robot.
 
     Args:
-        robot: with numbers for all its values.
-        folder: what meshes are named relative to; absolute paths where it is None.
+        robot: a robot without symbols and batches.
+        folder: the folder that mesh paths are relative to; None: absolute paths.
 
     Raises:
         RemoraError: for symbols, batches and values that are not finite.
@@ -99,7 +99,7 @@ def _joint(robot: Robot, joint: Joint) -> list[str]:
     lines = [f"name: {_text(joint.name)}", f"kind: {joint.kind}", f"parent: {parent}"]
     lines += _placement(what, joint.placement)
     if row.axes:
-        # A planar joint's axes are the plane's and its normal, which is what describes it.
+        # A planar joint's axes are the plane's and its normal; only the normal is written.
         lines.append(f"axis: {_numbers(what, joint.axes[2 if joint.kind == 'planar' else 0], 3)}")
     if row.axes == 2:
         lines.append(f"axis2: {_numbers(what, joint.axes[1], 3)}")
@@ -159,7 +159,7 @@ def _placement(what: str, x: Array) -> list[str]:
 
 
 def _inertia(what: str, I: Array) -> str:
-    """Return the shortest of the three forms that loses nothing."""
+    """Return the shortest of the three forms that is exact."""
     _checked(what, I, (3, 3))
     if _same(I, np.diag(np.diag(I))):
         return _list(what, np.diag(I))
@@ -210,7 +210,7 @@ _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_./-]*")
 
 
 def _text(text: str) -> str:
-    """Return text so that YAML reads exactly it: in quotes unless it is a plain word."""
+    """Return text for YAML: quoted unless it is a plain word."""
     if _PLAIN.fullmatch(text) and isinstance(scalar(text), str):
         return text
     return '"' + "".join(_character(c) for c in text) + '"'

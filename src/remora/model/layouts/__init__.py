@@ -1,1 +1,1 @@
-"""States in the layouts of other libraries."""
+"""Conversion of states to and from the layouts of Pinocchio, MuJoCo and SPART."""

@@ -1,7 +1,7 @@
-"""Conversion of states between Remora's order of numbers and another library's.
+"""Conversion of state vectors between Remora's layout and another library's.
 
-Velocities are related by v' = T(q) v, joint by joint; then v̇' = T v̇ + Ṫ v, and forces, which do
-the same work, by τ = Tᵀ τ'.
+Velocities are related by v' = T(q) v, joint by joint. Hence v̇' = T v̇ + Ṫ v, and forces, which do
+the same work, are related by τ = Tᵀ τ'.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from remora.model.state import configuration, velocity
 
 @dataclass(frozen=True)
 class Rule:
-    """How one joint's numbers look in another library.
+    """The conversion rule of one joint.
 
     Attributes:
-        nq: how many coordinates it has there.
+        nq: number of coordinates in the other library.
         to_q: Remora's coordinates -> the library's.
         from_q: the library's -> Remora's.
         T: (q, Remora's) -> matrix with v' = T v; None: the same speeds.
@@ -41,7 +41,7 @@ class Rule:
 
 @dataclass(frozen=True)
 class Entry:
-    """A joint, its rule, and where its numbers stand in the library's vectors."""
+    """A joint, its rule, and its slices of the library's vectors."""
 
     joint: Joint
     rule: Rule
@@ -150,12 +150,12 @@ def _bias(e: Entry, q: Array, v: Array) -> Array | float:
 
 
 def entry(joint: Joint, rule: Rule, q0: int, v0: int) -> Entry:
-    """Return the entry of a joint whose numbers start there at q0 and v0."""
+    """Return the entry of a joint whose slices start at q0 and v0."""
     return Entry(joint, rule, slice(q0, q0 + rule.nq), slice(v0, v0 + kind(joint).nv))
 
 
 def accounted(robot: Robot, nq: int, nv: int, entries: Sequence[Entry]) -> Layout:
-    """Return the layout after checking that every number of the library is accounted for."""
+    """Return the layout after checking that it covers all of the library's coordinates."""
     total_q, total_v = sum(e.rule.nq for e in entries), sum(kind(e.joint).nv for e in entries)
     if (total_q, total_v) != (nq, nv):
         raise RemoraError(

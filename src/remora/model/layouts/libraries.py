@@ -1,8 +1,8 @@
 """States in the layouts of other libraries: Pinocchio, MuJoCo, SPART.
 
-Each library orders the coordinates differently, puts the quaternion's scalar elsewhere, and
-measures the base's velocity in other axes or at another point. A `Layout` converts all of it:
-configurations, velocities, accelerations and generalized forces, both ways, any batch shape.
+The libraries differ in the order of the coordinates, the position of the quaternion's scalar part,
+and the axes and reference point of the base's velocity. A `Layout` converts configurations,
+velocities, accelerations and generalized forces in both directions, for any batch shape.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ _PINOCCHIO = {
         lambda q, v: vector.apply(_turned_back_rate(q[..., 2], v[..., 2]), v),
     ),
 }
-#: What Pinocchio makes of a URDF `continuous` joint.
+#: Pinocchio's joint types for a URDF `continuous` joint.
 _UNBOUNDED = Rule(
     2,
     lambda q: concatenate([np.cos(q), np.sin(q)]),
@@ -92,7 +92,7 @@ def _turned_back_rate(theta: Array, rate: Array) -> Array:
 def pinocchio_layout(robot: Robot, model: Any) -> Layout:
     """Return the layout of a Pinocchio model of the same robot.
 
-    Joints are matched by name; joint 0, the base, to Pinocchio's first joint whatever its name.
+    Joints are matched by name; joint 0, the base, with Pinocchio's first joint regardless of name.
     Free base: `[x y z, qx qy qz qw]` and `[v, ω]` in body axes; continuous joints: cosine and
     sine; planar joints: x, y, cosine, sine and velocities in body axes.
 
@@ -119,7 +119,7 @@ def pinocchio_layout(robot: Robot, model: Any) -> Layout:
 
 
 def _mujoco_free(placement: Array) -> Rule:
-    """Return the rule of a free joint: MuJoCo's is the pose in the world, wherever it is placed.
+    """Return the rule of a free joint: MuJoCo uses the pose in the world frame.
 
     Velocities are linear in world axes, then angular in body axes.
     """
@@ -156,8 +156,8 @@ _MUJOCO = {
 def mujoco_layout(robot: Robot, model: Any) -> Layout:
     """Return the layout of a MuJoCo model of the same robot.
 
-    Joints are matched by the names that the MJCF reader gives them, also where the model gives
-    none; a joint that MuJoCo calls otherwise through the body it carries. Free base:
+    Joints are matched by the names that the MJCF reader assigns, also for unnamed joints; a joint
+    with a different name in MuJoCo is matched by the body it carries. Free base:
     `[x y z, qw qx qy qz]` and `[v in world axes, ω in body axes]`; its forces likewise.
 
     Args:
@@ -179,7 +179,7 @@ def mujoco_layout(robot: Robot, model: Any) -> Layout:
 
 
 def _of_body(joint: Joint, body: str, index: int | None, model: Any) -> tuple[int, int]:
-    """Return where the coordinates and speeds of MuJoCo's body start."""
+    """Return the first coordinate and speed index of a MuJoCo body."""
     if index is None:
         raise RemoraError(f"MuJoCo's model has no joint {joint.name!r} and no body {body!r}")
     first = int(model.body_jntadr[index])
@@ -202,14 +202,14 @@ def spart_layout(robot: Robot, base_inertial: ArrayLike | None = None) -> Layout
     base's inertial frame, ṙ in inertial axes, um]` and forces likewise `[torque, force, taum]`.
 
     Args:
-        robot: a robot with a free base, placed anywhere, and revolute and prismatic joints.
+        robot: a robot with a free base, in any placement, and revolute and prismatic joints.
         base_inertial: pose of the base link's URDF `<inertial>` frame in the link's frame, `(8,)`;
-            the centre of mass of the base body, unturned, by default. (Give it where the
-            `<inertial>` has an rpy, or where fixed links were merged into the base: SPART's base
-            frame is that of the base link alone.)
+            the centre of mass of the base body, unrotated, by default. (Required if the
+            `<inertial>` has an rpy, or if fixed links were merged into the base: SPART's base frame
+            is that of the base link alone.)
 
     Raises:
-        RemoraError: if the robot has another base or other joints.
+        RemoraError: if the robot has another base or other joint types.
     """
     base, others = robot.joints[0], _independent(robot)[1:]
     if base.kind != "free" or any(j.kind not in _SPART for j in others):
