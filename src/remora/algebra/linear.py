@@ -138,7 +138,7 @@ def mirror(A: Array) -> Array:
 
 
 def uncancelled(S: Array, diagonal: Array) -> Array:
-    """Return Σ_i S_ij² |d_i| `(..., k)`: the magnitude of SᵀAS's diagonal before cancellation.
+    """Return Σ_i S_ij² abs(d_i), `(..., k)`: the magnitude of SᵀAS's diagonal before cancellation.
 
     For symmetric, positive semi-definite A it is at least 1/n of that diagonal.
 
