@@ -65,8 +65,6 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     )
 }  # fmt: skip
 
-#: The formulations that the loops are made of.
-_BUILT_IN: dict[Any, formulations.Formulation] = dict(FORMULATIONS)
 #: What a kernel can be made for.
 TARGETS = ("cpu", "cuda")
 #: Parameters that hold no numbers of a state: they are compiled in.
@@ -174,8 +172,7 @@ def _rolls(
         defaults["formulation"] = usual_formulation(robot)
     usual = all(isinstance(x, str) and x == defaults[name] for name, x in fixed.items())
     formulation: Any = defaults.get("formulation")
-    replaced = FORMULATIONS.get(formulation) is not _BUILT_IN.get(formulation)
-    if row is None or not usual or replaced:
+    if row is None or not usual or not FORMULATIONS.is_own(formulation):
         return False
     if not row.followers and any(joint.mimic is not None for joint in robot.joints):
         return False
