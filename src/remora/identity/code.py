@@ -48,7 +48,10 @@ def _function(walk: Walker, function: types.FunctionType) -> bytes:
         walk.of(function.__kwdefaults__, ".__kwdefaults__"),
         *(walk.of(x, f".<{n}>") for n, x in zip(function.__code__.co_freevars, cells, strict=True)),
         *(d for n, x in seen for d in (walk.of(n), _global(walk, n, x, names))),
-        *(_imported(walk, function, name, names) for name in _found(function.__code__, "IMPORT_NAME")),
+        *(
+            _imported(walk, function, name, names)
+            for name in _found(function.__code__, "IMPORT_NAME")
+        ),
         *walk.named(sorted(vars(function).items())),
     ]
     return joined("function", parts)

@@ -23,6 +23,7 @@ from remora.dynamics import floating, formulations, kinematics, momentum
 from remora.dynamics.derivatives import derivatives, regressor
 from remora.dynamics.forces import friction
 from remora.dynamics.formulations import FORMULATIONS, usual_formulation
+from remora.dynamics.kernels.compile_options import check_names, check_options
 from remora.dynamics.kernels.keys import kernel_key, tables_digest
 from remora.dynamics.kernels.parameters import parameter
 from remora.dynamics.kernels.size_policy import fits_straight_line
@@ -99,6 +100,7 @@ def compile(
             `CudaKernel`.
     """
     if isinstance(function, Robot) and robot is None:
+        check_names(options, CompiledRobot.__init__)
         return CompiledRobot(function, **options)
     if isinstance(function, Robot) or not callable(function):
         what = "a robot" if isinstance(function, Robot) else type(function).__name__  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -106,6 +108,10 @@ def compile(
     if not isinstance(robot, Robot):  # pyright: ignore[reportUnnecessaryIsInstance]
         what = "" if robot is None else f", not {type(robot).__name__}"
         raise RemoraError(f"say for which robot: rm.compile(function, robot){what}")
+    check_names(options, compile_function)
+    check_options(
+        function, robot, **{n: x for n, x in options.items() if n not in ("dtype", "target")}
+    )
     return compile_function(function, robot, **options)
 
 
