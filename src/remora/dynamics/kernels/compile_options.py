@@ -95,11 +95,10 @@ def _names(option: str, given: Any, example: str) -> None:
 def _mapping(option: str, given: Any, example: str) -> Mapping[str, Any]:
     if given is None:
         return {}
-    if not is_mapping(given):
+    if not _is_mapping(given):
         raise RemoraError(f"{option} must be a dictionary such as {example}, not {given!r}")
     return given
 
 
-def is_mapping(x: object) -> TypeGuard[Mapping[str, Any]]:
-    """Tell whether something is a mapping."""
+def _is_mapping(x: object) -> TypeGuard[Mapping[str, Any]]:
     return isinstance(x, Mapping)
