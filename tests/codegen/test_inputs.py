@@ -200,3 +200,43 @@ def test_compile_says_what_it_takes():
         rm.compile(rm.mass_matrix, Q)
     with pytest.raises(rm.RemoraError, match="takes a function first"):
         rm.compile("mass_matrix", ROBOT)
+
+
+def test_rows_of_different_lengths_and_a_single_out_are_refused(fd):
+    with pytest.raises(ShapeError, match="q of kernel forward_dynamics is no array"):
+        fd([[1.0, 2.0], [3.0]], V[0], TAU[0])
+    kernel = Kernel(lambda x: (x, 2.0 * x), [Signature("x", (3,))], "two")
+    with pytest.raises(ShapeError, match="out must be 2 arrays, not int"):
+        kernel(np.zeros(3), out=5)
+
+
+ONE = ROBOT.bodies[1].name
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"foo": 1}, "no option of rm.compile named 'foo'; known: dtype, arguments"),
+        ({"shapes": {"q": 3}}, r"shapes\['q'\] must be a tuple"),
+        ({"shapes": {"q": (-3,)}}, r"shapes\['q'\] must be a tuple"),
+        ({"shapes": {"nope": (3,)}}, "no argument to give the shape of named 'nope'"),
+        ({"shapes": [3]}, "shapes must be a dictionary"),
+        ({"fixed": [1]}, "fixed must be a dictionary"),
+        ({"arguments": 5}, "arguments must be several names"),
+        ({"arguments": ("q", "v", "tau"), "fixed": {"q": Q[0]}}, "'q' is both in arguments and"),
+        ({"parameters": "mass"}, "parameters must be several names"),
+        ({"parameters": ("mass", "mass")}, "'mass' and 'mass' are the same number twice"),
+        ({"parameters": (f"{ONE}.mass", "mass")}, "are the same number twice"),
+    ],
+)
+def test_wrong_options_of_compile_are_refused(options, text):
+    with pytest.raises(rm.RemoraError, match=text):
+        rm.compile(rm.forward_dynamics, ROBOT, **options)
+
+
+@pytest.mark.parametrize("function", [int, lambda: 1.0, lambda robot, *q: q], ids=repr)
+def test_functions_without_named_arguments_are_refused(function):
+    with pytest.raises(rm.RemoraError, match=r"f\(robot, q\)"):
+        rm.compile(function, ROBOT)
+    with pytest.raises(rm.RemoraError, match=r"no option of rm\.compile named 'foo'"):
+        rm.compile(ROBOT, foo=1)

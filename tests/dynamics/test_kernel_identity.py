@@ -371,6 +371,37 @@ def test_a_replaced_joint_type_is_another_kernel(monkeypatch):
     assert not np.allclose(fast.poses(q), before)
 
 
+FACTOR = 1.0
+
+
+def by_factor(*arguments):
+    vdot, tau = rm.FORMULATIONS["composite"].hybrid(*arguments)
+    return FACTOR * vdot, tau
+
+
+def test_a_row_whose_global_changed_is_another_kernel(monkeypatch, tmp_path):
+    monkeypatch.setenv("REMORA_CACHE", str(private(tmp_path)))
+    monkeypatch.setitem(rm.FORMULATIONS, "mine", Formulation(by_factor, None))
+    robot = rm.load("vt18_satellite")
+    q, v = rm.random_state(robot, 1)
+    tau, given = np.ones(robot.nv), {"formulation": "mine"}
+
+    def ends():
+        run = rm.simulate(robot, q, v, 1.0, torque=tau, sample=1.0, formulation="mine")
+        return rm.compile(rm.forward_dynamics, robot, fixed=given)(q, v, tau), run.v[-1]
+
+    once = rm.compile(rm.forward_dynamics, robot, fixed=given)
+    once, (before, first) = rm.compile(rm.forward_dynamics, robot, fixed=given), ends()
+    monkeypatch.setitem(globals(), "FACTOR", 3.0)  # no table changes
+    after, second = ends()
+    np.testing.assert_allclose(after, 3.0 * before, rtol=1e-12)
+    assert not np.allclose(first, second)
+    with pytest.raises(rm.RemoraError, match="replaced after forward_dynamics was compiled"):
+        once.jacobian("tau")  # its graph would be another than its code
+    monkeypatch.setitem(globals(), "FACTOR", 1.0)
+    assert np.array_equal(ends()[0], before)
+
+
 def test_a_graph_is_not_traced_with_other_rows_than_the_code(monkeypatch):
     robot = rm.load("vt18_satellite")
     compiled = rm.compile(rm.forward_dynamics, robot)

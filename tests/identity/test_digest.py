@@ -4,6 +4,7 @@ import copy
 import dataclasses
 import enum
 import functools
+import importlib.util
 import math
 import os
 import pickle
@@ -180,6 +181,76 @@ def test_a_method_that_is_replaced_counts(monkeypatch):
     assert digest(Cached(gain=1.0).law) != before[1]
 
 
+def test_special_attributes_and_metaclasses_count():
+    def made(gain):
+        return type("Law", (), {"__call__": functools.partial(scaled, gain)})()
+
+    def typed(gain):
+        kind = type("Kind", (type,), {"gain": property(lambda cls: gain)})
+        return kind("Law", (), {})()
+
+    assert digest(made(1.0)) == digest(made(1.0)) != digest(made(2.0))
+    assert digest(typed(1.0)) == digest(typed(1.0)) != digest(typed(2.0))
+
+
+def scaled(gain, t, q, v):
+    return gain * v
+
+
+def test_a_module_of_the_user_that_is_named_as_one_of_python_counts(monkeypatch, tmp_path):
+    found = []
+    for gain in (1.0, 2.0):
+        file = tmp_path / f"{gain}" / "profile.py"
+        file.parent.mkdir()
+        file.write_text(f"def law(t, q, v):\n    return {gain} * v\n")
+        spec = importlib.util.spec_from_file_location("profile", file)
+        module = importlib.util.module_from_spec(spec)
+        monkeypatch.setitem(sys.modules, "profile", module)
+        spec.loader.exec_module(module)
+        found.append(digest(module.law))
+    assert found[0] != found[1]
+
+
+INSTALLED = """
+import sys, sysconfig
+place = sys.argv[1]
+paths = sysconfig.get_paths()
+sysconfig.get_paths = lambda: paths | {"purelib": place}
+sys.path.insert(0, place)
+import laws.control
+from remora.identity.digest import digest
+print(digest(laws.control.law))
+"""
+
+
+def test_all_files_of_an_installed_package_count(tmp_path):
+    package = tmp_path / "laws"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "control.py").write_text(
+        "from laws.gains import GAIN\n\n\ndef law(t, q, v):\n    return GAIN * v\n"
+    )
+    found = []
+    for gain in (1.0, 1.0, 2.0):
+        (package / "gains.py").write_text(f"GAIN = {gain}\n")
+        command = [sys.executable, "-B", "-c", INSTALLED, str(tmp_path)]
+        found.append(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    assert found[0] == found[1] != found[2]
+
+
+def test_an_import_within_a_function_is_the_same_before_and_after(monkeypatch):
+    def law(t, q, v):
+        import colorsys
+
+        return colorsys.ONE_THIRD * v
+
+    monkeypatch.delitem(sys.modules, "colorsys", raising=False)
+    before = digest(law)
+    law(0.0, 0.0, 1.0)
+    assert "colorsys" in sys.modules
+    assert digest(law) == before
+
+
 def test_what_is_cached_does_not_count():
     one = Cached(gain=1.0)
     before = digest(one)
@@ -217,7 +288,8 @@ def test_deep_values_are_refused_rather_than_crashing():
     [
         casadi.SX.sym("x"), np.array([casadi.SX.sym("x")]), threading.Lock(), (i for i in "a"),
         with_closure(threading.Lock()), Plain(gain=threading.Lock()).law, np.frompyfunc(len, 1, 1),
-        sys.__stdout__, Law(casadi.SX.sym("x")), SETTINGS,
+        sys.__stdout__, Law(casadi.SX.sym("x")), SETTINGS, lambda: globals()["GAIN"],
+        lambda: eval("GAIN"), lambda name: getattr(SETTINGS, name), lambda: vars(SETTINGS)["gain"],
     ],
     ids=lambda x: type(x).__name__,
 )  # fmt: skip

@@ -297,3 +297,22 @@ def test_a_prescribed_base_must_be_a_unit_dual_quaternion():
 
     with pytest.raises(rm.SimulationError, match=r"'base' must be a unit dual quaternion"):
         rm.simulate(VT18, Q, V, 1.0, prescribed={"base": rm.Motion(base)}, max_step=0.1)
+
+
+@pytest.mark.parametrize(
+    ("make", "text"),
+    [
+        (lambda: rm.Motion(5), "a function of the time, not 5"),
+        (lambda: rm.Motion(swing, breaks=["a"]), "breaks of a motion must be finite times"),
+        (lambda: rm.Motion(swing, breaks=[np.nan]), "breaks of a motion must be finite times"),
+        (lambda: rm.Motion(lambda t: 1.0 / t), "raised ZeroDivisionError at t = 0"),
+        (lambda: rm.Motion(lambda t: "a"), "cannot be differentiated"),
+        (lambda: rm.Motion.between(0.0, 1.0, [0.0, 0.0], [1.0] * 3), "differ in shape"),
+        (lambda: rm.Motion.between("a", 1.0, 0.0, 1.0), "start must be a number"),
+        (lambda: rm.Motion.between(0.0, 1.0, 0.0, np.nan), "q1 of a motion must be finite"),
+        (lambda: rm.Motion.between(0.0, 1.0, "a", 1.0), "q0 of a motion must be numbers"),
+    ],
+)
+def test_wrong_motions_are_refused(make, text):
+    with pytest.raises(rm.RemoraError, match=text):
+        make()

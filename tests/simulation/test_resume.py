@@ -297,10 +297,28 @@ def test_a_damaged_mark_is_refused(tmp_path, killed):
     group = zarr.open_group(tmp_path / "run", mode="r+")
     mark = dict(group.attrs["mark"])
     asked = {"duration": 20.0, "torque": {"J1": rm.ZeroOrderHold(brake, 0.1)}}
-    for broken in ({}, {**mark, "samples": 10_000}, {**mark, "q": "none"}):
+    other = [mark["q"][0] + 1e-9, *mark["q"][1:]]  # one digit of a number
+    for broken in ({}, {**mark, "samples": 10_000}, {**mark, "q": "none"}, {**mark, "q": other}):
         group.update_attributes({"mark": broken})
         with pytest.raises(rm.RemoraError, match="damaged"):
             rm.simulate(VT18, Q, V, **asked, out=tmp_path / "run", resume=True)
+    group.update_attributes({"mark": mark, "phase_starts": [1e-9]})
+    with pytest.raises(rm.RemoraError, match="damaged: its checksum differs"):
+        rm.simulate(VT18, Q, V, **asked, out=tmp_path / "run", resume=True)
+
+
+@pytest.mark.parametrize("damage", ["no JSON", "wrong shape"])
+def test_a_damaged_derived_column_is_refused(damage, tmp_path, killed):
+    asked = {"duration": 20.0, "torque": {"J1": rm.ZeroOrderHold(brake, 0.1)}}
+    killed(tmp_path / "run", 20, **asked)
+    if damage == "wrong shape":
+        zarr = pytest.importorskip("zarr")
+        group = zarr.open_group(tmp_path / "run", mode="r+")
+        group.create_array("com", shape=(5, 77), dtype="float64", overwrite=True)
+    else:
+        (tmp_path / "run" / "com" / "zarr.json").write_text("{")
+    with pytest.raises(rm.RemoraError, match="com: cannot be read, or is damaged"):
+        rm.simulate(VT18, Q, V, **asked, out=tmp_path / "run", resume=True)
 
 
 # What a review found ------------------------------------------------------------------------------

@@ -179,6 +179,23 @@ def test_another_gain_is_another_run(make, tmp_path):
     assert np.array_equal(again.v, first.v)
 
 
+def test_another_row_of_a_table_is_another_run(monkeypatch, tmp_path):
+    own = rm.FORMULATIONS["composite"]
+
+    def run(factor, **more):
+        def hybrid(*arguments):
+            vdot, tau = own.hybrid(*arguments)
+            return factor * vdot, tau
+
+        monkeypatch.setitem(rm.FORMULATIONS, "mine", dataclasses.replace(own, hybrid=hybrid))
+        return rm.simulate(ROBOT, Q, V, 0.5, formulation="mine", out=tmp_path / "run", **more)
+
+    first = run(1.0)
+    assert np.array_equal(run(1.0, resume=True).q, first.q)
+    with pytest.raises(rm.RemoraError, match=r"FORMULATIONS\['mine'\].*factor"):
+        run(2.0, resume=True)
+
+
 def test_the_message_says_what_differs(tmp_path):
     options = {"duration": 0.1, "out": tmp_path / "run"}
     phases = [rm.Phase(0.1), rm.Phase(0.1, torque=Holder(1.0))]

@@ -289,7 +289,10 @@ def in_rows(
 def _taken(kernel: str, argument: ArrayLike, signature: Signature, dtype: str) -> Array:
     if type(argument) is not np.ndarray:
         refuse_other_arrays(argument, f"{signature.name} of kernel {kernel}")
-    a: Array = np.asarray(argument)
+    try:
+        a: Array = np.asarray(argument)
+    except ValueError as error:  # rows of different lengths
+        raise ShapeError(f"{signature.name} of kernel {kernel} is no array: {error}") from None
     if a.dtype != dtype and not np.can_cast(a.dtype, dtype, "safe"):
         raise ShapeError(wrong_dtype(f"{signature.name} of kernel {kernel}", a.dtype, dtype))
     batch_of(kernel, signature, a.shape)
@@ -301,7 +304,13 @@ def results_for(out: Any, shapes: Sequence[tuple[int, ...]], dtype: str) -> list
     """Return arrays for the results: those passed as `out`, if they fit, or new ones."""
     if out is None:
         return [np.empty(shape, dtype) for shape in shapes]
-    given: list[Any] = list(out) if len(shapes) > 1 else [out]
+    given: list[Any] = [out]
+    if len(shapes) > 1:
+        try:
+            given = list(out)
+        except TypeError:
+            name = type(out).__name__
+            raise ShapeError(f"out must be {len(shapes)} arrays, not {name}") from None
     if len(given) != len(shapes):
         raise ShapeError(f"out must be {len(shapes)} arrays, not {len(given)}")
     for r, shape in zip(given, shapes, strict=True):

@@ -1,8 +1,9 @@
 """Digests of code: functions, methods, partial objects, classes and modules.
 
-Code of a library (the standard library, an installed package, Remora) is identified by its name and
-the digest of its file. All other code is user code and is identified by value: byte code,
-constants, defaults, closure, attributes, and the globals that it names.
+What a library defines (Python's own, an installed package, Remora) is known by its name and the
+digest of its file and package. Whatever else is code of a user and is known by value: byte code,
+constants, defaults, closure, attributes, and the globals whose names occur in it. Code that looks
+names up by other means (`globals()`, `eval`, `getattr` of a module) has no identity.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import builtins
 import dis
 import functools
 import hashlib
+import importlib.metadata
 import importlib.util
 import os
 import site
@@ -24,15 +26,20 @@ from typing import Any
 import numpy as np
 
 from remora.identity.hashing import Walker, joined, kind_of, text
+from remora.identity.sources import digest_of_files
 
 #: The package whose functions are identified by name wherever it is installed.
 _OURS = __name__.partition(".")[0]
+#: Functions of Python by which code reaches what it does not name: anything, or any attribute.
+_BY_TEXT = frozenset(("__import__", "eval", "exec", "globals"))
+_BY_ATTRIBUTE = frozenset(("getattr", "vars"))
 
 
 def _function(walk: Walker, function: types.FunctionType) -> bytes:
     if _is_found(function) and is_library(function.__module__):
         return _by_name(function)
     names = sorted(_names(function.__code__))
+    _refuse_unnamed(walk, function)
     seen = [(n, function.__globals__[n]) for n in names if n in function.__globals__]
     cells = [_content(walk, cell) for cell in function.__closure__ or ()]
     parts = [
@@ -41,10 +48,30 @@ def _function(walk: Walker, function: types.FunctionType) -> bytes:
         walk.of(function.__kwdefaults__, ".__kwdefaults__"),
         *(walk.of(x, f".<{n}>") for n, x in zip(function.__code__.co_freevars, cells, strict=True)),
         *(d for n, x in seen for d in (walk.of(n), _global(walk, n, x, names))),
-        *(_imported(walk, function, name, names) for name in _imports(function.__code__)),
+        *(
+            _imported(walk, function, name, names)
+            for name in _found(function.__code__, "IMPORT_NAME")
+        ),
         *walk.named(sorted(vars(function).items())),
     ]
     return joined("function", parts)
+
+
+def _refuse_unnamed(walk: Walker, function: types.FunctionType) -> None:
+    """Refuse code that looks up by a text what nobody can tell before it is called."""
+    code, known = function.__code__, function.__globals__
+    loaded = {*_found(code, "LOAD_GLOBAL"), *_found(code, "LOAD_NAME")}
+    for name in sorted(loaded & _BY_TEXT):
+        if name not in known:
+            raise walk.refuse(function, f"looks names up when it is called ({name})")
+    for reader in sorted(loaded & _BY_ATTRIBUTE):
+        cells = zip(code.co_freevars, function.__closure__ or (), strict=True)
+        held = {n: _content(walk, cell) for n, cell in cells}
+        held |= {n: known[n] for n in loaded if n in known}
+        for name, value in held.items():
+            if isinstance(value, types.ModuleType) and not is_library(value.__name__):
+                why = f"may look up anything in the module {name} ({reader})"
+                raise walk.refuse(function, why)
 
 
 def _content(walk: Walker, cell: types.CellType) -> Any:
@@ -60,13 +87,14 @@ def _names(code: types.CodeType) -> set[str]:
     return set(code.co_names).union(*inner)
 
 
-def _imports(code: types.CodeType) -> Iterator[str]:
+def _found(code: types.CodeType, operation: str) -> Iterator[str]:
+    """Yield the names that some instructions of code and of the code within it have."""
     for instruction in dis.get_instructions(code):
-        if instruction.opname == "IMPORT_NAME":
+        if instruction.opname == operation:
             yield str(instruction.argval)
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
-            yield from _imports(constant)
+            yield from _found(constant, operation)
 
 
 def _global(walk: Walker, name: str, value: Any, names: list[str]) -> bytes:
@@ -99,11 +127,11 @@ def _imported(walk: Walker, function: types.FunctionType, name: str, names: list
     """Return the digest of a module that a function imports when it is called."""
     package = function.__globals__.get("__package__") or ""
     for full in (name, f"{package}.{name}"):
-        if full in sys.modules:
+        if full in sys.modules and not is_library(full):
             return _global(walk, full, sys.modules[full], names)
     root = name.partition(".")[0]
-    if root in sys.stdlib_module_names or _is_installed(_origin(root)):
-        return text("imported", name)
+    if root == _OURS or _is_installed(_origin(root)):  # the same before and after it is imported
+        return text("imported", name, _package_digest(root))
     raise walk.refuse(function, f"imports {name!r} when it is called, which is not known yet")
 
 
@@ -113,6 +141,10 @@ def _origin(root: str) -> str | None:
     except (ImportError, ValueError):
         return None
     return spec.origin if spec is not None else None
+
+
+#: Where the modules are that the interpreter itself holds.
+_INTERPRETER = ("built-in", "frozen")
 
 
 def _code(walk: Walker, code: types.CodeType) -> bytes:
@@ -215,11 +247,19 @@ def class_digest(walk: Walker, kind: type) -> bytes:
     written: list[tuple[str, Any]] = [
         (name, x)
         for name, x in sorted(held.items())
-        if name not in _NOT_WRITTEN and (not _is_dunder(name) or isinstance(x, _WRITTEN))
+        if name not in _NOT_WRITTEN
+        and (not _is_dunder(name) or isinstance(x, _WRITTEN) or _is_called(x))
     ]
     bases = [walk.of(base, ".__bases__") for base in kind.__bases__]
+    if type(kind) is not type:
+        bases.append(walk.of(type(kind), ".__class__"))
     head = text("class", kind.__qualname__)
     return joined("class", (head, *bases, *walk.named(written)))
+
+
+def _is_called(x: object) -> bool:
+    """Tell whether a special attribute of a class is code: no type, no flag, no annotation."""
+    return callable(x) and not isinstance(x, type)
 
 
 def _is_dunder(name: str) -> bool:
@@ -244,18 +284,26 @@ def _is_found(value: Any, module: str | None = None) -> bool:
 
 
 def is_library(module: str) -> bool:
-    """Tell whether a module belongs to the standard library, an installed package or Remora."""
+    """Tell whether a module is Python's own, of an installed package, or of Remora.
+
+    Where it stands decides, not its name: a user's `profile.py` hides that of Python.
+    """
     root = module.partition(".")[0]
-    if root in (_OURS, builtins.__name__) or root in sys.stdlib_module_names:
-        return root != "__main__"
+    if root == "__main__":
+        return False
     loaded = sys.modules.get(module)
-    return loaded is not None and _is_installed(getattr(loaded, "__file__", None))
+    if root in (_OURS, builtins.__name__) or (loaded is None and root in _STANDARD):
+        return True
+    file = getattr(loaded, "__file__", None)
+    if file is None and root in _STANDARD:
+        return getattr(getattr(loaded, "__spec__", None), "origin", None) in _INTERPRETER
+    return loaded is not None and _is_installed(file)
 
 
 @functools.cache
 def _is_installed(file: str | None) -> bool:
-    if file is None:
-        return False
+    if file is None or file in _INTERPRETER:
+        return file is not None
     real = os.path.realpath(file)
     return any(real.startswith(folder + os.sep) for folder in _installed_folders())
 
@@ -268,20 +316,40 @@ def _installed_folders() -> frozenset[str]:
 
 
 def _file_digest(module: str) -> str:
-    """Return the digest of a module's file, or for C modules its package's version."""
-    loaded = sys.modules.get(module)
+    """Return the digest of the file of a module and of the package that it is a part of."""
+    root, loaded = module.partition(".")[0], sys.modules.get(module)
     file = getattr(loaded, "__file__", None)
-    if file is None or not file.endswith(".py") or module.partition(".")[0] in _STANDARD:
-        root = sys.modules.get(module.partition(".")[0])
-        return str(getattr(root, "__version__", sys.version))
+    if file is None or not file.endswith(".py") or root in _STANDARD:
+        return _package_digest(root)
     try:
         status = os.stat(file)
-        return _content_digest(file, status.st_mtime_ns, status.st_size)
+        return _content_digest(file, status.st_mtime_ns, status.st_size) + _package_digest(root)
     except OSError:  # inside a zip file
-        return str(getattr(loaded, "__version__", ""))
+        return _package_digest(root)
 
 
 _STANDARD = sys.stdlib_module_names
+#: Packages that are known by their versions alone: large, and nobody's own.
+_BY_VERSION = ("casadi", "numpy", "scipy")
+
+
+@functools.cache
+def _package_digest(root: str) -> str:
+    """Return the digest of an installed package: its version, and the text of all its files."""
+    if root in _STANDARD:
+        return sys.version
+    try:
+        version = importlib.metadata.version(root)
+    except importlib.metadata.PackageNotFoundError:  # it has another name: its text says enough
+        version = ""
+    origin = _origin(root)
+    if root in (_OURS, *_BY_VERSION) or origin is None:
+        return version
+    file = Path(origin)
+    if not file.is_file():
+        return version
+    places = (".",) if file.name == "__init__.py" else (file.name,)
+    return version + digest_of_files(file.parent, places)
 
 
 @functools.cache

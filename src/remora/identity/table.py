@@ -6,7 +6,7 @@ tables lets a cache detect by one comparison that it may be out of date.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, TypeVar
 
 K = TypeVar("K")
@@ -21,6 +21,19 @@ class Table(dict[K, V]):
     """
 
     changes: ClassVar[int] = 0
+
+    def __init__(self, rows: Mapping[K, V]) -> None:
+        """Keep the library's own rows."""
+        super().__init__(rows)
+        self._own = dict(rows)
+
+    def is_own(self, key: K) -> bool:
+        """Tell whether the row of a key is still the library's own, or none as before."""
+        return self.get(key) is self._own.get(key)
+
+    def replaced(self) -> dict[K, V]:
+        """Return the rows that are not the library's own: what they do may change at any time."""
+        return {key: row for key, row in self.items() if not self.is_own(key)}
 
 
 def _counted(method: Callable[..., Any]) -> Callable[..., Any]:

@@ -65,10 +65,20 @@ def is_equation(function: Callable[..., Any]) -> bool:
 
 
 def tables_digest() -> str | None:
-    """Return the digest of all table rows that equations look up; None if one has no identity."""
-    return _tables_digest(Table.changes)
+    """Return the digest of all rows that equations look up; None where one has no identity.
+
+    A user's row is digested each time: a global or an attribute that its functions read may have
+    changed since, without any change of a table.
+    """
+    if FORMULATIONS.replaced() or JOINTS.replaced():
+        return _digest_of_rows()
+    return _own_digest(Table.changes)
 
 
 @functools.lru_cache(maxsize=1)
-def _tables_digest(changes: int) -> str | None:
-    return digest_or_none(FORMULATIONS, JOINT_TYPES, RECURSIONS)
+def _own_digest(changes: int) -> str | None:
+    return _digest_of_rows()
+
+
+def _digest_of_rows() -> str | None:
+    return digest_or_none(dict(FORMULATIONS), dict(JOINTS), RECURSIONS)

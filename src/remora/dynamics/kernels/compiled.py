@@ -24,6 +24,7 @@ from remora.dynamics.derivatives import derivatives, regressor
 from remora.dynamics.forces import friction
 from remora.dynamics.formulations import FORMULATIONS, usual_formulation
 from remora.dynamics.kernels.cache_keys import kernel_key, tables_digest
+from remora.dynamics.kernels.compile_options import check_names, check_options
 from remora.dynamics.kernels.parameters import parameter
 from remora.dynamics.kernels.size_policy import fits_straight_line
 from remora.dynamics.kernels.specialized import SpecializedFunction
@@ -66,9 +67,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     )
 }  # fmt: skip
 
-#: The formulations that loop kernels use.
-_BUILT_IN: dict[Any, formulations.Formulation] = dict(FORMULATIONS)
-#: Supported targets.
+#: What a kernel can be made for.
 TARGETS = ("cpu", "cuda")
 #: Parameters that are not numeric arguments: their values are compiled in.
 STATIC = frozenset(("target", "formulation", "prescribed", "slip_speed"))
@@ -102,6 +101,7 @@ def compile(
             `CudaKernel`.
     """
     if isinstance(function, Robot) and robot is None:
+        check_names(options, CompiledRobot.__init__)
         return CompiledRobot(function, **options)
     if isinstance(function, Robot) or not callable(function):
         what = "a robot" if isinstance(function, Robot) else type(function).__name__  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -109,6 +109,10 @@ def compile(
     if not isinstance(robot, Robot):  # pyright: ignore[reportUnnecessaryIsInstance]
         what = "" if robot is None else f", not {type(robot).__name__}"
         raise RemoraError(f"say for which robot: rm.compile(function, robot){what}")
+    check_names(options, compile_function)
+    check_options(
+        function, robot, **{n: x for n, x in options.items() if n not in ("dtype", "target")}
+    )
     return compile_function(function, robot, **options)
 
 
@@ -175,8 +179,7 @@ def _rolls(
         defaults["formulation"] = usual_formulation(robot)
     usual = all(isinstance(x, str) and x == defaults[name] for name, x in fixed.items())
     formulation: Any = defaults.get("formulation")
-    replaced = FORMULATIONS.get(formulation) is not _BUILT_IN.get(formulation)
-    if row is None or not usual or replaced:
+    if row is None or not usual or not FORMULATIONS.is_own(formulation):
         return False
     if not row.followers and any(joint.mimic is not None for joint in robot.joints):
         return False

@@ -53,9 +53,7 @@ class SpecializedFunction:
                 "bodies; graphs, derivatives, C and object files are made of a straight line, for "
                 f"at most {LARGEST_STRAIGHT_LINE}"
             )
-        if self.changes != Table.changes and (
-            self.tables is None or self.tables != tables_digest()
-        ):
+        if self.changes != Table.changes if self.tables is None else self.tables != tables_digest():
             raise RemoraError(
                 f"a row of a table (FORMULATIONS, JOINT_TYPES) was replaced after {self.name} was "
                 "compiled: compile it again"

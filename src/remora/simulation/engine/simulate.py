@@ -40,7 +40,7 @@ from remora.simulation.inputs.loads import LoadLike
 from remora.simulation.inputs.phases import Phase, listed
 from remora.simulation.integrators.table import INTEGRATORS
 from remora.simulation.recording.recording import Recording
-from remora.simulation.storage.fingerprint import Acting, acting
+from remora.simulation.storage.fingerprint import Acting, acting, acting_rows
 from remora.simulation.storage.recorder import Recorder
 from remora.simulation.storage.resume import stopped_run
 
@@ -205,7 +205,8 @@ def simulate(
     plan = RunPlan(equations, stepping, parts, everywhere, watched, times, step_to_samples, breaks)
 
     def acts() -> Acting:
-        return acting(parts, everywhere, single=phases is None)
+        given = acting(parts, everywhere, single=phases is None)
+        return given | acting_rows(robot, equations.formulation)
 
     left = None
     if resume:

@@ -19,6 +19,7 @@ from remora.codegen.ir.graph import Signature
 from remora.codegen.ir.trace import is_tuple
 from remora.codegen.kernel import Kernel
 from remora.errors import InvalidValue, RemoraError, ShapeError, UnknownName
+from remora.simulation.inputs.arguments import number, times
 
 KINDS = ("linear", "hold", "cubic")
 
@@ -183,8 +184,10 @@ class Motion:
                 or `rm.algebra`, which is then differentiated.
             breaks: times at which it is not smooth, s.
         """
+        if not callable(function):
+            raise RemoraError(f"a motion is a function of the time, not {function!r}")
         self.given: Any = function
-        self.breaks = tuple(float(t) for t in breaks)
+        self.breaks = times("the breaks of a motion", breaks)
         self._at = _with_rates(function)
 
     @classmethod
@@ -197,10 +200,13 @@ class Motion:
             q0: rad or m.
             q1: rad or m.
         """
+        start, stop = number("start", start, "0.0, in s"), number("stop", stop, "1.0, in s")
         if not (math.isfinite(start) and math.isfinite(stop) and start < stop):
             raise InvalidValue(f"a motion needs start < stop, not {start} and {stop}")
-        first, length = np.atleast_1d(np.asarray(q0, float)), stop - start
-        way = np.atleast_1d(np.asarray(q1, float)) - first
+        first, last = _place("q0", q0), _place("q1", q1)
+        if first.shape != last.shape and 1 not in (first.size, last.size):
+            raise ShapeError(f"q0 and q1 of a motion differ in shape: {first.shape}, {last.shape}")
+        length, way = stop - start, last - first
 
         def quintic(t: float) -> tuple[Array, Array, Array]:
             s = min(max((t - start) / length, 0.0), 1.0)
@@ -223,6 +229,17 @@ class Motion:
         return _vector(q), _vector(v), _vector(a)
 
 
+def _place(name: str, x: ArrayLike) -> Array:
+    """Return where a motion begins or ends, `(n,)`, or raise."""
+    try:
+        found = np.atleast_1d(np.asarray(x, dtype=float))
+    except (TypeError, ValueError):
+        raise InvalidValue(f"{name} of a motion must be numbers, not {x!r}") from None
+    if found.ndim != 1 or not np.all(np.isfinite(found)):
+        raise InvalidValue(f"{name} of a motion must be finite numbers (n,), not {x!r}")
+    return found
+
+
 def _vector(x: Any) -> Array:
     """Return one or several numbers as an array `(n,)`."""
     if is_array(x) and x.ndim == 1 and x.dtype == np.float64:
@@ -231,8 +248,13 @@ def _vector(x: Any) -> Array:
 
 
 def _with_rates(function: Callable[[Any], Any]) -> Callable[[float], Any]:
-    """Return t -> (q, v, v̇), differentiating the function if it returns q alone."""
-    tried = function(0.0)
+    """Return t -> (q, v, v̇), by differentiation where the function gives q alone."""
+    try:
+        tried = function(0.0)
+    except Exception as error:
+        raise RemoraError(
+            f"the motion raised {type(error).__name__} at t = 0, where it is tried: {error}"
+        ) from error
     if is_tuple(tried):
         if len(tried) != 3:
             raise RemoraError(f"a motion gives q, or (q, v, vdot), not {len(tried)} things")
@@ -247,7 +269,7 @@ def _with_rates(function: Callable[[Any], Any]) -> Callable[[float], Any]:
 
     try:
         kernel = Kernel(rates, [Signature("t", ())], "motion")
-    except (RemoraError, TypeError, NotImplementedError, AttributeError) as error:
+    except (RemoraError, TypeError, ValueError, NotImplementedError, AttributeError) as error:
         raise RemoraError(
             "the motion cannot be differentiated: write it with NumPy's functions, or let it give "
             f"(q, v, vdot) ({error})"

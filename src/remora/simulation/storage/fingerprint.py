@@ -15,10 +15,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from remora.algebra.array_ops import is_array
+from remora.dynamics.formulations import FORMULATIONS
 from remora.errors import RemoraError
 from remora.identity.code import is_library
 from remora.identity.digest import NoIdentity, Walk
 from remora.identity.hashing import kind_of, text
+from remora.model.joint_types import JOINT_TYPES
+from remora.model.robot import Robot
 from remora.simulation.inputs.phases import Phase
 
 #: Maximum number of parts of one load stored to name a difference; the digest covers all.
@@ -69,6 +72,21 @@ def acting(phases: Sequence[Phase], everywhere: Sequence[Any], single: bool) -> 
             if given is not None and not (name in ("prescribed", "events") and not given):
                 found[path] = fingerprint(path, given)
     return found
+
+
+def acting_rows(robot: Robot, formulation: str) -> Acting:
+    """Return the fingerprints of the user's own rows of tables that the equations of a run read.
+
+    Args:
+        robot: the robot; its joints are of rows of JOINTS.
+        formulation: a row of FORMULATIONS.
+    """
+    found: dict[str, Any] = {}
+    if not FORMULATIONS.is_own(formulation):
+        found[f"FORMULATIONS[{formulation!r}]"] = FORMULATIONS[formulation]
+    for kind in sorted({joint.kind for joint in robot.joints} & JOINT_TYPES.replaced().keys()):
+        found[f"JOINTS[{kind!r}]"] = JOINT_TYPES[kind]
+    return {name: fingerprint(name, row) for name, row in found.items()}
 
 
 def fingerprint(name: str, value: Any) -> Fingerprint:

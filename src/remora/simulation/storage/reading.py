@@ -52,11 +52,11 @@ def open_run(
     events: tuple[RecordedEvent, ...] = ()
     if (folder / "events" / "t").is_dir():
         inner = folder / "events"
-        with _readable(inner):
+        with readable(inner):
             table = group["events"]
             kinds: list[list[str]] = table.attrs.get("kinds", [])
         rows = _read(inner, table, event_specs(robot), counts.get("events"))
-        with _readable(inner):
+        with readable(inner):
             names = [kinds[int(k)] for k in rows["kind"]]
             events = tuple(
                 RecordedEvent(float(rows["t"][i]), name, action, rows["q"][i], rows["v"][i])
@@ -78,7 +78,7 @@ def open_run(
 
 def opened(folder: Path) -> Any:
     """Return the group of a run, or raise."""
-    with _readable(folder):
+    with readable(folder):
         if not folder.exists():
             raise RemoraError(f"{folder}: there is no such folder")
         if not folder.is_dir():
@@ -148,7 +148,7 @@ def _column(
     """Return the first rows of an array, checked; for None, all that have a file."""
     shape, dtype, _ = own
     place = folder / name
-    with _readable(place):
+    with readable(place):
         array = group[name]
         found, chunk = array.shape, array.chunks[0]
         if found[1:] != shape or array.dtype != dtype or not 0 < chunk <= MOST_ROWS:
@@ -168,8 +168,8 @@ def _column(
 
 
 @contextlib.contextmanager
-def _readable(place: Path) -> Generator[None]:
-    """Convert any exception of zarr on damaged data to an error that names the path."""
+def readable(place: Path) -> Generator[None]:
+    """Turn whatever zarr says of damaged data into an error that names the place."""
     try:
         yield
     except RemoraError:

@@ -36,7 +36,7 @@ from remora.dynamics.kernels.compiled import CompiledRobot
 from remora.errors import RemoraError, UnknownName
 from remora.model.formats.yaml import robot_to_yaml
 from remora.model.robot import Robot
-from remora.simulation.recording.checkpoint import Checkpoint
+from remora.simulation.recording.checkpoint import Checkpoint, sealed
 from remora.simulation.recording.quantities import QUANTITIES, STORED, column, recorded
 from remora.simulation.recording.recording import RecordedEvent, Recording
 from remora.simulation.recording.samples import SampleBuffer
@@ -50,6 +50,7 @@ from remora.simulation.storage.file_format import (
     zarr,
 )
 from remora.simulation.storage.fingerprint import Acting, changed
+from remora.simulation.storage.reading import readable
 from remora.simulation.storage.resume import StoppedRun
 
 #: Final statuses of a run.
@@ -224,9 +225,10 @@ class _Folder:
                     del table["t"]
             return
         specs = {name: spec(run.robot, name) for name in (*run.columns, *STORED)}
-        self._samples = _Table.cut(group, specs, mark.samples)
+        self._samples = _Table.cut(self._path, group, specs, mark.samples)
         if events is not None and "t" in events:
-            self._events = _Table.cut(events, event_specs(run.robot), mark.events)
+            place, own = self._path / "events", event_specs(run.robot)
+            self._events = _Table.cut(place, events, own, mark.events)
 
     def write(self, run: Recording, mark: Checkpoint | None = None) -> None:
         if not self._broken:
@@ -265,7 +267,7 @@ class _Folder:
             self._samples.add(specs)  # wrenches may start late
             self._samples.write(len(run), partial(self._rows, run))
         if mark is not None:
-            where = {"phase_starts": run.phase_starts, "mark": mark.plain()}
+            where = {"phase_starts": run.phase_starts, "mark": sealed(mark, run.phase_starts)}
             self._group.update_attributes(where)
 
     def _rows(self, run: Recording, rows: slice) -> dict[str, Array]:
@@ -295,10 +297,21 @@ class _Table:
         self.add(specs)
 
     @classmethod
-    def cut(cls, group: Any, specs: Mapping[str, Spec], rows: int) -> _Table:
-        """Return the table of existing arrays, truncated to the first rows."""
+    def cut(cls, place: Path, group: Any, specs: Mapping[str, Spec], rows: int) -> _Table:
+        """Return the table of arrays that are there, without all but the first rows.
+
+        Raises:
+            RemoraError: if one of them is damaged; the text names it.
+        """
         with zarr().config.set({"array.write_empty_chunks": True}):
-            arrays = {name: group[name] for name in specs if name in group}
+            arrays: dict[str, Any] = {}
+            for name, (shape, dtype, _) in specs.items():
+                with readable(place / name):
+                    if name not in group:
+                        continue
+                    found = arrays[name] = group[name]
+                    if found.shape[1:] != shape or found.dtype != dtype:
+                        raise ValueError(f"{found.shape} of {found.dtype} was not expected")
         t = arrays["t"]
         chunk = int(t.chunks[0])
         table = cls(group, chunk, {})

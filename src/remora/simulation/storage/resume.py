@@ -13,7 +13,7 @@ from remora.errors import RemoraError
 from remora.model.formats.yaml import robot_to_yaml
 from remora.model.robot import Robot
 from remora.simulation.inputs.loads import is_mapping
-from remora.simulation.recording.checkpoint import Checkpoint, from_plain
+from remora.simulation.recording.checkpoint import Checkpoint, unsealed
 from remora.simulation.recording.recording import Recording
 from remora.simulation.storage.file_format import plain
 from remora.simulation.storage.fingerprint import Acting, differences
@@ -83,7 +83,7 @@ def stopped_run(
     if told is None:
         return StoppedRun(run, None)
     try:
-        mark = from_plain(told)
+        mark = unsealed(told, run.phase_starts)
     except (KeyError, TypeError, ValueError) as error:
         raise RemoraError(f"{folder}: its mark is damaged: {error}") from error
     if mark.changed and run.status != "complete" and not assume_unchanged:
