@@ -357,7 +357,8 @@ class PhaseLoop:
                 return attempt, end, []
         look = self._look(attempt, end)
         room = np.maximum(system.room_to_stops(state.q), 0.0) if system.stops else np.zeros(0)
-        found = crossings(look, np.concatenate([self._looked, room]), watch.crossed)
+        first = np.concatenate([self._looked, room])
+        found = crossings(look, first, watch.crossed, watch.events)
         if not found:
             return attempt, end, []
         places = [(first_place(look, crossing, watch.crossed), crossing) for crossing in found]
