@@ -152,6 +152,7 @@ def test_a_stop_never_pulls():
     assert forces[2, 0] == 0.0
 
 
+@pytest.mark.filterwarnings("ignore:steps of 0.01 s are unstable:remora.SimulationWarning")
 def test_stiffness_does_not_defeat_the_implicit_method():
     """A joint with a very stiff damper: explicit steps must be short, Radau's need not."""
     robot = rm.load("vt18_satellite").replace_joint("J2", damping=1e9)
