@@ -544,3 +544,14 @@ def test_fuzzed_values_give_a_robot_or_a_refusal(scratch, data):
     except RemoraError as error:
         result = str(error)
     assert isinstance(result, Robot) or str(scratch / "robot.xml") in result
+
+
+@pytest.mark.parametrize("fluid", ['density="1000"', 'viscosity="0.1"'])
+def test_a_fluid_is_left_out_with_a_warning(tmp_path, fluid):
+    text = (
+        f"<mujoco>\n<option {fluid}/>\n<worldbody><body name='a'><joint name='j'/>"
+        "<geom size='0.1'/></body></worldbody></mujoco>"
+    )
+    (warning,) = robot_of(tmp_path, text).warnings
+    assert warning == "line 2, option: density, viscosity: the forces of the fluid are left out"
+    assert not robot_of(tmp_path, text.replace(fluid, "")).warnings

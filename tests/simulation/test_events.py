@@ -152,6 +152,7 @@ def test_a_stop_never_pulls():
     assert forces[2, 0] == 0.0
 
 
+@pytest.mark.filterwarnings("ignore:steps of 0.01 s are unstable:remora.SimulationWarning")
 def test_stiffness_does_not_defeat_the_implicit_method():
     """A joint with a very stiff damper: explicit steps must be short, Radau's need not."""
     robot = rm.load("vt18_satellite").replace_joint("J2", damping=1e9)
@@ -287,3 +288,33 @@ def test_functions_cannot_change_the_state():
         rm.simulate(slider(), [0.0], [1.0], 1.0, events=[rm.Event(condition)])
     with pytest.raises(rm.SimulationError, match="'bad' raised ZeroDivisionError"):
         rm.simulate(slider(), [0.0], [1.0], 1.0, events=[rm.Event(lambda t, q, v: 1 / 0, "bad")])
+
+
+def followed(**limits):
+    """A slider, and another that moves -2 times as far from 0.5 m on."""
+    builder = rm.Builder("pair").body("a", mass=1, inertia=(1, 1, 1))
+    builder = builder.body("b", mass=1, inertia=(1, 1, 1))
+    builder = builder.joint("lead", "prismatic", None, "a", axis=(1, 0, 0))
+    return builder.joint(
+        "follow", "prismatic", "a", "b", axis=(0, 1, 0), mimic=("lead", -2.0, 0.5), **limits
+    ).build()
+
+
+def test_limits_of_a_mimic_joint_are_watched():
+    """They were left out: `limits="stop"` did not stop a gripper's second finger."""
+    robot = followed(lower=-1.0, upper=3.0)
+    run = rm.simulate(robot, [0.0], [1.0], 2.0, limits="stop")
+    assert run.message.startswith("stopped by 'follow lower limit'")
+    assert run.t[-1] == pytest.approx(0.75, abs=1e-14)
+    back = rm.simulate(robot, [0.0], [-1.0], 2.0)
+    assert [e.name for e in back.events] == ["follow upper limit"]
+    assert back.events[0].t == pytest.approx(1.25, abs=1e-14)
+    with pytest.raises(rm.SimulationError, match="begins beyond the follow lower limit"):
+        rm.simulate(robot, [1.0], [0.0], 1.0, limits="stop")
+
+
+@pytest.mark.parametrize("way", [1.0, -1.0])
+def test_speed_limits_of_a_mimic_joint_are_watched(way):
+    run = rm.simulate(followed(velocity=1.5), [0.0], [0.0], 1.0, torque=[way * 5.0], limits="stop")
+    assert run.message.startswith("stopped by 'follow speed limit'")
+    assert run.v[-1, 0] == pytest.approx(way * 0.75, abs=1e-12)

@@ -214,3 +214,45 @@ def test_an_event_in_a_swinging_pendulum_is_where_scipy_has_it():
     for integrator in ("dop853", "dopri5", "radau"):
         run = rm.simulate(robot, [2.0], [0.0], 10.0, events=[event], integrator=integrator)
         assert [e.t for e in run.events] == pytest.approx(part.t_events[0].tolist(), abs=1e-7)
+
+
+# Step functions, and numbers at the end of the floating-point range -------------------------------
+
+
+@pytest.mark.parametrize("truth", [True, False])
+@pytest.mark.parametrize("start", np.linspace(0.4, 2.7, 8).tolist())
+def test_a_window_of_a_thirtieth_of_the_step_is_seen(start, truth):
+    """A condition that was constant at the Chebyshev points was not looked at between them."""
+
+    def inside(t, q, v):
+        held = start <= t < start + 0.1
+        return held if truth else (1.0 if held else -1.0)
+
+    found = times(SLIDER, inside, integrator="rk4", step=3.0, direction=1)
+    assert found == [start]
+
+
+def test_windows_on_both_sides_of_a_jump_are_seen():
+    """Intervals that a jump was found to divide have step functions on them, too."""
+
+    def level(t, q, v):
+        return 1.0 if 0.61 <= t < 0.67 or 2.0 <= t < 2.06 or t >= 2.5 else -1.0
+
+    found = times(SLIDER, level, integrator="rk4", step=3.0, direction=1)
+    assert found == [0.61, 2.0, 2.5]
+
+
+@pytest.mark.parametrize("integrator", ALL)
+@pytest.mark.parametrize(
+    "condition",
+    [
+        lambda t, q, v: 1.0 / (t - 1.5) if t != 1.5 else np.inf,
+        lambda t, q, v: 1.7e308 * np.sign(t - 1.5),
+        lambda t, q, v: np.inf if t >= 1.5 else -np.inf,
+        lambda t, q, v: -1.0 if t < 1.5 else np.inf,
+        lambda t, q, v: 1e-310 if t >= 1.5 else -1e-310,
+    ],
+)
+def test_conditions_may_be_infinite_or_denormal(condition, integrator):
+    """Interpolants of them overflowed: a LinAlgError."""
+    assert times(SLIDER, condition, integrator=integrator, step=0.7) == [1.5]

@@ -92,3 +92,17 @@ def test_too_many_steps_name_the_stiffest_joint() -> None:
     robot = arm(damping=1.0)
     with pytest.raises(rm.SimulationError, match=r"'knuckle' \(damping 1, friction 0\)"):
         rm.simulate(robot, np.zeros(2), np.zeros(2), 1.0, integrator="dop853", max_steps=50)
+
+
+def test_fixed_steps_that_damping_makes_unstable_are_warned_of():
+    """A damped slider came to -7.5e48 m, status "complete", ok=True."""
+    builder = rm.Builder("damped").body("mass", mass=1, inertia=(1, 1, 1))
+    builder = builder.joint("slide", "prismatic", None, "mass", axis=(0, 0, 1), damping=3.2e3)
+    robot = builder.build()
+    with pytest.warns(rm.SimulationWarning, match=r"'slide' .* at most 0.00087 s"):
+        rm.simulate(robot, [0.0], [1.0], 0.01, integrator="rk4", step=1e-3)
+    with pytest.warns(rm.SimulationWarning, match=r"'slide' .* at most 0.00087 s"):
+        rm.simulate_batch(robot, [[0.0]], [[1.0]], 0.01, step=1e-3)
+    run = rm.simulate(robot, [0.0], [1.0], 0.01, integrator="rk4", step=8e-4)  # warns of nothing
+    assert run.q[-1, 0] == pytest.approx(1.0 / 3.2e3, rel=0.2)
+    assert rm.simulate_batch(robot, [[0.0]], [[1.0]], 0.01, step=8e-4).ok.all()

@@ -70,7 +70,7 @@ def tables_digest() -> str | None:
     A user's row is digested each time: a global or an attribute that its functions read may have
     changed since, without any change of a table.
     """
-    if FORMULATIONS.replaced() or JOINTS.replaced():
+    if FORMULATIONS.replaced() or JOINT_TYPES.replaced():
         return _digest_of_rows()
     return _own_digest(Table.changes)
 
@@ -81,4 +81,4 @@ def _own_digest(changes: int) -> str | None:
 
 
 def _digest_of_rows() -> str | None:
-    return digest_or_none(dict(FORMULATIONS), dict(JOINTS), RECURSIONS)
+    return digest_or_none(dict(FORMULATIONS), dict(JOINT_TYPES), RECURSIONS)

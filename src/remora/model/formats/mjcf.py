@@ -98,6 +98,11 @@ class _Converter:
                 self._fault("tendon", name, "has armature: inertia along a tendon is not supported")
             else:
                 self._warn("tendon", name, "is left out, with whatever force it has")
+        if float(model.opt.density) != 0.0 or float(model.opt.viscosity) != 0.0:
+            line = self._place("option", "").line
+            self._builder.warn(
+                Place("option", line), "density, viscosity: the forces of the fluid are left out"
+            )
         return self._builder
 
     def _body(self, i: int, mimics: dict[int, tuple[str, float, float]]) -> None:

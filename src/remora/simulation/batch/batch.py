@@ -32,6 +32,7 @@ from remora.simulation.engine.interrupts import interruptible
 from remora.simulation.engine.phase_dynamics import RunSettings
 from remora.simulation.engine.progress import batch_bar
 from remora.simulation.engine.simulate import model_of, sample_times
+from remora.simulation.engine.stiffness import warn_of_unstable_steps
 from remora.simulation.inputs.arguments import by_name, number, seconds, whole
 from remora.simulation.inputs.arguments import times as times_of
 from remora.simulation.inputs.loads import LoadLike
@@ -208,6 +209,9 @@ def simulate_batch(
             + (f"; and {more} more" if more > 0 else "")
             + " (failures='keep' does the other runs)"
         )
+    if target == "cpu" and not own.parameters and math.prod(own.batch):
+        first = np.asarray(own.arrays[0], float).reshape(-1, robot.nq)[0]
+        warn_of_unstable_steps(robot, first, min(step, duration), (), stacklevel=2)
     end = start + duration
     given_times = None if sample is None else sample_times(sample, start, end)
     times = np.array([start]) if given_times is None else given_times

@@ -22,6 +22,7 @@ from remora.dynamics.forces.equations_of_motion import (
     state_derivative_near,
 )
 from remora.dynamics.forces.stops import stop_overlaps, stop_rates
+from remora.dynamics.formulations import mass_matrix
 from remora.dynamics.kernels.compiled import CompiledRobot
 from remora.dynamics.kernels.tree_recursions import RECURSIONS, uses_loops
 from remora.dynamics.state_layout import layout_of
@@ -291,6 +292,21 @@ class PhaseDynamics:
             return True
         way = 4.0 * h * np.abs(self.overlap_rates(fastest))
         return bool(np.all(np.abs(self.overlaps(q)) > way))
+
+    def stop_frequency(self, q: Array) -> float:
+        """Return the highest frequency of the robot on the stops that it touches, rad/s.
+
+        ω² is the largest eigenvalue of k J H⁻¹ Jᵀ, with δ̇ = J v, over what is not held.
+        """
+        touched = np.flatnonzero(self.contact)
+        _, speeds, factor, _ = self._stop_map
+        J = np.zeros((touched.size, self.robot.nv))
+        J[np.arange(touched.size), speeds[touched]] = factor[touched]
+        held = [i for name in self.held for i in range(self.robot.nv)[self.robot.joints[name].v]]
+        H: Array = kernel(mass_matrix, self.robot, ("q",))(q)
+        H, J = np.delete(np.delete(H, held, 0), held, 1), np.delete(J, held, 1)
+        felt = J @ np.linalg.solve(H, J.T)
+        return float(np.sqrt(self._model.passive.stiffness * np.linalg.eigvalsh(felt)[-1]))
 
     def room_to_stops(self, q: Array) -> Array:
         """Return functions that fall below zero where contact begins or ends, `(..., stops)`."""

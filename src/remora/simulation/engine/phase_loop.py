@@ -222,7 +222,8 @@ class PhaseLoop:
         count = max(1, math.ceil((stop - start) / length - 1e-6))
         for i in range(1, count + 1):
             end = stop if i == count else start + (stop - start) * (i / count)
-            while state.t < end:  # once, or again after an event inside
+            while state.t < end:  # once, or again after an event within
+                self._refuse_unstable(end - state.t)
                 attempt = self._attempt(end - state.t)
                 if not (attempt.error <= 1.0 and np.all(np.isfinite(attempt.change))):
                     raise SimulationError(
@@ -234,6 +235,20 @@ class PhaseLoop:
                 if ended is not None:
                     return ended
         return None
+
+    def _refuse_unstable(self, h: float) -> None:
+        """Refuse a fixed step in which the stops that are touched make the motion grow."""
+        stable, system, state = self._stepping.integrator.stable, self._system, self._state
+        if math.isinf(stable) or not np.any(system.contact):
+            return
+        frequency = system.stop_frequency(state.q)
+        if h * frequency > stable:
+            raise SimulationError(
+                f"steps of {h:g} s are too long for the stops, which swing at {frequency:.3g} rad/s"
+                f": steps of more than {stable / frequency:.2g} s are unstable; make `step` "
+                "shorter, the stops softer, or use an adaptive integrator",
+                state.t,
+            )
 
     def _adaptive(self, stop: float, first: bool) -> LocatedEvent | None:
         state, power = self._state, -1.0 / (self._stepping.integrator.error_order + 1)
@@ -357,7 +372,8 @@ class PhaseLoop:
                 return attempt, end, []
         look = self._look(attempt, end)
         room = np.maximum(system.room_to_stops(state.q), 0.0) if system.stops else np.zeros(0)
-        found = crossings(look, np.concatenate([self._looked, room]), watch.crossed)
+        first = np.concatenate([self._looked, room])
+        found = crossings(look, first, watch.crossed, watch.events)
         if not found:
             return attempt, end, []
         places = [(first_place(look, crossing, watch.crossed), crossing) for crossing in found]

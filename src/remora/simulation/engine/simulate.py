@@ -22,7 +22,12 @@ from remora.simulation.engine.phase_dynamics import RunSettings
 from remora.simulation.engine.phase_loop import StepperSettings
 from remora.simulation.engine.reduced_phase_dynamics import with_model
 from remora.simulation.engine.run_loop import RunLoop, RunPlan
-from remora.simulation.engine.stiffness import MOST_EXPLICIT, STABLE, stiffest
+from remora.simulation.engine.stiffness import (
+    MOST_EXPLICIT,
+    STABLE,
+    stiffest,
+    warn_of_unstable_steps,
+)
 from remora.simulation.inputs.arguments import (
     by_name,
     flag,
@@ -184,6 +189,9 @@ def simulate(
             integrator = _usual_integrator(robot, q, parts, end - start, slip_speed)
     equations = with_model(equations, model, integrator, parts, q, v)
     stepping = _stepping(integrator, rtol, atol, step, max_step, max_steps)
+    if stepping.step is not None and math.isfinite(stepping.integrator.stable):
+        longest = min(stepping.step, end - start)
+        warn_of_unstable_steps(robot, q, longest, _always_held(robot, parts), stacklevel=2)
     if not isinstance(limits, str) or limits not in LIMITS:  # pyright: ignore[reportUnnecessaryIsInstance]
         raise UnknownName("treatment of limits", limits, LIMITS)
     times = sample_times(sample, start, end)
@@ -267,10 +275,8 @@ def _usual_integrator(
     duration: float,
     slip_speed: float,
 ) -> str:
-    """Return the default integrator: `dop853`, or `radau` for stiff robots."""
-    given = [{*phase.prescribed, *phase.locked} for phase in phases]
-    held = [name for name in robot.joints.names if all(name in names for names in given)]
-    found = stiffest(robot, q, slip_speed, held)
+    """Return the integrator of a run that names none: `dop853`, for stiff robots `radau`."""
+    found = stiffest(robot, q, slip_speed, _always_held(robot, phases))
     steps = 0.0 if found is None else found.rate * duration / STABLE
     if found is None or steps <= MOST_EXPLICIT:
         return "dop853"
@@ -281,6 +287,12 @@ def _usual_integrator(
         stacklevel=3,
     )
     return "radau"
+
+
+def _always_held(robot: Robot, phases: Sequence[Phase]) -> list[str]:
+    """Return the names of the joints whose motion is given in every phase."""
+    given = [{*phase.prescribed, *phase.locked} for phase in phases]
+    return [name for name in robot.joints.names if all(name in names for names in given)]
 
 
 def _stepping(

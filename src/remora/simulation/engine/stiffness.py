@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import warnings
 from collections.abc import Collection
 from typing import NamedTuple
 
@@ -9,12 +11,14 @@ import numpy as np
 
 from remora.algebra.array_ops import Array
 from remora.dynamics.formulations import mass_matrix
-from remora.errors import InvalidValue
+from remora.errors import InvalidValue, SimulationWarning
 from remora.model.robot import Robot
 
 #: Stability limit of the step size of an explicit method, times the fastest decay rate (dop853).
 STABLE = 6.0
-#: Above this number of steps limited by stability alone, an implicit method is used.
+#: The same of RK4, on the negative real axis.
+STABLE_RK4 = 2.785
+#: More explicit steps than this, all of them short for stability alone: an implicit method is used.
 MOST_EXPLICIT = 50_000
 #: For robots with more degrees of freedom, stiffness is not estimated.
 LARGEST = 300
@@ -70,6 +74,31 @@ def stiffest(
     joint = robot.joints[owner[free[int(np.argmax(np.abs(motions[:, -1])))]]]
     damping, friction = float(np.max(joint.damping)), float(np.max(joint.friction))
     return Stiffest(joint.name, float(rates[-1]), damping, friction)
+
+
+def warn_of_unstable_steps(
+    robot: Robot, q: Array, step: float, held: Collection[str], stacklevel: int
+) -> None:
+    """Warn where RK4 in steps of that length makes motions grow that damping should stop.
+
+    Dry friction is not looked at: it makes such steps chatter, but nothing grow.
+
+    Args:
+        robot: the robot.
+        q: configuration, `(nq,)`.
+        step: s.
+        held: names of the joints whose motion is given.
+        stacklevel: of the warning, as seen from the caller.
+    """
+    found = stiffest(robot, q, math.inf, held)
+    if found is None or found.rate * step <= STABLE_RK4:
+        return
+    warnings.warn(
+        f"steps of {step:g} s are unstable for robot {robot.name!r}: {found.described()}; make "
+        f"`step` at most {STABLE_RK4 / found.rate:.2g} s",
+        SimulationWarning,
+        stacklevel=stacklevel + 1,
+    )
 
 
 def _slopes(robot: Robot, slip_speed: float, held: Collection[str]) -> tuple[Array, dict[int, int]]:

@@ -18,6 +18,8 @@ from remora.simulation.inputs.loads import described, frozen_view
 
 Action = Literal["record", "next", "stop"]
 ACTIONS = ("record", "next", "stop")
+#: Conditions are cut off here, infinite ones too: interpolants of them must not overflow.
+LARGEST = 1e150
 
 
 @dataclass(frozen=True)
@@ -83,8 +85,39 @@ class MonitoredCondition(NamedTuple):
     direction: int
 
 
+class _Limit(NamedTuple):
+    """A limit of a joint's coordinate, ratio q + offset, or of its speed, ratio v.
+
+    The ratio and the offset are those of a mimic joint, whose place is that of its leader.
+    """
+
+    place: int
+    speed: int
+    sign: float
+    ratio: float
+    offset: float
+    bound: float
+
+
+class _Limits(NamedTuple):
+    """Several limits, as arrays `(m,)`."""
+
+    place: Array
+    speed: Array
+    sign: Array
+    ratio: Array
+    offset: Array
+    bound: Array
+
+    @classmethod
+    def of(cls, limits: Sequence[_Limit]) -> _Limits:
+        """Return the arrays of these limits."""
+        place, speed, *numbers = np.array(limits, float).reshape(-1, len(_Limit._fields)).T
+        return cls(place.astype(int), speed.astype(int), *numbers)
+
+
 class EventMonitor:
-    """All conditions of a phase as one vector-valued function.
+    """All conditions of a phase, as one function with several values.
 
     The events' conditions come first, followed by the distances to limits: of the range, and of the
     speed in both directions. All of these are smooth where the motion is.
@@ -113,19 +146,23 @@ class EventMonitor:
         self.events, self._everywhere = len(self._events), len(everywhere)
         self.items = [MonitoredCondition(e.name, e.action, e.direction) for e in self._events]
         self._truths: set[int] = set()
-        self._signs = np.zeros(0)
-        self._bounds = np.zeros(0)
-        self._places = np.zeros(0, int)
-        self._speeds = np.zeros(0, int)
-        self._fast = np.zeros(0, int)
-        self._fastest = np.zeros(0)
+        self._ranges = _Limits.of(())
+        self._fastest = _Limits.of(())
         if limits is not None:
             self._watch_limits(robot, limits)
 
     def _watch_limits(self, robot: Robot, action: Action) -> None:
-        found: list[tuple[int, int, float, float]] = []
+        ranges: list[_Limit] = []
+        speeds: list[_Limit] = []
+        names: list[str] = []
         for joint in robot.joints:
-            if joint.mimic is not None or not in_coordinates(joint):
+            q, v, mimic = joint.q.start, joint.v.start, joint.mimic  # of a follower: its leader's
+            ratio, offset = (1.0, 0.0) if mimic is None else (mimic.ratio, mimic.offset)
+            for k, limit in enumerate(np.atleast_1d(joint.limits.velocity).tolist()):
+                if math.isfinite(limit):
+                    speeds.append(_Limit(q, v + k, 1.0, ratio, 0.0, limit))
+                    names.append(joint.name)
+            if not in_coordinates(joint):
                 continue
             for side, values, sign in (
                 ("upper", joint.limits.upper, 1.0),
@@ -133,27 +170,14 @@ class EventMonitor:
             ):
                 for k, limit in enumerate(np.atleast_1d(values).tolist()):
                     if math.isfinite(limit):
-                        found.append((joint.q.start + k, joint.v.start + k, limit, sign))
+                        ranges.append(_Limit(q + k, v + k, sign, ratio, offset, limit))
                         self.items.append(
                             MonitoredCondition(f"{joint.name} {side} limit", action, -1)
                         )
-        self._places = np.array([place for place, *_ in found], int)
-        self._speeds = np.array([speed for _, speed, *_ in found], int)
-        self._bounds = np.array([limit for *_, limit, _ in found])
-        self._signs = np.array([sign for *_, sign in found])
-        own = [joint for joint in robot.joints if joint.mimic is None]
-        speeds = [
-            (joint, joint.v.start + k, limit)
-            for joint in own
-            for k, limit in enumerate(np.atleast_1d(joint.limits.velocity).tolist())
-            if math.isfinite(limit)
-        ]
-        names = [
-            MonitoredCondition(f"{joint.name} speed limit", action, -1) for joint, *_ in speeds
-        ]
-        self.items += names * 2  # both directions
-        self._fast = np.array([place for _, place, _ in speeds], int)
-        self._fastest = np.array([limit for *_, limit in speeds])
+        self._ranges, self._fastest = _Limits.of(ranges), _Limits.of(speeds)
+        self.items += [
+            MonitoredCondition(f"{name} speed limit", action, -1) for name in names
+        ] * 2  # both ways
 
     def __len__(self) -> int:
         """Return the number of conditions."""
@@ -177,9 +201,10 @@ class EventMonitor:
                 self._truths.add(k)
                 value = 1.0 if value else -1.0
             asked.append(value)
-        room = self._signs * (self._bounds - q[self._places])
-        speed = v[self._fast]
-        return np.concatenate([asked, room, self._fastest - speed, self._fastest + speed])
+        near, fast = self._ranges, self._fastest
+        room = near.sign * (near.bound - (near.ratio * q[near.place] + near.offset))
+        speed = fast.ratio * v[fast.speed]
+        return np.concatenate([asked, room, fast.bound - speed, fast.bound + speed])
 
     def far(self, q: Array, v: Array, fastest: Array, h: float) -> bool:
         """Return whether no event is possible in a step: no conditions, and limits far away.
@@ -195,10 +220,11 @@ class EventMonitor:
         """
         if self._events:
             return False
-        nv = v.size
-        near = np.abs(self._bounds - q[self._places]) <= 4.0 * h * fastest[self._speeds]
-        slack = self._fastest - np.abs(v[self._fast])
-        fast = slack <= 4.0 * h * fastest[nv + self._fast]
+        ranges, speeds = self._ranges, self._fastest
+        room = np.abs(ranges.bound - (ranges.ratio * q[ranges.place] + ranges.offset))
+        near = room <= 4.0 * h * np.abs(ranges.ratio) * fastest[ranges.speed]
+        slack = speeds.bound - np.abs(speeds.ratio * v[speeds.speed])
+        fast = slack <= 4.0 * h * np.abs(speeds.ratio) * fastest[v.size + speeds.speed]
         return not (np.any(near) or np.any(fast))
 
     def passed(self, values: Array) -> list[tuple[str, Action]]:
@@ -244,4 +270,4 @@ def _number(event: Event, value: object) -> Any:
         ) from None
     if math.isnan(number):
         raise RemoraError(f"the condition of event {event.name!r} is NaN")
-    return number
+    return min(max(number, -LARGEST), LARGEST)

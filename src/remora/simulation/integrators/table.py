@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
@@ -27,19 +28,24 @@ class Integrator:
 
     Attributes:
         step: makes one step.
-        order: order of the solution.
-        error_order: the error estimate of a step is O(h^(error_order + 1)); 0: no estimate, and the
-            user chooses a fixed step size.
+        order: of the solution.
+        error_order: the error estimate of a step is O(h^(error_order + 1)); 0: it has none, and
+            steps are of the length that the user gives.
+        stable: fixed steps make an undamped oscillation grow whose frequency times the step is
+            more than this.
     """
 
     step: Step
     order: int
     error_order: int
+    stable: float = math.inf
 
 
 def _explicit(tableau: tableaus.Tableau) -> Integrator:
     step = functools.partial(explicit.attempt, tableau)
-    return Integrator(step, tableau.order, tableau.error_order)
+    # of RK4, the one without an error estimate; the others shorten such steps by themselves
+    stable = math.inf if tableau.error_order else 2.0 * math.sqrt(2.0)
+    return Integrator(step, tableau.order, tableau.error_order, stable)
 
 
 #: Every integrator, by name.

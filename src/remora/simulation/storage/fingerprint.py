@@ -78,14 +78,14 @@ def acting_rows(robot: Robot, formulation: str) -> Acting:
     """Return the fingerprints of the user's own rows of tables that the equations of a run read.
 
     Args:
-        robot: the robot; its joints are of rows of JOINTS.
+        robot: the robot; its joints are of rows of JOINT_TYPES.
         formulation: a row of FORMULATIONS.
     """
     found: dict[str, Any] = {}
     if not FORMULATIONS.is_own(formulation):
         found[f"FORMULATIONS[{formulation!r}]"] = FORMULATIONS[formulation]
     for kind in sorted({joint.kind for joint in robot.joints} & JOINT_TYPES.replaced().keys()):
-        found[f"JOINTS[{kind!r}]"] = JOINT_TYPES[kind]
+        found[f"JOINT_TYPES[{kind!r}]"] = JOINT_TYPES[kind]
     return {name: fingerprint(name, row) for name, row in found.items()}
 
 
