@@ -53,5 +53,5 @@ def test_by_name_it_is_the_same():
 
 
 def test_signatures_and_docstrings_are_kept():
-    assert list(inspect.signature(rm.mass_matrix).parameters) == ["robot", "q"]
+    assert list(inspect.signature(rm.mass_matrix).parameters) == ["robot", "q", "formulation"]
     assert rm.mass_matrix.__doc__.startswith("Return H")

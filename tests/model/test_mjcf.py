@@ -237,7 +237,8 @@ def test_the_numbers_of_a_joint_are_kept(tmp_path):
     assert (j.damping, j.friction, j.rotor_inertia) == (0.2, 0.3, 0.4)
     assert robot.gravity.tolist() == [0.0, 0.0, -1.62]
     assert robot.name == "test"
-    assert any("spring" in w for w in robot.warnings)
+    assert (j.stiffness, j.spring_reference) == (3.0, 0.0)
+    assert not any("spring" in w for w in robot.warnings)
     capsule = robot.bodies["arm"].geometry[0]
     assert (capsule.kind, capsule.size, capsule.color) == ("capsule", (0.1, 0.4), (1, 0, 0, 1))
 

@@ -64,6 +64,10 @@ class JointPD:
             kd: damping, one for all joints or by joint name; N m s/rad or N s/m.
             sample_time: s.
         """
+        if not isinstance(goal, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise RemoraError(
+                f"goal must be a dictionary by joint name, {{'elbow': 0.5}}, not {goal!r}"
+            )
         if not goal:
             raise RemoraError("a joint_pd needs a goal for at least one joint")
         columns: dict[str, list[Any]] = {"q": [], "v": [], "goal": [], "kp": [], "kd": []}

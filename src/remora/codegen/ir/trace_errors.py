@@ -30,7 +30,8 @@ _WRITE = (
 _NUMBER = (
     "float(), int(), math.sin(...), np.float64(...) and dtype=float need a value, which there is "
     "none of before the compiled function is called: use NumPy's functions (np.sin) and leave "
-    "out the conversion"
+    "out the conversion; where symbols are written into an array of floats (tau[9:] = ...), "
+    "join the parts instead: np.concatenate([a, b])"
 )
 _INDEX = "an index or a count must be known when the function is compiled"
 _UNTRACEABLE = (

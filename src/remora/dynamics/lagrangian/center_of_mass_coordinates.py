@@ -29,10 +29,12 @@ from remora.dynamics.refusals import needs_dynamics
 from remora.model import joints
 from remora.model.robot import Robot
 from remora.model.state import configuration, velocity
+from remora.model.takes_robot import takes_robot
 
 _TRAVEL = slice(3, 6)
 
 
+@takes_robot
 @needs_dynamics
 def separated_velocity(robot: Robot, q: ArrayLike, v: ArrayLike) -> Array:
     """Return w = [ω, ċ, q̇] `(..., nv)`: v with the centre of mass's velocity in inertial axes.
@@ -52,6 +54,7 @@ def separated_velocity(robot: Robot, q: ArrayLike, v: ArrayLike) -> Array:
     return with_batch(concatenate(parts), batch, trailing=1)
 
 
+@takes_robot
 @needs_dynamics
 def separated_mass_matrix(robot: Robot, q: ArrayLike) -> Array:
     """Return M of the kinetic energy ½ wᵀ M w, w = [ω, ċ, q̇], `(..., nv, nv)` [FPG11, eq. 15].
@@ -69,6 +72,7 @@ def separated_mass_matrix(robot: Robot, q: ArrayLike) -> Array:
     return _with_travel(rest, travel)
 
 
+@takes_robot
 @needs_dynamics
 def separated_coriolis_matrix(robot: Robot, q: ArrayLike, v: ArrayLike) -> Array:
     """Return C `(..., nv, nv)` of M ẇ + C w = f, w = [ω, ċ, q̇]; the rows of ċ are zero.

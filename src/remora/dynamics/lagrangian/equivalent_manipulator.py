@@ -34,12 +34,14 @@ from remora.model.joint_types import lookup
 from remora.model.numbers import finite
 from remora.model.robot import Body, Frame, Joint, Limits, Robot
 from remora.model.state import configuration, velocity
+from remora.model.takes_robot import takes_robot
 from remora.model.topology import children
 
 #: Supported joint types: rotations about fixed points, and helical joints, whose pitch scales.
 TURNING = ("fixed", "revolute", "universal", "spherical", "helical")
 
 
+@takes_robot
 @needs_dynamics
 def equivalent_manipulator(robot: Robot, origin: ArrayLike = (0.0, 0.0, 0.0)) -> Robot:
     """Return the fixed-base robot whose joints move as those of a floating one [FPG11, 33-44].
@@ -98,6 +100,7 @@ def equivalent_manipulator(robot: Robot, origin: ArrayLike = (0.0, 0.0, 0.0)) ->
     return twin.replace(bodies=bodies, joints=moved, frames=frames, gravity=np.zeros(3))
 
 
+@takes_robot
 def equivalent_state(robot: Robot, q: ArrayLike, v: ArrayLike) -> tuple[Array, Array]:
     """Return q `(..., nq - 4)` and v `(..., nv - 3)` of the equivalent manipulator.
 
@@ -140,6 +143,8 @@ def _spherical(base: Joint, origin: Array) -> Joint:
         damping=base.damping[..., :nv],
         friction=base.friction[..., :nv],
         rotor_inertia=base.rotor_inertia[..., :nv],
+        stiffness=np.zeros(nv),
+        spring_reference=np.zeros(nv),
     )
 
 

@@ -38,6 +38,7 @@ from remora.dynamics.refusals import needs_dynamics
 from remora.model import joints
 from remora.model.robot import Robot
 from remora.model.state import configuration
+from remora.model.takes_robot import takes_robot
 from remora.model.topology import ancestors
 
 
@@ -163,6 +164,7 @@ def coriolis_matrix_of(robot: Robot, q: Array, v: Array) -> Array:
     return rate - 0.5 * D + bracket_of(robot, vector.apply(mass_matrix_of(robot, q, links), v))
 
 
+@takes_robot
 @needs_dynamics
 def mass_matrix_partials(robot: Robot, q: ArrayLike) -> Array:
     """Return ∂M/∂q_k `(..., nv, nv, nv)`, k first, along the tangent of the joints [FPG11, A.1].

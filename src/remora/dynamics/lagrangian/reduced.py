@@ -40,6 +40,7 @@ from remora.model import joints
 from remora.model.numbers import finite
 from remora.model.robot import Robot
 from remora.model.state import configuration
+from remora.model.takes_robot import takes_robot
 
 
 class Reduction(NamedTuple):
@@ -62,6 +63,7 @@ class Reduction(NamedTuple):
     p: Array | None
 
 
+@takes_robot
 @needs_dynamics
 def base_velocity(
     robot: Robot, q: ArrayLike, joint_speeds: ArrayLike, momentum: ArrayLike | None = None
@@ -79,6 +81,7 @@ def base_velocity(
     return _base_velocity(reduction(robot, q, h), speeds, batch_shape(q, speeds))
 
 
+@takes_robot
 @needs_dynamics
 def reduced_mass_matrix(robot: Robot, q: ArrayLike) -> Array:
     """Return M_r = M_qq - M_qV M_VV⁻¹ M_Vq, `(..., nv - 6, nv - 6)` [FPG11, eq. 31].
@@ -92,6 +95,7 @@ def reduced_mass_matrix(robot: Robot, q: ArrayLike) -> Array:
     return _mass_matrix(reduction(robot, q, None))
 
 
+@takes_robot
 @needs_dynamics
 def reduced_coriolis_matrix(
     robot: Robot, q: ArrayLike, joint_speeds: ArrayLike, momentum: ArrayLike | None = None
@@ -119,6 +123,7 @@ def reduced_coriolis_matrix(
     return with_batch(C, batch_shape(q, speeds), trailing=2)
 
 
+@takes_robot
 @needs_dynamics
 def reduced_momentum_force(robot: Robot, q: ArrayLike, momentum: ArrayLike) -> Array:
     """Return e `(..., nv - 6)` of M_r q̈ + C_r q̇ + e = τ: the force of momentum at rest.
@@ -137,6 +142,7 @@ def reduced_momentum_force(robot: Robot, q: ArrayLike, momentum: ArrayLike) -> A
     return _momentum_force(robot, q, reduction(robot, q, h), batch_shape(q, h))
 
 
+@takes_robot
 @needs_dynamics
 def reduced_forward_dynamics(
     robot: Robot,

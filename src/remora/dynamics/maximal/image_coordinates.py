@@ -27,6 +27,7 @@ from remora.model.joints import kind
 from remora.model.numbers import finite
 from remora.model.robot import Robot
 from remora.model.state import configuration, velocity
+from remora.model.takes_robot import takes_robot
 
 #: Tolerance of the distance from the constraint manifold, relative to the coordinates' size: the
 #: stages of a Runge-Kutta step leave it slightly.
@@ -78,6 +79,7 @@ class ImageSpaceConstraints(NamedTuple):
     joints: Array
 
 
+@takes_robot
 def image_coordinates(robot: Robot, q: ArrayLike) -> Array:
     """Return Q, the dual quaternion of every body's centre of mass, `(..., nb, 8)`.
 
@@ -90,6 +92,7 @@ def image_coordinates(robot: Robot, q: ArrayLike) -> Array:
     return with_batch(joined, q.shape[:-1], trailing=2)
 
 
+@takes_robot
 def image_rates(robot: Robot, q: ArrayLike, v: ArrayLike) -> Array:
     """Return Q̇ = ½ Q ω, `(..., nb, 8)`.
 
@@ -104,6 +107,7 @@ def image_rates(robot: Robot, q: ArrayLike, v: ArrayLike) -> Array:
     return with_batch(stack(rates, axis=-2), batch_shape(q, v), trailing=2)
 
 
+@takes_robot
 def from_image_coordinates(robot: Robot, Q: ArrayLike, Q_rate: ArrayLike) -> tuple[Array, Array]:
     """Return q `(..., nq)` and v `(..., nv)` for coordinates on the manifold.
 
@@ -121,6 +125,7 @@ def from_image_coordinates(robot: Robot, Q: ArrayLike, Q_rate: ArrayLike) -> tup
     return _joint_state(robot, rates, rows, batch)
 
 
+@takes_robot
 def image_space_constraints(robot: Robot, Q: ArrayLike) -> ImageSpaceConstraints:
     """Return the residuals of the unit conditions and the joints' equations.
 
@@ -132,6 +137,7 @@ def image_space_constraints(robot: Robot, Q: ArrayLike) -> ImageSpaceConstraints
     return _residuals(Qs, _rows(robot, Qs, rates), batch)
 
 
+@takes_robot
 def image_space_system(
     robot: Robot,
     Q: ArrayLike,
@@ -169,6 +175,7 @@ def image_space_system(
     )
 
 
+@takes_robot
 def image_space_solution(
     robot: Robot,
     Q: ArrayLike,
@@ -217,6 +224,7 @@ def image_space_solution(
     )
 
 
+@takes_robot
 def project_image_coordinates(
     robot: Robot, Q: ArrayLike, Q_rate: ArrayLike, iterations: int = 4
 ) -> tuple[Array, Array]:

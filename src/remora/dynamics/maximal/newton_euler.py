@@ -36,6 +36,7 @@ from remora.model import joints
 from remora.model.numbers import finite
 from remora.model.robot import Robot
 from remora.model.state import configuration, velocity
+from remora.model.takes_robot import takes_robot
 from remora.model.topology import incidence_matrix, negatives, positives
 
 
@@ -136,6 +137,7 @@ class NewtonEulerSystem(NamedTuple):
     L: tuple[Array, ...]
 
 
+@takes_robot
 def newton_euler_system(
     robot: Robot,
     q: ArrayLike,

@@ -223,8 +223,11 @@ class _Converter:
         for j in joints:
             quaternion = link.kind in ("free", "spherical") or link.part is not None
             sprung = float(model.jnt_stiffness[j]) != 0.0
-            if (quaternion and sprung) or np.any(model.jnt_stiffnesspoly[j]):
+            if quaternion and sprung:
                 self._warn("joint", self._joints[j], "its spring is left out")
+            if np.any(model.jnt_stiffnesspoly[j]):
+                what = "the nonlinear part of its spring is left out"
+                self._warn("joint", self._joints[j], what)
         if np.any(model.dof_dampingpoly[dofs]):
             self._warn("joint", self._joints[joints[0]], "its nonlinear damping is left out")
         if link.kind in ("free", "spherical") or link.part is not None:

@@ -11,6 +11,7 @@ import numpy as np
 
 from remora.algebra.array_ops import Array
 from remora.dynamics.formulations import mass_matrix
+from remora.dynamics.refusals import refuse_undefined
 from remora.errors import InvalidValue, SimulationWarning
 from remora.model.robot import Robot
 
@@ -70,6 +71,7 @@ def stiffest(
     try:
         rates, motions = np.linalg.eigh(root[:, None] * np.linalg.solve(H, np.diag(root)))
     except np.linalg.LinAlgError:
+        refuse_undefined(robot)
         raise InvalidValue(f"the mass matrix of robot {robot.name!r} is singular") from None
     joint = robot.joints[owner[free[int(np.argmax(np.abs(motions[:, -1])))]]]
     damping, friction = float(np.max(joint.damping)), float(np.max(joint.friction))
