@@ -234,7 +234,9 @@ def test_wrong_options_of_compile_are_refused(options, text):
         rm.compile(rm.forward_dynamics, ROBOT, **options)
 
 
-@pytest.mark.parametrize("function", [int, lambda: 1.0, lambda robot, *q: q], ids=["int", "none", "star"])
+@pytest.mark.parametrize(
+    "function", [int, lambda: 1.0, lambda robot, *q: q], ids=["int", "none", "star"]
+)
 def test_functions_without_named_arguments_are_refused(function):
     with pytest.raises(rm.RemoraError, match=r"f\(robot, q\)"):
         rm.compile(function, ROBOT)
