@@ -37,7 +37,7 @@ def made():
     b.joint(
         "elbow", "helical", "base", "arm", xyz=(0.3, 0.1, 0.0), axis=(0.0, 0.6, 0.8), pitch=0.1,
         lower=-0.2, upper=0.3, velocity=2.0, effort=5.0, damping=0.3, friction=0.2,
-        rotor_inertia=0.05,
+        rotor_inertia=0.05, stiffness=2.0, spring_reference=0.1,
     )  # fmt: skip
     for name in ("left", "right"):
         b.body(f"{name} finger", mass=0.3, com=(0.0, 0.1, 0.0), inertia=(0.01, 0.01, 0.01))
@@ -159,6 +159,8 @@ DEPENDS = {
     ("joint", "damping"): rm.friction_forces,
     ("joint", "friction"): rm.friction_forces,
     ("joint", "rotor_inertia"): rm.mass_matrix,
+    ("joint", "stiffness"): rm.spring_forces,
+    ("joint", "spring_reference"): rm.spring_forces,
     ("limits", "lower"): rm.stop_forces,
     ("limits", "upper"): rm.stop_forces,
     ("mimic", "ratio"): rm.poses,
