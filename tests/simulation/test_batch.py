@@ -135,7 +135,7 @@ def test_torques_by_joint_and_for_each_run():
 def test_breaks_are_stepped_on():
     builder = rm.Builder("mass").body("mass", mass=2, inertia=(1, 1, 1))
     robot = builder.joint("slide", "prismatic", None, "mass").build()
-    select, less = rm.algebra.namespace.select, rm.algebra.namespace.less
+    select, less = rm.algebra.array_ops.select, rm.algebra.array_ops.less
 
     def pulse(t, q, v):
         on = select(less(0.33, t), 1.0, 0.0) * select(less(t, 0.77), 1.0, 0.0)

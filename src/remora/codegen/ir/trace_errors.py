@@ -21,11 +21,11 @@ class SymbolLost(RemoraError):
 
 _SELECT = (
     "what is compiled has no values yet: instead of if, and, or, max(), np.where or np.clip use "
-    "select and less of rm.algebra.namespace, select(less(x, 0.0), a, b)"
+    "select and less of rm.algebra.array_ops, select(less(x, 0.0), a, b)"
 )
 _WRITE = (
     "an array of numbers cannot hold symbols: put the array together from its parts, "
-    "np.concatenate([np.zeros(9), -k * v[9:]]) or rm.algebra.namespace.stack([...])"
+    "np.concatenate([np.zeros(9), -k * v[9:]]) or rm.algebra.array_ops.stack([...])"
 )
 _NUMBER = (
     "float(), int(), math.sin(...), np.float64(...) and dtype=float need a value, which there is "

@@ -139,7 +139,7 @@ def simulate_batch(
     Equivalent to `simulate` with `integrator="rk4"`: a Munthe-Kaas method on the configuration
     manifold [MK99] with compensated (Kahan) summation [K65]. A run is bitwise identical in any
     batch. Loads are compiled too: functions are traced, so they must be written on arrays (NumPy's
-    functions, `rm.algebra`) without `if` on values (use `rm.algebra.namespace.select`).
+    functions, `rm.algebra`) without `if` on values (use `rm.algebra.array_ops.select`).
 
     Args:
         robot: the robot; its damping, dry friction and springs are included.
