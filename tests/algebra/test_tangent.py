@@ -180,7 +180,7 @@ def test_to_full_precision(angle):
 # Any scalar, any batch ---------------------------------------------------------------------------
 
 FUNCTIONS = {
-    "rotation_rate": 3, "angular_velocity": 3, "screw_rate": 6, "twist": 6,
+    "rotation_vector_rate": 3, "angular_velocity": 3, "screw_rate": 6, "twist": 6,
 }  # fmt: skip
 
 
