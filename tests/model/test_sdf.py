@@ -195,7 +195,8 @@ def test_limits_springs_and_mimic_joints(tmp_path):
     j, k = robot.joints["j"], robot.joints["k"]
     assert (j.limits.lower, j.limits.upper, j.limits.effort) == (-np.inf, np.inf, np.inf)
     assert (k.mimic.ratio, k.mimic.offset) == (2.0, 0.5)
-    assert any("spring" in w for w in robot.warnings)
+    assert (j.stiffness, j.spring_reference) == (3.0, 0.0)
+    assert not any("spring" in w for w in robot.warnings)
 
 
 def test_axes_of_old_versions_are_the_models(tmp_path):
