@@ -118,8 +118,12 @@ def test_joints_that_mimic_others(name, loops_always):
 
 
 def test_articulated_bodies_refuse_joints_that_mimic_others(loops_always):
+    robot = followers()
     with pytest.raises(RemoraError, match="no joints that mimic others"):
-        rm.compile(rm.forward_dynamics, followers())
+        rm.compile(rm.forward_dynamics, robot, fixed={"formulation": "articulated"})
+    (q, v), tau = rm.random_state(robot, 1), np.ones(robot.nv)
+    expected = rm.forward_dynamics(robot, q, v, tau, formulation="composite")
+    assert_close(rm.compile(rm.forward_dynamics, robot)(q, v, tau), expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize("name", ARGUMENTS)
