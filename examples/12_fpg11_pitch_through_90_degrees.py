@@ -91,6 +91,7 @@ def plot(runs: list, folder: Path) -> None:
         ax.set(ylabel=text, xlim=(0, END), ylim=shown)
         ax.grid(color="0.92")
         ax.legend(fontsize=6.5, loc="upper left")
+    c.set_xlabel("time, s")
     figure.savefig(folder / "fpg11_pitch.png", dpi=180)
 
 

@@ -1,5 +1,7 @@
 """Runs by the reduced model and of the equivalent manipulator: the same motion, fewer states."""
 
+import os
+
 import numpy as np
 import pytest
 
@@ -140,3 +142,30 @@ def test_refusals():
     ):
         with pytest.raises(rm.RemoraError, match=reason):
             run(**options)
+
+
+def stopping(t, q, v):
+    """Damping of the joints; interrupts the run where the environment says so."""
+    if t > 2.3 and os.environ.get("STOP_REDUCED_RUN"):
+        raise KeyboardInterrupt
+    return np.r_[np.zeros(6), -0.5 * v[6:]]
+
+
+@pytest.mark.filterwarnings("ignore:.*interrupted")
+def test_a_reduced_run_is_resumed_to_the_same_bits(tmp_path, monkeypatch):
+    q, v = start()
+    given = {"torque": stopping, "sample": 0.1, "model": "reduced"}
+    whole = rm.simulate(ROBOT, q, v, 5.0, **given)
+    monkeypatch.setenv("STOP_REDUCED_RUN", "1")
+    part = rm.simulate(ROBOT, q, v, 5.0, out=tmp_path / "run", **given)
+    assert part.status == "interrupted"
+    assert len(part) < len(whole)
+    monkeypatch.delenv("STOP_REDUCED_RUN")
+    resumed = rm.simulate(ROBOT, q, v, 5.0, out=tmp_path / "run", resume=True, **given)
+    assert resumed.status == "complete"
+    assert np.array_equal(resumed.q, whole.q)
+    assert np.array_equal(resumed.v, whole.v)
+    with pytest.raises(rm.RemoraError, match="model is 'reduced' there"):
+        rm.simulate(
+            ROBOT, q, v, 5.0, torque=stopping, sample=0.1, out=tmp_path / "run", resume=True
+        )
