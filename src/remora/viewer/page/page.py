@@ -184,8 +184,9 @@ class Page:
 
     def wait(self) -> None:
         """Print the address and serve the page until `close` is called or Ctrl+C is pressed."""
-        print(f"{self.url}  (Ctrl+C ends it)", flush=True)
         with contextlib.suppress(KeyboardInterrupt), interruptible():
+            # Within the block: whoever reads the address may press Ctrl+C at once.
+            print(f"{self.url}  (Ctrl+C ends it)", flush=True)
             while not self._closed.wait(0.2):
                 pass
         self.close()
