@@ -1,0 +1,183 @@
+"""Components: small immutable values whose behaviour is pure functions on arrays."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, dataclass_transform
+
+import numpy as np
+
+from remora.algebra.array_ops import Array, ArrayLike, is_array
+from remora.components.actions import Action
+from remora.components.context import Context
+from remora.components.signals import Signal, State
+from remora.errors import InvalidValue, UnknownName
+from remora.identity.digest import digest
+from remora.model.robot import Robot
+
+#: What an event can do.
+EVENT_ACTIONS = ("record", "stop", "next", "reset")
+#: Fields of every component that are not parameters.
+TIMING = ("name", "sample_time", "offset", "delay")
+
+
+@dataclass(frozen=True)
+class ZeroCrossing:
+    """An event of a component: a zero crossing of a function, see `Component.crossings`.
+
+    Attributes:
+        direction: +1 for rising zero crossings, -1 for falling ones, 0 for both.
+        action: `record` logs the event, `stop` ends the run, `next` starts the next phase, `reset`
+            sets states to what `Component.reset` returns.
+    """
+
+    direction: int = 0
+    action: Literal["record", "stop", "next", "reset"] = "record"
+
+    def __post_init__(self) -> None:
+        """Check."""
+        if self.direction not in (-1, 0, 1):
+            raise InvalidValue(f"direction of an event must be -1, 0 or 1, not {self.direction}")
+        if self.action not in EVENT_ACTIONS:
+            raise UnknownName("action of an event", self.action, EVENT_ACTIONS)
+
+
+@dataclass(frozen=True)
+class Interface:
+    """What a component reads, provides and stores.
+
+    Attributes:
+        inputs: signals that the component reads, by name.
+        outputs: signals that it provides, by name.
+        continuous: continuous states by name: a `State`, or the initial value.
+        discrete: discrete states by name, likewise; they change at ticks and in resets only.
+        noise: independent standard normal numbers drawn at each tick, by name: how many.
+        events: zero crossings by name.
+    """
+
+    inputs: Mapping[str, Signal] = field(default_factory=dict[str, Signal])
+    outputs: Mapping[str, Signal] = field(default_factory=dict[str, Signal])
+    continuous: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    discrete: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    noise: Mapping[str, int] = field(default_factory=dict[str, int])
+    events: Mapping[str, ZeroCrossing] = field(default_factory=dict[str, ZeroCrossing])
+
+    def __post_init__(self) -> None:
+        """Convert initial values to states."""
+        for name in ("continuous", "discrete"):
+            given: Mapping[str, Any] = getattr(self, name)
+            states = {k: x if isinstance(x, State) else State(x) for k, x in given.items()}
+            object.__setattr__(self, name, states)
+
+
+@dataclass_transform(frozen_default=True, eq_default=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Component:
+    """Something that acts on a robot, measures it, or computes signals.
+
+    Subclasses declare fields as in a dataclass; no decorator is needed. Float fields are
+    *parameters*: they can differ from run to run in a batch, be symbolic, and be addressed by name
+    (`"attitude.kp"`). All other fields are fixed.
+
+    A component without `sample_time` is continuous: its methods are evaluated at every stage of the
+    integrator. A component with a `sample_time` is sampled: at t = start + offset + k·sample_time
+    its outputs, its actions and its next discrete states are computed, and are held until the next
+    tick (zero-order hold). With a `delay`, outputs and actions take effect that much later.
+
+    All methods take a `Context` and are written on arrays as all of Remora: no `if` on values (use
+    `select`), no in-place writes. The subclass overrides those it needs.
+
+    Attributes:
+        name: name in a system; by default the class name in lower case.
+        sample_time: s; None for a continuous component.
+        offset: time of the first tick after the start of the run, s.
+        delay: time from a tick until its results take effect, s.
+    """
+
+    name: str = ""
+    sample_time: float | None = None
+    offset: float = 0.0
+    delay: float = 0.0
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Make the subclass a frozen dataclass."""
+        super().__init_subclass__(**options)
+        dataclass(frozen=True, eq=False)(cls)
+
+    def interface(self, robot: Robot) -> Interface:
+        """Return what the component reads, provides and stores on this robot."""
+        return Interface()
+
+    def outputs(self, at: Context) -> Mapping[str, ArrayLike]:
+        """Return the values of all outputs, by name."""
+        return {}
+
+    def act(self, at: Context) -> Action | list[Action] | tuple[Action, ...] | None:
+        """Return forces and wrenches on the robot."""
+        return None
+
+    def derivative(self, at: Context) -> Mapping[str, ArrayLike]:
+        """Return the time derivatives of all continuous states, by name."""
+        return {}
+
+    def update(self, at: Context) -> Mapping[str, ArrayLike]:
+        """Return the next values of all discrete states, by name; called at each tick."""
+        return {}
+
+    def crossings(self, at: Context) -> Mapping[str, ArrayLike]:
+        """Return the event functions, numbers whose zero crossings are events, by name."""
+        return {}
+
+    def reset(self, at: Context, event: str) -> Mapping[str, ArrayLike]:
+        """Return states after an event, by name.
+
+        Args:
+            at: the state at the event.
+            event: name of the event.
+
+        Returns:
+            New values of some of the component's own states; under `"q"` and `"v"`, those of the
+            robot.
+        """
+        return {}
+
+    def __eq__(self, other: object) -> bool:
+        """Return whether both have the same class and the same values."""
+        return type(other) is type(self) and digest(self) == digest(other)
+
+    def __hash__(self) -> int:
+        """Return a hash of the values."""
+        return hash(digest(self))
+
+
+def default_name(component: Component) -> str:
+    """Return the name of a component in a system: its own, or its class in lower case."""
+    if component.name:
+        return component.name
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", type(component).__name__).lower()
+
+
+def parameters(component: Component) -> dict[str, Array]:
+    """Return the parameters of a component, by the names of its fields."""
+    found: dict[str, Array] = {}
+    for own in dataclasses.fields(component):  # pyright: ignore[reportArgumentType]
+        value: Any = getattr(component, own.name)
+        if own.name in TIMING or own.metadata.get("fixed"):
+            continue
+        if own.type in ("float", float) or isinstance(value, float):
+            found[own.name] = np.asarray(value, dtype=float)
+        elif is_array(value) and value.dtype.kind == "f":
+            found[own.name] = value
+    return found
+
+
+def with_parameters(component: Component, values: Mapping[str, Any]) -> Component:
+    """Return a copy with other values of some parameters, which may be symbolic."""
+    changed = copy.copy(component)
+    for name, value in values.items():
+        object.__setattr__(changed, name, value)
+    return changed

@@ -1,0 +1,125 @@
+"""Context: what the methods of a component see of the robot, its own states and its inputs."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Mapping
+
+from remora.algebra import dual_quaternion, pose, quaternion, screw
+from remora.algebra.array_ops import Array
+from remora.dynamics.kinematics import poses, twists
+from remora.errors import RemoraError, UnknownName
+from remora.model.robot import Robot
+
+
+class Kinematics:
+    """Poses and twists of the bodies at one state, computed on first use."""
+
+    def __init__(self, robot: Robot, q: Array, v: Array) -> None:
+        """Store the state."""
+        self._robot, self._q, self._v = robot, q, v
+
+    @functools.cached_property
+    def poses(self) -> Array:
+        """Poses of the bodies in the inertial frame, `(..., nb, 8)`."""
+        return poses(self._robot, self._q)
+
+    @functools.cached_property
+    def twists(self) -> Array:
+        """Twists of the bodies in their own frames, `(..., nb, 6)`."""
+        return twists(self._robot, self._q, self._v)
+
+
+class Values(Mapping[str, Array]):
+    """Arrays by name; an unknown name raises an error that lists the known ones."""
+
+    def __init__(self, what: str, values: Mapping[str, Array], missing: str = "") -> None:
+        """Store the values; `missing` explains why there are none."""
+        self._what, self._values, self._missing = what, values, missing
+
+    def __getitem__(self, name: str) -> Array:
+        """Return the value of that name."""
+        if name not in self._values:
+            if self._missing:
+                raise RemoraError(f"{self._what} {name!r}: {self._missing}")
+            raise UnknownName(self._what, name, self._values)
+        return self._values[name]
+
+    def __iter__(self) -> Iterator[str]:
+        """Iterate over the names."""
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        """Return the number of values."""
+        return len(self._values)
+
+
+class Context:
+    """The state of the robot and of a component at one time.
+
+    Attributes:
+        robot: the robot; its numbers may be symbolic.
+        t: time, s, `(...)`.
+        q: configuration, `(..., nq)`.
+        v: velocity, `(..., nv)`.
+        state: continuous states of the component, by name.
+        memory: discrete states of the component, by name.
+        inputs: its input signals, by name.
+        noise: standard normal numbers of this tick, by name, `(..., n)`; in `outputs`, `act` and
+            `update` of sampled components.
+    """
+
+    def __init__(
+        self,
+        robot: Robot,
+        t: Array,
+        q: Array,
+        v: Array,
+        kinematics: Kinematics,
+        state: Values,
+        memory: Values,
+        inputs: Values,
+        noise: Values,
+    ) -> None:
+        """Store the arguments."""
+        self.robot, self.t, self.q, self.v = robot, t, q, v
+        self.state, self.memory, self.inputs, self.noise = state, memory, inputs, noise
+        self._kinematics = kinematics
+
+    def pose(self, frame: str) -> Array:
+        """Return the pose of a body or frame in the inertial frame, `(..., 8)`."""
+        own = self.robot.frame(frame)
+        if own.body < 0:
+            return own.placement
+        return dual_quaternion.mul(self._kinematics.poses[..., own.body, :], own.placement)
+
+    def position(self, frame: str) -> Array:
+        """Return the position of a body's or frame's origin, inertial axes, `(..., 3)`, m."""
+        return pose.translation(self.pose(frame))
+
+    def rotation(self, frame: str) -> Array:
+        """Return the orientation of a body or frame in the inertial frame, `(..., 4)`."""
+        return pose.rotation(self.pose(frame))
+
+    def twist(self, frame: str) -> Array:
+        """Return the twist [ω, v] of a body or frame in its own axes, `(..., 6)`."""
+        own = self.robot.frame(frame)
+        if own.body < 0:
+            raise RemoraError(f"frame {frame!r} is fixed in the inertial frame: it has no twist")
+        return screw.adjoint_inverse(own.placement, self._kinematics.twists[..., own.body, :])
+
+    def velocity(self, frame: str) -> Array:
+        """Return the velocity of a body's or frame's origin, inertial axes, `(..., 3)`, m/s."""
+        return quaternion.rotate(self.rotation(frame), self.twist(frame)[..., 3:])
+
+    def angular_velocity(self, frame: str) -> Array:
+        """Return the angular velocity of a body or frame in its own axes, `(..., 3)`, rad/s."""
+        return self.twist(frame)[..., :3]
+
+    def joint_position(self, joint: str) -> Array:
+        """Return the coordinates of a joint, `(..., k)`, rad or m."""
+        return self.q[..., self.robot.joints[self.robot.joint_index(joint)].q]
+
+    def joint_velocity(self, joint: str) -> Array:
+        """Return the speeds of a joint, `(..., k)`, rad/s or m/s."""
+        return self.v[..., self.robot.joints[self.robot.joint_index(joint)].v]

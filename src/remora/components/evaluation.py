@@ -1,0 +1,247 @@
+"""Evaluation of a system at one instant: signals, loads, derivatives, ticks, event functions.
+
+Pure functions of time, robot state, continuous states x and discrete states z, on numbers or
+symbols: single runs, batches and exported code all use these.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from remora.algebra.array_ops import Array, asarray, concatenate
+from remora.components.actions import Action, listed, loads
+from remora.components.context import Context, Kinematics, Values
+from remora.components.layout import ComponentLayout, delay_in_ticks, packed, unpacked
+from remora.components.signals import Signal
+from remora.errors import RemoraError, ShapeError, UnknownName
+
+if TYPE_CHECKING:
+    from remora.components.system import System
+
+NO_NOISE = "there is noise only at the ticks of a component with a sample_time"
+
+
+def checked(
+    who: str, shapes: Mapping[str, tuple[int, ...]], returned: Any, partial: bool = False
+) -> dict[str, Array]:
+    """Return the arrays that a method of a component returned by name, or raise.
+
+    Args:
+        who: component and method, for messages.
+        shapes: expected names and shapes.
+        returned: what the method returned.
+        partial: whether names may be missing.
+    """
+    if not isinstance(returned, Mapping):
+        kind = type(returned).__name__
+        raise RemoraError(f"{who} must return a dictionary of {', '.join(shapes)}, not {kind}")
+    given: Mapping[str, Any] = returned  # pyright: ignore[reportUnknownVariableType]
+    for name in given:
+        if name not in shapes:
+            raise UnknownName(f"value that {who} may return", name, shapes)
+    missing = [name for name in shapes if name not in given]
+    if missing and not partial:
+        raise RemoraError(f"{who} does not return {', '.join(missing)}")
+    found: dict[str, Array] = {}
+    for name, value in given.items():
+        try:
+            array = asarray(value)
+        except (TypeError, ValueError):
+            kind = type(value).__name__
+            raise ShapeError(f"{who}: {name!r} must be numbers, not {kind}") from None
+        shape = shapes[name]
+        if array.ndim < len(shape) or array.shape[array.ndim - len(shape) :] != shape:
+            if array.size == 1 and shape in ((), (1,)):
+                array = array.reshape(shape)
+            else:
+                raise ShapeError(f"{who}: {name!r} must have shape {shape}, not {array.shape}")
+        found[name] = array
+    return found
+
+
+class Instant:
+    """A system at one time and state.
+
+    Attributes:
+        system: the system; its robot and parameters may hold symbols.
+        t: time, s.
+        q: configuration, `(..., nq)`.
+        v: velocity, `(..., nv)`.
+        x: continuous states of the components, `(..., nx)`.
+        z: discrete states, `(..., nz)`.
+    """
+
+    def __init__(self, system: System, t: Any, q: Array, v: Array, x: Array, z: Array) -> None:
+        """Store the state."""
+        self.system, self.q, self.v, self.x, self.z = system, q, v, x, z
+        self.t = asarray(t)
+        self._kinematics = Kinematics(system.robot, q, v)
+
+    def context(
+        self, layout: ComponentLayout, signals: Mapping[str, Array], noise: Array | None = None
+    ) -> Context:
+        """Return what a component sees, given the signals known so far."""
+        name = self.system.name_of(layout)
+        inputs: dict[str, Array] = {}
+        for key, signal in layout.interface.inputs.items():
+            source = self.system.connections[f"{name}.{key}"]
+            if isinstance(source, str):
+                inputs[key] = signals[source] if source in signals else _unknown(signal)
+            else:
+                inputs[key] = source
+        own = {} if noise is None else unpacked(layout.noise_shapes, noise)
+        who = f"of component {name!r}"
+        return Context(
+            self.system.robot, self.t, self.q, self.v, self._kinematics,
+            Values(f"continuous state {who}",
+                   unpacked(layout.continuous_shapes, self.x[..., layout.x])),
+            Values(f"discrete state {who}",
+                   unpacked(layout.discrete_shapes, self.z[..., layout.discrete])),
+            Values(f"input {who}", inputs),
+            Values(f"noise {who}", own, NO_NOISE if noise is None else ""),
+        )  # fmt: skip
+
+    @functools.cached_property
+    def signals(self) -> dict[str, Array]:
+        """All signals by name, `"component.output"`."""
+        found: dict[str, Array] = {}
+        for name, layout in self.system.layouts.items():
+            if layout.sampled:
+                own = layout.outputs_of(self.z[..., layout.effective])
+                found |= {f"{name}.{key}": value for key, value in own.items()}
+        for name, outputs in self.system.order:
+            layout = self.system.layouts[name]
+            values = self._outputs(name, self.context(layout, found))
+            found |= {f"{name}.{key}": values[key] for key in outputs}
+        return found
+
+    def _outputs(self, name: str, at: Context) -> dict[str, Array]:
+        layout = self.system.layouts[name]
+        return checked(
+            f"outputs of component {name!r}", layout.output_shapes, layout.component.outputs(at)
+        )
+
+    def actions(self) -> list[Action]:
+        """Return the actions of all components."""
+        found: list[Action] = []
+        for name, layout in self.system.layouts.items():
+            if layout.sampled:
+                found += layout.actions_of(self.z[..., layout.effective])
+            elif layout.actions:
+                at = self.context(layout, self.signals)
+                found += listed(f"act of component {name!r}", layout.component.act(at))
+        return found
+
+    def loads(self) -> tuple[Array | None, Array | None]:
+        """Return generalized forces `(..., nv)` and wrenches `(..., nb, 6)`; None: there are none.
+
+        See `actions.loads`.
+        """
+        needed = self.actions()
+        return loads(self.system.robot, self._kinematics, needed)
+
+    def derivative(self) -> Array:
+        """Return the rates of x, `(..., nx)`."""
+        parts: list[Array] = []
+        for name, layout in self.system.layouts.items():
+            shapes = layout.continuous_shapes
+            if shapes:
+                returned = layout.component.derivative(self.context(layout, self.signals))
+                who = f"derivative of component {name!r}"
+                parts.append(packed(shapes, checked(who, shapes, returned)))
+        return concatenate(parts) if parts else np.zeros(0)
+
+    def crossings(self) -> Array:
+        """Return the event functions in the order of `System.events`, `(..., ne)`."""
+        parts: list[Array] = []
+        for name, layout in self.system.layouts.items():
+            shapes = dict.fromkeys(layout.interface.events, ())
+            if shapes:
+                returned = layout.component.crossings(self.context(layout, self.signals))
+                who = f"crossings of component {name!r}"
+                parts.append(packed(shapes, checked(who, shapes, returned)))
+        return concatenate(parts) if parts else np.zeros(0)
+
+    # Changes of z -------------------------------------------------------------------------------
+
+    def released(self, names: Sequence[str]) -> Array:
+        """Return z after the delays of some components have passed: their results take effect."""
+        z = self.z
+        for name in names:
+            layout = self.system.layouts[name]
+            size = layout.effective.stop - layout.effective.start
+            oldest = z[..., layout.waiting.stop - size : layout.waiting.stop]
+            z = _replaced(z, layout.effective, oldest)
+        return z
+
+    def ticked(self, names: Sequence[str], noise: Array) -> Array:
+        """Return z after a tick of some components, in this order.
+
+        Args:
+            names: names of sampled components.
+            noise: standard normal numbers of all components, `(..., nn)`.
+        """
+        now = self
+        for name in names:
+            layout = self.system.layouts[name]
+            at = now.context(layout, now.signals, noise[..., layout.noise])
+            outputs = now._outputs(name, at)
+            actions = listed(f"act of component {name!r}", layout.component.act(at))
+            who, shapes = f"update of component {name!r}", layout.discrete_shapes
+            z = now.z
+            if shapes:
+                after = packed(shapes, checked(who, shapes, layout.component.update(at)))
+                z = _replaced(z, layout.discrete, after)
+            results = layout.results(outputs, actions)
+            if layout.queue and delay_in_ticks(
+                layout.component
+            ):  # the oldest takes effect at this tick
+                z = Instant(self.system, self.t, self.q, self.v, self.x, z).released([name])
+            if layout.queue:
+                size = layout.effective.stop - layout.effective.start
+                older = z[..., layout.waiting.start : layout.waiting.stop - size]
+                z = _replaced(z, layout.waiting, concatenate([results, older]))
+            else:
+                z = _replaced(z, layout.effective, results)
+            now = Instant(self.system, self.t, self.q, self.v, self.x, z)
+        return now.z
+
+    def reset(self, component: str, event: str) -> tuple[Array, Array, Array, Array]:
+        """Return q, v, x and z after an event of a component."""
+        layout, robot = self.system.layouts[component], self.system.robot
+        own = layout.continuous_shapes | layout.discrete_shapes
+        shapes = own | {"q": (robot.nq,), "v": (robot.nv,)}
+        returned = layout.component.reset(self.context(layout, self.signals), event)
+        values = checked(f"reset of component {component!r}", shapes, returned, partial=True)
+        x = _replaced(self.x, layout.x, self._mixed(layout.continuous_shapes, layout.x, self.x,
+                                                    values))  # fmt: skip
+        z = _replaced(self.z, layout.discrete, self._mixed(layout.discrete_shapes, layout.discrete,
+                                                           self.z, values))  # fmt: skip
+        return values.get("q", self.q), values.get("v", self.v), x, z
+
+    @staticmethod
+    def _mixed(
+        shapes: Mapping[str, tuple[int, ...]],
+        place: slice,
+        flat: Array,
+        values: Mapping[str, Array],
+    ) -> Array:
+        before = unpacked(shapes, flat[..., place])
+        return packed(shapes, {k: values.get(k, before[k]) for k in shapes})
+
+
+def _unknown(signal: Signal) -> Array:
+    """Return a placeholder for an input that the outputs being evaluated do not depend on."""
+    zero: Array = np.zeros(signal.shape)
+    return zero
+
+
+def _replaced(flat: Array, place: slice, part: Array) -> Array:
+    """Return a vector with one part replaced."""
+    if place.stop == place.start:
+        return flat
+    return concatenate([flat[..., : place.start], part, flat[..., place.stop :]])

@@ -1,0 +1,496 @@
+"""Systems: a robot, the components that act on it, and the signals between them."""
+
+from __future__ import annotations
+
+import copy
+import functools
+import math
+import re
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from remora.algebra.array_ops import Array, asarray
+from remora.codegen.ir.graph import Graph, Signature
+from remora.codegen.ir.trace import trace
+from remora.components import actions
+from remora.components.component import (
+    Component,
+    Interface,
+    ZeroCrossing,
+    default_name,
+    parameters,
+    with_parameters,
+)
+from remora.components.context import Context, Kinematics, Values
+from remora.components.evaluation import NO_NOISE, checked
+from remora.components.layout import ComponentLayout, component_layout, delay_in_ticks
+from remora.components.wiring import evaluation_order, sources
+from remora.errors import Fault, ModelError, RemoraError, ShapeError, UnknownName
+from remora.identity.digest import digest
+from remora.model.robot import Robot
+from remora.model.state import neutral
+from remora.model.takes_robot import check_robot
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_\-]*")
+
+
+class SystemEvent(NamedTuple):
+    """An event of a component in a system.
+
+    Attributes:
+        component: name of the component.
+        name: name of the event.
+        crossing: direction and action.
+    """
+
+    component: str
+    name: str
+    crossing: ZeroCrossing
+
+    def __str__(self) -> str:
+        """Return `component.event`."""
+        return f"{self.component}.{self.name}"
+
+
+class ScheduledUpdate(NamedTuple):
+    """A change of discrete states at t = start + offset + k·sample_time, k = 0, 1, ...
+
+    Attributes:
+        kind: `tick`: components are evaluated; `release`: delayed results take effect.
+        names: the components, in the order in which they are evaluated.
+        sample_time: s.
+        offset: s.
+    """
+
+    kind: Literal["tick", "release"]
+    names: tuple[str, ...]
+    sample_time: float
+    offset: float
+
+
+class System:
+    """A robot with components and connections; immutable.
+
+    Attributes:
+        robot: the robot.
+        components: the components by name.
+        connections: source of every input `"component.input"`: `"component.output"`, or numbers.
+        layouts: places of the components' states, by name.
+        order: (component, outputs) in the order in which continuous outputs are evaluated.
+        schedule: updates of sampled components, in the order in which they are evaluated.
+        events: events of the components.
+        untraceable: errors of components that cannot be compiled, by name; they run in
+            `rm.simulate` only.
+    """
+
+    robot: Robot
+    components: Mapping[str, Component]
+    connections: Mapping[str, str | Array]
+    layouts: Mapping[str, ComponentLayout]
+    order: tuple[tuple[str, tuple[str, ...]], ...]
+    schedule: tuple[ScheduledUpdate, ...]
+    events: tuple[SystemEvent, ...]
+    untraceable: Mapping[str, RemoraError]
+
+    def __init__(
+        self,
+        robot: Robot,
+        components: Sequence[Component] | Mapping[str, Component] = (),
+        connect: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Validate the system as a whole.
+
+        Args:
+            robot: the robot.
+            components: the components; their names must differ. A dictionary names them.
+            connect: sources of inputs, `{"wheel.torque": "attitude.command"}`, or numbers. An input
+                that is not listed takes the only output of the same name, or its default.
+
+        Raises:
+            ModelError: lists all faults at once.
+        """
+        check_robot("System", robot)
+        faults: list[Fault] = []
+        named = _named(components, faults)
+        interfaces = {name: _interface(robot, name, c, faults) for name, c in named.items()}
+        self._set("robot", robot)
+        self._set("components", MappingProxyType(named))
+        connections = sources(interfaces, {} if connect is None else connect, faults)
+        self._set("connections", MappingProxyType(connections))
+        self._stop_at(faults)
+        examples = {name: _example(robot, name, c, interfaces[name], faults)
+                    for name, c in named.items()}  # fmt: skip
+        self._stop_at(faults)
+        dependence = {name: _dependence(robot, name, c, interfaces[name])
+                      for name, c in named.items()}  # fmt: skip
+        order, ticks = evaluation_order(
+            named, interfaces, connections, lambda name: dependence[name][0], faults
+        )
+        self._stop_at(faults)
+        self._set("order", tuple(order))
+        self._set("schedule", tuple(_schedule(named, ticks)))
+        failed = {name: error for name, (_, error) in dependence.items() if error is not None}
+        self._set("untraceable", MappingProxyType(failed))
+        layouts: dict[str, ComponentLayout] = {}
+        x = z = noise = 0
+        for name, component in named.items():
+            own = component_layout(component, interfaces[name], examples[name], x, z, noise)
+            layouts[name] = own
+            x, z, noise = own.x.stop, own.effective.stop, own.noise.stop
+        self._set("layouts", MappingProxyType(layouts))
+        self._set("_sizes", (x, z, noise))
+        self._set("events", tuple(
+            SystemEvent(name, key, crossing)
+            for name, i in interfaces.items() for key, crossing in i.events.items()
+        ))  # fmt: skip
+
+    def _set(self, name: str, value: Any) -> None:
+        object.__setattr__(self, name, value)
+
+    def _stop_at(self, faults: list[Fault]) -> None:
+        if faults:
+            raise ModelError(f"system of {self.robot.name!r}", faults)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Refuse changes."""
+        raise AttributeError(f"a System is immutable: make another one to change {name!r}")
+
+    # Sizes and initial values -------------------------------------------------------------------
+
+    @property
+    def nx(self) -> int:
+        """Number of continuous states of the components."""
+        return self._sizes[0]  # pyright: ignore
+
+    @property
+    def nz(self) -> int:
+        """Number of discrete states of the components, with held and delayed results."""
+        return self._sizes[1]  # pyright: ignore
+
+    @property
+    def noise_size(self) -> int:
+        """Number of random numbers of all components at one tick."""
+        return self._sizes[2]  # pyright: ignore
+
+    @functools.cached_property
+    def initial_x(self) -> Array:
+        """Initial continuous states, `(nx,)`."""
+        return self._initial("continuous", self.nx)
+
+    @functools.cached_property
+    def initial_z(self) -> Array:
+        """Initial discrete states, `(nz,)`; results that are held begin with zero."""
+        return self._initial("discrete", self.nz)
+
+    def _initial(self, what: str, size: int) -> Array:
+        start = np.zeros(size)
+        for layout in self.layouts.values():
+            states = getattr(layout.interface, what).values()
+            place = layout.x if what == "continuous" else layout.discrete
+            if states:
+                start[place] = np.concatenate([s.initial.reshape(-1) for s in states])
+        start.flags.writeable = False
+        return start
+
+    # Names ----------------------------------------------------------------------------------------
+
+    def name_of(self, layout: ComponentLayout) -> str:
+        """Return the name of the component of a layout."""
+        return next(name for name, own in self.layouts.items() if own is layout)
+
+    @property
+    def signals(self) -> dict[str, tuple[tuple[int, ...], str]]:
+        """Shapes and units of all signals and states, by name `"component.signal"`."""
+        found: dict[str, tuple[tuple[int, ...], str]] = {}
+        for name, layout in self.layouts.items():
+            interface = layout.interface
+            for part in (interface.outputs, interface.continuous, interface.discrete):
+                found |= {f"{name}.{key}": (s.shape, s.unit) for key, s in part.items()}
+        return found
+
+    @property
+    def parameters(self) -> dict[str, Array]:
+        """Parameters of all components, by name `"component.field"`."""
+        return {
+            f"{name}.{key}": value
+            for name, component in self.components.items()
+            for key, value in parameters(component).items()
+        }
+
+    def with_parameters(self, values: Mapping[str, Any]) -> System:
+        """Return the system with other parameters of its components, which may be symbolic.
+
+        Args:
+            values: by name, `"component.field"`.
+        """
+        known = self.parameters
+        changes: dict[str, dict[str, Any]] = {}
+        for full, value in values.items():
+            if full not in known:
+                raise UnknownName("parameter of a component", full, known)
+            name, _, key = full.rpartition(".")
+            array = asarray(value)
+            if array.shape[array.ndim - known[full].ndim :] != known[full].shape:
+                raise ShapeError(
+                    f"parameter {full!r} must have shape {known[full].shape}, not {array.shape}"
+                )
+            changes.setdefault(name, {})[key] = array
+        made = {n: with_parameters(c, changes.get(n, {})) for n, c in self.components.items()}
+        return self._changed(self.robot, made)
+
+    def with_robot(self, robot: Robot) -> System:
+        """Return the system with other numbers of the same robot, which may be symbolic."""
+        return self._changed(robot, self.components)
+
+    def _changed(self, robot: Robot, components: Mapping[str, Component]) -> System:
+        new = copy.copy(self)
+        layouts = {name: _relaid(layout, components[name]) for name, layout in self.layouts.items()}
+        for name, value in (("robot", robot), ("components", MappingProxyType(dict(components))),
+                            ("layouts", MappingProxyType(layouts))):  # fmt: skip
+            object.__setattr__(new, name, value)
+        return new
+
+    # Identity -----------------------------------------------------------------------------------
+
+    def identity_parts(self) -> tuple[Any, ...]:
+        """Return the parts that identify the system by value."""
+        return self.robot, dict(self.components), dict(self.connections)
+
+    def __eq__(self, other: object) -> bool:
+        """Return whether both have equal robots, components and connections."""
+        return isinstance(other, System) and digest(self) == digest(other)
+
+    def __hash__(self) -> int:
+        """Return a hash of the values."""
+        return hash(digest(self))
+
+    def __repr__(self) -> str:
+        """Return the components with their timing, inputs and outputs, one per line."""
+        lines = [f"System of {self.robot.name!r}: {len(self.components)} components"]
+        for name, layout in self.layouts.items():
+            component, interface = layout.component, layout.interface
+            timing = "continuous"
+            if component.sample_time is not None:
+                timing = f"every {component.sample_time:g} s"
+                timing += f", delay {component.delay:g} s" if component.delay else ""
+            lines.append(f"  {name} ({type(component).__name__}, {timing})")
+            for key, signal in interface.inputs.items():
+                source = self.connections[f"{name}.{key}"]
+                told = source if isinstance(source, str) else np.array2string(source, precision=4)
+                lines.append(f"    {key} <- {told}  {signal}".rstrip())
+            for key, signal in interface.outputs.items():
+                lines.append(f"    -> {key}  {signal}".rstrip())
+        return "\n".join(lines)
+
+
+def _relaid(layout: ComponentLayout, component: Component) -> ComponentLayout:
+    new = copy.copy(layout)
+    object.__setattr__(new, "component", component)
+    return new
+
+
+def _named(
+    components: Sequence[Component] | Mapping[str, Component], faults: list[Fault]
+) -> dict[str, Component]:
+    """Return the components by name; report what is no component, and names used twice."""
+    pairs: list[tuple[str, Any]] = []
+    if isinstance(components, Mapping):
+        pairs = [(str(name), c) for name, c in components.items()]
+    else:
+        for c in components:
+            is_one = isinstance(c, Component)  # pyright: ignore[reportUnnecessaryIsInstance]
+            pairs.append((default_name(c) if is_one else "?", c))
+    found: dict[str, Component] = {}
+    for name, component in pairs:
+        where = f"component {name!r}"
+        if not isinstance(component, Component):
+            kind = type(component).__name__
+            faults.append(Fault(where, f"must be a Component, not {kind}"))
+        elif not _NAME.fullmatch(name):
+            faults.append(Fault(where, "a name has letters, digits, '_' and '-' only"))
+        elif name in found:
+            faults.append(Fault(where, "two components have this name; set name= in one of them"))
+        else:
+            found[name] = component
+    return found
+
+
+def _interface(robot: Robot, name: str, component: Component, faults: list[Fault]) -> Interface:
+    """Return the interface of a component; report what is wrong with its timing and names."""
+    where = f"component {name!r}"
+    for key in ("sample_time", "offset", "delay"):
+        value: Any = getattr(component, key)
+        if value is None and key == "sample_time":
+            continue
+        low = "positive" if key == "sample_time" else "not negative"
+        if not _is_time(value) or (value == 0.0 and key == "sample_time"):
+            faults.append(Fault(where, f"{key} must be a number of seconds, {low}, not {value!r}"))
+    if component.sample_time is None and (component.offset or component.delay):
+        faults.append(Fault(where, "offset and delay need a sample_time"))
+    try:
+        found: Any = component.interface(robot)
+    except RemoraError as error:
+        faults.append(Fault(where, str(error)))
+        return Interface()
+    if not isinstance(found, Interface):
+        faults.append(Fault(where, f"interface must return an Interface, not {found!r}"))
+        return Interface()
+    if component.sample_time is None and found.noise:
+        faults.append(Fault(where, "noise needs a sample_time"))
+    if component.sample_time is not None and (found.continuous or found.events):
+        faults.append(
+            Fault(where, "a sampled component has no continuous states and no events: leave out "
+                  "sample_time, or make two components of it")
+        )  # fmt: skip
+    for key, value in parameters(component).items():
+        if not np.all(np.isfinite(value)):
+            faults.append(Fault(where, f"parameter {key!r} must be finite, not {value}"))
+    states = [*found.continuous, *found.discrete]
+    for key in {k for k in states if states.count(k) > 1 or k in found.outputs or k in ("q", "v")}:
+        faults.append(Fault(where, f"{key!r} names two states or outputs, or the robot's state"))
+    return found
+
+
+def _is_time(value: Any) -> bool:
+    if not isinstance(value, (int, float)) or isinstance(value, bool):
+        return False
+    return math.isfinite(value) and value >= 0.0
+
+
+def _context(
+    robot: Robot, interface: Interface, arrays: Mapping[str, Mapping[str, Array]],
+    t: Array, q: Array, v: Array, sampled: bool,
+) -> Context:  # fmt: skip
+    return Context(
+        robot, t, q, v, Kinematics(robot, q, v), Values("continuous state", arrays["continuous"]),
+        Values("discrete state", arrays["discrete"]), Values("input", arrays["inputs"]),
+        Values("noise", arrays["noise"], "" if sampled else NO_NOISE),
+    )  # fmt: skip
+
+
+def _example(
+    robot: Robot, name: str, component: Component, interface: Interface, faults: list[Fault]
+) -> tuple[actions.Action, ...]:
+    """Evaluate a component once at the neutral state; return its actions, report what is wrong."""
+    arrays = {
+        "continuous": {k: s.initial for k, s in interface.continuous.items()},
+        "discrete": {k: s.initial for k, s in interface.discrete.items()},
+        "inputs": {k: np.zeros(s.shape) for k, s in interface.inputs.items()},
+        "noise": {k: np.zeros(n) for k, n in interface.noise.items()},
+    }
+    sampled = component.sample_time is not None
+    at = _context(
+        robot, interface, arrays, np.zeros(()), neutral(robot), np.zeros(robot.nv), sampled
+    )
+    shapes = {
+        "outputs": {k: s.shape for k, s in interface.outputs.items()},
+        "derivative": {k: s.shape for k, s in interface.continuous.items()},
+        "crossings": dict.fromkeys(interface.events, ()),
+        "update": {k: s.shape for k, s in interface.discrete.items()} if sampled else {},
+    }
+    found: tuple[actions.Action, ...] = ()
+    with np.errstate(all="ignore"):
+        try:
+            for method, own in shapes.items():
+                if own:
+                    checked(method, own, getattr(component, method)(at))
+            found = tuple(actions.listed("act", component.act(at)))
+            for action in found:
+                actions.check("act", robot, action)
+        except RemoraError as error:
+            faults.append(Fault(f"component {name!r}", str(error)))
+        except Exception as error:
+            faults.append(Fault(f"component {name!r}", f"raised {type(error).__name__}: {error}"))
+    return found
+
+
+def _dependence(
+    robot: Robot, name: str, component: Component, interface: Interface
+) -> tuple[dict[str, frozenset[str]], RemoraError | None]:
+    """Return the inputs on which each output depends directly, and why it cannot be traced."""
+    inputs = {k: s.shape for k, s in interface.inputs.items()}
+    groups = {
+        "continuous": {k: s.shape for k, s in interface.continuous.items()},
+        "discrete": {k: s.shape for k, s in interface.discrete.items()},
+        "inputs": inputs,
+        "noise": {k: (n,) for k, n in interface.noise.items()},
+    }
+    arguments = [Signature("t", ()), Signature("q", (robot.nq,)), Signature("v", (robot.nv,))]
+    arguments += [Signature(f"{g}.{k}", s) for g, part in groups.items() for k, s in part.items()]
+    outputs = {k: s.shape for k, s in interface.outputs.items()}
+    sampled = component.sample_time is not None
+
+    def at(*arrays: Array) -> Context:
+        values = iter(arrays[3:])
+        named = {g: {k: next(values) for k in part} for g, part in groups.items()}
+        t, q, v = arrays[:3]
+        return _context(robot, interface, named, t, q, v, sampled)
+
+    def evaluated(*arrays: Array) -> tuple[Array, ...]:
+        context = at(*arrays)
+        values = checked(f"outputs of component {name!r}", outputs, component.outputs(context))
+        rest: list[Array] = [a.numbers() for a in actions.listed("act", component.act(context))]
+        for method, own in (("derivative", groups["continuous"]),
+                            ("update", groups["discrete"] if sampled else {}),
+                            ("crossings", dict.fromkeys(interface.events, ()))):  # fmt: skip
+            if own:
+                rest += checked(method, own, getattr(component, method)(context)).values()
+        return (*(values[k] for k in outputs), *rest, np.zeros(1))
+
+    try:
+        graph = trace(evaluated, arguments)
+    except RemoraError as error:
+        return dict.fromkeys(outputs, frozenset(inputs)), error
+    except Exception as error:
+        why = RemoraError(f"{type(error).__name__}: {error}")
+        return dict.fromkeys(outputs, frozenset(inputs)), why
+    places = {f"inputs.{k}": k for k in inputs}
+    found: dict[str, frozenset[str]] = {}
+    for output, result in zip(outputs, graph.results, strict=False):
+        used = {arguments[i].name for i in _arrays_below(graph, result)}
+        found[output] = frozenset(places[n] for n in used if n in places)
+    return found, None
+
+
+def _arrays_below(graph: Graph, roots: Sequence[int]) -> set[int]:
+    """Return the indices of the input arrays on which nodes depend."""
+    found: set[int] = set()
+    seen: set[int] = set()
+    stack = list(roots)
+    while stack:
+        i = stack.pop()
+        if i in seen:
+            continue
+        seen.add(i)
+        op, arguments = graph.nodes[i]
+        if op == "input":
+            found.add(int(arguments[0]))
+        elif op != "const":
+            stack += [int(a) for a in arguments]
+    return found
+
+
+def _schedule(components: Mapping[str, Component], names: Sequence[str]) -> list[ScheduledUpdate]:
+    """Return all updates in the order in which they happen at the same time.
+
+    Components with the same ticks that are evaluated one after another are one update. A delay that
+    is a multiple of the sample time needs no update of its own: see `Instant.ticked`.
+    """
+    ticks: list[ScheduledUpdate] = []
+    releases: dict[tuple[float, float], tuple[str, ...]] = {}
+    for name in names:
+        c = components[name]
+        assert c.sample_time is not None
+        timing = (float(c.sample_time), float(c.offset))
+        if ticks and ticks[-1][2:] == timing:
+            ticks[-1] = ScheduledUpdate("tick", (*ticks[-1].names, name), *timing)
+        else:
+            ticks.append(ScheduledUpdate("tick", (name,), *timing))
+        if c.delay > 0.0 and not delay_in_ticks(c):
+            due = (timing[0], timing[1] + float(c.delay))
+            releases[due] = (*releases.get(due, ()), name)
+    first = [ScheduledUpdate("release", own, *due) for due, own in releases.items()]
+    return first + ticks

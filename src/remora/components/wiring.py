@@ -1,0 +1,182 @@
+"""Connections between components: sources of inputs, evaluation order, algebraic loops."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from remora.algebra.array_ops import Array
+from remora.components.component import Component, Interface
+from remora.components.signals import Signal, same_unit
+from remora.errors import Fault
+
+Interfaces = Mapping[str, Interface]
+
+
+def suggestion(name: str, known: Iterable[str]) -> str:
+    """Return `; did you mean 'x'?`, or the known names."""
+    names = list(known)
+    close = difflib.get_close_matches(name, names, n=1)
+    if close:
+        return f"; did you mean {close[0]!r}?"
+    return f"; there are {', '.join(names)}" if names else "; there are none"
+
+
+def sources(
+    interfaces: Interfaces, connect: Mapping[str, Any], faults: list[Fault]
+) -> dict[str, str | Array]:
+    """Return the source of every input, `"component.input"`: a signal's name, or numbers.
+
+    An input that is not connected explicitly takes the only output of the same name, then its
+    default. Faults are appended.
+    """
+    outputs = {f"{c}.{k}": s for c, i in interfaces.items() for k, s in i.outputs.items()}
+    inputs = {f"{c}.{k}": s for c, i in interfaces.items() for k, s in i.inputs.items()}
+    found: dict[str, str | Array] = {}
+    for target, source in connect.items():
+        if target not in inputs:
+            why = f"there is no such input{suggestion(str(target), inputs)}"
+            faults.append(Fault(f"connection to {target!r}", why))
+        elif isinstance(source, str):
+            if source not in outputs:
+                why = f"there is no output {source!r}{suggestion(source, outputs)}"
+                faults.append(Fault(f"connection to {target!r}", why))
+            else:
+                found[target] = source
+        else:
+            _constant(target, inputs[target], source, found, faults)
+    given = {t for t in connect if t in inputs}
+    for target, signal in inputs.items():
+        if target in given:
+            continue
+        component, _, name = target.partition(".")
+        same = [
+            o for o in outputs if o.partition(".")[2] == name and not o.startswith(component + ".")
+        ]
+        if len(same) == 1:
+            found[target] = same[0]
+        elif len(same) > 1:
+            why = f"has {len(same)} possible sources: connect it to one of {', '.join(same)}"
+            faults.append(Fault(f"input {target!r}", why))
+        elif signal.default is not None:
+            found[target] = np.asarray(signal.default, dtype=float)
+        else:
+            why = (
+                f"nothing provides it{suggestion(name, outputs)}; connect an output, "
+                f"connect={{{target!r}: 'component.output'}}, or a number"
+            )
+            faults.append(Fault(f"input {target!r}", why))
+    for target, source in found.items():
+        if isinstance(source, str):
+            _compare(target, inputs[target], source, outputs[source], faults)
+    return {t: found[t] for t in inputs if t in found}
+
+
+def _constant(
+    target: str, signal: Signal, source: Any, found: dict[str, str | Array], faults: list[Fault]
+) -> None:
+    """Take numbers as the source of an input."""
+    try:
+        value = np.asarray(source, dtype=float)
+    except (TypeError, ValueError):
+        why = f"the source must be 'component.output' or numbers, not {source!r}"
+        faults.append(Fault(f"connection to {target!r}", why))
+        return
+    if value.shape not in ((), signal.shape) or not np.all(np.isfinite(value)):
+        why = f"needs finite numbers of shape {signal.shape}, not {source!r}"
+        faults.append(Fault(f"connection to {target!r}", why))
+        return
+    found[target] = np.broadcast_to(value, signal.shape).copy()
+
+
+def _compare(target: str, wanted: Signal, source: str, given: Signal, faults: list[Fault]) -> None:
+    """Report a connection of different shapes or units."""
+    if wanted.shape != given.shape:
+        why = f"has shape {wanted.shape}, its source {source!r} has {given.shape}"
+        faults.append(Fault(f"input {target!r}", why))
+    if not same_unit(wanted.unit, given.unit):
+        why = f"is in {wanted.unit or '1'}, its source {source!r} in {given.unit or '1'}"
+        faults.append(Fault(f"input {target!r}", why))
+
+
+#: (component, its name) -> which inputs each output depends on directly.
+Feedthrough = Callable[[str], Mapping[str, frozenset[str]]]
+
+
+def evaluation_order(
+    components: Mapping[str, Component],
+    interfaces: Interfaces,
+    connections: Mapping[str, str | Array],
+    feedthrough: Feedthrough,
+    faults: list[Fault],
+) -> tuple[list[tuple[str, tuple[str, ...]]], list[str]]:
+    """Return the order of the outputs of continuous components, and of sampled components.
+
+    An output that depends directly on an input comes after that input's source. A cycle of such
+    dependencies is an algebraic loop and becomes a fault.
+
+    Returns:
+        Pairs (component, outputs) for continuous components, and the names of sampled components
+        in the order of their ticks.
+    """
+    depends: dict[str, set[str]] = {}
+    for name, interface in interfaces.items():
+        component = components[name]
+        direct = feedthrough(name)
+        for output in interface.outputs:
+            needs: set[str] = set()
+            if not (component.sample_time is not None and component.delay > 0.0):
+                for key in direct[output]:
+                    source = connections.get(f"{name}.{key}")
+                    if isinstance(source, str):
+                        needs.add(source)
+            depends[f"{name}.{output}"] = needs
+    order, loop = _sorted(depends)
+    if loop:
+        shown = " -> ".join(loop)
+        faults.append(
+            Fault("algebraic loop", f"{shown}; give one of these components a sample_time and a "
+                  "delay, or a state")
+        )  # fmt: skip
+    # sampled components tick after the sampled sources of all that they read
+    rank = {signal: i for i, signal in enumerate(order)}
+    sampled = [n for n, c in components.items() if c.sample_time is not None]
+    own = {n: [rank.get(f"{n}.{o}", 0) for o in interfaces[n].outputs] for n in sampled}
+    last = len(order)
+    ticks = sorted(sampled, key=lambda n: max(own[n], default=last))
+    continuous: list[tuple[str, tuple[str, ...]]] = []
+    for signal in order:
+        name, _, output = signal.partition(".")
+        if components[name].sample_time is not None:
+            continue
+        if continuous and continuous[-1][0] == name:
+            continuous[-1] = name, (*continuous[-1][1], output)
+        else:
+            continuous.append((name, (output,)))
+    return continuous, ticks
+
+
+def _sorted(depends: Mapping[str, set[str]]) -> tuple[list[str], Sequence[str]]:
+    """Return the signals after all they depend on, and the names along a cycle, if there is one."""
+    done: list[str] = []
+    state: dict[str, int] = {}
+    loop: list[str] = []
+
+    def visit(signal: str, path: list[str]) -> None:
+        if state.get(signal) == 2 or loop:
+            return
+        if state.get(signal) == 1:
+            loop.extend([*path[path.index(signal) :], signal])
+            return
+        state[signal] = 1
+        for source in sorted(depends[signal]):
+            visit(source, [*path, signal])
+        state[signal] = 2
+        done.append(signal)
+
+    for signal in depends:
+        visit(signal, [])
+    return done, loop[::-1]
