@@ -119,6 +119,15 @@ class Instant:
             found |= {f"{name}.{key}": values[key] for key in outputs}
         return found
 
+    def recorded(self) -> dict[str, Array]:
+        """Return all signals and states by name, see `System.signals`."""
+        found = dict(self.signals)
+        for name, layout in self.system.layouts.items():
+            states = unpacked(layout.continuous_shapes, self.x[..., layout.x])
+            states |= unpacked(layout.discrete_shapes, self.z[..., layout.discrete])
+            found |= {f"{name}.{key}": value for key, value in states.items()}
+        return found
+
     def _outputs(self, name: str, at: Context) -> dict[str, Array]:
         layout = self.system.layouts[name]
         return checked(

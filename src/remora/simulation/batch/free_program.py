@@ -1,0 +1,660 @@
+"""Program of a batch in which each run has its own steps: adaptive step sizes and events.
+
+    for each sample time:
+        while the run has not reached it:
+            scheduled updates that are due
+            choose the step; stages; candidate state at its end; error; event functions there
+            accept the step, or try again with another length
+            if an event occurred: record it, reset states, or end the run
+        record the sample
+
+An event is located by repeated steps from the same state. Of two lengths, after the shorter the
+event has not occurred and after the longer it has; they are brought together by the Illinois method
+until they differ by a few units in the last place of the time. The step of the longer length is
+then accepted, so that the state at the event has the accuracy of any other step.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from remora.algebra import hermite
+from remora.algebra.array_ops import (
+    Array,
+    absolute,
+    asarray,
+    concatenate,
+    less,
+    select,
+    sqrt,
+    stack,
+    total_and_rest,
+)
+from remora.codegen.integration.program import (
+    Block,
+    Cell,
+    For,
+    ForEach,
+    If,
+    Program,
+    Random,
+    Record,
+    Run,
+    Sample,
+    Statement,
+    While,
+)
+from remora.codegen.ir.graph import Signature
+from remora.dynamics.state_layout import WORKS
+from remora.model.joints import in_coordinates, kind
+from remora.model.robot import Robot
+from remora.model.state import increment, integrate
+from remora.simulation.batch.run_blocks import RunBlocks, numbers_of_noise
+from remora.simulation.integrators.tableaus import Tableau
+
+#: Status of a run.
+RUNNING, STOPPED, NEXT, NOT_FINITE, TOO_SHORT, CHATTERING = range(6)
+#: Limits of the ratio of successive step sizes, and safety factor of the step size control.
+SHRINK, GROW, SAFETY = 0.2, 8.0, 0.9
+#: Times closer than this many units in the last place are the same.
+CLOSE = 8.0
+#: An event is located to this many units in the last place of the time.
+LOCATED = 4.0
+#: Events of a run within `CHATTER_TIME` seconds after which it ends as chattering.
+MOST_EVENTS, CHATTER_TIME = 1000.0, 1e-6
+_EPS = float(np.finfo(float).eps)
+_NEVER = 1e300
+
+
+@dataclass(frozen=True)
+class StepControl:
+    """How steps are chosen.
+
+    Attributes:
+        tableau: the method; without error estimate, steps have a fixed length.
+        step: fixed length, or initial length of an adaptive method, s.
+        rtol: relative error tolerance.
+        atol: absolute error tolerance.
+        max_step: s.
+        max_steps: maximum number of steps that a run may try.
+    """
+
+    tableau: Tableau
+    step: float
+    rtol: float = 1e-10
+    atol: float = 1e-12
+    max_step: float = math.inf
+    max_steps: int = 1_000_000
+
+    @property
+    def adaptive(self) -> bool:
+        """Whether the step size is controlled by an error estimate."""
+        return len(self.tableau.errors) > 0
+
+
+def free_program(
+    blocks: RunBlocks, control: StepControl, signals: Sequence[str], breaks: Sequence[float]
+) -> Program:
+    """Return the program.
+
+    Inputs: q, v, x, z, `t`, `start`, `until`, data of the equations; `anchor` with held joints,
+    `seed` and `run` with noise. Table: `sample time`.
+
+    Args:
+        blocks: the blocks of a run.
+        control: how steps are chosen.
+        signals: names of the signals that are recorded.
+        breaks: times after the start at which loads are not smooth, s.
+    """
+    return _FreeProgram(blocks, control, signals, breaks).program()
+
+
+class _FreeProgram:
+    """Builds the program; each method returns the statements of one part."""
+
+    def __init__(
+        self,
+        blocks: RunBlocks,
+        control: StepControl,
+        signals: Sequence[str],
+        breaks: Sequence[float],
+    ) -> None:
+        self._blocks, self._control, self._signals = blocks, control, signals
+        self._breaks = sorted({float(b) for b in breaks})
+        self._equations = blocks.equations
+        self._system, self._robot = blocks.equations.system, blocks.equations.robot
+        self._updates, self._events = self._system.schedule, self._system.events
+        self._names = self._equations.data_names
+        self._ny = 2 * self._robot.nv + self._system.nx
+        self._streams = blocks.streams()
+        self._drawn = {name: f"noise of {name}" for name in self._streams}
+
+    def program(self) -> Program:
+        """Return the program."""
+        blocks, equations, count = self._blocks, self._equations, len(self._events)
+        wide = ["t", "start", "until"]
+        inputs: list[Signature] = [*blocks.state, *equations.data]
+        inputs += [Cell(name, (), wide=True) for name in wide]
+        stages = len(self._control.tableau.b) + 1
+        cells = [*blocks.state, *blocks.rests, *blocks.cells]
+        cells += [Signature(f"{s.name} end", s.shape) for s in (*blocks.state[:3], *blocks.rests)]
+        cells += [Signature("K", (stages, self._ny)), Signature("error", ())]
+        numbers = (
+            *wide, "goal", "target", "end", "h", "length", "landing", "refused", "tried", "accept",
+            "active", "status", "segment start", "segment steps", "segment step", "low", "high",
+            "side", "final", "reached", "events", "recent", "recent time", "any",
+        )  # fmt: skip
+        cells += [Cell(name, (), wide=True) for name in numbers]
+        cells += [Cell(f"{n} {i}", (), wide=True)
+                  for n in ("tick", "is due") for i in range(len(self._updates))]  # fmt: skip
+        cells += [Cell(f"fired {i}", (), wide=True) for i in range(count)]
+        if count:
+            vectors = ("g", "g end", "g low", "g high", "g middle", "fired")
+            cells += [Cell(name, (count,), wide=True) for name in vectors]
+        if equations.held:
+            inputs.append(Signature("anchor", (self._robot.nq,)))
+        if self._streams:
+            inputs += [Cell("seed", (2,), wide=True), Cell("run", (), wide=True)]
+            cells += [
+                Signature(cell, (numbers_of_noise(self._system.layouts[name].noise),))
+                for name, cell in self._drawn.items()
+            ]
+        body = [
+            self._run(lambda: self._control.step, (), ("h",)),
+            *self._due(), *self._look("t", "", "g"),
+            ForEach([
+                *self._aim_at_sample(),
+                While("active", [
+                    *self._due(), *self._choose(), *self._stages(), *self._decide(),
+                    If("accept", self._commit()),
+                    *self._fire(), *self._go_on(),
+                ]),
+                Sample(blocks.sample("t", self._signals)),
+                Sample(Block(lambda t, time: t - time, ("t", "sample time"), ("late",), wide=True)),
+            ]),
+            *self._final(),
+        ]  # fmt: skip
+        return Program(inputs, cells, body, ["sample time"])
+
+    @staticmethod
+    def _run(function: object, reads: Sequence[str], writes: Sequence[str]) -> Run:
+        return Run(Block(function, reads, writes, wide=True))  # pyright: ignore
+
+    # Times ----------------------------------------------------------------------------------------
+
+    def _next_times(self, start: Array, ticks: Sequence[Array]) -> list[Array]:
+        return [
+            start + (u.offset + u.sample_time * k)
+            for u, k in zip(self._updates, ticks, strict=True)
+        ]
+
+    def _due(self) -> list[Statement]:
+        """Return the updates that are due at the time of the run."""
+        ticks = [f"tick {i}" for i in range(len(self._updates))]
+        if not ticks:
+            return []
+
+        def due(t: Array, start: Array, *ticks: Array) -> tuple[Array, ...]:
+            now = t + CLOSE * _EPS * (absolute(t) + absolute(start))
+            flags = [_flag(_not(less(now, time))) for time in self._next_times(start, ticks)]
+            return (*flags, _largest(flags))
+
+        writes = [f"is due {i}" for i in range(len(ticks))]
+        found: list[Statement] = [self._run(due, ("t", "start", *ticks), (*writes, "any"))]
+        for i, update in enumerate(self._updates):
+            inner: list[Statement] = []
+            if update.kind == "tick":
+                inner += [
+                    Random(self._drawn[name], stream=self._streams[name], tick=f"tick {i}")
+                    for name in update.names if name in self._drawn
+                ]  # fmt: skip
+            inner.append(self._blocks.update(update, "t", self._drawn))
+            inner.append(self._run(lambda k: k + 1.0, (ticks[i],), (ticks[i],)))
+            found.append(If(f"is due {i}", inner))
+        if self._events:  # event functions may jump with z; that is no zero crossing
+            found.append(If("any", self._look("t", "", "g")))
+        return found
+
+    def _aim_at_sample(self) -> list[Statement]:
+        def aim(t: Array, until: Array, status: Array, time: Array) -> tuple[Array, Array]:
+            goal = _smaller(time, until)
+            return goal, _flag(less(t, goal)) * _flag(less(status, 0.5))
+
+        return [self._run(aim, ("t", "until", "status", "sample time"), ("goal", "active"))]
+
+    def _go_on(self) -> list[Statement]:
+        def on(t: Array, goal: Array, status: Array) -> Array:
+            return _flag(less(t, goal)) * _flag(less(status, 0.5))
+
+        return [self._run(on, ("t", "goal", "status"), ("active",))]
+
+    # Steps ----------------------------------------------------------------------------------------
+
+    def _choose(self) -> list[Statement]:
+        """Return the choice of the length of a step."""
+        ticks = [f"tick {i}" for i in range(len(self._updates))]
+        control, breaks = self._control, self._breaks
+
+        def target(t: Array, start: Array, goal: Array, *ticks: Array) -> Array:
+            near = CLOSE * _EPS * (absolute(t) + absolute(start))
+            found = goal
+            for time in [*self._next_times(start, ticks), *(start + b for b in breaks)]:
+                later = select(less(t + near, time), time, _NEVER)
+                found = _smaller(found, later)
+            return found
+
+        def fixed(
+            t: Array, start: Array, goal: Array, old: Array, first: Array, steps: Array,
+            step: Array, length: Array, high: Array, *ticks: Array,
+        ) -> tuple[Array, ...]:  # fmt: skip
+            over = less(steps, step + 0.5)  # the segment is finished
+            first = select(over, t, first)
+            aim = select(over, target(t, start, goal, *ticks), old)
+            count = -_floor(-((aim - first) / control.step - 1e-6))
+            steps = select(over, _larger(count, 1.0), steps)
+            step = select(over, 0.0, step)
+            last = less(steps, step + 1.5)
+            end = select(last, aim, first + (aim - first) * ((step + 1.0) / steps))
+            length = select(less(0.0, high), length, end - t)
+            return aim, end, first, steps, step, length
+
+        def adaptive(
+            t: Array, start: Array, goal: Array, h: Array, length: Array, high: Array, *ticks: Array
+        ) -> tuple[Array, ...]:
+            aim = target(t, start, goal, *ticks)
+            wanted, left = _smaller(h, control.max_step), aim - t
+            last = _not(less(wanted * (1.0 + 1e-9), left))
+            free = select(last, left, _smaller(wanted, 0.5 * left))
+            within = less(0.0, high)
+            length = select(within, length, free)
+            return aim, select(last, aim, t + free), length
+
+        if control.adaptive:
+            reads = ("t", "start", "goal", "h", "length", "high", *ticks)
+            return [self._run(adaptive, reads, ("target", "end", "length"))]
+        kept = ("segment start", "segment steps", "segment step")
+        reads = ("t", "start", "goal", "target", *kept, "length", "high", *ticks)
+        return [self._run(fixed, reads, ("target", "end", *kept, "length"))]
+
+    def _stages(self) -> list[Statement]:
+        """Return the stages, the candidate state at the end of the step, and its error."""
+        tableau, blocks, robot = self._control.tableau, self._blocks, self._robot
+        count, nv = len(tableau.b), robot.nv
+        width = count + 1
+        rows = np.zeros((width, 2 * width + 2))
+        rows[:count, :count], rows[count, :count] = tableau.a, tableau.b
+        rows[:, width] = [*tableau.c, 1.0]
+        ends = [1.0 if c == 0.0 else -1.0 if c == 1.0 else 0.0 for c in rows[:, width]]
+        rows[:, width + 1] = blocks.nudge * np.array(ends)
+        rows[:, width + 2 :] = np.eye(width)
+
+        def prepare(
+            q: Array, v: Array, x: Array, K: Array, h: Array, row: Array
+        ) -> tuple[Array, ...]:
+            dy = h * _weighted(row[:count], K)
+            us, vs, xs = dy[:nv], v + dy[nv : 2 * nv], x + dy[2 * nv :]
+            return dy, integrate(robot, q, us), us, vs, xs
+
+        def stage_time(t: Array, h: Array, row: Array) -> Array:
+            return t + row[width] * h + row[width + 1] * (absolute(t) + absolute(h))
+
+        def store(K: Array, k: Array, row: Array) -> Array:
+            chosen = row[width + 2 :]
+            return stack([select(less(0.5, chosen[i]), k, K[i]) for i in range(width)], axis=0)
+
+        stage: list[Statement] = [
+            self._run(stage_time, ("t", "length", "row"), ("stage t",)),
+            Run(Block(prepare, ("q", "v", "x", "K", "length", "row"),
+                      ("change", "qs", "us", "vs", "xs"))),
+            *blocks.held_stage(), *blocks.evaluate("stage t"),
+            Run(Block(store, ("K", "k", "row"), ("K",))),
+        ]  # fmt: skip
+
+        def candidate(
+            q: Array, v: Array, x: Array, rest_q: Array, rest_v: Array, rest_x: Array, change: Array
+        ) -> tuple[Array, ...]:
+            du, dv, dx = change[:nv], change[nv : 2 * nv], change[2 * nv :]
+            q1, rest_q1 = total_and_rest(q, increment(robot, q, du) + rest_q)
+            v1, rest_v1 = total_and_rest(v, dv + rest_v)
+            x1, rest_x1 = total_and_rest(x, dx + rest_x)
+            return q1, v1, x1, rest_q1, rest_v1, rest_x1
+
+        names = ("q", "v", "x", "rest q", "rest v", "rest x")
+        ends_of = [f"{name} end" for name in names]
+        found: list[Statement] = [
+            For(rows, stage),
+            Run(Block(candidate, (*names, "change"), ends_of)),
+        ]
+        if self._control.adaptive:
+            found.append(Run(Block(self._error, ("q", "v", "x", "K", "length"), ("error",))))
+        else:
+            found.append(Run(Block(_finite_sum, ("q end", "v end", "x end"), ("error",))))
+        return found
+
+    def _error(self, q: Array, v: Array, x: Array, K: Array, h: Array) -> Array:
+        """Return the error norm in units of the tolerance, as in single runs."""
+        rtol, atol = self._control.rtol, self._control.atol
+        size = concatenate([_error_size(self._robot, q), v, x])
+        scale = rtol * absolute(size) + atol
+        norms = [
+            sqrt(np.sum((h * _weighted(weights, K) / scale) ** 2) / (self._ny + WORKS))
+            for weights in self._control.tableau.errors
+        ]
+        if len(norms) == 1:
+            return norms[0].reshape(())
+        fifth, third = norms
+        below = sqrt(fifth * fifth + 0.01 * third * third)
+        return (fifth * fifth / select(less(0.0, below), below, 1.0)).reshape(())
+
+    # Decisions ------------------------------------------------------------------------------------
+
+    def _decide(self) -> list[Statement]:
+        """Return the decision whether a step is accepted, and what is tried next."""
+        control, count = self._control, len(self._events)
+        root = control.tableau.error_order + 1
+
+        def sized(
+            error: Array, length: Array, h: Array, refused: Array, high: Array
+        ) -> tuple[Array, ...]:
+            """Step size control; within the location of an event every finite step is fine."""
+            finite = less(error, 1e300)
+            good = select(less(0.0, high), _flag(finite), _flag(_not(less(1.0, error))))
+            good = good * _flag(finite)
+            ratio = SAFETY / _root(_larger(_smaller(error, 1e12), 1e-12), root)
+            ratio = select(finite, ratio, SHRINK)
+            smaller = length * _larger(SHRINK, _smaller(ratio, 1.0))
+            limit = select(less(0.5, refused), 1.0, GROW)
+            grown = length * _smaller(limit, _larger(SHRINK, ratio))
+            after = select(less(length, h * (1.0 - 1e-9)), _larger(h, grown), grown)
+            fine = less(0.5, good)
+            h1 = select(less(0.0, high), h, select(fine, after, smaller))
+            return good, h1, select(fine, 0.0, 1.0)
+
+        def checked(error: Array) -> Array:
+            return _flag(less(error, 1e300))
+
+        found: list[Statement] = []
+        if control.adaptive:
+            reads = ("error", "length", "h", "refused", "high")
+            found.append(self._run(sized, reads, ("accept", "h", "refused")))
+        else:
+            found.append(self._run(checked, ("error",), ("accept",)))
+
+        def ends(
+            accept: Array, tried: Array, t: Array, h: Array, length: Array, status: Array
+        ) -> tuple[Array, Array]:
+            tried = tried + 1.0
+            many = less(float(control.max_steps), tried)
+            # the next step would not change the time
+            short = less(h, 4.0 * _EPS * absolute(t)) if control.adaptive else less(1.0, 0.0)
+            failed = _flag(many) if control.adaptive else _flag(less(accept, 0.5))
+            code = float(TOO_SHORT if control.adaptive else NOT_FINITE)
+            bad = less(0.5, failed + _flag(short) * _flag(less(accept, 0.5)))
+            return tried, select(bad, code, status)
+
+        reads = ("accept", "tried", "t", "h", "length", "status")
+        found.append(self._run(ends, reads, ("tried", "status")))
+        if count:
+            found += [If("accept", [*self._middle(), *self._look_at_end()]), *self._bracket()]
+        return found
+
+    # Events ---------------------------------------------------------------------------------------
+
+    def _look(self, t: str, suffix: str, to: str) -> list[Statement]:
+        """Return the evaluation of the event functions."""
+        if not self._events:
+            return []
+
+        def look(t: Array, q: Array, v: Array, x: Array, z: Array, *data: Array) -> Array:
+            return self._equations.instant(t, q, v, x, z, data).crossings()
+
+        state = tuple(f"{name}{suffix}" for name in ("q", "v", "x"))
+        return [self._run(look, (t, *state, "z", *self._names), (to,))]
+
+    def _look_at_end(self) -> list[Statement]:
+        when = self._run(lambda t, length: t + length, ("t", "length"), ("reached",))
+        return [when, *self._look("reached", " end", "g end")]
+
+    def _middle(self) -> list[Statement]:
+        """Return the event functions in the middle of the step, by Hermite interpolation."""
+        nv, robot = self._robot.nv, self._robot
+
+        def middle(
+            t: Array, length: Array, q: Array, v: Array, x: Array, z: Array, change: Array,
+            K: Array, *data: Array,
+        ) -> Array:  # fmt: skip
+            half, h = np.array(0.5), length
+            y = hermite.value(half, change, h * K[0], h * K[-1])
+            qm = integrate(robot, q, y[:nv])
+            vm, xm = v + y[nv : 2 * nv], x + y[2 * nv :]
+            return self._equations.instant(t + 0.5 * h, qm, vm, xm, z, data).crossings()
+
+        reads = ("t", "length", "q", "v", "x", "z", "change", "K", *self._names)
+        return [self._run(middle, reads, ("g middle",))]
+
+    def _bracket(self) -> list[Statement]:
+        """Return the location of events; sets `accept` to whether the step is final."""
+        directions = np.array([e.crossing.direction for e in self._events], dtype=float)
+        rising, falling = directions >= 0.0, directions <= 0.0
+
+        def crossed(before: Array, after: Array) -> Array:
+            """Return 1 for each function that crossed zero, 0 otherwise."""
+            up = _flag(less(before, 0.0)) * _flag(_not(less(after, 0.0))) * rising
+            down = _flag(less(0.0, before)) * _flag(_not(less(0.0, after))) * falling
+            return up + down
+
+        def locate(
+            accept: Array, t: Array, length: Array, low: Array, high: Array, side: Array,
+            final: Array, g: Array, g_end: Array, g_middle: Array, g_low: Array, g_high: Array,
+        ) -> tuple[Array, ...]:  # fmt: skip
+            close = LOCATED * _EPS * (absolute(t) + length)
+            hit = crossed(g, g_end)
+            any_hit, inside = _largest(list(hit)), less(0.0, high)
+            # an excursion within the step: try half of it
+            bulge = _largest(list(crossed(g, g_middle))) * (1.0 - any_hit)
+            bulge = select(inside, 0.0, bulge) * _flag(less(64.0 * close, length))
+            searching = select(less(0.5, any_hit), 1.0, select(inside, 1.0, 0.0))
+            # the bracket
+            first = _flag(_not(inside)) * any_hit
+            low = select(less(0.5, first), 0.0, low)
+            g_low = select(less(0.5, first), g, g_low)
+            is_hit = less(0.5, any_hit)
+            same = select(is_hit, less(0.5, side), less(side, -0.5))
+            new_low, new_high = select(is_hit, low, length), select(is_hit, length, high)
+            new_g_low = select(is_hit, select(same, 0.5 * g_low, g_low), g_end)
+            new_g_high = select(is_hit, g_end, select(same, 0.5 * g_high, g_high))
+            new_side = select(is_hit, 1.0, -1.0)
+            width = new_high - new_low
+            done = _not(less(close, width))
+            # the earliest zero of the secants
+            where = crossed(g_low, new_g_high) + crossed(new_g_low, new_g_high)
+            slope = new_g_low - new_g_high
+            part = new_g_low / select(less(0.0, absolute(slope)), slope, 1.0)
+            part = select(less(0.5, where), part, 2.0)
+            theta = _larger(_smaller(_smallest(list(part)), 1.0), 0.0)
+            guess = new_low + theta * width
+            guess = _larger(_smaller(guess, new_high - 0.5 * close), new_low + 0.5 * close)
+            again = select(done, new_high, guess)
+            # outcome
+            search = less(0.5, searching)
+            finished = select(done, _flag(is_hit), 0.0)
+            finished = select(less(0.5, final), 1.0, finished)
+            take = accept * select(search, finished, 1.0 - bulge)
+            fired = hit * take * accept
+            keep = accept * select(search, 1.0 - finished, 0.0)  # another try in the bracket
+            going = less(0.5, keep)
+            halved = select(less(0.5, bulge), 0.5 * length, length)
+            return (
+                take, select(going, again, halved), select(going, new_low, 0.0),
+                select(going, new_high, select(less(0.5, bulge * accept), halved * 0.0, 0.0)),
+                select(going, new_side, 0.0), select(going, _flag(done), 0.0),
+                new_g_low, new_g_high, fired, *(fired[i] for i in range(len(self._events))),
+            )  # fmt: skip
+
+        kept = ("low", "high", "side", "final")
+        each = [f"fired {i}" for i in range(len(self._events))]
+        reads = ("accept", "t", "length", *kept, "g", "g end", "g middle", "g low", "g high")
+        writes = ("accept", "length", *kept, "g low", "g high", "fired", *each)
+        return [self._run(locate, reads, writes)]
+
+    def _commit(self) -> list[Statement]:
+        """Return the statements that make the end of the step the state of the run."""
+        names = ("q", "v", "x", "rest q", "rest v", "rest x")
+        ends = [f"{name} end" for name in names]
+        control = self._control
+
+        def time(t: Array, end: Array, length: Array, step: Array) -> tuple[Array, Array]:
+            full = _not(less(length, (end - t) * (1.0 - 1e-15)))
+            return select(full, end, t + length), select(full, step + 1.0, step)
+
+        found: list[Statement] = [
+            Run(Block(lambda *ends: ends, ends, names)),
+            self._run(time, ("t", "end", "length", "segment step"), ("t", "segment step")),
+            *self._blocks.place_held("t"),
+        ]
+        if self._events:
+            found.append(self._run(lambda g: g, ("g end",), ("g",)))
+        if not control.adaptive:
+            return found
+        return found
+
+    def _fire(self) -> list[Statement]:
+        """Return the statements for events that occurred at the end of the step."""
+        if not self._events:
+            return []
+        stops = np.array([e.crossing.action == "stop" for e in self._events], dtype=float)
+        nexts = np.array([e.crossing.action == "next" for e in self._events], dtype=float)
+
+        def status(
+            fired: Array, t: Array, old: Array, recent: Array, since: Array
+        ) -> tuple[Array, ...]:
+            some = _largest(list(fired))
+            hit = less(0.5, some)
+            near = less(t - since, CHATTER_TIME)
+            recent = select(hit, select(near, recent + 1.0, 1.0), recent)
+            since = select(hit, select(near, since, t), since)
+            code = select(less(0.5, _largest(list(fired * nexts))), float(NEXT), old)
+            code = select(less(0.5, _largest(list(fired * stops))), float(STOPPED), code)
+            code = select(less(MOST_EVENTS, recent), float(CHATTERING), code)
+            return some, code, recent, since
+
+        reads = ("fired", "t", "status", "recent", "recent time")
+        inner: list[Statement] = [
+            Record(Block(lambda t, fired: (t, fired), ("t", "fired"), ("event t", "event fired"),
+                         wide=True), "events", "events"),
+            self._run(lambda n: n + 1.0, ("events",), ("events",)),
+        ]  # fmt: skip
+        resets = [i for i, e in enumerate(self._events) if e.crossing.action == "reset"]
+        for i in resets:
+            inner.append(If(f"fired {i}", [self._reset(i)]))
+        if resets:
+            inner += self._look("t", "", "g")
+        return [
+            self._run(status, reads, ("any", "status", "recent", "recent time")),
+            If("any", [
+                *inner,
+                self._run(lambda fired: (0.0 * fired, *[0.0] * len(self._events)), ("fired",),
+                          ("fired", *(f"fired {i}" for i in range(len(self._events))))),
+            ]),
+        ]  # fmt: skip
+
+    def _reset(self, i: int) -> Run:
+        event = self._events[i]
+
+        def reset(
+            t: Array, q: Array, v: Array, x: Array, z: Array, *data: Array
+        ) -> tuple[Array, ...]:
+            now = self._equations.instant(t, q, v, x, z, data)
+            parts = now.reset(event.component, event.name)
+            return (*parts, 0.0 * q, 0.0 * v, 0.0 * x)
+
+        state = ("q", "v", "x", "z")
+        writes = (*state, "rest q", "rest v", "rest x")
+        return Run(Block(reset, ("t", *state, *self._names), writes))
+
+    def _final(self) -> list[Statement]:
+        narrow = ("q", "v", "x", "z")
+        wide = ["t", "status", "tried", "events", "h"]
+        return [
+            Sample(Block(lambda *state: state, narrow, [f"final {n}" for n in narrow])),
+            Sample(Block(lambda *all: all, wide, [f"final {n}" for n in wide], wide=True)),
+        ]
+
+
+def _flag(condition: Array) -> Array:
+    return select(condition, 1.0, 0.0)
+
+
+def _not(condition: Array) -> Array:
+    return less(_flag(condition), 0.5)
+
+
+def _smaller(a: Array | float, b: Array | float) -> Array:
+    return select(less(a, b), a, b)
+
+
+def _larger(a: Array | float, b: Array | float) -> Array:
+    return select(less(b, a), a, b)
+
+
+def _largest(parts: Sequence[Array]) -> Array:
+    found = asarray(parts[0])
+    for part in parts[1:]:
+        found = _larger(found, part)
+    return found
+
+
+def _smallest(parts: Sequence[Array]) -> Array:
+    found = asarray(parts[0])
+    for part in parts[1:]:
+        found = _smaller(found, part)
+    return found
+
+
+def _floor(x: Array) -> Array:
+    return asarray(np.floor(x))
+
+
+def _root(x: Array, n: int) -> Array:
+    """Return the n-th root of numbers between 1e-12 and 1e12 by Newton's method."""
+    y = sqrt(sqrt(x)) if n > 2 else sqrt(x)
+    for _ in range(12):
+        y = y + (x / y ** (n - 1) - y) / n
+    return y
+
+
+def _weighted(weights: Array, K: Array) -> Array:
+    """Return Σ wᵢ Kᵢ over as many rows as there are weights."""
+    total = weights[0] * K[0]
+    for i in range(1, len(weights)):
+        total = total + weights[i] * K[i]
+    return total
+
+
+def _finite_sum(*arrays: Array) -> Array:
+    """Return the sum of all absolute values: finite if these are."""
+    return np.sum(absolute(concatenate(list(arrays))))
+
+
+def _error_size(robot: Robot, q: Array) -> Array:
+    """Return the magnitude of the coordinate along each speed, see `ErrorScale`, `(nv,)`."""
+    parts: list[Array] = []
+    for joint in robot.joints:
+        if joint.mimic is not None or joint.v.stop == joint.v.start:
+            continue
+        own, row = q[joint.q], kind(joint)
+        if in_coordinates(joint):
+            parts.append(own)
+            continue
+        ones = np.ones(joint.v.stop - joint.v.start)
+        if row.dual is None:
+            parts.append(ones)
+        else:
+            d = own[row.dual]
+            distance = 2.0 * sqrt(np.sum(d * d, keepdims=True))
+            parts.append(concatenate([ones[:3], distance, distance, distance]))
+    return concatenate(parts)
