@@ -1,0 +1,1 @@
+"""Components: what acts on a robot, and the signals between them."""
