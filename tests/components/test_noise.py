@@ -1,6 +1,7 @@
 """Noise: its distribution, its accuracy, and the same bits wherever it is computed."""
 
 import ctypes
+import re
 import shutil
 import subprocess
 
@@ -99,6 +100,10 @@ def test_same_bits_in_numpy_and_compiled():
 def test_same_bits_on_a_gpu(dtype):
     graph = graph_passes.prepared(trace(noise.standard_normals, PAIRS), dtype)
     code = ptx.write_ptx(graph, "normals", dtype, ("rows", "rows"))
+    # the driver may fuse `mul` with `add`, but never `mul.rn`
+    inexact = re.findall(r"^\s+((?:mul|add|sub|sqrt)\.\S*f(?:32|64))", code.text, re.M)
+    assert inexact
+    assert all(".rn." in instruction for instruction in inexact)
     given = numbers(100).astype(dtype)
     got = np.full((len(given), 2), np.nan, dtype)
     (entry,) = code.entries
