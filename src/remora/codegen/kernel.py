@@ -246,9 +246,18 @@ def check_threads(threads: object) -> None:
         raise ShapeError(f"threads must be a number of threads, or 0, not {threads!r}")
 
 
-def moved(call: Sequence[int], start: int, item: int) -> list[int]:
-    """Return a call's pointers and strides for the states from `start` on."""
-    return [x + start * call[k + 1] * item if k % 2 == 0 else x for k, x in enumerate(call)]
+def moved(call: Sequence[int], start: int, item: int | Sequence[int]) -> list[int]:
+    """Return a call's pointers and strides for the states from `start` on.
+
+    Args:
+        call: a pointer and a stride for each array.
+        start: index of the first state.
+        item: bytes of a number, in all arrays or in each.
+    """
+    items = [item] * (len(call) // 2) if isinstance(item, int) else item
+    return [
+        x + start * call[k + 1] * items[k // 2] if k % 2 == 0 else x for k, x in enumerate(call)
+    ]
 
 
 def aligned(room: Array) -> int:
@@ -257,7 +266,10 @@ def aligned(room: Array) -> int:
 
 
 def in_rows(
-    kernel: str, inputs: Sequence[Signature], arguments: Sequence[ArrayLike], dtype: str
+    kernel: str,
+    inputs: Sequence[Signature],
+    arguments: Sequence[ArrayLike],
+    dtype: str | Sequence[str],
 ) -> tuple[tuple[int, ...], list[int], list[Array]]:
     """Return the batch shape, a pointer and stride per argument, and the arrays they point into.
 
@@ -265,9 +277,11 @@ def in_rows(
         kernel: name of the kernel, for error messages.
         inputs: names and shapes of the arguments.
         arguments: as passed by the caller.
-        dtype: dtype of the kernel.
+        dtype: dtype of all arguments, or of each.
     """
-    arrays = [_taken(kernel, a, s, dtype) for a, s in zip(arguments, inputs, strict=True)]
+    dtypes = [dtype] * len(inputs) if isinstance(dtype, str) else dtype
+    given = zip(arguments, inputs, dtypes, strict=True)
+    arrays = [_taken(kernel, a, s, d) for a, s, d in given]
     batches = [a.shape[: a.ndim - len(s.shape)] for a, s in zip(arrays, inputs, strict=True)]
     batch = batches[0] if batches else ()
     if any(own != batch for own in batches):
@@ -300,10 +314,19 @@ def _taken(kernel: str, argument: ArrayLike, signature: Signature, dtype: str) -
     return a if fits else np.require(a, dtype, "A")
 
 
-def results_for(out: Any, shapes: Sequence[tuple[int, ...]], dtype: str) -> list[Array]:
-    """Return arrays for the results: those passed as `out`, if they fit, or new ones."""
+def results_for(
+    out: Any, shapes: Sequence[tuple[int, ...]], dtype: str | Sequence[str]
+) -> list[Array]:
+    """Return arrays for the results: those passed as `out`, if they fit, or new ones.
+
+    Args:
+        out: as passed by the caller.
+        shapes: shapes of the results.
+        dtype: dtype of all results, or of each.
+    """
+    dtypes = [dtype] * len(shapes) if isinstance(dtype, str) else dtype
     if out is None:
-        return [np.empty(shape, dtype) for shape in shapes]
+        return [np.empty(shape, d) for shape, d in zip(shapes, dtypes, strict=True)]
     given: list[Any] = [out]
     if len(shapes) > 1:
         try:
@@ -313,17 +336,17 @@ def results_for(out: Any, shapes: Sequence[tuple[int, ...]], dtype: str) -> list
             raise ShapeError(f"out must be {len(shapes)} arrays, not {name}") from None
     if len(given) != len(shapes):
         raise ShapeError(f"out must be {len(shapes)} arrays, not {len(given)}")
-    for r, shape in zip(given, shapes, strict=True):
+    for r, shape, d in zip(given, shapes, dtypes, strict=True):
         fits = (
             is_array(r)
             and r.shape == shape
-            and r.dtype == dtype
+            and r.dtype == d
             and r.flags.c_contiguous
             and r.flags.aligned
             and r.flags.writeable
         )
         if not fits:
-            raise ShapeError(f"out must be a contiguous, writeable {dtype} array of shape {shape}")
+            raise ShapeError(f"out must be a contiguous, writeable {d} array of shape {shape}")
     return given
 
 
