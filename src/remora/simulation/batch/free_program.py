@@ -34,14 +34,13 @@ from remora.algebra.array_ops import (
     stack,
     total_and_rest,
 )
-from remora.codegen.integration.program import (
+from remora.codegen.integration.program import Program
+from remora.codegen.integration.statements import (
     Block,
     Cell,
     For,
     ForEach,
     If,
-    Program,
-    Random,
     Record,
     Run,
     Sample,
@@ -138,33 +137,33 @@ class _FreeProgram:
         blocks, equations, count = self._blocks, self._equations, len(self._events)
         wide = ["t", "start", "until"]
         inputs: list[Signature] = [*blocks.state, *equations.data]
-        inputs += [Cell(name, (), wide=True) for name in wide]
+        inputs += [Cell(name, (1,), wide=True) for name in wide]
         stages = len(self._control.tableau.b) + 1
         cells = [*blocks.state, *blocks.rests, *blocks.cells]
         cells += [Signature(f"{s.name} end", s.shape) for s in (*blocks.state[:3], *blocks.rests)]
-        cells += [Signature("K", (stages, self._ny)), Signature("error", ())]
+        cells += [Signature("K", (stages, self._ny)), Signature("error", (1,))]
         numbers = (
             *wide, "goal", "target", "end", "h", "length", "landing", "refused", "tried", "accept",
             "active", "status", "segment start", "segment steps", "segment step", "low", "high",
             "side", "final", "reached", "events", "recent", "recent time", "any",
         )  # fmt: skip
-        cells += [Cell(name, (), wide=True) for name in numbers]
-        cells += [Cell(f"{n} {i}", (), wide=True)
+        cells += [Cell(name, (1,), wide=True) for name in numbers]
+        cells += [Cell(f"{n} {i}", (1,), wide=True)
                   for n in ("tick", "is due") for i in range(len(self._updates))]  # fmt: skip
-        cells += [Cell(f"fired {i}", (), wide=True) for i in range(count)]
+        cells += [Cell(f"fired {i}", (1,), wide=True) for i in range(count)]
         if count:
             vectors = ("g", "g end", "g low", "g high", "g middle", "fired")
             cells += [Cell(name, (count,), wide=True) for name in vectors]
         if equations.held:
             inputs.append(Signature("anchor", (self._robot.nq,)))
         if self._streams:
-            inputs += [Cell("seed", (2,), wide=True), Cell("run", (), wide=True)]
+            inputs += [Cell("seed", (2,), wide=True), Cell("run", (1,), wide=True)]
             cells += [
                 Signature(cell, (numbers_of_noise(self._system.layouts[name].noise),))
                 for name, cell in self._drawn.items()
             ]
         body = [
-            self._run(lambda: self._control.step, (), ("h",)),
+            self._run(lambda: np.full(1, self._control.step), (), ("h",)),
             *self._due(), *self._look("t", "", "g"),
             ForEach([
                 *self._aim_at_sample(),
@@ -300,11 +299,13 @@ class _FreeProgram:
             return dy, integrate(robot, q, us), us, vs, xs
 
         def stage_time(t: Array, h: Array, row: Array) -> Array:
-            return t + row[width] * h + row[width + 1] * (absolute(t) + absolute(h))
+            return t + row[width : width + 1] * h + row[width + 1 : width + 2] * (
+                absolute(t) + absolute(h)
+            )
 
         def store(K: Array, k: Array, row: Array) -> Array:
             chosen = row[width + 2 :]
-            return stack([select(less(0.5, chosen[i]), k, K[i]) for i in range(width)], axis=0)
+            return stack([select(less(0.5, chosen[i : i + 1]), k, K[i]) for i in range(width)], axis=0)
 
         stage: list[Statement] = [
             self._run(stage_time, ("t", "length", "row"), ("stage t",)),
@@ -341,14 +342,14 @@ class _FreeProgram:
         size = concatenate([_error_size(self._robot, q), v, x])
         scale = rtol * absolute(size) + atol
         norms = [
-            sqrt(np.sum((h * _weighted(weights, K) / scale) ** 2) / (self._ny + WORKS))
+            sqrt(np.sum((h * _weighted(weights, K) / scale) ** 2, keepdims=True) / (self._ny + WORKS))
             for weights in self._control.tableau.errors
         ]
         if len(norms) == 1:
-            return norms[0].reshape(())
+            return norms[0]
         fifth, third = norms
         below = sqrt(fifth * fifth + 0.01 * third * third)
-        return (fifth * fifth / select(less(0.0, below), below, 1.0)).reshape(())
+        return fifth * fifth / select(less(0.0, below), below, 1.0)
 
     # Decisions ------------------------------------------------------------------------------------
 
@@ -453,9 +454,9 @@ class _FreeProgram:
         ) -> tuple[Array, ...]:  # fmt: skip
             close = LOCATED * _EPS * (absolute(t) + length)
             hit = crossed(g, g_end)
-            any_hit, inside = _largest(list(hit)), less(0.0, high)
+            any_hit, inside = _largest(_each(hit)), less(0.0, high)
             # an excursion within the step: try half of it
-            bulge = _largest(list(crossed(g, g_middle))) * (1.0 - any_hit)
+            bulge = _largest(_each(crossed(g, g_middle))) * (1.0 - any_hit)
             bulge = select(inside, 0.0, bulge) * _flag(less(64.0 * close, length))
             searching = select(less(0.5, any_hit), 1.0, select(inside, 1.0, 0.0))
             # the bracket
@@ -475,7 +476,7 @@ class _FreeProgram:
             slope = new_g_low - new_g_high
             part = new_g_low / select(less(0.0, absolute(slope)), slope, 1.0)
             part = select(less(0.5, where), part, 2.0)
-            theta = _larger(_smaller(_smallest(list(part)), 1.0), 0.0)
+            theta = _larger(_smaller(_smallest(_each(part)), 1.0), 0.0)
             guess = new_low + theta * width
             guess = _larger(_smaller(guess, new_high - 0.5 * close), new_low + 0.5 * close)
             again = select(done, new_high, guess)
@@ -492,7 +493,7 @@ class _FreeProgram:
                 take, select(going, again, halved), select(going, new_low, 0.0),
                 select(going, new_high, select(less(0.5, bulge * accept), halved * 0.0, 0.0)),
                 select(going, new_side, 0.0), select(going, _flag(done), 0.0),
-                new_g_low, new_g_high, fired, *(fired[i] for i in range(len(self._events))),
+                new_g_low, new_g_high, fired, *_each(fired),
             )  # fmt: skip
 
         kept = ("low", "high", "side", "final")
@@ -532,13 +533,13 @@ class _FreeProgram:
         def status(
             fired: Array, t: Array, old: Array, recent: Array, since: Array
         ) -> tuple[Array, ...]:
-            some = _largest(list(fired))
+            some = _largest(_each(fired))
             hit = less(0.5, some)
             near = less(t - since, CHATTER_TIME)
             recent = select(hit, select(near, recent + 1.0, 1.0), recent)
             since = select(hit, select(near, since, t), since)
-            code = select(less(0.5, _largest(list(fired * nexts))), float(NEXT), old)
-            code = select(less(0.5, _largest(list(fired * stops))), float(STOPPED), code)
+            code = select(less(0.5, _largest(_each(fired * nexts))), float(NEXT), old)
+            code = select(less(0.5, _largest(_each(fired * stops))), float(STOPPED), code)
             code = select(less(MOST_EVENTS, recent), float(CHATTERING), code)
             return some, code, recent, since
 
@@ -557,7 +558,7 @@ class _FreeProgram:
             self._run(status, reads, ("any", "status", "recent", "recent time")),
             If("any", [
                 *inner,
-                self._run(lambda fired: (0.0 * fired, *[0.0] * len(self._events)), ("fired",),
+                self._run(lambda fired: (0.0 * fired, *_each(0.0 * fired)), ("fired",),
                           ("fired", *(f"fired {i}" for i in range(len(self._events))))),
             ]),
         ]  # fmt: skip
@@ -583,6 +584,11 @@ class _FreeProgram:
             Sample(Block(lambda *state: state, narrow, [f"final {n}" for n in narrow])),
             Sample(Block(lambda *all: all, wide, [f"final {n}" for n in wide], wide=True)),
         ]
+
+
+def _each(x: Array) -> list[Array]:
+    """Return the elements of a vector, each `(1,)`."""
+    return [x[i : i + 1] for i in range(x.shape[0])]
 
 
 def _flag(condition: Array) -> Array:
@@ -629,15 +635,15 @@ def _root(x: Array, n: int) -> Array:
 
 def _weighted(weights: Array, K: Array) -> Array:
     """Return Σ wᵢ Kᵢ over as many rows as there are weights."""
-    total = weights[0] * K[0]
+    total = weights[:1] * K[0]
     for i in range(1, len(weights)):
-        total = total + weights[i] * K[i]
+        total = total + weights[i : i + 1] * K[i]
     return total
 
 
 def _finite_sum(*arrays: Array) -> Array:
     """Return the sum of all absolute values: finite if these are."""
-    return np.sum(absolute(concatenate(list(arrays))))
+    return np.sum(absolute(concatenate(list(arrays))), keepdims=True)
 
 
 def _error_size(robot: Robot, q: Array) -> Array:

@@ -16,14 +16,13 @@ from typing import NamedTuple
 import numpy as np
 
 from remora.algebra.array_ops import Array
-from remora.codegen.integration.program import (
+from remora.codegen.integration.program import Program
+from remora.codegen.integration.statements import (
     Block,
     Cell,
     For,
     ForEach,
     If,
-    Program,
-    Random,
     Record,
     Repeat,
     Run,
@@ -58,15 +57,15 @@ def lockstep_program(blocks: RunBlocks, signals: Sequence[str]) -> Program:
     if equations.held:
         inputs.append(Signature("anchor", (equations.robot.nq,)))
     if streams:
-        inputs += [Cell("seed", (2,), wide=True), Cell("run", (), wide=True)]
+        inputs += [Cell("seed", (2,), wide=True), Cell("run", (1,), wide=True)]
         cells += [
             Signature(cell, (numbers_of_noise(system.layouts[name].noise),))
             for name, cell in drawn.items()
         ]
-    cells += [Cell("now", (), wide=True), Cell("end", (), wide=True), Cell("kept", (), wide=True)]
-    cells += [Cell("row", (), wide=True)]
-    cells += [Cell(f"tick {i}", (), wide=True) for i in range(len(updates))]
-    cells += [Cell(f"is due {i}", (), wide=True) for i in range(len(updates))]
+    cells += [Cell("now", (1,), wide=True), Cell("end", (1,), wide=True), Cell("kept", (1,), wide=True)]
+    cells += [Cell("sample row", (1,), wide=True)]
+    cells += [Cell(f"tick {i}", (1,), wide=True) for i in range(len(updates))]
+    cells += [Cell(f"is due {i}", (1,), wide=True) for i in range(len(updates))]
     body: list[Statement] = []
     for i, update in enumerate(updates):
         body += _update(blocks, i, update, drawn, streams)
@@ -94,8 +93,8 @@ def lockstep_program(blocks: RunBlocks, signals: Sequence[str]) -> Program:
         If(
             "kept",
             [
-                Record(blocks.sample("now", signals), "row"),
-                Run(Block(lambda row: row + 1.0, ("row",), ("row",), wide=True)),
+                Record(blocks.sample("now", signals), "sample row"),
+                Run(Block(lambda row: row + 1.0, ("sample row",), ("sample row",), wide=True)),
             ],
         ),
     ]

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from remora.algebra.array_ops import Array, absolute, concatenate, total_and_rest
-from remora.codegen.integration.program import Block, Cell, Run, Statement
+from remora.codegen.integration.statements import Block, Cell, Run, Statement
 from remora.codegen.ir.graph import Signature
 from remora.components.evaluation import Instant
 from remora.components.noise import standard_normals, stream_number
@@ -41,7 +41,7 @@ class RunBlocks:
         self._ny = 2 * self._nv + self._nx
         self._pushed = equations.pushed
         self._loaded = ["load tau", *(["load wrenches"] if self._pushed else []), "load x"]
-        state = [Signature("t", ()), *self.state, *equations.data]
+        state = [Signature("t", (1,)), *self.state, *equations.data]
         timed = reads(lambda t, *rest: self._loads(t, *rest), state, "t")
         #: Whether loads are a block of their own, in double precision.
         self.apart = dtype == "float32" and timed
@@ -64,7 +64,7 @@ class RunBlocks:
         """Variables of the blocks besides state and compensation terms."""
         nv, nx, ny = self._nv, self._nx, self._ny
         found: list[Signature] = [
-            Cell("stage t", (), wide=True), Signature("k", (ny,)), Signature("change", (ny,)),
+            Cell("stage t", (1,), wide=True), Signature("k", (ny,)), Signature("change", (ny,)),
             Signature("qs", (self._nq,)), Signature("us", (nv,)), Signature("vs", (nv,)),
             Signature("xs", (nx,)),
         ]  # fmt: skip
@@ -100,7 +100,7 @@ class RunBlocks:
 
         def stage_time(t: Array, h: Array, row: Array) -> Array:
             # at the ends of a step, loads that jump there are evaluated just inside
-            return t + row[2] * h + row[3] * (absolute(t) + absolute(h))
+            return t + row[2:3] * h + row[3:4] * (absolute(t) + absolute(h))
 
         def prepare(
             q: Array, v: Array, x: Array, k: Array, change: Array, h: Array, row: Array
@@ -253,7 +253,7 @@ class RunBlocks:
 
         cells = [noise[name] for name in drawn]
         sizes = [Signature(noise[name], (numbers_of_noise(layouts[name].noise),)) for name in drawn]
-        arguments = [Signature(t, ()), *self.state, *sizes, *equations.data]
+        arguments = [Signature(t, (1,)), *self.state, *sizes, *equations.data]
         wide = self.dtype == "float32" and reads(changed, arguments, t)
         names = (t, "q", "v", "x", "z", *cells, *equations.data_names)
         return Run(Block(changed, names, ("z",), wide=wide))
@@ -279,7 +279,7 @@ class RunBlocks:
             return (q, v, *(values[name] for name in signals))
 
         names = (t, "q", "v", "x", "z", *equations.data_names)
-        arguments = [Signature(t, ()), *self.state, *equations.data]
+        arguments = [Signature(t, (1,)), *self.state, *equations.data]
         wide = bool(signals) and self.dtype == "float32" and reads(sample, arguments, t)
         return Block(sample, names, ("sample q", "sample v", *signals), wide=wide)
 

@@ -12,6 +12,7 @@ from remora.algebra.array_ops import Array, concatenate
 from remora.codegen.ir.graph import Graph, Signature
 from remora.codegen.ir.trace import trace
 from remora.codegen.llvm.lowering import used_inputs
+from remora.components.actions import Wrench
 from remora.components.evaluation import Instant
 from remora.components.system import System
 from remora.dynamics.forces.equations_of_motion import PassiveParameters, actuation
@@ -97,8 +98,8 @@ class RunEquations:
     def instant(
         self, t: Array, q: Array, v: Array, x: Array, z: Array, data: Sequence[Array]
     ) -> Instant:
-        """Return the system of a run at a state."""
-        return Instant(self.changed(data), t, q, v, x, z)
+        """Return the system of a run at a state; t has shape `(1,)`."""
+        return Instant(self.changed(data), t.reshape(()), q, v, x, z)
 
     def loads(
         self, t: Array, q: Array, v: Array, x: Array, z: Array, data: Sequence[Array]
@@ -109,10 +110,10 @@ class RunEquations:
         values = dict(zip(self.data_names, data, strict=True))
         given = {s.name: values[s.name] for s in self.forces.inputs}
         if self.forces.torque is not None:
-            own = self.forces.torque(t, q, v, **given)
+            own = self.forces.torque(t.reshape(()), q, v, **given)
             tau = own if tau is None else tau + own
         if self.forces.wrenches is not None:
-            own = self.forces.wrenches(t, q, v, **given)
+            own = self.forces.wrenches(t.reshape(()), q, v, **given)
             wrenches = own if wrenches is None else wrenches + own
         return np.zeros(self.robot.nv) if tau is None else tau, wrenches, now.derivative()
 
@@ -121,10 +122,8 @@ class RunEquations:
         """Whether there are wrenches."""
         if self.forces.wrenches is not None:
             return True
-        q, v = np.zeros(self.robot.nq), np.zeros(self.robot.nv)
-        own = Instant(self.system, 0.0, q, v, self.system.initial_x, self.system.initial_z)
-        with np.errstate(all="ignore"):
-            return own.loads()[1] is not None
+        actions = (a for layout in self.system.layouts.values() for a in layout.actions)
+        return any(isinstance(action, Wrench) for action in actions)
 
     def rates(
         self, q: Array, u: Array, v: Array, tau: Array, wrenches: Array | None,
@@ -156,7 +155,7 @@ class RunEquations:
                 still = np.zeros(joint.v.stop - joint.v.start)
                 parts.append((anchor[joint.q], still, still))
             else:
-                parts.append(motion.traced(t))
+                parts.append(motion.traced(t.reshape(())))
         q, v, a = (concatenate([part[i] for part in parts]) for i in range(3))
         return q, v, a
 
