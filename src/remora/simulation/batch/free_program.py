@@ -63,6 +63,8 @@ SHRINK, GROW, SAFETY = 0.2, 8.0, 0.9
 CLOSE = 8.0
 #: An event is located to this many units in the last place of the time.
 LOCATED = 4.0
+#: Where event functions are evaluated within a step, as fractions of it.
+INSIDE = (1.0 / 64.0, 1.0 / 8.0, 1.0 / 2.0)
 #: Events of a run within `CHATTER_TIME` seconds after which it ends as chattering.
 MOST_EVENTS, CHATTER_TIME = 1000.0, 1e-6
 _EPS = float(np.finfo(float).eps)
@@ -145,15 +147,16 @@ class _FreeProgram:
         numbers = (
             *wide, "goal", "target", "end", "h", "length", "landing", "refused", "tried", "accept",
             "active", "status", "segment start", "segment steps", "segment step", "low", "high",
-            "side", "final", "reached", "events", "recent", "recent time", "any",
+            "side", "final", "cut", "reached", "events", "recent", "recent time", "any",
         )  # fmt: skip
         cells += [Cell(name, (1,), wide=True) for name in numbers]
         cells += [Cell(f"{n} {i}", (1,), wide=True)
                   for n in ("tick", "is due") for i in range(len(self._updates))]  # fmt: skip
         cells += [Cell(f"fired {i}", (1,), wide=True) for i in range(count)]
         if count:
-            vectors = ("g", "g end", "g low", "g high", "g middle", "fired")
+            vectors = ("g", "g end", "g low", "g high", "fired")
             cells += [Cell(name, (count,), wide=True) for name in vectors]
+            cells.append(Cell("g inside", (len(INSIDE), count), wide=True))
         if equations.held:
             inputs.append(Signature("anchor", (self._robot.nq,)))
         if self._streams:
@@ -244,11 +247,11 @@ class _FreeProgram:
             for time in [*self._next_times(start, ticks), *(start + b for b in breaks)]:
                 later = select(less(t + near, time), time, _NEVER)
                 found = _smaller(found, later)
-            return found
+            return select(less(goal - near, found), goal, found)
 
         def fixed(
             t: Array, start: Array, goal: Array, old: Array, first: Array, steps: Array,
-            step: Array, length: Array, high: Array, *ticks: Array,
+            step: Array, length: Array, high: Array, cut: Array, *ticks: Array,
         ) -> tuple[Array, ...]:  # fmt: skip
             over = less(steps, step + 0.5)  # the segment is finished
             first = select(over, t, first)
@@ -258,25 +261,27 @@ class _FreeProgram:
             step = select(over, 0.0, step)
             last = less(steps, step + 1.5)
             end = select(last, aim, first + (aim - first) * ((step + 1.0) / steps))
-            length = select(less(0.0, high), length, end - t)
+            free = select(less(0.0, cut), _smaller(cut, end - t), end - t)
+            length = select(less(0.0, high), length, free)
             return aim, end, first, steps, step, length
 
         def adaptive(
-            t: Array, start: Array, goal: Array, h: Array, length: Array, high: Array, *ticks: Array
+            t: Array, start: Array, goal: Array, h: Array, length: Array, high: Array, cut: Array,
+            *ticks: Array,
         ) -> tuple[Array, ...]:
             aim = target(t, start, goal, *ticks)
             wanted, left = _smaller(h, control.max_step), aim - t
             last = _not(less(wanted * (1.0 + 1e-9), left))
             free = select(last, left, _smaller(wanted, 0.5 * left))
-            within = less(0.0, high)
-            length = select(within, length, free)
+            shorter = select(less(0.0, cut), _smaller(cut, free), free)
+            length = select(less(0.0, high), length, shorter)
             return aim, select(last, aim, t + free), length
 
         if control.adaptive:
-            reads = ("t", "start", "goal", "h", "length", "high", *ticks)
+            reads = ("t", "start", "goal", "h", "length", "high", "cut", *ticks)
             return [self._run(adaptive, reads, ("target", "end", "length"))]
         kept = ("segment start", "segment steps", "segment step")
-        reads = ("t", "start", "goal", "target", *kept, "length", "high", *ticks)
+        reads = ("t", "start", "goal", "target", *kept, "length", "high", "cut", *ticks)
         return [self._run(fixed, reads, ("target", "end", *kept, "length"))]
 
     def _stages(self) -> list[Statement]:
@@ -365,7 +370,9 @@ class _FreeProgram:
             finite = less(error, 1e300)
             good = select(less(0.0, high), _flag(finite), _flag(_not(less(1.0, error))))
             good = good * _flag(finite)
-            ratio = SAFETY / _root(_larger(_smaller(error, 1e12), 1e-12), root)
+            # beyond these bounds the change of the step size is limited anyway
+            least, most = (0.5 * SAFETY / GROW) ** root, (2.0 * SAFETY / SHRINK) ** root
+            ratio = SAFETY / _root(_larger(_smaller(error, most), least), root)
             ratio = select(finite, ratio, SHRINK)
             smaller = length * _larger(SHRINK, _smaller(ratio, 1.0))
             limit = select(less(0.5, refused), 1.0, GROW)
@@ -400,7 +407,7 @@ class _FreeProgram:
         reads = ("accept", "tried", "t", "h", "length", "status")
         found.append(self._run(ends, reads, ("tried", "status")))
         if count:
-            found += [If("accept", [*self._middle(), *self._look_at_end()]), *self._bracket()]
+            found += [If("accept", [*self._inside(), *self._look_at_end()]), *self._bracket()]
         return found
 
     # Events ---------------------------------------------------------------------------------------
@@ -420,22 +427,23 @@ class _FreeProgram:
         when = self._run(lambda t, length: t + length, ("t", "length"), ("reached",))
         return [when, *self._look("reached", " end", "g end")]
 
-    def _middle(self) -> list[Statement]:
-        """Return the event functions in the middle of the step, by Hermite interpolation."""
+    def _inside(self) -> list[Statement]:
+        """Return the event functions at some points of the step, by Hermite interpolation."""
         nv, robot = self._robot.nv, self._robot
 
-        def middle(
+        def inside(
             t: Array, length: Array, q: Array, v: Array, x: Array, z: Array, change: Array,
             K: Array, *data: Array,
         ) -> Array:  # fmt: skip
-            half, h = np.array(0.5), length
-            y = hermite.value(half, change, h * K[0], h * K[-1])
-            qm = integrate(robot, q, y[:nv])
-            vm, xm = v + y[nv : 2 * nv], x + y[2 * nv :]
-            return self._equations.instant(t + 0.5 * h, qm, vm, xm, z, data).crossings()
+            h, rows = length, list[Array]()
+            for place in INSIDE:
+                y = hermite.value(np.array(place), change, h * K[0], h * K[-1])
+                there = integrate(robot, q, y[:nv]), v + y[nv : 2 * nv], x + y[2 * nv :]
+                rows.append(self._equations.instant(t + place * h, *there, z, data).crossings())
+            return stack(rows, axis=0)
 
         reads = ("t", "length", "q", "v", "x", "z", "change", "K", *self._names)
-        return [self._run(middle, reads, ("g middle",))]
+        return [self._run(inside, reads, ("g inside",))]
 
     def _bracket(self) -> list[Statement]:
         """Return the location of events; sets `accept` to whether the step is final."""
@@ -450,14 +458,20 @@ class _FreeProgram:
 
         def locate(
             accept: Array, t: Array, length: Array, low: Array, high: Array, side: Array,
-            final: Array, g: Array, g_end: Array, g_middle: Array, g_low: Array, g_high: Array,
+            final: Array, g: Array, g_end: Array, g_inside: Array, g_low: Array, g_high: Array,
         ) -> tuple[Array, ...]:  # fmt: skip
             close = LOCATED * _EPS * (absolute(t) + length)
             hit = crossed(g, g_end)
             any_hit, inside = _largest(_each(hit)), less(0.0, high)
-            # an excursion within the step: try half of it
-            bulge = _largest(_each(crossed(g, g_middle))) * (1.0 - any_hit)
-            bulge = select(inside, 0.0, bulge) * _flag(less(64.0 * close, length))
+            # crossings within the step that its ends do not show: a shorter step makes them visible
+            seen = [g, *(g_inside[i] for i in range(len(INSIDE))), g_end]
+            places = [0.0, *INSIDE, 1.0]
+            part = np.ones(1)
+            for i in reversed(range(len(places) - 1)):
+                some = _largest(_each(crossed(seen[i], seen[i + 1])))
+                part = select(less(0.5, some), places[i] or places[i + 1], part)
+            bulge = (1.0 - any_hit) * _flag(less(part, 1.0)) * _flag(less(64.0 * close, length))
+            bulge = select(inside, 0.0, bulge)
             searching = select(less(0.5, any_hit), 1.0, select(inside, 1.0, 0.0))
             # the bracket
             first = _flag(_not(inside)) * any_hit
@@ -474,9 +488,9 @@ class _FreeProgram:
             # the earliest zero of the secants
             where = crossed(g_low, new_g_high) + crossed(new_g_low, new_g_high)
             slope = new_g_low - new_g_high
-            part = new_g_low / select(less(0.0, absolute(slope)), slope, 1.0)
-            part = select(less(0.5, where), part, 2.0)
-            theta = _larger(_smaller(_smallest(_each(part)), 1.0), 0.0)
+            zeros = new_g_low / select(less(0.0, absolute(slope)), slope, 1.0)
+            zeros = select(less(0.5, where), zeros, 2.0)
+            theta = _larger(_smaller(_smallest(_each(zeros)), 1.0), 0.0)
             guess = new_low + theta * width
             guess = _larger(_smaller(guess, new_high - 0.5 * close), new_low + 0.5 * close)
             again = select(done, new_high, guess)
@@ -488,18 +502,18 @@ class _FreeProgram:
             fired = hit * take * accept
             keep = accept * select(search, 1.0 - finished, 0.0)  # another try in the bracket
             going = less(0.5, keep)
-            halved = select(less(0.5, bulge), 0.5 * length, length)
+            cut = select(less(0.5, bulge * accept), part * length, 0.0)
             return (
-                take, select(going, again, halved), select(going, new_low, 0.0),
-                select(going, new_high, select(less(0.5, bulge * accept), halved * 0.0, 0.0)),
-                select(going, new_side, 0.0), select(going, _flag(done), 0.0),
+                take, select(going, again, length), select(going, new_low, 0.0),
+                select(going, new_high, 0.0),
+                select(going, new_side, 0.0), select(going, _flag(done), 0.0), cut,
                 new_g_low, new_g_high, fired, *_each(fired),
             )  # fmt: skip
 
         kept = ("low", "high", "side", "final")
         each = [f"fired {i}" for i in range(len(self._events))]
-        reads = ("accept", "t", "length", *kept, "g", "g end", "g middle", "g low", "g high")
-        writes = ("accept", "length", *kept, "g low", "g high", "fired", *each)
+        reads = ("accept", "t", "length", *kept, "g", "g end", "g inside", "g low", "g high")
+        writes = ("accept", "length", *kept, "cut", "g low", "g high", "fired", *each)
         return [self._run(locate, reads, writes)]
 
     def _commit(self) -> list[Statement]:
@@ -626,9 +640,11 @@ def _floor(x: Array) -> Array:
 
 
 def _root(x: Array, n: int) -> Array:
-    """Return the n-th root of numbers between 1e-12 and 1e12 by Newton's method."""
-    y = sqrt(sqrt(x)) if n > 2 else sqrt(x)
-    for _ in range(12):
+    """Return the n-th root of numbers of about one, by square roots and Newton's method."""
+    if n % 2 == 0:
+        return _root(sqrt(x), n // 2)
+    y = x if n == 1 else sqrt(sqrt(x))
+    for _ in range(0 if n == 1 else 16):
         y = y + (x / y ** (n - 1) - y) / n
     return y
 
