@@ -13,13 +13,16 @@ from typing import NamedTuple
 import numpy as np
 
 from remora.algebra.array_ops import Array
+from remora.codegen.integration import random_words
 from remora.codegen.integration.program_plan import ProgramPlan
 from remora.codegen.integration.statements import (
     For,
     ForEach,
     GraphBlock,
     If,
+    Loop,
     Output,
+    Random,
     Record,
     Repeat,
     Run,
@@ -27,6 +30,7 @@ from remora.codegen.integration.statements import (
     Statement,
     While,
     graph_block,
+    walked,
 )
 from remora.codegen.ir.graph import Signature
 from remora.codegen.llvm import lowering
@@ -98,6 +102,20 @@ class ProgramCode:
         """
         raise NotImplementedError
 
+    def wide_values(self, name: str) -> list[str]:
+        """Emit the loads of a wide cell or input; return the names of its numbers."""
+        raise NotImplementedError
+
+    def write_cell(self, name: str, values: Sequence[str], mask: str | None) -> None:
+        """Emit the stores of numbers into a cell, of its precision.
+
+        Args:
+            name: name of the cell.
+            values: names of the numbers.
+            mask: lanes that take part; the others keep their values.
+        """
+        raise NotImplementedError
+
     def cell_pointer(self, name: str, j: int = 0) -> str:
         """Return the typed address of an element of a cell."""
         raise NotImplementedError
@@ -120,6 +138,8 @@ class ProgramCode:
         match s:
             case Run():
                 self.run(graph_block(s), mask)
+            case Random():
+                self._random(s, mask)
             case Sample():
                 self.output(graph_block(s), mask, self._entry, None)
             case Record():
@@ -169,6 +189,19 @@ class ProgramCode:
                 self.body(s.body, inner)
                 w.put(f"br label %{then}.done")
                 w.label(f"{then}.done")
+
+    def _random(self, s: Random, mask: str | None) -> None:
+        """Emit the numbers of as many blocks as the cell takes."""
+        cell = self.plan.cells[s.cell]
+        seed, (run,), (tick,) = (self.wide_values(name) for name in (s.seed, s.run, s.tick))
+        values: list[str] = []
+        while len(values) < cell.size:
+            block = len(values) // random_words.PER_BLOCK[s.kind]
+            values += random_words.emit(
+                self.w, self.lanes, self.precision(cell.wide), s.kind, seed, run, s.stream, tick,
+                block,
+            )  # fmt: skip
+        self.write_cell(s.cell, values[: cell.size], mask if s.masked else None)
 
     def _positive(self, name: str, mask: str | None) -> tuple[str, str | None]:
         """Emit the test of a cell; return whether any lane takes part in what follows; which."""
@@ -225,6 +258,8 @@ class ProgramCode:
     def declared(self) -> set[str]:
         """Return the declarations of all functions that the blocks call."""
         found: set[str] = set()
+        if any(isinstance(s, Random) for s in walked(self.plan.body)):
+            found |= set(random_words.declared(self.lanes))
         for block in self._all_blocks(self.plan.body):
             found |= set(lowering.declared(block.graph, self.precision(block.wide), self.lanes))
         return found
@@ -234,7 +269,7 @@ class ProgramCode:
         for s in body:
             if isinstance(s, Run | Sample | Record):
                 found.append(graph_block(s))
-            else:
+            elif isinstance(s, Loop):
                 found += self._all_blocks(s.body)
         return found
 
