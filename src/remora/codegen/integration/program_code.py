@@ -147,13 +147,13 @@ class ProgramCode:
             case For():
                 rows = np.asarray(s.rows)
                 table = self._table(rows)
-                with w.loop(self._label("for"), len(rows)) as i:
+                with w.loop(self.label("for"), len(rows)) as i:
                     self.given[s.name] = self._row(table, i, rows.shape[1])
                     self.body(s.body, mask)
                 del self.given[s.name]
             case ForEach():
                 tables = self.plan.program.tables
-                with w.loop(self._label("each"), "%entries") as m:
+                with w.loop(self.label("each"), "%entries") as m:
                     self._entry = m
                     for k, name in enumerate(tables):
                         self.given[name] = self._everywhere(
@@ -167,12 +167,12 @@ class ProgramCode:
                 k = self.plan.program.tables.index(s.count)
                 times = self.number(f"%table{k}", "double", self._entry)
                 count = w.emit(f"fptosi double {times} to i64")
-                with w.loop(self._label("repeat"), count) as i:
+                with w.loop(self.label("repeat"), count) as i:
                     self.given[s.index] = self._everywhere([w.emit(f"sitofp i64 {i} to double")])
                     self.body(s.body, mask)
                 del self.given[s.index]
             case While():
-                head = self._label("while")
+                head = self.label("while")
                 w.put(f"br label %{head}")
                 w.label(head)
                 some, inner = self._positive(s.cell, mask)
@@ -183,7 +183,7 @@ class ProgramCode:
                 w.label(f"{head}.done")
             case If():
                 some, inner = self._positive(s.cell, mask)
-                then = self._label("if")
+                then = self.label("if")
                 w.put(f"br i1 {some}, label %{then}, label %{then}.done")
                 w.label(then)
                 self.body(s.body, inner)
@@ -273,19 +273,24 @@ class ProgramCode:
                 found += self._all_blocks(s.body)
         return found
 
-    def _label(self, what: str) -> str:
+    def label(self, what: str) -> str:
+        """Return a new label."""
         self._labels += 1
         return f"{what}{self._labels}"
 
     def _table(self, rows: Array) -> str:
         """Emit a table of coefficients, in each precision; return its name."""
         name, numbers = f"@rows{len(self._constants)}", rows.reshape(-1).tolist()
-        for own, dtype in ((name, self.dtype), (f"{name}.wide", "float64")):
+        for own, dtype in {name: self.dtype, self._exact(name): "float64"}.items():
             t = SCALARS[dtype]
             values = ", ".join(f"{t} {constant(x, dtype, 1)}" for x in numbers)
             text = f"internal {self.space}constant [{len(numbers)} x {t}] [{values}]"
             self._constants.append(f"{own} = {text}\n")
         return name
+
+    def _exact(self, table: str) -> str:
+        """Return the name of a table of coefficients in double precision."""
+        return table if self.dtype == "float64" else f"{table}_wide"
 
     def _row(self, table: str, i: str, width: int) -> Given:
         start = self.w.emit(f"mul i64 {i}, {width}")
@@ -294,7 +299,7 @@ class ProgramCode:
         if self.scalar == "double":
             values = [self.everywhere(x, "double") for x in narrow]
             return Given(values, values)
-        wide = [self.number(f"{table}.wide", "double", place) for place in places]
+        wide = [self.number(self._exact(table), "double", place) for place in places]
         return Given(
             [self.everywhere(x, self.scalar) for x in narrow],
             [self.everywhere(x, "double") for x in wide],
