@@ -4,10 +4,12 @@ import numpy as np
 import pytest
 
 import remora as rm
+from ptx_machine import launched
 from remora.codegen.integration.program import Program
 from remora.codegen.integration.program_cpu import ProgramKernel
 from remora.codegen.integration.program_interpreter import interpret
 from remora.codegen.integration.program_plan import planned
+from remora.codegen.integration.program_ptx import CudaProgram
 from remora.codegen.integration.statements import (
     Block,
     Cell,
@@ -102,6 +104,36 @@ def test_lanes_draw_what_numpy_draws(kind, numbers, dtype, n):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(("kind", "numbers"), [("normal", 6), ("uniform", 5)])
+def test_threads_draw_what_numpy_draws(kind, numbers, dtype):
+    """On the GPU, from cells and from arguments."""
+    n = 7
+    program, (seed, *rest) = random_walk(kind, numbers), given(n, dtype)
+    arguments = [np.tile(seed, (n, 1)), *rest]
+    expected = interpret(program.prepared(dtype), arguments, capacity=4, dtype=dtype)
+    for columns in (False, True):
+        got = launched(
+            CudaProgram(program, "walk", dtype), arguments, capacity=4, columns=columns, block=1
+        )
+        for a, b in zip(got, expected, strict=True):
+            np.testing.assert_array_equal(a, b)
+    program = cells_that_only_a_draw_reads()
+    got = launched(CudaProgram(program, "draw"), [*arguments[:2], np.full((n, 1), 2.0**47)])
+    runs = arguments[1].astype(int)[:, 0]
+    assert np.array_equal(got[0], noise.normals(SEED, runs, STREAM, 2**47, 2))
+    program = Program(
+        inputs=[wide("seed", 2), wide("run")],
+        cells=[Cell("numbers", (3,))],
+        body=[
+            Random("numbers", "seed", "run", "run", STREAM),
+            Sample(Block(noise.standard_normals, ["numbers"], ["out"])),
+        ],
+    )
+    got = launched(CudaProgram(program, "draw"), arguments[:2])
+    assert np.array_equal(got[0], noise.normals(SEED, runs, STREAM, runs, 2))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
 def test_lanes_that_do_not_draw_keep_their_numbers(dtype):
     """Runs with an odd index draw again, at another tick; the others keep the first numbers."""
     program = Program(
@@ -148,8 +180,8 @@ def test_lanes_part_on_what_they_draw(dtype):
     assert len(np.unique(first)) > 5
 
 
-def test_cells_that_only_a_draw_reads():
-    program = Program(
+def cells_that_only_a_draw_reads():
+    return Program(
         inputs=[wide("seed", 2), wide("run"), wide("first")],
         cells=[wide("key", 2), wide("own"), wide("tick"), Cell("numbers", (3,))],
         body=[
@@ -158,7 +190,10 @@ def test_cells_that_only_a_draw_reads():
             Sample(Block(noise.standard_normals, ["numbers"], ["out"])),
         ],
     )
-    runs = np.arange(20)
+
+
+def test_cells_that_only_a_draw_reads():
+    program, runs = cells_that_only_a_draw_reads(), np.arange(20)
     got = ProgramKernel(program, "draw")(HALVES, runs[:, None].astype(float), np.full(1, 2.0**47))
     assert np.array_equal(got, noise.normals(SEED, runs, STREAM, 2**47, 2))
 

@@ -104,6 +104,22 @@ class ThreadCode(ProgramCode):
         past = self.w.emit(f"mul i64 %s_{array}, {j}")
         return f"{_GLOBAL} {self.w.emit(f'getelementptr {t}, {_GLOBAL} {start}, i64 {past}')}"
 
+    def wide_values(self, name: str) -> list[str]:
+        """Emit the loads of a wide cell or input; return the names of its numbers."""
+        if name in self.plan.cells:
+            places = [self.cell_pointer(name, j) for j in range(self.plan.cells[name].size)]
+            return [self.w.emit(f"load volatile double, {place}") for place in places]
+        (size,) = (s.size for s in self.plan.program.inputs if s.name == name)
+        array, start = self.inputs[name], self.argument(name)
+        places = [self.element(array, start, "double", j) for j in range(size)]
+        return [self.w.emit(f"load double, {place}") for place in places]
+
+    def write_cell(self, name: str, values: Sequence[str], mask: str | None) -> None:
+        """Emit the stores of numbers into a cell; threads that do not take part are elsewhere."""
+        t = self.type_of(self.plan.cells[name].wide)
+        for j, value in enumerate(values):
+            self.w.put(f"store volatile {t} {value}, {self.cell_pointer(name, j)}")
+
     def run(self, block: GraphBlock, mask: str | None) -> None:
         """Emit a block that writes cells."""
         self._block(block, None)
