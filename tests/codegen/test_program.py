@@ -4,11 +4,14 @@ import numpy as np
 import pytest
 
 import remora as rm
+from ptx_machine import launched
 from remora.algebra.array_ops import absolute, concatenate, less, select, sqrt
+from remora.codegen.gpu import ptx
 from remora.codegen.integration.program import Program
 from remora.codegen.integration.program_cpu import ProgramKernel
 from remora.codegen.integration.program_interpreter import interpret
 from remora.codegen.integration.program_plan import planned
+from remora.codegen.integration.program_ptx import CudaProgram
 from remora.codegen.integration.statements import (
     Block,
     Cell,
@@ -295,9 +298,9 @@ def test_records_where_the_index_is_no_row():
 # Tables, rows, precision -------------------------------------------------------------------------
 
 
-def test_time_is_exact_in_single_precision():
-    """A thousand steps of 1 ms from 1e6 s; the time is also what the other blocks see, rounded."""
-    program = Program(
+def clocked():
+    """Steps from start to start, with the time in double precision."""
+    return Program(
         [scalar("x")],
         [scalar("t", wide=True), scalar("x"), scalar("seen")],
         [
@@ -315,8 +318,12 @@ def test_time_is_exact_in_single_precision():
         ],
         tables=["start", "step", "count"],
     )  # fmt: skip
+
+
+def test_time_is_exact_in_single_precision():
+    """A thousand steps of 1 ms from 1e6 s; the time is also what the other blocks see, rounded."""
     tables = {"start": [1e6, 1e6 + 1.0], "step": [1e-3, 1e-3], "count": [1000, 500]}
-    found = agree(program, [np.arange(20)[:, None]], "float32", tables=tables)
+    found = agree(clocked(), [np.arange(20)[:, None]], "float32", tables=tables)
     t, x, seen, rounded = (a[..., 0] for a in found)
     np.testing.assert_allclose(t, [[1e6 + 1.0, 1e6 + 1.5]] * 20, rtol=1e-15)
     np.testing.assert_allclose(seen, [[1.0, 0.5]] * 20, atol=1e-6)
@@ -324,9 +331,10 @@ def test_time_is_exact_in_single_precision():
     np.testing.assert_allclose(x - np.arange(20)[:, None], [[1.0, 1.5]] * 20, atol=2e-3)
 
 
-def test_coefficients_and_tables_are_exact_in_wide_blocks():
-    program = Program(
-        [], [Cell("a", (2,), wide=True), Cell("b", (2,))],
+def weighted():
+    """Sums of coefficients times tables, in both precisions."""
+    return Program(
+        [scalar("x")], [Cell("a", (2,), wide=True), Cell("b", (2,))],
         [
             ForEach([
                 For([[0.1, 0.2], [0.3, 0.7]], [
@@ -339,7 +347,10 @@ def test_coefficients_and_tables_are_exact_in_wide_blocks():
         ],
         tables=["e"],
     )  # fmt: skip
-    a, b = agree(program, [], "float32", tables={"e": [1.1, 1.3]})
+
+
+def test_coefficients_and_tables_are_exact_in_wide_blocks():
+    a, b = agree(weighted(), [np.ones(1)], "float32", tables={"e": [1.1, 1.3]})
     wanted = np.array([0.4, 0.9]) * 2.4
     np.testing.assert_allclose(a, wanted, rtol=1e-15)
     np.testing.assert_allclose(b, wanted, rtol=1e-6)
@@ -486,6 +497,55 @@ def test_any_position_in_any_batch(dtype):
     for threads in (2, 3, 0):
         for a, b in zip(kernel(*given, capacity=300, threads=threads), whole, strict=True):
             np.testing.assert_array_equal(a, b)
+
+
+# PTX ---------------------------------------------------------------------------------------------
+
+
+def on_threads(program, given, dtype, registers, monkeypatch, rtol, **options):
+    """Compare the PTX, run on the machine of the tests, with the interpreter."""
+    for own in DTYPES:
+        monkeypatch.setitem(ptx.MEMORY, own, ptx.MEMORY[own]._replace(registers=registers))
+    given = [
+        np.asarray(a, "float64" if program.wide_input(s.name) else dtype)
+        for a, s in zip(given, program.inputs, strict=True)
+    ]
+    expected = interpret(program.prepared(dtype), given, dtype=dtype, **options)
+    for columns in (False, True):
+        kernel = CudaProgram(program, "test", dtype)
+        got = launched(kernel, given, **options, columns=columns, block=1)
+        for a, b, o in zip(got, expected, program.outputs, strict=True):
+            assert a.dtype == ("float64" if o.wide else dtype)
+            np.testing.assert_allclose(a, b, rtol=rtol, atol=rtol)
+
+
+@pytest.mark.parametrize("registers", [100, 3])
+@pytest.mark.parametrize("dtype", DTYPES)
+class TestPtx:
+    def test_collatz(self, dtype, registers, monkeypatch):
+        x = np.array([1, 2, 7, 27])[:, None]
+        on_threads(collatz(), [x], dtype, registers, monkeypatch, rtol=0.0)
+
+    def test_nested_conditions(self, dtype, registers, monkeypatch):
+        a, b = np.array([[0], [3], [5], [6]]), np.array([[4], [-1], [8], [3]])
+        on_threads(nested(), [a, b], dtype, registers, monkeypatch, rtol=0.0)
+
+    def test_adaptive_steps_with_records(self, dtype, registers, monkeypatch):
+        given = [np.array([[1.0], [-0.5]]), np.array([[2.0], [9.0]]), np.array([[0.7], [0.4]])]
+        for rows in (100, 5):
+            on_threads(
+                adaptive(), given, dtype, registers, monkeypatch, capacity=rows,
+                rtol=1e-9 if dtype == "float64" else 1e-4,
+            )  # fmt: skip
+
+    def test_time_at_1e6_seconds(self, dtype, registers, monkeypatch):
+        tables = {"start": [1e6, 1e6 + 1.0], "step": [1e-3, 1e-3], "count": [5, 3]}
+        given = [np.arange(3.0)[:, None]]
+        on_threads(clocked(), given, dtype, registers, monkeypatch, tables=tables, rtol=1e-7)
+
+    def test_coefficients(self, dtype, registers, monkeypatch):
+        given, tables = [np.ones((2, 1))], {"e": [1.1, 1.3]}
+        on_threads(weighted(), given, dtype, registers, monkeypatch, tables=tables, rtol=1e-7)
 
 
 # Refusals ----------------------------------------------------------------------------------------

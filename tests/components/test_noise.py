@@ -237,7 +237,10 @@ def test_refusals(changed, message):
 
 
 def test_no_numbers_at_all():
-    assert noise.normals(1, [0, 1], 2, 3, 0).shape == (2, 0)
+    nothing = np.zeros((3, 0), int)
+    for draw in (noise.normals, noise.uniforms, noise.words):
+        assert draw(1, [0, 1], 2, 3, 0).shape == (2, 0)
+        assert draw(1, nothing, 2, 3, 5).shape == (3, 0, 5)
 
 
 def test_streams_by_name():

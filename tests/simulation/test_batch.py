@@ -198,10 +198,10 @@ def test_a_law_that_asks_for_values_is_refused():
 
 
 def test_interrupted_batches_keep_what_is_done(monkeypatch):
-    from remora.codegen.integration.step_loop_cpu import StepLoopKernel
+    from remora.codegen.integration.program_cpu import ProgramKernel
     from remora.simulation.batch import batch as module
 
-    called = StepLoopKernel.__call__
+    called = ProgramKernel.__call__
     count = []
 
     def stop_at_second(self, *arguments, **options):
@@ -211,7 +211,7 @@ def test_interrupted_batches_keep_what_is_done(monkeypatch):
         return called(self, *arguments, **options)
 
     monkeypatch.setattr(module, "BLOCK", 16)
-    monkeypatch.setattr(StepLoopKernel, "__call__", stop_at_second)
+    monkeypatch.setattr(ProgramKernel, "__call__", stop_at_second)
     with pytest.warns(RuntimeWarning, match="the runs that are done are kept"):
         batch = rm.simulate_batch(SERVICER, Q, V, 1.0, step=0.01, threads=1)
     assert batch.status == "interrupted"

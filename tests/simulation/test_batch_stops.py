@@ -9,8 +9,8 @@ import remora as rm
 from ptx_machine import launched
 from remora.dynamics.forces.equations_of_motion import PassiveParameters
 from remora.simulation.batch.batch_inputs import batch_inputs
-from remora.simulation.batch.batch_loop import Forces
-from remora.simulation.batch.batch_loop_with_stops import first_fall, stop_loop
+from remora.simulation.batch.batch_loop import COUNT, START, STEP, Forces
+from remora.simulation.batch.batch_loop_with_stops import batch_program_with_stops, first_fall
 from sliders import bounced, slider
 
 
@@ -81,38 +81,41 @@ def test_single_precision():
 
 def test_the_loop_as_it_is_interpreted():
     """NumPy, operation by operation, gives the bits of the machine code."""
-    from remora.codegen.integration.step_loop_cpu import StepLoopKernel
+    from remora.codegen.integration.program_cpu import ProgramKernel
+    from remora.codegen.integration.program_interpreter import interpret
     from remora.codegen.llvm import host
 
     robot = slider(lower=-0.3, upper=0.4, gravity=-2.0)
     own = batch_inputs(robot, np.zeros((5, 1)), np.linspace(-4.0, 4.0, 5)[:, None], None, None, {},
                        {}, "float64")  # fmt: skip
     forces = Forces(own.torque, own.wrenches, own.inputs)
-    loop = stop_loop(
+    program = batch_program_with_stops(
         robot, forces, (), "articulated", PassiveParameters(1e-3, 1e4, 0.1), 0.0, "float64"
     )
-    table = {"starts": [0.0], "steps": [0.1], "counts": [10]}
-    made = StepLoopKernel(loop, "stops", "float64")(*own.arrays, **table)
-    ready = loop.prepared("float64", host.host().fma)
-    seen = ready.interpret(own.arrays, *table.values())
+    tables = {START: [0.0], STEP: [0.1], COUNT: [10]}
+    made = ProgramKernel(program, "stops", "float64")(*own.arrays, tables=tables)
+    ready = program.prepared("float64", host.host().fma)
+    seen = interpret(ready, own.arrays, tables)
     for a, b in zip(made, seen, strict=True):
         assert np.array_equal(a, b)
 
 
 def test_the_loop_on_a_gpu():
     """Its PTX on the small machine of the tests, one thread in a block: what NumPy gives."""
-    from remora.codegen.integration.step_loop_ptx import CudaStepLoop
+    from remora.codegen.integration.program_interpreter import interpret
+    from remora.codegen.integration.program_ptx import CudaProgram
 
     robot = slider(lower=-0.3, upper=0.4, gravity=-2.0)
     own = batch_inputs(robot, np.zeros((3, 1)), np.linspace(-4.0, 4.0, 3)[:, None], None, None, {},
                        {}, "float64")  # fmt: skip
     forces = Forces(own.torque, own.wrenches, own.inputs)
-    loop = stop_loop(
+    program = batch_program_with_stops(
         robot, forces, (), "articulated", PassiveParameters(1e-3, 1e4, 0.1), 0.0, "float64"
     )
-    table = {"starts": [0.0], "steps": [0.1], "counts": [3]}
-    got = launched(CudaStepLoop(loop, "stops", "float64"), own.arrays, **table, block=1)
-    for a, b in zip(got, loop.prepared("float64").interpret(own.arrays, **table), strict=True):
+    tables = {START: [0.0], STEP: [0.1], COUNT: [3]}
+    got = launched(CudaProgram(program, "stops", "float64"), own.arrays, tables, block=1)
+    seen = interpret(program.prepared("float64"), own.arrays, tables)
+    for a, b in zip(got, seen, strict=True):
         assert np.abs(a - b).max() < 1e-9
 
 

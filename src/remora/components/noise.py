@@ -70,11 +70,12 @@ def standard_normals(numbers: ArrayLike) -> Array:
         [BM58]
     """
     numbers = asarray(numbers)
-    groups = numbers.reshape(*numbers.shape[:-1], -1, philox.NUMBERS_PER_PAIR)
+    pairs = numbers.shape[-1] // philox.NUMBERS_PER_PAIR
+    groups = numbers.reshape(*numbers.shape[:-1], pairs, philox.NUMBERS_PER_PAIR)
     radius = sqrt(_twice_minus_log(groups[..., 0], groups[..., 1]))
     cosine, sine = _cos_sin(groups[..., 2])
-    pairs = stack([_product(radius, cosine), _product(radius, sine)])
-    return pairs.reshape(*numbers.shape[:-1], -1)
+    normal = stack([_product(radius, cosine), _product(radius, sine)])
+    return normal.reshape(*numbers.shape[:-1], 2 * pairs)
 
 
 def _twice_minus_log(e: Array, f: Array) -> Array:
@@ -140,9 +141,8 @@ def words(seed: int, run: ArrayLike, stream: ArrayLike, tick: ArrayLike, count: 
     Raises:
         InvalidValue: if an argument is not a whole number in its range.
     """
-    size = philox.WORDS_PER_BLOCK
-    drawn = _blocks(seed, run, stream, tick, count, size)
-    return drawn.reshape(*drawn.shape[:-2], -1)[..., :count].astype(np.uint32)
+    drawn = _blocks(seed, run, stream, tick, count, philox.WORDS_PER_BLOCK)
+    return _joined(drawn)[..., :count].astype(np.uint32)
 
 
 def normals(seed: int, run: ArrayLike, stream: ArrayLike, tick: ArrayLike, count: int) -> Array:
@@ -156,8 +156,7 @@ def normals(seed: int, run: ArrayLike, stream: ArrayLike, tick: ArrayLike, count
         count: number of normals, at most 2¹⁷.
     """
     drawn = _blocks(seed, run, stream, tick, count, philox.NORMALS_PER_BLOCK)
-    numbers = philox.normal_numbers(drawn)
-    return standard_normals(numbers.reshape(*numbers.shape[:-2], -1))[..., :count]
+    return standard_normals(_joined(philox.normal_numbers(drawn)))[..., :count]
 
 
 def uniforms(seed: int, run: ArrayLike, stream: ArrayLike, tick: ArrayLike, count: int) -> Array:
@@ -174,8 +173,7 @@ def uniforms(seed: int, run: ArrayLike, stream: ArrayLike, tick: ArrayLike, coun
         count: number of uniform numbers, at most 2¹⁸.
     """
     drawn = _blocks(seed, run, stream, tick, count, philox.UNIFORMS_PER_BLOCK)
-    numbers = philox.uniform_numbers(drawn)
-    return numbers.reshape(*numbers.shape[:-2], -1)[..., :count]
+    return _joined(philox.uniform_numbers(drawn))[..., :count]
 
 
 def stream_number(name: str) -> int:
@@ -201,6 +199,12 @@ def _blocks(
         _whole("tick", tick, philox.TICK_BITS),
         math.ceil(count / size),
     )
+
+
+def _joined(blocks: Array) -> Array:
+    """Return the numbers of all blocks in one row."""
+    *batch, count, size = blocks.shape
+    return blocks.reshape(*batch, count * size)
 
 
 def _whole(name: str, value: ArrayLike, bits: int) -> Array:

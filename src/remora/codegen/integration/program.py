@@ -4,6 +4,7 @@ A program is written for one run. It has *inputs* (arguments), *cells* (variable
 statements:
 
     Run(block)              evaluate a function of cells and write cells
+    Random(cell, ...)       draw random numbers into a cell
     For(rows, body)         repeat for each row of a table of coefficients
     ForEach(body)           repeat for each entry m = 0..M-1 of the tables given at the call
     Repeat(count, body)     repeat as often as a table says
@@ -61,6 +62,7 @@ from remora.codegen.integration.statements import (
     GraphBlock,
     Loop,
     Output,
+    Random,
     Record,
     Run,
     Sample,
@@ -149,12 +151,15 @@ class Program:
 def _mapped(
     body: Sequence[Statement], change: Callable[[GraphBlock], GraphBlock]
 ) -> tuple[Statement, ...]:
-    return tuple(
-        replace(s, body=_mapped(s.body, change))
-        if isinstance(s, Loop)
-        else replace(s, block=change(graph_block(s)))
-        for s in body
-    )
+    found: list[Statement] = []
+    for s in body:
+        if isinstance(s, Loop):
+            found.append(replace(s, body=_mapped(s.body, change)))
+        elif isinstance(s, Random):
+            found.append(s)
+        else:
+            found.append(replace(s, block=change(graph_block(s))))
+    return tuple(found)
 
 
 def _content(body: Sequence[Statement]) -> tuple[Any, ...]:
@@ -163,6 +168,8 @@ def _content(body: Sequence[Statement]) -> tuple[Any, ...]:
         own = {k: v for k, v in vars(s).items() if k not in ("body", "block")}
         if isinstance(s, Loop):
             inner: Any = _content(s.body)
+        elif isinstance(s, Random):
+            inner = ()
         else:
             block = graph_block(s)
             inner = block.graph.content(), block.wide

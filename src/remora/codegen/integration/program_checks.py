@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from remora.algebra.array_ops import Array, ArrayLike
+from remora.codegen.integration import random_words
 from remora.codegen.integration.statements import (
     Block,
     Cell,
@@ -17,6 +18,7 @@ from remora.codegen.integration.statements import (
     GraphBlock,
     If,
     Output,
+    Random,
     Record,
     Repeat,
     Run,
@@ -24,6 +26,7 @@ from remora.codegen.integration.statements import (
     Statement,
     While,
 )
+from remora.codegen.ir import philox
 from remora.codegen.ir.graph import Graph, Signature
 from remora.codegen.ir.trace import trace, with_symbols
 from remora.errors import InvalidValue, RemoraError, ShapeError, UnknownName
@@ -81,6 +84,9 @@ class Checker:
         match s:
             case Run():
                 return Run(self._block(s.block, given, self._cells))
+            case Random():
+                self._random(s)
+                return s
             case Sample():
                 block = self._block(s.block, given)
                 self._output(block, "entry" if each else "run", "", certain)
@@ -111,6 +117,38 @@ class Checker:
             case While() | If():
                 self._single(type(s).__name__, s.cell)
                 return replace(s, body=self.body(s.body, given, certain=False))
+
+    def _random(self, s: Random) -> None:
+        """Raise unless the parts of a Random exist, are of the right shapes and in range."""
+        if s.cell not in self._cells:
+            raise UnknownName("cell of a Random", s.cell, self._cells)
+        if s.kind not in random_words.NUMBERS:
+            raise UnknownName("kind of random numbers", s.kind, random_words.NUMBERS)
+        known = {**self._inputs, **self._cells}
+        parts = {"seed": (s.seed, (2,)), "run": (s.run, (1,)), "tick": (s.tick, (1,))}
+        for what, (name, shape) in parts.items():
+            if name not in known:
+                raise UnknownName(f"cell or input that is the {what} of a Random", name, known)
+            if known[name].shape != shape or not known[name].wide:
+                width = "wide" if known[name].wide else "not wide"
+                raise ShapeError(
+                    f"the {what} of a Random must be wide and of shape {shape}: {name!r} is "
+                    f"{width} and of shape {known[name].shape}"
+                )
+        size, each = self._cells[s.cell].size, philox.NUMBERS_PER_PAIR
+        if s.kind == "normal" and size % each:
+            raise ShapeError(
+                f"cell {s.cell!r} of a Random must hold {each} numbers for each pair of normals, "
+                f"not {size}"
+            )
+        most = random_words.PER_BLOCK[s.kind] << philox.BLOCK_BITS
+        if size > most:
+            raise ShapeError(f"cell {s.cell!r} of a Random has {size} numbers, more than {most}")
+        if not 0 <= s.stream < 1 << philox.STREAM_BITS:
+            raise InvalidValue(
+                f"stream of a Random must be a whole number from 0 to 2^{philox.STREAM_BITS} - 1, "
+                f"not {s.stream}"
+            )
 
     def _single(self, what: str, name: str) -> None:
         if name not in self._cells:

@@ -13,13 +13,16 @@ from typing import NamedTuple
 import numpy as np
 
 from remora.algebra.array_ops import Array
+from remora.codegen.integration import random_words
 from remora.codegen.integration.program_plan import ProgramPlan
 from remora.codegen.integration.statements import (
     For,
     ForEach,
     GraphBlock,
     If,
+    Loop,
     Output,
+    Random,
     Record,
     Repeat,
     Run,
@@ -27,6 +30,7 @@ from remora.codegen.integration.statements import (
     Statement,
     While,
     graph_block,
+    walked,
 )
 from remora.codegen.ir.graph import Signature
 from remora.codegen.llvm import lowering
@@ -98,6 +102,20 @@ class ProgramCode:
         """
         raise NotImplementedError
 
+    def wide_values(self, name: str) -> list[str]:
+        """Emit the loads of a wide cell or input; return the names of its numbers."""
+        raise NotImplementedError
+
+    def write_cell(self, name: str, values: Sequence[str], mask: str | None) -> None:
+        """Emit the stores of numbers into a cell, of its precision.
+
+        Args:
+            name: name of the cell.
+            values: names of the numbers.
+            mask: lanes that take part; the others keep their values.
+        """
+        raise NotImplementedError
+
     def cell_pointer(self, name: str, j: int = 0) -> str:
         """Return the typed address of an element of a cell."""
         raise NotImplementedError
@@ -120,6 +138,8 @@ class ProgramCode:
         match s:
             case Run():
                 self.run(graph_block(s), mask)
+            case Random():
+                self._random(s, mask)
             case Sample():
                 self.output(graph_block(s), mask, self._entry, None)
             case Record():
@@ -127,13 +147,13 @@ class ProgramCode:
             case For():
                 rows = np.asarray(s.rows)
                 table = self._table(rows)
-                with w.loop(self._label("for"), len(rows)) as i:
+                with w.loop(self.label("for"), len(rows)) as i:
                     self.given[s.name] = self._row(table, i, rows.shape[1])
                     self.body(s.body, mask)
                 del self.given[s.name]
             case ForEach():
                 tables = self.plan.program.tables
-                with w.loop(self._label("each"), "%entries") as m:
+                with w.loop(self.label("each"), "%entries") as m:
                     self._entry = m
                     for k, name in enumerate(tables):
                         self.given[name] = self._everywhere(
@@ -147,12 +167,12 @@ class ProgramCode:
                 k = self.plan.program.tables.index(s.count)
                 times = self.number(f"%table{k}", "double", self._entry)
                 count = w.emit(f"fptosi double {times} to i64")
-                with w.loop(self._label("repeat"), count) as i:
+                with w.loop(self.label("repeat"), count) as i:
                     self.given[s.index] = self._everywhere([w.emit(f"sitofp i64 {i} to double")])
                     self.body(s.body, mask)
                 del self.given[s.index]
             case While():
-                head = self._label("while")
+                head = self.label("while")
                 w.put(f"br label %{head}")
                 w.label(head)
                 some, inner = self._positive(s.cell, mask)
@@ -163,12 +183,25 @@ class ProgramCode:
                 w.label(f"{head}.done")
             case If():
                 some, inner = self._positive(s.cell, mask)
-                then = self._label("if")
+                then = self.label("if")
                 w.put(f"br i1 {some}, label %{then}, label %{then}.done")
                 w.label(then)
                 self.body(s.body, inner)
                 w.put(f"br label %{then}.done")
                 w.label(f"{then}.done")
+
+    def _random(self, s: Random, mask: str | None) -> None:
+        """Emit the numbers of as many blocks as the cell takes."""
+        cell = self.plan.cells[s.cell]
+        seed, (run,), (tick,) = (self.wide_values(name) for name in (s.seed, s.run, s.tick))
+        values: list[str] = []
+        while len(values) < cell.size:
+            block = len(values) // random_words.PER_BLOCK[s.kind]
+            values += random_words.emit(
+                self.w, self.lanes, self.precision(cell.wide), s.kind, seed, run, s.stream, tick,
+                block,
+            )  # fmt: skip
+        self.write_cell(s.cell, values[: cell.size], mask if s.masked else None)
 
     def _positive(self, name: str, mask: str | None) -> tuple[str, str | None]:
         """Emit the test of a cell; return whether any lane takes part in what follows; which."""
@@ -225,6 +258,8 @@ class ProgramCode:
     def declared(self) -> set[str]:
         """Return the declarations of all functions that the blocks call."""
         found: set[str] = set()
+        if any(isinstance(s, Random) for s in walked(self.plan.body)):
+            found |= set(random_words.declared(self.lanes))
         for block in self._all_blocks(self.plan.body):
             found |= set(lowering.declared(block.graph, self.precision(block.wide), self.lanes))
         return found
@@ -234,23 +269,28 @@ class ProgramCode:
         for s in body:
             if isinstance(s, Run | Sample | Record):
                 found.append(graph_block(s))
-            else:
+            elif isinstance(s, Loop):
                 found += self._all_blocks(s.body)
         return found
 
-    def _label(self, what: str) -> str:
+    def label(self, what: str) -> str:
+        """Return a new label."""
         self._labels += 1
         return f"{what}{self._labels}"
 
     def _table(self, rows: Array) -> str:
         """Emit a table of coefficients, in each precision; return its name."""
         name, numbers = f"@rows{len(self._constants)}", rows.reshape(-1).tolist()
-        for own, dtype in ((name, self.dtype), (f"{name}.wide", "float64")):
+        for own, dtype in {name: self.dtype, self._exact(name): "float64"}.items():
             t = SCALARS[dtype]
             values = ", ".join(f"{t} {constant(x, dtype, 1)}" for x in numbers)
             text = f"internal {self.space}constant [{len(numbers)} x {t}] [{values}]"
             self._constants.append(f"{own} = {text}\n")
         return name
+
+    def _exact(self, table: str) -> str:
+        """Return the name of a table of coefficients in double precision."""
+        return table if self.dtype == "float64" else f"{table}_wide"
 
     def _row(self, table: str, i: str, width: int) -> Given:
         start = self.w.emit(f"mul i64 {i}, {width}")
@@ -259,7 +299,7 @@ class ProgramCode:
         if self.scalar == "double":
             values = [self.everywhere(x, "double") for x in narrow]
             return Given(values, values)
-        wide = [self.number(f"{table}.wide", "double", place) for place in places]
+        wide = [self.number(self._exact(table), "double", place) for place in places]
         return Given(
             [self.everywhere(x, self.scalar) for x in narrow],
             [self.everywhere(x, "double") for x in wide],

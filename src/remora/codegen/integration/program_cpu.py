@@ -15,7 +15,7 @@ import ctypes
 import functools
 import math
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -110,29 +110,41 @@ class LaneCode(ProgramCode):
             if s.name in self.given:
                 given = self.given[s.name]
                 columns = given.wide if block.wide else given.narrow
-            elif s.name in self.plan.cells:
-                have = self.plan.cells[s.name].wide
-                loaded = [self._load(s.name, j) for j in range(s.size)]
-                columns = [self.converted(x, have, block.wide) for x in loaded]
             else:
-                columns = [self.converted(x, *z) for x, *z in self._argument(s, block.wide)]
+                columns = self._columns(s, block.wide)
             values |= {graph.input(k, j): column for j, column in enumerate(columns)}
         lowering.operations(self.w, graph, values, self.precision(block.wide), self.lanes)
         return values
 
+    def _columns(self, s: Signature, wide: bool) -> list[str]:
+        """Emit the loads of a cell, or of an argument, in double precision if `wide`."""
+        if s.name not in self.plan.cells:
+            return [self.converted(x, *z) for x, *z in self._argument(s, wide)]
+        have = self.plan.cells[s.name].wide
+        loaded = [self._load(s.name, j) for j in range(s.size)]
+        return [self.converted(x, have, wide) for x in loaded]
+
+    def wide_values(self, name: str) -> list[str]:
+        """Emit the loads of a wide cell or input; return the names of its numbers."""
+        inputs = {s.name: s for s in self.plan.program.inputs}
+        return self._columns(self.plan.cells.get(name) or inputs[name], wide=True)
+
+    def write_cell(self, name: str, values: Sequence[str], mask: str | None) -> None:
+        """Emit the stores of numbers into a cell; lanes outside of the mask keep theirs."""
+        t, bits = self.type_of(self.plan.cells[name].wide), f"<{self.lanes} x i1>"
+        for j, value in enumerate(values):
+            if mask is not None:
+                old = self._load(name, j)
+                value = self.w.emit(f"select {bits} {mask}, {t} {value}, {t} {old}")
+            self._store(name, j, value)
+
     def run(self, block: GraphBlock, mask: str | None) -> None:
         """Emit a block: its loads, its operations, its stores."""
         values = self._values(block)
-        bits = f"<{self.lanes} x i1>"
         for s, result in zip(block.graph.outputs, block.graph.results, strict=True):
             wide = self.plan.cells[s.name].wide
-            t = self.type_of(wide)
-            for j, i in enumerate(result):
-                value = self.converted(values[i], block.wide, wide)
-                if mask is not None and s.name in block.masked:
-                    old = self._load(s.name, j)
-                    value = self.w.emit(f"select {bits} {mask}, {t} {value}, {t} {old}")
-                self._store(s.name, j, value)
+            numbers = [self.converted(values[i], block.wide, wide) for i in result]
+            self.write_cell(s.name, numbers, mask if s.name in block.masked else None)
 
     def output(self, block: GraphBlock, mask: str | None, row: str, index: str | None) -> None:
         """Emit a block that writes outputs."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from remora.algebra.array_ops import Array, ArrayLike
+from remora.codegen.integration import random_words
 from remora.codegen.integration.program import Program
 from remora.codegen.integration.program_interface import Interface, entries_of
 from remora.codegen.integration.statements import (
@@ -16,6 +17,7 @@ from remora.codegen.integration.statements import (
     ForEach,
     GraphBlock,
     If,
+    Random,
     Record,
     Repeat,
     Run,
@@ -24,8 +26,12 @@ from remora.codegen.integration.statements import (
     While,
     graph_block,
 )
+from remora.codegen.ir import philox
 from remora.codegen.ir.arguments import batch_of, common_batch
 from remora.codegen.ir.graph import interpret as evaluate
+
+#: Kinds of random numbers, see `random_words.NUMBERS`.
+NUMBERS = {"normal": philox.normal_numbers, "uniform": philox.uniform_numbers}
 
 
 def interpret(
@@ -103,6 +109,8 @@ class _Interpreter:
                 for name, value in self._values(graph_block(s), runs, given).items():
                     with np.errstate(over="ignore"):
                         self.state[name][runs] = value.astype(self.state[name].dtype)
+            case Random():
+                self._random(s, runs)
             case Sample():
                 for name, value in self._values(graph_block(s), runs, given).items():
                     each = self.results[name].ndim > value.ndim
@@ -127,6 +135,19 @@ class _Interpreter:
             case If():
                 chosen = runs[self.state[s.cell].reshape(-1)[runs] > 0.0]
                 self.body(s.body, chosen, given)
+
+    def _random(self, s: Random, runs: Array) -> None:
+        cell, made = self.state[s.cell], NUMBERS[s.kind]
+        seed, run, tick = (
+            philox.whole_numbers(self.state[name][runs]) for name in (s.seed, s.run, s.tick)
+        )
+        low = seed[:, 0] & np.uint64(2**32 - 1)
+        seeds, stream = low | (seed[:, 1] << np.uint64(32)), np.asarray(s.stream, np.uint64)
+        size = math.prod(cell.shape[1:])
+        count = -(-size // random_words.PER_BLOCK[s.kind])
+        blocks = philox.blocks_of_words(seeds, run[:, 0], stream, tick[:, 0], count)
+        numbers = made(blocks).reshape(len(runs), -1)[:, :size]
+        cell[runs] = numbers.reshape(len(runs), *cell.shape[1:])
 
     def _record(self, s: Record, runs: Array, given: dict[str, Array]) -> None:
         index = self.state[s.index].reshape(-1)[runs]

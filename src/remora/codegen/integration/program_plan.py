@@ -25,6 +25,7 @@ from remora.codegen.integration.statements import (
     GraphBlock,
     If,
     Loop,
+    Random,
     Record,
     Repeat,
     Run,
@@ -93,6 +94,8 @@ def _read(body: Sequence[Statement]) -> set[str]:
             found.add(s.cell)
         if isinstance(s, Record):
             found.add(s.index)
+        if isinstance(s, Random):
+            found |= s.reads
         if isinstance(s, Run | Sample | Record):
             graph = graph_block(s).graph
             used = zip(graph.inputs, used_inputs(graph), strict=True)
@@ -158,6 +161,9 @@ def _divergent(
                 for name, sources in known.of(graph_block(s).graph).items():
                     if apart or sources & found:
                         found.add(name)
+            elif isinstance(s, Random):
+                if apart or s.reads & found:
+                    found.add(s.cell)
             elif isinstance(s, Loop):
                 visit(s.body, apart or (isinstance(s, While | If) and s.cell in found))
 
@@ -206,6 +212,8 @@ class _Pruner:
                 found = self._known.of(graph_block(s).graph)
                 live = [sources for name, sources in found.items() if name in after]
                 return (after - set(found)) | self._own(live)
+            case Random():
+                return (after - {s.cell}) | self._own([s.reads]) if s.cell in after else after
             case Sample():
                 return after | self._own(self._known.of(graph_block(s).graph).values())
             case Record():
@@ -244,6 +252,9 @@ class _Pruner:
                     block, graph=less, first=block.first & written, masked=written & kept
                 )
                 return Run(made), before
+            case Random():
+                drawn = replace(s, masked=s.cell in kept)
+                return drawn if s.cell in after else None, before
             case Sample() | Record():
                 return s, before
             case If():

@@ -167,9 +167,39 @@ class Record:
     buffer: str = "records"
 
 
+@dataclass(frozen=True, eq=False)
+class Random:
+    """Draw the random numbers of a stream at a tick into a cell, see `ir/philox.py`.
+
+    Attributes:
+        cell: receives the numbers: for "normal" three per pair of normals, to be made into normals
+            by a block; for "uniform" any number of uniform numbers.
+        seed: wide cell or input `(2,)`, the lower and the upper 32 bits of the seed. All three
+            hold whole numbers.
+        run: wide cell or input `(1,)`, the index of the run.
+        tick: wide cell or input `(1,)`, the number of the tick, below 2⁴⁸.
+        stream: number of the stream.
+        kind: "normal" or "uniform".
+        masked: whether old values must survive in lanes that do not take part.
+    """
+
+    cell: str
+    seed: str
+    run: str
+    tick: str
+    stream: int
+    kind: str = "normal"
+    masked: bool = False
+
+    @property
+    def reads(self) -> frozenset[str]:
+        """Names of the cells and inputs it reads."""
+        return frozenset((self.seed, self.run, self.tick))
+
+
 #: A new kind of statement also needs a case in `program_interpreter`, `program_plan` (what it reads
 #: and writes) and `program_code`.
-Statement: TypeAlias = Run | For | ForEach | Repeat | While | If | Sample | Record
+Statement: TypeAlias = Run | Random | For | ForEach | Repeat | While | If | Sample | Record
 Loop: TypeAlias = For | ForEach | Repeat | While | If
 
 

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from remora.algebra.array_ops import Array, ArrayLike, is_array
-from remora.codegen.integration.step_loop import StepLoop
-from remora.codegen.integration.step_loop_cpu import StepLoopKernel
-from remora.codegen.integration.step_loop_ptx import CudaStepLoop
+from remora.codegen.integration.program import Program
+from remora.codegen.integration.program_cpu import ProgramKernel
+from remora.codegen.integration.program_ptx import CudaProgram
 from remora.codegen.ir.arguments import DTYPES
 from remora.dynamics.forces.stops import stop_overlaps
 from remora.dynamics.kernels.cache_keys import value_key
@@ -26,8 +26,8 @@ from remora.errors import InvalidValue, RemoraError, SimulationError, UnknownNam
 from remora.model.robot import Robot
 from remora.model.takes_robot import check_robot
 from remora.simulation.batch.batch_inputs import BatchInputs, batch_inputs
-from remora.simulation.batch.batch_loop import Forces, step_loop
-from remora.simulation.batch.batch_loop_with_stops import stop_loop
+from remora.simulation.batch.batch_loop import COUNT, START, STEP, Forces, batch_program
+from remora.simulation.batch.batch_loop_with_stops import batch_program_with_stops
 from remora.simulation.engine.interrupts import interruptible
 from remora.simulation.engine.phase_dynamics import RunSettings
 from remora.simulation.engine.progress import batch_bar
@@ -47,7 +47,7 @@ FAILURES = ("raise", "keep")
 MOST_FAULTS = 5
 #: Maximum number of steps of a run.
 MOST_STEPS = 1e12
-#: Maximum number of cached compiled step loops.
+#: Maximum number of cached compiled programs.
 MOST_KEPT = 32
 
 
@@ -223,8 +223,8 @@ def simulate_batch(
     table = _timetable(times, step, breaks)
     nudge = NUDGE * float(np.finfo(float).eps) if breaks else 0.0  # times are always float64
     kernel = _kernel(robot, own, model, nudge, dtype, target)
-    if isinstance(kernel, CudaStepLoop):
-        results, status = kernel(*own.arrays, **table.passed), "complete"
+    if isinstance(kernel, CudaProgram):
+        results, status = kernel(*own.arrays, tables=table.passed), "complete"
     else:
         with interruptible():
             results, status = _in_blocks(kernel, own, table, threads, progress)
@@ -232,7 +232,7 @@ def simulate_batch(
 
 
 class _Timetable(NamedTuple):
-    """Intervals of a step loop: their starts, steps, and which of their samples are recorded."""
+    """Intervals of a batch: their starts, steps, and which of their samples are recorded."""
 
     starts: Array
     steps: Array
@@ -241,7 +241,7 @@ class _Timetable(NamedTuple):
 
     @property
     def passed(self) -> dict[str, Array]:
-        return {"starts": self.starts, "steps": self.steps, "counts": self.counts}
+        return {START: self.starts, STEP: self.steps, COUNT: self.counts}
 
 
 def _timetable(times: Array, step: float, breaks: Sequence[float]) -> _Timetable:
@@ -259,43 +259,45 @@ def _timetable(times: Array, step: float, breaks: Sequence[float]) -> _Timetable
 
 def _kernel(
     robot: Robot, own: BatchInputs, model: RunSettings, nudge: float, dtype: str, target: str
-) -> StepLoopKernel | CudaStepLoop:
-    """Return the compiled step loop; cached unless it contains a user's function."""
+) -> ProgramKernel | CudaProgram:
+    """Return the compiled program; cached unless it contains a user's function."""
     forces = Forces(own.torque, own.wrenches, own.inputs)
     name, parameters = f"simulate_{robot.name}", tuple(own.parameters)
 
-    def made() -> StepLoop:
+    def made() -> Program:
         passive, formulation = model.passive, model.formulation
         if passive.stiffness > 0.0 and stop_overlaps(robot, np.zeros(robot.nq)).size:
-            return stop_loop(robot, forces, parameters, formulation, passive, nudge, dtype)
-        return step_loop(robot, RK4, forces, parameters, formulation, passive, nudge, dtype)
+            return batch_program_with_stops(
+                robot, forces, parameters, formulation, passive, nudge, dtype
+            )
+        return batch_program(robot, RK4, forces, parameters, formulation, passive, nudge, dtype)
 
     settings = (own.constants, parameters, model.formulation, model.passive, nudge, robot.name)
     inputs = [(s.name, s.shape) for s in own.inputs]
-    key = None if own.constants is None else value_key(step_loop, robot, RK4, inputs, *settings)
+    key = None if own.constants is None else value_key(batch_program, robot, RK4, inputs, *settings)
     if key is None:
         return (
-            CudaStepLoop(made(), name, dtype)
+            CudaProgram(made(), name, dtype)
             if target == "cuda"
-            else StepLoopKernel(made(), name, dtype)
+            else ProgramKernel(made(), name, dtype)
         )
     if (key, dtype, target) not in _kept:
         while len(_kept) >= MOST_KEPT:
             _kept.pop(next(iter(_kept)))
         if target == "cuda":
-            _kept[key, dtype, target] = CudaStepLoop(made(), name, dtype)
+            _kept[key, dtype, target] = CudaProgram(made(), name, dtype)
         else:
-            _kept[key, dtype, target] = StepLoopKernel(made, name, dtype, key)
+            _kept[key, dtype, target] = ProgramKernel(made, name, dtype, key)
     return _kept[key, dtype, target]
 
 
-_kept: dict[tuple[str, str, str], StepLoopKernel | CudaStepLoop] = {}
+_kept: dict[tuple[str, str, str], ProgramKernel | CudaProgram] = {}
 
 # Running ------------------------------------------------------------------------------------------
 
 
 def _in_blocks(
-    kernel: StepLoopKernel, own: BatchInputs, table: _Timetable, threads: int, progress: Any
+    kernel: ProgramKernel, own: BatchInputs, table: _Timetable, threads: int, progress: Any
 ) -> tuple[tuple[Array, Array], str]:
     """Run in blocks, so that progress is shown and finished runs survive an interrupt."""
     runs, kept = math.prod(own.batch), np.flatnonzero(table.kept)
@@ -317,7 +319,7 @@ def _in_blocks(
         try:
             for first in range(0, runs, block):
                 part = slice(first, min(first + block, runs))
-                found = kernel(*(a[part] for a in rows), **table.passed, threads=threads)
+                found = kernel(*(a[part] for a in rows), tables=table.passed, threads=threads)
                 for whole, some in zip((q, v), found, strict=True):
                     whole[part] = some[:, kept]
                 advance(part.stop - part.start)

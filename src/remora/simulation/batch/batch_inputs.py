@@ -89,6 +89,8 @@ def batch_inputs(
     for name in data:
         if name in TAKEN or name in own:
             raise RemoraError(f"an input cannot be called {name!r}: that is taken")
+        if not name.isidentifier():
+            raise RemoraError(f"an input must be named as an argument of a function, not {name!r}")
     laws: dict[str, Law | None] = {}
     shapes = {"torque": (robot.nv,), "wrenches": (len(robot.bodies), 6)}
     batches: list[tuple[int, ...]] = [

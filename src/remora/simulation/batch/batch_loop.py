@@ -1,8 +1,17 @@
-"""Step loop of a batch: a Runge-Kutta method on the configuration manifold for many runs.
+"""Program of a batch: a Runge-Kutta method on the configuration manifold for many runs.
+
+    for each interval, with a sample at its end:
+        repeat as often as it has steps:
+            for each stage:
+                prepare     the state of the stage, from the rates k of the stage before
+                evaluate    the loads and the rates
+            finish          the state at the end of the step
 
 A run carries q and v with the compensation terms of their Kahan sums, the rates k of the last
 stage, and the weighted sum of the stages so far. Only methods in which each stage depends on the
 previous stage alone can be written this way; RK4 is one.
+
+In single precision, loads that depend on time are a block of their own, in double precision.
 """
 
 from __future__ import annotations
@@ -10,12 +19,23 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from remora.algebra.array_ops import Array, absolute, asarray, stack, total_and_rest
-from remora.codegen.integration.step_loop import Block, StepLoop
+from remora.codegen.integration.program import Program
+from remora.codegen.integration.statements import (
+    Block,
+    Cell,
+    For,
+    ForEach,
+    Repeat,
+    Run,
+    Sample,
+    Statement,
+)
 from remora.codegen.ir.graph import Signature
 from remora.codegen.ir.trace import trace
 from remora.codegen.llvm.lowering import used_inputs
@@ -27,6 +47,12 @@ from remora.model.state import increment, integrate, log_rate
 from remora.simulation.inputs.profiles import Profile, Pulse
 from remora.simulation.integrators.tableaus import Tableau
 
+#: Tables of a batch: start time, step size and number of steps of each interval. Names with a space
+#: cannot be those of a user's inputs, which are arguments of functions.
+START, STEP, COUNT = "interval start", "step size", "step count"
+TABLES = (START, STEP, COUNT)
+#: The number of the step in its interval, and the coefficients of a stage.
+INDEX, ROW = "step index", "stage row"
 #: (t, q, v, others by name) -> a load, on arrays of numbers or symbols.
 Law = Callable[..., Array]
 
@@ -44,8 +70,15 @@ class Forces(NamedTuple):
     wrenches: Law | None
     inputs: tuple[Signature, ...]
 
+    def at(self, t: Array, q: Array, v: Array, others: Mapping[str, Array]) -> tuple[Array, ...]:
+        """Return the generalized forces, and the wrenches if there are any."""
+        tau = self.torque(t, q, v, **others)
+        if self.wrenches is None:
+            return (tau,)
+        return tau, self.wrenches(t, q, v, **others)
 
-def step_loop(
+
+def batch_program(
     robot: Robot,
     tableau: Tableau,
     forces: Forces,
@@ -54,8 +87,8 @@ def step_loop(
     passive: PassiveParameters,
     nudge: float,
     dtype: str = "float64",
-) -> StepLoop:
-    """Return the step loop of a robot.
+) -> Program:
+    """Return the program of a robot, with samples of q and v.
 
     Args:
         robot: the robot.
@@ -65,119 +98,129 @@ def step_loop(
         formulation: forward-dynamics formulation.
         passive: passive joint forces.
         nudge: offset from the ends of a step at which loads are evaluated, relative to time.
-        dtype: precision of the loop. In `float32`, loads that depend on time are computed in
-            double precision, see `remora.codegen.integration.step_loop`.
+        dtype: precision of the kernel.
     """
-    q, v = Signature("q", (robot.nq,)), Signature("v", (robot.nv,))
+    q, v = Cell("q", (robot.nq,)), Cell("v", (robot.nv,))
     extra = [parameter(robot, name) for name in parameters]
     data = [*forces.inputs, *(s for s, _ in extra)]
     names = [s.name for s in data]
     laws = names[: len(forces.inputs)]
-    loaded = load_cells(robot, forces)
-    speeds = [Signature(name, v.shape) for name in ("ku", "kv", "au", "av", "us", "vs", "rest_v")]
-    cells = [q, v, Signature("qs", q.shape), Signature("rest_q", q.shape), *speeds, *data]
-
-    def start(q: Array, v: Array, *others: Array) -> tuple[Array, ...]:
-        nothing = np.zeros(robot.nv)
-        unset = [np.zeros(s.shape) for s in cells[11 + len(data) :]]
-        return (q, v, q, np.zeros(robot.nq), *[nothing] * 7, *others, *unset)
+    speeds = ("rate u", "rate v", "sum u", "sum v", "stage u", "stage v", "rest v")
+    cells = [q, v, *(Cell(name, q.shape) for name in ("stage q", "rest q"))]
+    cells += [Cell(name, v.shape) for name in speeds]
+    acting = load_cells(robot, forces)
+    cells += acting
+    load_names = [s.name for s in acting]
 
     def prepare(
-        q: Array, v: Array, ku: Array, kv: Array, au: Array, av: Array, clock: Array, row: Array
+        q: Array, v: Array, ku: Array, kv: Array, au: Array, av: Array, h: Array, row: Array
     ) -> tuple[Array, ...]:
-        h = clock[1:]  # (1,): all numbers here stay arrays
-        ahead, before = row[:1] * h, row[1:2] * h
+        ahead, before = row[:1] * h, row[1:2] * h  # (1,): all numbers here stay arrays
         us = ahead * ku
         return au + before * ku, av + before * kv, integrate(robot, q, us), us, v + ahead * kv
 
     def loads(
-        qs: Array, vs: Array, clock: Array, row: Array, *others: Array
-    ) -> tuple[Array, Array | None]:
-        now, h = clock[:1], clock[1:]
+        qs: Array, vs: Array, start: Array, h: Array, index: Array, row: Array, *others: Array
+    ) -> tuple[Array, ...]:
+        now = start + index * h
         within = row[3:] * (absolute(now) + h)  # at the ends of a step, evaluate just inside
         t = (now + row[2:3] * h + within).reshape(())
-        given = dict(zip(laws, others, strict=True))
-        tau = forces.torque(t, qs, vs, **given)
-        return tau, None if forces.wrenches is None else forces.wrenches(t, qs, vs, **given)
+        return forces.at(t, qs, vs, dict(zip(laws, others, strict=True)))
 
-    def rates(
-        qs: Array,
-        us: Array,
-        vs: Array,
-        tau: Array,
-        wrenches: Array | None,
-        numbers: Sequence[Array],
-    ) -> tuple[Array, ...]:
+    def rates(qs: Array, us: Array, vs: Array, *others: Array) -> tuple[Array, ...]:
         changed = robot
-        for (_, change), value in zip(extra, numbers, strict=True):
+        for (_, change), value in zip(extra, others[len(acting) :], strict=True):
             changed = change(changed, value)
+        wrenches = others[1] if len(acting) > 1 else None
         vdot, _ = actuation(
-            changed, qs, vs, tau, wrenches, formulation=formulation, passive=passive
+            changed, qs, vs, others[0], wrenches, formulation=formulation, passive=passive
         )
         return log_rate(robot, us, vs), vdot
 
-    def evaluate(
-        qs: Array, us: Array, vs: Array, clock: Array, row: Array, *others: Array
-    ) -> tuple[Array, ...]:
-        own, numbers = others[: len(laws)], others[len(laws) :]
-        return rates(qs, us, vs, *loads(qs, vs, clock, row, *own), numbers)
-
-    def timed(qs: Array, vs: Array, clock: Array, row: Array, *others: Array) -> tuple[Array, ...]:
-        return tuple(x for x in loads(qs, vs, clock, row, *others) if x is not None)
-
-    def evaluate_loaded(qs: Array, us: Array, vs: Array, *others: Array) -> tuple[Array, ...]:
-        pushed = others[1] if len(loaded) > 1 else None
-        return rates(qs, us, vs, others[0], pushed, others[len(loaded) :])
-
     def finish(
         q: Array, v: Array, rest_q: Array, rest_v: Array, ku: Array, kv: Array, au: Array,
-        av: Array, clock: Array,
+        av: Array, h: Array,
     ) -> tuple[Array, ...]:  # fmt: skip
-        last = float(tableau.b[-1]) * clock[1:]
+        last = float(tableau.b[-1]) * h
         u, dv = au + last * ku, av + last * kv
         q, rest_q = total_and_rest(q, increment(robot, q, u) + rest_q)
         v, rest_v = total_and_rest(v, dv + rest_v)
         nothing = np.zeros(robot.nv)
         return q, v, rest_q, rest_v, nothing, nothing
 
-    def sample(q: Array, v: Array) -> tuple[Array, Array]:
-        return q, v
+    k = ("rate u", "rate v", "sum u", "sum v")
+    stage = [
+        Run(Block(
+            prepare, ("q", "v", *k, STEP, ROW),
+            ("sum u", "sum v", "stage q", "stage u", "stage v"),
+        )),
+        *rate_blocks(
+            Block(loads, ("stage q", "stage v", START, STEP, INDEX, ROW, *laws), load_names),
+            Block(
+                rates, ("stage q", "stage u", "stage v", *load_names, *names[len(laws) :]), k[:2]
+            ),
+            {s.name: s for s in (*cells, *data)}, dtype,
+        ),
+    ]  # fmt: skip
+    step: list[Statement] = [
+        For(stage_rows(tableau, nudge), stage, name=ROW),
+        Run(Block(
+            finish, ("q", "v", "rest q", "rest v", *k, STEP),
+            ("q", "v", "rest q", "rest v", "sum u", "sum v"),
+        )),
+    ]  # fmt: skip
+    return Program([q, v, *data], cells, in_intervals(step), TABLES)
 
-    stage = ("q", "v", "ku", "kv", "au", "av", "clock", "row")
-    whole = ("q", "v", "rest_q", "rest_v", "ku", "kv", "au", "av", "clock")
-    first = Block(timed, ("qs", "vs", "clock", "row", *laws), [s.name for s in loaded])
-    apart = dtype == "float32" and reads_time(first, {s.name: s for s in cells})
-    then = Block(evaluate, ("qs", "us", "vs", "clock", "row", *names), ("ku", "kv"))
-    if apart:
-        cells += loaded
-        reads = ("qs", "us", "vs", *(s.name for s in loaded), *names[len(laws) :])
-        then = Block(evaluate_loaded, reads, ("ku", "kv"))
-    return StepLoop.traced(
-        [q, v, *data],
-        cells,
-        stage_rows(tableau, nudge),
-        start=Block(start, ("q", "v", *names), [s.name for s in cells]),
-        prepare=Block(prepare, stage, ("au", "av", "qs", "us", "vs")),
-        evaluate=then,
-        finish=Block(finish, whole, ("q", "v", "rest_q", "rest_v", "au", "av")),
-        sample=Block(sample, ("q", "v"), ("q", "v")),
-        timed=first if apart else None,
-    )
+
+def in_intervals(step: Sequence[Statement]) -> list[Statement]:
+    """Return the body of a batch from the statements of a step: all steps, with samples."""
+    sample = Block(lambda q, v: (q, v), ("q", "v"), ("q", "v"))
+    return [ForEach([Repeat(COUNT, step, index=INDEX), Sample(sample)])]
 
 
-def load_cells(robot: Robot, forces: Forces) -> list[Signature]:
-    """Return the cells of the loads, if these are computed in a block of their own."""
-    cells = [Signature("load tau", (robot.nv,))]
+def load_cells(robot: Robot, forces: Forces) -> list[Cell]:
+    """Return the cells of the loads."""
+    cells = [Cell("load tau", (robot.nv,))]
     if forces.wrenches is not None:
-        cells.append(Signature("load wrenches", (len(robot.bodies), 6)))
+        cells.append(Cell("load wrenches", (len(robot.bodies), 6)))
     return cells
 
 
-def reads_time(block: Block, known: Mapping[str, Signature], width: int = 4) -> bool:
-    """Return whether the loads depend on time; `width`: number of coefficients of a row."""
-    known = {**known, "clock": Signature("clock", (2,)), "row": Signature("row", (width,))}
-    graph = trace(block.function, [known[name] for name in block.reads])
-    return used_inputs(graph)[list(block.reads).index("clock")]
+def rate_blocks(
+    loads: Block, rates: Block, known: Mapping[str, Signature], dtype: str, width: int = 4
+) -> list[Statement]:
+    """Return the blocks that compute the rates of a stage from the loads, as one if possible.
+
+    In single precision, loads that depend on time are computed in double precision.
+
+    Args:
+        loads: writes the cells of the loads.
+        rates: reads them.
+        known: cells and inputs by name.
+        dtype: precision of the kernel.
+        width: number of coefficients of a stage.
+    """
+    known = {**known, ROW: Signature(ROW, (width,))}
+    if dtype == "float32" and _reads_time(loads, known):
+        return [Run(replace(loads, wide=True)), Run(rates)]
+    reads = tuple(dict.fromkeys((*loads.reads, *rates.reads)))
+    reads = tuple(name for name in reads if name not in loads.writes)
+
+    def both(*values: Array) -> Any:
+        given = dict(zip(reads, values, strict=True))
+        found = loads.function(*(given[name] for name in loads.reads))
+        given |= dict(zip(loads.writes, found, strict=True))
+        return rates.function(*(given[name] for name in rates.reads))
+
+    return [Run(Block(both, reads, rates.writes))]
+
+
+def _reads_time(loads: Block, known: Mapping[str, Signature]) -> bool:
+    """Return whether loads depend on time."""
+    known = {**known, **{n: Signature(n, (1,)) for n in (START, STEP, INDEX)}}
+    graph = trace(loads.function, [known[name] for name in loads.reads])
+    used = zip(graph.inputs, used_inputs(graph), strict=True)
+    return any(is_used and s.name in (START, INDEX) for s, is_used in used)
 
 
 def stage_rows(tableau: Tableau, nudge: float) -> Array:

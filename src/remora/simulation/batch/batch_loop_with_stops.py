@@ -1,4 +1,4 @@
-"""Step loop of a batch with joint stops: each run subdivides its steps at contact events.
+"""Program of a batch with joint stops: each run subdivides its steps at contact events.
 
 A step of the batch is made in one or more RK4 passes. In each pass the set of touched stops is
 frozen, so that the rates are smooth. A pass covers the rest of the step; in contact, its length is
@@ -19,14 +19,25 @@ import numpy as np
 
 from remora.algebra import hermite
 from remora.algebra.array_ops import Array, absolute, less, select, sqrt, total_and_rest
-from remora.codegen.integration.step_loop import Block, StepLoop
-from remora.codegen.ir.graph import Signature
+from remora.codegen.integration.program import Program
+from remora.codegen.integration.statements import Block, Cell, For, Run, Statement, While
 from remora.dynamics.forces.equations_of_motion import PassiveParameters, actuation
 from remora.dynamics.forces.stops import stop_overlaps, stop_rates
 from remora.dynamics.kernels.parameters import parameter
 from remora.model.robot import Robot
 from remora.model.state import increment, integrate, log_rate
-from remora.simulation.batch.batch_loop import Forces, load_cells, reads_time, stage_rows
+from remora.simulation.batch.batch_loop import (
+    INDEX,
+    ROW,
+    START,
+    STEP,
+    TABLES,
+    Forces,
+    in_intervals,
+    load_cells,
+    rate_blocks,
+    stage_rows,
+)
 from remora.simulation.integrators.tableaus import RK4
 
 #: Error tolerance of a pass in contact, relative to the largest speed.
@@ -41,7 +52,7 @@ _ENDLESS = 1e30
 _HALVINGS, _NEWTON_STEPS = 10, 5
 
 
-def stop_loop(
+def batch_program_with_stops(
     robot: Robot,
     forces: Forces,
     parameters: Sequence[str],
@@ -49,42 +60,40 @@ def stop_loop(
     passive: PassiveParameters,
     nudge: float,
     dtype: str,
-) -> StepLoop:
-    """Return the step loop of a robot with joint stops; see `batch_loop.step_loop`."""
+) -> Program:
+    """Return the program of a robot with joint stops; see `batch_loop.batch_program`."""
     nq, nv = robot.nq, robot.nv
     stops = stop_overlaps(robot, np.zeros(nq)).size
     extra = [parameter(robot, name) for name in parameters]
     data = [*forces.inputs, *(s for s, _ in extra)]
     names = [s.name for s in data]
     laws = names[: len(forces.inputs)]
-    loaded = load_cells(robot, forces)
-    q, v = Signature("q", (nq,)), Signature("v", (nv,))
-    speeds = ("ku", "kv", "au", "av", "us", "vs", "rest_v", "kv_first", "kv_fourth")
+    acting = load_cells(robot, forces)
+    load_names = [s.name for s in acting]
+    q, v = Cell("q", (nq,)), Cell("v", (nv,))
+    k = ("rate u", "rate v", "sum u", "sum v", "first rate v", "fourth rate v")
+    length = ("rest of step", "longest pass")
     cells = [
-        q, v, Signature("qs", (nq,)), Signature("rest_q", (nq,)),
-        *(Signature(name, (nv,)) for name in speeds),
-        *(Signature(name, (1,)) for name in ("left", "longest", "passes")),
-        Signature("contact", (stops,)), *data,
+        q, v, Cell("stage q", (nq,)), Cell("rest q", (nq,)),
+        *(Cell(name, (nv,)) for name in (*k, "stage u", "stage v", "rest v")),
+        *(Cell(name, (1,)) for name in (*length, "pass count")),
+        Cell("stop contact", (stops,)), *acting,
     ]  # fmt: skip
-    fixed = len(cells)  # followed by the loads, if these are a block of their own
     tolerance = TOLERANCE if dtype == "float64" else TOLERANCE_SINGLE
     rounding = 64.0 * float(np.finfo(dtype).eps)
+    rows = _rows(nudge)
 
-    def start(q: Array, v: Array, *others: Array) -> tuple[Array, ...]:
+    def start(q: Array, v: Array) -> tuple[Array, ...]:
         over, rate = stop_overlaps(robot, q), stop_rates(robot, v)
         into = select(less(0.0, rate), 1.0, 0.0)
         contact = select(less(0.0, over), 1.0, select(less(over, 0.0), 0.0, into))
-        zero, nothing = np.zeros(nv), np.zeros(1)
-        return (
-            q, v, q, np.zeros(nq), *[zero] * len(speeds), nothing, nothing + _ENDLESS, nothing,
-            contact, *others, *(np.zeros(s.shape) for s in cells[fixed:]),
-        )  # fmt: skip
+        return contact, np.full(1, _ENDLESS)
 
     def prepare(
         q: Array, v: Array, ku: Array, kv: Array, au: Array, av: Array, kv_first: Array,
-        kv_fourth: Array, left: Array, longest: Array, clock: Array, row: Array,
+        kv_fourth: Array, left: Array, longest: Array, whole: Array, row: Array,
     ) -> tuple[Array, ...]:  # fmt: skip
-        h = _smaller(left * clock[1:], longest)
+        h = _smaller(left * whole, longest)
         ahead, before, end = row[:1] * h, row[1:2] * h, row[4:5]
         au, av = au + before * ku, av + before * kv
         us, vs = ahead * ku + end * au, v + ahead * kv + end * av
@@ -93,51 +102,30 @@ def stop_loop(
         return au, av, integrate(robot, q, us), us, vs, kv_first, kv_fourth
 
     def loads(
-        qs: Array, vs: Array, left: Array, longest: Array, clock: Array, row: Array, *others: Array
-    ) -> tuple[Array, Array | None]:
-        now, whole = clock[:1], clock[1:]
-        h = _smaller(left * whole, longest)
+        qs: Array, vs: Array, left: Array, longest: Array, start: Array, whole: Array,
+        index: Array, row: Array, *others: Array,
+    ) -> tuple[Array, ...]:  # fmt: skip
+        now, h = start + index * whole, _smaller(left * whole, longest)
         within = row[3:4] * (absolute(now) + whole)
         t = (now + (1.0 - left) * whole + row[2:3] * h + within).reshape(())
-        given = dict(zip(laws, others, strict=True))
-        tau = forces.torque(t, qs, vs, **given)
-        return tau, None if forces.wrenches is None else forces.wrenches(t, qs, vs, **given)
+        return forces.at(t, qs, vs, dict(zip(laws, others, strict=True)))
 
-    def rates(
-        qs: Array, us: Array, vs: Array, contact: Array, tau: Array, wrenches: Array | None,
-        numbers: Sequence[Array],
-    ) -> tuple[Array, ...]:  # fmt: skip
+    def rates(qs: Array, us: Array, vs: Array, contact: Array, *others: Array) -> tuple[Array, ...]:
         changed = robot
-        for (_, change), value in zip(extra, numbers, strict=True):
+        for (_, change), value in zip(extra, others[len(acting) :], strict=True):
             changed = change(changed, value)
+        wrenches = others[1] if len(acting) > 1 else None
         vdot, _ = actuation(
-            changed, qs, vs, tau, wrenches, formulation=formulation, passive=passive,
+            changed, qs, vs, others[0], wrenches, formulation=formulation, passive=passive,
             contact=contact,
         )  # fmt: skip
         return log_rate(robot, us, vs), vdot
 
-    def evaluate(
-        qs: Array, us: Array, vs: Array, left: Array, longest: Array, contact: Array, clock: Array,
-        row: Array, *others: Array,
-    ) -> tuple[Array, ...]:  # fmt: skip
-        own, numbers = others[: len(laws)], others[len(laws) :]
-        return rates(qs, us, vs, contact, *loads(qs, vs, left, longest, clock, row, *own), numbers)
-
-    def timed(*arrays: Array) -> tuple[Array, ...]:
-        return tuple(x for x in loads(*arrays) if x is not None)
-
-    def evaluate_loaded(
-        qs: Array, us: Array, vs: Array, contact: Array, *others: Array
-    ) -> tuple[Array, ...]:
-        pushed = others[1] if len(loaded) > 1 else None
-        return rates(qs, us, vs, contact, others[0], pushed, others[len(loaded) :])
-
     def finish(
         q: Array, v: Array, rest_q: Array, rest_v: Array, ku: Array, kv: Array, au: Array,
         av: Array, kv_first: Array, kv_fourth: Array, left: Array, longest: Array, passes: Array,
-        contact: Array, clock: Array,
+        contact: Array, whole: Array,
     ) -> tuple[Array, ...]:  # fmt: skip
-        whole = clock[1:]
         h = _smaller(left * whole, longest)
         touching = less(0.5, np.sum(contact, keepdims=True))
         # error estimate: the third-order formula with the rates at the end [h/10 (k4 - k5)]
@@ -157,64 +145,59 @@ def stop_loop(
         for i in range(stops):
             x = _smaller(x, places[i : i + 1])
         x = _larger(x, rounding)
-        # the state there, if the pass is made at all
-        taken = select(less(0.0, left), fine, 0.0)
+        # the state there
         u = hermite.value(x, au, h * v, h * ku)
         dv = hermite.value(x, av, h * kv_first, h * kv)
         q1, rest_q1 = total_and_rest(q, increment(robot, q, u) + rest_q)
         v1, rest_v1 = total_and_rest(v, dv + rest_v)
-        changed = taken * select(less(places, x * (1.0 + 1e-9)), 1.0, 0.0)
+        changed = fine * select(less(places, x * (1.0 + 1e-9)), 1.0, 0.0)
         met = select(less(x, 1.0), changed, 0.0)
         contact1 = contact + met * (1.0 - 2.0 * contact)
         rest = select(less(x, 1.0), left - x * h / whole, left - h / whole)
         rest = select(less(h, left * whole), rest, select(less(x, 1.0), rest, 0.0))
-        left1 = select(less(0.5, taken), select(less(rest, rounding), 0.0, rest), left)
+        left1 = select(less(0.5, fine), select(less(rest, rounding), 0.0, rest), left)
         longest1 = select(touching, h * growth, _ENDLESS)
         free = less(np.sum(contact1, keepdims=True), 0.5)
-        longest1 = select(free, _ENDLESS, select(less(0.0, left), longest1, longest))
+        longest1 = select(free, _ENDLESS, longest1)
         count = select(less(0.0, left1), passes + 1.0, 0.0)
         stuck = less(float(MOST_PASSES), count)
-        v1 = select(less(0.5, taken), v1, v)
+        v1 = select(less(0.5, fine), v1, v)
         v1 = select(stuck, 1.0 / (0.0 * v1), v1)
         zero = np.zeros(nv)
         return (
-            select(less(0.5, taken), q1, q), v1,
-            select(less(0.5, taken), rest_q1, rest_q), select(less(0.5, taken), rest_v1, rest_v),
+            select(less(0.5, fine), q1, q), v1,
+            select(less(0.5, fine), rest_q1, rest_q), select(less(0.5, fine), rest_v1, rest_v),
             zero, zero, select(stuck, 0.0, left1), longest1, select(stuck, 0.0, count), contact1,
         )  # fmt: skip
 
-    def sample(q: Array, v: Array) -> tuple[Array, Array]:
-        return q, v
-
-    ks = ("ku", "kv", "au", "av", "kv_first", "kv_fourth")
-    length = ("left", "longest")
-    rows = _rows(nudge)
-    reads = ("qs", "us", "vs", *length, "contact", "clock", "row", *names)
-    then, cells_of_loads = Block(evaluate, reads, ("ku", "kv")), [s.name for s in loaded]
-    first = Block(timed, ("qs", "vs", *length, "clock", "row", *laws), cells_of_loads)
-    apart = dtype == "float32" and reads_time(first, {s.name: s for s in cells}, rows.shape[1])
-    if apart:
-        cells += loaded
-        reads = ("qs", "us", "vs", "contact", *cells_of_loads, *names[len(laws) :])
-        then = Block(evaluate_loaded, reads, ("ku", "kv"))
-    return StepLoop.traced(
-        [q, v, *data],
-        cells,
-        rows,
-        start=Block(start, ("q", "v", *names), [s.name for s in cells]),
-        prepare=Block(
-            prepare, ("q", "v", *ks, *length, "clock", "row"),
-            ("au", "av", "qs", "us", "vs", "kv_first", "kv_fourth"),
+    stage = [
+        Run(Block(
+            prepare, ("q", "v", *k, *length, STEP, ROW),
+            ("sum u", "sum v", "stage q", "stage u", "stage v", *k[4:]),
+        )),
+        *rate_blocks(
+            Block(
+                loads, ("stage q", "stage v", *length, START, STEP, INDEX, ROW, *laws), load_names
+            ),
+            Block(
+                rates,
+                ("stage q", "stage u", "stage v", "stop contact", *load_names, *names[len(laws) :]),
+                k[:2],
+            ),
+            {s.name: s for s in (*cells, *data)}, dtype, rows.shape[1],
         ),
-        evaluate=then,
-        finish=Block(
-            finish, ("q", "v", "rest_q", "rest_v", *ks, *length, "passes", "contact", "clock"),
-            ("q", "v", "rest_q", "rest_v", "au", "av", *length, "passes", "contact"),
-        ),
-        sample=Block(sample, ("q", "v"), ("q", "v")),
-        timed=first if apart else None,
-        again="left",
-    )  # fmt: skip
+    ]  # fmt: skip
+    states = ("q", "v", "rest q", "rest v")
+    one_pass: list[Statement] = [
+        For(rows, stage, name=ROW),
+        Run(Block(
+            finish, (*states, *k, *length, "pass count", "stop contact", STEP),
+            (*states, "sum u", "sum v", *length, "pass count", "stop contact"),
+        )),
+    ]  # fmt: skip
+    step = [Run(Block(lambda: np.ones(1), (), length[:1])), While(length[0], one_pass)]
+    begin = Run(Block(start, ("q", "v"), ("stop contact", length[1])))
+    return Program([q, v, *data], cells, [begin, *in_intervals(step)], TABLES)
 
 
 def _rows(nudge: float) -> Array:
