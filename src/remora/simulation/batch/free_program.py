@@ -41,6 +41,7 @@ from remora.codegen.integration.statements import (
     For,
     ForEach,
     If,
+    Random,
     Record,
     Run,
     Sample,
@@ -211,7 +212,7 @@ class _FreeProgram:
             inner: list[Statement] = []
             if update.kind == "tick":
                 inner += [
-                    Random(self._drawn[name], stream=self._streams[name], tick=f"tick {i}")
+                    Random(self._drawn[name], "seed", "run", f"tick {i}", self._streams[name])
                     for name in update.names if name in self._drawn
                 ]  # fmt: skip
             inner.append(self._blocks.update(update, "t", self._drawn))

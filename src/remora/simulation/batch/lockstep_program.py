@@ -23,6 +23,7 @@ from remora.codegen.integration.statements import (
     For,
     ForEach,
     If,
+    Random,
     Record,
     Repeat,
     Run,
@@ -108,7 +109,7 @@ def _update(
     inner: list[Statement] = []
     if update.kind == "tick":
         inner += [
-            Random(drawn[name], stream=streams[name], tick=f"tick {i}")
+            Random(drawn[name], "seed", "run", f"tick {i}", streams[name])
             for name in update.names if name in drawn
         ]  # fmt: skip
     inner.append(blocks.update(update, "now", drawn))
