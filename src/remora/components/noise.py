@@ -58,7 +58,7 @@ def standard_normals(numbers: ArrayLike) -> Array:
 
         z₀ = √(-2 ln u) cos 2πw,  z₁ = √(-2 ln u) sin 2πw,  u = f/2ᵉ⁺¹
 
-    Accurate to about 3 units in the last place; |z| is at most 9.5.
+    Accurate to 3 units in the last place; the largest magnitude is 9.5.
 
     Args:
         numbers: `(..., 3 n)`, e, f and w of each pair; see `philox.normal_numbers`.
