@@ -236,6 +236,12 @@ def test_refusals(changed, message):
         noise.normals(**place)
 
 
+@pytest.mark.parametrize("shape", [(), (2,), (5, 4)])
+def test_numbers_come_in_threes(shape):
+    with pytest.raises(rm.ShapeError, match=r"must have shape \(..., 3 n\), .* not \("):
+        noise.standard_normals(np.ones(shape))
+
+
 def test_no_numbers_at_all():
     nothing = np.zeros((3, 0), int)
     for draw in (noise.normals, noise.uniforms, noise.words):

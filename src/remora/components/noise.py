@@ -25,7 +25,7 @@ from remora.algebra.array_ops import (
     stack,
 )
 from remora.codegen.ir import philox
-from remora.errors import InvalidValue
+from remora.errors import InvalidValue, ShapeError
 
 # Near-minimax polynomials (interpolation at Chebyshev points in 400 bits).
 #: (log(1 + x) - x)/x² in x, for 1 + x from √½ to √2; error below 1.1e-17.
@@ -58,7 +58,7 @@ def standard_normals(numbers: ArrayLike) -> Array:
 
         z₀ = √(-2 ln u) cos 2πw,  z₁ = √(-2 ln u) sin 2πw,  u = f/2ᵉ⁺¹
 
-    Accurate to about 3 units in the last place; |z| is at most 9.5.
+    Accurate to 3 units in the last place; the largest magnitude is 9.5.
 
     Args:
         numbers: `(..., 3 n)`, e, f and w of each pair; see `philox.normal_numbers`.
@@ -66,10 +66,18 @@ def standard_normals(numbers: ArrayLike) -> Array:
     Returns:
         `(..., 2 n)`.
 
+    Raises:
+        ShapeError: if the last axis is not a multiple of three.
+
     References:
         [BM58]
     """
     numbers = asarray(numbers)
+    if not numbers.ndim or numbers.shape[-1] % philox.NUMBERS_PER_PAIR:
+        raise ShapeError(
+            f"numbers of standard_normals must have shape (..., 3 n), e, f and w of each pair, not "
+            f"{numbers.shape}"
+        )
     pairs = numbers.shape[-1] // philox.NUMBERS_PER_PAIR
     groups = numbers.reshape(*numbers.shape[:-1], pairs, philox.NUMBERS_PER_PAIR)
     radius = sqrt(_twice_minus_log(groups[..., 0], groups[..., 1]))
