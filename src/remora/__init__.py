@@ -119,7 +119,8 @@ from remora.model.layouts.layout import Layout
 from remora.model.layouts.libraries import mujoco_layout, pinocchio_layout, spart_layout
 from remora.model.robot import Body, Frame, Geometry, Joint, Robot
 from remora.model.state import difference, integrate, neutral, normalize, random_state
-from remora.simulation.batch.batch import Batch, simulate_batch
+from remora.simulation.batch.batch import simulate_batch
+from remora.simulation.batch.result import Batch
 from remora.simulation.engine.progress import Status
 from remora.simulation.engine.simulate import simulate
 from remora.simulation.inputs.events import Event

@@ -17,7 +17,7 @@ then accepted, so that the state at the event has the accuracy of any other step
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -49,10 +49,12 @@ from remora.codegen.integration.statements import (
     While,
 )
 from remora.codegen.ir.graph import Signature
+from remora.dynamics.forces.stops import stop_overlaps, stop_rates
 from remora.dynamics.state_layout import WORKS
 from remora.model.joints import in_coordinates, kind
 from remora.model.robot import Robot
 from remora.model.state import increment, integrate
+from remora.simulation.batch.lockstep_program import final_samples
 from remora.simulation.batch.run_blocks import RunBlocks, numbers_of_noise
 from remora.simulation.integrators.tableaus import Tableau
 
@@ -99,20 +101,26 @@ class StepControl:
 
 
 def free_program(
-    blocks: RunBlocks, control: StepControl, signals: Sequence[str], breaks: Sequence[float]
+    blocks: RunBlocks,
+    control: StepControl,
+    signals: Sequence[str],
+    breaks: Sequence[float] = (),
+    from_phase: Collection[str] = (),
 ) -> Program:
     """Return the program.
 
-    Inputs: q, v, x, z, `t`, `start`, `until`, data of the equations; `anchor` with held joints,
+    Inputs: q, v, x, z, their compensation terms, `tick 0`, ... of the updates, `t`, `start` of the
+    run, `phase start`, `until`, `status`, the data of the equations; `anchor` with held joints,
     `seed` and `run` with noise. Table: `sample time`.
 
     Args:
         blocks: the blocks of a run.
         control: how steps are chosen.
         signals: names of the signals that are recorded.
-        breaks: times after the start at which loads are not smooth, s.
+        breaks: times at which loads are not smooth, on the clock of the loads, s.
+        from_phase: components whose ticks are counted from the start of the phase.
     """
-    return _FreeProgram(blocks, control, signals, breaks).program()
+    return _FreeProgram(blocks, control, signals, breaks, from_phase).program()
 
 
 class _FreeProgram:
@@ -124,22 +132,28 @@ class _FreeProgram:
         control: StepControl,
         signals: Sequence[str],
         breaks: Sequence[float],
+        from_phase: Collection[str],
     ) -> None:
+        self._from_phase = from_phase
         self._blocks, self._control, self._signals = blocks, control, signals
         self._breaks = sorted({float(b) for b in breaks})
         self._equations = blocks.equations
         self._system, self._robot = blocks.equations.system, blocks.equations.robot
         self._updates, self._events = self._system.schedule, self._system.events
         self._names = self._equations.data_names
+        self._stops = self._equations.stops
+        #: Number of event functions: those of components, then those of stops.
+        self._functions = len(self._events) + self._stops
         self._ny = 2 * self._robot.nv + self._system.nx
         self._streams = blocks.streams()
         self._drawn = {name: f"noise of {name}" for name in self._streams}
 
     def program(self) -> Program:
         """Return the program."""
-        blocks, equations, count = self._blocks, self._equations, len(self._events)
-        wide = ["t", "start", "until"]
-        inputs: list[Signature] = [*blocks.state, *equations.data]
+        blocks, equations, count = self._blocks, self._equations, self._functions
+        wide = ["t", "start", "phase start", "until", "status"]
+        inputs: list[Signature] = [*blocks.state, *blocks.rests, *equations.data]
+        inputs += [Cell(f"tick {i}", (1,), wide=True) for i in range(len(self._updates))]
         inputs += [Cell(name, (1,), wide=True) for name in wide]
         stages = len(self._control.tableau.b) + 1
         cells = [*blocks.state, *blocks.rests, *blocks.cells]
@@ -147,8 +161,8 @@ class _FreeProgram:
         cells += [Signature("K", (stages, self._ny)), Signature("error", (1,))]
         numbers = (
             *wide, "goal", "target", "end", "h", "length", "landing", "refused", "tried", "accept",
-            "active", "status", "segment start", "segment steps", "segment step", "low", "high",
-            "side", "final", "cut", "reached", "events", "recent", "recent time", "any",
+            "active", "segment start", "segment steps", "segment step", "low", "high",
+            "side", "final", "cut", "reached", "events", "recent", "recent time", "any", "logged",
         )  # fmt: skip
         cells += [Cell(name, (1,), wide=True) for name in numbers]
         cells += [Cell(f"{n} {i}", (1,), wide=True)
@@ -168,7 +182,7 @@ class _FreeProgram:
             ]
         body = [
             self._run(lambda: np.full(1, self._control.step), (), ("h",)),
-            *self._due(), *self._look("t", "", "g"),
+            *self._first_contact(), *self._due(), *self._look("t", "", "g"),
             ForEach([
                 *self._aim_at_sample(),
                 While("active", [
@@ -189,11 +203,12 @@ class _FreeProgram:
 
     # Times ----------------------------------------------------------------------------------------
 
-    def _next_times(self, start: Array, ticks: Sequence[Array]) -> list[Array]:
-        return [
-            start + (u.offset + u.sample_time * k)
-            for u, k in zip(self._updates, ticks, strict=True)
-        ]
+    def _next_times(self, start: Array, phase: Array, ticks: Sequence[Array]) -> list[Array]:
+        found: list[Array] = []
+        for update, k in zip(self._updates, ticks, strict=True):
+            origin = phase if any(n in self._from_phase for n in update.names) else start
+            found.append(origin + (update.offset + update.sample_time * k))
+        return found
 
     def _due(self) -> list[Statement]:
         """Return the updates that are due at the time of the run."""
@@ -201,13 +216,16 @@ class _FreeProgram:
         if not ticks:
             return []
 
-        def due(t: Array, start: Array, *ticks: Array) -> tuple[Array, ...]:
+        def due(t: Array, start: Array, phase: Array, *ticks: Array) -> tuple[Array, ...]:
             now = t + CLOSE * _EPS * (absolute(t) + absolute(start))
-            flags = [_flag(_not(less(now, time))) for time in self._next_times(start, ticks)]
+            times = self._next_times(start, phase, ticks)
+            flags = [_flag(_not(less(now, time))) for time in times]
             return (*flags, _largest(flags))
 
         writes = [f"is due {i}" for i in range(len(ticks))]
-        found: list[Statement] = [self._run(due, ("t", "start", *ticks), (*writes, "any"))]
+        found: list[Statement] = [
+            self._run(due, ("t", "start", "phase start", *ticks), (*writes, "any"))
+        ]
         for i, update in enumerate(self._updates):
             inner: list[Statement] = []
             if update.kind == "tick":
@@ -218,7 +236,7 @@ class _FreeProgram:
             inner.append(self._blocks.update(update, "t", self._drawn))
             inner.append(self._run(lambda k: k + 1.0, (ticks[i],), (ticks[i],)))
             found.append(If(f"is due {i}", inner))
-        if self._events:  # event functions may jump with z; that is no zero crossing
+        if self._functions:  # event functions may jump with z; that is no zero crossing
             found.append(If("any", self._look("t", "", "g")))
         return found
 
@@ -242,21 +260,24 @@ class _FreeProgram:
         ticks = [f"tick {i}" for i in range(len(self._updates))]
         control, breaks = self._control, self._breaks
 
-        def target(t: Array, start: Array, goal: Array, *ticks: Array) -> Array:
+        own_clock = self._equations.own_clock
+
+        def target(t: Array, start: Array, phase: Array, goal: Array, *ticks: Array) -> Array:
             near = CLOSE * _EPS * (absolute(t) + absolute(start))
             found = goal
-            for time in [*self._next_times(start, ticks), *(start + b for b in breaks)]:
+            jumps = [phase + b if own_clock else b + 0.0 * t for b in breaks]
+            for time in [*self._next_times(start, phase, ticks), *jumps]:
                 later = select(less(t + near, time), time, _NEVER)
                 found = _smaller(found, later)
             return select(less(goal - near, found), goal, found)
 
         def fixed(
-            t: Array, start: Array, goal: Array, old: Array, first: Array, steps: Array,
-            step: Array, length: Array, high: Array, cut: Array, *ticks: Array,
+            t: Array, start: Array, phase: Array, goal: Array, old: Array, first: Array,
+            steps: Array, step: Array, length: Array, high: Array, cut: Array, *ticks: Array,
         ) -> tuple[Array, ...]:  # fmt: skip
             over = less(steps, step + 0.5)  # the segment is finished
             first = select(over, t, first)
-            aim = select(over, target(t, start, goal, *ticks), old)
+            aim = select(over, target(t, start, phase, goal, *ticks), old)
             count = -_floor(-((aim - first) / control.step - 1e-6))
             steps = select(over, _larger(count, 1.0), steps)
             step = select(over, 0.0, step)
@@ -267,10 +288,10 @@ class _FreeProgram:
             return aim, end, first, steps, step, length
 
         def adaptive(
-            t: Array, start: Array, goal: Array, h: Array, length: Array, high: Array, cut: Array,
-            *ticks: Array,
+            t: Array, start: Array, phase: Array, goal: Array, h: Array, length: Array,
+            high: Array, cut: Array, *ticks: Array,
         ) -> tuple[Array, ...]:
-            aim = target(t, start, goal, *ticks)
+            aim = target(t, start, phase, goal, *ticks)
             wanted, left = _smaller(h, control.max_step), aim - t
             last = _not(less(wanted * (1.0 + 1e-9), left))
             free = select(last, left, _smaller(wanted, 0.5 * left))
@@ -279,10 +300,10 @@ class _FreeProgram:
             return aim, select(last, aim, t + free), length
 
         if control.adaptive:
-            reads = ("t", "start", "goal", "h", "length", "high", "cut", *ticks)
+            reads = ("t", "start", "phase start", "goal", "h", "length", "high", "cut", *ticks)
             return [self._run(adaptive, reads, ("target", "end", "length"))]
         kept = ("segment start", "segment steps", "segment step")
-        reads = ("t", "start", "goal", "target", *kept, "length", "high", "cut", *ticks)
+        reads = ("t", "start", "phase start", "goal", "target", *kept, "length", "high", "cut", *ticks)
         return [self._run(fixed, reads, ("target", "end", *kept, "length"))]
 
     def _stages(self) -> list[Statement]:
@@ -304,20 +325,15 @@ class _FreeProgram:
             us, vs, xs = dy[:nv], v + dy[nv : 2 * nv], x + dy[2 * nv :]
             return dy, integrate(robot, q, us), us, vs, xs
 
-        def stage_time(t: Array, h: Array, row: Array) -> Array:
-            return t + row[width : width + 1] * h + row[width + 1 : width + 2] * (
-                absolute(t) + absolute(h)
-            )
-
         def store(K: Array, k: Array, row: Array) -> Array:
             chosen = row[width + 2 :]
             return stack([select(less(0.5, chosen[i : i + 1]), k, K[i]) for i in range(width)], axis=0)
 
         stage: list[Statement] = [
-            self._run(stage_time, ("t", "length", "row"), ("stage t",)),
+            blocks.stage_times("t", "length", "row", width),
             Run(Block(prepare, ("q", "v", "x", "K", "length", "row"),
                       ("change", "qs", "us", "vs", "xs"))),
-            *blocks.held_stage(), *blocks.evaluate("stage t"),
+            *blocks.held_stage(), *blocks.evaluate(),
             Run(Block(store, ("K", "k", "row"), ("K",))),
         ]  # fmt: skip
 
@@ -361,7 +377,7 @@ class _FreeProgram:
 
     def _decide(self) -> list[Statement]:
         """Return the decision whether a step is accepted, and what is tried next."""
-        control, count = self._control, len(self._events)
+        control, count = self._control, self._functions
         root = control.tableau.error_order + 1
 
         def sized(
@@ -415,14 +431,43 @@ class _FreeProgram:
 
     def _look(self, t: str, suffix: str, to: str) -> list[Statement]:
         """Return the evaluation of the event functions."""
-        if not self._events:
+        if not self._functions:
             return []
 
-        def look(t: Array, q: Array, v: Array, x: Array, z: Array, *data: Array) -> Array:
-            return self._equations.instant(t, q, v, x, z, data).crossings()
+        def look(
+            t: Array, q: Array, v: Array, x: Array, z: Array, *rest: Array
+        ) -> Array:
+            return self._values(t, q, v, x, z, rest)
 
         state = tuple(f"{name}{suffix}" for name in ("q", "v", "x"))
-        return [self._run(look, (t, *state, "z", *self._names), (to,))]
+        return [self._run(look, (t, *state, "z", *self._touched, *self._names), (to,))]
+
+    @property
+    def _touched(self) -> tuple[str, ...]:
+        return ("contact",) if self._stops else ()
+
+    def _values(
+        self, t: Array, q: Array, v: Array, x: Array, z: Array, rest: Sequence[Array]
+    ) -> Array:
+        """Return the event functions; those of stops fall below zero where contact changes."""
+        data = rest[len(self._touched) :]
+        found = self._equations.instant(t, q, v, x, z, data).crossings()
+        if not self._stops:
+            return found
+        room = (2.0 * rest[0] - 1.0) * stop_overlaps(self._robot, q)
+        return concatenate([found, room]) if self._events else room
+
+    def _first_contact(self) -> list[Statement]:
+        """Return which stops are in contact at the start."""
+        if not self._stops:
+            return []
+
+        def contact(q: Array, v: Array) -> Array:
+            over, rate = stop_overlaps(self._robot, q), stop_rates(self._robot, v)
+            into = _flag(less(0.0, rate))
+            return select(less(0.0, over), 1.0, select(less(over, 0.0), 0.0, into))
+
+        return [Run(Block(contact, ("q", "v"), ("contact",)))]
 
     def _look_at_end(self) -> list[Statement]:
         when = self._run(lambda t, length: t + length, ("t", "length"), ("reached",))
@@ -434,21 +479,22 @@ class _FreeProgram:
 
         def inside(
             t: Array, length: Array, q: Array, v: Array, x: Array, z: Array, change: Array,
-            K: Array, *data: Array,
+            K: Array, *rest: Array,
         ) -> Array:  # fmt: skip
             h, rows = length, list[Array]()
             for place in INSIDE:
                 y = hermite.value(np.array(place), change, h * K[0], h * K[-1])
                 there = integrate(robot, q, y[:nv]), v + y[nv : 2 * nv], x + y[2 * nv :]
-                rows.append(self._equations.instant(t + place * h, *there, z, data).crossings())
+                rows.append(self._values(t + place * h, *there, z, rest))
             return stack(rows, axis=0)
 
-        reads = ("t", "length", "q", "v", "x", "z", "change", "K", *self._names)
+        reads = ("t", "length", "q", "v", "x", "z", "change", "K", *self._touched, *self._names)
         return [self._run(inside, reads, ("g inside",))]
 
     def _bracket(self) -> list[Statement]:
         """Return the location of events; sets `accept` to whether the step is final."""
-        directions = np.array([e.crossing.direction for e in self._events], dtype=float)
+        own = [float(e.crossing.direction) for e in self._events]
+        directions = np.array([*own, *[-1.0] * self._stops])
         rising, falling = directions >= 0.0, directions <= 0.0
 
         def crossed(before: Array, after: Array) -> Array:
@@ -512,7 +558,7 @@ class _FreeProgram:
             )  # fmt: skip
 
         kept = ("low", "high", "side", "final")
-        each = [f"fired {i}" for i in range(len(self._events))]
+        each = [f"fired {i}" for i in range(self._functions)]
         reads = ("accept", "t", "length", *kept, "g", "g end", "g inside", "g low", "g high")
         writes = ("accept", "length", *kept, "cut", "g low", "g high", "fired", *each)
         return [self._run(locate, reads, writes)]
@@ -532,7 +578,7 @@ class _FreeProgram:
             self._run(time, ("t", "end", "length", "segment step"), ("t", "segment step")),
             *self._blocks.place_held("t"),
         ]
-        if self._events:
+        if self._functions:
             found.append(self._run(lambda g: g, ("g end",), ("g",)))
         if not control.adaptive:
             return found
@@ -540,43 +586,58 @@ class _FreeProgram:
 
     def _fire(self) -> list[Statement]:
         """Return the statements for events that occurred at the end of the step."""
-        if not self._events:
+        if not self._functions:
             return []
+        count = len(self._events)
         stops = np.array([e.crossing.action == "stop" for e in self._events], dtype=float)
         nexts = np.array([e.crossing.action == "next" for e in self._events], dtype=float)
 
         def status(
             fired: Array, t: Array, old: Array, recent: Array, since: Array
         ) -> tuple[Array, ...]:
-            some = _largest(_each(fired))
+            own = fired[:count]
+            some = _largest(_each(own))
             hit = less(0.5, some)
             near = less(t - since, CHATTER_TIME)
             recent = select(hit, select(near, recent + 1.0, 1.0), recent)
             since = select(hit, select(near, since, t), since)
-            code = select(less(0.5, _largest(_each(fired * nexts))), float(NEXT), old)
-            code = select(less(0.5, _largest(_each(fired * stops))), float(STOPPED), code)
+            code = select(less(0.5, _largest(_each(own * nexts))), float(NEXT), old)
+            code = select(less(0.5, _largest(_each(own * stops))), float(STOPPED), code)
             code = select(less(MOST_EVENTS, recent), float(CHATTERING), code)
             return some, code, recent, since
 
-        reads = ("fired", "t", "status", "recent", "recent time")
-        inner: list[Statement] = [
-            Record(Block(lambda t, fired: (t, fired), ("t", "fired"), ("event t", "event fired"),
-                         wide=True), "events", "events"),
-            self._run(lambda n: n + 1.0, ("events",), ("events",)),
-        ]  # fmt: skip
-        resets = [i for i, e in enumerate(self._events) if e.crossing.action == "reset"]
-        for i in resets:
-            inner.append(If(f"fired {i}", [self._reset(i)]))
-        if resets:
-            inner += self._look("t", "", "g")
-        return [
-            self._run(status, reads, ("any", "status", "recent", "recent time")),
-            If("any", [
-                *inner,
-                self._run(lambda fired: (0.0 * fired, *_each(0.0 * fired)), ("fired",),
-                          ("fired", *(f"fired {i}" for i in range(len(self._events))))),
-            ]),
-        ]  # fmt: skip
+        def log(t: Array, fired: Array) -> tuple[Array, Array]:
+            return t, fired[:count]
+
+        found: list[Statement] = [
+            self._run(lambda fired: _largest(_each(fired)), ("fired",), ("any",))
+        ]
+        inner: list[Statement] = []
+        if self._events:
+            reads = ("fired", "t", "status", "recent", "recent time")
+            inner += [
+                self._run(status, reads, ("logged", "status", "recent", "recent time")),
+                If("logged", [
+                    Record(Block(log, ("t", "fired"), ("event t", "event fired"), wide=True),
+                           "events", "events"),
+                    self._run(lambda n: n + 1.0, ("events",), ("events",)),
+                ]),
+            ]  # fmt: skip
+        for i, event in enumerate(self._events):
+            if event.crossing.action == "reset":
+                inner.append(If(f"fired {i}", [self._reset(i)]))
+        if self._stops:
+
+            def flip(contact: Array, fired: Array) -> Array:
+                return contact + fired[count:] * (1.0 - 2.0 * contact)
+
+            inner.append(Run(Block(flip, ("contact", "fired"), ("contact",))))
+        each = [f"fired {i}" for i in range(self._functions)]
+        inner += [
+            *self._look("t", "", "g"),
+            self._run(lambda f: (0.0 * f, *_each(0.0 * f)), ("fired",), ("fired", *each)),
+        ]
+        return [*found, If("any", inner)]
 
     def _reset(self, i: int) -> Run:
         event = self._events[i]
@@ -593,12 +654,8 @@ class _FreeProgram:
         return Run(Block(reset, ("t", *state, *self._names), writes))
 
     def _final(self) -> list[Statement]:
-        narrow = ("q", "v", "x", "z")
-        wide = ["t", "status", "tried", "events", "h"]
-        return [
-            Sample(Block(lambda *state: state, narrow, [f"final {n}" for n in narrow])),
-            Sample(Block(lambda *all: all, wide, [f"final {n}" for n in wide], wide=True)),
-        ]
+        wide = ("t", "status", "tried", "events", "h")
+        return final_samples(self._blocks, len(self._updates), wide)
 
 
 def _each(x: Array) -> list[Array]:

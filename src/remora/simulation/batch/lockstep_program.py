@@ -27,6 +27,7 @@ from remora.codegen.integration.statements import (
     Record,
     Repeat,
     Run,
+    Sample,
     Statement,
 )
 from remora.codegen.ir.graph import Signature
@@ -40,8 +41,8 @@ CLOSE = 8.0
 def lockstep_program(blocks: RunBlocks, signals: Sequence[str]) -> Program:
     """Return the program.
 
-    Inputs: q, v, x, z, `anchor` if joints are held, seed and run if there is noise, and the data of
-    the equations. Tables: `start`, `step`, `count`, `keep` and `due 0`, `due 1`, ... of the updates.
+    Inputs: q, v, x, z, their compensation terms, `tick 0`, `tick 1`, ... of the updates, `anchor` if
+    joints are held, seed and run if there is noise, and the data of the equations. Tables: `start`, `step`, `count`, `keep` and `due 0`, `due 1`, ... of the updates.
 
     Args:
         blocks: the blocks of a run.
@@ -53,8 +54,11 @@ def lockstep_program(blocks: RunBlocks, signals: Sequence[str]) -> Program:
     tables = ["start", "step", "count", "keep", *(f"due {i}" for i in range(len(updates)))]
     streams = blocks.streams()
     drawn = {name: f"noise of {name}" for name in streams}
-    inputs: list[Signature] = [*blocks.state, *equations.data]
+    inputs: list[Signature] = [*blocks.state, *blocks.rests, *equations.data]
+    inputs += [Cell(f"tick {i}", (1,), wide=True) for i in range(len(updates))]
     cells = [*blocks.state, *blocks.rests, *blocks.cells]
+    if equations.own_clock:
+        inputs.append(Cell("phase start", (1,), wide=True))
     if equations.held:
         inputs.append(Signature("anchor", (equations.robot.nq,)))
     if streams:
@@ -99,7 +103,26 @@ def lockstep_program(blocks: RunBlocks, signals: Sequence[str]) -> Program:
             ],
         ),
     ]
-    return Program(inputs, cells, [ForEach(body)], tables)
+    return Program(inputs, cells, [ForEach(body), *final_samples(blocks, len(updates))], tables)
+
+
+def final_samples(blocks: RunBlocks, updates: int, wide: Sequence[str] = ()) -> list[Statement]:
+    """Return the statements that return the state of a run at its end, `final q`, ...
+
+    Args:
+        blocks: the blocks of a run.
+        updates: number of scheduled updates.
+        wide: names of more wide cells.
+    """
+    narrow = [s.name for s in (*blocks.state, *blocks.rests)]
+    found: list[Statement] = [
+        Sample(Block(lambda *cells: cells, narrow, [f"final {n}" for n in narrow]))
+    ]
+    others = [*wide, *(f"tick {i}" for i in range(updates))]
+    if others:
+        named = [f"final {n}" for n in others]
+        found.append(Sample(Block(lambda *cells: cells, others, named, wide=True)))
+    return found
 
 
 def _update(
@@ -145,39 +168,48 @@ class Timetable(NamedTuple):
 
 
 def timetable(
-    times: Array, step: float, breaks: Sequence[float], updates: Sequence[ScheduledUpdate]
+    samples: Array,
+    begin: float,
+    end: float,
+    step: float,
+    breaks: Sequence[float],
+    updates: Sequence[tuple[ScheduledUpdate, float]],
 ) -> Timetable:
-    """Return intervals that end at every sample, break and update.
+    """Return intervals from `begin` to `end` that end at every sample, break and update.
 
     Args:
-        times: of the samples, the start of the run first, s.
+        samples: times of the samples, within [begin, end], s.
+        begin: s.
+        end: s.
         step: maximum step size, s.
         breaks: times at which loads are not smooth, s.
-        updates: scheduled updates.
+        updates: scheduled updates, each with the time from which its ticks are counted, s.
     """
-    first, last = float(times[0]), float(times[-1])
-    close = CLOSE * np.spacing(max(abs(first), abs(last)))
-    ticks = [_ticks(u, first, last) for u in updates]
-    inner = [float(t) for t in breaks if first < t < last]
-    knots = _merged([times, *ticks, np.array(inner)], close)
+    close = CLOSE * np.spacing(max(abs(begin), abs(end)))
+    ticks = [_ticks(u, start, begin, end, close) for u, start in updates]
+    inner = np.array([float(t) for t in breaks if begin < t < end])
+    knots = _merged([np.array([begin, end]), samples, *ticks, inner], close)
     lengths = np.diff(knots)
     counts = np.maximum(np.ceil(lengths / step - 1e-6), 1.0)
     # the first interval has no steps: its sample is the initial state
     start = np.concatenate([knots[:1], knots[:-1]])
     steps = np.concatenate([[step], lengths / counts])
     whole = np.concatenate([[0.0], counts])
-    keep = _near(knots, times, close)
+    keep = _near(knots, samples, close)
     due = [_near(start, own, close) for own in ticks]
     for own in due:
-        own[1:2] = 0.0  # the start of the run is the start of the first two intervals
+        own[1:2] = 0.0  # the first two intervals have the same start
     return Timetable(start, steps, whole, keep, tuple(due), int(np.count_nonzero(keep)))
 
 
-def _ticks(update: ScheduledUpdate, first: float, last: float) -> Array:
-    count = int(np.floor((last - first - update.offset) / update.sample_time + 1e-9)) + 1
-    if count <= 0:
-        return np.zeros(0)
-    return first + (update.offset + update.sample_time * np.arange(count))
+def _ticks(
+    update: ScheduledUpdate, start: float, begin: float, end: float, close: float
+) -> Array:
+    """Return the times of an update from `begin` on, before `end`."""
+    origin = start + update.offset
+    first = max(int(np.ceil((begin - close - origin) / update.sample_time)), 0)
+    last = int(np.ceil((end - close - origin) / update.sample_time))
+    return start + (update.offset + update.sample_time * np.arange(first, max(last, first)))
 
 
 def _merged(parts: Sequence[Array], close: float) -> Array:

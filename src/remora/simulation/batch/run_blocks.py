@@ -41,8 +41,9 @@ class RunBlocks:
         self._ny = 2 * self._nv + self._nx
         self._pushed = equations.pushed
         self._loaded = ["load tau", *(["load wrenches"] if self._pushed else []), "load x"]
-        state = [Signature("t", (1,)), *self.state, *equations.data]
-        timed = reads(lambda t, *rest: self._loads(t, *rest), state, "t")
+        times = [Signature("t", (1,)), Signature("clock", (1,))]
+        arguments = [*times, *self.state, *equations.data]
+        timed = any(reads(self._loads, arguments, s.name) for s in times)
         #: Whether loads are a block of their own, in double precision.
         self.apart = dtype == "float32" and timed
         self._held = ["held q", "held v", "held a"] if equations.held else []
@@ -64,10 +65,13 @@ class RunBlocks:
         """Variables of the blocks besides state and compensation terms."""
         nv, nx, ny = self._nv, self._nx, self._ny
         found: list[Signature] = [
-            Cell("stage t", (1,), wide=True), Signature("k", (ny,)), Signature("change", (ny,)),
+            Cell("stage t", (1,), wide=True), Cell("stage clock", (1,), wide=True),
+            Signature("k", (ny,)), Signature("change", (ny,)),
             Signature("qs", (self._nq,)), Signature("us", (nv,)), Signature("vs", (nv,)),
             Signature("xs", (nx,)),
         ]  # fmt: skip
+        if self.equations.stops:
+            found.append(Signature("contact", (self.equations.stops,)))
         if self.apart:
             shapes = {"load tau": (nv,), "load wrenches": (len(self.equations.robot.bodies), 6)}
             found += [Signature(n, shapes.get(n, (nx,))) for n in self._loaded]
@@ -98,10 +102,6 @@ class RunBlocks:
             row: name of the row of `rows`.
         """
 
-        def stage_time(t: Array, h: Array, row: Array) -> Array:
-            # at the ends of a step, loads that jump there are evaluated just inside
-            return t + row[2:3] * h + row[3:4] * (absolute(t) + absolute(h))
-
         def prepare(
             q: Array, v: Array, x: Array, k: Array, change: Array, h: Array, row: Array
         ) -> tuple[Array, ...]:
@@ -109,11 +109,31 @@ class RunBlocks:
             u, dv, dx = self._parts(ahead * k)
             return change + before * k, integrate(self.equations.robot, q, u), u, v + dv, x + dx
 
-        when = Run(Block(stage_time, (t, h, row), ("stage t",), wide=True))
+        when = self.stage_times(t, h, row, 2)
         given = ("q", "v", "x", "k", "change", h, row)
         made = ("change", "qs", "us", "vs", "xs")
         first = Run(Block(prepare, given, made))
-        return [when, first, *self.held_stage(), *self.evaluate("stage t")]
+        return [when, first, *self.held_stage(), *self.evaluate()]
+
+    def stage_times(self, t: str, h: str, row: str, place: int) -> Run:
+        """Return the statement that computes `stage t` and `stage clock`.
+
+        Args:
+            t: name of the time at the start of the step.
+            h: name of the step size.
+            row: name of the row of coefficients.
+            place: index of c in it; the offset from the ends of the step follows.
+        """
+        starts = ("phase start",) if self.equations.own_clock else ()
+
+        def stage_time(t: Array, h: Array, row: Array, *start: Array) -> tuple[Array, Array]:
+            # at the ends of a step, loads that jump there are evaluated just inside
+            inward = row[place + 1 : place + 2] * (absolute(t) + absolute(h))
+            now = t + row[place : place + 1] * h + inward
+            return now, now - start[0] if start else now
+
+        writes = ("stage t", "stage clock")
+        return Run(Block(stage_time, (t, h, row, *starts), writes, wide=True))
 
     def held_stage(self) -> list[Statement]:
         """Return the statements that put held joints at their places in qs, us and vs."""
@@ -124,46 +144,53 @@ class RunBlocks:
             u, v = self.equations.with_held(q, us, vs, (held_q, held_v))
             return integrate(self.equations.robot, q, u), u, v
 
-        moved = Block(self.equations.motions, ("stage t", "anchor"), self._held, wide=True)
+        moved = Block(self.equations.motions, ("stage clock", "anchor"), self._held, wide=True)
         reads = ("q", "us", "vs", "held q", "held v")
         return [Run(moved), Run(Block(place, reads, ("qs", "us", "vs")))]
 
-    def evaluate(self, t: str) -> list[Statement]:
-        """Return the statements that compute k at qs, us, vs, xs and the wide time `t`."""
+    def evaluate(self) -> list[Statement]:
+        """Return the statements that compute k at qs, us, vs, xs and `stage t`."""
+        times = ("stage t", "stage clock")
         names = self.equations.data_names
         state = ("qs", "vs", "xs", "z")
         held = self._held[2:]
+        touched = ("contact",) if self.equations.stops else ()
 
         def rates(
             qs: Array, us: Array, vs: Array, tau: Array, wrenches: Array | None, dx: Array,
-            acceleration: Array | None, data: Sequence[Array],
+            rest: Sequence[Array],
         ) -> Array:  # fmt: skip
-            parts = self.equations.rates(qs, us, vs, tau, wrenches, acceleration, data)
+            contact = rest[0] if touched else None
+            acceleration = rest[len(touched)] if held else None
+            data = rest[len(touched) + len(held) :]
+            parts = self.equations.rates(
+                qs, us, vs, tau, wrenches, acceleration, contact, data
+            )
             return concatenate([*parts, dx])
 
         def evaluate(
-            t: Array, us: Array, qs: Array, vs: Array, xs: Array, z: Array, *rest: Array
-        ) -> Array:
-            given, data = (rest[0] if held else None), rest[len(held) :]
-            loads = self.equations.loads(t, qs, vs, xs, z, data)
-            return rates(qs, us, vs, *loads, given, data)
+            t: Array, clock: Array, us: Array, qs: Array, vs: Array, xs: Array, z: Array,
+            *rest: Array,
+        ) -> Array:  # fmt: skip
+            data = rest[len(touched) + len(held) :]
+            loads = self.equations.loads(t, clock, qs, vs, xs, z, data)
+            return rates(qs, us, vs, *loads, rest)
 
         def evaluate_loaded(qs: Array, us: Array, vs: Array, *rest: Array) -> Array:
             count = len(self._loaded)
             tau, dx = rest[0], rest[count - 1]
-            given, data = (rest[count] if held else None), rest[count + len(held) :]
-            return rates(qs, us, vs, tau, rest[1] if self._pushed else None, dx, given, data)
+            return rates(qs, us, vs, tau, rest[1] if self._pushed else None, dx, rest[count:])
 
         if not self.apart:
-            return [Run(Block(evaluate, (t, "us", *state, *held, *names), ("k",)))]
-        loads = Block(self._loads, (t, *state, *names), self._loaded, wide=True)
-        then = Block(evaluate_loaded, ("qs", "us", "vs", *self._loaded, *held, *names), ("k",))
+            return [Run(Block(evaluate, (*times, "us", *state, *touched, *held, *names), ("k",)))]
+        loads = Block(self._loads, (*times, *state, *names), self._loaded, wide=True)
+        then = Block(evaluate_loaded, ("qs", "us", "vs", *self._loaded, *touched, *held, *names), ("k",))
         return [Run(loads), Run(then)]
 
     def _loads(
-        self, t: Array, q: Array, v: Array, x: Array, z: Array, *data: Array
+        self, t: Array, clock: Array, q: Array, v: Array, x: Array, z: Array, *data: Array
     ) -> tuple[Array, ...]:
-        found = self.equations.loads(t, q, v, x, z, data)
+        found = self.equations.loads(t, clock, q, v, x, z, data)
         return tuple(part for part in found if part is not None)
 
     def _parts(self, y: Array) -> tuple[Array, Array, Array]:
@@ -217,7 +244,12 @@ class RunBlocks:
                 ))  # fmt: skip
             return tuple(concatenate([part[i] for part in parts]) for i in range(4))
 
-        moved = Block(self.equations.motions, (t, "anchor"), self._held, wide=True)
+        starts = ("phase start",) if self.equations.own_clock else ()
+
+        def motions(t: Array, anchor: Array, *start: Array) -> tuple[Array, ...]:
+            return self.equations.motions(t - start[0] if start else t, anchor)
+
+        moved = Block(motions, (t, "anchor", *starts), self._held, wide=True)
         names = ("q", "v", "rest q", "rest v")
         return [Run(moved), Run(Block(place, (*names, "held q", "held v"), names))]
 

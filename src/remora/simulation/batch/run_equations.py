@@ -16,6 +16,7 @@ from remora.components.actions import Wrench
 from remora.components.evaluation import Instant
 from remora.components.system import System
 from remora.dynamics.forces.equations_of_motion import PassiveParameters, actuation
+from remora.dynamics.forces.stops import stop_overlaps
 from remora.dynamics.kernels.parameters import parameter
 from remora.model.joints import kind
 from remora.model.robot import Robot
@@ -54,6 +55,8 @@ class RunEquations:
         formulation: forward-dynamics formulation.
         passive: passive joint forces.
         held: motions of the joints that are prescribed, by name; None for a locked joint.
+        own_clock: whether loads and motions, unlike components, receive the time since the start of
+            the phase.
     """
 
     system: System
@@ -62,11 +65,19 @@ class RunEquations:
     formulation: str
     passive: PassiveParameters
     held: Mapping[str, Motion | None]
+    own_clock: bool = False
 
     @property
     def robot(self) -> Robot:
         """The robot."""
         return self.system.robot
+
+    @property
+    def stops(self) -> int:
+        """Number of stops at joint limits."""
+        if self.passive.stiffness == 0.0:
+            return 0
+        return stop_overlaps(self.robot, np.zeros(self.robot.nq)).size
 
     @property
     def data(self) -> list[Signature]:
@@ -102,18 +113,29 @@ class RunEquations:
         return Instant(self.changed(data), t.reshape(()), q, v, x, z)
 
     def loads(
-        self, t: Array, q: Array, v: Array, x: Array, z: Array, data: Sequence[Array]
-    ) -> tuple[Array, Array | None, Array]:
-        """Return generalized forces, wrenches (or None), and the rates of x."""
+        self, t: Array, clock: Array, q: Array, v: Array, x: Array, z: Array,
+        data: Sequence[Array],
+    ) -> tuple[Array, Array | None, Array]:  # fmt: skip
+        """Return generalized forces, wrenches (or None), and the rates of x.
+
+        Args:
+            t: time, `(1,)`, s.
+            clock: time that loads receive, `(1,)`, s.
+            q: configuration, `(nq,)`.
+            v: velocity, `(nv,)`.
+            x: continuous states, `(nx,)`.
+            z: discrete states, `(nz,)`.
+            data: see `data`.
+        """
         now = self.instant(t, q, v, x, z, data)
         tau, wrenches = now.loads()
         values = dict(zip(self.data_names, data, strict=True))
         given = {s.name: values[s.name] for s in self.forces.inputs}
         if self.forces.torque is not None:
-            own = self.forces.torque(t.reshape(()), q, v, **given)
+            own = self.forces.torque(clock.reshape(()), q, v, **given)
             tau = own if tau is None else tau + own
         if self.forces.wrenches is not None:
-            own = self.forces.wrenches(t.reshape(()), q, v, **given)
+            own = self.forces.wrenches(clock.reshape(()), q, v, **given)
             wrenches = own if wrenches is None else wrenches + own
         return np.zeros(self.robot.nv) if tau is None else tau, wrenches, now.derivative()
 
@@ -127,13 +149,13 @@ class RunEquations:
 
     def rates(
         self, q: Array, u: Array, v: Array, tau: Array, wrenches: Array | None,
-        accelerations: Array | None, data: Sequence[Array],
+        accelerations: Array | None, contact: Array | None, data: Sequence[Array],
     ) -> tuple[Array, Array]:  # fmt: skip
         """Return the rates of u and v."""
         robot = self.changed(data).robot
         vdot, _ = actuation(
             robot, q, v, tau, wrenches, vdot=accelerations, held=tuple(self.held),
-            formulation=self.formulation, passive=self.passive,
+            formulation=self.formulation, passive=self.passive, contact=contact,
         )  # fmt: skip
         return log_rate(self.robot, u, v), vdot
 
