@@ -9,6 +9,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from remora.codegen.integration.step_loop import Block, StepLoop
+from remora.codegen.integration.step_loop_cpu import StepLoopKernel
+from remora.codegen.integration.step_loop_ptx import CudaStepLoop
+from remora.simulation.batch.batch_loop import Forces, step_loop
 
 import remora as rm
 from numeric import assert_close
@@ -16,13 +20,9 @@ from ptx_machine import launched
 from remora.algebra.array_ops import asarray, concatenate, cos, less, select, sin, stack
 from remora.algebra.vector import cross
 from remora.codegen.gpu import cuda_kernel, ptx
-from remora.codegen.integration.step_loop import Block, StepLoop
-from remora.codegen.integration.step_loop_cpu import StepLoopKernel
-from remora.codegen.integration.step_loop_ptx import CudaStepLoop
 from remora.codegen.ir.graph import Graph, Signature
 from remora.codegen.llvm.host import host
 from remora.simulation.batch.batch_inputs import batch_inputs
-from remora.simulation.batch.batch_loop import Forces, step_loop
 from remora.simulation.engine.simulate import model_of
 from remora.simulation.integrators import tableaus
 

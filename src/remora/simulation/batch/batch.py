@@ -51,7 +51,7 @@ MOST_STEPS = 1e12
 #: rtol and atol of batches with fixed steps whose robots have stops.
 STOP_TOLERANCE = {"float64": (1e-9, 1e-11), "float32": (2e-5, 1e-6)}
 #: Maximum number of steps of a run with stops.
-MOST_STOP_STEPS = 100_000_000
+MOST_STOP_STEPS = 1_000_000
 
 
 def simulate_batch(
@@ -206,9 +206,7 @@ def simulate_batch(
     if any(p.equations.stops for p in plan) and not control.adaptive:
         control = _in_contact(control, dtype)
     known = _signals(system, signals)
-    settings = BatchSettings(
-        control, known, times, start, dtype, target, threads, max_events
-    )
+    settings = BatchSettings(control, known, times, start, dtype, target, threads, max_events)
     with interruptible():
         return _run(system, plan, parts, own, settings, seed, run, failures, progress)
 
@@ -423,7 +421,9 @@ def _finished(
     finite = _to_host((abs(q).sum(axis=-1) + abs(v).sum(axis=-1)) < math.inf)
     past = times > ends[..., None] + 1e-9 * (1.0 + np.abs(ends[..., None]))
     excused = (codes == STOPPED)[..., None] & past
-    ok = (finite | excused).all(axis=-1) & ((codes == RUNNING) | (codes == STOPPED) | (codes == NEXT))
+    ok = (finite | excused).all(axis=-1) & (
+        (codes == RUNNING) | (codes == STOPPED) | (codes == NEXT)
+    )
     if status == "interrupted":
         ok &= finite.any(axis=-1)
     outcome = np.array(OUTCOMES)[codes]
@@ -474,7 +474,9 @@ def _raise_failed(batch: Batch, fine: Array, failed: int) -> None:
     if why in ("step too short", "chattering"):
         head = f"{failed} of {batch.ok.size} runs could not be finished, among them run [{name}]"
     else:
-        head = f"{failed} of {batch.ok.size} runs do not stay finite, the first of them run [{name}]"
+        head = (
+            f"{failed} of {batch.ok.size} runs do not stay finite, the first of them run [{name}]"
+        )
     time = float(batch.t[min(int(first[-1]), batch.t.size - 1)])
     if why in ("step too short", "chattering"):
         time = float(batch.end[place])

@@ -222,4 +222,6 @@ def whole_numbers(name: str, given: Any, bits: int, runs: Sequence[int]) -> Arra
     try:
         return np.broadcast_to(array, tuple(runs)).astype(float)
     except ValueError:
-        raise ShapeError(f"{name} must have the batch shape {tuple(runs)}, not {array.shape}") from None
+        raise ShapeError(
+            f"{name} must have the batch shape {tuple(runs)}, not {array.shape}"
+        ) from None

@@ -15,6 +15,7 @@ from remora.components.actions import Action, GeneralizedForce, Wrench
 from remora.components.component import Component
 from remora.components.context import Context
 from remora.errors import RemoraError
+from remora.model.numbers import finite
 from remora.model.robot import Robot
 from remora.simulation.batch.run_equations import Law
 from remora.simulation.inputs.loads import Sum, is_mapping
@@ -183,8 +184,8 @@ def law(given: Any, shape: tuple[int, ...], what: str) -> Law:
             return value
 
         return traced
-    numbers = np.asarray(given, dtype=float)
-    fixed = np.broadcast_to(numbers, shape) if numbers.size == 1 else numbers
+    numbers = finite(what, given)
+    fixed = numbers.reshape(shape) if numbers.size == math.prod(shape) == 1 else numbers
     if fixed.shape != shape:
         raise RemoraError(f"{what} must have shape {shape}, not {numbers.shape}")
 
@@ -248,4 +249,4 @@ def is_per_run(given: Any, shape: tuple[int, ...]) -> bool:
     """Return whether a load is numbers that differ from run to run."""
     if given is None or callable(given) or is_mapping(given) or isinstance(given, (Sum, Mapping)):
         return False
-    return tuple(np.shape(given)) != shape and np.size(given) != 1
+    return tuple(np.shape(given)) != shape

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -104,9 +104,7 @@ class BatchRuns:
         self.events: list[tuple[Any, Any, Any]] = []
         self._filled = array_module.zeros((runs, settings.times.size), bool)
 
-    def lockstep(
-        self, phase: BatchPhase, begin: float, advance: Callable[[int], None]
-    ) -> None:
+    def lockstep(self, phase: BatchPhase, begin: float, advance: Callable[[int], None]) -> None:
         """Perform a phase in which all runs make the same steps."""
         settings, xp = self._settings, self._xp
         end = begin + phase.duration
@@ -133,9 +131,7 @@ class BatchRuns:
         self._filled[:, chosen] = True
         self.t = xp.full((self._runs, 1), end)
 
-    def free(
-        self, phase: BatchPhase, begins: Any, advance: Callable[[int], None]
-    ) -> None:
+    def free(self, phase: BatchPhase, begins: Any, advance: Callable[[int], None]) -> None:
         """Perform a phase in which each run has its own steps."""
         settings, xp = self._settings, self._xp
         kernel = self._kernel(phase, "free")
@@ -144,7 +140,7 @@ class BatchRuns:
             "t": self.t, "start": np.full(1, settings.start), "until": until, "phase start": begins,
             "status": self.status,
         }  # fmt: skip
-        capacity = {b: settings.max_events for b in kernel.interface.buffers}
+        capacity = dict.fromkeys(kernel.interface.buffers, settings.max_events)
         names = ("sample q", "sample v", *settings.signals)
         tables = {"sample time": settings.times}
         ends = {n: xp.zeros((self._runs, 1)) for n in ("t", "status", "events")}

@@ -19,6 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -27,6 +28,7 @@ from remora.algebra.array_ops import (
     Array,
     absolute,
     asarray,
+    casadi,
     concatenate,
     less,
     select,
@@ -66,8 +68,8 @@ SHRINK, GROW, SAFETY = 0.2, 8.0, 0.9
 CLOSE = 8.0
 #: An event is located to this many units in the last place of the time.
 LOCATED = 4.0
-#: Where event functions are evaluated within a step, as fractions of it.
-INSIDE = (1.0 / 64.0, 1.0 / 8.0, 1.0 / 2.0)
+#: Nodes of a step, as fractions of it, between which event functions are taken to be cubics.
+NODES = (0.0, 0.5, 1.0)
 #: Events of a run within `CHATTER_TIME` seconds after which it ends as chattering.
 MOST_EVENTS, CHATTER_TIME = 1000.0, 1e-6
 _EPS = float(np.finfo(float).eps)
@@ -162,7 +164,7 @@ class _FreeProgram:
         numbers = (
             *wide, "goal", "target", "end", "h", "length", "landing", "refused", "tried", "accept",
             "active", "segment start", "segment steps", "segment step", "low", "high",
-            "side", "final", "cut", "reached", "events", "recent", "recent time", "any", "logged",
+            "side", "final", "search", "cut", "reached", "events", "recent", "recent time", "any", "logged",
         )  # fmt: skip
         cells += [Cell(name, (1,), wide=True) for name in numbers]
         cells += [Cell(f"{n} {i}", (1,), wide=True)
@@ -171,7 +173,8 @@ class _FreeProgram:
         if count:
             vectors = ("g", "g end", "g low", "g high", "fired")
             cells += [Cell(name, (count,), wide=True) for name in vectors]
-            cells.append(Cell("g inside", (len(INSIDE), count), wide=True))
+            shape = (len(NODES), count)
+            cells += [Cell(name, shape, wide=True) for name in ("g inside", "slopes")]
         if equations.held:
             inputs.append(Signature("anchor", (self._robot.nq,)))
         if self._streams:
@@ -288,8 +291,15 @@ class _FreeProgram:
             return aim, end, first, steps, step, length
 
         def adaptive(
-            t: Array, start: Array, phase: Array, goal: Array, h: Array, length: Array,
-            high: Array, cut: Array, *ticks: Array,
+            t: Array,
+            start: Array,
+            phase: Array,
+            goal: Array,
+            h: Array,
+            length: Array,
+            high: Array,
+            cut: Array,
+            *ticks: Array,
         ) -> tuple[Array, ...]:
             aim = target(t, start, phase, goal, *ticks)
             wanted, left = _smaller(h, control.max_step), aim - t
@@ -303,7 +313,18 @@ class _FreeProgram:
             reads = ("t", "start", "phase start", "goal", "h", "length", "high", "cut", *ticks)
             return [self._run(adaptive, reads, ("target", "end", "length"))]
         kept = ("segment start", "segment steps", "segment step")
-        reads = ("t", "start", "phase start", "goal", "target", *kept, "length", "high", "cut", *ticks)
+        reads = (
+            "t",
+            "start",
+            "phase start",
+            "goal",
+            "target",
+            *kept,
+            "length",
+            "high",
+            "cut",
+            *ticks,
+        )
         return [self._run(fixed, reads, ("target", "end", *kept, "length"))]
 
     def _stages(self) -> list[Statement]:
@@ -327,7 +348,9 @@ class _FreeProgram:
 
         def store(K: Array, k: Array, row: Array) -> Array:
             chosen = row[width + 2 :]
-            return stack([select(less(0.5, chosen[i : i + 1]), k, K[i]) for i in range(width)], axis=0)
+            return stack(
+                [select(less(0.5, chosen[i : i + 1]), k, K[i]) for i in range(width)], axis=0
+            )
 
         stage: list[Statement] = [
             blocks.stage_times("t", "length", "row", width),
@@ -364,7 +387,9 @@ class _FreeProgram:
         size = concatenate([_error_size(self._robot, q), v, x])
         scale = rtol * absolute(size) + atol
         norms = [
-            sqrt(np.sum((h * _weighted(weights, K) / scale) ** 2, keepdims=True) / (self._ny + WORKS))
+            sqrt(
+                np.sum((h * _weighted(weights, K) / scale) ** 2, keepdims=True) / (self._ny + WORKS)
+            )
             for weights in self._control.tableau.errors
         ]
         if len(norms) == 1:
@@ -434,9 +459,7 @@ class _FreeProgram:
         if not self._functions:
             return []
 
-        def look(
-            t: Array, q: Array, v: Array, x: Array, z: Array, *rest: Array
-        ) -> Array:
+        def look(t: Array, q: Array, v: Array, x: Array, z: Array, *rest: Array) -> Array:
             return self._values(t, q, v, x, z, rest)
 
         state = tuple(f"{name}{suffix}" for name in ("q", "v", "x"))
@@ -474,49 +497,48 @@ class _FreeProgram:
         return [when, *self._look("reached", " end", "g end")]
 
     def _inside(self) -> list[Statement]:
-        """Return the event functions at some points of the step, by Hermite interpolation."""
+        """Return event functions and their slopes at the nodes of a step, by Hermite interpolation.
+
+        Slopes are derivatives with respect to the fraction of the step.
+        """
         nv, robot = self._robot.nv, self._robot
 
         def inside(
             t: Array, length: Array, q: Array, v: Array, x: Array, z: Array, change: Array,
             K: Array, *rest: Array,
-        ) -> Array:  # fmt: skip
-            h, rows = length, list[Array]()
-            for place in INSIDE:
-                y = hermite.value(np.array(place), change, h * K[0], h * K[-1])
-                there = integrate(robot, q, y[:nv]), v + y[nv : 2 * nv], x + y[2 * nv :]
-                rows.append(self._values(t + place * h, *there, z, rest))
-            return stack(rows, axis=0)
+        ) -> tuple[Array, Array]:  # fmt: skip
+            symbol = casadi.SX.sym("theta")
+            theta = asarray(symbol).reshape((1,))
+            y = hermite.value(theta, change, length * K[0], length * K[-1])
+            there = integrate(robot, q, y[:nv]), v + y[nv : 2 * nv], x + y[2 * nv :]
+            g = casadi.vertcat(*self._values(t + theta * length, *there, z, rest).tolist())
+            slope = casadi.jacobian(g, symbol)
+
+            def at(expression: Any, place: float) -> Array:
+                there = casadi.densify(casadi.substitute(expression, symbol, place))
+                return asarray(there).reshape((-1,))
+
+            values, slopes = (stack([at(e, p) for p in NODES], axis=0) for e in (g, slope))
+            return values, slopes
 
         reads = ("t", "length", "q", "v", "x", "z", "change", "K", *self._touched, *self._names)
-        return [self._run(inside, reads, ("g inside",))]
+        return [self._run(inside, reads, ("g inside", "slopes"))]
 
     def _bracket(self) -> list[Statement]:
         """Return the location of events; sets `accept` to whether the step is final."""
-        own = [float(e.crossing.direction) for e in self._events]
-        directions = np.array([*own, *[-1.0] * self._stops])
-        rising, falling = directions >= 0.0, directions <= 0.0
-
-        def crossed(before: Array, after: Array) -> Array:
-            """Return 1 for each function that crossed zero, 0 otherwise."""
-            up = _flag(less(before, 0.0)) * _flag(_not(less(after, 0.0))) * rising
-            down = _flag(less(0.0, before)) * _flag(_not(less(0.0, after))) * falling
-            return up + down
+        crossed = self._crossed
+        finest = float(np.finfo(self._blocks.dtype).eps) if self._blocks.dtype == "float32" else 0.0
 
         def locate(
             accept: Array, t: Array, length: Array, low: Array, high: Array, side: Array,
-            final: Array, g: Array, g_end: Array, g_inside: Array, g_low: Array, g_high: Array,
+            final: Array, search_count: Array, g: Array, g_end: Array, g_inside: Array, slopes: Array, g_low: Array,
+            g_high: Array,
         ) -> tuple[Array, ...]:  # fmt: skip
-            close = LOCATED * _EPS * (absolute(t) + length)
+            close = LOCATED * _EPS * (absolute(t) + length) + finest * length
             hit = crossed(g, g_end)
             any_hit, inside = _largest(_each(hit)), less(0.0, high)
             # crossings within the step that its ends do not show: a shorter step makes them visible
-            seen = [g, *(g_inside[i] for i in range(len(INSIDE))), g_end]
-            places = [0.0, *INSIDE, 1.0]
-            part = np.ones(1)
-            for i in reversed(range(len(places) - 1)):
-                some = _largest(_each(crossed(seen[i], seen[i + 1])))
-                part = select(less(0.5, some), places[i] or places[i + 1], part)
+            part = self._hidden(g, g_inside, slopes, g_end)
             bulge = (1.0 - any_hit) * _flag(less(part, 1.0)) * _flag(less(64.0 * close, length))
             bulge = select(inside, 0.0, bulge)
             searching = select(less(0.5, any_hit), 1.0, select(inside, 1.0, 0.0))
@@ -538,7 +560,9 @@ class _FreeProgram:
             zeros = new_g_low / select(less(0.0, absolute(slope)), slope, 1.0)
             zeros = select(less(0.5, where), zeros, 2.0)
             theta = _larger(_smaller(_smallest(_each(zeros)), 1.0), 0.0)
-            guess = new_low + theta * width
+            # every third time the middle, which also gets over plateaus
+            third = less(search_count - 3.0 * _floor(search_count / 3.0), 1.5)
+            guess = new_low + select(third, theta, 0.5) * width
             guess = _larger(_smaller(guess, new_high - 0.5 * close), new_low + 0.5 * close)
             again = select(done, new_high, guess)
             # outcome
@@ -553,15 +577,78 @@ class _FreeProgram:
             return (
                 take, select(going, again, length), select(going, new_low, 0.0),
                 select(going, new_high, 0.0),
-                select(going, new_side, 0.0), select(going, _flag(done), 0.0), cut,
+                select(going, new_side, 0.0), select(going, _flag(done), 0.0),
+                select(going, search_count + 1.0, 0.0), cut,
                 new_g_low, new_g_high, fired, *_each(fired),
             )  # fmt: skip
 
-        kept = ("low", "high", "side", "final")
+        kept = ("low", "high", "side", "final", "search")
         each = [f"fired {i}" for i in range(self._functions)]
-        reads = ("accept", "t", "length", *kept, "g", "g end", "g inside", "g low", "g high")
+        reads = (
+            "accept",
+            "t",
+            "length",
+            *kept,
+            "g",
+            "g end",
+            "g inside",
+            "slopes",
+            "g low",
+            "g high",
+        )
         writes = ("accept", "length", *kept, "cut", "g low", "g high", "fired", *each)
         return [self._run(locate, reads, writes)]
+
+    def _crossed(self, before: Array, after: Array) -> Array:
+        """Return 1 for each event function that crossed zero, 0 otherwise.
+
+        A function of a component that is zero at first crosses when it reaches zero again; one of a
+        stop, when it becomes negative.
+        """
+        count = len(self._events)
+        directions = np.array([float(e.crossing.direction) for e in self._events])
+        parts: list[Array] = []
+        if count:
+            b, a = before[:count], after[:count]
+            up = _flag(less(b, 0.0)) * _flag(_not(less(a, 0.0))) * (directions >= 0.0)
+            down = _flag(less(0.0, b)) * _flag(_not(less(0.0, a))) * (directions <= 0.0)
+            parts.append(up + down)
+        if self._stops:
+            b, a = before[count:], after[count:]
+            parts.append(_flag(_not(less(b, 0.0))) * _flag(less(a, 0.0)))
+        return concatenate(parts)
+
+    def _hidden(self, g: Array, values: Array, slopes: Array, g_end: Array) -> Array:
+        """Return the fraction of the step after which a crossing shows that the ends do not show.
+
+        Between nodes, event functions are taken to be cubics; their extrema are the points where
+        they may have changed sign.
+
+        Args:
+            g: event functions at the start, `(ne,)`.
+            values: at the nodes, `(n, ne)`.
+            slopes: at the nodes.
+            g_end: at the end of the step.
+
+        Returns:
+            `(1,)`; 2 if there is none.
+        """
+        seen, places = [g], [np.zeros(self._functions)]
+        for i in range(len(NODES) - 1):
+            width = NODES[i + 1] - NODES[i]
+            f0, f1 = (g if i == 0 else values[i]), values[i + 1]
+            if i == len(NODES) - 2:
+                f1 = g_end
+            for x, value in _extrema(f0, width * slopes[i], f1, width * slopes[i + 1]):
+                seen.append(value)
+                places.append(NODES[i] + width * x)
+            seen.append(f1)
+            places.append(np.full(self._functions, NODES[i + 1]))
+        found = np.full(self._functions, 2.0)
+        for i in reversed(range(len(seen) - 1)):
+            there = select(less(1e-12, places[i]), places[i], places[i + 1])
+            found = select(less(0.5, self._crossed(seen[i], seen[i + 1])), there, found)
+        return _smallest(_each(found))
 
     def _commit(self) -> list[Statement]:
         """Return the statements that make the end of the step the state of the run."""
@@ -656,6 +743,35 @@ class _FreeProgram:
     def _final(self) -> list[Statement]:
         wide = ("t", "status", "tried", "events", "h")
         return final_samples(self._blocks, len(self._updates), wide)
+
+
+def _extrema(f0: Array, s0: Array, f1: Array, s1: Array) -> list[tuple[Array, Array]]:
+    """Return places and values of the extrema of cubics on [0, 1], in order.
+
+    The cubic p has p(0) = f0, p'(0) = s0, p(1) = f1, p'(1) = s1. Where it has no extremum inside,
+    the place is 0 and the value f0.
+    """
+    c2, c3 = 3.0 * (f1 - f0) - 2.0 * s0 - s1, 2.0 * (f0 - f1) + s0 + s1
+    discriminant = c2 * c2 - 3.0 * c3 * s0
+    root = sqrt(_larger(discriminant, 0.0))
+    away = -(c2 + select(less(c2, 0.0), -root, root))  # no cancellation
+    some = less(0.0, absolute(away))
+    x1 = s0 / select(some, away, 1.0)
+    cubic = less(0.0, absolute(c3))
+    x2 = away / (3.0 * select(cubic, c3, 1.0))
+    ok = _flag(less(0.0, discriminant))
+    x1 = select(less(0.5, ok * _flag(some) * _within(x1)), x1, 0.0)
+    x2 = select(less(0.5, ok * _flag(cubic) * _within(x2)), x2, 0.0)
+
+    def value(x: Array) -> Array:
+        return f0 + x * (s0 + x * (c2 + x * c3))
+
+    low, high = _smaller(x1, x2), _larger(x1, x2)
+    return [(low, value(low)), (high, value(high))]
+
+
+def _within(x: Array) -> Array:
+    return _flag(less(0.0, x)) * _flag(less(x, 1.0))
 
 
 def _each(x: Array) -> list[Array]:

@@ -67,7 +67,11 @@ def lockstep_program(blocks: RunBlocks, signals: Sequence[str]) -> Program:
             Signature(cell, (numbers_of_noise(system.layouts[name].noise),))
             for name, cell in drawn.items()
         ]
-    cells += [Cell("now", (1,), wide=True), Cell("end", (1,), wide=True), Cell("kept", (1,), wide=True)]
+    cells += [
+        Cell("now", (1,), wide=True),
+        Cell("end", (1,), wide=True),
+        Cell("kept", (1,), wide=True),
+    ]
     cells += [Cell("sample row", (1,), wide=True)]
     cells += [Cell(f"tick {i}", (1,), wide=True) for i in range(len(updates))]
     cells += [Cell(f"is due {i}", (1,), wide=True) for i in range(len(updates))]
@@ -126,7 +130,11 @@ def final_samples(blocks: RunBlocks, updates: int, wide: Sequence[str] = ()) -> 
 
 
 def _update(
-    blocks: RunBlocks, i: int, update: ScheduledUpdate, drawn: dict[str, str], streams: dict[str, int]
+    blocks: RunBlocks,
+    i: int,
+    update: ScheduledUpdate,
+    drawn: dict[str, str],
+    streams: dict[str, int],
 ) -> list[Statement]:
     """Return the statements of one scheduled update."""
     inner: list[Statement] = []
@@ -202,9 +210,7 @@ def timetable(
     return Timetable(start, steps, whole, keep, tuple(due), int(np.count_nonzero(keep)))
 
 
-def _ticks(
-    update: ScheduledUpdate, start: float, begin: float, end: float, close: float
-) -> Array:
+def _ticks(update: ScheduledUpdate, start: float, begin: float, end: float, close: float) -> Array:
     """Return the times of an update from `begin` on, before `end`."""
     origin = start + update.offset
     first = max(int(np.ceil((begin - close - origin) / update.sample_time)), 0)

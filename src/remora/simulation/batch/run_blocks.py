@@ -31,9 +31,7 @@ class RunBlocks:
         nudge: offset from the ends of a step at which loads are evaluated, relative to time.
     """
 
-    def __init__(
-        self, equations: RunEquations, tableau: Tableau, dtype: str, nudge: float
-    ) -> None:
+    def __init__(self, equations: RunEquations, tableau: Tableau, dtype: str, nudge: float) -> None:
         """Find out which blocks depend on time: these are computed in double precision."""
         self.equations, self.tableau, self.dtype, self.nudge = equations, tableau, dtype, nudge
         robot, system = equations.robot, equations.system
@@ -163,9 +161,7 @@ class RunBlocks:
             contact = rest[0] if touched else None
             acceleration = rest[len(touched)] if held else None
             data = rest[len(touched) + len(held) :]
-            parts = self.equations.rates(
-                qs, us, vs, tau, wrenches, acceleration, contact, data
-            )
+            parts = self.equations.rates(qs, us, vs, tau, wrenches, acceleration, contact, data)
             return concatenate([*parts, dx])
 
         def evaluate(
@@ -184,7 +180,9 @@ class RunBlocks:
         if not self.apart:
             return [Run(Block(evaluate, (*times, "us", *state, *touched, *held, *names), ("k",)))]
         loads = Block(self._loads, (*times, *state, *names), self._loaded, wide=True)
-        then = Block(evaluate_loaded, ("qs", "us", "vs", *self._loaded, *touched, *held, *names), ("k",))
+        then = Block(
+            evaluate_loaded, ("qs", "us", "vs", *self._loaded, *touched, *held, *names), ("k",)
+        )
         return [Run(loads), Run(then)]
 
     def _loads(
@@ -218,9 +216,7 @@ class RunBlocks:
             return q, v, x, rest_q, rest_v, rest_x, np.zeros(self._ny)
 
         names = ("q", "v", "x", "rest q", "rest v", "rest x")
-        done: list[Statement] = [
-            Run(Block(finish, (*names, "k", "change", h), (*names, "change")))
-        ]
+        done: list[Statement] = [Run(Block(finish, (*names, "k", "change", h), (*names, "change")))]
         return [*done, *self.place_held(t)]
 
     def place_held(self, t: str) -> list[Statement]:
@@ -255,9 +251,7 @@ class RunBlocks:
 
     # Updates of discrete states -----------------------------------------------------------------
 
-    def update(
-        self, update: ScheduledUpdate, t: str, noise: Mapping[str, str]
-    ) -> Run:
+    def update(self, update: ScheduledUpdate, t: str, noise: Mapping[str, str]) -> Run:
         """Return the statement of one scheduled update of z.
 
         Args:
@@ -268,9 +262,7 @@ class RunBlocks:
         equations, layouts = self.equations, self.equations.system.layouts
         drawn = [name for name in update.names if name in noise]
 
-        def changed(
-            t: Array, q: Array, v: Array, x: Array, z: Array, *rest: Array
-        ) -> Array:
+        def changed(t: Array, q: Array, v: Array, x: Array, z: Array, *rest: Array) -> Array:
             numbers, data = rest[: len(drawn)], rest[len(drawn) :]
             now: Instant = equations.instant(t, q, v, x, z, data)
             if update.kind == "release":
@@ -293,7 +285,9 @@ class RunBlocks:
     def streams(self) -> dict[str, int]:
         """Return the number of the random stream of each component that has noise."""
         layouts = self.equations.system.layouts
-        return {n: stream_number(n) for n, own in layouts.items() if own.noise.stop > own.noise.start}
+        return {
+            n: stream_number(n) for n, own in layouts.items() if own.noise.stop > own.noise.start
+        }
 
     # Samples ------------------------------------------------------------------------------------
 
