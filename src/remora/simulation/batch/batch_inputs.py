@@ -34,7 +34,7 @@ class BatchInputs(NamedTuple):
 
     Attributes:
         batch: batch shape of the runs.
-        arrays: arguments of the step loop: q, v, inputs of the loads, robot parameters.
+        arrays: arguments of the program: q, v, inputs of the loads, robot parameters.
         torque: load function of the drives.
         wrenches: load function of the external wrenches, or None.
         inputs: names and shapes of the inputs of the loads.

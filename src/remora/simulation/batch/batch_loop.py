@@ -174,8 +174,12 @@ def batch_program(
 
 def in_intervals(step: Sequence[Statement]) -> list[Statement]:
     """Return the body of a batch from the statements of a step: all steps, with samples."""
-    sample = Block(lambda q, v: (q, v), ("q", "v"), ("q", "v"))
-    return [ForEach([Repeat(COUNT, step, index=INDEX), Sample(sample)])]
+
+    def state(q: Array, v: Array) -> tuple[Array, Array]:
+        return q, v
+
+    sample = Sample(Block(state, ("q", "v"), ("q", "v")))
+    return [ForEach([Repeat(COUNT, step, index=INDEX), sample])]
 
 
 def load_cells(robot: Robot, forces: Forces) -> list[Cell]:
@@ -228,7 +232,7 @@ def stage_rows(tableau: Tableau, nudge: float) -> Array:
     stages = len(tableau.b)
     below = np.array([tableau.a[i, i - 1] if i else 0.0 for i in range(stages)])
     if not np.array_equal(np.diag(below[1:], -1), tableau.a):
-        raise RemoraError("only methods whose stages need the stage before them alone can march")
+        raise RemoraError("only methods whose stages need the stage before them alone can be stepped in a batch")
     before = np.concatenate([[0.0], tableau.b[:-1]])
     inward = nudge * np.where(tableau.c == 0.0, 1.0, np.where(tableau.c == 1.0, -1.0, 0.0))
     return np.stack([below, before, tableau.c, inward], axis=1)
