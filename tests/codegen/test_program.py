@@ -6,7 +6,7 @@ import pytest
 import remora as rm
 from ptx_machine import launched
 from remora.algebra.array_ops import absolute, concatenate, less, select, sqrt
-from remora.codegen.gpu import ptx
+from remora.codegen.gpu import cuda_kernel, ptx
 from remora.codegen.integration.program import Program
 from remora.codegen.integration.program_cpu import ProgramKernel
 from remora.codegen.integration.program_interpreter import interpret
@@ -477,6 +477,108 @@ def test_lanes_that_wait_compute_nothing_that_ends_the_process():
     np.testing.assert_allclose(x[:, 0], wanted, rtol=1e-14)
 
 
+class Random:
+    """Programs made at random: loops and conditions in each other, cells of both precisions."""
+
+    def __init__(self, seed):
+        self.rng = np.random.default_rng(seed)
+        self.cells = [Cell(f"c{k}", (2,), wide=k < 2) for k in range(6)]
+        self.flags = []
+
+    def some(self, names, count=3):
+        count = self.rng.integers(1, count + 1)
+        return [str(x) for x in self.rng.choice(names, min(count, len(names)), replace=False)]
+
+    def function(self, count):
+        numbers, ways = self.rng.normal(size=(count, 3)).round(3), self.rng.integers(0, 4, count)
+
+        def one(first, last, a, b, c, way):
+            if way == 0:
+                return a * first + b * last + c
+            if way == 1:
+                return select(less(first, last), a * first, b - last)
+            return absolute(first) / (1.0 + last * last) + c if way == 2 else np.full(1, c)
+
+        def computed(*x):
+            values = [
+                (one(x[0][:1], x[-1][-1:], *n, way), n[1])
+                for n, way in zip(numbers, ways, strict=True)
+            ]
+            return tuple(concatenate([value, b - 0.5 * value]) for value, b in values)
+
+        return computed
+
+    def block(self, given, wide):
+        writes = self.some([c.name for c in self.cells if wide or not c.wide])
+        reads = self.some([*(c.name for c in self.cells), "x", "w", *given])
+        return Block(self.function(len(writes)), reads, writes, wide)
+
+    def flag(self):
+        self.flags.append(Cell(f"f{len(self.flags)}", (1,), bool(self.rng.integers(2))))
+        return self.flags[-1]
+
+    def body(self, depth, given, entry):
+        found = []
+        for _ in range(self.rng.integers(1, 5)):
+            kind = self.rng.choice(["run", "run", "run", "if", "while", "for", "sample", "record"])
+            wide = bool(self.rng.integers(2))
+            if kind == "run" or not depth:
+                found.append(Run(self.block(given, wide)))
+            elif kind == "if":
+                flag, source = self.flag(), self.some([c.name for c in self.cells], 1)
+                offset = self.rng.normal()
+                test = Block(lambda x, c=offset: x[:1] - c, source, [flag.name], flag.wide)
+                found += [Run(test), If(flag.name, self.body(depth - 1, given, entry))]
+            elif kind == "while":
+                flag, source = self.flag(), self.some([c.name for c in self.cells], 1)
+                begin = Block(lambda x: np.floor(select(less(x[:1], 4.0), x[:1], 4.0)), source,
+                              [flag.name], flag.wide)  # fmt: skip
+                down = Run(Block(lambda f: f - 1.0, [flag.name], [flag.name], flag.wide))
+                body = self.body(depth - 1, given, entry)
+                body.insert(self.rng.integers(len(body) + 1), down)
+                found += [Run(begin), While(flag.name, body)]
+            elif kind == "for":
+                name, rows = f"row{depth}", self.rng.normal(size=(2, 2))
+                found.append(For(rows, self.body(depth - 1, [*given, name], entry), name))
+            else:
+                reads = self.some([c.name for c in self.cells])
+                name = f"{kind} {entry} {wide}"
+                block = Block(lambda *x: concatenate([x[0], x[-1]])[1:3], reads, [name], wide)
+                index = Cell(f"f{len(self.flags)}", (1,))
+                if kind == "sample":
+                    found.append(Sample(block))
+                else:
+                    self.flags.append(index)
+                    count = Block(lambda x: 3.0 * x[1:], reads[:1], [index.name])
+                    found += [Run(count), Record(block, index.name)]
+        return found
+
+    def program(self):
+        ends = self.body(1, [], "end")
+        body = [
+            *self.body(2, [], "start"),
+            ForEach([
+                *self.body(3, ["e"], "each"),
+                Repeat("n", self.body(2, ["e", "i"], "rep"), "i"),
+            ]),
+            *ends,
+            Sample(Block(lambda *x: concatenate(x), [c.name for c in self.cells[2:]], ["narrow"])),
+            Sample(Block(lambda *x: concatenate(x), ["c0", "c1"], ["wide"], wide=True)),
+        ]  # fmt: skip
+        inputs = [Cell("x", (2,)), Cell("w", (2,), wide=True), self.cells[0], self.cells[3]]
+        return Program(inputs, [*self.cells, *self.flags], body, ["e", "n"])
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("seed", range(12))
+def test_random_programs(seed, dtype):
+    program = Random(seed).program()
+    rng = np.random.default_rng(seed)
+    given = [2.0 * rng.normal(size=(19, 2)) for _ in program.inputs]
+    tables = {"e": [0.3, -1.2, 2.0], "n": [2, 0, 1]}
+    agree(program, given, dtype, tables=tables, capacity=4)
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_any_position_in_any_batch(dtype):
     kernel = ProgramKernel(adaptive(), "adaptive", dtype)
@@ -546,6 +648,69 @@ class TestPtx:
     def test_coefficients(self, dtype, registers, monkeypatch):
         given, tables = [np.ones((2, 1))], {"e": [1.1, 1.3]}
         on_threads(weighted(), given, dtype, registers, monkeypatch, tables=tables, rtol=1e-7)
+
+
+def gpu():
+    try:
+        return cuda_kernel.cupy_with_device()
+    except rm.RemoraError:
+        return None
+
+
+CUPY = gpu()
+
+
+@pytest.mark.skipif(CUPY is None, reason="needs CuPy and a GPU")
+@pytest.mark.parametrize("dtype", DTYPES)
+class TestGpu:
+    """Threads that part, on a real GPU: against the CPU, and the same bits in any batch."""
+
+    def compared(self, program, given, dtype, rtol, **options):
+        given = [
+            np.asarray(a, "float64" if program.wide_input(s.name) else dtype)
+            for a, s in zip(given, program.inputs, strict=True)
+        ]
+        expected = ProgramKernel(program, "test", dtype)(*given, **options)
+        kernel = CudaProgram(program, "test", dtype)
+        device = [CUPY.asarray(a) for a in given]
+        got = kernel(*device, **options)
+        few = kernel(*(a[3:40] for a in device), **options)
+        if len(program.outputs) == 1:
+            expected, got, few = (expected,), (got,), (few,)
+        for a, b, c in zip(got, expected, few, strict=True):
+            assert a.dtype == b.dtype
+            np.testing.assert_allclose(a.get(), b, rtol=rtol, atol=rtol)
+            np.testing.assert_array_equal(a[3:40].get(), c.get())
+
+    def test_collatz(self, dtype):
+        x = np.random.default_rng(0).integers(1, 60, (1000, 1))
+        self.compared(collatz(), [x], dtype, rtol=0.0)
+
+    def test_nested_conditions(self, dtype):
+        rng = np.random.default_rng(1)
+        given = [rng.integers(0, 7, (1000, 1)), rng.integers(-1, 9, (1000, 1))]
+        self.compared(nested(), given, dtype, rtol=0.0)
+
+    def test_adaptive_steps_with_records(self, dtype):
+        """In single precision, a run may take a step more or less: only its end is compared."""
+        rng = np.random.default_rng(2)
+        y, k, end = rng.normal(size=999), rng.uniform(0.1, 30.0, 999), rng.uniform(0.5, 2.0, 999)
+        given = [x[:, None] for x in (y, k, end)]
+        if dtype == "float64":
+            self.compared(adaptive(), given, dtype, rtol=1e-9, capacity=400)
+        else:
+            kernel = CudaProgram(adaptive(), "test", dtype)
+            kinds = (dtype, dtype, "float64")
+            device = [CUPY.asarray(a.astype(d)) for a, d in zip(given, kinds, strict=True)]
+            t, _, _, last, steps, last_y, _ = (x.get() for x in kernel(*device, capacity=400))
+            exact = (y + 1 / k**2) * np.exp(-k * end) + end / k - 1 / k**2
+            np.testing.assert_allclose(last_y[:, 0], exact, atol=2e-3)
+            np.testing.assert_allclose(last[:, 0], end, atol=2e-9)
+            np.testing.assert_array_equal(np.isfinite(t[..., 0]).sum(axis=1), steps[:, 0])
+
+    def test_time_at_1e6_seconds(self, dtype):
+        tables = {"start": [1e6, 1e6 + 1.0], "step": [1e-3, 1e-3], "count": [1000, 500]}
+        self.compared(clocked(), [np.arange(100.0)[:, None]], dtype, tables=tables, rtol=1e-6)
 
 
 # Refusals ----------------------------------------------------------------------------------------

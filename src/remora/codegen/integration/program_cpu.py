@@ -62,7 +62,7 @@ class LaneCode(ProgramCode):
                 if s.wide == wide:
                     self._places[name] = self.size
                     self.size += s.size * lanes * self._item(wide)
-        self._aside = self.size
+        self._aside = self.size = -(-self.size // 8) * 8
         self.size += max((o.size * self._item(o.wide) for o in plan.program.outputs), default=0)
 
     def _item(self, wide: bool) -> int:

@@ -78,8 +78,7 @@ def planned(program: Program, dtype: str, fma: bool = True, lanes: int = 1) -> P
     divergent = _divergent(ready, cells, inputs) if lanes > 1 else frozenset[str]()
     pruner = _Pruner(frozenset(cells), divergent)
     body, start = pruner.body(ready, frozenset(), frozenset())
-    # a mask needs the memory of what it keeps, which is live somewhere: so it is read
-    needed = _read(body) & set(cells)
+    needed = (_read(body) | _written(body) | start) & set(cells)
     return ProgramPlan(
         program, body, {n: s for n, s in cells.items() if n in needed},
         tuple(n for n in cells if n in start), divergent,
@@ -101,6 +100,12 @@ def _read(body: Sequence[Statement]) -> set[str]:
             used = zip(graph.inputs, used_inputs(graph), strict=True)
             found |= {signature.name for signature, is_used in used if is_used}
     return found
+
+
+def _written(body: Sequence[Statement]) -> set[str]:
+    """Return all cells that statements write."""
+    runs = (graph_block(s).graph for s in walked(body) if isinstance(s, Run))
+    return {signature.name for graph in runs for signature in graph.outputs}
 
 
 def _read_in_loops(body: Sequence[Statement]) -> set[str]:
