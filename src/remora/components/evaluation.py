@@ -204,7 +204,9 @@ class Instant:
             who, shapes = f"update of component {name!r}", layout.discrete_shapes
             z = now.z
             if shapes:
-                after = packed(shapes, checked(who, shapes, _called(who, layout.component.update, at)))
+                after = packed(
+                    shapes, checked(who, shapes, _called(who, layout.component.update, at))
+                )
                 z = _replaced(z, layout.discrete, after)
             results = layout.results(outputs, actions)
             if layout.queue and delay_in_ticks(

@@ -83,7 +83,14 @@ class ComponentEvaluator:
         return values
 
     def updated(
-        self, update: ScheduledUpdate, t: float, q: Array, v: Array, x: Array, z: Array, noise: Array
+        self,
+        update: ScheduledUpdate,
+        t: float,
+        q: Array,
+        v: Array,
+        x: Array,
+        z: Array,
+        noise: Array,
     ) -> Array:
         """Return z after a scheduled update, `(nz,)`."""
         if update.kind == "release":

@@ -40,6 +40,7 @@ from remora.simulation.inputs.phases import Phase
 from remora.simulation.robot_kernels import kernel
 from remora.simulation.system_kernels import SystemKernel
 
+
 class RunSettings(NamedTuple):
     """Constant settings of a run.
 

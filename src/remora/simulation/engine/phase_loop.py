@@ -397,4 +397,3 @@ class PhaseLoop:
         order = self._stepping.integrator.order
         better = (0.01 / most) ** (1.0 / (order + 1)) if most > 1e-15 else 100.0 * h
         return min(100.0 * h, better, longest)
-

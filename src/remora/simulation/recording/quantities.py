@@ -294,9 +294,7 @@ def recorded(wrenches: bool) -> list[str]:
     return [name for name in RECORDED if wrenches or name != "wrenches"]
 
 
-def unwritten(
-    robot: Robot, name: str, rows: int, signals: SignalColumns = NO_SIGNALS
-) -> Array:
+def unwritten(robot: Robot, name: str, rows: int, signals: SignalColumns = NO_SIGNALS) -> Array:
     """Return unwritten rows `(rows, ...)` of a column, quantity or signal: NaN, -1."""
     row = column(name, signals)
     fill = np.nan if row.dtype == "float64" else -1

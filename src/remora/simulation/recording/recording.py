@@ -143,7 +143,9 @@ class Recording:
     @property
     def signals(self) -> Mapping[str, Array]:
         """Signals and states of the components, `run.signals["gyro.rate"]` is `(n, 3)`."""
-        return Values("signal of the run", {name: self.columns[name] for name in self.signal_columns})
+        return Values(
+            "signal of the run", {name: self.columns[name] for name in self.signal_columns}
+        )
 
     @property
     def duration(self) -> float:
