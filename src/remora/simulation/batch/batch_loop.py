@@ -232,7 +232,7 @@ def stage_rows(tableau: Tableau, nudge: float) -> Array:
     stages = len(tableau.b)
     below = np.array([tableau.a[i, i - 1] if i else 0.0 for i in range(stages)])
     if not np.array_equal(np.diag(below[1:], -1), tableau.a):
-        raise RemoraError("only methods whose stages need the stage before them alone can be stepped in a batch")
+        raise RemoraError("a batch needs a method whose stages depend on the stage before alone")
     before = np.concatenate([[0.0], tableau.b[:-1]])
     inward = nudge * np.where(tableau.c == 0.0, 1.0, np.where(tableau.c == 1.0, -1.0, 0.0))
     return np.stack([below, before, tableau.c, inward], axis=1)
