@@ -217,7 +217,9 @@ class LaneCode(ProgramCode):
         w.put("br i1 %more, label %group, label %done")
         w.label("done")
         w.put("ret void")
+        # an aligned stack: spilled vectors do not straddle cache lines
         head = f"define void @program({', '.join(parameters)}, ptr noalias %cells)"
+        head += f" alignstack({WIDEST})"
         body = "\n".join([head + " {", "entry:", *w.lines, "}\n"])
         return self.constants() + body + "\n".join(sorted(self.declared())) + "\n"
 
