@@ -27,7 +27,8 @@ from remora.simulation.batch.batch_phases import (
     carried_states,
     warn_of_lost_events,
 )
-from remora.simulation.batch.free_program import NEXT, RUNNING, STOPPED, StepControl
+from remora.simulation.batch.event_search import NEXT, RUNNING, STOPPED
+from remora.simulation.batch.free_program import StepControl
 from remora.simulation.batch.result import OUTCOMES, Batch, BatchEvents
 from remora.simulation.batch.run_equations import Forces, RunEquations
 from remora.simulation.engine.interrupts import interruptible
@@ -116,7 +117,7 @@ def simulate_batch(
         torque: generalized forces of the drives: numbers `(nv,)`, or `(..., nv)` for each run; a
             function (t, q, v, and `inputs` by name) -> `(nv,)`; a `Profile` or `Pulse`; a
             controller; a `Sum` of these; or a dictionary of these by joint.
-        base_wrench: [f, τ] on body 0, in its frame about its origin: numbers `(6,)`, ..., as torque.
+        base_wrench: [f, τ] on body 0 in its frame about its origin, `(6,)`, in the same forms.
         wrenches: external, [f, τ] on each body in its own frame about its origin: numbers
             `(nb, 6)`, or `(..., nb, 6)` for each run; a function -> `(nb, 6)`; or by body.
         prescribed: motions by joint: a `Motion`, or a function of time.
@@ -421,9 +422,7 @@ def _finished(
     finite = _to_host((abs(q).sum(axis=-1) + abs(v).sum(axis=-1)) < math.inf)
     past = times > ends[..., None] + 1e-9 * (1.0 + np.abs(ends[..., None]))
     excused = (codes == STOPPED)[..., None] & past
-    ok = (finite | excused).all(axis=-1) & (
-        (codes == RUNNING) | (codes == STOPPED) | (codes == NEXT)
-    )
+    ok = (finite | excused).all(axis=-1) & np.isin(codes, (RUNNING, STOPPED, NEXT))
     if status == "interrupted":
         ok &= finite.any(axis=-1)
     outcome = np.array(OUTCOMES)[codes]
