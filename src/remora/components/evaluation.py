@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from remora.algebra.array_ops import Array, asarray, concatenate, lasting
+from remora.algebra.array_ops import Array, asarray, concatenate
 from remora.components.actions import Action, listed, loads, same_targets
 from remora.components.context import Context, Kinematics, Values
 from remora.components.layout import ComponentLayout, delay_in_ticks, packed, unpacked
 from remora.components.returned_values import NO_NOISE, checked
 from remora.components.signals import Signal
+from remora.errors import RemoraError
 
 if TYPE_CHECKING:
     from remora.components.system import System
@@ -38,7 +39,7 @@ class Instant:
     def __init__(self, system: System, t: Any, q: Array, v: Array, x: Array, z: Array) -> None:
         """Store the state."""
         self.system, self.q, self.v, self.x, self.z = system, q, v, x, z
-        self.t = lasting(asarray(t))
+        self.t = asarray(t)
         self._kinematics = Kinematics(system.robot, q, v)
 
     def context(
