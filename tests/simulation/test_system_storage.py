@@ -131,3 +131,22 @@ def test_names_of_signals_are_checked():
 
     with pytest.raises(rm.ModelError, match=r"'\.\./x' in outputs: a name has letters"):
         rm.System(slider(), [Bad()])
+
+
+def test_signals_are_drawn():
+    from remora.viewer.figures.panels import choice, panels
+    from remora.viewer.page.plots import offered, plot_of
+
+    run = rm.simulate(system(), [0.0], [0.1], 1.0, sample=0.1)
+    (panel,) = panels(run, "gyro.rate", choice(run, degrees=False))
+    assert (panel.title, panel.unit) == ("gyro.rate", "rad/s")
+    assert [line.label for line in panel.lines] == ["0", "1", "2"]
+    assert panel.lines[1].values.tolist() == run.signals["gyro.rate"][:, 1].tolist()
+    assert len(panels(run, "signals", choice(run))) == 3
+    assert len(run.plot("gyro.rate", "filter.estimate").axes) >= 2
+    with pytest.raises(rm.UnknownName, match="gyro"):
+        run.plot("gyro.rates")
+    assert offered(run)[-3:] == ["gyro.rate", "gyro.ok", "filter.estimate"]
+    plot = plot_of(run, "gyro.rate")
+    assert (plot.unit, plot.names) == ("rad/s", ["0", "1", "2"])
+    assert plot.values.shape == (11, 3)
