@@ -25,8 +25,8 @@ from remora.components.component import (
     with_parameters,
 )
 from remora.components.context import Context, Kinematics, Values
-from remora.components.evaluation import NO_NOISE, checked
 from remora.components.layout import ComponentLayout, component_layout, delay_in_ticks
+from remora.components.returned_values import NO_NOISE, checked
 from remora.components.wiring import evaluation_order, sources
 from remora.errors import Fault, ModelError, RemoraError, ShapeError, UnknownName
 from remora.identity.digest import digest
