@@ -270,7 +270,7 @@ KILLED = """
     from remora.simulation.storage import recorder as storage
 
     storage.FLUSH_SECONDS = 0.0  # every sample is written at once
-    storage._chunk_rows = lambda robot, signals: 4
+    storage._chunk_rows = lambda *_: 4
     moved, options = case(CASE)
     whole = rm.simulate(moved, Q, V, **options)
     put = local._put
