@@ -1,4 +1,4 @@
-"""Checks of what the methods of components return."""
+"""Checks of what the methods of a component return by name."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Any
 from remora.algebra.array_ops import Array, asarray
 from remora.errors import RemoraError, ShapeError, UnknownName
 
-#: Why there is no noise.
 NO_NOISE = "there is noise only at the ticks of a component with a sample_time"
 
 
