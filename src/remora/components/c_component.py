@@ -1,0 +1,367 @@
+"""Export of one component of a system as C99: structs, `init`, and `update` or `derivative`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from remora.algebra.array_ops import Array
+from remora.codegen.export.c_module import (
+    Function,
+    Member,
+    Module,
+    Struct,
+    Values,
+    constants,
+    read_members,
+    traced,
+)
+from remora.codegen.export.c_module_test_program import RecordedCalls, write_module
+from remora.codegen.export.c_text import identifier
+from remora.codegen.export.unfused_code import ModuleState
+from remora.codegen.ir.arguments import DTYPES
+from remora.components import context
+from remora.components.actions import listed
+from remora.components.c_members import (
+    at_place,
+    continuous_members,
+    discrete_members,
+    members_of,
+    noise_members,
+    parameter_struct,
+    result_members,
+    traceable,
+    vector,
+)
+from remora.components.component import with_parameters
+from remora.components.context import Context, Kinematics
+from remora.components.evaluation import NO_NOISE, after_release, after_tick, checked, outputs_of
+from remora.components.layout import ComponentLayout, delay_in_ticks, packed
+from remora.components.system import System, relaid
+from remora.errors import RemoraError, UnknownName
+from remora.model.state import random_state
+
+#: Number of recorded calls in the test program.
+CALLS = 50
+#: Order of the arguments of every function.
+ARGUMENTS = ("parameters", "state", "inputs", "outputs", "derivatives", "events", "robot_state")
+
+#: Values by role and member.
+_Given = dict[str, dict[str, Array]]
+
+
+def save_component_c(
+    system: System,
+    component: str,
+    directory: str | Path,
+    name: str | None = None,
+    dtype: str = "float64",
+) -> list[Path]:
+    """Write one component of a system as C99: header, source and a test program.
+
+    A sampled component becomes `NAME_init(state)` and `NAME_update(parameters, state, inputs,
+    outputs)`, one tick; with a delay that is no multiple of the sample time, `NAME_release` lets
+    delayed results take effect. A continuous component becomes `NAME_output`, `NAME_derivative`,
+    `NAME_crossings` and one `NAME_reset_EVENT` per event that resets states. Structs that would be
+    empty are left out, and so are t, q and v if the component does not read them. The robot's
+    numbers are compiled in; initial states are those of the present parameters.
+
+    Args:
+        system: the system.
+        component: name of the component in it.
+        directory: output folder; created if missing.
+        name: prefix of all C names; the component's name by default.
+        dtype: `float64` (double) or `float32` (float).
+
+    Returns:
+        The files.
+    """
+    traceable(system, [component])
+    if dtype not in DTYPES:
+        raise UnknownName("dtype of exported C", dtype, DTYPES)
+    export = _ComponentExport(system, component, identifier(name or component), dtype)
+    return write_module(export.module, export.recorded(), directory)
+
+
+class _ComponentExport:
+    """Structs and functions of one component."""
+
+    def __init__(self, system: System, component: str, name: str, dtype: str) -> None:
+        """Trace the component's methods."""
+        self._system, self._component = system, component
+        self._layout = layout = system.layouts[component]
+        self._sampled, robot = layout.sampled, system.robot
+        interface = layout.interface
+        self._continuous = continuous_members(layout)
+        self._discrete = discrete_members(layout)
+        self._results = result_members(layout)
+        signals = [Member(k, s.shape, self._source(k, s.unit)) for k, s in interface.inputs.items()]
+        self._signals = [(m, f"{m.name} (input)" if m.name in ("t", "q", "v") else m.name)
+                         for m in signals]  # fmt: skip
+        self._noise = noise_members(layout)
+        inputs = [
+            Member("t", (), "time, s"),
+            Member("q", (robot.nq,), "configuration of the robot"),
+            Member("v", (robot.nv,), "velocity of the robot"),
+            *(Member(own, m.shape, m.note) for m, own in self._signals),
+            *self._noise,
+        ]
+        state = [*self._continuous, *self._discrete]
+        rates = [Member(m.name, m.shape, _per_second(m.note)) for m in self._continuous]
+        events = [Member(key, (), f"zero crossing, {c.action}")
+                  for key, c in interface.events.items()]  # fmt: skip
+        motion = [Member("q", (robot.nq,)), Member("v", (robot.nv,))]
+        structs = [
+            parameter_struct(system, {component: ""}),
+            Struct("state", tuple(state), "State between calls."),
+            Struct("inputs", tuple(inputs), "What it reads."),
+            Struct("outputs", tuple(self._results), "Outputs and actions."),
+            Struct("derivatives", tuple(rates), "Time derivatives of the continuous states."),
+            Struct("events", tuple(events), "Event functions."),
+            Struct("robot_state", tuple(motion), "State of the robot after an event."),
+        ]
+        self._structs = {s.role: s for s in structs if s is not None and s.members}
+        functions = self._update() if self._sampled else self._continuously()
+        if not functions:
+            raise RemoraError(
+                f"component {component!r} has no outputs, actions, states or events: there is "
+                "nothing to write as C"
+            )
+        self.module = self._assembled(name, dtype, functions)
+
+    def _source(self, key: str, unit: str) -> str:
+        """Return unit and source of an input."""
+        source = self._system.connections[f"{self._component}.{key}"]
+        told = f"from {source}" if isinstance(source, str) else f"constant here: {source.tolist()}"
+        return ", ".join(x for x in (unit, told) if x)
+
+    def _assembled(self, name: str, dtype: str, functions: list[Function]) -> Module:
+        """Return the module, without members and structs that are never used."""
+        graphs = [f.graph for f in functions if f.graph is not None]
+        read = read_members(graphs)
+        written = {s.name for g in graphs for s in g.outputs}
+        kept: list[Struct] = []
+        for struct in self._structs.values():
+            members = struct.members
+            if struct.role == "inputs":
+                own = {m.name for m in members} - {"t", "q", "v"}
+                members = tuple(m for m in members if m.name in own or f"inputs.{m.name}" in read)
+            elif struct.role == "robot_state":
+                members = tuple(m for m in members if f"robot_state.{m.name}" in written)
+            if members:
+                kept.append(
+                    Struct(struct.role, members, struct.note, struct.initial, struct.local)
+                )
+        initial = self._initial()
+        if initial:
+            functions = [
+                Function("init", ("state",), ("state",), constants("state", initial),
+                         notes=("Set the state to its initial values.",)),
+                *functions,
+            ]  # fmt: skip
+        return Module(name, dtype, tuple(kept), tuple(functions), self._about())
+
+    def _about(self) -> tuple[str, ...]:
+        layout, component = self._layout, self._layout.component
+        kind = type(component).__name__
+        lines = [f"Component {self._component!r} ({kind}) of a system of {self._system.robot.name}."]
+        if component.sample_time is not None:
+            first = f", the first {component.offset:g} s after the start" if component.offset else ""
+            lines.append(f"Call update every {component.sample_time:g} s{first}.")
+            lines.append("Hold its outputs in between; they are zero before the first call.")
+        if self._noise:
+            lines.append(
+                "Noise: the members noise_... of the inputs take independent standard normal "
+                "numbers, new ones"
+            )
+            lines.append("for every tick; set them to zero where real sensors provide the noise.")
+        if layout.queue and delay_in_ticks(component):
+            lines.append(f"Outputs are those of {layout.queue} calls before: delay of "
+                         f"{component.delay:g} s.")  # fmt: skip
+        elif layout.queue:
+            lines.append(f"Call release {component.delay:g} s after every update: its results "
+                         "take effect then.")  # fmt: skip
+        return tuple(lines)
+
+    def _initial(self) -> dict[str, Array]:
+        """Return the initial values of the state by member."""
+        interface = self._layout.interface
+        found = {k: s.initial for part in (interface.continuous, interface.discrete)
+                 for k, s in part.items()}  # fmt: skip
+        return {m.name: found.get(m.name, np.zeros(m.shape))
+                for m in (*self._continuous, *self._discrete)}  # fmt: skip
+
+    # What the component sees ------------------------------------------------------------------
+
+    def _seen(self, given: _Given) -> tuple[ComponentLayout, Context]:
+        """Return the layout with the given parameters, and the context of the component."""
+        robot, inputs, state = self._system.robot, given["inputs"], given.get("state", {})
+        changed = with_parameters(self._layout.component, given.get("parameters", {}))
+        layout, interface, name = relaid(self._layout, changed), self._layout.interface, "component"
+        q, v = inputs["q"], inputs["v"]
+        noise = {k: inputs[m.name] for k, m in zip(interface.noise, self._noise, strict=True)}
+        at = Context(
+            robot, inputs["t"], q, v, Kinematics(robot, q, v),
+            context.Values(f"continuous state of {name}",
+                           {m.name: state[m.name] for m in self._continuous}),
+            context.Values(f"discrete state of {name}", {k: state[k] for k in interface.discrete}),
+            context.Values(f"input of {name}", {m.name: inputs[own] for m, own in self._signals}),
+            context.Values(f"noise of {name}", noise, "" if self._sampled else NO_NOISE),
+        )  # fmt: skip
+        return layout, at
+
+    def _function(
+        self,
+        name: str,
+        function: Callable[[_Given], Values],
+        arguments: Sequence[str],
+        writes: Sequence[str],
+        *notes: str,
+    ) -> Function:
+        readable = [s for r, s in self._structs.items() if r in ("parameters", "state", "inputs")]
+        graph = traced(readable, function)
+        own = tuple(role for role in ARGUMENTS if role in arguments)
+        return Function(name, own, tuple(writes), graph, notes=notes)
+
+    # Sampled ------------------------------------------------------------------------------------
+
+    def _z(self, given: _Given) -> Array:
+        """Return the discrete vector z of the system, zero but for the component's part."""
+        own = self._layout
+        part = vector(self._discrete, given.get("state", {}))
+        return at_place(slice(own.discrete.start, own.waiting.stop), part, self._system.nz)
+
+    def _changed(self, z: Array) -> dict[str, Array]:
+        own = self._layout
+        return members_of(self._discrete, z[own.discrete.start : own.waiting.stop])
+
+    def _in_effect(self, z: Array) -> dict[str, Array]:
+        return members_of(self._results, z[self._layout.effective])
+
+    def _update(self) -> list[Function]:
+        if not self._results and not self._discrete:
+            return []
+        later = bool(self._layout.queue) and not delay_in_ticks(self._layout.component)
+
+        def update(given: _Given) -> Values:
+            layout, at = self._seen(given)
+            z = after_tick(self._component, layout, at, self._z(given))
+            after = {"state": self._changed(z)}
+            return after if later else after | {"outputs": self._in_effect(z)}
+
+        def release(given: _Given) -> Values:
+            return {"outputs": self._in_effect(after_release(self._layout, self._z(given)))}
+
+        writes = ("state",) if later else ("state", "outputs")
+        found = [
+            self._function(
+                "update", update, ("parameters", "inputs", *writes), writes, "One tick."
+            )
+        ]
+        if later:
+            why = "The delay of the oldest results has passed: they become the outputs."
+            found.append(self._function("release", release, ("state", "outputs"), ("outputs",), why))
+        return found
+
+    # Continuous ---------------------------------------------------------------------------------
+
+    def _continuously(self) -> list[Function]:
+        def output(given: _Given) -> Values:
+            layout, at = self._seen(given)
+            outputs = outputs_of(self._component, layout, at)
+            actions = listed(f"act of component {self._component!r}", layout.component.act(at))
+            return {"outputs": members_of(self._results, layout.results(outputs, actions))}
+
+        def derivative(given: _Given) -> Values:
+            layout, at = self._seen(given)
+            shapes, who = layout.continuous_shapes, f"derivative of component {self._component!r}"
+            found = checked(who, shapes, layout.component.derivative(at))
+            return {"derivatives": members_of(self._continuous, packed(shapes, found))}
+
+        def crossings(given: _Given) -> Values:
+            layout, at = self._seen(given)
+            shapes = dict.fromkeys(layout.interface.events, ())
+            who = f"crossings of component {self._component!r}"
+            return {"events": checked(who, shapes, layout.component.crossings(at))}
+
+        read = ("parameters", "state", "inputs")
+        found: list[Function] = []
+        for name, function, role, why in (
+            ("output", output, "outputs", "Outputs and actions at a time."),
+            ("derivative", derivative, "derivatives", "Derivatives of the continuous states."),
+            ("crossings", crossings, "events", "Event functions: their zero crossings are events."),
+        ):
+            if role in self._structs:
+                found.append(self._function(name, function, (*read, role), (role,), why))
+        for event, crossing in self._layout.interface.events.items():
+            if crossing.action == "reset":
+                found.append(self._reset(event))
+        return found
+
+    def _reset(self, event: str) -> Function:
+        def reset(given: _Given) -> Values:
+            layout, at = self._seen(given)
+            own = {m.name: m.shape for m in (*self._continuous, *self._discrete)}
+            robot = self._system.robot
+            shapes = own | {"q": (robot.nq,), "v": (robot.nv,)}
+            who = f"reset of component {self._component!r}"
+            new = checked(who, shapes, layout.component.reset(at, event), partial=True)
+            moved = {k: new[k] for k in ("q", "v") if k in new}
+            after: dict[str, dict[str, Array]] = {}
+            if own:
+                after["state"] = {k: new.get(k, given["state"][k]) for k in own}
+            return after | ({"robot_state": moved} if moved else {})
+
+        roles = ("parameters", "state", "inputs", "robot_state")
+        name = identifier(f"reset_{event}")
+        made = self._function(name, reset, roles, ("state", "robot_state"))
+        assert made.graph is not None
+        moves = any(s.name.startswith("robot_state.") for s in made.graph.outputs)
+        return Function(
+            made.name, roles if moves else roles[:3], made.writes, made.graph,
+            notes=(f"Set the states to those after the event {event!r}.",),
+        )  # fmt: skip
+
+    # Recorded calls for the test program ------------------------------------------------------
+
+    def recorded(self) -> RecordedCalls:
+        """Return calls with random inputs; a sampled component carries its state along."""
+        module, machine = self.module, ModuleState(self.module)
+        names = [f.name for f in module.functions]
+        local = tuple(module.roles)
+        begin = [module.call("init", local)] if "init" in names else []
+        calls = [n for n in names if n != "init"]
+        recorded = RecordedCalls(begin, [module.call(n, local) for n in calls])
+        if begin:
+            machine.call("init")
+        rng = np.random.default_rng(0)
+        for k in range(CALLS):
+            given = {"inputs": self._drawn(k, rng)} if "inputs" in module.roles else {}
+            if not self._sampled and "state" in module.roles:
+                given["state"] = {m.name: np.asarray(rng.normal(size=m.shape), module.dtype)
+                                  for m in module.roles["state"].members}  # fmt: skip
+            for role, values in given.items():
+                machine.values[role] |= values
+            for name in calls:
+                machine.call(name)
+            recorded.given.append(given)
+            roles = [r for r in module.roles if r not in ("parameters", "inputs")]
+            recorded.expected.append({role: machine.copy(role) for role in roles})
+        return recorded
+
+    def _drawn(self, k: int, rng: np.random.Generator) -> dict[str, Array]:
+        """Return random inputs of a tick."""
+        component, robot = self._layout.component, self._system.robot
+        q, v = random_state(robot, rng)
+        t = component.offset + k * (component.sample_time or 0.1)
+        known = {"t": np.array(t), "q": q, "v": v}
+        return {
+            m.name: np.asarray(known.get(m.name, rng.normal(size=m.shape)), self.module.dtype)
+            for m in self.module.roles["inputs"].members
+        }
+
+
+def _per_second(unit: str) -> str:
+    return f"{unit or '1'} per second"
