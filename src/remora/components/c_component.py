@@ -15,7 +15,7 @@ from remora.codegen.export.c_module import (
     Struct,
     Values,
     constants,
-    read_members,
+    read_elements,
     traced,
 )
 from remora.codegen.export.c_module_test_program import RecordedCalls, write_module
@@ -45,6 +45,8 @@ from remora.model.state import random_state
 
 #: Number of recorded calls in the test program.
 CALLS = 50
+#: Most elements of q and v that are listed in a comment.
+MOST_ELEMENTS = 8
 #: Order of the arguments of every function.
 ARGUMENTS = ("parameters", "state", "inputs", "outputs", "derivatives", "events", "robot_state")
 
@@ -98,7 +100,7 @@ class _ComponentExport:
         self._discrete = discrete_members(layout)
         self._results = result_members(layout)
         signals = [Member(k, s.shape, self._source(k, s.unit)) for k, s in interface.inputs.items()]
-        self._signals = [(m, f"{m.name} (input)" if m.name in ("t", "q", "v") else m.name)
+        self._signals = [(m, f"input_{m.name}" if m.name in ("t", "q", "v") else m.name)
                          for m in signals]  # fmt: skip
         self._noise = noise_members(layout)
         inputs = [
@@ -140,20 +142,21 @@ class _ComponentExport:
     def _assembled(self, name: str, dtype: str, functions: list[Function]) -> Module:
         """Return the module, without members and structs that are never used."""
         graphs = [f.graph for f in functions if f.graph is not None]
-        read = read_members(graphs)
+        read = read_elements(graphs)
         written = {s.name for g in graphs for s in g.outputs}
         kept: list[Struct] = []
         for struct in self._structs.values():
             members = struct.members
             if struct.role == "inputs":
                 own = {m.name for m in members} - {"t", "q", "v"}
-                members = tuple(m for m in members if m.name in own or f"inputs.{m.name}" in read)
+                members = tuple(
+                    m if m.name in own else _with_elements(m, read[f"inputs.{m.name}"])
+                    for m in members if m.name in own or f"inputs.{m.name}" in read
+                )  # fmt: skip
             elif struct.role == "robot_state":
                 members = tuple(m for m in members if f"robot_state.{m.name}" in written)
             if members:
-                kept.append(
-                    Struct(struct.role, members, struct.note, struct.initial, struct.local)
-                )
+                kept.append(Struct(struct.role, members, struct.note, struct.initial, struct.local))
         initial = self._initial()
         if initial:
             functions = [
@@ -166,9 +169,13 @@ class _ComponentExport:
     def _about(self) -> tuple[str, ...]:
         layout, component = self._layout, self._layout.component
         kind = type(component).__name__
-        lines = [f"Component {self._component!r} ({kind}) of a system of {self._system.robot.name}."]
+        lines = [
+            f"Component {self._component!r} ({kind}) of a system of {self._system.robot.name}."
+        ]
         if component.sample_time is not None:
-            first = f", the first {component.offset:g} s after the start" if component.offset else ""
+            first = (
+                f", the first {component.offset:g} s after the start" if component.offset else ""
+            )
             lines.append(f"Call update every {component.sample_time:g} s{first}.")
             lines.append("Hold its outputs in between; they are zero before the first call.")
         if self._noise:
@@ -256,13 +263,13 @@ class _ComponentExport:
 
         writes = ("state",) if later else ("state", "outputs")
         found = [
-            self._function(
-                "update", update, ("parameters", "inputs", *writes), writes, "One tick."
-            )
+            self._function("update", update, ("parameters", "inputs", *writes), writes, "One tick.")
         ]
         if later:
             why = "The delay of the oldest results has passed: they become the outputs."
-            found.append(self._function("release", release, ("state", "outputs"), ("outputs",), why))
+            found.append(
+                self._function("release", release, ("state", "outputs"), ("outputs",), why)
+            )
         return found
 
     # Continuous ---------------------------------------------------------------------------------
@@ -361,6 +368,14 @@ class _ComponentExport:
             m.name: np.asarray(known.get(m.name, rng.normal(size=m.shape)), self.module.dtype)
             for m in self.module.roles["inputs"].members
         }
+
+
+def _with_elements(member: Member, elements: Sequence[int]) -> Member:
+    """Return a member whose comment lists the elements that are read, if they are few."""
+    if not member.shape or len(elements) > MOST_ELEMENTS:
+        return member
+    note = f"{member.note}; reads {', '.join(f'{member.name}[{i}]' for i in elements)}"
+    return Member(member.name, member.shape, note)
 
 
 def _per_second(unit: str) -> str:

@@ -56,7 +56,8 @@ def result_members(layout: ComponentLayout, prefix: str = "") -> list[Member]:
         own, count = prefix + name, 2
         while own in taken:
             own, count = f"{prefix}{name}_{count}", count + 1
-        found.append(Member(own, action.numbers().shape, note))
+        shape = action.numbers().shape
+        found.append(Member(own, () if shape == (1,) else shape, note))
     return found
 
 

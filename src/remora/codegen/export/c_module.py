@@ -183,14 +183,14 @@ def constants(role: str, values: Mapping[str, Array]) -> Graph:
     return graph
 
 
-def read_members(graphs: Sequence[Graph]) -> set[str]:
-    """Return the names `role.member` that any of the graphs reads."""
-    found: set[str] = set()
+def read_elements(graphs: Sequence[Graph]) -> dict[str, list[int]]:
+    """Return the elements that any of the graphs reads, by name `role.member`."""
+    found: dict[str, set[int]] = {}
     for graph in graphs:
         for (op, a), needed in zip(graph.nodes, graph.needed(), strict=True):
             if needed and op == "input":
-                found.add(graph.inputs[a[0]].name)
-    return found
+                found.setdefault(graph.inputs[a[0]].name, set()).add(a[1])
+    return {name: sorted(elements) for name, elements in found.items()}
 
 
 def prepared(graph: Graph, dtype: str) -> Graph:
@@ -245,9 +245,7 @@ def source(module: Module) -> str:
             body, used = _graph_body(module, function)
             math_used |= used
         lines = "\n".join(f"    {line}" for line in body)
-        head = _prototype(module, function)
-        if function.local:
-            head = f"{_comment_of(function)}static {head}"
+        head = _documented(module, function) if function.local else _prototype(module, function)
         parts.append(f"{head}\n{{\n{lines}\n}}")
     about = [
         f"{module.name}: C99, written by Remora, with "
@@ -294,7 +292,7 @@ def _struct(module: Module, struct: Struct) -> str:
     if struct.initial is not None:
         macro = f"{module.name}_{struct.role}".upper()
         values = initializer(module, struct, struct.initial)
-        text += f"\n\n/* Initial values of {role}. */\n#define {macro} \\\n    {values}"
+        text += f"\n\n/* Initializer of {role}. */\n#define {macro} \\\n    {values}"
     return text
 
 
@@ -304,6 +302,8 @@ def _one_line(text: str) -> str:
 
 
 def _comment_of(function: Function) -> str:
+    if len(function.notes) == 1:
+        return _one_line(function.notes[0]) + "\n"
     return comment(function.notes) + "\n" if function.notes else ""
 
 
@@ -316,7 +316,13 @@ def _prototype(module: Module, function: Function) -> str:
         f"{'' if role in function.writes else 'const '}{module.name}_{role} *{role}"
         for role in module.pointers(function)
     ]
-    return f"void {module.name}_{function.name}({', '.join([*passed, *function.more]) or 'void'})"
+    static = "static " if function.local else ""
+    head = f"{static}void {module.name}_{function.name}("
+    indent = ",\n" + " " * len(head)
+    listed = ", ".join([*passed, *function.more]) or "void"
+    if len(head) + len(listed) + 2 > 100:
+        listed = indent.join([*passed, *function.more])
+    return f"{head}{listed})"
 
 
 def _graph_body(module: Module, function: Function) -> tuple[list[str], set[str]]:

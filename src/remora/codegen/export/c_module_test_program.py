@@ -54,9 +54,7 @@ def test_program(module: Module, recorded: RecordedCalls) -> str:
         for role in rows[0]:
             struct = roles[role]
             listed = ",\n".join(f"    {initializer(module, struct, row[role])}" for row in rows)
-            tables.append(
-                f"static const {name}_{role} {what}_{role}[CALLS] = {{\n{listed}\n}};"
-            )
+            tables.append(f"static const {name}_{role} {what}_{role}[CALLS] = {{\n{listed}\n}};")
             if what == "given":
                 assigned.append(f"{role} = given_{role}[k];")
             else:
@@ -70,9 +68,9 @@ def test_program(module: Module, recorded: RecordedCalls) -> str:
     ]
     about = [
         f"Test of {name}: repeats {len(recorded.given)} calls with the state carried along,",
-        "counts the numbers that differ from those computed by Remora in any bit, prints the",
-        "largest error relative to the largest number in a struct, and returns 1 if that is above",
-        f"the tolerance. cc -std=c99 -O2 {name}.c {name}_test.c -lm",
+        "counts the numbers that differ from those computed by Remora, prints the largest error",
+        "relative to the largest number in a struct, and returns 1 if that is above the tolerance.",
+        f"cc -std=c99 -O2 {name}.c {name}_test.c -lm",
     ]
     inner = "\n".join(f"        {line}" for line in (*assigned, *recorded.each, *compared))
     before = "\n".join(f"    {line}" for line in (*variables, *_COUNTERS, *recorded.begin))
@@ -132,7 +130,7 @@ int main(void)
     for (k = 0; k < CALLS; k++) {{
 {inner}
     }}
-    printf("{name}: %d calls, %ld of %ld numbers differ in some bit, largest relative error %.1e, "
+    printf("{name}: %d calls, %ld of %ld numbers differ, largest relative error %.1e, "
            "tolerance %.0e: %s\\n", CALLS, different, numbers, worst, TOLERANCE,
            worst <= TOLERANCE ? "good" : "WRONG");
     return worst <= TOLERANCE ? 0 : 1;
