@@ -19,7 +19,7 @@ import numpy as np
 
 from remora.algebra.array_ops import Array
 from remora.codegen.export.c import ARITHMETIC, layout, statements, without_floor
-from remora.codegen.export.c_text import SCALARS, comment, identifier, number
+from remora.codegen.export.c_text import SCALARS, comment, decimal, identifier, number
 from remora.codegen.ir import graph_passes
 from remora.codegen.ir.graph import Graph, Signature
 from remora.codegen.ir.trace import trace, with_symbols
@@ -261,18 +261,26 @@ def source(module: Module) -> str:
 """
 
 
-def initializer(module: Module, struct: Struct, values: Mapping[str, Array]) -> str:
-    """Return values of a struct as a C initializer."""
+def initializer(
+    module: Module,
+    struct: Struct,
+    values: Mapping[str, Array],
+    literal: Callable[[float, str], str] = number,
+) -> str:
+    """Return values of a struct as a C initializer; `literal`: (number, dtype) -> its text."""
     parts: list[str] = []
     for member in struct.members:
-        items = [_literal(module, member, x) for x in np.asarray(values[member.name]).reshape(-1)]
+        flat = np.asarray(values[member.name]).reshape(-1)
+        items = [_literal(module, member, x, literal) for x in flat]
         parts.append(f"{{{', '.join(items)}}}" if member.shape else items[0])
     return f"{{{', '.join(parts)}}}"
 
 
-def _literal(module: Module, member: Member, value: Any) -> str:
+def _literal(
+    module: Module, member: Member, value: Any, literal: Callable[[float, str], str]
+) -> str:
     if member.c_type in ("", "double"):
-        return number(float(value), module.dtype if not member.c_type else "float64")
+        return literal(float(value), module.dtype if not member.c_type else "float64")
     return f"{int(value)}u"
 
 
@@ -291,7 +299,7 @@ def _struct(module: Module, struct: Struct) -> str:
         text = f"{_one_line(struct.note)}\n{text}"
     if struct.initial is not None:
         macro = f"{module.name}_{struct.role}".upper()
-        values = initializer(module, struct, struct.initial)
+        values = initializer(module, struct, struct.initial, decimal)
         text += f"\n\n/* Initializer of {role}. */\n#define {macro} \\\n    {values}"
     return text
 
