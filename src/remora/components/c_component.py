@@ -22,8 +22,6 @@ from remora.codegen.export.c_module_test_program import RecordedCalls, write_mod
 from remora.codegen.export.c_text import identifier
 from remora.codegen.export.unfused_code import ModuleState
 from remora.codegen.ir.arguments import DTYPES
-from remora.components import context
-from remora.components.actions import listed
 from remora.components.c_members import (
     at_place,
     continuous_members,
@@ -35,11 +33,9 @@ from remora.components.c_members import (
     traceable,
     vector,
 )
-from remora.components.component import with_parameters
-from remora.components.context import Context, Kinematics
-from remora.components.evaluation import NO_NOISE, after_release, after_tick, checked, outputs_of
-from remora.components.layout import ComponentLayout, delay_in_ticks, packed
-from remora.components.system import System, relaid
+from remora.components.component_instant import ComponentInstant
+from remora.components.layout import delay_in_ticks
+from remora.components.system import System
 from remora.errors import RemoraError, UnknownName
 from remora.model.state import random_state
 
@@ -202,22 +198,18 @@ class _ComponentExport:
 
     # What the component sees ------------------------------------------------------------------
 
-    def _seen(self, given: _Given) -> tuple[ComponentLayout, Context]:
-        """Return the layout with the given parameters, and the context of the component."""
-        robot, inputs, state = self._system.robot, given["inputs"], given.get("state", {})
-        changed = with_parameters(self._layout.component, given.get("parameters", {}))
-        layout, interface, name = relaid(self._layout, changed), self._layout.interface, "component"
-        q, v = inputs["q"], inputs["v"]
-        noise = {k: inputs[m.name] for k, m in zip(interface.noise, self._noise, strict=True)}
-        at = Context(
-            robot, inputs["t"], q, v, Kinematics(robot, q, v),
-            context.Values(f"continuous state of {name}",
-                           {m.name: state[m.name] for m in self._continuous}),
-            context.Values(f"discrete state of {name}", {k: state[k] for k in interface.discrete}),
-            context.Values(f"input of {name}", {m.name: inputs[own] for m, own in self._signals}),
-            context.Values(f"noise of {name}", noise, "" if self._sampled else NO_NOISE),
+    def _seen(self, given: _Given) -> ComponentInstant:
+        """Return the component at the values of the structs' members."""
+        inputs, state = given["inputs"], given.get("state", {})
+        name, own = self._component, self._layout
+        changed = {f"{name}.{key}": value for key, value in given.get("parameters", {}).items()}
+        x = at_place(own.x, vector(self._continuous, state), self._system.nx)
+        part = vector(self._discrete, state)
+        z = at_place(slice(own.discrete.start, own.waiting.stop), part, self._system.nz)
+        return ComponentInstant(
+            self._system.with_parameters(changed), name, inputs["t"], inputs["q"], inputs["v"],
+            x, z, {m.name: inputs[key] for m, key in self._signals},
         )  # fmt: skip
-        return layout, at
 
     def _function(
         self,
@@ -234,12 +226,6 @@ class _ComponentExport:
 
     # Sampled ------------------------------------------------------------------------------------
 
-    def _z(self, given: _Given) -> Array:
-        """Return the discrete vector z of the system, zero but for the component's part."""
-        own = self._layout
-        part = vector(self._discrete, given.get("state", {}))
-        return at_place(slice(own.discrete.start, own.waiting.stop), part, self._system.nz)
-
     def _changed(self, z: Array) -> dict[str, Array]:
         own = self._layout
         return members_of(self._discrete, z[own.discrete.start : own.waiting.stop])
@@ -253,13 +239,14 @@ class _ComponentExport:
         later = bool(self._layout.queue) and not delay_in_ticks(self._layout.component)
 
         def update(given: _Given) -> Values:
-            layout, at = self._seen(given)
-            z = after_tick(self._component, layout, at, self._z(given))
+            noise = vector(self._noise, given["inputs"])
+            all_noise = at_place(self._layout.noise, noise, self._system.noise_size)
+            z = self._seen(given).ticked([self._component], all_noise)
             after = {"state": self._changed(z)}
             return after if later else after | {"outputs": self._in_effect(z)}
 
         def release(given: _Given) -> Values:
-            return {"outputs": self._in_effect(after_release(self._layout, self._z(given)))}
+            return {"outputs": self._in_effect(self._seen(given).released([self._component]))}
 
         writes = ("state",) if later else ("state", "outputs")
         found = [
@@ -276,22 +263,13 @@ class _ComponentExport:
 
     def _continuously(self) -> list[Function]:
         def output(given: _Given) -> Values:
-            layout, at = self._seen(given)
-            outputs = outputs_of(self._component, layout, at)
-            actions = listed(f"act of component {self._component!r}", layout.component.act(at))
-            return {"outputs": members_of(self._results, layout.results(outputs, actions))}
+            return {"outputs": members_of(self._results, self._seen(given).results())}
 
         def derivative(given: _Given) -> Values:
-            layout, at = self._seen(given)
-            shapes, who = layout.continuous_shapes, f"derivative of component {self._component!r}"
-            found = checked(who, shapes, layout.component.derivative(at))
-            return {"derivatives": members_of(self._continuous, packed(shapes, found))}
+            return {"derivatives": self._seen(given).derivatives()}
 
         def crossings(given: _Given) -> Values:
-            layout, at = self._seen(given)
-            shapes = dict.fromkeys(layout.interface.events, ())
-            who = f"crossings of component {self._component!r}"
-            return {"events": checked(who, shapes, layout.component.crossings(at))}
+            return {"events": self._seen(given).event_functions()}
 
         read = ("parameters", "state", "inputs")
         found: list[Function] = []
@@ -309,16 +287,12 @@ class _ComponentExport:
 
     def _reset(self, event: str) -> Function:
         def reset(given: _Given) -> Values:
-            layout, at = self._seen(given)
-            own = {m.name: m.shape for m in (*self._continuous, *self._discrete)}
-            robot = self._system.robot
-            shapes = own | {"q": (robot.nq,), "v": (robot.nv,)}
-            who = f"reset of component {self._component!r}"
-            new = checked(who, shapes, layout.component.reset(at, event), partial=True)
-            moved = {k: new[k] for k in ("q", "v") if k in new}
-            after: dict[str, dict[str, Array]] = {}
-            if own:
-                after["state"] = {k: new.get(k, given["state"][k]) for k in own}
+            own, before = self._layout, self._seen(given)
+            q, v, x, z = before.reset(self._component, event)
+            state = members_of(self._continuous, x[own.x]) | self._changed(z)
+            moved = {k: new for k, new, old in (("q", q, before.q), ("v", v, before.v))
+                     if new is not old}  # fmt: skip
+            after = {"state": state} if state else {}
             return after | ({"robot_state": moved} if moved else {})
 
         roles = ("parameters", "state", "inputs", "robot_state")

@@ -83,7 +83,8 @@ def save_loop_c(
     """
     if dtype not in DTYPES:
         raise UnknownName("dtype of exported C", dtype, DTYPES)
-    if isinstance(step, bool) or not isinstance(step, (int, float)) or not 0.0 < step < math.inf:
+    is_number = isinstance(step, (int, float)) and not isinstance(step, bool)  # pyright: ignore[reportUnnecessaryIsInstance]
+    if not is_number or not 0.0 < step < math.inf:
         raise InvalidValue(f"step must be a positive number of seconds, not {step!r}")
     traceable(system, list(system.components))
     robot = system.robot
@@ -162,7 +163,9 @@ class _LoopExport:
                     f"{self._step:g} s; choose a step that divides it"
                 )
             counts.append(near)
-        return Update(f"update_{k}", *counts, f"{update.kind} of {', '.join(update.names)}")
+        return Update(
+            f"update_{k}", counts[0], counts[1], f"{update.kind} of {', '.join(update.names)}"
+        )
 
     # Blocks -------------------------------------------------------------------------------------
 

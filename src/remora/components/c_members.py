@@ -104,4 +104,5 @@ def members_of(members: Sequence[Member], flat: Array) -> dict[str, Array]:
 
 def at_place(place: slice, part: Array, size: int) -> Array:
     """Return a vector of zeros with one part set."""
-    return concatenate([np.zeros(place.start), part, np.zeros(size - place.stop)])
+    start, stop = int(place.start), int(place.stop)
+    return concatenate([np.zeros(start), part, np.zeros(size - stop)])

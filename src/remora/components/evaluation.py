@@ -115,9 +115,15 @@ class Instant:
                 found |= {f"{name}.{key}": value for key, value in own.items()}
         for name, outputs in self.system.order:
             layout = self.system.layouts[name]
-            values = outputs_of(name, layout, self.context(layout, found))
+            values = self._outputs(name, self.context(layout, found))
             found |= {f"{name}.{key}": values[key] for key in outputs}
         return found
+
+    def _outputs(self, name: str, at: Context) -> dict[str, Array]:
+        layout = self.system.layouts[name]
+        return checked(
+            f"outputs of component {name!r}", layout.output_shapes, layout.component.outputs(at)
+        )
 
     def actions(self) -> list[Action]:
         """Return the actions of all components."""
@@ -166,7 +172,10 @@ class Instant:
         """Return z after the delays of some components have passed: their results take effect."""
         z = self.z
         for name in names:
-            z = after_release(self.system.layouts[name], z)
+            layout = self.system.layouts[name]
+            size = layout.effective.stop - layout.effective.start
+            oldest = z[..., layout.waiting.stop - size : layout.waiting.stop]
+            z = _replaced(z, layout.effective, oldest)
         return z
 
     def ticked(self, names: Sequence[str], noise: Array) -> Array:
@@ -180,7 +189,24 @@ class Instant:
         for name in names:
             layout = self.system.layouts[name]
             at = now.context(layout, now.signals, noise[..., layout.noise])
-            z = after_tick(name, layout, at, now.z)
+            outputs = now._outputs(name, at)
+            actions = listed(f"act of component {name!r}", layout.component.act(at))
+            who, shapes = f"update of component {name!r}", layout.discrete_shapes
+            z = now.z
+            if shapes:
+                after = packed(shapes, checked(who, shapes, layout.component.update(at)))
+                z = _replaced(z, layout.discrete, after)
+            results = layout.results(outputs, actions)
+            if layout.queue and delay_in_ticks(
+                layout.component
+            ):  # the oldest takes effect at this tick
+                z = Instant(self.system, self.t, self.q, self.v, self.x, z).released([name])
+            if layout.queue:
+                size = layout.effective.stop - layout.effective.start
+                older = z[..., layout.waiting.start : layout.waiting.stop - size]
+                z = _replaced(z, layout.waiting, concatenate([results, older]))
+            else:
+                z = _replaced(z, layout.effective, results)
             now = Instant(self.system, self.t, self.q, self.v, self.x, z)
         return now.z
 
@@ -206,36 +232,6 @@ class Instant:
     ) -> Array:
         before = unpacked(shapes, flat[..., place])
         return packed(shapes, {k: values.get(k, before[k]) for k in shapes})
-
-
-def outputs_of(name: str, layout: ComponentLayout, at: Context) -> dict[str, Array]:
-    """Return the outputs of a component, checked."""
-    who = f"outputs of component {name!r}"
-    return checked(who, layout.output_shapes, layout.component.outputs(at))
-
-
-def after_release(layout: ComponentLayout, z: Array) -> Array:
-    """Return z after the delay of a component has passed: the oldest results take effect."""
-    size = layout.effective.stop - layout.effective.start
-    return _replaced(z, layout.effective, z[..., layout.waiting.stop - size : layout.waiting.stop])
-
-
-def after_tick(name: str, layout: ComponentLayout, at: Context, z: Array) -> Array:
-    """Return z after a tick of a component that sees the context `at`."""
-    outputs = outputs_of(name, layout, at)
-    actions = listed(f"act of component {name!r}", layout.component.act(at))
-    who, shapes = f"update of component {name!r}", layout.discrete_shapes
-    if shapes:
-        after = packed(shapes, checked(who, shapes, layout.component.update(at)))
-        z = _replaced(z, layout.discrete, after)
-    results = layout.results(outputs, actions)
-    if not layout.queue:
-        return _replaced(z, layout.effective, results)
-    if delay_in_ticks(layout.component):  # the oldest takes effect at this tick
-        z = after_release(layout, z)
-    size = layout.effective.stop - layout.effective.start
-    older = z[..., layout.waiting.start : layout.waiting.stop - size]
-    return _replaced(z, layout.waiting, concatenate([results, older]))
 
 
 def _unknown(signal: Signal) -> Array:

@@ -247,7 +247,7 @@ class System:
 
     def _changed(self, robot: Robot, components: Mapping[str, Component]) -> System:
         new = copy.copy(self)
-        layouts = {name: relaid(layout, components[name]) for name, layout in self.layouts.items()}
+        layouts = {name: _relaid(layout, components[name]) for name, layout in self.layouts.items()}
         for name, value in (("robot", robot), ("components", MappingProxyType(dict(components))),
                             ("layouts", MappingProxyType(layouts))):  # fmt: skip
             object.__setattr__(new, name, value)
@@ -286,8 +286,7 @@ class System:
         return "\n".join(lines)
 
 
-def relaid(layout: ComponentLayout, component: Component) -> ComponentLayout:
-    """Return the layout with other parameters of its component."""
+def _relaid(layout: ComponentLayout, component: Component) -> ComponentLayout:
     new = copy.copy(layout)
     object.__setattr__(new, "component", component)
     return new

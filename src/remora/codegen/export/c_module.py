@@ -189,7 +189,7 @@ def read_elements(graphs: Sequence[Graph]) -> dict[str, list[int]]:
     for graph in graphs:
         for (op, a), needed in zip(graph.nodes, graph.needed(), strict=True):
             if needed and op == "input":
-                found.setdefault(graph.inputs[a[0]].name, set()).add(a[1])
+                found.setdefault(graph.inputs[int(a[0])].name, set()).add(int(a[1]))
     return {name: sorted(elements) for name, elements in found.items()}
 
 
@@ -348,7 +348,9 @@ def _graph_body(module: Module, function: Function) -> tuple[list[str], set[str]
         for j, i in enumerate(result):
             op, a = graph.nodes[i]
             target = place(signature, j)
-            if op != "input" or place(graph.inputs[a[0]], a[1]) != target:  # else unchanged
+            if (
+                op != "input" or place(graph.inputs[int(a[0])], int(a[1])) != target
+            ):  # else unchanged
                 stores.append((target, i))
     body, _, math_used = statements(
         graph, module.dtype, lambda k, j: place(graph.inputs[k], j), stores
