@@ -21,6 +21,8 @@ _TYPES = {
     "f64": np.float64, "f32": np.float32, "s64": np.int64, "u64": np.uint64, "b64": np.uint64,
     "s32": np.int32, "u32": np.uint32, "b32": np.uint32, "pred": np.bool_, "b16": np.uint16,
 }  # fmt: skip
+#: The upper 32 bits of a 64-bit register; the lower ones go to a register of their own.
+_UPPER_HALF = r"\{ ?\.reg \.b32 tmp; mov\.b64 \{tmp, (%r\d+)\}, (%rd\d+); \}"
 
 
 def run(text, entry, arguments, blocks, block):
@@ -100,6 +102,8 @@ class _Machine:
                     self._keep(~taken)
             elif line == "ret":
                 return
+            elif half := re.fullmatch(_UPPER_HALF, line):
+                self._set(half[1], (self._value(half[2], "u64") >> np.uint64(32)).astype(np.uint32))
             else:
                 assert predicate is None
                 name, operands = line.split(None, 1)
@@ -215,6 +219,7 @@ def _plain(op, name):
         "mad": lambda a, b, c: a * b + c, "shl": lambda a, b: a << b.astype(a.dtype),
         "shr": lambda a, b: a >> b.astype(a.dtype),
         "or": np.bitwise_or, "and": np.bitwise_and, "xor": np.bitwise_xor,
+        "clz": lambda a: 32 - np.frexp(a.astype(float))[1],
         "not": np.invert, "rcp": _estimate, "div": np.floor_divide, "rem": np.remainder,
     }[op]  # fmt: skip
 

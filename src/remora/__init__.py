@@ -3,6 +3,11 @@
 from remora import algebra
 from remora.codegen.gpu.cuda_kernel import CudaKernel
 from remora.codegen.kernel import Kernel
+from remora.components.actions import GeneralizedForce, JointForce, Wrench
+from remora.components.component import Component, Interface, ZeroCrossing
+from remora.components.context import Context
+from remora.components.signals import Signal, State
+from remora.components.system import System
 from remora.control.attitude_pd import AttitudePD
 from remora.control.controllers import CONTROLLERS
 from remora.control.joint_pd import JointPD
@@ -148,7 +153,9 @@ __all__ = [
     "Body",
     "Builder",
     "CompiledRobot",
+    "Component",
     "Conservation",
+    "Context",
     "Controller",
     "CudaKernel",
     "DHLink",
@@ -156,13 +163,16 @@ __all__ = [
     "Fault",
     "ForwardDerivatives",
     "Frame",
+    "GeneralizedForce",
     "Geometry",
     "ImageSpaceConstraints",
     "ImageSpaceSolution",
     "ImageSpaceSystem",
+    "Interface",
     "InvalidValue",
     "InverseDerivatives",
     "Joint",
+    "JointForce",
     "JointPD",
     "Kernel",
     "Layout",
@@ -178,10 +188,15 @@ __all__ = [
     "Robot",
     "Scenario",
     "ShapeError",
+    "Signal",
     "SimulationError",
     "SimulationWarning",
+    "State",
     "Status",
+    "System",
     "UnknownName",
+    "Wrench",
+    "ZeroCrossing",
     "ZeroOrderHold",
     "accelerations",
     "algebra",

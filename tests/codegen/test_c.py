@@ -131,9 +131,9 @@ def test_the_test_program_finds_a_wrong_number(tmp_path):
 
 #: Every operation, with arguments in its domain.
 OPERATIONS = {
-    "neg": 1, "add": 2, "sub": 2, "mul": 2, "div": 2, "sqrt": 1, "abs": 1, "floor": 1, "tan": 1,
-    "asin": 1, "acos": 1, "atan": 1, "atan2": 2, "sin": 1, "cos": 1, "sinh": 1, "cosh": 1,
-    "tanh": 1, "exp": 1, "log": 1, "pow": 2, "min": 2, "max": 2,
+    "neg": 1, "add": 2, "sub": 2, "mul": 2, "rounded_mul": 2, "div": 2, "sqrt": 1, "abs": 1,
+    "floor": 1, "tan": 1, "asin": 1, "acos": 1, "atan": 1, "atan2": 2, "sin": 1, "cos": 1,
+    "sinh": 1, "cosh": 1, "tanh": 1, "exp": 1, "log": 1, "pow": 2, "min": 2, "max": 2,
 }  # fmt: skip
 
 

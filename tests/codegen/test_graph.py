@@ -6,7 +6,7 @@ import pytest
 
 import remora as rm
 from numeric import assert_close
-from remora.algebra.array_ops import less, select
+from remora.algebra.array_ops import less, rounded, select
 from remora.codegen.ir.graph import OPS, Graph, Signature, interpret
 from remora.codegen.ir.graph_passes import prepared
 from remora.codegen.ir.trace import trace
@@ -37,6 +37,29 @@ def test_zeros_and_ones_vanish_and_constants_fold():
 def test_the_same_operation_is_one_node():
     g = graph_of(lambda g, x, y: g.op("mul", g.op("add", x, y), g.op("add", y, x)))
     assert g.count() == {"add": 1, "mul": 1}
+
+
+def test_rounded_products_are_never_fused(rng):
+    def function(x, y):
+        return rounded(x * y) + rounded(x * x) - rounded(-x * 3.0) - y * 7.0
+
+    g = trace(function, (Signature("x", (1,)), Signature("y", (1,))))
+    fused = prepared(g, "float64", fma=True)
+    assert fused.count()["rounded_mul"] == 3
+    assert fused.count()["fma"] == 1  # y * 7.0
+    x, y = rng.normal(size=(2, 50, 1))
+    unfused = prepared(g, "float64", fma=False)
+    assert np.array_equal(interpret(unfused, [x, y])[0], function(x, y))
+
+
+def test_rounded_products_are_simplified_as_products_are():
+    g = Graph(X2)
+    x, y = g.input(0, 0), g.input(1, 0)
+    assert g.op("rounded_mul", x, g.const(1.0)) == x
+    assert g.nodes[g.op("rounded_mul", x, g.const(0.0))] == ("const", (0.0,))
+    assert g.nodes[g.op("rounded_mul", x, g.const(-1.0))] == ("neg", (x,))
+    assert g.nodes[g.op("rounded_mul", g.const(2.0), g.const(3.0))] == ("const", (6.0,))
+    assert g.op("rounded_mul", x, y) == g.op("rounded_mul", y, x) != g.op("mul", x, y)
 
 
 def test_tracing_keeps_what_a_function_does(rng):

@@ -200,7 +200,7 @@ def test_the_jacobian_of_implicit_steps_is_that_of_the_rates(seed):
             0.0,
             q,
         )
-        system.enter(0.0, 1.0)
+        system.given.enter(0.0, 1.0)
         y = np.concatenate([rest, v, np.zeros(3)])
         J = system.jacobian(0.3, y)
         n = 2 * robot.nv

@@ -134,7 +134,10 @@ def total_and_rest(x: Array, dx: Array) -> tuple[Array, Array]:
 
 
 def rounded(x: Array) -> Array:
-    """Return `x` behind a barrier to symbolic simplification such as (a + b) - a = b."""
+    """Return `x` behind a barrier to symbolic simplification such as (a + b) - a = b.
+
+    A product behind it is rounded on every processor, never fused with a sum.
+    """
     if not is_symbolic(x):
         return x
     return wrapped(np.frompyfunc(casadi.copysign, 2, 1)(x, x))  # x with the sign of x is x

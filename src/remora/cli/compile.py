@@ -23,7 +23,10 @@ from remora.model.robot import Robot
 
 TARGETS = ("cpu", "c", "object", "cuda")
 #: Names of operations in the output; other operations keep their own names.
-_KINDS = {"add": "additions", "sub": "additions", "mul": "multiplications", "div": "divisions"}
+_KINDS = {
+    "add": "additions", "sub": "additions", "mul": "multiplications",
+    "rounded_mul": "multiplications", "div": "divisions",
+}  # fmt: skip
 
 
 def compile(

@@ -106,6 +106,28 @@ def listed(who: str, returned: Any) -> list[Action]:
     return items
 
 
+def same_targets(who: str, before: Sequence[Action], now: Sequence[Action]) -> None:
+    """Raise if actions differ from those at the neutral state in more than their numbers."""
+    if _targets(before) != _targets(now):
+        told = [", ".join(_targets(x)) or "nothing" for x in (before, now)]
+        raise RemoraError(
+            f"{who} must always act on the same places, with zeros where it does nothing: it "
+            f"returned {told[0]} at the neutral state, and now {told[1]}"
+        )
+
+
+def _targets(actions: Sequence[Action]) -> list[str]:
+    found: list[str] = []
+    for action in actions:
+        place = ""
+        if isinstance(action, Wrench):
+            place = f"({action.frame!r}, {action.axes})"
+        elif isinstance(action, JointForce):
+            place = f"({action.joint!r})"
+        found.append(f"{type(action).__name__}{place} of {action.numbers().shape[-1]}")
+    return found
+
+
 def check(who: str, robot: Robot, action: Action) -> None:
     """Raise if an action does not fit the robot."""
     if isinstance(action, Wrench):

@@ -154,6 +154,16 @@ class Component:
         return hash(digest(self))
 
 
+def set_timing(
+    component: Component, name: str, sample_time: float | None, offset: float, delay: float
+) -> None:
+    """Set the fields of every component, in an `__init__` of its own."""
+    given = {"name": name, "offset": float(offset), "delay": float(delay)}
+    given["sample_time"] = None if sample_time is None else float(sample_time)
+    for key, value in given.items():
+        object.__setattr__(component, key, value)
+
+
 def default_name(component: Component) -> str:
     """Return the name of a component in a system: its own, or its class in lower case."""
     if component.name:

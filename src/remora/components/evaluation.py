@@ -7,13 +7,13 @@ symbols: single runs, batches and exported code all use these.
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from remora.algebra.array_ops import Array, asarray, concatenate
-from remora.components.actions import Action, listed, loads
+from remora.components.actions import Action, listed, loads, same_targets
 from remora.components.context import Context, Kinematics, Values
 from remora.components.layout import ComponentLayout, delay_in_ticks, packed, unpacked
 from remora.components.signals import Signal
@@ -120,20 +120,25 @@ class Instant:
         return found
 
     def _outputs(self, name: str, at: Context) -> dict[str, Array]:
-        layout = self.system.layouts[name]
-        return checked(
-            f"outputs of component {name!r}", layout.output_shapes, layout.component.outputs(at)
-        )
+        layout, who = self.system.layouts[name], f"outputs of component {name!r}"
+        return checked(who, layout.output_shapes, _called(who, layout.component.outputs, at))
 
     def actions(self) -> list[Action]:
         """Return the actions of all components."""
-        found: list[Action] = []
-        for name, layout in self.system.layouts.items():
-            if layout.sampled:
-                found += layout.actions_of(self.z[..., layout.effective])
-            elif layout.actions:
-                at = self.context(layout, self.signals)
-                found += listed(f"act of component {name!r}", layout.component.act(at))
+        return [action for name in self.system.layouts for action in self.actions_of(name)]
+
+    def actions_of(self, name: str) -> list[Action]:
+        """Return the actions of one component."""
+        layout = self.system.layouts[name]
+        if layout.sampled:
+            return layout.actions_of(self.z[..., layout.effective])
+        return self._acted(name, self.context(layout, self.signals))
+
+    def _acted(self, name: str, at: Context) -> list[Action]:
+        """Return what `act` of a component returns, or raise if its targets have changed."""
+        layout, who = self.system.layouts[name], f"act of component {name!r}"
+        found = listed(who, _called(who, layout.component.act, at))
+        same_targets(who, layout.actions, found)
         return found
 
     def loads(self) -> tuple[Array | None, Array | None]:
@@ -146,14 +151,18 @@ class Instant:
 
     def derivative(self) -> Array:
         """Return the rates of x, `(..., nx)`."""
-        parts: list[Array] = []
-        for name, layout in self.system.layouts.items():
-            shapes = layout.continuous_shapes
-            if shapes:
-                returned = layout.component.derivative(self.context(layout, self.signals))
-                who = f"derivative of component {name!r}"
-                parts.append(packed(shapes, checked(who, shapes, returned)))
+        parts = [
+            packed(layout.continuous_shapes, self.derivative_of(name))
+            for name, layout in self.system.layouts.items()
+            if layout.continuous_shapes
+        ]
         return concatenate(parts) if parts else np.zeros(0)
+
+    def derivative_of(self, name: str) -> dict[str, Array]:
+        """Return the rates of one component's continuous states, by name."""
+        layout, who = self.system.layouts[name], f"derivative of component {name!r}"
+        at = self.context(layout, self.signals)
+        return checked(who, layout.continuous_shapes, _called(who, layout.component.derivative, at))
 
     def crossings(self) -> Array:
         """Return the event functions in the order of `System.events`, `(..., ne)`."""
@@ -161,8 +170,9 @@ class Instant:
         for name, layout in self.system.layouts.items():
             shapes = dict.fromkeys(layout.interface.events, ())
             if shapes:
-                returned = layout.component.crossings(self.context(layout, self.signals))
                 who = f"crossings of component {name!r}"
+                at = self.context(layout, self.signals)
+                returned = _called(who, layout.component.crossings, at)
                 parts.append(packed(shapes, checked(who, shapes, returned)))
         return concatenate(parts) if parts else np.zeros(0)
 
@@ -190,11 +200,13 @@ class Instant:
             layout = self.system.layouts[name]
             at = now.context(layout, now.signals, noise[..., layout.noise])
             outputs = now._outputs(name, at)
-            actions = listed(f"act of component {name!r}", layout.component.act(at))
+            actions = now._acted(name, at)
             who, shapes = f"update of component {name!r}", layout.discrete_shapes
             z = now.z
             if shapes:
-                after = packed(shapes, checked(who, shapes, layout.component.update(at)))
+                after = packed(
+                    shapes, checked(who, shapes, _called(who, layout.component.update, at))
+                )
                 z = _replaced(z, layout.discrete, after)
             results = layout.results(outputs, actions)
             if layout.queue and delay_in_ticks(
@@ -215,8 +227,9 @@ class Instant:
         layout, robot = self.system.layouts[component], self.system.robot
         own = layout.continuous_shapes | layout.discrete_shapes
         shapes = own | {"q": (robot.nq,), "v": (robot.nv,)}
-        returned = layout.component.reset(self.context(layout, self.signals), event)
-        values = checked(f"reset of component {component!r}", shapes, returned, partial=True)
+        who, at = f"reset of component {component!r}", self.context(layout, self.signals)
+        returned = _called(who, layout.component.reset, at, event)
+        values = checked(who, shapes, returned, partial=True)
         x = _replaced(self.x, layout.x, self._mixed(layout.continuous_shapes, layout.x, self.x,
                                                     values))  # fmt: skip
         z = _replaced(self.z, layout.discrete, self._mixed(layout.discrete_shapes, layout.discrete,
@@ -232,6 +245,16 @@ class Instant:
     ) -> Array:
         before = unpacked(shapes, flat[..., place])
         return packed(shapes, {k: values.get(k, before[k]) for k in shapes})
+
+
+def _called(who: str, method: Callable[..., Any], *arguments: Any) -> Any:
+    """Return what a method of a component returns; other errors than ours name the component."""
+    try:
+        return method(*arguments)
+    except RemoraError:
+        raise
+    except Exception as error:
+        raise RemoraError(f"{who} raised {type(error).__name__}: {error}") from error
 
 
 def _unknown(signal: Signal) -> Array:

@@ -348,6 +348,11 @@ def _interface(robot: Robot, name: str, component: Component, faults: list[Fault
     for key, value in parameters(component).items():
         if not np.all(np.isfinite(value)):
             faults.append(Fault(where, f"parameter {key!r} must be finite, not {value}"))
+    for part in ("inputs", "outputs", "continuous", "discrete", "noise", "events"):
+        for key in getattr(found, part):
+            if not isinstance(key, str) or not _NAME.fullmatch(key):
+                why = f"{key!r} in {part}: a name has letters, digits, '_' and '-' only"
+                faults.append(Fault(where, why))
     states = [*found.continuous, *found.discrete]
     for key in {k for k in states if states.count(k) > 1 or k in found.outputs or k in ("q", "v")}:
         faults.append(Fault(where, f"{key!r} names two states or outputs, or the robot's state"))

@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeAlias
 
 import numpy as np
 from pydantic import Discriminator, Field, Tag
 
 from remora.algebra import quaternion
-from remora.algebra.array_ops import Array, ArrayLike
+from remora.algebra.array_ops import Array, ArrayLike, concatenate
+from remora.components.actions import JointForce
+from remora.components.component import Component, Interface, set_timing
+from remora.components.context import Context
 from remora.errors import RemoraError, ShapeError
 from remora.model.joints import kind
 from remora.model.robot import Robot
 from remora.model.settings_fields import AngleVector, NotNegative, Positive, Settings
 
 
-@dataclass(frozen=True, eq=False)
-class AttitudePD:
+class AttitudePD(Component):
     """A PD controller of the base's attitude, sampled every `sample_time` seconds.
 
     τ = -kp 2 vec(e) - kd ω, body axes, with the error e = r_goal* r. Of e and -e, the one with the
     smaller angle is used; for small errors 2 vec(e) is the rotation vector. [τ, 0] acts on the base
     as an external load, so momentum is not conserved.
+
+    A component of a `System`, with the parameters goal, kp and kd; or a value of `torque=`.
 
     Attributes:
         joints: name of the base's joint.
@@ -31,7 +34,6 @@ class AttitudePD:
         goal: unit quaternion, `(4,)`, desired orientation of the base in the inertial frame.
         kp: `(3,)`, N m/rad, body axes.
         kd: `(3,)`, N m s/rad, body axes.
-        sample_time: s.
     """
 
     joints: tuple[str, ...]
@@ -40,10 +42,18 @@ class AttitudePD:
     goal: Array
     kp: Array
     kd: Array
-    sample_time: float
 
     def __init__(
-        self, robot: Robot, goal: ArrayLike, kp: ArrayLike, kd: ArrayLike, sample_time: float
+        self,
+        robot: Robot,
+        goal: ArrayLike,
+        kp: ArrayLike,
+        kd: ArrayLike,
+        sample_time: float | None,
+        *,
+        name: str = "",
+        offset: float = 0.0,
+        delay: float = 0.0,
     ) -> None:
         """Check the gains and look up the base's joint.
 
@@ -52,7 +62,10 @@ class AttitudePD:
             goal: desired attitude of the base as a quaternion, `(4,)`.
             kp: N m/rad, one number or `(3,)`, body axes.
             kd: N m s/rad, one number or `(3,)`, body axes.
-            sample_time: s.
+            sample_time: s; None: continuous.
+            name: name in a system.
+            offset: time of the first tick after the start of the run, s; in a system.
+            delay: time from a tick until the torque changes, s; in a system.
         """
         base = robot.joints[0]
         part = kind(base).quaternion
@@ -70,14 +83,31 @@ class AttitudePD:
         object.__setattr__(self, "goal", quaternion.normalize(r))
         object.__setattr__(self, "kp", np.broadcast_to(gains[0], (3,)).copy())
         object.__setattr__(self, "kd", np.broadcast_to(gains[1], (3,)).copy())
-        object.__setattr__(self, "sample_time", float(sample_time))
+        set_timing(self, name, sample_time, offset, delay)
+
+    def interface(self, robot: Robot) -> Interface:
+        """Return the interface; raise if the base of this robot is another."""
+        base, part = robot.joints[0], kind(robot.joints[0]).quaternion
+        if part is None or (base.name,) != self.joints:
+            raise RemoraError("was made for another robot: make it with the robot of the system")
+        return Interface()
+
+    def act(self, at: Context) -> JointForce:
+        """Return the torque on the base."""
+        base = at.robot.joints[0]
+        rest = np.zeros(base.v.stop - base.v.start - 3)  # the forces of a free base
+        return JointForce(base.name, concatenate([self._torque(at.q, at.v), rest]))
+
+    def _torque(self, q: Array, v: Array) -> Array:
+        """Return the torque in body axes, `(..., 3)`."""
+        error = quaternion.mul(quaternion.conjugate(self.goal), q[..., self.r_places])
+        off = 2.0 * quaternion.vec(quaternion.shortest(error))
+        return -self.kp * off - self.kd * v[..., self.w_places]
 
     def __call__(self, t: float, q: Array, v: Array) -> Array:
         """Return the generalized forces, `(nv,)`."""
         tau = np.zeros_like(v)
-        error = quaternion.mul(quaternion.conjugate(self.goal), q[self.r_places])
-        off = 2.0 * quaternion.vec(quaternion.shortest(error))
-        tau[self.w_places] = -self.kp * off - self.kd * v[self.w_places]
+        tau[self.w_places] = self._torque(q, v)
         return tau
 
 

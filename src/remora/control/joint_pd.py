@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeAlias, TypeGuard
 
 import numpy as np
 from pydantic import Discriminator, Field, Tag
 
 from remora.algebra.array_ops import Array, ArrayLike
+from remora.components.actions import Action, JointForce
+from remora.components.component import Component, Interface, set_timing
+from remora.components.context import Context
 from remora.errors import InvalidValue, RemoraError, ShapeError
 from remora.model.joints import in_coordinates
 from remora.model.robot import Robot
@@ -23,11 +25,12 @@ from remora.model.settings_fields import (
 )
 
 
-@dataclass(frozen=True, eq=False)
-class JointPD:
+class JointPD(Component):
     """A PD controller of joint positions, sampled every `sample_time` seconds.
 
     τᵢ = kpᵢ (goalᵢ - qᵢ) - kdᵢ vᵢ for the coordinates of the chosen joints, 0 elsewhere.
+
+    A component of a `System`, with the parameters goal, kp and kd; or a value of `torque=`.
 
     Attributes:
         joints: names of the joints it acts on.
@@ -36,7 +39,6 @@ class JointPD:
         goal: `(k,)`, rad or m.
         kp: `(k,)`, N m/rad or N/m.
         kd: `(k,)`, N m s/rad or N s/m.
-        sample_time: s.
     """
 
     joints: tuple[str, ...]
@@ -45,7 +47,6 @@ class JointPD:
     goal: Array
     kp: Array
     kd: Array
-    sample_time: float
 
     def __init__(
         self,
@@ -53,7 +54,11 @@ class JointPD:
         goal: Mapping[str, ArrayLike],
         kp: ArrayLike | Mapping[str, ArrayLike],
         kd: ArrayLike | Mapping[str, ArrayLike],
-        sample_time: float,
+        sample_time: float | None,
+        *,
+        name: str = "",
+        offset: float = 0.0,
+        delay: float = 0.0,
     ) -> None:
         """Check the gains and look up the joints.
 
@@ -62,7 +67,10 @@ class JointPD:
             goal: desired coordinates by joint name, rad or m.
             kp: stiffness, one for all joints or by joint name; N m/rad or N/m.
             kd: damping, one for all joints or by joint name; N m s/rad or N s/m.
-            sample_time: s.
+            sample_time: s; None: continuous.
+            name: name in a system.
+            offset: time of the first tick after the start of the run, s; in a system.
+            delay: time from a tick until the torque changes, s; in a system.
         """
         if not isinstance(goal, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise RemoraError(
@@ -71,31 +79,53 @@ class JointPD:
         if not goal:
             raise RemoraError("a joint_pd needs a goal for at least one joint")
         columns: dict[str, list[Any]] = {"q": [], "v": [], "goal": [], "kp": [], "kd": []}
-        for name, place in goal.items():
-            joint = robot.joints[robot.joint_index(name)]
+        for own, place in goal.items():
+            joint = robot.joints[robot.joint_index(own)]
             size = joint.v.stop - joint.v.start
             if not in_coordinates(joint) or joint.mimic is not None or size == 0:
-                raise RemoraError(f"joint {name!r} ({joint.kind}) has no coordinates to hold")
+                raise RemoraError(f"joint {own!r} ({joint.kind}) has no coordinates to hold")
             columns["q"] += range(joint.q.start, joint.q.stop)
             columns["v"] += range(joint.v.start, joint.v.stop)
-            columns["goal"] += _numbers(f"the goal of {name!r}", place, size)
+            columns["goal"] += _numbers(f"the goal of {own!r}", place, size)
             for what, gains in (("kp", kp), ("kd", kd)):
-                gain = gains.get(name) if _is_mapping(gains) else gains
+                gain = gains.get(own) if _is_mapping(gains) else gains
                 if gain is None:
-                    raise RemoraError(f"{what} is missing for joint {name!r}")
-                columns[what] += _numbers(f"{what} of {name!r}", gain, size)
+                    raise RemoraError(f"{what} is missing for joint {own!r}")
+                columns[what] += _numbers(f"{what} of {own!r}", gain, size)
         object.__setattr__(self, "joints", tuple(goal))
         object.__setattr__(self, "q_places", np.array(columns["q"], int))
         object.__setattr__(self, "v_places", np.array(columns["v"], int))
-        for name in ("goal", "kp", "kd"):
-            object.__setattr__(self, name, np.array(columns[name]))
-        object.__setattr__(self, "sample_time", float(sample_time))
+        for what in ("goal", "kp", "kd"):
+            object.__setattr__(self, what, np.array(columns[what]))
+        set_timing(self, name, sample_time, offset, delay)
+
+    def interface(self, robot: Robot) -> Interface:
+        """Return the interface; raise if the joints of this robot are others."""
+        places = [i for name in self.joints for i in range(robot.nq)[robot.joints[name].q]]
+        if places != self.q_places.tolist():
+            raise RemoraError("was made for another robot: make it with the robot of the system")
+        return Interface()
+
+    def act(self, at: Context) -> list[Action]:
+        """Return the torques or forces of the joints."""
+        tau = self._forces(at.q, at.v)
+        found: list[Action] = []
+        start = 0
+        for name in self.joints:
+            own = at.robot.joints[name].v
+            stop = start + own.stop - own.start
+            found.append(JointForce(name, tau[..., start:stop]))
+            start = stop
+        return found
+
+    def _forces(self, q: Array, v: Array) -> Array:
+        """Return the forces of the chosen coordinates, `(..., k)`."""
+        return self.kp * (self.goal - q[..., self.q_places]) - self.kd * v[..., self.v_places]
 
     def __call__(self, t: float, q: Array, v: Array) -> Array:
         """Return the generalized forces, `(nv,)`."""
         tau = np.zeros_like(v)
-        off = self.goal - q[self.q_places]
-        tau[self.v_places] = self.kp * off - self.kd * v[self.v_places]
+        tau[self.v_places] = self._forces(q, v)
         return tau
 
 

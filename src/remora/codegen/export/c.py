@@ -20,6 +20,7 @@ from remora.codegen.ir.graph import CONDITIONS, ELEMENTARY, Graph, Signature
 #: Operations that are C expressions; the others are functions of <math.h>.
 _WRITTEN = {
     "neg": "-{0}", "add": "{0} + {1}", "sub": "{0} - {1}", "mul": "{0}*{1}", "div": "{0}/{1}",
+    "rounded_mul": "{0}*{1}",
     "lt": "{0} < {1}", "le": "{0} <= {1}", "eq": "{0} == {1}", "ne": "{0} != {1}",
     "and": "{0} && {1}", "or": "{0} || {1}", "not": "!{0}", "select": "{0} ? {1} : {2}",
     "min": "({0} < {1} || {0} != {0}) ? {0} : {1}",  # NaN wins, as in the reference

@@ -3,7 +3,8 @@
 A node is `(op, arguments)`; its number is its index in the list. Construction is hash-consed: the
 same operation on the same arguments is the same node, constants are folded, and trivial operations
 (times zero or one, plus zero) are not built. Conditions are nodes of their own type and occur only
-in `select`, `and`, `or` and `not`.
+in `select`, `and`, `or` and `not`. A `rounded_mul` is a product that is never fused with a sum, so
+that it has the same bits on processors with and without a fused multiply-add.
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ OPS: dict[str, Callable[..., Array]] = {
     "add": np.add,
     "sub": np.subtract,
     "mul": np.multiply,
+    "rounded_mul": np.multiply,
     "div": np.divide,
     "fma": fused_multiply_add,
     "sqrt": np.sqrt,
@@ -176,6 +178,9 @@ class Graph:
                 return self.op("add", a[0], self.nodes[a[1]][1][0])
             case "select" if a[1] == a[2]:
                 return a[1]
+            case "rounded_mul":  # simplified as a product is
+                op, arguments = self.nodes[product := self.op("mul", *a)]
+                return self._node(name, arguments) if op == "mul" else product
             case _:
                 return self._node(name, a)
 

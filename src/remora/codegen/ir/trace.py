@@ -133,7 +133,7 @@ def _operation(graph: Graph, op: int, a: list[int]) -> int:
         case casadi.OP_TWICE:
             return graph.op("add", a[0], a[0])
         case casadi.OP_COPYSIGN if a[0] == a[1]:  # see `rounded`
-            return a[0]
+            return _never_fused(graph, a[0])
         case casadi.OP_INV:
             return graph.op("div", graph.const(1.0), a[0])
         case casadi.OP_IF_ELSE_ZERO:
@@ -144,6 +144,14 @@ def _operation(graph: Graph, op: int, a: list[int]) -> int:
             return graph.op("select", graph.op("lt", zero, a[0]), one, negative)
         case _:
             raise RemoraError(f"CasADi's operation {op} cannot be compiled yet")
+
+
+def _never_fused(graph: Graph, i: int) -> int:
+    """Return a product, or minus a product, as one that is never fused; other nodes unchanged."""
+    op, a = graph.nodes[i]
+    if op == "neg":
+        return graph.op("neg", _never_fused(graph, a[0]))
+    return graph.op("rounded_mul", *a) if op == "mul" else i
 
 
 def _number(graph: Graph, i: int) -> int:

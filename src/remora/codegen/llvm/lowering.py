@@ -17,7 +17,7 @@ import numpy as np
 
 from remora.codegen.ir.graph import ELEMENTARY, Graph
 
-_BINARY = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
+_BINARY = {"add": "fadd", "sub": "fsub", "mul": "fmul", "rounded_mul": "fmul", "div": "fdiv"}
 _COMPARE = {"lt": "olt", "le": "ole", "eq": "oeq", "ne": "une"}
 _LOGIC = {"and": "and", "or": "or"}
 _INTRINSIC = {"sqrt": "sqrt", "abs": "fabs", "floor": "floor", "fma": "fma"}

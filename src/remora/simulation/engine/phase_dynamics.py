@@ -1,19 +1,21 @@
 """Equations of motion of a robot with its loads: the right-hand side for the integrators.
 
-The state of a step is y = [u, v, work] about the configuration at its start, see `step_result`.
+The state of a step is y = [u, v, work, x] about the configuration at its start, see `step_result`;
+x are the continuous states of components.
 """
 
 from __future__ import annotations
 
 import functools
-import itertools
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from remora.algebra import screw, vector
+from remora.algebra import screw
 from remora.algebra.array_ops import Array
 from remora.codegen.kernel import Kernel
+from remora.components.system import System
 from remora.dynamics.forces.equations_of_motion import (
     PassiveParameters,
     actuation,
@@ -21,27 +23,22 @@ from remora.dynamics.forces.equations_of_motion import (
     state_derivative,
     state_derivative_near,
 )
-from remora.dynamics.forces.stops import stop_overlaps, stop_rates
-from remora.dynamics.formulations import mass_matrix
 from remora.dynamics.kernels.compiled import CompiledRobot
 from remora.dynamics.kernels.tree_recursions import RECURSIONS, uses_loops
 from remora.dynamics.state_layout import layout_of
-from remora.errors import RemoraError, SimulationError
-from remora.model.joints import kind
 from remora.model.robot import Robot
 from remora.model.state import increment, integrate, log_rate
-from remora.simulation.engine.prescribed_motion_check import check_joined, check_step
+from remora.simulation.engine.component_evaluation import ComponentEvaluator
+from remora.simulation.engine.held_motions import HeldMotions
+from remora.simulation.engine.phase_loads import PhaseLoads
+from remora.simulation.engine.rates_jacobian import assembled, finite_differences, losses_near
 from remora.simulation.engine.stiffness import Stiffest, stiffest
-from remora.simulation.inputs.held_joints import HeldJoint
-from remora.simulation.inputs.loads import HeldValue, Load, frozen_view
-from remora.simulation.inputs.phases import Phase, held_joints
+from remora.simulation.engine.stop_contacts import StopContacts
+from remora.simulation.engine.system_equations import component_response, system_rates
+from remora.simulation.inputs.loads import HeldValue
+from remora.simulation.inputs.phases import Phase
 from remora.simulation.robot_kernels import kernel
-
-#: Discontinuous loads are evaluated this many units in the last place of the time before or after
-#: the jump; times closer than half of that are considered equal.
-MARGIN = 16.0
-#: A joint is at a stop if it moves there within this many units in the last place of the time.
-AT_STOP = 16.0
+from remora.simulation.system_kernels import SystemKernel
 
 
 class RunSettings(NamedTuple):
@@ -53,6 +50,7 @@ class RunSettings(NamedTuple):
         passive: passive joint forces.
         saturate: whether drives are limited to the joints' effort limits.
         momentum: [linear, angular] that determines the base velocity; None: it is a state.
+        system: the robot with its components; None: it has none.
     """
 
     robot: Robot
@@ -60,6 +58,7 @@ class RunSettings(NamedTuple):
     passive: PassiveParameters
     saturate: bool
     momentum: tuple[float, ...] | None = None
+    system: System | None = None
 
 
 class EvaluatedLoads(NamedTuple):
@@ -83,11 +82,14 @@ class PhaseDynamics:
         robot: the robot.
         q: configuration at the start of the step, `(nq,)`: the centre of the chart.
         rest: compensation term of q (Kahan summation), `(nq,)`.
+        z: discrete states of the components, `(nz,)`.
         held: names of the joints that are prescribed or locked.
+        motions: motions of these joints.
+        stops: the stops, and which of them are touched.
+        given: loads of the phase.
         breaks: times at which the loads or motions are not smooth, s.
         controllers: sampled controllers.
-        stops: number of stops.
-        contact: 1 for each stop that is touched during a step, 0 otherwise, `(stops,)`.
+        components: the components of the system; None: there are none.
     """
 
     def __init__(self, model: RunSettings, phase: Phase, start: float, q: Array) -> None:
@@ -102,39 +104,34 @@ class PhaseDynamics:
         robot = model.robot
         self.robot, self.q, self._model = robot, q, model
         self.rest = np.zeros(robot.nq)
-        self._layout = layout_of(robot)
-        self._offset = start if phase.own_clock else 0.0
-        self._duration, self._end = phase.duration, start + phase.duration
-        self._torque = Load("torque", phase.torque, (robot.nv,), functools.partial(_joint, robot))
-        self._base = Load("base_wrench", phase.base_wrench, (6,), None)
-        self._wrenches = Load(
-            "wrenches", phase.wrenches, (len(robot.bodies), 6), functools.partial(_body, robot)
-        )
-        self._pushed = phase.base_wrench is not None or phase.wrenches is not None
-        self._held = {
-            name: HeldJoint(robot.joints[name], kind(robot.joints[name]), motion)
-            for name, motion in held_joints(robot, phase, q).items()
-        }
-        self.held = tuple(self._held)
-        self._prescribed = tuple(phase.prescribed)
-        loads = self._loads = (self._torque, self._base, self._wrenches)
-        parts = [
-            *(load.breaks for load in loads),
-            *(own.motion.breaks for own in self._held.values()),
-        ]
-        self.breaks = sorted({self._offset + t for part in parts for t in part})
-        self.controllers: list[HeldValue] = [c for load in loads for c in load.controllers]
-        self._sees_state = any(load.function for load in loads)
-        self._low, self._high = -np.inf, np.inf
+        system = model.system
+        self.components = None if system is None else ComponentEvaluator(system)
+        self.z = np.zeros(0) if system is None else system.initial_z
+        self._layout = layout_of(robot, 0 if system is None else system.nx)
+        self.given = PhaseLoads(robot, phase, start)
+        self._sees_state = self.given.sees_state
+        pushing = self.components is not None and self.components.pushes
+        self._pushed = self.given.pushes or pushing
+        self.motions = HeldMotions(robot, phase, q, self.given.clock)
+        self.held = self.motions.names
+        parts = (self.given.breaks, self.motions.breaks)
+        self.breaks = sorted({self.given.offset + t for part in parts for t in part})
+        self.controllers: list[HeldValue] = self.given.controllers
         self._effort = _effort_limits(robot) if model.saturate else None
-        self.stops = stop_overlaps(robot, q).size if model.passive.stiffness > 0.0 else 0
-        self.contact = np.zeros(self.stops)
-        self._frozen = {"contact": (self.stops,)} if self.stops else {}
+        self.stops = StopContacts(robot, model.passive.stiffness, q)
+        self._frozen = {"contact": (self.stops.count,)} if self.stops.count else {}
         self._fast = CompiledRobot(robot)
         # large robots: only functions with tree loops compile quickly
         self._large = not self.held and _is_large(model)
+        # components that are part of the compiled rates
+        self._traced = (
+            self.components if self.components and self.components.compiled and not self._large
+            else None
+        )  # fmt: skip
         # if no load depends on the state, the configuration need not leave the machine code
-        self._blind = not (self.held or self._large or self._sees_state)
+        beside = self.components is not None and self._traced is None
+        self._blind = not (self.held or self._large or self._sees_state or beside)
+        self._watch_for_nan = False
 
     def _compiled(
         self,
@@ -142,175 +139,57 @@ class PhaseDynamics:
         arguments: tuple[str, ...],
         shapes: dict[str, tuple[int, ...]] | None = None,
     ) -> Kernel:
-        model = self._model
         more = (
             *(["wrenches"] if self._pushed else []),
             *(["vdot"] if self.held else []),
             *self._frozen,
         )
-        fixed = {
-            "held": self.held, "formulation": model.formulation, "passive": model.passive
-        }  # fmt: skip
         names = (*arguments, *more)
-        return kernel(function, model.robot, names, {**(shapes or {}), **self._frozen}, **fixed)
+        sizes = {**(shapes or {}), **self._frozen}
+        return kernel(function, self.robot, names, sizes, **self._equations)
+
+    @property
+    def _equations(self) -> Mapping[str, Any]:
+        """Values that are compiled into the rates."""
+        model = self._model
+        return {"held": self.held, "formulation": model.formulation, "passive": model.passive}
 
     def stiffest(self) -> Stiffest | None:
         """Return the joint whose damping or friction makes the equations stiffest at q."""
         return stiffest(self.robot, self.q, self._model.passive.slip_speed, self.held)
 
-    # Time ---------------------------------------------------------------------------------------
-
-    def enter(self, start: float, stop: float) -> None:
-        """Restrict evaluation times to the inside of a smooth segment.
-
-        At its ends, discontinuous loads take their values just inside.
-        """
-        margin = MARGIN * np.spacing(max(abs(start), abs(stop), abs(self._offset)))
-        middle = 0.5 * (start + stop)
-        self._low, self._high = min(start + margin, middle), max(stop - margin, middle)
-        for load in self._loads:
-            load.enter(self._low - self._offset, self._high - self._offset)
-
-    def clock(self, t: float) -> float:
-        """Return the time passed to functions and profiles."""
-        return float(min(max(t, self._low), self._high)) - self._offset
-
-    def time_of_phase(self, t: float) -> float:
-        """Return the time passed to the phase's event conditions; at its end, its duration."""
-        return self._duration if self._offset and t == self._end else t - self._offset
-
-    def sample(self, controller: HeldValue, t: float, q: Array, v: Array) -> None:
-        """Sample a controller (zero-order hold)."""
-        controller.sample(t - self._offset, q, v)
-
-    # Held joints --------------------------------------------------------------------------------
-
-    def motion(self, name: str, t: float) -> tuple[Array, Array, Array]:
-        """Return q, v and v̇ of a held joint, checked."""
-        own = self._held[name]
-        try:
-            return own.checked(*own.motion(self.clock(t)))
-        except RemoraError as error:
-            raise SimulationError(str(error), t) from error
-        except Exception as error:
-            why = f"the motion of joint {name!r} raised {type(error).__name__}: {error}"
-            raise SimulationError(why, t) from error
-
     def set_held(self, t: float, q: Array, v: Array) -> None:
-        """Set held joints to their motion at t, in place."""
-        for name, own in self._held.items():
-            q[own.joint.q], v[own.joint.v], _ = self.motion(name, t)
-
-    def check_motions(self, start: float, stop: float) -> None:
-        """Raise if a prescribed motion is inconsistent or jumps in a step, see `motion_check`."""
-        for name in self._prescribed:
-            check_step(self._held[name], functools.partial(self.motion, name), start, stop)
-
-    def check_joined(self, t: float, q: Array, v: Array) -> None:
-        """Raise if a prescribed motion jumps between a state and its continuation."""
-        for name in self._prescribed:
-            own, after = self._held[name], self.motion(name, t)
-            check_joined(own, t, (q[own.joint.q], v[own.joint.v], after[2]), after)
+        """Set the speeds and coordinates that are not free to their values at t, in place."""
+        self.motions.set(t, q, v)
 
     def look_ahead(self, start: float, stop: float) -> None:
-        """Raise if a prescribed motion jumps at a break, or is wrong midway between two breaks.
-
-        Motions are checked completely during the run; this finds obvious faults before it starts.
-        """
-        breaks = [t for t in self.breaks if start < t < stop]
-        for name in self._prescribed:
-            own, at = self._held[name], functools.partial(self.motion, name)
-            for t in breaks:
-                margin = MARGIN * np.spacing(max(abs(t), abs(self._offset)))
-                check_joined(own, t, at(t - margin), at(t + margin))
-            for a, b in itertools.pairwise([start, *breaks, stop]):
-                middle, half = 0.5 * (a + b), 1e-4 * min(1.0, b - a)
-                if half > 0.0:
-                    check_step(own, at, middle - half, middle + half)
-
-    def _with_held(self, t: float, u: Array, v: Array) -> tuple[Array, Array, Array]:
-        """Return u, v and accelerations with those of the held joints inserted."""
-        u, v, vdot = u.copy(), v.copy(), np.zeros(self.robot.nv)
-        for name, own in self._held.items():
-            place = own.joint.v
-            q, v[place], vdot[place] = self.motion(name, t)
-            u[place] = own.row.difference(self.q[own.joint.q], q)
-        return u, v, vdot
+        """Raise if a prescribed motion is obviously wrong, see `HeldMotions.look_ahead`."""
+        self.motions.look_ahead(start, stop, self.breaks, self.given.margin)
 
     # Stops --------------------------------------------------------------------------------------
 
     @property
     def _touched(self) -> tuple[Array, ...]:
         """Contact flags, if there are stops: the last argument of kernels."""
-        return (self.contact,) if self.stops else ()
+        return (self.stops.contact,) if self.stops.count else ()
 
-    @functools.cached_property
-    def _stop_map(self) -> tuple[Array, Array, Array, Array]:
-        """Indices of the stops' coordinates and speeds, their factors, and δ at q = 0."""
-        nothing, still = np.zeros(self.robot.nq), np.zeros(self.robot.nv)
-        offset = stop_overlaps(self.robot, nothing)
-        by_q = stop_overlaps(self.robot, np.eye(self.robot.nq)) - offset
-        by_v = stop_rates(self.robot, np.eye(self.robot.nv)) - stop_rates(self.robot, still)
-        places, speeds = np.argmax(np.abs(by_q), axis=0), np.argmax(np.abs(by_v), axis=0)
-        return places, speeds, by_v[speeds, np.arange(self.stops)], offset
-
-    def overlaps(self, q: Array) -> Array:
-        """Return the penetration of each stop, `(..., stops)`; positive beyond the limit."""
-        places, _, factor, offset = self._stop_map
-        return factor * q[..., places] + offset
-
-    def overlap_rates(self, v: Array) -> Array:
-        """Return the rates of the penetrations, `(..., stops)`."""
-        _, speeds, factor, _ = self._stop_map
-        return factor * v[..., speeds]
-
-    def touch(self, t: float, q: Array, v: Array) -> bool:
+    def touch(self, t: float, q: Array, v: Array, x: Array) -> bool:
         """Update which stops are in contact; return whether that changed.
 
-        In contact are stops beyond which a joint is, and of those it is just at, the ones it moves
-        or is pushed into. "Just at" means within the rounding of time and coordinate.
+        A joint at rest at a stop touches it if it is pushed into it.
         """
-        if not self.stops:
+        stops = self.stops
+        if not stops.count:
             return False
-        over, rate = self.overlaps(q), self.overlap_rates(v)
-        size = np.abs(self._stop_map[3]) + np.abs(over)
-        band = AT_STOP * (np.spacing(abs(t)) * np.abs(rate) + np.spacing(size))
-        at, before = np.abs(over) <= band, self.contact
-        contact = np.where(at, rate > 0.0, over > 0.0)
-        undecided = at & (rate == 0.0)
-        self.contact = contact.astype(float)
+        before = stops.contact
+        contact, undecided = stops.judged(t, q, v)
+        stops.contact = contact.astype(float)
         if np.any(undecided):
             self.q = q
-            rates = self.rates(t, self._layout.at_start(v))
-            pushed = self.overlap_rates(rates[self._layout.v])
-            self.contact = np.where(undecided, pushed > 0.0, contact).astype(float)
-        return not np.array_equal(self.contact, before)
-
-    def clear_of_stops(self, q: Array, fastest: Array, h: float) -> bool:
-        """Return whether no joint can reach or leave a stop in a step, see `Watch.far`."""
-        if not self.stops:
-            return True
-        way = 4.0 * h * np.abs(self.overlap_rates(fastest))
-        return bool(np.all(np.abs(self.overlaps(q)) > way))
-
-    def stop_frequency(self, q: Array) -> float:
-        """Return the highest frequency of the robot on the stops that it touches, rad/s.
-
-        ω² is the largest eigenvalue of k J H⁻¹ Jᵀ, with δ̇ = J v, over what is not held.
-        """
-        touched = np.flatnonzero(self.contact)
-        _, speeds, factor, _ = self._stop_map
-        J = np.zeros((touched.size, self.robot.nv))
-        J[np.arange(touched.size), speeds[touched]] = factor[touched]
-        held = [i for name in self.held for i in range(self.robot.nv)[self.robot.joints[name].v]]
-        H: Array = kernel(mass_matrix, self.robot, ("q",))(q)
-        H, J = np.delete(np.delete(H, held, 0), held, 1), np.delete(J, held, 1)
-        felt = J @ np.linalg.solve(H, J.T)
-        return float(np.sqrt(self._model.passive.stiffness * np.linalg.eigvalsh(felt)[-1]))
-
-    def room_to_stops(self, q: Array) -> Array:
-        """Return functions that fall below zero where contact begins or ends, `(..., stops)`."""
-        return (2.0 * self.contact - 1.0) * self.overlaps(q)
+            rates = self.rates(t, self._layout.at_start(v, extra=x))
+            pushed = stops.overlap_rates(rates[self._layout.v])
+            stops.contact = np.where(undecided, pushed > 0.0, contact).astype(float)
+        return not np.array_equal(stops.contact, before)
 
     # Rates --------------------------------------------------------------------------------------
 
@@ -333,23 +212,56 @@ class PhaseDynamics:
         return self.q + (self._increment(self.q, u) + self.rest)
 
     def rates(self, t: float, y: Array) -> Array:
-        """Return the rate of y, `(2 nv + 3,)`."""
+        """Return the rate of y, `(2 nv + 3 + nx,)`."""
+        found = self._rates_at(t, y)
+        if self._watch_for_nan and not np.all(np.isfinite(found)):
+            self._refuse_nan(t, y)
+        return found
+
+    def _rates_at(self, t: float, y: Array) -> Array:
         if self._blind:
-            tau, wrenches = self._given(t, self.q, y)
+            tau, wrenches = self._phase_loads(t, self.q, y)
             pushed = () if wrenches is None else (wrenches,)
+            if self._traced is not None:
+                now = np.asarray(self.given.inside(t))
+                return self._system_rates(self.q, y, self.z, now, tau, *pushed, *self._touched)
             return self._rates_near(self.q, y, tau, *pushed, *self._touched)
-        u, v = y[self._layout.u], y[self._layout.v]
+        layout = self._layout
+        u, v, x = y[layout.u], y[layout.v], y[layout.extra]
         more: list[Array] = []
         if self.held:
-            u, v, vdot = self._with_held(t, u, v)
+            u, v, vdot = self.motions.inserted(t, self.q, u, v)
             more = [vdot]
         q = self._move(self.q, u)
-        tau, wrenches = self._given(t, q, v)
+        if self._traced is not None:
+            tau, wrenches = self._phase_loads(t, q, v)
+            more = more if wrenches is None else [wrenches, *more]
+            now, y = np.asarray(self.given.inside(t)), layout.join(u, v, y[layout.work], x)
+            return self._system_rates(self.q, y, self.z, now, tau, *more, *self._touched)
+        tau, wrenches = self._given(t, q, v, x)
         if self._large:
-            return self._by_parts(q, u, v, tau, wrenches)
-        if wrenches is not None:
-            more = [wrenches, *more]
-        return self._rates(q, u, v, tau, *more, *self._touched)
+            found = self._by_parts(q, u, v, tau, wrenches)
+        else:
+            more = more if wrenches is None else [wrenches, *more]
+            found = self._rates(q, u, v, tau, *more, *self._touched)
+        if not layout.extra_size:
+            return found
+        assert self.components is not None
+        rate = self.components.derivative(self.given.inside(t), q, v, x, self.z)
+        return np.concatenate([found, rate])
+
+    def watch_for_nan(self, on: bool) -> None:
+        """Raise in `rates` if a component returns NaN; the message names it."""
+        self._watch_for_nan = on and self.components is not None
+
+    def _refuse_nan(self, t: float, y: Array) -> None:
+        layout = self._layout
+        u, v, x = y[layout.u], y[layout.v], y[layout.extra]
+        if self.held:
+            u, v, _ = self.motions.inserted(t, self.q, u, v)
+        q = self._move(self.q, u)
+        if self.components is not None and np.all(np.isfinite(np.concatenate([q, v, x]))):
+            self.components.refuse_nan(t, q, v, x, self.z)
 
     def _by_parts(self, q: Array, u: Array, v: Array, tau: Array, wrenches: Array | None) -> Array:
         """Return the result of `state_derivative`, computed from kernels of its parts."""
@@ -362,44 +274,63 @@ class PhaseDynamics:
         powers = np.array([v @ tau, outside, v @ lost])
         return np.concatenate([self._log_rate(u, v), vdot, powers])
 
-    def _given(self, t: float, q: Array, v: Array) -> tuple[Array, Array | None]:
-        """Return the drive forces of joints that are not held, and the external wrenches."""
-        seen = self.clock(t)
-        if self._sees_state:
-            q, v = frozen_view(q), frozen_view(v)
-        try:
-            tau = self._torque(seen, q, v)
-            if self._effort is not None:
-                tau = np.clip(tau, -self._effort, self._effort)
-            if not self._pushed:
-                return tau, None
-            wrenches = self._wrenches(seen, q, v).copy()
-            wrenches[0] += self._base(seen, q, v)
-        except RemoraError as error:
-            raise SimulationError(str(error), t) from error
+    def _phase_loads(self, t: float, q: Array, v: Array) -> tuple[Array, Array | None]:
+        """Return the loads of the phase; drive forces are limited if there are no others."""
+        tau, wrenches = self.given(t, q, v)
+        if self._effort is not None and self.components is None:
+            tau = np.clip(tau, -self._effort, self._effort)
         return tau, wrenches
 
-    def loads(self, t: float, q: Array, v: Array) -> EvaluatedLoads:
+    def _given(self, t: float, q: Array, v: Array, x: Array) -> tuple[Array, Array | None]:
+        """Return all drive forces of joints that are not held, and the external wrenches."""
+        tau, wrenches = self._phase_loads(t, q, v)
+        if self.components is None:
+            return tau, wrenches
+        force, push = self.components.loads(self.given.inside(t), q, v, x, self.z)
+        tau = tau + force
+        if self._effort is not None:
+            tau = np.clip(tau, -self._effort, self._effort)
+        if self.components.pushes:
+            wrenches = push if wrenches is None else wrenches + push
+        return tau, wrenches
+
+    def loads(self, t: float, q: Array, v: Array, x: Array | None = None) -> EvaluatedLoads:
         """Return all loads, including the drive forces of held joints."""
-        tau, wrenches = self._given(t, q, v)
+        tau, wrenches = self._given(t, q, v, np.zeros(0) if x is None else x)
         lost = self._losses(q, v, *self._touched)
         if self.held:
-            vdot = np.zeros(self.robot.nv)
-            for name in self.held:
-                vdot[self.robot.joints[name].v] = self.motion(name, t)[2]
             pushed = [] if wrenches is None else [wrenches]
+            vdot = self.motions.accelerations(t)
             tau = self._actuation(q, v, tau, *pushed, vdot, *self._touched)[1]
         return EvaluatedLoads(tau, lost, wrenches)
 
-    def loads_seen(self, t: float, q: Array, v: Array) -> EvaluatedLoads:
+    def loads_seen(self, t: float, q: Array, v: Array, x: Array) -> EvaluatedLoads:
         """Return all loads at a state, with contact determined from that state alone."""
-        during = self.contact
-        if self.stops:
-            self.contact = (self.overlaps(q) > 0.0).astype(float)
+        stops, during = self.stops, self.stops.contact
+        if stops.count:
+            stops.contact = (stops.overlaps(q) > 0.0).astype(float)
         try:
-            return self.loads(t, q, v)
+            return self.loads(t, q, v, x)
         finally:
-            self.contact = during
+            stops.contact = during
+
+    def signals(self, t: float, q: Array, v: Array, x: Array) -> Array:
+        """Return all signals and states of the components as one vector."""
+        if self.components is None:
+            return np.zeros(0)
+        return self.components.signals(self.given.inside(t), q, v, x, self.z)
+
+    @functools.cached_property
+    def _system_rates(self) -> SystemKernel:
+        assert self._traced is not None
+        shapes = {**self._traced.y_shapes}
+        if self.given.pushes:
+            shapes["wrenches"] = (len(self.robot.bodies), 6)
+        if self.held:
+            shapes["vdot"] = (self.robot.nv,)
+        effort = None if self._effort is None else tuple(self._effort.tolist())
+        fixed = {**self._equations, "effort": effort}
+        return self._traced.kernel(system_rates, {**shapes, **self._frozen}, **fixed)
 
     @functools.cached_property
     def _rates_near(self) -> Kernel:
@@ -430,106 +361,60 @@ class PhaseDynamics:
     # The Jacobian, for implicit methods ---------------------------------------------------------
 
     def jacobian(self, t: float, y: Array) -> Array:
-        """Return the derivatives of the rates with respect to y at u = 0, `(n, n)`.
-
-        Dynamics: analytic derivatives. Damping, friction, springs and stops: CasADi. User functions
-        of the state: finite differences.
-        """
-        nv = self.robot.nv
-        layout = self._layout
-        q, v = self.q, y[layout.v]
-        tau, lost, wrenches = self.loads(t, q, v)
+        """Return the derivatives of the rates with respect to y at u = 0, `(n, n)`."""
+        nv, layout = self.robot.nv, self._layout
+        q, v, x = self.q, y[layout.v], y[layout.extra]
+        tau, lost, wrenches = self.loads(t, q, v, x)
         pushed = [] if wrenches is None else [wrenches]
-        dq: Array
-        dv: Array
-        inverse: Array
-        dq, dv, inverse = self._fast.forward_dynamics_derivatives(q, v, tau + lost, *pushed)
+        derivatives = self._fast.forward_dynamics_derivatives(q, v, tau + lost, *pushed)
+        slope = np.zeros((nv + layout.extra_size, layout.size))
         by_u, by_v = self._loss_slopes
         still = np.zeros(nv)
-        force_u, force_v = (slope(q, still, v, *self._touched) for slope in (by_u, by_v))
-        if self._sees_state:
-            seen_u, seen_v = self._seen(t, v)
-            force_u, force_v = force_u + seen_u, force_v + seen_v
-        below_u, below_v = dq + inverse @ force_u, dv + inverse @ force_v
-        above_u = 0.5 * self._bracket(v)
-        above_v: Array = np.eye(nv)
+        slope[:nv, layout.u] = by_u(q, still, v, *self._touched)
+        slope[:nv, layout.v] = by_v(q, still, v, *self._touched)
+        if self._traced is not None and not self._sees_state:
+            given, _ = self._phase_loads(t, q, v)
+            now = np.asarray(self.given.inside(t))
+            slope += self._response.slope(self.q, y, self.z, now, given)
+        elif self._sees_state or self.components is not None:
+            respond = functools.partial(self._responds, t)
+            slope += finite_differences(respond, y, layout)
         places = [i for name in self.held for i in range(nv)[self.robot.joints[name].v]]
-        if places:  # drives of held joints react so that these follow their motion; their part of
-            # y is ignored
-            felt: Array = inverse[places][:, places]
-            answer: Array = inverse[:, places] @ np.linalg.inv(felt)
-            below_u = below_u - answer @ below_u[places]
-            below_v = below_v - answer @ below_v[places]
-            for block in (below_u, below_v, above_u, above_v):
-                block[:, places] = 0.0
-                block[places] = 0.0
-        J = np.zeros((layout.size, layout.size))
-        J[layout.u, layout.u], J[layout.u, layout.v] = above_u, above_v
-        J[layout.v, layout.u], J[layout.v, layout.v] = below_u, below_v
-        return J
+        return assembled(self.robot, layout, v, derivatives, slope, places)
+
+    def _responds(self, t: float, y: Array) -> Array:
+        """Return the forces that depend on the state, and the rate of x, `(nv + nx,)`."""
+        layout = self._layout
+        v, x = y[layout.v], y[layout.extra]
+        q, rest = self.place(np.ascontiguousarray(y[layout.u])), np.zeros(self.robot.nv)
+        total, wrenches = self._given(t, q, v, x)
+        if wrenches is not None:  # those of this state, at the centre of the chart
+            needed = self._fast.inverse_dynamics
+            without: Array = needed(self.q, rest, rest)
+            total = total + without - needed(self.q, rest, rest, wrenches)
+        if not layout.extra_size:
+            return total
+        assert self.components is not None
+        rate = self.components.derivative(self.given.inside(t), q, v, x, self.z)
+        return np.concatenate([total, rate])
+
+    @functools.cached_property
+    def _response(self) -> SystemKernel:
+        assert self._traced is not None
+        effort = None if self._effort is None else tuple(self._effort.tolist())
+        return self._traced.kernel(component_response, self._traced.y_shapes, effort=effort)
 
     @functools.cached_property
     def _loss_slopes(self) -> tuple[Kernel, Kernel]:
         names, passive = ("q", "dq", "v", *self._frozen), self._model.passive
-        near = kernel(_losses_near, self.robot, names, self._frozen, passive=passive)
+        near = kernel(losses_near, self.robot, names, self._frozen, passive=passive)
         return near.jacobian("dq"), near.jacobian("v")
-
-    def _bracket(self, v: Array) -> Array:
-        """Return the matrix of u -> u×v, joint by joint: twice the slope of T(u)v at u = 0."""
-        matrix = np.zeros((self.robot.nv, self.robot.nv))
-        for joint in self.robot.joints:
-            if joint.mimic is None and kind(joint).quaternion is not None:
-                cross = screw.cross if kind(joint).nv == 6 else vector.cross
-                matrix[joint.v, joint.v] = cross(np.eye(kind(joint).nv), v[joint.v]).T
-        return matrix
-
-    def _seen(self, t: float, v: Array) -> tuple[Array, Array]:
-        """Return the derivatives of the user functions' generalized forces by u and by v."""
-        nv = self.robot.nv
-        step = np.sqrt(np.finfo(float).eps)
-
-        rest = np.zeros(nv)
-
-        def forces(u: Array, v: Array) -> Array:
-            tau, wrenches = self._given(t, self.place(u), v)
-            if wrenches is None:
-                return tau
-            needed, q = self._fast.inverse_dynamics, self.q  # with the wrenches at this state
-            return tau + needed(q, rest, rest) - needed(q, rest, rest, wrenches)
-
-        here = forces(rest, v)
-        by_u = [(forces(step * e, v) - here) / step for e in np.eye(nv)]
-        by_v = [(forces(rest, v + step * e) - here) / step for e in np.eye(nv)]
-        return np.array(by_u).T, np.array(by_v).T
-
-
-def _losses_near(
-    robot: Robot,
-    q: Array,
-    dq: Array,
-    v: Array,
-    passive: PassiveParameters,
-    contact: Array | None = None,
-) -> Array:
-    return passive_loads(robot, integrate(robot, q, dq), v, passive, contact)
 
 
 def _is_large(model: RunSettings) -> bool:
     """Return whether forward dynamics of the robot is compiled as tree loops."""
     usual = model.formulation == "articulated"
     return usual and uses_loops(model.robot, RECURSIONS["forward_dynamics"].straight)
-
-
-def _joint(robot: Robot, name: str) -> tuple[Any, tuple[int, ...]]:
-    joint = robot.joints[robot.joint_index(name)]
-    if joint.mimic is not None:
-        leader = robot.joints[joint.mimic.joint].name
-        raise RemoraError(f"joint {name!r} mimics {leader!r}: give the torque to that one")
-    return joint.v, (joint.v.stop - joint.v.start,)
-
-
-def _body(robot: Robot, name: str) -> tuple[Any, tuple[int, ...]]:
-    return robot.body_index(name), (6,)
 
 
 def _effort_limits(robot: Robot) -> Array:

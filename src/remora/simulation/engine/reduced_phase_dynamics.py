@@ -41,6 +41,11 @@ def with_model(
     if name == "full":
         return model
     _refuse_unsuitable(model.robot)
+    if model.system is not None:
+        raise RemoraError(
+            "model='reduced' has no components: simulate the system with model='full', or the "
+            "robot alone with torque="
+        )
     if integrator not in EXPLICIT:
         raise RemoraError(
             f"model='reduced' goes with {', '.join(EXPLICIT)}, not with integrator={integrator!r}"
@@ -78,15 +83,15 @@ class ReducedPhaseDynamics(PhaseDynamics):
         if self._sees_state:
             q, v = self.place(y[layout.u]), v.copy()
             self.set_held(t, q, v)
-        tau, _ = self._given(t, q, v)
+        tau, _ = self._given(t, q, v, y[layout.extra])
         return self._reduced_rates(self.q, y, tau, self._momentum)
 
     def jacobian(self, t: float, y: Array) -> Array:
         """Raise: implicit methods support the full model only."""
         raise SimulationError("model='reduced' has no Jacobian for implicit integrators", t)
 
-    def _given(self, t: float, q: Array, v: Array) -> tuple[Array, Array | None]:
-        tau, wrenches = super()._given(t, q, v)
+    def _given(self, t: float, q: Array, v: Array, x: Array) -> tuple[Array, Array | None]:
+        tau, wrenches = super()._given(t, q, v, x)
         if np.any(tau[:6]):
             raise SimulationError(
                 "model='reduced' is for a base that is not driven, but there is torque on it", t

@@ -14,7 +14,6 @@ from remora.errors import RemoraError, SimulationError
 from remora.model.joints import kind
 from remora.simulation.engine.phase_dynamics import PhaseDynamics, RunSettings
 from remora.simulation.engine.phase_loop import (
-    CLOSE,
     LocatedEvent,
     PhaseLoop,
     StepInterval,
@@ -22,7 +21,9 @@ from remora.simulation.engine.phase_loop import (
 )
 from remora.simulation.engine.progress import ProgressReporter
 from remora.simulation.engine.reduced_phase_dynamics import phase_dynamics
+from remora.simulation.engine.resets import Resets
 from remora.simulation.engine.run_state import RunState
+from remora.simulation.engine.update_schedule import CLOSE, UpdateSchedule
 from remora.simulation.inputs.events import Action, Event, EventMonitor
 from remora.simulation.inputs.loads import Sum, is_mapping
 from remora.simulation.inputs.phases import Phase
@@ -47,6 +48,8 @@ class RunPlan(NamedTuple):
         times: sample times, `(n,)`, the start first; None: every step.
         step_to_samples: whether steps end at every sample.
         breaks: times that no step crosses, s.
+        seed: seed of the components' noise.
+        run: index of the run in its study.
     """
 
     model: RunSettings
@@ -57,6 +60,8 @@ class RunPlan(NamedTuple):
     times: Array | None
     step_to_samples: bool
     breaks: tuple[float, ...]
+    seed: int = 0
+    run: int = 0
 
 
 class RunLoop:
@@ -67,8 +72,11 @@ class RunLoop:
     ) -> None:
         """Initialize; a run with a checkpoint continues from it. Progress: `ProgressReporter`."""
         self._plan, self._recorder = plan, recorder
-        robot = plan.model.robot
-        self._state = RunState(robot, start, q, v)
+        robot, system = plan.model.robot, plan.model.system
+        states = () if system is None else (system.initial_x, system.initial_z)
+        self._state = RunState(robot, start, q, v, *states)
+        self._schedule = UpdateSchedule(system, start, plan.seed, plan.run)
+        self._resets = Resets()
         end = start + sum(p.duration for p in plan.phases)
         self._next = 0  # index of the next sample time
         self._phase = 0
@@ -76,6 +84,7 @@ class RunLoop:
         mark = recorder.mark
         if mark is not None:
             self._state.restore(mark)
+            self._schedule.restore(mark.updates)
             self._next, self._last = mark.next, recorder.last
         self._watcher = ProgressReporter(robot, start, end, q, v, progress, self._state.t)
 
@@ -135,34 +144,52 @@ class RunLoop:
             else:
                 for hold, order in zip(system.controllers, resumed.inside.orders, strict=True):
                     hold.value = order
-            watch = EventMonitor(plan.model.robot, plan.events, phase.events, plan.limits)
-            drive = PhaseLoop(system, state, plan.stepping, watch, self._made, start)
+            drive = PhaseLoop(
+                system, state, plan.stepping, self._watched(phase, system), self._made,
+                self._reset, start, self._schedule,
+            )  # fmt: skip
             self._drive = drive
             inside = None if resumed is None else resumed.inside
             ended = drive.run(stop, self._landings(start, stop), inside, before)
-            before = drive.looked[: len(plan.events)].tolist()
+            before = drive.looked[: drive.lasting].tolist()
             if ended is not None and ended.watched.action == "stop":
                 self._record_end()
                 return f"stopped by {ended.watched.name!r} at t = {ended.t:.9g} s"
         self._record_end()
         return ""
 
+    def _watched(self, phase: Phase, system: PhaseDynamics) -> EventMonitor:
+        """Return the conditions of a phase."""
+        plan, components = self._plan, system.components
+        robot, events = plan.model.robot, (plan.events, phase.events)
+        if components is None:
+            return EventMonitor(robot, *events, plan.limits)
+
+        def crossings(t: float, q: Array, v: Array, x: Array) -> Array:
+            return components.crossings(t, q, v, x, system.z)
+
+        return EventMonitor(robot, *events, plan.limits, components.system.events, crossings)
+
     # Start of a phase ---------------------------------------------------------------------------
 
     def _enter(self, index: int, phase: Phase, stop: float) -> None:
         """Start a phase at the current state; record a sample if it is first or a speed jumped."""
         state, system = self._state, self._system
-        system.enter(state.t, stop)
+        system.z = state.z
+        system.given.enter(state.t, stop)
         jumped = self._begin(phase, system)
         recent = [] if index == 0 or jumped else self._drive.just_sampled()
         for controller in system.controllers:
             last = next((c for c in recent if c.same_place(controller)), None)
             if last is None:
-                system.sample(controller, state.t, state.q, state.v)
+                system.given.sample(controller, state.t, state.q, state.v)
             else:  # the event that ended the last phase coincides with a sample
                 controller.value = last.value
+        if index == 0:
+            self._schedule.perform(state)
+            system.z = state.z
         if index == 0 or jumped:
-            self._record(state.t, state.q, state.v, state.work)
+            self._record(state.t, state.q, state.v, state.work, state.x)
         if index == 0:
             self._note_passed_limits()
             self._next = 0 if self._plan.times is None else 1
@@ -171,7 +198,8 @@ class RunLoop:
         """Record limits violated at the start; raise if they would end the run."""
         state, plan = self._state, self._plan
         watch = EventMonitor(plan.model.robot, (), (), plan.limits)
-        for name, action in watch.passed(watch.values(state.t, state.t, state.q, state.v)):
+        values = watch.values(state.t, state.t, state.q, state.v, state.x)
+        for name, action in watch.passed(values):
             if action == "stop":
                 raise RemoraError(f"the run begins beyond the {name}")
             self._recorder.event(state.t, name, state.q, state.v, action)
@@ -183,7 +211,7 @@ class RunLoop:
         wanted = state.v.copy()
         for name in system.held:
             joint = robot.joints[name]
-            q, v, _ = system.motion(name, state.t)
+            q, v, _ = system.motions.motion(name, state.t)
             off = float(np.max(np.abs(kind(joint).difference(state.q[joint.q], q))))
             if off > MISMATCH * max(1.0, float(np.max(np.abs(q)))):
                 raise RemoraError(
@@ -246,24 +274,37 @@ class RunLoop:
             self._recorder.mark = self._marked()
         self._watcher.look(self._state.t, self._state.q, self._state.v)
 
+    def _reset(self, fired: list[LocatedEvent]) -> None:
+        """Change the state as components want it at events; record it before and after."""
+        state, components = self._state, self._system.components
+        assert components is not None
+        if self._last < state.t:
+            self._record(state.t, state.q, state.v, state.work, state.x)
+        for event in fired:
+            own = components.system.events[event.watched.component]
+            self._resets.apply(self._system, state, own)
+            self._system.z = state.z
+        self._record(state.t, state.q, state.v, state.work, state.x)
+
     def _marked(self) -> Checkpoint:
         state, recorder = self._state, self._recorder
         return Checkpoint(
             len(recorder), len(recorder.events), self._next, self._phase, self._entered,
-            state.t, state.q.copy(), state.v.copy(), state.work.copy(), state.carried(),
-            self._drive.inside(),
+            state.t, state.q.copy(), state.v.copy(), state.work.copy(), state.x.copy(),
+            state.z.copy(), list(self._schedule.counts), state.carried(), self._drive.inside(),
         )  # fmt: skip
 
-    def _record(self, t: float, q: Array, v: Array, work: Array) -> None:
-        tau, lost, wrenches = self._system.loads_seen(t, q, v)
+    def _record(self, t: float, q: Array, v: Array, work: Array, x: Array) -> None:
+        tau, lost, wrenches = self._system.loads_seen(t, q, v, x)
+        signals = self._system.signals(t, q, v, x)
         self._last = t
-        self._recorder.append(t, q, v, tau, lost, wrenches, work, self._phase)
+        self._recorder.append(t, q, v, tau, lost, wrenches, work, self._phase, signals)
 
     def _record_end(self) -> None:
         """Record the end of the run as its last sample."""
         state = self._state
         if self._last < state.t:
-            self._record(state.t, state.q, state.v, state.work)
+            self._record(state.t, state.q, state.v, state.work, state.x)
 
 
 def _check_torque(phase: Phase) -> None:

@@ -11,44 +11,57 @@ from remora.model.state import increment
 from remora.simulation.recording.checkpoint import Checkpoint
 from remora.simulation.robot_kernels import kernel
 
+_NOTHING = np.zeros(0)
+
 
 class RunState:
     """State of a run with compensated (Kahan) summation.
 
-    The rounding errors of q, v and work are carried to the next sum [K65].
+    The rounding errors of q, v, work and x are carried to the next sum [K65].
 
     Attributes:
         t: time, s.
         q: configuration, `(nq,)`.
         v: velocity, `(nv,)`.
         work: work of actuation, external wrenches and passive forces so far, J, `(3,)`.
+        x: continuous states of the components, `(nx,)`.
+        z: discrete states of the components, `(nz,)`.
         rest: compensation term of q, `(nq,)`.
     """
 
-    def __init__(self, robot: Robot, t: float, q: Array, v: Array) -> None:
+    def __init__(
+        self, robot: Robot, t: float, q: Array, v: Array, x: Array = _NOTHING, z: Array = _NOTHING
+    ) -> None:
         """Start with zero work and no compensation."""
         self.t, self.q, self.v, self.work = t, q.copy(), v.copy(), np.zeros(WORKS)
-        self._layout = layout_of(robot)
+        self.x, self.z = x.copy(), z.copy()
+        self._layout = layout_of(robot, x.size)
         self._move = kernel(increment, robot, ("q", "dq"))
         self.forget()
 
     def forget(self) -> None:
         """Reset the compensation terms: the state was set externally."""
         self.rest, self._rest_v = np.zeros_like(self.q), np.zeros_like(self.v)
-        self._rest_work = np.zeros(WORKS)
+        self._rest_work, self._rest_x = np.zeros(WORKS), np.zeros_like(self.x)
+
+    def jump(self, q: Array, v: Array, x: Array, z: Array, work: Array) -> None:
+        """Set the state to another one at the same time."""
+        self.q, self.v, self.x, self.z, self.work = q, v, x, z, work
+        self.forget()
 
     @property
     def y(self) -> Array:
-        """The state y at the start of a step, `(2 nv + 3,)`."""
-        return self._layout.at_start(self.v, self.work)
+        """The state y at the start of a step, `(2 nv + 3 + nx,)`."""
+        return self._layout.at_start(self.v, self.work, self.x)
 
-    def after(self, change: Array) -> tuple[Array, Array]:
-        """Return q and v after a change is added, exact to the last bit."""
+    def after(self, change: Array) -> tuple[Array, Array, Array]:
+        """Return q, v and x after a change is added, exact to the last bit."""
         layout = self._layout
         moved = np.ascontiguousarray(change[layout.u])
         q, _ = total_and_rest(self.q, self._move(self.q, moved) + self.rest)
         v, _ = total_and_rest(self.v, change[layout.v] + self._rest_v)
-        return q, v
+        x, _ = total_and_rest(self.x, change[layout.extra] + self._rest_x)
+        return q, v, x
 
     def add(self, t: float, change: Array) -> None:
         """Advance to t by the change of a step."""
@@ -59,14 +72,17 @@ class RunState:
         self.work, self._rest_work = total_and_rest(
             self.work, change[layout.work] + self._rest_work
         )
+        if layout.extra_size:
+            self.x, self._rest_x = total_and_rest(self.x, change[layout.extra] + self._rest_x)
         self.t = t
 
-    def carried(self) -> tuple[Array, Array, Array]:
-        """Return the compensation terms of q, v and work."""
-        return self.rest, self._rest_v, self._rest_work
+    def carried(self) -> tuple[Array, Array, Array, Array]:
+        """Return the compensation terms of q, v, work and x."""
+        return self.rest, self._rest_v, self._rest_work, self._rest_x
 
     def restore(self, mark: Checkpoint) -> None:
         """Restore the state of a checkpoint."""
         self.t = mark.t
         self.q, self.v, self.work = mark.q.copy(), mark.v.copy(), mark.work.copy()
-        self.rest, self._rest_v, self._rest_work = mark.carried
+        self.x, self.z = mark.x.copy(), mark.z.copy()
+        self.rest, self._rest_v, self._rest_work, self._rest_x = mark.carried

@@ -11,6 +11,8 @@ from typing import Any, Literal
 import numpy as np
 
 from remora.algebra.array_ops import Array, ArrayLike, is_symbolic
+from remora.codegen.ir.philox import RUN_BITS, SEED_BITS
+from remora.components.system import System
 from remora.dynamics.forces.equations_of_motion import PassiveParameters
 from remora.dynamics.formulations import FORMULATIONS, usual_formulation
 from remora.dynamics.refusals import refuse_kinematic
@@ -32,6 +34,7 @@ from remora.simulation.inputs.arguments import (
     by_name,
     flag,
     is_several,
+    natural,
     number,
     path,
     seconds,
@@ -41,11 +44,12 @@ from remora.simulation.inputs.arguments import (
 )
 from remora.simulation.inputs.arguments import times as times_of
 from remora.simulation.inputs.events import Event, listed_events
-from remora.simulation.inputs.loads import LoadLike
+from remora.simulation.inputs.loads import LoadLike, described
 from remora.simulation.inputs.phases import Phase, listed
 from remora.simulation.integrators.table import INTEGRATORS
+from remora.simulation.recording.quantities import signal_columns
 from remora.simulation.recording.recording import Recording
-from remora.simulation.storage.fingerprint import Acting, acting, acting_rows
+from remora.simulation.storage.fingerprint import Acting, acting, acting_rows, fingerprint
 from remora.simulation.storage.recorder import Recorder
 from remora.simulation.storage.resume import stopped_run
 
@@ -57,7 +61,7 @@ LIMITS = ("record", "stop", "ignore")
 
 
 def simulate(
-    robot: Robot,
+    robot: Robot | System,
     q: ArrayLike,
     v: ArrayLike,
     duration: float | None = None,
@@ -90,15 +94,20 @@ def simulate(
     assume_unchanged: bool = False,
     note: str = "",
     progress: Any = None,
+    seed: int = 0,
+    run: int = 0,
 ) -> Recording:
-    """Simulate a robot from the state (q, v) under its loads and return the recording.
+    """Simulate a robot or a system from the state (q, v) and return the recording.
 
     v̇ = forward dynamics, q̇ = v on the configuration manifold: each step is made in the tangent
     space at its start and mapped back by exp (a Munthe-Kaas method), so that unit quaternions stay
     normalized [MK99]. The right-hand side is compiled. Compensated (Kahan) summation [K65].
 
     Args:
-        robot: the robot; its damping, dry friction and springs are included.
+        robot: the robot; its damping, dry friction and springs are included. Or a `System`, a robot
+            with components: their continuous states are integrated with the robot's, sampled ones
+            are updated at their ticks, and all signals are recorded. Their loads and those of the
+            arguments below add up.
         q: initial configuration, `(nq,)`.
         v: initial velocity, `(nv,)`.
         duration: s; not with `phases`.
@@ -153,12 +162,19 @@ def simulate(
         note: text stored with the settings.
         progress: True for a bar, False for none; None: a bar on a terminal if the run takes long;
             or a function that receives a `Status`.
+        seed: of the noise of components, from 0 to 2⁶⁴ - 1.
+        run: index of the run in a study: a run of a batch is repeated alone with its seed and
+            index.
 
     Raises:
         SimulationError: if the run cannot continue; it holds the `time` and the `recording`.
     """
+    system = None
+    if isinstance(robot, System):
+        system, robot = robot if robot.components else None, robot.robot
     if not isinstance(robot, Robot):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise RemoraError(f"a robot is moved, not {robot!r}: rm.simulate(rm.load(...), q, v, ...)")
+    seed, run = natural("seed", seed, SEED_BITS), natural("run", run, RUN_BITS)
     if phases is None and duration is None:
         raise RemoraError("say how long: rm.simulate(robot, q, v, duration=10.0)")
     events = listed_events("events", events)
@@ -181,7 +197,7 @@ def simulate(
         raise InvalidValue(f"start must be a finite number of seconds, not {start}")
     parts = (given,) if phases is None else listed(phases)
     q, v = _checked_state(robot, q, v)
-    equations = model_of(robot, formulation, slip_speed, stops, saturate)
+    equations = model_of(robot, formulation, slip_speed, stops, saturate)._replace(system=system)
     end = start + sum(p.duration for p in parts)
     if integrator is None:
         integrator = "dop853"
@@ -208,12 +224,23 @@ def simulate(
     }  # fmt: skip
     if model != "full":
         settings["model"] = model
+    if system is not None:
+        if integrator == "variational" and system.nx:
+            states = [n for n, layout in system.layouts.items() if layout.continuous_shapes]
+            raise RemoraError(
+                "the variational integrator has no continuous states of components "
+                f"({', '.join(states)}); choose another integrator"
+            )
+        settings |= {"components": described(dict(system.components)), "seed": seed, "run": run}
     watched = None if limits == "ignore" else limits
     everywhere = () if phases is None else events
-    plan = RunPlan(equations, stepping, parts, everywhere, watched, times, step_to_samples, breaks)
+    plan = RunPlan(equations, stepping, parts, everywhere, watched, times, step_to_samples, breaks,
+                   seed, run)  # fmt: skip
 
     def acts() -> Acting:
         given = acting(parts, everywhere, single=phases is None)
+        if system is not None:
+            given["system"] = fingerprint("system", system.identity_parts()[1:])
         return given | acting_rows(robot, equations.formulation)
 
     left = None
@@ -226,7 +253,10 @@ def simulate(
     elif assume_unchanged:
         raise RemoraError("assume_unchanged is for runs that are resumed: say resume=True, too")
     with uninterrupted():
-        recorder = Recorder(robot, settings, out, left=left, acts=None if out is None else acts)
+        recorder = Recorder(
+            robot, settings, out, left=left, acts=None if out is None else acts,
+            signals={} if system is None else signal_columns(system.signals),
+        )  # fmt: skip
     with interruptible():
         return RunLoop(plan, recorder, start, q, v, progress).go()
 

@@ -43,6 +43,14 @@ def whole(name: str, given: Any) -> int:
     return int(array)
 
 
+def natural(name: str, given: Any, bits: int) -> int:
+    """Return an integer from 0 to 2^bits - 1."""
+    found = whole(name, given)
+    if not 0 <= found < 2**bits:
+        raise InvalidValue(f"{name} must be a whole number from 0 to 2^{bits} - 1, not {found}")
+    return found
+
+
 def flag(name: str, given: Any) -> bool:
     """Return a boolean."""
     array = np.asarray(given)

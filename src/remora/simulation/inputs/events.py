@@ -10,14 +10,17 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from remora.algebra.array_ops import Array
+from remora.components.system import SystemEvent
 from remora.errors import InvalidValue, RemoraError, SimulationError, UnknownName
 from remora.model.joints import in_coordinates
 from remora.model.robot import Robot
 from remora.simulation.inputs.arguments import is_several
 from remora.simulation.inputs.loads import described, frozen_view
 
-Action = Literal["record", "next", "stop"]
+Action = Literal["record", "next", "stop", "reset"]
 ACTIONS = ("record", "next", "stop")
+#: (t, q, v, x) -> the event functions of components, `(ne,)`.
+Crossings = Callable[[float, Array, Array, Array], Array]
 #: Conditions are cut off here, infinite ones too: interpolants of them must not overflow.
 LARGEST = 1e150
 
@@ -40,7 +43,7 @@ class Event:
 
     condition: Callable[[float, Array, Array], float]
     name: str = "event"
-    action: Action = "stop"
+    action: Literal["record", "next", "stop"] = "stop"
     direction: int = 0
 
     def __post_init__(self) -> None:
@@ -78,11 +81,19 @@ def listed_events(name: str, given: Any) -> tuple[Event, ...]:
 
 
 class MonitoredCondition(NamedTuple):
-    """Name and action of a watched condition."""
+    """Name and action of a watched condition.
+
+    Attributes:
+        name: of the event.
+        action: what it does.
+        direction: +1 for rising zero crossings, -1 for falling ones, 0 for both.
+        component: index of the event in `System.events` if it is one of a component; else -1.
+    """
 
     name: str
     action: Action
     direction: int
+    component: int = -1
 
 
 class _Limit(NamedTuple):
@@ -119,12 +130,14 @@ class _Limits(NamedTuple):
 class EventMonitor:
     """All conditions of a phase, as one function with several values.
 
-    The events' conditions come first, followed by the distances to limits: of the range, and of the
-    speed in both directions. All of these are smooth where the motion is.
+    The events' conditions come first (those of the whole run, of the components, of the phase),
+    followed by the distances to limits: of the range, and of the speed in both directions. All of
+    these are smooth where the motion is.
 
     Attributes:
         items: name and action of each condition.
         events: number of conditions that belong to events.
+        lasting: number of conditions, the first, that are watched in all phases.
     """
 
     def __init__(
@@ -133,6 +146,8 @@ class EventMonitor:
         everywhere: Sequence[Event],
         events: Sequence[Event],
         limits: Action | None,
+        components: Sequence[SystemEvent] = (),
+        crossings: Crossings | None = None,
     ) -> None:
         """Collect the conditions.
 
@@ -141,10 +156,21 @@ class EventMonitor:
             everywhere: events of the whole run, whose conditions receive the time of the run.
             events: events of the phase, whose conditions receive the time since its start.
             limits: action when a joint violates a limit; None: limits are not watched.
+            components: events of the components.
+            crossings: their functions; needed if there are any.
         """
-        self._events = (*everywhere, *events)
-        self.events, self._everywhere = len(self._events), len(everywhere)
-        self.items = [MonitoredCondition(e.name, e.action, e.direction) for e in self._events]
+        self._everywhere, self._events = tuple(everywhere), tuple(events)
+        self._crossings = crossings if components else None
+        self.lasting = len(everywhere) + len(components)
+        self.events = self.lasting + len(events)
+        self.items = [
+            *(MonitoredCondition(e.name, e.action, e.direction) for e in everywhere),
+            *(
+                MonitoredCondition(str(e), e.crossing.action, e.crossing.direction, k)
+                for k, e in enumerate(components)
+            ),
+            *(MonitoredCondition(e.name, e.action, e.direction) for e in events),
+        ]
         self._truths: set[int] = set()
         self._ranges = _Limits.of(())
         self._fastest = _Limits.of(())
@@ -183,7 +209,7 @@ class EventMonitor:
         """Return the number of conditions."""
         return len(self.items)
 
-    def values(self, t: float, own: float, q: Array, v: Array) -> Array:
+    def values(self, t: float, own: float, q: Array, v: Array, x: Array) -> Array:
         """Return all conditions at a state, `(m,)`; for limits, the distance to them.
 
         Args:
@@ -191,20 +217,33 @@ class EventMonitor:
             own: time of the phase, s.
             q: configuration, `(nq,)`.
             v: velocity, `(nv,)`.
+            x: continuous states of the components, `(nx,)`.
         """
         asked: list[float] = []
-        if self._events:
+        if self.events:
             q, v = frozen_view(q), frozen_view(v)
-        for k, event in enumerate(self._events):
-            value = _asked(event, t if k < self._everywhere else own, q, v)
-            if isinstance(value, (bool, np.bool_)):
-                self._truths.add(k)
-                value = 1.0 if value else -1.0
-            asked.append(value)
+            asked += self._asked(self._everywhere, 0, t, q, v)
+            if self._crossings is not None:
+                found = self._crossings(t, q, v, x)
+                asked += np.clip(found, -LARGEST, LARGEST).tolist()
+            asked += self._asked(self._events, self.lasting, own, q, v)
         near, fast = self._ranges, self._fastest
         room = near.sign * (near.bound - (near.ratio * q[near.place] + near.offset))
         speed = fast.ratio * v[fast.speed]
         return np.concatenate([asked, room, fast.bound - speed, fast.bound + speed])
+
+    def _asked(
+        self, events: Sequence[Event], first: int, t: float, q: Array, v: Array
+    ) -> list[float]:
+        """Return the conditions of events, of which the first has this index."""
+        found: list[float] = []
+        for k, event in enumerate(events):
+            value = _asked(event, t, q, v)
+            if isinstance(value, (bool, np.bool_)):
+                self._truths.add(first + k)
+                value = 1.0 if value else -1.0
+            found.append(value)
+        return found
 
     def far(self, q: Array, v: Array, fastest: Array, h: float) -> bool:
         """Return whether no event is possible in a step: no conditions, and limits far away.
@@ -218,7 +257,7 @@ class EventMonitor:
             fastest: largest rates of u and v in the stages of the step, `(2 nv,)`.
             h: step size, s.
         """
-        if self._events:
+        if self.events:
             return False
         ranges, speeds = self._ranges, self._fastest
         room = np.abs(ranges.bound - (ranges.ratio * q[ranges.place] + ranges.offset))

@@ -16,6 +16,7 @@ from typing import Any, Protocol, TypeAlias, TypeGuard, runtime_checkable
 import numpy as np
 
 from remora.algebra.array_ops import Array, ArrayLike, is_array
+from remora.components.component import Component
 from remora.errors import InvalidValue, RemoraError, ShapeError
 from remora.simulation.inputs.profiles import Motion, Profile, Pulse
 
@@ -168,7 +169,9 @@ class Load:
         if isinstance(given, (Profile, Pulse)):
             self.breaks = given.breaks
             return lambda t, q, v: self.checked(given, t)
-        if callable(given) and hasattr(given, "sample_time"):
+        if isinstance(given, Component):
+            _check_component(self.what, given)
+        if callable(given) and hasattr(given, "sample_time") and not _is_continuous(given):
             hold = HeldValue(self, given)
             self.controllers = [hold]
             return lambda t, q, v: hold.value
@@ -248,6 +251,20 @@ class HeldValue:
     def sample(self, t: float, q: Array, v: Array) -> None:
         """Call the controller."""
         self.value = self._load.checked(self._controller, t, q.copy(), v.copy())
+
+
+def _is_continuous(given: Any) -> bool:
+    return isinstance(given, Component) and given.sample_time is None
+
+
+def _check_component(what: str, given: Component) -> None:
+    """Raise if a component can be used in a system only."""
+    kind = type(given).__name__
+    where = "make it part of a system, rm.simulate(rm.System(robot, [component]), q, v, ...)"
+    if not callable(given):
+        raise RemoraError(f"{what} cannot be the component {kind}: {where}")
+    if given.offset or given.delay:
+        raise RemoraError(f"{what}: the offset and the delay of {kind} need a system: {where}")
 
 
 def is_mapping(x: object) -> TypeGuard[Mapping[str, Any]]:

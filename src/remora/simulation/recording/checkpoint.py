@@ -49,7 +49,10 @@ class Checkpoint(NamedTuple):
         q: configuration, `(nq,)`.
         v: velocity, `(nv,)`.
         work: `(3,)`, J.
-        carried: compensation terms of q, v and work (Kahan summation).
+        x: continuous states of the components, `(nx,)`.
+        z: discrete states of the components, `(nz,)`.
+        updates: number of updates of each entry of the system's schedule.
+        carried: compensation terms of q, v, work and x (Kahan summation).
         inside: state of the phase loop.
         changed: parts of loads that have changed since the start: state that is not saved.
     """
@@ -63,7 +66,10 @@ class Checkpoint(NamedTuple):
     q: Array
     v: Array
     work: Array
-    carried: tuple[Array, Array, Array]
+    x: Array
+    z: Array
+    updates: list[int]
+    carried: tuple[Array, Array, Array, Array]
     inside: PhaseCheckpoint
     changed: tuple[str, ...] = ()
 
@@ -128,7 +134,7 @@ def from_plain(data: Mapping[str, Any]) -> Checkpoint:
         tried=int(inner["tried"]),
         last={int(k): (float(t), float(x)) for k, (t, x) in inner["last"].items()},
     )
-    rest, rest_v, rest_work = data["carried"]
+    rest, rest_v, rest_work, rest_x = data["carried"]
     return Checkpoint(
         samples=int(data["samples"]),
         events=int(data["events"]),
@@ -139,7 +145,10 @@ def from_plain(data: Mapping[str, Any]) -> Checkpoint:
         q=array(data["q"]),
         v=array(data["v"]),
         work=array(data["work"]),
-        carried=(array(rest), array(rest_v), array(rest_work)),
+        x=array(data["x"]),
+        z=array(data["z"]),
+        updates=[int(k) for k in data["updates"]],
+        carried=(array(rest), array(rest_v), array(rest_work), array(rest_x)),
         inside=inside,
         changed=tuple(str(name) for name in data["changed"]),
     )

@@ -59,6 +59,39 @@ class Quantity(Column):
     stored: bool = False
 
 
+@dataclass(frozen=True, kw_only=True)
+class SignalColumn(Column):
+    """The recorded column of a signal or state of a component.
+
+    Attributes:
+        size: shape of one sample.
+        unit: SI unit; empty for a pure number.
+    """
+
+    size: tuple[int, ...]
+    unit: str
+
+
+#: Recorded signals by name, `"gyro.rate"`.
+SignalColumns = Mapping[str, SignalColumn]
+
+
+def signal_columns(signals: Mapping[str, tuple[tuple[int, ...], str]]) -> dict[str, SignalColumn]:
+    """Return the columns of signals from their shapes and units, see `System.signals`."""
+    return {name: _signal(name, *own) for name, own in signals.items()}
+
+
+def _signal(name: str, size: tuple[int, ...], unit: str) -> SignalColumn:
+    indices = [",".join(map(str, place)) for place in np.ndindex(size)]  # "" for a number
+    return SignalColumn(
+        lambda robot: size,
+        lambda robot: [(index, unit or "1") for index in indices],
+        f"signal {name}",
+        size=size,
+        unit=unit,
+    )
+
+
 # Names and units of the components of a joint ---------------------------------------------------
 
 _POSE = DUAL_QUATERNION
@@ -244,9 +277,13 @@ QUANTITIES: dict[str, Quantity] = {
 STORED = tuple(name for name, row in QUANTITIES.items() if row.stored)
 
 
-def column(name: str) -> Column:
-    """Return the row of a recorded column or derived quantity; an unknown name lists them."""
-    table = {**RECORDED, **QUANTITIES}
+#: A run without components.
+NO_SIGNALS: SignalColumns = {}
+
+
+def column(name: str, signals: SignalColumns = NO_SIGNALS) -> Column:
+    """Return the row of a column, a quantity or a signal; an unknown name lists them."""
+    table: dict[str, Column] = {**RECORDED, **QUANTITIES, **signals}
     if name not in table:
         raise UnknownName("quantity of a run", name, table)
     return table[name]
@@ -257,15 +294,16 @@ def recorded(wrenches: bool) -> list[str]:
     return [name for name in RECORDED if wrenches or name != "wrenches"]
 
 
-def unwritten(robot: Robot, name: str, rows: int) -> Array:
-    """Return unwritten rows `(rows, ...)` of a column or quantity: NaN, -1."""
-    row = column(name)
+def unwritten(robot: Robot, name: str, rows: int, signals: SignalColumns = NO_SIGNALS) -> Array:
+    """Return unwritten rows `(rows, ...)` of a column, quantity or signal: NaN, -1."""
+    row = column(name, signals)
     fill = np.nan if row.dtype == "float64" else -1
     return np.full((rows, *row.shape(robot)), fill, row.dtype)
 
 
-def described(robot: Robot, name: str) -> list[tuple[str, str]]:
+def described(
+    robot: Robot, name: str, signals: SignalColumns = NO_SIGNALS
+) -> list[tuple[str, str]]:
     """Return the full name and unit of each component of a quantity: `("q.elbow", "rad")`, ..."""
-    return [
-        (f"{name}.{own}" if own else name, unit) for own, unit in column(name).components(robot)
-    ]
+    rows = column(name, signals).components(robot)
+    return [(f"{name}.{own}" if own else name, unit) for own, unit in rows]

@@ -20,13 +20,21 @@ import numpy as np
 
 from remora.algebra import dual_quaternion, hermite, screw
 from remora.algebra.array_ops import Array, ArrayLike
+from remora.components.context import Values
 from remora.dynamics.kernels.compiled import CompiledRobot
 from remora.errors import InvalidValue, RemoraError, UnknownName
 from remora.model.numbers import finite
 from remora.model.robot import Robot
 from remora.model.state import difference, integrate, log_rate, log_velocity
 from remora.simulation.recording.conservation import NEEDED, Conservation, conservation
-from remora.simulation.recording.quantities import QUANTITIES, STORED, column, described
+from remora.simulation.recording.quantities import (
+    QUANTITIES,
+    STORED,
+    SignalColumn,
+    SignalColumns,
+    column,
+    described,
+)
 from remora.simulation.recording.views import FrameView, JointView
 
 
@@ -93,6 +101,7 @@ class Recording:
         version: version of Remora.
         stored: (name) -> a derived quantity from disk, or None.
         phase_starts: start time of each phase that was reached, s.
+        signal_columns: signals and states of the components, by name.
     """
 
     robot: Robot
@@ -105,6 +114,7 @@ class Recording:
     version: str = ""
     stored: Callable[[str], Array | None] = _not_stored
     phase_starts: tuple[float, ...] = ()
+    signal_columns: SignalColumns = field(default_factory=dict[str, SignalColumn])
     _kept: dict[str, Array] = field(default_factory=dict[str, Array], init=False)
 
     def __len__(self) -> int:
@@ -131,6 +141,13 @@ class Recording:
         return self.columns.get("wrenches")
 
     @property
+    def signals(self) -> Mapping[str, Array]:
+        """Signals and states of the components, `run.signals["gyro.rate"]` is `(n, 3)`."""
+        return Values(
+            "signal of the run", {name: self.columns[name] for name in self.signal_columns}
+        )
+
+    @property
     def duration(self) -> float:
         """Simulated time from the first sample to the last, s."""
         return float(self.t[-1] - self.t[0]) if len(self) else 0.0
@@ -148,7 +165,7 @@ class Recording:
         if name not in QUANTITIES:
             if name == "wrenches":
                 raise RemoraError("the run has no external wrenches")
-            column(name)
+            column(name, self.signal_columns)
         if name not in self._kept:
             stored = self.stored(name)
             values = QUANTITIES[name].of(self._fast, self.columns) if stored is None else stored
@@ -259,7 +276,7 @@ class Recording:
         for name, values in self.to_numpy(*names).items():
             if name == "t":
                 continue
-            labels = described(self.robot, name)
+            labels = described(self.robot, name, self.signal_columns)
             flat = values.reshape(len(self), len(labels))
             for k, (label, unit) in enumerate(labels):
                 columns[label], units[label] = flat[:, k], unit
@@ -282,7 +299,7 @@ class Recording:
         return importlib.import_module("remora").plot(self, *what, **options)
 
     def __repr__(self) -> str:
-        """Return robot, samples, time, status, and conservation errors."""
+        """Return robot, samples, time, status, conservation errors and signals."""
         why = f": {self.message}" if self.message else ""
         head = f"Recording of {self.robot.name!r}: {len(self)} samples, {self.duration:.6g} s"
         lines = [f"{head}, {self.status}{why}"]
@@ -293,6 +310,10 @@ class Recording:
                 text += f", linear momentum {kept.linear_momentum.relative:.1e}"
                 text += f", angular {kept.angular_momentum.relative:.1e}"
             lines.append(text)
+        if self.signal_columns:
+            units = {name: own.unit for name, own in self.signal_columns.items()}
+            shown = [f"{name} [{unit}]" if unit else name for name, unit in units.items()]
+            lines.append(f"  signals: {', '.join(shown)}")
         return "\n".join(lines)
 
     @cached_property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import math
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
@@ -12,8 +13,15 @@ import numpy as np
 from remora.algebra.array_ops import Array, ArrayLike
 from remora.model.robot import Robot
 from remora.simulation.recording.checkpoint import Checkpoint
-from remora.simulation.recording.quantities import recorded, unwritten
+from remora.simulation.recording.quantities import (
+    NO_SIGNALS,
+    SignalColumns,
+    recorded,
+    unwritten,
+)
 from remora.simulation.recording.recording import RecordedEvent, Recording
+
+_NO_VALUES = np.zeros(0)
 
 
 class SampleBuffer:
@@ -31,13 +39,21 @@ class SampleBuffer:
         events: events in order.
         mark: checkpoint to resume from, None: only from the start.
         saves: whether checkpoints are needed.
+        signals: signals of components, see `signal_columns`.
     """
 
     saves = False
 
-    def __init__(self, robot: Robot, settings: Mapping[str, Any], chunk: int) -> None:
+    def __init__(
+        self,
+        robot: Robot,
+        settings: Mapping[str, Any],
+        chunk: int,
+        signals: SignalColumns = NO_SIGNALS,
+    ) -> None:
         """Start without samples, with room for `chunk`."""
         self.robot, self.settings, self.chunk = robot, dict(settings), chunk
+        self.signals = signals
         self.status, self.message = "running", ""
         self.started = datetime.now(UTC).isoformat(timespec="seconds")
         self.version: str = importlib.import_module("remora").__version__
@@ -75,11 +91,12 @@ class SampleBuffer:
         wrenches: Array | None,
         work: ArrayLike,
         phase: int,
+        signals: Array = _NO_VALUES,
     ) -> None:
         """Add a sample; see `remora.simulation.recording.quantities.RECORDED` for its columns.
 
         A run without external wrenches in any sample (all None) has no such column; otherwise None
-        stands for zero.
+        stands for zero. All signals are one vector, in the order of `signals`.
         """
         n = self._n
         if n == self._capacity or (wrenches is not None and "wrenches" not in self._data):
@@ -94,6 +111,11 @@ class SampleBuffer:
         data["phase"][n] = phase
         if "wrenches" in data:
             data["wrenches"][n] = 0.0 if wrenches is None else wrenches
+        start = 0
+        for name, own in self.signals.items():
+            stop = start + math.prod(own.size)
+            data[name][n] = signals[start:stop].reshape(own.size)
+            start = stop
         self._n = n + 1
         self._appended()
 
@@ -108,19 +130,25 @@ class SampleBuffer:
     def recording(self) -> Recording:
         """Return the run so far; later samples are not in it."""
         columns = {name: rows[: self._n] for name, rows in self._data.items()}
-        columns = columns or {name: unwritten(self.robot, name, 0) for name in recorded(False)}
+        columns = columns or self._unwritten(False, 0)
         for rows in columns.values():
             rows.flags.writeable = False
         return Recording(
             self.robot, self.settings, columns, tuple(self.events), self.status, self.message,
             self.started, self.version, phase_starts=tuple(self.phase_starts),
+            signal_columns=self.signals,
         )  # fmt: skip
 
     def _grow(self, wrenches: bool) -> None:
         """Allocate more memory; recordings returned before keep the old arrays."""
         capacity = 2 * self._capacity if self._n == self._capacity else self._capacity
         capacity = max(self.chunk, capacity, self._n)
-        grown = {name: unwritten(self.robot, name, capacity) for name in recorded(wrenches)}
+        grown = self._unwritten(wrenches, capacity)
         for name, rows in grown.items():
             rows[: self._n] = self._data[name][: self._n] if name in self._data else 0.0
         self._data, self._capacity = grown, capacity
+
+    def _unwritten(self, wrenches: bool, rows: int) -> dict[str, Array]:
+        """Return unwritten rows of all columns."""
+        names = (*recorded(wrenches), *self.signals)
+        return {name: unwritten(self.robot, name, rows, self.signals) for name in names}

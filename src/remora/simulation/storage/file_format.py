@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,10 +17,21 @@ import numpy as np
 
 from remora.errors import RemoraError
 from remora.model.robot import Robot
-from remora.simulation.recording.quantities import column
+from remora.simulation.recording.quantities import (
+    NO_SIGNALS,
+    SignalColumn,
+    SignalColumns,
+    column,
+    signal_columns,
+)
 
 #: Version of the format, in the attribute `remora_run`.
 FORMAT = 1
+
+#: Name of a signal: component and signal; it is also the name of a folder.
+_SIGNAL = re.compile(r"[A-Za-z_][A-Za-z0-9_\-]*\.[A-Za-z_][A-Za-z0-9_\-]*")
+#: Maximum length of an axis of a signal.
+MOST_ELEMENTS = 1 << 20
 
 Spec = tuple[tuple[int, ...], str, dict[str, Any]]
 """An array: shape of a row, data type, attributes."""
@@ -33,9 +45,9 @@ def zarr() -> Any:
         raise RemoraError("runs on disk need zarr: python3 -m pip install zarr") from None
 
 
-def spec(robot: Robot, name: str) -> Spec:
-    """Return the specification of the array of a column or quantity."""
-    row = column(name)
+def spec(robot: Robot, name: str, signals: SignalColumns = NO_SIGNALS) -> Spec:
+    """Return the specification of the array of a column, quantity or signal."""
+    row = column(name, signals)
     components = row.components(robot)
     attributes = {
         "meaning": row.meaning,
@@ -43,6 +55,26 @@ def spec(robot: Robot, name: str) -> Spec:
         "units": [unit for _, unit in components],
     }
     return row.shape(robot), row.dtype, attributes
+
+
+def plain_signals(signals: SignalColumns) -> dict[str, Any]:
+    """Return names, shapes and units of signals as JSON-compatible data."""
+    return {name: [list(own.size), own.unit] for name, own in signals.items()}
+
+
+def signals_from(data: Any) -> dict[str, SignalColumn]:
+    """Return the signals of data written by `plain_signals`.
+
+    Raises:
+        ValueError: if it is something else.
+    """
+    found: dict[str, tuple[tuple[int, ...], str]] = {}
+    for name, (size, unit) in dict(data).items():
+        whole = all(type(n) is int and 0 < n <= MOST_ELEMENTS for n in size)
+        if not _SIGNAL.fullmatch(name) or not whole or not isinstance(unit, str):
+            raise ValueError(f"{name!r} is no signal of a component")
+        found[name] = (tuple(size), unit)
+    return signal_columns(found)
 
 
 def event_specs(robot: Robot) -> dict[str, Spec]:

@@ -19,7 +19,14 @@ from remora.model.formats.load import load
 from remora.model.robot import Robot
 from remora.simulation.recording.quantities import recorded
 from remora.simulation.recording.recording import RecordedEvent, Recording
-from remora.simulation.storage.file_format import FORMAT, Spec, event_specs, spec, zarr
+from remora.simulation.storage.file_format import (
+    FORMAT,
+    Spec,
+    event_specs,
+    signals_from,
+    spec,
+    zarr,
+)
 
 #: Maximum rows of a chunk; a file with more was not written by Remora.
 MOST_ROWS = 1 << 20
@@ -47,7 +54,10 @@ def open_run(
     robot = _robot(folder, str(attributes.get("robot", "")), mesh_root)
     counts = attributes.get("rows", {})
     has_wrenches = (folder / "wrenches" / "zarr.json").is_file()
-    specs = {name: spec(robot, name) for name in recorded(has_wrenches)}
+    with readable(folder):
+        signals = signals_from(attributes.get("signals", {}))
+    names = (*recorded(has_wrenches), *signals)
+    specs = {name: spec(robot, name, signals) for name in names}
     columns = _read(folder, group, specs, counts.get("samples"))
     events: tuple[RecordedEvent, ...] = ()
     if (folder / "events" / "t").is_dir():
@@ -72,8 +82,9 @@ def open_run(
     settings = attributes.get("settings", {})
     starts = tuple(float(t) for t in attributes.get("phase_starts", ()))
     return Recording(
-        robot, settings, columns, events, *text.values(), stored=stored, phase_starts=starts
-    )
+        robot, settings, columns, events, *text.values(), stored=stored, phase_starts=starts,
+        signal_columns=signals,
+    )  # fmt: skip
 
 
 def opened(folder: Path) -> Any:

@@ -37,7 +37,14 @@ from remora.errors import RemoraError, UnknownName
 from remora.model.formats.yaml import robot_to_yaml
 from remora.model.robot import Robot
 from remora.simulation.recording.checkpoint import Checkpoint, sealed
-from remora.simulation.recording.quantities import QUANTITIES, STORED, column, recorded
+from remora.simulation.recording.quantities import (
+    NO_SIGNALS,
+    QUANTITIES,
+    STORED,
+    SignalColumns,
+    column,
+    recorded,
+)
 from remora.simulation.recording.recording import RecordedEvent, Recording
 from remora.simulation.recording.samples import SampleBuffer
 from remora.simulation.storage.file_format import (
@@ -46,6 +53,7 @@ from remora.simulation.storage.file_format import (
     event_specs,
     fill,
     plain,
+    plain_signals,
     spec,
     zarr,
 )
@@ -75,6 +83,7 @@ class Recorder(SampleBuffer):
         chunk: int | None = None,
         left: StoppedRun | None = None,
         acts: Callable[[], Acting] | None = None,
+        signals: SignalColumns = NO_SIGNALS,
     ) -> None:
         """Initialize; with `out`, create the folder or continue the run in it.
 
@@ -85,11 +94,13 @@ class Recorder(SampleBuffer):
             chunk: rows per write and per file; default: by the robot's size.
             left: the run in `out` to continue; see `stopped_run`.
             acts: returns the present fingerprints of the loads.
+            signals: signals of components.
 
         Raises:
             RemoraError: if `out` cannot be used, or the robot or the settings cannot be written.
         """
-        super().__init__(robot, settings, _chunk_rows(robot) if chunk is None else chunk)
+        rows = _chunk_rows(robot, signals) if chunk is None else chunk
+        super().__init__(robot, settings, rows, signals)
         mark = None if left is None else left.mark
         if left is not None and mark is not None:
             self.take_up(left.run, mark)
@@ -155,7 +166,7 @@ class Recorder(SampleBuffer):
 
 def save(run: Recording, path: str | os.PathLike[str]) -> None:
     """Write a recording into a new folder; see `Recording.save`."""
-    _Folder(Path(path), run, _chunk_rows(run.robot)).finish(run)
+    _Folder(Path(path), run, _chunk_rows(run.robot, run.signal_columns)).finish(run)
 
 
 # Writing ----------------------------------------------------------------------------------------
@@ -192,6 +203,8 @@ class _Folder:
             "robot": robot_to_yaml(run.robot),
             **(more or {}),
         }
+        if run.signal_columns:
+            attributes["signals"] = plain_signals(run.signal_columns)
         library = zarr()
         with _explained(path):
             if path.exists() and not path.is_dir():
@@ -224,7 +237,7 @@ class _Folder:
                 if "t" in table:  # without it there are no rows
                     del table["t"]
             return
-        specs = {name: spec(run.robot, name) for name in (*run.columns, *STORED)}
+        specs = _specs(run)
         self._samples = _Table.cut(self._path, group, specs, mark.samples)
         if events is not None and "t" in events:
             place, own = self._path / "events", event_specs(run.robot)
@@ -261,7 +274,7 @@ class _Folder:
             self._events.group.update_attributes({"kinds": kinds})
             self._events.write(len(run.events), partial(_event_rows, run.events, kinds))
         if len(run):
-            specs = {name: spec(run.robot, name) for name in (*run.columns, *STORED)}
+            specs = _specs(run)
             if self._samples is None:
                 self._samples = _Table(self._group, self._chunk, specs)
             self._samples.add(specs)  # wrenches may start late
@@ -394,9 +407,16 @@ def _locked(holder: object, path: Path) -> Callable[[], object]:
     return unlock
 
 
-def _chunk_rows(robot: Robot) -> int:
+def _specs(run: Recording) -> dict[str, Spec]:
+    """Return the specifications of the arrays of a run."""
+    names = (*run.columns, *STORED)
+    return {name: spec(run.robot, name, run.signal_columns) for name in names}
+
+
+def _chunk_rows(robot: Robot, signals: SignalColumns) -> int:
     """Return the number of rows of a chunk: a power of two."""
-    longest = 8 * max(math.prod(column(name).shape(robot)) for name in (*recorded(True), *STORED))
+    names = (*recorded(True), *STORED, *signals)
+    longest = 8 * max(math.prod(column(name, signals).shape(robot)) for name in names)
     return min(CHUNK_ROWS, 1 << max(4, (CHUNK_BYTES // max(1, longest)).bit_length() - 1))
 
 

@@ -1,0 +1,104 @@
+"""The loads of a phase that users give as numbers, functions, profiles and controllers."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+
+from remora.algebra.array_ops import Array
+from remora.errors import RemoraError, SimulationError
+from remora.model.robot import Robot
+from remora.simulation.inputs.loads import HeldValue, Load, frozen_view
+from remora.simulation.inputs.phases import Phase
+
+#: Discontinuous loads are evaluated this many units in the last place of the time before or after
+#: the jump; times closer than half of that are considered equal.
+MARGIN = 16.0
+
+
+class PhaseLoads:
+    """Drive forces and external wrenches of a phase, and the clock that they see.
+
+    Attributes:
+        breaks: times at which a load is not smooth, on the clock of the phase, s.
+        controllers: sampled controllers.
+        sees_state: whether a load depends on q or v other than through a controller.
+        pushes: whether there are external wrenches.
+        offset: time of the run at which the clock of the phase is zero, s.
+    """
+
+    def __init__(self, robot: Robot, phase: Phase, start: float) -> None:
+        """Convert the loads of a phase that begins at `start`, s."""
+        self.offset = start if phase.own_clock else 0.0
+        self._duration, self._end = phase.duration, start + phase.duration
+        self._torque = Load("torque", phase.torque, (robot.nv,), functools.partial(_joint, robot))
+        self._base = Load("base_wrench", phase.base_wrench, (6,), None)
+        self._wrenches = Load(
+            "wrenches", phase.wrenches, (len(robot.bodies), 6), functools.partial(_body, robot)
+        )
+        loads = self._loads = (self._torque, self._base, self._wrenches)
+        self.pushes = phase.base_wrench is not None or phase.wrenches is not None
+        self.breaks = [t for load in loads for t in load.breaks]
+        self.controllers: list[HeldValue] = [c for load in loads for c in load.controllers]
+        self.sees_state = any(load.function for load in loads)
+        self._low, self._high = -np.inf, np.inf
+
+    def __call__(self, t: float, q: Array, v: Array) -> tuple[Array, Array | None]:
+        """Return drive forces `(nv,)`, and external wrenches `(nb, 6)` if there are any."""
+        seen = self.clock(t)
+        if self.sees_state:
+            q, v = frozen_view(q), frozen_view(v)
+        try:
+            tau = self._torque(seen, q, v)
+            if not self.pushes:
+                return tau, None
+            wrenches = self._wrenches(seen, q, v).copy()
+            wrenches[0] += self._base(seen, q, v)
+        except RemoraError as error:
+            raise SimulationError(str(error), t) from error
+        return tau, wrenches
+
+    def enter(self, start: float, stop: float) -> None:
+        """Restrict evaluation times to the inside of a smooth segment.
+
+        At its ends, discontinuous loads take their values just inside.
+        """
+        margin = max(self.margin(start), self.margin(stop))
+        middle = 0.5 * (start + stop)
+        self._low, self._high = min(start + margin, middle), max(stop - margin, middle)
+        for load in self._loads:
+            load.enter(self._low - self.offset, self._high - self.offset)
+
+    def margin(self, t: float) -> float:
+        """Return how far from a jump at t discontinuous functions are evaluated, s."""
+        return float(MARGIN * np.spacing(max(abs(t), abs(self.offset))))
+
+    def inside(self, t: float) -> float:
+        """Return a time of the run, moved inside the smooth segment."""
+        return float(min(max(t, self._low), self._high))
+
+    def clock(self, t: float) -> float:
+        """Return the time passed to functions and profiles."""
+        return self.inside(t) - self.offset
+
+    def time_of_phase(self, t: float) -> float:
+        """Return the time passed to the phase's event conditions; at its end, its duration."""
+        return self._duration if self.offset and t == self._end else t - self.offset
+
+    def sample(self, controller: HeldValue, t: float, q: Array, v: Array) -> None:
+        """Sample a controller (zero-order hold)."""
+        controller.sample(t - self.offset, q, v)
+
+
+def _joint(robot: Robot, name: str) -> tuple[Any, tuple[int, ...]]:
+    joint = robot.joints[robot.joint_index(name)]
+    if joint.mimic is not None:
+        leader = robot.joints[joint.mimic.joint].name
+        raise RemoraError(f"joint {name!r} mimics {leader!r}: give the torque to that one")
+    return joint.v, (joint.v.stop - joint.v.start,)
+
+
+def _body(robot: Robot, name: str) -> tuple[Any, tuple[int, ...]]:
+    return robot.body_index(name), (6,)

@@ -1,0 +1,91 @@
+"""Kernels of functions of a system, compiled once and reused from run to run."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from remora.algebra.array_ops import Array
+from remora.codegen.ir.graph import Signature
+from remora.codegen.kernel import Kernel
+from remora.components.system import System
+from remora.dynamics.kernels.cache_keys import value_key
+
+#: Maximum number of cached kernels.
+MOST_KEPT = 64
+
+
+class SystemKernel:
+    """A compiled function of a system; arguments without elements are left out of the kernel."""
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        system: System,
+        shapes: Mapping[str, tuple[int, ...]],
+        fixed: Mapping[str, Any],
+    ) -> None:
+        """Trace and compile.
+
+        Args:
+            function: f(system, ...) on arrays.
+            system: the system; all of its components can be traced.
+            shapes: names and shapes of the arguments, in order.
+            fixed: values of its other parameters, compiled in.
+        """
+        names = tuple(shapes)
+        self._taken = [k for k, name in enumerate(names) if 0 not in shapes[name]]
+        inputs = [Signature(names[k], shapes[names[k]]) for k in self._taken]
+        empty = {name: np.zeros(shape) for name, shape in shapes.items() if 0 in shape}
+
+        def on_arrays(*arrays: Array) -> Any:
+            given = {s.name: x for s, x in zip(inputs, arrays, strict=True)}
+            return function(system, **{n: (empty | given)[n] for n in names}, **fixed)
+
+        self.kernel = Kernel(on_arrays, inputs, function.__name__)
+
+    def __call__(self, *arrays: Any) -> Any:
+        """Evaluate."""
+        return self.kernel(*(arrays[k] for k in self._taken))
+
+    @functools.cached_property
+    def slope(self) -> Callable[..., Array]:
+        """Function of the same arguments: the derivative with respect to `y`."""
+        slope, taken = self.kernel.jacobian("y"), self._taken
+        return lambda *arrays: slope(*(arrays[k] for k in taken))
+
+
+def system_kernel(
+    function: Callable[..., Any],
+    system: System,
+    shapes: Mapping[str, tuple[int, ...]],
+    **fixed: Any,
+) -> SystemKernel:
+    """Return a function compiled for a system, from the cache if it is there.
+
+    Systems are told apart by value: robot, components (with the code of their classes) and
+    connections. On disk, kernels are found by the traced graph.
+
+    Args:
+        function: f(system, ...) on arrays.
+        system: the system.
+        shapes: names and shapes of the arguments, in order.
+        **fixed: values to compile in.
+    """
+    parts = dict(system.components), dict(system.connections)
+    key = value_key(function, system.robot, parts, list(shapes.items()), sorted(fixed.items()))
+    if key is not None and key in _kept:
+        _kept[key] = _kept.pop(key)  # most recently used: dropped last
+        return _kept[key]
+    made = SystemKernel(function, system, shapes, fixed)
+    if key is not None:
+        _kept[key] = made
+        while len(_kept) > MOST_KEPT:
+            _kept.pop(next(iter(_kept)))
+    return made
+
+
+_kept: dict[str, SystemKernel] = {}
