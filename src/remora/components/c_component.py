@@ -266,7 +266,7 @@ class _ComponentExport:
             return {"outputs": members_of(self._results, self._seen(given).results())}
 
         def derivative(given: _Given) -> Values:
-            return {"derivatives": self._seen(given).derivatives()}
+            return {"derivatives": self._seen(given).derivative_of(self._component)}
 
         def crossings(given: _Given) -> Values:
             return {"events": self._seen(given).event_functions()}

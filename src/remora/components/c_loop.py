@@ -42,7 +42,7 @@ from remora.components.c_members import (
 )
 from remora.components.evaluation import Instant
 from remora.components.system import ScheduledUpdate, System
-from remora.dynamics.forces.equations_of_motion import actuation
+from remora.dynamics.forces.equations_of_motion import PassiveParameters, actuation
 from remora.dynamics.kernels.size_policy import LARGEST_STRAIGHT_LINE, fits_straight_line
 from remora.errors import InvalidValue, RemoraError, UnknownName
 from remora.model.state import increment, integrate, log_rate, random_state
@@ -62,13 +62,15 @@ def save_loop_c(
     name: str | None = None,
     dtype: str = "float64",
     formulation: str | None = None,
+    slip_speed: float = 1e-3,
 ) -> list[Path]:
     """Write a system, robot and components, as C99: header, source and a test program.
 
     `NAME_init(state, q, v)` sets the state; `NAME_step(parameters, state, noise)` advances it by
-    one step of RK4 as `rm.simulate(system, integrator="rk4")` does: the configuration moves on its
-    manifold, sums are compensated, and sampled components tick at the starts of steps. The state
-    has q, v, the states and the held results of all components by name, and time as a step count.
+    one step of RK4 as `rm.simulate(system, integrator="rk4", limits="ignore")` does: the
+    configuration moves on its manifold, sums are compensated, and sampled components tick at the
+    starts of steps. The state has q, v, the states and held results of all components by name, and
+    time as a step count.
 
     Args:
         system: the system; without events.
@@ -77,6 +79,7 @@ def save_loop_c(
         name: prefix of all C names; the robot's name by default.
         dtype: `float64` (double) or `float32` (float); time is kept as double in both.
         formulation: forward-dynamics formulation, see `rm.forward_dynamics`.
+        slip_speed: regularization speed of dry friction, see `rm.friction_forces`.
 
     Returns:
         The files.
@@ -101,7 +104,10 @@ def save_loop_c(
             f"C of a loop is written as a straight line, for at most {LARGEST_STRAIGHT_LINE} "
             f"bodies; {robot.name!r} has {len(robot.bodies)}"
         )
-    export = _LoopExport(system, float(step), identifier(name or robot.name), dtype, formulation)
+    if not 0.0 <= slip_speed < math.inf:
+        raise InvalidValue(f"slip_speed must be finite and not negative, not {slip_speed!r}")
+    called = identifier(name or robot.name)
+    export = _LoopExport(system, float(step), called, dtype, formulation, slip_speed)
     return write_module(export.module, export.recorded(), directory)
 
 
@@ -109,10 +115,17 @@ class _LoopExport:
     """Structs and functions of a closed loop."""
 
     def __init__(
-        self, system: System, step: float, name: str, dtype: str, formulation: str | None
+        self,
+        system: System,
+        step: float,
+        name: str,
+        dtype: str,
+        formulation: str | None,
+        slip_speed: float,
     ) -> None:
         """Trace the blocks of a step."""
         self._system, self._step, self._formulation = system, step, formulation
+        self._passive = PassiveParameters(slip_speed)
         layouts = {f"{n}.": layout for n, layout in system.layouts.items()}
         nq, nv, nx = system.robot.nq, system.robot.nv, system.nx
         self._x = [m for p, layout in layouts.items() for m in continuous_members(layout, p)]
@@ -238,7 +251,8 @@ class _LoopExport:
         now = Instant(system, stage["t"], q, v, stage.get("x", np.zeros(0)), z)
         tau, wrenches = now.loads()
         tau = np.zeros(robot.nv) if tau is None else tau
-        vdot, _ = actuation(robot, q, v, tau, wrenches, formulation=self._formulation)
+        vdot, _ = actuation(robot, q, v, tau, wrenches, formulation=self._formulation,
+                            passive=self._passive)  # fmt: skip
         found = {"ku": log_rate(robot, stage["u"], v), "kv": vdot}
         return {"stage": found | ({"kx": now.derivative()} if self._x else {})}
 

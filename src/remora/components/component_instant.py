@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from remora.algebra.array_ops import Array
-from remora.components.actions import listed
 from remora.components.context import Context, Values
 from remora.components.evaluation import Instant, checked
 from remora.components.layout import ComponentLayout
@@ -62,17 +61,8 @@ class ComponentInstant(Instant):
 
     def results(self) -> Array:
         """Return the outputs and actions of a continuous component as one vector."""
-        layout, at = self._layout, self.context(self._layout, {})
-        outputs = checked(f"outputs of component {self._name!r}", layout.output_shapes,
-                          layout.component.outputs(at))  # fmt: skip
-        actions = listed(f"act of component {self._name!r}", layout.component.act(at))
-        return layout.results(outputs, actions)
-
-    def derivatives(self) -> dict[str, Array]:
-        """Return the rates of its continuous states, by name."""
-        layout, who = self._layout, f"derivative of component {self._name!r}"
-        at = self.context(layout, {})
-        return checked(who, layout.continuous_shapes, layout.component.derivative(at))
+        at = self.context(self._layout, {})
+        return self._layout.results(self._outputs(self._name, at), self._acted(self._name, at))
 
     def event_functions(self) -> dict[str, Array]:
         """Return its event functions, by name."""
