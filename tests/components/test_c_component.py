@@ -169,6 +169,21 @@ def test_ticks_are_those_of_python(timing, tmp_path):
     assert len(set(seen)) > 50  # the limit does not hide everything
 
 
+def controllers():
+    """The controllers of the library as components."""
+    joints = rm.JointPD(ROBOT, {"elbow_pitch": 0.4, "wrist_roll": 0.1}, 5.0, 2.0, 0.01)
+    attitude = rm.AttitudePD(ROBOT, goal=[1, 0, 0, 0], kp=300.0, kd=400.0, sample_time=0.05)
+    return System(ROBOT, {"joints": joints, "attitude": attitude})
+
+
+@needs_compiler
+@pytest.mark.parametrize("name", ["joints", "attitude"])
+def test_the_controllers_of_the_library(name, tmp_path):
+    system = controllers()
+    save_component_c(system, name, tmp_path)
+    assert verdict(built_test(tmp_path, name, "-O2")) == (0, 0, "good")
+
+
 @needs_compiler
 def test_a_continuous_component_is_that_of_python(tmp_path):
     system = system_of()

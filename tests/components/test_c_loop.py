@@ -208,6 +208,27 @@ def test_every_bit_on_other_processors(compiler, emulator, tmp_path):
 
 
 @needs_compiler
+def test_controllers_with_different_sample_times(tmp_path):
+    """Joints at 50 Hz, attitude at 20 Hz with a delay, as rm.simulate does it."""
+    joints = rm.JointPD(ROBOT, {"elbow_pitch": -0.4, "shoulder_pitch": 0.1}, 2.0, 4.0, 0.02)
+    attitude = rm.AttitudePD(
+        ROBOT, goal=[1, 0, 0, 0], kp=30.0, kd=200.0, sample_time=0.05, delay=0.02, offset=0.03
+    )
+    system = System(ROBOT, {"joints": joints, "attitude": attitude})
+    save_loop_c(system, tmp_path, 0.01, name="two")
+    c = CModule(tmp_path, "two")
+    c.set("parameters", **{k.replace(".", "_"): x for k, x in system.parameters.items()})
+    q, v = start()
+    c.call("init", q, v)
+    for _ in range(500):
+        c.call("step")
+    settings = {"integrator": "rk4", "step": 0.01, "limits": "ignore"}
+    run = rm.simulate(system, q, v, 5.0, **settings)
+    assert_close([c.get("state", "q"), c.get("state", "v")], [run.q[-1], run.v[-1]])
+    assert verdict(built_test(tmp_path, "two", "-O1")) == (0, 0, "good")
+
+
+@needs_compiler
 def test_a_robot_without_components(tmp_path):
     """No parameters, no noise, no updates: a free motion conserves momentum."""
     save_loop_c(System(ROBOT), tmp_path, 0.01)
