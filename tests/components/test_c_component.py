@@ -272,6 +272,48 @@ def test_the_header_is_cpp_too(tmp_path):
     subprocess.run([tmp_path / "main"], check=True)
 
 
+class Names(Component):
+    """Names that clash with each other and with C."""
+
+    int: float = 0.5
+
+    def interface(self, robot):
+        inputs = ["q", "input_q", "noise_n", "double"]
+        return Interface(
+            inputs={k: Signal() for k in inputs}, outputs={"force_elbow_pitch": Signal()},
+            discrete={"force_wrist_roll": 0.0, "state": 1.0}, noise={"n": 1},
+        )  # fmt: skip
+
+    def outputs(self, at):
+        i = at.inputs
+        total = 1e0 * i["q"] + 10 * i["input_q"] + 100 * i["noise_n"] + 1000 * i["double"]
+        return {"force_elbow_pitch": total + self.int * at.noise["n"][..., 0]}
+
+    def act(self, at):
+        return [JointForce(n, at.q[..., 8:9]) for n in ("elbow_pitch", "elbow_pitch", "wrist_roll")]
+
+    def update(self, at):
+        return {"force_wrist_roll": at.memory["state"], "state": -at.memory["state"]}
+
+
+@needs_compiler
+def test_names_that_clash(tmp_path):
+    connect = {f"names.{k}": 0.0 for k in ("q", "input_q", "noise_n", "double")}
+    system = System(ROBOT, [Names(sample_time=0.1)], connect=connect)
+    save_component_c(system, "names", tmp_path)
+    assert verdict(built_test(tmp_path, "names")) == (0, 0, "good")
+    c = CModule(tmp_path, "names")
+    c.call("init")
+    c.set("parameters", int_=0.5)
+    c.set("inputs", q=np.arange(15.0), input_q=1.0, input_q_2=2.0, noise_n=3.0, double_=4.0)
+    c.set("inputs", noise_n_2=[8.0])
+    c.call("update")
+    outputs = ("force_elbow_pitch", "force_elbow_pitch_2", "force_elbow_pitch_3")
+    assert c.get("outputs", *outputs).tolist() == [4325.0, 8.0, 8.0]
+    assert c.get("outputs", "force_wrist_roll_2") == 8.0
+    assert c.get("state", "force_wrist_roll", "state").tolist() == [1.0, -1.0]
+
+
 class Untraceable(Component):
     """A component that converts a symbol to a number."""
 
@@ -290,6 +332,8 @@ def test_refusals(tmp_path):
     system = System(ROBOT, [Gain(), Untraceable(), Nothing()], connect={"gain.u": 1.0})
     with pytest.raises(UnknownName, match="no component of the system named 'gian'; known: gain"):
         save_component_c(system, "gian", tmp_path)
+    with pytest.raises(RemoraError, match=r"save_component_c takes an rm\.System first, not Robot"):
+        save_component_c(ROBOT, "gain", tmp_path)
     with pytest.raises(UnknownName, match="float16"):
         save_component_c(system, "gain", tmp_path, dtype="float16")
     with pytest.raises(RemoraError, match=r"'untraceable' cannot be written as C: .*line"):

@@ -277,6 +277,10 @@ def test_refusals(tmp_path):
         save_loop_c(loop(offset=0.005), tmp_path, 0.01)
     with pytest.raises(InvalidValue, match=r"offset \+ delay is 0.005 s, no multiple"):
         save_loop_c(loop(delay=0.005), tmp_path, 0.01)
+    with pytest.raises(
+        InvalidValue, match=r"sample_time is 0.02 s, no multiple of the step of 1e\+09"
+    ):
+        save_loop_c(system, tmp_path, 1e9)
     for step in (0.0, -1.0, np.nan, np.inf, True, "0.01"):
         with pytest.raises(InvalidValue, match="step must be a positive number of seconds"):
             save_loop_c(system, tmp_path, step)

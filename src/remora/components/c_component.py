@@ -31,6 +31,7 @@ from remora.components.c_members import (
     parameter_struct,
     result_members,
     traceable,
+    unused,
     vector,
 )
 from remora.components.component_instant import ComponentInstant
@@ -46,6 +47,8 @@ MOST_ELEMENTS = 8
 #: Order of the arguments of every function.
 ARGUMENTS = ("parameters", "state", "inputs", "outputs", "derivatives", "events", "robot_state")
 
+#: Members of the inputs that describe the robot; left out if they are not read.
+_ROBOT = ("t", "q", "v")
 #: Values by role and member.
 _Given = dict[str, dict[str, Array]]
 
@@ -76,7 +79,7 @@ def save_component_c(
     Returns:
         The files.
     """
-    traceable(system, [component])
+    traceable("save_component_c", system, [component])
     if dtype not in DTYPES:
         raise UnknownName("dtype of exported C", dtype, DTYPES)
     export = _ComponentExport(system, component, identifier(name or component), dtype)
@@ -95,17 +98,20 @@ class _ComponentExport:
         self._continuous = continuous_members(layout)
         self._discrete = discrete_members(layout)
         self._results = result_members(layout)
-        signals = [Member(k, s.shape, self._source(k, s.unit)) for k, s in interface.inputs.items()]
-        self._signals = [(m, f"input_{m.name}" if m.name in ("t", "q", "v") else m.name)
-                         for m in signals]  # fmt: skip
-        self._noise = noise_members(layout)
         inputs = [
             Member("t", (), "time, s"),
             Member("q", (robot.nq,), "configuration of the robot"),
             Member("v", (robot.nv,), "velocity of the robot"),
-            *(Member(own, m.shape, m.note) for m, own in self._signals),
-            *self._noise,
         ]
+        self._signals: dict[str, str] = {}
+        for key, signal in interface.inputs.items():
+            taken = {*_ROBOT, *self._signals.values()}
+            self._signals[key] = own = unused(f"input_{key}" if key in _ROBOT else key, taken)
+            inputs.append(Member(own, signal.shape, self._source(key, signal.unit)))
+        taken = {m.name for m in inputs}
+        self._noise = [Member(unused(m.name, taken), m.shape, m.note)
+                       for m in noise_members(layout, "noise_")]  # fmt: skip
+        inputs += self._noise
         state = [*self._continuous, *self._discrete]
         rates = [Member(m.name, m.shape, _per_second(m.note)) for m in self._continuous]
         events = [Member(key, (), f"zero crossing, {c.action}")
@@ -144,7 +150,7 @@ class _ComponentExport:
         for struct in self._structs.values():
             members = struct.members
             if struct.role == "inputs":
-                own = {m.name for m in members} - {"t", "q", "v"}
+                own = {m.name for m in members} - {*_ROBOT}
                 members = tuple(
                     m if m.name in own else _with_elements(m, read[f"inputs.{m.name}"])
                     for m in members if m.name in own or f"inputs.{m.name}" in read
@@ -176,14 +182,13 @@ class _ComponentExport:
             lines.append("Hold its outputs in between; they are zero before the first call.")
         if self._noise:
             lines.append(
-                "Noise: the members noise_... of the inputs take independent standard normal "
-                "numbers, new ones"
+                "Noise: the inputs noise_... are independent standard normal numbers, new ones"
             )
             lines.append("for every tick; set them to zero where real sensors provide the noise.")
         if layout.queue and delay_in_ticks(component):
             lines.append(f"Outputs are those of {layout.queue} calls before: delay of "
                          f"{component.delay:g} s.")  # fmt: skip
-        elif layout.queue:
+        elif layout.queue and self._results:
             lines.append(f"Call release {component.delay:g} s after every update: its results "
                          "take effect then.")  # fmt: skip
         return tuple(lines)
@@ -208,7 +213,7 @@ class _ComponentExport:
         z = at_place(slice(own.discrete.start, own.waiting.stop), part, self._system.nz)
         return ComponentInstant(
             self._system.with_parameters(changed), name, inputs["t"], inputs["q"], inputs["v"],
-            x, z, {m.name: inputs[key] for m, key in self._signals},
+            x, z, {key: inputs[own] for key, own in self._signals.items()},
         )  # fmt: skip
 
     def _function(
@@ -236,7 +241,8 @@ class _ComponentExport:
     def _update(self) -> list[Function]:
         if not self._results and not self._discrete:
             return []
-        later = bool(self._layout.queue) and not delay_in_ticks(self._layout.component)
+        component = self._layout.component
+        later = bool(self._layout.queue and self._results) and not delay_in_ticks(component)
 
         def update(given: _Given) -> Values:
             noise = vector(self._noise, given["inputs"])
@@ -282,10 +288,10 @@ class _ComponentExport:
                 found.append(self._function(name, function, (*read, role), (role,), why))
         for event, crossing in self._layout.interface.events.items():
             if crossing.action == "reset":
-                found.append(self._reset(event))
+                found.append(self._reset(event, {f.name for f in found}))
         return found
 
-    def _reset(self, event: str) -> Function:
+    def _reset(self, event: str, taken: set[str]) -> Function:
         def reset(given: _Given) -> Values:
             own, before = self._layout, self._seen(given)
             q, v, x, z = before.reset(self._component, event)
@@ -296,7 +302,7 @@ class _ComponentExport:
             return after | ({"robot_state": moved} if moved else {})
 
         roles = ("parameters", "state", "inputs", "robot_state")
-        name = identifier(f"reset_{event}")
+        name = identifier(f"reset_{event}", taken)
         made = self._function(name, reset, roles, ("state", "robot_state"))
         assert made.graph is not None
         moves = any(s.name.startswith("robot_state.") for s in made.graph.outputs)

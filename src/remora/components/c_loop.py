@@ -89,7 +89,7 @@ def save_loop_c(
     is_number = isinstance(step, (int, float)) and not isinstance(step, bool)  # pyright: ignore[reportUnnecessaryIsInstance]
     if not is_number or not 0.0 < step < math.inf:
         raise InvalidValue(f"step must be a positive number of seconds, not {step!r}")
-    traceable(system, list(system.components))
+    traceable("save_loop_c", system)
     robot = system.robot
     if system.events:
         listed = ", ".join(map(str, system.events))
@@ -170,7 +170,8 @@ class _LoopExport:
         for what, value in (("sample_time", update.sample_time), (first, update.offset)):
             count = value / self._step
             near = round(count)
-            if abs(count - near) > MULTIPLE * max(1.0, count) or near >= 2**32:
+            whole = abs(count - near) <= MULTIPLE * max(1.0, count) and near < 2**32
+            if not whole or (near == 0 and value > 0.0):
                 raise InvalidValue(
                     f"component {who}: {what} is {value:g} s, no multiple of the step of "
                     f"{self._step:g} s; choose a step that divides it"

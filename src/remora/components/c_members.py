@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
@@ -18,9 +18,11 @@ from remora.errors import RemoraError, UnknownName
 WAITING = "waiting results"
 
 
-def traceable(system: System, names: Sequence[str]) -> None:
-    """Raise unless these components exist and can be traced."""
-    for name in names:
+def traceable(who: str, system: System, names: Sequence[str] | None = None) -> None:
+    """Raise unless these components of a system, or all, exist and can be traced."""
+    if not isinstance(system, System):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise RemoraError(f"{who} takes an rm.System first, not {type(system).__name__}")
+    for name in system.components if names is None else names:
         if name not in system.components:
             raise UnknownName("component of the system", name, system.components)
         if name in system.untraceable:
@@ -47,18 +49,24 @@ def parameter_struct(system: System, prefixes: Mapping[str, str]) -> Struct | No
 
 def result_members(layout: ComponentLayout, prefix: str = "") -> list[Member]:
     """Return the outputs and actions of a component, in the order of its results."""
-    found: list[Member] = []
-    for key, signal in layout.interface.outputs.items():
-        found.append(Member(prefix + key, signal.shape, signal.unit))
+    interface = layout.interface
+    found = [Member(prefix + k, s.shape, s.unit) for k, s in interface.outputs.items()]
+    taken = {*interface.outputs, *interface.continuous, *interface.discrete}
     for action in layout.actions:
         name, note = _action(action)
-        taken = {m.name for m in found}
-        own, count = prefix + name, 2
-        while own in taken:
-            own, count = f"{prefix}{name}_{count}", count + 1
+        own = unused(name, taken)
+        taken.add(own)
         shape = action.numbers().shape
-        found.append(Member(own, () if shape == (1,) else shape, note))
+        found.append(Member(prefix + own, () if shape == (1,) else shape, note))
     return found
+
+
+def unused(name: str, taken: Collection[str]) -> str:
+    """Return a name that is not taken: `name`, `name_2`, `name_3`, ..."""
+    own, count = name, 2
+    while own in taken:
+        own, count = f"{name}_{count}", count + 1
+    return own
 
 
 def _action(action: Action) -> tuple[str, str]:
@@ -86,7 +94,7 @@ def discrete_members(layout: ComponentLayout, prefix: str = "") -> list[Member]:
     return found
 
 
-def noise_members(layout: ComponentLayout, prefix: str = "noise_") -> list[Member]:
+def noise_members(layout: ComponentLayout, prefix: str) -> list[Member]:
     """Return the random numbers of a component."""
     note = "independent standard normal numbers of this tick"
     return [Member(prefix + k, (n,), note) for k, n in layout.interface.noise.items()]

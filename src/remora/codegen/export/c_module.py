@@ -23,6 +23,7 @@ from remora.codegen.export.c_text import SCALARS, comment, decimal, identifier, 
 from remora.codegen.ir import graph_passes
 from remora.codegen.ir.graph import Graph, Signature
 from remora.codegen.ir.trace import trace, with_symbols
+from remora.errors import RemoraError
 
 #: Values of the members of structs: by role, then by name.
 Values: TypeAlias = Mapping[str, Mapping[str, Array]]
@@ -67,6 +68,13 @@ class Struct:
     note: str = ""
     initial: Mapping[str, Array] | None = None
     local: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse two members of one name."""
+        names = [m.name for m in self.members]
+        twice = sorted({n for n in names if names.count(n) > 1})
+        if twice:
+            raise RemoraError(f"{self.role} would have two members named {', '.join(twice)}")
 
     @functools.cached_property
     def identifiers(self) -> dict[str, str]:
