@@ -158,9 +158,9 @@ def set_timing(
     component: Component, name: str, sample_time: float | None, offset: float, delay: float
 ) -> None:
     """Set the fields of every component, in an `__init__` of its own."""
-    given = {"name": name, "offset": float(offset), "delay": float(delay)}
-    given["sample_time"] = None if sample_time is None else float(sample_time)
-    for key, value in given.items():
+    sampled = None if sample_time is None else float(sample_time)
+    timing = ("sample_time", sampled), ("offset", float(offset)), ("delay", float(delay))
+    for key, value in (("name", name), *timing):
         object.__setattr__(component, key, value)
 
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from remora.algebra.array_ops import Array
 from remora.components.actions import Wrench
+from remora.components.component import Component
 from remora.components.evaluation import Instant
 from remora.components.system import ScheduledUpdate, System
 from remora.dynamics.state_layout import layout_of
@@ -45,7 +46,7 @@ class ComponentEvaluator:
         self.system, robot = system, system.robot
         self.compiled = not system.untraceable
         actions = [a for layout in system.layouts.values() for a in layout.actions]
-        self.acts = bool(actions)
+        self.acts = any(type(c).act is not Component.act for c in system.components.values())
         self.pushes = any(isinstance(a, Wrench) for a in actions)
         self.shapes: dict[str, tuple[int, ...]] = {
             "q": (robot.nq,), "v": (robot.nv,), "x": (system.nx,), "z": (system.nz,), "t": ()

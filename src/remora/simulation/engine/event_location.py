@@ -19,9 +19,12 @@ from remora.simulation.integrators.step_result import StepResult
 #: After a crossing, changes of a condition count as rounding for this many units in the last place
 #: of the time, and for this fraction of the step.
 NOISE, NOISE_OF_STEP = 64.0, 1e-9
-#: Magnitude of a condition that a reset leaves at zero, with the sign it had before the event: it
-#: may go back to that side, and crossing zero again is another event.
+#: Magnitude of a condition that a reset leaves at zero.
 TINY = float(np.finfo(float).tiny)
+#: Time over which the slope of a condition after a reset is found, s.
+SLOPE = 1e-7
+#: Relative changes of a condition that are rounding.
+ROUNDING = 4.0 * float(np.finfo(float).eps)
 
 
 class EventLocator:
@@ -97,22 +100,32 @@ class EventLocator:
                 self.last[k] = (end, NOISE * np.spacing(abs(end)) + NOISE_OF_STEP * length)
         self.looked = after
 
-    def after_reset(self, fired: Sequence[int]) -> None:
+    def after_reset(self, fired: Sequence[int], rate: Array) -> None:
         """Look at the conditions of events after their reset.
 
-        Where the reset has not changed a condition, its value is rounding: it counts as zero, on
-        the side from which it came. Conditions of other events keep their value from before the
+        Where the reset has not changed a condition, its value is rounding, and its slope tells on
+        which side of zero it is: if it goes on, it has crossed zero; if it turns back, or stays, it
+        has not, so that crossing zero again is another event, however soon (or chattering, in place
+        of a contact that is missed). Conditions of other events keep their value from before the
         reset, so that a jump of theirs through zero is an event.
 
         Args:
             fired: conditions whose events reset the state.
+            rate: rate of y after the reset, `(n,)`.
         """
-        state = self._state
+        state, layout = self._state, self._layout
         now = self.values(state.t, state.q, state.v, state.x)
+        y = state.y + SLOPE * rate
+        ahead = self.values(
+            state.t + SLOPE, self._system.place(y[layout.u]), y[layout.v], y[layout.extra]
+        )
         for k in fired:
-            at_event, side = self.looked[k], self._before[k]
-            same = abs(now[k]) <= abs(at_event)
-            self.looked[k] = math.copysign(TINY, side) if same else now[k]
+            at_event, side = self.looked[k], math.copysign(1.0, self._before[k])
+            if abs(now[k]) > abs(at_event):
+                self.looked[k] = now[k]
+                continue
+            on = side * (ahead[k] - now[k]) < -ROUNDING * (abs(ahead[k]) + abs(now[k]))
+            self.looked[k] = -side * TINY if on else side * TINY
 
     # The first event within a step --------------------------------------------------------------
 

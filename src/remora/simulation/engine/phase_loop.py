@@ -27,6 +27,8 @@ SHRINK, GROW, SAFETY = 0.2, 8.0, 0.9
 #: A controller sampled less than this before the end of a phase is not sampled again at the start
 #: of the next, s; at most a hundredth of its sample time.
 SAME_SAMPLE = 1e-6
+#: The cause of a failed step is looked for until so much later, s.
+AHEAD = 1e-6
 
 
 class StepperSettings(NamedTuple):
@@ -318,12 +320,16 @@ class PhaseLoop:
         return step(system, state.t, y, self._rate, h, self._scale(), again)
 
     def _blame(self, h: float) -> None:
-        """Raise if a component returns NaN in a step of this length; the message names it."""
-        system = self._system
+        """Raise if a component returns NaN in a step of this length, or just ahead; name it."""
+        system, state = self._system, self._state
         system.watch_for_nan(True)
         try:
             self._rate = None
             self._attempt(h)
+            rate, ahead = system.rates(state.t, state.y), h
+            while ahead <= AHEAD:  # where the slope is infinite, steps end before the fault
+                system.rates(state.t + ahead, state.y + ahead * rate)
+                ahead *= 8.0
         finally:
             system.watch_for_nan(False)
 
@@ -363,7 +369,8 @@ class PhaseLoop:
         if resets:
             self._reset([f for f in fired if f.watched.action == "reset"])
             system.z, self._rate, self._h = state.z, None, None
-            events.after_reset(resets)
+            system.center_chart(state.q)
+            events.after_reset(resets, system.rates(state.t, state.y))
             system.touch(end, state.q, state.v, state.x)
         system.center_chart(state.q)
         ends = [f for f in fired if f.watched.action in ("stop", "next")]

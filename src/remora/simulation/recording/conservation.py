@@ -22,6 +22,10 @@ NEEDED = (
     "t", "q", "tau", "passive", "work", "momentum", "com", "kinetic_energy", "potential_energy",
     "poses", "twists",
 )  # fmt: skip
+#: Wrenches cancel if their sum is this small relative to the sum of their magnitudes.
+BALANCED = 1e-12
+#: A relative jump of momentum that is no rounding.
+JUMP = 1e-9
 
 
 @dataclass(frozen=True)
@@ -107,9 +111,9 @@ def conservation(robot: Robot, run: Mapping[str, Array]) -> Conservation:
     t, momentum = run["t"], run["momentum"]
     if len(t) == 0:
         raise RemoraError("nothing was recorded: there is nothing to be conserved")
-    broken_by = outside_forces(robot, run)
     sizes = _body_momenta(robot, run["poses"], run["twists"])
     linear, angular = (float(np.max(size)) for size in sizes)
+    broken_by = outside_forces(robot, run, linear, angular)
     potential = run["potential_energy"]
     energy = run["kinetic_energy"] + potential
     work = np.sum(run["work"], axis=-1)
@@ -133,12 +137,14 @@ def conservation(robot: Robot, run: Mapping[str, Array]) -> Conservation:
     )
 
 
-def outside_forces(robot: Robot, run: Mapping[str, Array]) -> str:
+def outside_forces(robot: Robot, run: Mapping[str, Array], linear: float, angular: float) -> str:
     """Return what changes the momentum of a run, such as `gravity`; empty if it is conserved.
 
     Args:
         robot: the robot.
-        run: the columns `tau`, `passive` and, if any, `wrenches`.
+        run: the columns `t`, `tau`, `passive`, `momentum`, `poses` and, if any, `wrenches`.
+        linear: largest sum of the bodies' momenta, N s.
+        angular: the same of angular momenta, N m s.
     """
     base = robot.joints[0]
     found: list[str] = []
@@ -148,9 +154,37 @@ def outside_forces(robot: Robot, run: Mapping[str, Array]) -> str:
         found.append("forces on the base")
     if np.any(robot.gravity):
         found.append("gravity")
-    if "wrenches" in run and np.any(run["wrenches"]):
+    if "wrenches" in run and not _balanced(run["wrenches"], run["poses"]):
         found.append("external wrenches")
+    if _resets_momentum(run, np.repeat([linear, angular], 3)):
+        found.append("resets")
     return ", ".join(found)
+
+
+def _balanced(wrenches: Array, poses: Array) -> bool:
+    """Return whether wrenches between bodies cancel at every sample, up to rounding.
+
+    Args:
+        wrenches: [f, τ] on each body in its own frame about its origin, `(n, nb, 6)`.
+        poses: of the bodies in the inertial frame, `(n, nb, 8)`.
+    """
+    r = poses[..., :4]
+    p = 2.0 * quaternion.vec(quaternion.mul(poses[..., 4:], quaternion.conjugate(r)))
+    force, torque = (quaternion.rotate(r, x) for x in (wrenches[..., :3], wrenches[..., 3:]))
+    lever = vector.cross(p, force)
+    forces, torques = np.sum(force, axis=1), np.sum(torque + lever, axis=1)
+    size = np.sum(np.abs(force), axis=(1, 2))
+    turning = np.sum(np.abs(torque) + np.abs(lever), axis=(1, 2))
+    return bool(
+        np.all(np.abs(forces) <= BALANCED * size[:, None])
+        and np.all(np.abs(torques) <= BALANCED * turning[:, None])
+    )
+
+
+def _resets_momentum(run: Mapping[str, Array], scale: Array) -> bool:
+    """Return whether momentum `(6,)` jumps between two samples at the same time."""
+    jumps = np.abs(np.diff(run["momentum"], axis=0)[np.diff(run["t"]) == 0.0])
+    return bool(np.any(jumps > JUMP * scale))
 
 
 def unit_violation(robot: Robot, q: Array) -> tuple[float, float]:
