@@ -230,6 +230,7 @@ def test_only_what_is_read_is_an_input(tmp_path):
     assert "double t; /* time, s */" in text
     assert "double q[15]; /* configuration of the robot; reads q[11] */" in text
     assert " v[13]" not in text
+    assert " * q: base 0-7, shoulder_roll 8, shoulder_pitch 9," in text
     assert "noise_encoder[2]" in text
     assert "double force_elbow_pitch;" in text
     called = set(re.findall(r"(\w+)\(", source.read_text()))

@@ -26,6 +26,7 @@ from remora.components.c_members import (
     at_place,
     continuous_members,
     discrete_members,
+    joint_places,
     members_of,
     noise_members,
     parameter_struct,
@@ -159,16 +160,17 @@ class _ComponentExport:
                 members = tuple(m for m in members if f"robot_state.{m.name}" in written)
             if members:
                 kept.append(Struct(struct.role, members, struct.note, struct.initial, struct.local))
-        initial = self._initial()
+        initial, moves = self._initial(), bool({"inputs.q", "inputs.v"} & read.keys())
         if initial:
             functions = [
                 Function("init", ("state",), ("state",), constants("state", initial),
                          notes=("Set the state to its initial values.",)),
                 *functions,
             ]  # fmt: skip
-        return Module(name, dtype, tuple(kept), tuple(functions), self._about())
+        return Module(name, dtype, tuple(kept), tuple(functions), self._about(moves))
 
-    def _about(self) -> tuple[str, ...]:
+    def _about(self, moves: bool) -> tuple[str, ...]:
+        """Return comment lines; `moves`: whether it reads q or v."""
         layout, component = self._layout, self._layout.component
         kind = type(component).__name__
         lines = [
@@ -191,7 +193,7 @@ class _ComponentExport:
         elif layout.queue and self._results:
             lines.append(f"Call release {component.delay:g} s after every update: its results "
                          "take effect then.")  # fmt: skip
-        return tuple(lines)
+        return (*lines, *(joint_places(self._system.robot) if moves else ()))
 
     def _initial(self) -> dict[str, Array]:
         """Return the initial values of the state by member."""

@@ -33,6 +33,7 @@ from remora.codegen.ir.arguments import DTYPES
 from remora.components.c_members import (
     continuous_members,
     discrete_members,
+    joint_places,
     members_of,
     noise_members,
     parameter_struct,
@@ -156,7 +157,10 @@ class _LoopExport:
         kept = tuple(s for s in structs if s is not None and s.members)
         self._structs = {s.role: s for s in kept}
         components = ", ".join(system.components) or "none"
-        about = (f"Robot {system.robot.name}, components: {components}.",)
+        about = (
+            f"Robot {system.robot.name}, components: {components}.",
+            *joint_places(system.robot),
+        )
         blocks = Module(name, dtype, kept, tuple(self._blocks()), about)
         sizes = {"q": nq, "v": nv}
         functions = step_functions(blocks, self._updates, step, sizes)

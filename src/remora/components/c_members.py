@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
@@ -13,6 +14,7 @@ from remora.components.component import parameters
 from remora.components.layout import ComponentLayout, packed, unpacked
 from remora.components.system import System
 from remora.errors import RemoraError, UnknownName
+from remora.model.robot import Robot
 
 #: Name of the results that wait for their delay to pass.
 WAITING = "waiting results"
@@ -98,6 +100,20 @@ def noise_members(layout: ComponentLayout, prefix: str) -> list[Member]:
     """Return the random numbers of a component."""
     note = "independent standard normal numbers of this tick"
     return [Member(prefix + k, (n,), note) for k, n in layout.interface.noise.items()]
+
+
+def joint_places(robot: Robot) -> list[str]:
+    """Return comment lines that list the places of the joints in q and v."""
+    lines: list[str] = []
+    for what in ("q", "v"):
+        parts: list[str] = []
+        for joint in robot.joints:
+            place: slice = getattr(joint, what)
+            first, last = int(place.start), int(place.stop) - 1
+            if first <= last:
+                parts.append(f"{joint.name} {first}" + (f"-{last}" if last > first else ""))
+        lines += textwrap.wrap(f"{what}: {', '.join(parts)}.", 90, subsequent_indent="   ")
+    return lines
 
 
 def vector(members: Sequence[Member], values: Mapping[str, Array]) -> Array:
