@@ -9,7 +9,6 @@ import json
 import math
 import os
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,7 @@ from remora.codegen import kernel_cache
 from remora.codegen.ir import graph_passes
 from remora.codegen.ir.arguments import batch_of, common_batch, listed, ordered, wrong_dtype
 from remora.codegen.ir.graph import Graph, Signature
-from remora.codegen.llvm import fast_call, host, lowering
+from remora.codegen.llvm import chunk_call, fast_call, host, lowering, thread_team
 from remora.codegen.traced_function import TracedFunction, nothing_to_run
 from remora.codegen.tree_loops import loop_lowering
 from remora.codegen.tree_loops.loops import Loops
@@ -151,6 +150,8 @@ class Kernel(TracedFunction):
         # scalar version: the same operations in the same order with one lane
         text += lowering.lower(prepared, "alone", self.dtype, lanes=1)
         text += fast_call.ir(self.inputs, len(self.graph.outputs), "alone", "fast", self.dtype)
+        arrays = len(self.inputs) + len(self.graph.outputs)
+        text += chunk_call.ir(arrays, "kernel", "chunk", self.dtype)
         needed += lowering.declared(prepared, self.dtype, 1)
         return text + "\n".join(sorted(set(needed))), self.graph.outputs, 0
 
@@ -165,6 +166,8 @@ class Kernel(TracedFunction):
         text += fast_call.ir(
             self.inputs, len(loops.outputs), "alone", "fast", self.dtype, item * room_alone
         )
+        arrays = len(self.inputs) + len(loops.outputs)
+        text += chunk_call.ir(arrays, "kernel", "chunk", self.dtype, scratch=True)
         return text, loops.outputs, item * lanes * room
 
     def __getstate__(self) -> dict[str, Any]:
@@ -183,7 +186,7 @@ class Kernel(TracedFunction):
 
     def _start(self, image: bytes) -> None:
         self._code = image
-        self._loaded = host.LoadedCode(image, ("kernel", "fast"))
+        self._loaded = host.LoadedCode(image, ("kernel", "fast", "chunk"))
         arrays = len(self.inputs) + len(self.outputs)
         more = [ctypes.c_void_p] if self._scratch else []
         prototype = ctypes.CFUNCTYPE(
@@ -215,24 +218,16 @@ class Kernel(TracedFunction):
         """Run the kernel over all states, in chunks if several threads share them."""
         threads = (os.cpu_count() or 1) if threads == 0 else threads
         count = min(threads, max(1, n // SMALLEST_CHUNK))
-        if count <= 1:
-            self._call(call, n)
-            return
-        item = np.dtype(self.dtype).itemsize
-        bounds = np.linspace(0, n, count + 1).astype(int).tolist()
-
-        def part(start: int, stop: int) -> None:
-            self._call(moved(call, start, item), stop - start)
-
-        list(pool(count).map(part, bounds[:-1], bounds[1:]))
-
-    def _call(self, call: list[int], n: int) -> None:
-        """Call the machine code, with scratch memory if it needs some."""
-        if not self._scratch:
+        room, scratch = scratch_for(count, self._scratch)
+        if count > 1:
+            thread_team.run_shared(
+                self._loaded.address["chunk"], call, n, count, scratch, self._host.lanes(self.dtype)
+            )
+        elif self._scratch:
+            self._kernel(*call, n, scratch[0])
+        else:
             self._kernel(*call, n)
-            return
-        room = np.empty(self._scratch + WIDEST, np.uint8)
-        self._kernel(*call, n, aligned(room))
+        del room
 
 
 def address(a: Array) -> int:
@@ -246,14 +241,16 @@ def check_threads(threads: object) -> None:
         raise ShapeError(f"threads must be a number of threads, or 0, not {threads!r}")
 
 
-def moved(call: Sequence[int], start: int, item: int) -> list[int]:
-    """Return a call's pointers and strides for the states from `start` on."""
-    return [x + start * call[k + 1] * item if k % 2 == 0 else x for k, x in enumerate(call)]
+def scratch_for(threads: int, size: int) -> tuple[Array, tuple[int, int]]:
+    """Return scratch memory, its first vector-aligned address, and the bytes of each thread.
 
-
-def aligned(room: Array) -> int:
-    """Return the first vector-aligned address in `room`, which has `WIDEST` bytes to spare."""
-    return -(-address(room) // WIDEST) * WIDEST
+    Args:
+        threads: number of threads.
+        size: bytes that a thread needs.
+    """
+    each = -(-size // WIDEST) * WIDEST
+    room: Array = np.empty(threads * each + WIDEST * (size > 0), np.uint8)
+    return room, (-(-address(room) // WIDEST) * WIDEST, each)
 
 
 def in_rows(
@@ -361,16 +358,6 @@ def apart(
             kept[i] = rows.copy()
             call[2 * i] = address(kept[i])
     return call, kept
-
-
-@functools.cache
-def pool(count: int) -> ThreadPoolExecutor:
-    """Return a thread pool of this size, created once per size."""
-    return ThreadPoolExecutor(count, thread_name_prefix="remora")
-
-
-if hasattr(os, "register_at_fork"):  # a forked process has the pool but not its threads
-    os.register_at_fork(after_in_child=pool.cache_clear)
 
 
 @functools.cache

@@ -33,26 +33,20 @@ from remora.codegen.integration.step_loop import (
 from remora.codegen.ir.arguments import DTYPES, listed, ordered
 from remora.codegen.ir.graph import Graph, Signature
 from remora.codegen.kernel import (
-    WIDEST,
     address,
-    aligned,
     apart,
     check_threads,
     entry_key,
     in_rows,
-    moved,
     packed,
-    pool,
     results_for,
+    scratch_for,
     unpacked,
 )
-from remora.codegen.llvm import host, lowering
+from remora.codegen.llvm import chunk_call, host, lowering, thread_team
 from remora.codegen.llvm.lowering import SCALARS, constant, vector
 from remora.codegen.tree_loops.memory import Blocks
 from remora.errors import UnknownName
-
-#: Chunks per thread, for load balancing.
-_CHUNKS = 4
 
 
 class BlockCode:
@@ -250,7 +244,9 @@ class LaneCode(BlockCode):
         times = "i64 %intervals, ptr noalias %starts, ptr noalias %steps, ptr noalias %counts"
         head = f"define void @march({parameters}, i64 %n, {times}, ptr noalias %cells)"
         body = "\n".join([head + " {", "entry:", *w.lines, "}\n"])
-        return self.rows() + body + "\n".join(sorted(self.declared())) + "\n"
+        others = ("i64", "ptr", "ptr", "ptr")
+        chunk = chunk_call.ir(len(arrays), "march", "chunk", self.dtype, others, scratch=True)
+        return self.rows() + body + chunk + "\n".join(sorted(self.declared())) + "\n"
 
 
 class CompiledStepLoop:
@@ -316,7 +312,7 @@ class StepLoopKernel(CompiledStepLoop):
         super().__init__(march, name, dtype)
         self._host = host.host()
         image = self._image(key)
-        self._loaded = host.LoadedCode(image, ("march",))
+        self._loaded = host.LoadedCode(image, ("march", "chunk"))
         pointer, number = ctypes.c_void_p, ctypes.c_int64
         arrays = [pointer, number] * (len(self.inputs) + len(self.outputs))
         more = [number, number, pointer, pointer, pointer, pointer]
@@ -384,19 +380,15 @@ class StepLoopKernel(CompiledStepLoop):
     def _run(self, call: list[int], n: int, times: list[int], threads: int) -> None:
         """Perform all runs, in chunks of whole vectors if several threads share them."""
         threads = (os.cpu_count() or 1) if threads == 0 else threads
-        lanes, item = self._host.lanes(self.dtype), np.dtype(self.dtype).itemsize
-        groups = -(-n // lanes)
-
-        def part(start: int, stop: int) -> None:
-            room = np.empty(self._scratch + WIDEST, np.uint8)
-            self._function(*moved(call, start, item), stop - start, *times, aligned(room))
-
-        if threads == 1 or groups == 1:
-            part(0, n)
-            return
-        count = min(groups, threads * _CHUNKS)
-        bounds = [min(n, lanes * (groups * k // count)) for k in range(count + 1)]
-        list(pool(min(threads, groups)).map(part, bounds[:-1], bounds[1:]))
+        lanes = self._host.lanes(self.dtype)
+        count = min(threads, -(-n // lanes))
+        room, scratch = scratch_for(count, self._scratch)
+        if count > 1:
+            chunk = self._loaded.address["chunk"]
+            thread_team.run_shared(chunk, [*call, *times], n, count, scratch, lanes)
+        else:
+            self._function(*call, n, *times, scratch[0])
+        del room
 
     def __repr__(self) -> str:
         """Return the signature."""
