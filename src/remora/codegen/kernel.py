@@ -19,6 +19,7 @@ from remora.codegen.ir import graph_passes
 from remora.codegen.ir.arguments import batch_of, common_batch, listed, ordered, wrong_dtype
 from remora.codegen.ir.graph import Graph, Signature
 from remora.codegen.llvm import chunk_call, fast_call, host, lowering, thread_team
+from remora.codegen.llvm.fast_call import address
 from remora.codegen.traced_function import TracedFunction, nothing_to_run
 from remora.codegen.tree_loops import loop_lowering
 from remora.codegen.tree_loops.loops import Loops
@@ -30,6 +31,8 @@ from remora.identity.sources import source_digest
 SMALLEST_CHUNK = 1024
 #: Size of the widest vector register, in bytes.
 WIDEST = 64
+#: NumPy's flags of an array that is contiguous and aligned.
+_IN_ROWS = 0x0101
 
 
 class Kernel(TracedFunction):
@@ -104,7 +107,9 @@ class Kernel(TracedFunction):
                 return result
         out, threads = options.pop("out", None), options.pop("threads", 1)
         check_threads(threads)
-        return self._general(ordered(self.name, self.inputs, arguments, options), out, threads)
+        if options or len(arguments) != len(self.inputs):
+            arguments = tuple(ordered(self.name, self.inputs, arguments, options))
+        return self._general(arguments, out, threads)
 
     def __repr__(self) -> str:
         """Return the signature."""
@@ -218,21 +223,16 @@ class Kernel(TracedFunction):
         """Run the kernel over all states, in chunks if several threads share them."""
         threads = (os.cpu_count() or 1) if threads == 0 else threads
         count = min(threads, max(1, n // SMALLEST_CHUNK))
+        if count == 1 and not self._scratch:
+            self._kernel(*call, n)
+            return
         room, scratch = scratch_for(count, self._scratch)
         if count > 1:
-            thread_team.run_shared(
-                self._loaded.address["chunk"], call, n, count, scratch, self._host.lanes(self.dtype)
-            )
-        elif self._scratch:
-            self._kernel(*call, n, scratch[0])
+            lanes = self._host.lanes(self.dtype)
+            thread_team.run_shared(self._loaded.address["chunk"], call, n, count, scratch, lanes)
         else:
-            self._kernel(*call, n)
+            self._kernel(*call, n, scratch[0])
         del room
-
-
-def address(a: Array) -> int:
-    """Return the address of an array's data."""
-    return a.__array_interface__["data"][0]
 
 
 def check_threads(threads: object) -> None:
@@ -264,18 +264,22 @@ def in_rows(
         arguments: as passed by the caller.
         dtype: dtype of the kernel.
     """
-    arrays = [_taken(kernel, a, s, dtype) for a, s in zip(arguments, inputs, strict=True)]
-    batches = [a.shape[: a.ndim - len(s.shape)] for a, s in zip(arrays, inputs, strict=True)]
+    arrays: list[Array] = []
+    batches: list[tuple[int, ...]] = []
+    for argument, s in zip(arguments, inputs, strict=True):
+        a = _taken(kernel, argument, s, dtype)
+        arrays.append(a)
+        batches.append(batch_of(kernel, s, a.shape))
     batch = batches[0] if batches else ()
-    if any(own != batch for own in batches):
+    if batches.count(batch) < len(batches):
         batch = common_batch(inputs, batches)
     call: list[int] = []
     kept: list[Array] = []
     for a, own, s in zip(arrays, batches, inputs, strict=True):
         if own == batch:
-            rows, stride = np.ascontiguousarray(a), s.size
+            rows, stride = a, s.size
         elif math.prod(own) == 1:
-            rows, stride = np.ascontiguousarray(a), 0  # shared by all states
+            rows, stride = a, 0  # shared by all states
         else:
             rows, stride = np.ascontiguousarray(np.broadcast_to(a, batch + s.shape)), s.size
         kept.append(rows)
@@ -284,7 +288,11 @@ def in_rows(
 
 
 def _taken(kernel: str, argument: ArrayLike, signature: Signature, dtype: str) -> Array:
-    if type(argument) is not np.ndarray:
+    """Return an argument as a contiguous, aligned array of the kernel's dtype."""
+    if type(argument) is np.ndarray:
+        if argument.dtype == dtype and argument.flags.num & _IN_ROWS == _IN_ROWS:
+            return argument
+    else:
         refuse_other_arrays(argument, f"{signature.name} of kernel {kernel}")
     try:
         a: Array = np.asarray(argument)
@@ -292,9 +300,8 @@ def _taken(kernel: str, argument: ArrayLike, signature: Signature, dtype: str) -
         raise ShapeError(f"{signature.name} of kernel {kernel} is no array: {error}") from None
     if a.dtype != dtype and not np.can_cast(a.dtype, dtype, "safe"):
         raise ShapeError(wrong_dtype(f"{signature.name} of kernel {kernel}", a.dtype, dtype))
-    batch_of(kernel, signature, a.shape)
-    fits = a.dtype == dtype and a.flags.aligned
-    return a if fits else np.require(a, dtype, "A")
+    batch_of(kernel, signature, a.shape)  # before a copy is made
+    return np.require(a, dtype, "CA")
 
 
 def results_for(out: Any, shapes: Sequence[tuple[int, ...]], dtype: str) -> list[Array]:

@@ -32,6 +32,7 @@ import numpy as np
 
 from remora.algebra.array_ops import Array
 from remora.codegen.llvm import host
+from remora.codegen.llvm.fast_call import address
 
 #: Chunks per thread, so that threads that start late or run slowly compute less.
 CHUNKS = 16
@@ -247,8 +248,8 @@ class _Team:
         with self._growing:
             while len(self.addresses) < size:
                 room: Array = np.zeros(_HELPER // 8 + 8, np.int64)
-                first = -(-room.ctypes.data // 64) * 64
-                place = (first - room.ctypes.data) // 8
+                first = -(-address(room) // 64) * 64
+                place = (first - address(room)) // 8
                 room[place + 1 : place + 3] = _held_lock(), _held_lock()
                 # a daemon: at exit it sleeps on its lock, outside of the interpreter
                 name = f"remora-{len(self.addresses) + 1}"
@@ -313,15 +314,14 @@ def run_shared(
         team.grow(threads - 1)
     chunk = min(LARGEST_CHUNK, -(-states // (threads * CHUNKS)))
     chunk = -(-chunk // whole) * whole
-    header = _JOB // 8
-    job: Array = np.empty(header + 8 + len(call) + threads, np.int64)
-    first = -(-job.ctypes.data // 64) * 64
-    numbers = (first - job.ctypes.data) // 8
+    job: Array = np.empty(_JOB // 8 + len(call) + threads + 8, np.int64)
+    here = address(job)
+    first = -(-here // 64) * 64
     at_call = first + _JOB
     at_helpers = at_call + 8 * len(call)
-    job[numbers : numbers + 9] = (
-        0, states, chunk, function, at_call, threads - 1, *scratch, at_helpers
-    )  # fmt: skip
-    job[numbers + header : numbers + header + len(call)] = call
-    addresses = team.addresses
-    return team.share(addresses.ctypes.data, len(addresses), first)
+    head = (0, states, chunk, function, at_call, threads - 1, *scratch, at_helpers)
+    spare = (0,) * (_JOB // 8 - len(head))
+    k = (first - here) // 8
+    job[k : k + _JOB // 8 + len(call)] = (*head, *spare, *call)
+    helpers = team.addresses
+    return team.share(address(helpers), len(helpers), first)
