@@ -20,6 +20,7 @@ from remora.codegen.integration.step_loop import Block, StepLoop
 from remora.codegen.integration.step_loop_cpu import StepLoopKernel
 from remora.codegen.integration.step_loop_ptx import CudaStepLoop
 from remora.codegen.ir.graph import Graph, Signature
+from remora.codegen.llvm import thread_team
 from remora.codegen.llvm.host import host
 from remora.simulation.batch.batch_inputs import batch_inputs
 from remora.simulation.batch.batch_loop import Forces, step_loop
@@ -278,18 +279,21 @@ class TestSameBits:
         assert np.array_equal(self.kernel(y[::-1], p=p[::-1], **TIMES)[0], got[::-1])
 
     def test_chunks_are_whole_vectors(self, monkeypatch):
-        chunks, real = [], self.kernel._function
-        counted = len(self.kernel.inputs) * 2 + len(self.kernel.outputs) * 2
+        shared, real = [], thread_team.run_shared
         monkeypatch.setattr(
-            self.kernel, "_function", lambda *call: (chunks.append(call[counted]), real(*call))[1]
+            thread_team, "run_shared", lambda *a: (shared.append(a[2:]), real(*a))[1]
         )
         lanes = host().lanes("float64")
         y, p = arguments(PENDULUM, (5 * lanes + 1,))
         self.kernel(y, p, **TIMES, threads=3)
-        assert sorted(chunks) == [1, *[lanes] * 5]
-        chunks.clear()
+        self.kernel(y, p, **TIMES, threads=50)
+        assert [(n, threads, whole) for n, threads, _, whole in shared] == [
+            (5 * lanes + 1, 3, lanes),
+            (5 * lanes + 1, 6, lanes),
+        ]
+        shared.clear()
         self.kernel(y, p, **TIMES)
-        assert chunks == [5 * lanes + 1]
+        assert not shared
 
     def test_out(self):
         y, p = arguments(PENDULUM, (6,))

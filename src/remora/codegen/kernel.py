@@ -33,6 +33,7 @@ SMALLEST_CHUNK = 1024
 WIDEST = 64
 #: NumPy's flags of an array that is contiguous and aligned.
 _IN_ROWS = 0x0101
+_WRITEABLE = 0x0400
 
 
 class Kernel(TracedFunction):
@@ -198,6 +199,7 @@ class Kernel(TracedFunction):
             None, *[ctypes.c_void_p, ctypes.c_int64] * arrays, ctypes.c_int64, *more
         )
         self._kernel = prototype(self._loaded.address["kernel"])
+        self._rows = [(s.shape, s.size) for s in (*self.inputs, *self.outputs)]
         self.fast: Any = None
         if fast_call.available() and all(s.size for s in self.outputs):
             shapes = [s.shape for s in self.outputs]
@@ -207,6 +209,11 @@ class Kernel(TracedFunction):
     # Calling ---------------------------------------------------------------------------------
 
     def _general(self, arguments: Sequence[ArrayLike], out: Any, threads: int) -> Any:
+        plain = self._plain(arguments, out)
+        if plain is not None:
+            n, call, results = plain
+            self._run(call, n, threads)
+            return results[0] if len(results) == 1 else tuple(results)
         batch, call, kept = in_rows(self.name, self.inputs, arguments, self.dtype)
         results = results_for(out, [batch + s.shape for s in self.outputs], self.dtype)
         if out is not None:
@@ -218,6 +225,40 @@ class Kernel(TracedFunction):
             self._run(call, n, threads)
         del kept  # the arrays that `call` points into
         return results[0] if len(results) == 1 else tuple(results)
+
+    def _plain(
+        self, arguments: Sequence[Any], out: Any
+    ) -> tuple[int, list[int], list[Array]] | None:
+        """Return number of states, call and results of a batch that needs no conversion.
+
+        The short way of `_general`, which decides about everything else: arrays in rows along one
+        batch axis, one result at most in an array of the caller's, apart from the arguments in
+        memory. Otherwise returns None.
+        """
+        if not arguments or type(arguments[0]) is not np.ndarray or not arguments[0].shape:
+            return None
+        n, outputs = arguments[0].shape[0], len(self.outputs)
+        call = plain_rows(arguments, self._rows[: len(self.inputs)], n, self.dtype, _IN_ROWS)
+        if call is None or not n:
+            return None
+        results: list[Any] = [out]
+        if out is None:
+            results = [
+                np.empty((n, *shape), self.dtype) for shape, _ in self._rows[len(self.inputs) :]
+            ]
+        elif outputs > 1:
+            return None
+        rows = plain_rows(
+            results, self._rows[len(self.inputs) :], n, self.dtype, _IN_ROWS | _WRITEABLE
+        )
+        if rows is None:
+            return None
+        if out is not None:
+            start, end = rows[0], rows[0] + out.nbytes
+            for a, x in zip(arguments, call[::2], strict=True):
+                if start < x + a.nbytes and x < end:
+                    return None
+        return n, call + rows, results
 
     def _run(self, call: list[int], n: int, threads: int) -> None:
         """Run the kernel over all states, in chunks if several threads share them."""
@@ -239,6 +280,36 @@ def check_threads(threads: object) -> None:
     """Raise unless `threads` is a valid number of threads."""
     if not isinstance(threads, int) or threads < 0:
         raise ShapeError(f"threads must be a number of threads, or 0, not {threads!r}")
+
+
+def plain_rows(
+    arrays: Sequence[Any],
+    rows: Sequence[tuple[tuple[int, ...], int]],
+    n: int,
+    dtype: str,
+    flags: int,
+) -> list[int] | None:
+    """Return a pointer and stride per array, or None unless all are plain arrays of n rows.
+
+    Args:
+        arrays: any objects.
+        rows: shape and size of a row of each.
+        n: number of rows.
+        dtype: dtype that they must have.
+        flags: NumPy's flags that they must have.
+    """
+    call: list[int] = []
+    for a, (shape, size) in zip(arrays, rows, strict=True):
+        if (
+            type(a) is not np.ndarray
+            or a.dtype != dtype
+            or a.flags.num & flags != flags
+            or a.shape != (n, *shape)
+        ):
+            return None
+        call.append(address(a))
+        call.append(size)
+    return call
 
 
 def scratch_for(threads: int, size: int) -> tuple[Array, tuple[int, int]]:
@@ -301,7 +372,7 @@ def _taken(kernel: str, argument: ArrayLike, signature: Signature, dtype: str) -
     if a.dtype != dtype and not np.can_cast(a.dtype, dtype, "safe"):
         raise ShapeError(wrong_dtype(f"{signature.name} of kernel {kernel}", a.dtype, dtype))
     batch_of(kernel, signature, a.shape)  # before a copy is made
-    return np.require(a, dtype, "CA")
+    return np.require(a, dtype, ["C", "A"])
 
 
 def results_for(out: Any, shapes: Sequence[tuple[int, ...]], dtype: str) -> list[Array]:

@@ -35,7 +35,7 @@ from remora.codegen.llvm import host
 from remora.codegen.llvm.fast_call import address
 
 #: Chunks per thread, so that threads that start late or run slowly compute less.
-CHUNKS = 16
+CHUNKS = 8
 #: States in a chunk, at most: threads of a long batch finish at about the same time.
 LARGEST_CHUNK = 1024
 #: Number of looks at a working helper before the caller sleeps; about 20 µs.
@@ -57,9 +57,10 @@ def ir(triple: str) -> str:
     hint = _PAUSE.get(triple.partition("-")[0])
     declared, pause = (f"declare {hint[0]}", f"call {hint[1]}") if hint else ("", "")
     return f"""
-%Helper = type {{ i64, ptr, ptr, ptr, ptr }}  ; state, go, finished, job, scratch
-; next, states, chunk, function, call, wanted, scratch, bytes of scratch per thread, helpers
-%Job = type {{ i64, i64, i64, ptr, ptr, i64, ptr, i64, ptr }}
+%Helper = type {{ i64, ptr, ptr, ptr, i64 }}  ; state, go, finished, job, number of its share
+; shares, states, states per share, chunk, function, call, scratch, bytes of scratch per thread,
+; helpers; then in a cache line for each share: the first state that nobody has taken
+%Job = type {{ i64, i64, i64, i64, ptr, ptr, ptr, i64, ptr }}
 
 declare i32 @PyThread_acquire_lock(ptr, i32)
 declare void @PyThread_release_lock(ptr)
@@ -71,28 +72,53 @@ define internal i1 @change(ptr %self, i64 %old, i64 %new) {{
   ret i1 %changed
 }}
 
-define internal void @work(ptr %job, ptr %scratch) {{
+define internal void @work(ptr %job, i64 %own) {{
 entry:
+  %shares = load i64, ptr %job
   %p_n = getelementptr %Job, ptr %job, i64 0, i32 1
   %n = load i64, ptr %p_n
-  %p_chunk = getelementptr %Job, ptr %job, i64 0, i32 2
+  %p_each = getelementptr %Job, ptr %job, i64 0, i32 2
+  %each = load i64, ptr %p_each
+  %p_chunk = getelementptr %Job, ptr %job, i64 0, i32 3
   %chunk = load i64, ptr %p_chunk
-  %p_function = getelementptr %Job, ptr %job, i64 0, i32 3
+  %p_function = getelementptr %Job, ptr %job, i64 0, i32 4
   %function = load ptr, ptr %p_function
-  %p_call = getelementptr %Job, ptr %job, i64 0, i32 4
+  %p_call = getelementptr %Job, ptr %job, i64 0, i32 5
   %call = load ptr, ptr %p_call
+  %p_scratch = getelementptr %Job, ptr %job, i64 0, i32 6
+  %scratch = load ptr, ptr %p_scratch
+  %p_bytes = getelementptr %Job, ptr %job, i64 0, i32 7
+  %bytes = load i64, ptr %p_bytes
+  %offset = mul i64 %own, %bytes
+  %own_scratch = getelementptr i8, ptr %scratch, i64 %offset
+  br label %share
+share:
+  %k = phi i64 [ 0, %entry ], [ %k1, %exhausted ]
+  %beyond = add i64 %own, %k
+  %share_k = urem i64 %beyond, %shares
+  %line = mul i64 %share_k, 64
+  %to_line = add i64 %line, {_JOB}
+  %p_next = getelementptr i8, ptr %job, i64 %to_line
+  %share_k1 = add i64 %share_k, 1
+  %full = mul i64 %share_k1, %each
+  %short = icmp slt i64 %n, %full
+  %end = select i1 %short, i64 %n, i64 %full
   br label %next
 next:
-  %start = atomicrmw add ptr %job, i64 %chunk monotonic
-  %any = icmp slt i64 %start, %n
-  br i1 %any, label %compute, label %end
+  %start = atomicrmw add ptr %p_next, i64 %chunk monotonic
+  %any = icmp slt i64 %start, %end
+  br i1 %any, label %compute, label %exhausted
 compute:
-  %left = sub i64 %n, %start
+  %left = sub i64 %end, %start
   %whole = icmp slt i64 %chunk, %left
   %count = select i1 %whole, i64 %chunk, i64 %left
-  call void %function(ptr %call, i64 %start, i64 %count, ptr %scratch)
+  call void %function(ptr %call, i64 %start, i64 %count, ptr %own_scratch)
   br label %next
-end:
+exhausted:
+  %k1 = add i64 %k, 1
+  %more = icmp slt i64 %k1, %shares
+  br i1 %more, label %share, label %finished
+finished:
   ret void
 }}
 
@@ -103,7 +129,7 @@ entry:
   %p_finished = getelementptr %Helper, ptr %self, i64 0, i32 2
   %finished = load ptr, ptr %p_finished
   %p_job = getelementptr %Helper, ptr %self, i64 0, i32 3
-  %p_scratch = getelementptr %Helper, ptr %self, i64 0, i32 4
+  %p_own = getelementptr %Helper, ptr %self, i64 0, i32 4
   br label %sleep
 sleep:
   %woken = call i32 @PyThread_acquire_lock(ptr %go, i32 1)
@@ -114,8 +140,8 @@ cancelled:
   br label %sleep
 start:
   %job = load ptr, ptr %p_job
-  %scratch = load ptr, ptr %p_scratch
-  call void @work(ptr %job, ptr %scratch)
+  %own = load i64, ptr %p_own
+  call void @work(ptr %job, i64 %own)
   %old = atomicrmw xchg ptr %self, i64 {_DONE} acq_rel
   %waited = icmp eq i64 %old, {_WAITED}
   br i1 %waited, label %tell, label %sleep
@@ -155,14 +181,8 @@ end:
 
 define i64 @share(ptr %team, i64 %size, ptr %job) {{
 entry:
-  %p_n = getelementptr %Job, ptr %job, i64 0, i32 1
-  %n = load i64, ptr %p_n
-  %p_wanted = getelementptr %Job, ptr %job, i64 0, i32 5
-  %wanted = load i64, ptr %p_wanted
-  %p_scratch = getelementptr %Job, ptr %job, i64 0, i32 6
-  %scratch = load ptr, ptr %p_scratch
-  %p_each = getelementptr %Job, ptr %job, i64 0, i32 7
-  %each = load i64, ptr %p_each
+  %shares = load i64, ptr %job
+  %wanted = sub i64 %shares, 1
   %p_helpers = getelementptr %Job, ptr %job, i64 0, i32 8
   %helpers = load ptr, ptr %p_helpers
   br label %seek
@@ -171,10 +191,7 @@ seek:
   %got = phi i64 [ 0, %entry ], [ %got, %skip ], [ %got1, %post ]
   %inside = icmp slt i64 %k, %size
   %few = icmp slt i64 %got, %wanted
-  %taken = load atomic i64, ptr %job monotonic, align 8
-  %left = icmp slt i64 %taken, %n
-  %useful = and i1 %few, %left
-  %go_on = and i1 %inside, %useful
+  %go_on = and i1 %inside, %few
   br i1 %go_on, label %ask, label %own
 ask:
   %k1 = add i64 %k, 1
@@ -188,19 +205,17 @@ post:
   %place = getelementptr ptr, ptr %helpers, i64 %got
   store ptr %self, ptr %place
   %got1 = add i64 %got, 1
-  %offset = mul i64 %got1, %each
-  %own_scratch = getelementptr i8, ptr %scratch, i64 %offset
   %q_job = getelementptr %Helper, ptr %self, i64 0, i32 3
   store ptr %job, ptr %q_job
-  %q_scratch = getelementptr %Helper, ptr %self, i64 0, i32 4
-  store ptr %own_scratch, ptr %q_scratch
+  %q_own = getelementptr %Helper, ptr %self, i64 0, i32 4
+  store i64 %got1, ptr %q_own
   store atomic i64 {_POSTED}, ptr %self release, align 8
   %q_go = getelementptr %Helper, ptr %self, i64 0, i32 1
   %go = load ptr, ptr %q_go
   call void @PyThread_release_lock(ptr %go)
   br label %seek
 own:
-  call void @work(ptr %job, ptr %scratch)
+  call void @work(ptr %job, i64 0)
   br label %ends
 ends:
   %j = phi i64 [ 0, %own ], [ %j1, %one ]
@@ -312,16 +327,18 @@ def run_shared(
     team = _team()
     if len(team.addresses) < threads - 1:
         team.grow(threads - 1)
-    chunk = min(LARGEST_CHUNK, -(-states // (threads * CHUNKS)))
+    each = -(-states // (threads * whole)) * whole
+    chunk = min(LARGEST_CHUNK, -(-each // CHUNKS))
     chunk = -(-chunk // whole) * whole
-    job: Array = np.empty(_JOB // 8 + len(call) + threads + 8, np.int64)
+    size = (_JOB + 64 * threads) // 8
+    job: Array = np.empty(size + len(call) + threads + 8, np.int64)
     here = address(job)
     first = -(-here // 64) * 64
-    at_call = first + _JOB
+    at_call = first + 8 * size
     at_helpers = at_call + 8 * len(call)
-    head = (0, states, chunk, function, at_call, threads - 1, *scratch, at_helpers)
-    spare = (0,) * (_JOB // 8 - len(head))
     k = (first - here) // 8
-    job[k : k + _JOB // 8 + len(call)] = (*head, *spare, *call)
+    job[k : k + 9] = (threads, states, each, chunk, function, at_call, *scratch, at_helpers)
+    job[k + _JOB // 8 : k + size : 8] = range(0, threads * each, each)
+    job[k + size : k + size + len(call)] = call
     helpers = team.addresses
     return team.share(address(helpers), len(helpers), first)
