@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-import functools
-import importlib.metadata
+import importlib
 import json
 import math
 import os
@@ -13,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from remora.algebra.array_ops import Array, ArrayLike, is_array, refuse_other_arrays
+from remora.algebra.array_ops import Array, ArrayLike, casadi, is_array, refuse_other_arrays
 from remora.codegen import kernel_cache
 from remora.codegen.ir import graph_passes
 from remora.codegen.ir.arguments import batch_of, common_batch, listed, ordered, wrong_dtype
@@ -27,7 +26,9 @@ from remora.errors import ShapeError
 from remora.identity.digest import digest
 from remora.identity.sources import source_digest
 
-#: Minimum number of states per thread; below this, starting a thread does not pay.
+llvmlite: Any = importlib.import_module("llvmlite")
+
+#: Minimum number of states per thread; below this, waking a thread does not pay.
 SMALLEST_CHUNK = 1024
 #: Size of the widest vector register, in bytes.
 WIDEST = 64
@@ -438,10 +439,9 @@ def apart(
     return call, kept
 
 
-@functools.cache
 def _libraries() -> list[str]:
     """Return the versions of the libraries that determine the machine code."""
-    return [importlib.metadata.version(n) for n in ("numpy", "casadi", "llvmlite")]
+    return [np.__version__, str(casadi.__version__), str(llvmlite.__version__)]
 
 
 def entry_key(*parts: Any) -> str:
