@@ -23,7 +23,7 @@ import remora as rm
 from remora.cli import bench
 from remora.model.formats.random_robot import random_robot
 
-SIZES = (2048, 4096, 16384, 262144)
+SIZES = (2048, 4096, 16384)
 THREADS = (1, 2)
 
 
