@@ -41,7 +41,7 @@ def digest_of_files(root: Path, places: tuple[str, ...]) -> str:
 
 
 def _python_files(folder: str) -> Iterator[str]:
-    """Yield the Python files below a folder; `Path.rglob` takes three times as long."""
+    """Yield the Python files below a folder, without the cost of a `Path` for each."""
     with os.scandir(folder) as entries:
         for entry in entries:
             if entry.is_dir(follow_symlinks=False):

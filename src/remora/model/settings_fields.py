@@ -38,7 +38,7 @@ _NUMBER = r"[-+]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]+)?"
 class Settings(BaseModel):
     """A map with known keys; types are not converted, and unknown keys are refused.
 
-    Validators are built when they are first needed: half of `import remora` would go into them.
+    Validators are built when they are first needed, which keeps `import remora` short.
     """
 
     model_config = ConfigDict(

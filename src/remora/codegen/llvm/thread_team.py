@@ -38,7 +38,7 @@ from remora.codegen.llvm.fast_call import address
 CHUNKS = 8
 #: States in a chunk, at most: threads of a long batch finish at about the same time.
 LARGEST_CHUNK = 1024
-#: Number of looks at a working helper before the caller sleeps; about 20 µs.
+#: Number of looks at a working helper before the caller sleeps: of the order of 10 µs (estimated).
 _LOOKS = 1000
 _IDLE, _CLAIMED, _POSTED, _WORKING, _WAITED, _DONE, _CANCELLED = range(7)
 #: Size in bytes of a helper's struct and of a job's: whole cache lines of their own.
