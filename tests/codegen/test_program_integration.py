@@ -30,6 +30,7 @@ from remora.codegen.integration.statements import (
     While,
 )
 from remora.codegen.ir.graph import Signature
+from remora.codegen.llvm import thread_team
 from remora.codegen.llvm.host import host
 from remora.simulation.batch.batch_loads import BatchLoads
 from remora.simulation.batch.lockstep_program import lockstep_program
@@ -316,18 +317,21 @@ class TestSameBits:
         assert np.array_equal(self.kernel(y[::-1], p=p[::-1], tables=TIMES)[0], got[::-1])
 
     def test_chunks_are_whole_vectors(self, monkeypatch):
-        chunks, real = [], self.kernel._function
-        counted = len(self.kernel.inputs) * 2 + len(self.kernel.outputs) * 2
+        shared, real = [], thread_team.run_shared
         monkeypatch.setattr(
-            self.kernel, "_function", lambda *call: (chunks.append(call[counted]), real(*call))[1]
+            thread_team, "run_shared", lambda *a: (shared.append(a[2:]), real(*a))[1]
         )
         lanes = host().lanes("float64")
         y, p = arguments(PENDULUM, (5 * lanes + 1,))
         self.kernel(y, p, tables=TIMES, threads=3)
-        assert sorted(chunks) == [1, *[lanes] * 5]
-        chunks.clear()
+        self.kernel(y, p, tables=TIMES, threads=50)
+        assert [(n, threads, whole) for n, threads, _, whole in shared] == [
+            (5 * lanes + 1, 3, lanes),
+            (5 * lanes + 1, 6, lanes),
+        ]
+        shared.clear()
         self.kernel(y, p, tables=TIMES)
-        assert chunks == [5 * lanes + 1]
+        assert not shared
 
     def test_out(self):
         y, p = arguments(PENDULUM, (6,))
