@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import os
 import warnings
@@ -211,21 +212,27 @@ class BatchRuns:
         self.state.update(finals)
 
     def _kernel(self, phase: BatchPhase, how: str) -> ProgramKernel | CudaProgram:
-        settings = self._settings
-        robot = phase.equations.robot
+        settings, equations = self._settings, phase.equations
         # times are always float64
         nudge = NUDGE * float(np.finfo(float).eps) if phase.breaks else 0.0
-        control, equations = settings.control, phase.equations
-
-        def made() -> Program:
-            blocks = RunBlocks(equations, control.tableau, settings.dtype, nudge)
-            if how == "lockstep":
-                return lockstep_program(blocks, settings.signals)
-            return free_program(blocks, control, settings.signals, phase.breaks, phase.from_phase)
-
-        key = value_key(made, robot)
-        name = f"simulate_{robot.name}"
+        own_breaks = phase.breaks if how == "free" else ()
+        made = functools.partial(
+            _program, how, equations, settings.control, settings.dtype, nudge, settings.signals,
+            own_breaks, phase.from_phase,
+        )  # fmt: skip
+        key = value_key(made, equations.robot)
+        name = f"simulate_{equations.robot.name}"
         return _compiled(made, name, settings.dtype, settings.target, key, phase.plain)
+
+
+def _program(
+    how: str, equations: RunEquations, control: StepControl, dtype: str, nudge: float,
+    signals: Sequence[str], breaks: Sequence[float], from_phase: Collection[str],
+) -> Program:  # fmt: skip
+    blocks = RunBlocks(equations, control.tableau, dtype, nudge)
+    if how == "lockstep":
+        return lockstep_program(blocks, signals)
+    return free_program(blocks, control, signals, breaks, from_phase)
 
 
 def _compiled(
