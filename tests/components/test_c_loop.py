@@ -4,6 +4,7 @@ import shutil
 
 import numpy as np
 import pytest
+from remora.simulation.engine.tick_noise import tick_noise
 
 import remora as rm
 from c_structs import CC, CROSS, CModule, built_test, verdict
@@ -15,7 +16,6 @@ from remora.components.signals import Signal
 from remora.components.system import System
 from remora.errors import InvalidValue, RemoraError, UnknownName
 from remora.model.state import log_rate
-from remora.simulation.engine.tick_noise import tick_noise
 
 ROBOT = rm.load("servicer")
 needs_compiler = pytest.mark.skipif(CC is None, reason="no C compiler")

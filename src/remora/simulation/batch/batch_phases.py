@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import math
 import os
-import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -88,7 +87,7 @@ class BatchRuns:
         t: time of each run, s.
         status: outcome of each run so far.
         samples: recorded arrays by name, `(runs, n, *shape)`.
-        events: times and flags of the events of each phase.
+        events: system, counts, times and flags of the events of each phase.
     """
 
     def __init__(
@@ -102,7 +101,7 @@ class BatchRuns:
         self.t = array_module.full((runs, 1), settings.start)
         self.status = array_module.zeros((runs, 1))
         self.samples: dict[str, Any] = {}
-        self.events: list[tuple[Any, Any, Any]] = []
+        self.events: list[tuple[System, Any, Any, Any]] = []
         self._filled = array_module.zeros((runs, settings.times.size), bool)
 
     def lockstep(self, phase: BatchPhase, begin: float, advance: Callable[[int], None]) -> None:
@@ -162,7 +161,7 @@ class BatchRuns:
         self.t, self.status = ends["t"], ends["status"]
         if logged:
             times, fired = (xp.concatenate([x[i] for x in logged]) for i in range(2))
-            self.events.append((ends["events"], times, fired))
+            self.events.append((phase.equations.system, ends["events"], times, fired))
 
     def _kept(self, name: str, like: Any) -> Any:
         if name not in self.samples:
@@ -284,15 +283,3 @@ def carried_states(
                 array_module.asarray(initial[count:], dtype=before.dtype), (runs, size - count)
             )
             state[name] = array_module.concatenate([before[:, :count], rest], axis=-1)
-
-
-def warn_of_lost_events(runs: Any, most: int, stacklevel: int) -> None:
-    """Warn if runs had more events than were stored."""
-    more = int((runs > most).sum())
-    if more:
-        warnings.warn(
-            f"{more} runs had more than {most} events; the later ones are not stored: raise "
-            "max_events",
-            RuntimeWarning,
-            stacklevel=stacklevel + 1,
-        )

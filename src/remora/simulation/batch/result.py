@@ -16,8 +16,8 @@ from remora.dynamics.kernels.parameters import parameter
 from remora.errors import UnknownName
 from remora.model.robot import Robot
 
-#: How a run ended, by the number that its program returns.
-OUTCOMES = ("complete", "stopped", "next", "not finite", "step too short", "chattering")
+#: How a run ended, by the number that its program returns, see `event_search`.
+OUTCOMES = ("complete", "stopped", "complete", "not finite", "step too short", "chattering")
 
 
 class BatchEvents(NamedTuple):
