@@ -30,7 +30,12 @@ from remora.simulation.batch.batch_phases import (
 from remora.simulation.batch.event_search import NEXT, RUNNING, STOPPED
 from remora.simulation.batch.free_program import StepControl
 from remora.simulation.batch.result import OUTCOMES, Batch, BatchEvents
-from remora.simulation.batch.run_equations import Forces, RunEquations
+from remora.simulation.batch.run_equations import (
+    Forces,
+    RunEquations,
+    input_name,
+    parameter_name,
+)
 from remora.simulation.engine.interrupts import interruptible
 from remora.simulation.engine.phase_dynamics import RunSettings
 from remora.simulation.engine.progress import batch_bar
@@ -175,10 +180,13 @@ def simulate_batch(
     threads, max_events = whole("threads", threads), whole("max_events", max_events)
     if threads < 0 or max_events < 0:
         raise InvalidValue("threads and max_events must not be negative")
-    if not fits_straight_line(robot):
+    if not fits_straight_line(robot) and (
+        control.adaptive or target == "cuda" or dtype != "float64" or stops or events
+    ):
         raise RemoraError(
-            f"a batch is compiled as a straight line, for at most {LARGEST_STRAIGHT_LINE} bodies; "
-            f"{robot.name!r} has {len(robot.bodies)}: use rm.simulate"
+            f"{robot.name!r} has {len(robot.bodies)} bodies; batches of robots with more than "
+            f"{LARGEST_STRAIGHT_LINE} take fixed steps (integrator='rk4'), in float64 on the CPU, "
+            "without stops and events: use rm.simulate"
         )
     parts = _phases(duration, phases, torque, base_wrench, wrenches, prescribed, locked)
     duration = sum(p.duration for p in parts)
@@ -353,8 +361,8 @@ def _run(
     if not whole_number or not 0 <= seed < 2**64:
         raise InvalidValue(f"seed must be a whole number from 0 to 2^64 - 1, not {seed!r}")
     data = {
-        **{name: _rows(xp, x, own.batch) for name, x in own.data.items()},
-        **{name: _rows(xp, x, own.batch) for name, x in own.parameters.items()},
+        **{input_name(n): _rows(xp, x, own.batch) for n, x in own.data.items()},
+        **{parameter_name(n): _rows(xp, x, own.batch) for n, x in own.parameters.items()},
         "seed": np.array([float(seed & 0xFFFFFFFF), float(seed >> 32)]),
         "run": whole_numbers("run", index, 32, own.batch).reshape(count, 1),
     }
@@ -447,7 +455,12 @@ def _to_host(x: Any) -> Array:
 
 def _events(runs: BatchRuns, shaped: Any, most: int) -> BatchEvents | None:
     parts = [
-        (system, *(_to_host(shaped(x)) for x in (counts[..., 0], times[..., 0], fired)))
+        (
+            system,
+            _to_host(shaped(counts[..., 0])),
+            _to_host(shaped(times[..., 0])),
+            _to_host(shaped(fired)),
+        )
         for system, counts, times, fired in runs.events
     ]
     return collected(parts, most, stacklevel=4)

@@ -88,6 +88,8 @@ def batch_inputs(
     for name in given:
         if name in TAKEN or name in own:
             raise RemoraError(f"an input cannot be called {name!r}: that is taken")
+        if not name.isidentifier():
+            raise RemoraError(f"an input must be named as an argument of a function, not {name!r}")
     states, front = _initial(system, initial)
     batches = [
         _in_front("q", q, (robot.nq,)),

@@ -17,8 +17,10 @@ from remora.codegen.integration.program_cpu import ProgramKernel
 from remora.codegen.integration.program_ptx import CudaProgram
 from remora.components.system import ScheduledUpdate, System
 from remora.dynamics.kernels.cache_keys import value_key
+from remora.dynamics.kernels.size_policy import fits_straight_line
 from remora.errors import RemoraError
 from remora.simulation.batch.free_program import StepControl, free_program
+from remora.simulation.batch.large_robots import LargeRobotProgram
 from remora.simulation.batch.lockstep_program import lockstep_program, timetable
 from remora.simulation.batch.run_blocks import RunBlocks
 from remora.simulation.batch.run_equations import RunEquations
@@ -210,10 +212,14 @@ class BatchRuns:
             advance(part.stop - part.start)
         self.state.update(finals)
 
-    def _kernel(self, phase: BatchPhase, how: str) -> ProgramKernel | CudaProgram:
+    def _kernel(
+        self, phase: BatchPhase, how: str
+    ) -> ProgramKernel | CudaProgram | LargeRobotProgram:
         settings, equations = self._settings, phase.equations
         # times are always float64
         nudge = NUDGE * float(np.finfo(float).eps) if phase.breaks else 0.0
+        if not fits_straight_line(equations.robot):
+            return LargeRobotProgram(equations, settings.signals, nudge)
         own_breaks = phase.breaks if how == "free" else ()
         made = functools.partial(
             _program, how, equations, settings.control, settings.dtype, nudge, settings.signals,

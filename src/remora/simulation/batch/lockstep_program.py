@@ -31,7 +31,7 @@ from remora.codegen.integration.statements import (
     Statement,
 )
 from remora.codegen.ir.graph import Signature
-from remora.components.system import ScheduledUpdate
+from remora.components.system import ScheduledUpdate, System
 from remora.simulation.batch.run_blocks import (
     RunBlocks,
     numbers_of_noise,
@@ -58,7 +58,7 @@ def lockstep_program(blocks: RunBlocks, signals: Sequence[str]) -> Program:
     equations = blocks.equations
     system = equations.system
     updates = system.schedule
-    tables = ["start", "step", "count", "keep", *(f"due {i}" for i in range(len(updates)))]
+    tables = table_names(system)
     streams = blocks.streams()
     drawn = {name: f"noise of {name}" for name in streams}
     inputs: list[Signature] = [*blocks.state, *blocks.rests, *equations.data]
@@ -115,6 +115,11 @@ def lockstep_program(blocks: RunBlocks, signals: Sequence[str]) -> Program:
         ),
     ]
     return Program(inputs, cells, [ForEach(body), *final_samples(blocks, len(updates))], tables)
+
+
+def table_names(system: System) -> list[str]:
+    """Return the names of the tables of a lockstep program."""
+    return ["start", "step", "count", "keep", *(f"due {i}" for i in range(len(system.schedule)))]
 
 
 def final_samples(blocks: RunBlocks, updates: int, wide: Sequence[str] = ()) -> list[Statement]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from remora.algebra.array_ops import Array, concatenate
+from remora.algebra.array_ops import Array, concatenate, lasting
 from remora.codegen.ir.graph import Graph, Signature
 from remora.codegen.ir.trace import trace
 from remora.codegen.llvm.lowering import used_inputs
@@ -81,8 +81,12 @@ class RunEquations:
 
     @property
     def data(self) -> list[Signature]:
-        """Arguments of a run besides its state: inputs of the loads, then parameters."""
-        return [*self.forces.inputs, *(self._parameter(name) for name in self.parameters)]
+        """Arguments of a run besides its state: inputs of the loads, then parameters.
+
+        Their names, `input NAME` and `parameter NAME`, differ from those of all cells.
+        """
+        inputs = [Signature(input_name(s.name), s.shape) for s in self.forces.inputs]
+        return [*inputs, *(self._parameter(name) for name in self.parameters)]
 
     @property
     def data_names(self) -> list[str]:
@@ -91,13 +95,12 @@ class RunEquations:
 
     def _parameter(self, name: str) -> Signature:
         own = self.system.parameters
-        if name in own:
-            return Signature(name, own[name].shape)
-        return parameter(self.robot, name)[0]
+        shape = own[name].shape if name in own else parameter(self.robot, name)[0].shape
+        return Signature(parameter_name(name), shape)
 
     def changed(self, data: Sequence[Array]) -> System:
         """Return the system with the parameters of a run."""
-        values = dict(zip(self.data_names, data, strict=True))
+        values = dict(zip(self.parameters, data[len(self.forces.inputs) :], strict=True))
         robot, own = self.robot, self.system.parameters
         for name in self.parameters:
             if name not in own:
@@ -129,13 +132,13 @@ class RunEquations:
         """
         now = self.instant(t, q, v, x, z, data)
         tau, wrenches = now.loads()
-        values = dict(zip(self.data_names, data, strict=True))
-        given = {s.name: values[s.name] for s in self.forces.inputs}
+        given = {s.name: lasting(x) for s, x in zip(self.forces.inputs, data, strict=False)}
+        seen = lasting(clock.reshape(()))
         if self.forces.torque is not None:
-            own = self.forces.torque(clock.reshape(()), q, v, **given)
+            own = self.forces.torque(seen, q, v, **given)
             tau = own if tau is None else tau + own
         if self.forces.wrenches is not None:
-            own = self.forces.wrenches(clock.reshape(()), q, v, **given)
+            own = self.forces.wrenches(seen, q, v, **given)
             wrenches = own if wrenches is None else wrenches + own
         return np.zeros(self.robot.nv) if tau is None else tau, wrenches, now.derivative()
 
@@ -202,6 +205,16 @@ class RunEquations:
             else:
                 parts.append((u[joint.v], v[joint.v]))
         return concatenate([p[0] for p in parts]), concatenate([p[1] for p in parts])
+
+
+def input_name(name: str) -> str:
+    """Return the name of an input of the loads among the arguments of a run."""
+    return f"input {name}"
+
+
+def parameter_name(name: str) -> str:
+    """Return the name of a parameter among the arguments of a run."""
+    return f"parameter {name}"
 
 
 def reads(function: Callable[..., Any], inputs: Sequence[Signature], name: str) -> bool:
