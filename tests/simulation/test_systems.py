@@ -352,6 +352,12 @@ def test_ticks_count_from_the_start_of_the_run_and_go_on_through_phases():
     assert abs(parts.q[-1, 0] - exact[0]) < 1e-12
 
 
+def test_a_sample_time_below_the_resolution_of_time_is_refused():
+    system = rm.System(slider(), [PID(name="pid", sample_time=1e-17)])
+    with pytest.raises(rm.SimulationError, match=r"sample time of component 'pid'.*is too short"):
+        rm.simulate(system, [0.0], [0.0], 1.0, start=1.0)
+
+
 def test_noise_is_that_of_seed_and_run():
     system = rm.System(slider(), [PID(name="pid", sample_time=0.1, spread=0.3)])
 
@@ -550,6 +556,7 @@ def test_what_has_no_components_says_so():
 
 def test_large_robots_with_components(monkeypatch):
     from remora.simulation.engine import phase_dynamics
+    from remora.simulation.systems import component_evaluation
 
     robot = rm.random_robot(3, bodies=8, base="free")
     names = robot.bodies.names
@@ -558,6 +565,7 @@ def test_large_robots_with_components(monkeypatch):
     v = 0.05 * v
     whole = rm.simulate(system, q, v, 0.3, rtol=1e-11, limits="ignore")
     monkeypatch.setattr(phase_dynamics, "_is_large", lambda model: True)
+    monkeypatch.setattr(component_evaluation, "_is_large", lambda robot: True)
     parts = rm.simulate(system, q, v, 0.3, rtol=1e-11, limits="ignore")
     assert np.abs(rm.difference(robot, whole.q[-1], parts.q[-1])).max() < 1e-9
     assert np.abs(whole.work[-1] - parts.work[-1]).max() < 1e-9
