@@ -524,24 +524,24 @@ def gpu_cases(
 
 def _kernel_alone(robot: rm.Robot, dtype: str, here: list[Any], steps: int) -> Callable[[], Any]:
     """Return a launch of the loaded kernel of rm.simulate_batch."""
+    from remora.simulation.batch.batch_loop import COUNT, START, Forces, batch_program, law
+    from remora.simulation.batch.batch_loop import STEP as STEP_SIZE
+
     from remora.codegen.gpu.cuda_kernel import cupy_with_device
-    from remora.codegen.integration.step_loop_ptx import CudaStepLoop
-    from remora.simulation.batch.batch_loop import Forces, law, step_loop
+    from remora.codegen.integration.program_ptx import CudaProgram
     from remora.simulation.engine.simulate import model_of
     from remora.simulation.integrators.tableaus import RK4
 
     cupy = cupy_with_device()
     model = model_of(robot, None, 1e-3, None, False)
     forces = Forces(law(None, (robot.nv,), "torque"), None, ())
-    made = step_loop(robot, RK4, forces, (), model.formulation, model.passive, 0.0)
-    kernel = CudaStepLoop(made, f"simulate_{robot.name}", dtype)
+    made = batch_program(robot, RK4, forces, (), model.formulation, model.passive, 0.0)
+    kernel = CudaProgram(made, f"simulate_{robot.name}", dtype)
     kernel.loaded()
-    times = {
-        "starts": np.zeros(1), "steps": np.array([STEP]), "counts": np.array([steps], np.int64)
-    }  # fmt: skip
+    tables = {START: [0.0], STEP_SIZE: [STEP], COUNT: [steps]}
 
     def run() -> Any:
-        found = kernel(*here, **times)
+        found = kernel(*here, tables=tables)
         cupy.cuda.get_current_stream().synchronize()
         return found
 

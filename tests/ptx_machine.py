@@ -4,6 +4,7 @@ It knows the instructions that Remora's kernels are made of, with the meaning th
 ISA" gives them, and refuses every other. Threads of a block may part only where some leave.
 """
 
+import math
 import re
 
 import numpy as np
@@ -13,6 +14,8 @@ from remora.codegen.ir.graph import fused_multiply_add
 _COMPARE = {
     "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal,
     "eq": np.equal, "ne": np.not_equal,
+    "ltu": lambda a, b: ~(a >= b), "leu": lambda a, b: ~(a > b),
+    "gtu": lambda a, b: ~(a <= b), "geu": lambda a, b: ~(a < b),
     "neu": lambda a, b: ~((a == b) & ~np.isnan(a) & ~np.isnan(b)),
     "num": lambda a, b: ~(np.isnan(a) | np.isnan(b)),
     "nan": lambda a, b: np.isnan(a) | np.isnan(b),
@@ -235,18 +238,21 @@ def _operands(text):
     return [part.strip() for part in re.split(r",(?![^\[]*\])", text)]
 
 
-def launched(kernel, arguments, starts, steps, counts, columns=False, block=4):
-    """Run the PTX of a march, with so many threads in a block."""
+def launched(kernel, arguments, tables=None, capacity=0, columns=False, block=4):
+    """Run the PTX of a program, with so many threads in a block."""
+    own = kernel.interface
+    entries, rows = own.tables_of(tables), own.capacities(capacity)
     n, call, results = len(arguments[0]), [], []
     for a, s in zip(arguments, kernel.inputs, strict=True):
-        rows = a.reshape(n, s.size)
-        call += [np.ascontiguousarray(rows.T), n, 1] if columns else [rows.copy(), 1, s.size]
-    for s in kernel.outputs:
-        results.append(np.full((s.size, len(starts), n), np.nan, kernel.dtype))
-        call += [results[-1], len(starts) * n]
-    times = [np.asarray(starts, float), np.asarray(steps, float), np.asarray(counts, np.int64)]
+        numbers = a.reshape(n, s.size)
+        call += [np.ascontiguousarray(numbers.T), n, 1] if columns else [numbers.copy(), 1, s.size]
+    length = len(entries[0]) if entries else 0
+    axes = [own.axis(o, length, rows) for o in kernel.outputs]
+    for o, axis, kind in zip(kernel.outputs, axes, own.dtypes(kernel.dtype)[1], strict=True):
+        results.append(np.full((o.size, math.prod(axis), n), np.nan, kind))
+        call += [results[-1], math.prod(axis) * n]
     (entry,) = kernel.code.entries
-    call += [n, len(starts), *times]
+    call += [n, length, *entries, *rows.values()]
     run(kernel.ptx(), entry, call, -(-n // block), block)
-    shapes = [(n, len(starts), *s.shape) for s in kernel.outputs]
+    shapes = [(n, *axis, *o.shape) for axis, o in zip(axes, kernel.outputs, strict=True)]
     return [r.transpose(2, 1, 0).reshape(shape) for r, shape in zip(results, shapes, strict=True)]

@@ -236,8 +236,17 @@ def test_refusals(changed, message):
         noise.normals(**place)
 
 
+@pytest.mark.parametrize("shape", [(), (2,), (5, 4)])
+def test_numbers_come_in_threes(shape):
+    with pytest.raises(rm.ShapeError, match=r"must have shape \(..., 3 n\), .* not \("):
+        noise.standard_normals(np.ones(shape))
+
+
 def test_no_numbers_at_all():
-    assert noise.normals(1, [0, 1], 2, 3, 0).shape == (2, 0)
+    nothing = np.zeros((3, 0), int)
+    for draw in (noise.normals, noise.uniforms, noise.words):
+        assert draw(1, [0, 1], 2, 3, 0).shape == (2, 0)
+        assert draw(1, nothing, 2, 3, 5).shape == (3, 0, 5)
 
 
 def test_streams_by_name():

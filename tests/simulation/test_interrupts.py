@@ -129,8 +129,8 @@ BATCH = """
     import os, signal, warnings
     import numpy as np, remora as rm
     from remora.simulation.batch import batch
-    from remora.codegen.integration.step_loop_cpu import StepLoopKernel
-    plain, calls = StepLoopKernel.__call__, []
+    from remora.codegen.integration.program_cpu import ProgramKernel
+    plain, calls = ProgramKernel.__call__, []
 
     def interrupted(self, *arguments, **options):
         calls.append(1)
@@ -138,7 +138,7 @@ BATCH = """
             os.kill(os.getpid(), signal.SIGINT)
         return plain(self, *arguments, **options)
 
-    StepLoopKernel.__call__, batch.BLOCK = interrupted, 4
+    ProgramKernel.__call__, batch.BLOCK = interrupted, 4
     robot = rm.load("vt18_satellite")
     q = np.broadcast_to(rm.neutral(robot), (12, robot.nq))
     warnings.simplefilter("ignore")

@@ -80,6 +80,15 @@ class Instant:
             found |= {f"{name}.{key}": values[key] for key in outputs}
         return found
 
+    def recorded(self) -> dict[str, Array]:
+        """Return all signals and states by name, see `System.signals`."""
+        found = dict(self.signals)
+        for name, layout in self.system.layouts.items():
+            states = unpacked(layout.continuous_shapes, self.x[..., layout.x])
+            states |= unpacked(layout.discrete_shapes, self.z[..., layout.discrete])
+            found |= {f"{name}.{key}": value for key, value in states.items()}
+        return found
+
     def _outputs(self, name: str, at: Context) -> dict[str, Array]:
         layout, who = self.system.layouts[name], f"outputs of component {name!r}"
         return checked(who, layout.output_shapes, _called(who, layout.component.outputs, at))

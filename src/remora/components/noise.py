@@ -25,7 +25,7 @@ from remora.algebra.array_ops import (
     stack,
 )
 from remora.codegen.ir import philox
-from remora.errors import InvalidValue
+from remora.errors import InvalidValue, ShapeError
 
 # Near-minimax polynomials (interpolation at Chebyshev points in 400 bits).
 #: (log(1 + x) - x)/x² in x, for 1 + x from √½ to √2; error below 1.1e-17.
@@ -58,7 +58,7 @@ def standard_normals(numbers: ArrayLike) -> Array:
 
         z₀ = √(-2 ln u) cos 2πw,  z₁ = √(-2 ln u) sin 2πw,  u = f/2ᵉ⁺¹
 
-    Accurate to about 3 units in the last place; |z| is at most 9.5.
+    Accurate to 3 units in the last place; the largest magnitude is 9.5.
 
     Args:
         numbers: `(..., 3 n)`, e, f and w of each pair; see `philox.normal_numbers`.
@@ -66,15 +66,24 @@ def standard_normals(numbers: ArrayLike) -> Array:
     Returns:
         `(..., 2 n)`.
 
+    Raises:
+        ShapeError: if the last axis is not a multiple of three.
+
     References:
         [BM58]
     """
     numbers = asarray(numbers)
-    groups = numbers.reshape(*numbers.shape[:-1], -1, philox.NUMBERS_PER_PAIR)
+    if not numbers.ndim or numbers.shape[-1] % philox.NUMBERS_PER_PAIR:
+        raise ShapeError(
+            f"numbers of standard_normals must have shape (..., 3 n), e, f and w of each pair, not "
+            f"{numbers.shape}"
+        )
+    pairs = numbers.shape[-1] // philox.NUMBERS_PER_PAIR
+    groups = numbers.reshape(*numbers.shape[:-1], pairs, philox.NUMBERS_PER_PAIR)
     radius = sqrt(_twice_minus_log(groups[..., 0], groups[..., 1]))
     cosine, sine = _cos_sin(groups[..., 2])
-    pairs = stack([_product(radius, cosine), _product(radius, sine)])
-    return pairs.reshape(*numbers.shape[:-1], -1)
+    normal = stack([_product(radius, cosine), _product(radius, sine)])
+    return normal.reshape(*numbers.shape[:-1], 2 * pairs)
 
 
 def _twice_minus_log(e: Array, f: Array) -> Array:
@@ -140,9 +149,8 @@ def words(seed: int, run: ArrayLike, stream: ArrayLike, tick: ArrayLike, count: 
     Raises:
         InvalidValue: if an argument is not a whole number in its range.
     """
-    size = philox.WORDS_PER_BLOCK
-    drawn = _blocks(seed, run, stream, tick, count, size)
-    return drawn.reshape(*drawn.shape[:-2], -1)[..., :count].astype(np.uint32)
+    drawn = _blocks(seed, run, stream, tick, count, philox.WORDS_PER_BLOCK)
+    return _joined(drawn)[..., :count].astype(np.uint32)
 
 
 def normals(seed: int, run: ArrayLike, stream: ArrayLike, tick: ArrayLike, count: int) -> Array:
@@ -156,8 +164,7 @@ def normals(seed: int, run: ArrayLike, stream: ArrayLike, tick: ArrayLike, count
         count: number of normals, at most 2¹⁷.
     """
     drawn = _blocks(seed, run, stream, tick, count, philox.NORMALS_PER_BLOCK)
-    numbers = philox.normal_numbers(drawn)
-    return standard_normals(numbers.reshape(*numbers.shape[:-2], -1))[..., :count]
+    return standard_normals(_joined(philox.normal_numbers(drawn)))[..., :count]
 
 
 def uniforms(seed: int, run: ArrayLike, stream: ArrayLike, tick: ArrayLike, count: int) -> Array:
@@ -174,8 +181,7 @@ def uniforms(seed: int, run: ArrayLike, stream: ArrayLike, tick: ArrayLike, coun
         count: number of uniform numbers, at most 2¹⁸.
     """
     drawn = _blocks(seed, run, stream, tick, count, philox.UNIFORMS_PER_BLOCK)
-    numbers = philox.uniform_numbers(drawn)
-    return numbers.reshape(*numbers.shape[:-2], -1)[..., :count]
+    return _joined(philox.uniform_numbers(drawn))[..., :count]
 
 
 def stream_number(name: str) -> int:
@@ -201,6 +207,12 @@ def _blocks(
         _whole("tick", tick, philox.TICK_BITS),
         math.ceil(count / size),
     )
+
+
+def _joined(blocks: Array) -> Array:
+    """Return the numbers of all blocks in one row."""
+    *batch, count, size = blocks.shape
+    return blocks.reshape(*batch, count * size)
 
 
 def _whole(name: str, value: ArrayLike, bits: int) -> Array:

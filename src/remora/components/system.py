@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from remora.algebra.array_ops import Array, asarray
+from remora.algebra.array_ops import Array, asarray, lasting
 from remora.codegen.ir.graph import Graph, Signature
 from remora.codegen.ir.trace import trace
 from remora.components import actions
@@ -237,7 +237,7 @@ class System:
                 raise ShapeError(
                     f"parameter {full!r} must have shape {known[full].shape}, not {array.shape}"
                 )
-            changes.setdefault(name, {})[key] = array
+            changes.setdefault(name, {})[key] = lasting(array)
         made = {n: with_parameters(c, changes.get(n, {})) for n, c in self.components.items()}
         return self._changed(self.robot, made)
 

@@ -1,1 +1,1 @@
-"""Time integration inside machine code: compiled step loops."""
+"""Programs: loops and conditions around traced blocks, compiled for many runs at once."""

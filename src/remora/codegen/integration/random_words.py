@@ -112,6 +112,8 @@ NUMBERS: dict[str, Callable[[Writer, int, str, Sequence[str]], list[str]]] = {
     "normal": _normal_numbers,
     "uniform": _uniform_numbers,
 }
+#: Numbers of each kind that a block is turned into.
+PER_BLOCK = {"normal": philox.NUMBERS_PER_PAIR, "uniform": philox.UNIFORMS_PER_BLOCK}
 
 
 def _scaled_odd(w: Writer, lanes: int, dtype: str, word: str, drop: int, scale: float) -> str:

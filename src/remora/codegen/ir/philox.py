@@ -69,7 +69,13 @@ def philox4x32(counter: Sequence[Array], key: Sequence[Array]) -> list[Array]:
 def counter_words(run: Array, stream: Array, tick: Array, block: Array) -> list[Array]:
     """Return the four words of the counter; see the top of this file."""
     run, stream, tick, block = (np.asarray(x, np.uint64) for x in (run, stream, tick, block))
-    return [run, tick & _MASK, stream, block | ((tick >> np.uint64(32)) << np.uint64(BLOCK_BITS))]
+    above = (tick >> np.uint64(32)) << np.uint64(BLOCK_BITS)
+    return [x & _MASK for x in (run, tick, stream, block | above)]
+
+
+def whole_numbers(x: Array) -> Array:
+    """Return whole numbers in float64, below 2⁵², as uint64: the mantissa of x + 2⁵²."""
+    return (x + 2.0**52).view(np.uint64) & np.uint64(2**52 - 1)
 
 
 def blocks_of_words(seed: Array, run: Array, stream: Array, tick: Array, count: int) -> Array:

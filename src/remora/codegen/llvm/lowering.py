@@ -196,7 +196,8 @@ def rows_of(w: Writer, lanes: int) -> None:
         w.put(f"%row{k} = select i1 {inside}, i64 {row}, i64 %last")
 
 
-def _row_pointers(w: Writer, array: str, scalar: str, lanes: int) -> list[str]:
+def row_pointers(w: Writer, array: str, scalar: str, lanes: int) -> list[str]:
+    """Emit the address of each lane's row of an array."""
     pointers: list[str] = []
     for k in range(lanes):
         offset = w.emit(f"mul i64 %row{k}, %s_{array}")
@@ -206,7 +207,7 @@ def _row_pointers(w: Writer, array: str, scalar: str, lanes: int) -> list[str]:
 
 def load(w: Writer, array: str, size: int, scalar: str, lanes: int) -> list[str]:
     """Return the elements of an argument, each a vector over the lanes."""
-    rows = _row_pointers(w, array, scalar, lanes)
+    rows = row_pointers(w, array, scalar, lanes)
     t = vector(scalar, lanes)
     columns: dict[int, str] = {}
     if lanes == 1 or size < lanes:
@@ -232,7 +233,13 @@ def load(w: Writer, array: str, size: int, scalar: str, lanes: int) -> list[str]
 
 def store(w: Writer, array: str, columns: Sequence[str], scalar: str, lanes: int) -> None:
     """Store vectors over the lanes as rows of states."""
-    rows = _row_pointers(w, array, scalar, lanes)
+    store_in_rows(w, row_pointers(w, array, scalar, lanes), columns, scalar, lanes)
+
+
+def store_in_rows(
+    w: Writer, rows: Sequence[str], columns: Sequence[str], scalar: str, lanes: int
+) -> None:
+    """Store vectors over the lanes, each lane's numbers at an address of its own."""
     t, size = vector(scalar, lanes), len(columns)
     if lanes == 1 or size < lanes:
         for j, column in enumerate(columns):

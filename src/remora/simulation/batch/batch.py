@@ -1,33 +1,36 @@
-"""`rm.simulate_batch`: thousands of fixed-step runs at once, with the whole loop compiled."""
+"""`rm.simulate_batch`: thousands of runs at once, with the whole closed loop compiled."""
 
 from __future__ import annotations
 
-import inspect
 import math
-import os
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
-from remora.algebra.array_ops import Array, ArrayLike, is_array
-from remora.codegen.integration.step_loop import StepLoop
-from remora.codegen.integration.step_loop_cpu import StepLoopKernel
-from remora.codegen.integration.step_loop_ptx import CudaStepLoop
+from remora.algebra.array_ops import Array, ArrayLike
+from remora.codegen.gpu import cuda_kernel
 from remora.codegen.ir.arguments import DTYPES
-from remora.dynamics.forces.stops import stop_overlaps
-from remora.dynamics.kernels.cache_keys import value_key
-from remora.dynamics.kernels.compiled import TARGETS, compile_function
-from remora.dynamics.kernels.parameters import parameter
+from remora.components.system import System
+from remora.dynamics.kernels.compiled import TARGETS
 from remora.dynamics.kernels.size_policy import LARGEST_STRAIGHT_LINE, fits_straight_line
 from remora.errors import InvalidValue, RemoraError, SimulationError, UnknownName
 from remora.model.robot import Robot
 from remora.model.takes_robot import check_robot
-from remora.simulation.batch.batch_inputs import BatchInputs, batch_inputs
-from remora.simulation.batch.batch_loop import Forces, step_loop
-from remora.simulation.batch.batch_loop_with_stops import stop_loop
+from remora.simulation.batch.batch_events import collected, conditions
+from remora.simulation.batch.batch_inputs import BatchInputs, batch_inputs, whole_numbers
+from remora.simulation.batch.batch_loads import LOADS, BatchLoads, is_per_run, load_shape
+from remora.simulation.batch.batch_phases import (
+    BatchPhase,
+    BatchRuns,
+    BatchSettings,
+    carried_states,
+)
+from remora.simulation.batch.event_search import NEXT, RUNNING, STOPPED
+from remora.simulation.batch.free_program import StepControl
+from remora.simulation.batch.result import OUTCOMES, Batch, BatchEvents
+from remora.simulation.batch.run_equations import Forces, RunEquations
 from remora.simulation.engine.interrupts import interruptible
 from remora.simulation.engine.phase_dynamics import RunSettings
 from remora.simulation.engine.progress import batch_bar
@@ -35,133 +38,111 @@ from remora.simulation.engine.simulate import model_of, sample_times
 from remora.simulation.engine.stiffness import warn_of_unstable_steps
 from remora.simulation.inputs.arguments import by_name, number, seconds, whole
 from remora.simulation.inputs.arguments import times as times_of
+from remora.simulation.inputs.events import Event, listed_events
 from remora.simulation.inputs.loads import LoadLike
-from remora.simulation.integrators.tableaus import RK4
+from remora.simulation.inputs.phases import Phase, traced_motions
+from remora.simulation.integrators import tableaus
 
-#: Runs per thread between two updates of the progress bar.
-BLOCK = 256
-#: Offset from the ends of a step where loads are discontinuous there, in units in the last place.
-NUDGE = 16.0
 FAILURES = ("raise", "keep")
+#: Integrators of batches, by name.
+INTEGRATORS = {"rk4": tableaus.RK4, "dopri5": tableaus.DOPRI5, "dop853": tableaus.DOP853}
 #: Invalid robot parameters that an error message lists.
 MOST_FAULTS = 5
 #: Maximum number of steps of a run.
 MOST_STEPS = 1e12
-#: Maximum number of cached compiled step loops.
-MOST_KEPT = 32
-
-
-@dataclass(frozen=True, eq=False)
-class Batch:
-    """Many runs of one robot.
-
-    Attributes:
-        robot: the robot.
-        t: times of the samples, `(n,)`, s.
-        q: configurations, `(..., n, nq)`, the runs' batch shape in front.
-        v: velocities, `(..., n, nv)`.
-        parameters: robot parameters that differ from run to run, by name.
-        ok: which runs finished with finite numbers and physically possible robot parameters,
-            `(...)`.
-        status: `complete` or `interrupted`.
-    """
-
-    robot: Robot
-    t: Array
-    q: Any
-    v: Any
-    parameters: dict[str, Array]
-    ok: Array
-    status: str
-
-    def __len__(self) -> int:
-        """Return the number of runs."""
-        return self.ok.size
-
-    def evaluate(self, function: Callable[..., Any], **fixed: Any) -> Any:
-        """Evaluate a library function, or your own, at all samples: `(..., n, *shape)`.
-
-        `batch.evaluate(rm.momentum)`, `batch.evaluate(rm.frame_pose, target="tool")`; each run
-        with its own robot parameters. For batches on the CPU.
-
-        Args:
-            function: f(robot, q) or f(robot, q, v), with more arguments in `fixed`.
-            **fixed: values of the function's other parameters.
-        """
-        asked = inspect.signature(function).parameters
-        needed = [name for name in ("q", "v") if name in asked]
-        kernel = compile_function(
-            function, self.robot, arguments=needed, fixed=fixed, parameters=tuple(self.parameters)
-        )
-        states = {"q": self.q, "v": self.v}
-        own = [
-            np.expand_dims(value, axis=value.ndim - _trailing(self.robot, name))
-            if value.ndim > _trailing(self.robot, name) else value
-            for name, value in self.parameters.items()
-        ]  # fmt: skip
-        return kernel(*(states[name] for name in needed), *own, threads=0)
-
-    def __repr__(self) -> str:
-        """Return a summary."""
-        failed = int(np.size(self.ok) - np.count_nonzero(self.ok))
-        shown = f", {failed} failed" if failed else ""
-        return (
-            f"Batch of {self.robot.name!r}: {len(self)} runs, {self.t.size} samples to "
-            f"{self.t[-1]:g} s, {self.status}{shown}"
-        )
+#: rtol and atol of batches with fixed steps whose robots have stops.
+STOP_TOLERANCE = {"float64": (1e-9, 1e-11), "float32": (2e-5, 1e-6)}
+#: Maximum number of steps of a run with stops.
+MOST_STOP_STEPS = 1_000_000
 
 
 def simulate_batch(
-    robot: Robot,
+    system: System | Robot,
     q: ArrayLike,
     v: ArrayLike,
-    duration: float,
+    duration: float | None = None,
     *,
-    step: float,
+    step: float | None = None,
+    integrator: str = "rk4",
+    rtol: float = 1e-10,
+    atol: float = 1e-12,
+    max_step: float = math.inf,
+    max_steps: int = 1_000_000,
     torque: LoadLike = None,
+    base_wrench: LoadLike = None,
     wrenches: LoadLike = None,
+    prescribed: Mapping[str, Any] | None = None,
+    locked: str | Sequence[str] = (),
+    events: Sequence[Event] = (),
+    phases: Sequence[Phase] | None = None,
     inputs: Mapping[str, ArrayLike] | None = None,
     parameters: Mapping[str, ArrayLike] | None = None,
+    initial: Mapping[str, ArrayLike] | None = None,
+    signals: Sequence[str] | None = None,
     sample: float | ArrayLike | None = None,
     breaks: Sequence[float] = (),
     stops: float | tuple[float, float] | None = None,
     slip_speed: float = 1e-3,
     formulation: str | None = None,
     start: float = 0.0,
+    runs: int | None = None,
+    seed: int = 0,
+    run: ArrayLike | None = None,
+    max_events: int = 100,
     dtype: str = "float64",
     target: str = "cpu",
     threads: int = 0,
     failures: str = "raise",
     progress: Any = None,
 ) -> Batch:
-    """Simulate many runs of a robot: RK4 with a fixed step size, entirely in machine code.
+    """Simulate many runs of a robot or a system, entirely in machine code.
 
-    Equivalent to `simulate` with `integrator="rk4"`: a Munthe-Kaas method on the configuration
+    Equivalent to `simulate` run by run: Munthe-Kaas Runge-Kutta methods on the configuration
     manifold [MK99] with compensated (Kahan) summation [K65]. A run is bitwise identical in any
-    batch. Loads are compiled too: functions are traced, so they must be written on arrays (NumPy's
-    functions, `rm.algebra`) without `if` on values (use `rm.algebra.array_ops.select`).
+    batch. Components and loads are compiled too: functions are traced, so they must be written on
+    arrays (NumPy's functions, `rm.algebra`) without `if` on values (use
+    `rm.algebra.array_ops.select`).
 
     Args:
-        robot: the robot; its damping, dry friction and springs are included.
+        system: the robot, or a system with components; the robot's damping, dry friction and
+            springs are included.
         q: initial configurations, `(..., nq)`.
         v: initial velocities, `(..., nv)`.
-        duration: s.
-        step: maximum step size, s; steps are shortened to end at every sample.
+        duration: s; not with `phases`.
+        step: maximum step size of `rk4`, s: steps are shortened to end at every sample, tick and
+            break. For adaptive integrators the initial step size; 1 ms by default.
+        integrator: `rk4` with fixed steps; `dopri5` or `dop853`: each run controls its own steps.
+        rtol: relative error tolerance of adaptive steps.
+        atol: absolute error tolerance of adaptive steps.
+        max_step: maximum size of adaptive steps, s.
+        max_steps: maximum number of adaptive steps of a run.
         torque: generalized forces of the drives: numbers `(nv,)`, or `(..., nv)` for each run; a
-            function (t, q, v, and `inputs` by name) -> `(nv,)`; a `Profile` or `Pulse`; or a
-            dictionary of these by joint.
+            function (t, q, v, and `inputs` by name) -> `(nv,)`; a `Profile` or `Pulse`; a
+            controller; a `Sum` of these; or a dictionary of these by joint.
+        base_wrench: [f, τ] on body 0 in its frame about its origin, `(6,)`, in the same forms.
         wrenches: external, [f, τ] on each body in its own frame about its origin: numbers
-            `(nb, 6)`, or `(..., nb, 6)` for each run; or a function -> `(nb, 6)`.
+            `(nb, 6)`, or `(..., nb, 6)` for each run; a function -> `(nb, 6)`; or by body.
+        prescribed: motions by joint: a `Motion`, or a function of time.
+        locked: joints that are held at their position.
+        events: conditions watched in all phases, besides the events of components.
+        phases: consecutive phases, each with its own loads, held joints and events; an event with
+            the action `next` ends a phase early, in each run at its own time.
         inputs: arrays that differ from run to run, by the names of the functions' arguments; batch
             shape first. They are rounded to `dtype`.
-        parameters: robot parameters that differ from run to run: `"mass"`, `"arm.mass"`,
-            `"elbow.damping"`, ..., see `rm.compile`.
+        parameters: parameters that differ from run to run: of the robot, `"mass"`, `"arm.mass"`,
+            `"elbow.damping"`, ..., see `rm.compile`; of components, `"attitude.kp"`.
+        initial: initial states of components that differ from the declared ones, by name.
+        signals: names of the signals and states of components to record; None: all.
         sample: seconds between samples, or the times of all samples `(n,)`; None: start and end.
         breaks: times at which loads are not smooth: steps end there, s.
         stops: elastic stops at the joint limits, see `simulate`.
         slip_speed: regularization speed of dry friction, see `friction_forces`.
         formulation: forward-dynamics formulation, see `simulate`.
         start: initial time, s.
+        runs: number of runs, where no array has a batch shape.
+        seed: of the noise of components.
+        run: index of each run for its noise; by default 0, 1, 2, ...
+        max_events: number of events that are stored for each run.
         dtype: `float64` or `float32`, for states and equations; times, and what your functions
             compute from them, are `float64` in both.
         target: "cpu", or "cuda" for arrays in GPU memory.
@@ -176,31 +157,131 @@ def simulate_batch(
         SimulationError: if a run does not stay finite.
         InvalidValue: if robot parameters are physically impossible.
     """
-    check_robot("simulate_batch", robot, q, v)
+    if not isinstance(system, System):
+        check_robot("simulate_batch", system, q, v)
+        system = System(system)
+    robot = system.robot
+    _refuse_untraceable(system)
     for name, value, known in (
-        ("target", target, TARGETS), ("failures", failures, FAILURES), ("dtype", dtype, DTYPES)
+        ("target", target, TARGETS), ("failures", failures, FAILURES), ("dtype", dtype, DTYPES),
+        ("integrator of a batch", integrator, INTEGRATORS),
     ):  # fmt: skip
         if not isinstance(value, str) or value not in known:  # pyright: ignore[reportUnnecessaryIsInstance]
             raise UnknownName(name, value, known)
-    duration, step = seconds("duration", duration), number("step", step, "0.01, in s")
-    if not (math.isfinite(step) and step > 0.0):
-        raise InvalidValue(f"step must be a positive number of seconds, not {step}")
+    control = _control(integrator, step, rtol, atol, max_step, max_steps)
     start, breaks = number("start", start, "0.0, in s"), times_of("breaks", breaks)
     if not math.isfinite(start):
         raise InvalidValue(f"start must be a finite number of seconds, not {start}")
-    threads = whole("threads", threads)
-    if threads < 0:
-        raise InvalidValue(f"threads must be a number of threads, or 0, not {threads}")
+    threads, max_events = whole("threads", threads), whole("max_events", max_events)
+    if threads < 0 or max_events < 0:
+        raise InvalidValue("threads and max_events must not be negative")
     if not fits_straight_line(robot):
         raise RemoraError(
             f"a batch is compiled as a straight line, for at most {LARGEST_STRAIGHT_LINE} bodies; "
             f"{robot.name!r} has {len(robot.bodies)}: use rm.simulate"
         )
+    parts = _phases(duration, phases, torque, base_wrench, wrenches, prescribed, locked)
+    duration = sum(p.duration for p in parts)
     model = model_of(robot, formulation, slip_speed, stops, saturate=False)
+    per_run = {
+        what: (getattr(parts[0], what), load_shape(robot, what))
+        for what in LOADS
+        if phases is None and is_per_run(getattr(parts[0], what), load_shape(robot, what))
+    }
     own = batch_inputs(
-        robot, q, v, torque, wrenches, by_name("inputs", inputs), by_name("parameters", parameters),
-        None if target == "cuda" else dtype,
+        system, q, v, per_run, by_name("inputs", inputs), by_name("parameters", parameters),
+        by_name("initial", initial), runs, None if target == "cuda" else dtype,
     )  # fmt: skip
+    _refuse_impossible(robot, own, failures)
+    if target == "cpu" and not own.parameters and math.prod(own.batch) and not control.adaptive:
+        first = np.asarray(own.q, float).reshape(-1, robot.nq)[0]
+        held = {*parts[0].prescribed, *parts[0].locked}
+        warn_of_unstable_steps(robot, first, min(control.step, duration), held, stacklevel=2)
+    end = start + duration
+    given_times = None if sample is None else sample_times(sample, start, end)
+    times = np.array([start]) if given_times is None else given_times
+    if times[-1] < end:
+        times = np.append(times, end)
+    if duration / control.step > MOST_STEPS and not control.adaptive:
+        raise InvalidValue(
+            f"{duration:g} s in steps of {control.step:g} s are more than {MOST_STEPS:g}"
+        )
+    watched = listed_events("events", events)
+    plan = [_phase(system, p, own, model, breaks, tuple(per_run), watched) for p in parts]
+    if any(p.equations.stops for p in plan) and not control.adaptive:
+        control = _in_contact(control, dtype)
+    known = _signals(system, signals)
+    settings = BatchSettings(control, known, times, start, dtype, target, threads, max_events)
+    with interruptible():
+        return _run(system, plan, parts, own, settings, seed, run, failures, progress)
+
+
+def _refuse_untraceable(system: System) -> None:
+    for name, error in system.untraceable.items():
+        raise RemoraError(
+            f"component {name!r} cannot be compiled, so it runs in rm.simulate only: {error}"
+        )
+
+
+def _control(
+    integrator: str, step: float | None, rtol: float, atol: float, max_step: float, max_steps: int
+) -> StepControl:
+    """Return the checked settings of the steps."""
+    tableau = INTEGRATORS[integrator]
+    if step is None:
+        if not len(tableau.errors):
+            raise RemoraError(f"{integrator!r} makes steps of one length: say step=0.01, in s")
+        step = 1e-3
+    step = number("step", step, "0.01, in s")
+    if not (math.isfinite(step) and step > 0.0):
+        raise InvalidValue(f"step must be a positive number of seconds, not {step}")
+    rtol, atol = number("rtol", rtol, "1e-10"), number("atol", atol, "1e-12")
+    for name, x in (("rtol", rtol), ("atol", atol)):
+        if not (math.isfinite(x) and x >= 0.0):
+            raise InvalidValue(f"{name} must be finite and not negative, not {x}")
+    if atol == 0.0:
+        raise InvalidValue("atol must be positive: coordinates and speeds pass zero")
+    max_step, max_steps = number("max_step", max_step, "0.1, in s"), whole("max_steps", max_steps)
+    if not max_step > 0.0 or max_steps <= 0:
+        raise InvalidValue("max_step and max_steps must be positive")
+    return StepControl(tableau, step, rtol, atol, min(max_step, 1e300), max_steps)
+
+
+def _in_contact(control: StepControl, dtype: str) -> StepControl:
+    """Return the control for a robot with stops: steps of at most the fixed length.
+
+    A fixed step is too long where a joint is pressed into its stop, and not smooth where it meets
+    it.
+    """
+    rtol, atol = STOP_TOLERANCE[dtype]
+    return StepControl(tableaus.DOPRI5, control.step, rtol, atol, control.step, MOST_STOP_STEPS)
+
+
+def _phases(
+    duration: float | None, phases: Sequence[Phase] | None, torque: Any, base_wrench: Any,
+    wrenches: Any, prescribed: Mapping[str, Any] | None, locked: str | Sequence[str],
+) -> tuple[Phase, ...]:  # fmt: skip
+    """Return the phases of a batch; without `phases` there is one."""
+    if phases is None:
+        if duration is None:
+            raise RemoraError("a batch needs a duration, in s, or phases")
+        return (
+            Phase(seconds("duration", duration), torque, base_wrench, wrenches, prescribed or {},
+                  locked),
+        )  # fmt: skip
+    if duration is not None or any(x is not None for x in (torque, base_wrench, wrenches)):
+        raise RemoraError("with phases, duration and loads are given in these")
+    if prescribed or locked:
+        raise RemoraError("with phases, prescribed and locked joints are given in these")
+    if not phases:
+        raise RemoraError("phases are empty")
+    for phase in phases:
+        if phase.impulse:
+            raise RemoraError("impulse=True of a phase is for rm.simulate")
+    return tuple(phases)
+
+
+def _refuse_impossible(robot: Robot, own: BatchInputs, failures: str) -> None:
     if own.faults and failures == "raise":
         shown = "; ".join(map(str, own.faults[:MOST_FAULTS]))
         more = len(own.faults) - MOST_FAULTS
@@ -209,167 +290,204 @@ def simulate_batch(
             + (f"; and {more} more" if more > 0 else "")
             + " (failures='keep' does the other runs)"
         )
-    if target == "cpu" and not own.parameters and math.prod(own.batch):
-        first = np.asarray(own.arrays[0], float).reshape(-1, robot.nq)[0]
-        warn_of_unstable_steps(robot, first, min(step, duration), (), stacklevel=2)
-    end = start + duration
-    given_times = None if sample is None else sample_times(sample, start, end)
-    times = np.array([start]) if given_times is None else given_times
-    if times[-1] < end:
-        times = np.append(times, end)
-    if duration / step > MOST_STEPS:
-        raise InvalidValue(f"{duration:g} s in steps of {step:g} s are more than {MOST_STEPS:g}")
-    breaks = (*breaks, *own.breaks)
-    table = _timetable(times, step, breaks)
-    nudge = NUDGE * float(np.finfo(float).eps) if breaks else 0.0  # times are always float64
-    kernel = _kernel(robot, own, model, nudge, dtype, target)
-    if isinstance(kernel, CudaStepLoop):
-        results, status = kernel(*own.arrays, **table.passed), "complete"
-    else:
-        with interruptible():
-            results, status = _in_blocks(kernel, own, table, threads, progress)
-    return _finished(robot, times, results, own, table, failures, status)
 
 
-class _Timetable(NamedTuple):
-    """Intervals of a step loop: their starts, steps, and which of their samples are recorded."""
-
-    starts: Array
-    steps: Array
-    counts: Array
-    kept: Array
-
-    @property
-    def passed(self) -> dict[str, Array]:
-        return {"starts": self.starts, "steps": self.steps, "counts": self.counts}
+def _signals(system: System, names: Sequence[str] | None) -> tuple[str, ...]:
+    known = system.signals
+    if names is None:
+        return tuple(known)
+    for name in names:
+        if name not in known:
+            raise UnknownName("signal", name, known)
+    return tuple(names)
 
 
-def _timetable(times: Array, step: float, breaks: Sequence[float]) -> _Timetable:
-    """Return intervals that end at every sample and every break."""
-    inner = [float(t) for t in breaks if times[0] < t < times[-1]]
-    knots = np.unique(np.concatenate([times, inner]))
-    lengths = np.diff(knots)
-    counts = np.maximum(np.ceil(lengths / step - 1e-6), 1.0)
-    # the first interval has no steps: its sample is the initial state
-    starts = np.concatenate([knots[:1], knots[:-1]])
-    steps = np.concatenate([[step], lengths / counts])
-    whole = np.concatenate([[0], counts.astype(np.int64)])
-    return _Timetable(starts, steps, whole, np.isin(knots, times))
+def _phase(
+    system: System, phase: Phase, own: BatchInputs, model: RunSettings, breaks: Sequence[float],
+    per_run: Sequence[str], events: Sequence[Event],
+) -> BatchPhase:  # fmt: skip
+    """Return a phase with its loads as functions and components."""
+    loads = BatchLoads(system.robot, per_run)
+    given = [getattr(phase, what) for what in LOADS]
+    for what, load in zip(LOADS, given, strict=True):
+        loads.add(what, load)
+    robot, whole_system = system.robot, system
+    added = [*loads.components, *conditions(robot, (*events, *phase.events))]
+    if added:
+        if phase.own_clock and loads.components:
+            raise RemoraError(
+                "a sampled load cannot be in a phase with own_clock in a batch: make it a component"
+            )
+        mine: Any = [*system.components.values()]
+        names = dict(zip(system.components, mine, strict=True))
+        for k, component in enumerate(added):
+            name = component.name or f"load_{k}"
+            names[name if name not in names else f"{name}_{k}"] = component
+        whole_system = System(robot, names, dict(system.connections))
+        _refuse_untraceable(whole_system)
+    held = traced_motions(robot, phase)
+    motions = [m.breaks for m in held.values() if m is not None]
+    forces = Forces(loads.torque, loads.wrenches, own.inputs)
+    equations = RunEquations(
+        whole_system, forces, tuple(own.parameters), model.formulation, model.passive, held,
+        phase.own_clock,
+    )  # fmt: skip
+    all_breaks = (*breaks, *loads.breaks, *(b for part in motions for b in part))
+    plain = not whole_system.components and not held and all(
+        x is None or not (callable(x) or isinstance(x, Mapping)) for x in given
+    )  # fmt: skip
+    from_phase = frozenset(n for n in whole_system.components if n not in system.components)
+    return BatchPhase(equations, phase.duration, all_breaks, from_phase, plain)
 
 
-def _kernel(
-    robot: Robot, own: BatchInputs, model: RunSettings, nudge: float, dtype: str, target: str
-) -> StepLoopKernel | CudaStepLoop:
-    """Return the compiled step loop; cached unless it contains a user's function."""
-    forces = Forces(own.torque, own.wrenches, own.inputs)
-    name, parameters = f"simulate_{robot.name}", tuple(own.parameters)
-
-    def made() -> StepLoop:
-        passive, formulation = model.passive, model.formulation
-        if passive.stiffness > 0.0 and stop_overlaps(robot, np.zeros(robot.nq)).size:
-            return stop_loop(robot, forces, parameters, formulation, passive, nudge, dtype)
-        return step_loop(robot, RK4, forces, parameters, formulation, passive, nudge, dtype)
-
-    settings = (own.constants, parameters, model.formulation, model.passive, nudge, robot.name)
-    inputs = [(s.name, s.shape) for s in own.inputs]
-    key = None if own.constants is None else value_key(step_loop, robot, RK4, inputs, *settings)
-    if key is None:
-        return (
-            CudaStepLoop(made(), name, dtype)
-            if target == "cuda"
-            else StepLoopKernel(made(), name, dtype)
-        )
-    if (key, dtype, target) not in _kept:
-        while len(_kept) >= MOST_KEPT:
-            _kept.pop(next(iter(_kept)))
-        if target == "cuda":
-            _kept[key, dtype, target] = CudaStepLoop(made(), name, dtype)
-        else:
-            _kept[key, dtype, target] = StepLoopKernel(made, name, dtype, key)
-    return _kept[key, dtype, target]
-
-
-_kept: dict[tuple[str, str, str], StepLoopKernel | CudaStepLoop] = {}
-
-# Running ------------------------------------------------------------------------------------------
-
-
-def _in_blocks(
-    kernel: StepLoopKernel, own: BatchInputs, table: _Timetable, threads: int, progress: Any
-) -> tuple[tuple[Array, Array], str]:
-    """Run in blocks, so that progress is shown and finished runs survive an interrupt."""
-    runs, kept = math.prod(own.batch), np.flatnonzero(table.kept)
-    sizes = [s.shape for s in kernel.outputs]
-    try:
-        q, v = (np.full((runs, kept.size, *size), np.nan, kernel.dtype) for size in sizes)
-    except MemoryError:
-        numbers = runs * kept.size * sum(math.prod(s) for s in sizes)
-        raise RemoraError(
-            f"the samples of {runs} runs need {numbers * 8 / 1e9:.1f} GB: take fewer samples"
-        ) from None
-    rows = [
-        np.broadcast_to(a, (*own.batch, *s.shape)).reshape((runs, *s.shape))
-        for a, s in zip(own.arrays, kernel.inputs, strict=True)
-    ]
-    block = BLOCK * (threads or os.cpu_count() or 1)
-    status = "complete"
-    with batch_bar(runs, progress) as advance:
+def _run(
+    system: System, plan: Sequence[BatchPhase], parts: Sequence[Phase], own: BatchInputs,
+    settings: BatchSettings, seed: int, run: ArrayLike | None, failures: str, progress: Any,
+) -> Batch:  # fmt: skip
+    """Perform all phases and return the batch."""
+    count = math.prod(own.batch)
+    on_gpu = settings.target == "cuda"
+    xp: Any = cuda_kernel.cupy_with_device() if on_gpu else np
+    index = np.arange(count).reshape(own.batch) if run is None else run
+    whole_number = isinstance(seed, (int, np.integer)) and not isinstance(seed, bool)  # pyright: ignore[reportUnnecessaryIsInstance]
+    if not whole_number or not 0 <= seed < 2**64:
+        raise InvalidValue(f"seed must be a whole number from 0 to 2^64 - 1, not {seed!r}")
+    data = {
+        **{name: _rows(xp, x, own.batch) for name, x in own.data.items()},
+        **{name: _rows(xp, x, own.batch) for name, x in own.parameters.items()},
+        "seed": np.array([float(seed & 0xFFFFFFFF), float(seed >> 32)]),
+        "run": whole_numbers("run", index, 32, own.batch).reshape(count, 1),
+    }
+    state = {
+        name: _rows(xp, x, own.batch)
+        for name, x in (("q", own.q), ("v", own.v), ("x", own.x), ("z", own.z))
+    }
+    for name in ("q", "v", "x"):
+        state[f"rest {name}"] = xp.zeros_like(state[name])
+    dtype = settings.dtype
+    state = {name: xp.asarray(x, dtype=dtype) for name, x in state.items()}
+    runs = BatchRuns(settings, count, state, data, xp)
+    free = settings.control.adaptive or any(p.equations.system.events for p in plan)
+    status, begin, before = "complete", settings.start, None
+    begins = xp.full((count, 1), settings.start)
+    total = count * len(plan)
+    with batch_bar(total, progress) as advance:
         try:
-            for first in range(0, runs, block):
-                part = slice(first, min(first + block, runs))
-                found = kernel(*(a[part] for a in rows), **table.passed, threads=threads)
-                for whole, some in zip((q, v), found, strict=True):
-                    whole[part] = some[:, kept]
-                advance(part.stop - part.start)
+            for phase in plan:
+                now = phase.equations.system
+                carried_states(before, now, state, count, xp)
+                state["anchor"] = state["q"]
+                before = now
+                if free:
+                    runs.status = xp.where(runs.status == float(NEXT), float(RUNNING), runs.status)
+                    runs.free(phase, begins, advance)
+                    begins = runs.t
+                else:
+                    runs.lockstep(phase, begin, advance)
+                    begin = begin + phase.duration
         except KeyboardInterrupt:
             status = "interrupted"
             warnings.warn("interrupted: the runs that are done are kept", RuntimeWarning, 4)
-    shape = (*own.batch, kept.size)
-    return (q.reshape((*shape, *sizes[0])), v.reshape((*shape, *sizes[1]))), status
+    return _finished(system, own, settings, runs, failures, status, free)
+
+
+def _rows(xp: Any, x: Any, batch: tuple[int, ...]) -> Any:
+    """Return an array with one leading axis, the runs, or none if it is the same for all."""
+    trailing = x.ndim
+    for k in range(len(batch) + 1):
+        if tuple(x.shape[: x.ndim - (x.ndim - k)]) == batch[len(batch) - k :]:
+            trailing = x.ndim - k
+    shape = tuple(x.shape[x.ndim - trailing :])
+    whole = xp.broadcast_to(xp.asarray(x), (*batch, *shape))
+    return whole.reshape((math.prod(batch), *shape))
 
 
 def _finished(
-    robot: Robot,
-    times: Array,
-    results: Any,
-    own: BatchInputs,
-    table: _Timetable,
-    failures: str,
-    status: str,
-) -> Batch:
+    system: System, own: BatchInputs, settings: BatchSettings, runs: BatchRuns, failures: str,
+    status: str, free: bool,
+) -> Batch:  # fmt: skip
     """Return the batch, or raise if a run failed."""
-    q: Any
-    v: Any
-    q, v = results
-    on_host = is_array(q)
-    if not on_host:
-        kept = np.flatnonzero(table.kept)
-        if kept.size < table.kept.size:
-            q, v = q[..., kept, :], v[..., kept, :]
-    impossible = np.zeros(own.batch, bool)
+    batch, times = own.batch, settings.times
+
+    def shaped(x: Any) -> Any:
+        return x.reshape((*batch, *x.shape[1:]))
+
+    q, v = shaped(runs.samples["sample q"]), shaped(runs.samples["sample v"])
+    signals = {name: shaped(runs.samples[name]) for name in settings.signals}
+    codes = _to_host(shaped(runs.status)[..., 0]).astype(int)
+    ends = _to_host(shaped(runs.t)[..., 0])
+    impossible = np.zeros(batch, bool)
     for fault in own.faults:
-        impossible |= np.broadcast_to(fault.runs, own.batch)
+        impossible |= np.broadcast_to(fault.runs, batch)
     if own.faults:  # results of the equations with such numbers are meaningless
         q[impossible], v[impossible] = math.nan, math.nan
-    finite: Any = (abs(q).sum(axis=-1) + abs(v).sum(axis=-1)) < math.inf
-    ok = finite.all(axis=-1)
-    if not on_host:
-        ok, finite = ok.get(), finite.get()
-    batch = Batch(robot, times, q, v, own.parameters, np.asarray(ok), status)
+    finite = _to_host((abs(q).sum(axis=-1) + abs(v).sum(axis=-1)) < math.inf)
+    past = times > ends[..., None] + 1e-9 * (1.0 + np.abs(ends[..., None]))
+    ended = np.isin(codes, (RUNNING, STOPPED, NEXT))
+    excused = ended[..., None] & past
+    ok = (finite | excused).all(axis=-1) & ended
+    if status == "interrupted":
+        ok &= finite.any(axis=-1)
+    outcome = np.array(OUTCOMES)[codes]
+    outcome = np.where(ok | (codes != RUNNING), outcome, "not finite")
+    events = _events(runs, shaped, settings.max_events)
+    found = Batch(
+        system.robot, times, q, v, own.parameters, np.asarray(ok), status, system, signals, outcome,
+        ends, events,
+    )  # fmt: skip
     failed = int(np.size(ok) - np.count_nonzero(ok))
     if failed and failures == "raise" and status == "complete":
-        bad = np.argwhere(~finite)
-        first = bad[np.argmin(bad[:, -1])]
-        name = ", ".join(map(str, first[:-1].tolist()))
-        raise SimulationError(
-            f"{failed} of {np.size(ok)} runs do not stay finite, the first of them run [{name}]: "
-            "its step is too long, or what acts drives it to infinity (failures='keep' returns the "
-            "others)",
-            float(times[first[-1]]),
-            batch,
+        _raise_failed(found, finite | excused, failed)
+    return found
+
+
+def _to_host(x: Any) -> Array:
+    return x.get() if hasattr(x, "get") else np.asarray(x)
+
+
+def _events(runs: BatchRuns, shaped: Any, most: int) -> BatchEvents | None:
+    parts = [
+        (system, *(_to_host(shaped(x)) for x in (counts[..., 0], times[..., 0], fired)))
+        for system, counts, times, fired in runs.events
+    ]
+    return collected(parts, most, stacklevel=4)
+
+
+def _raise_failed(batch: Batch, fine: Array, failed: int) -> None:
+    bad = np.argwhere(~fine)
+    if not len(bad):
+        bad = np.argwhere(~batch.ok[..., None])
+    first = bad[np.argmin(bad[:, -1])]
+    place = tuple(first[:-1].tolist())
+    name = ", ".join(map(str, place))
+    why = str(batch.outcome[place])
+    told = {
+        "step too short": "its steps became too short or too many: what acts is not smooth, or too "
+        "stiff for this integrator",
+        "chattering": "its events chatter: they occur again and again without progress of time",
+    }.get(why, "its step is too long, or what acts drives it to infinity" + _culprit(batch, place))
+    if why in ("step too short", "chattering"):
+        head = f"{failed} of {batch.ok.size} runs could not be finished, among them run [{name}]"
+    else:
+        head = (
+            f"{failed} of {batch.ok.size} runs do not stay finite, the first of them run [{name}]"
         )
-    return batch
+    time = float(batch.t[min(int(first[-1]), batch.t.size - 1)])
+    if why in ("step too short", "chattering"):
+        time = float(batch.end[place])
+    raise SimulationError(f"{head}: {told} (failures='keep' returns the others)", time, batch)
 
 
-def _trailing(robot: Robot, name: str) -> int:
-    return len(parameter(robot, name)[0].shape)
+def _culprit(batch: Batch, place: tuple[int, ...]) -> str:
+    """Return the names of the signals that stopped being finite first."""
+    first: dict[str, int] = {}
+    for name, values in batch.signals.items():
+        own = _to_host(values[place])
+        bad = ~np.isfinite(own.reshape(own.shape[0], -1)).all(axis=-1)
+        if bad.any():
+            first[name] = int(np.argmax(bad))
+    if not first:
+        return ""
+    earliest = min(first.values())
+    names = ", ".join(repr(n) for n, k in first.items() if k == earliest)
+    return f"; not finite first: signal {names}"

@@ -1,8 +1,8 @@
-"""Arguments of a batch: checks, names, and loads converted to functions that can be compiled."""
+"""Arguments of a batch: checks, names and batch shapes."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,20 +10,16 @@ import numpy as np
 from remora.algebra.array_ops import Array, ArrayLike
 from remora.codegen.gpu.cuda_kernel import on_host
 from remora.codegen.ir.graph import Signature
+from remora.components.system import System
 from remora.dynamics.kernels.parameter_checks import (
     ParameterFault,
     parameter_faults,
     unit_placements,
 )
 from remora.dynamics.kernels.parameters import parameter
-from remora.errors import RemoraError, ShapeError
-from remora.identity.digest import digest
+from remora.errors import InvalidValue, RemoraError, ShapeError, UnknownName
 from remora.model.numbers import finite
-from remora.model.robot import Robot
 from remora.model.state import configuration, velocity
-from remora.simulation.batch.batch_loop import Law, gathered, law
-from remora.simulation.inputs.loads import is_mapping
-from remora.simulation.inputs.profiles import Profile, Pulse
 
 #: Argument names that are reserved in load functions.
 TAKEN = ("t", "q", "v")
@@ -34,49 +30,52 @@ class BatchInputs(NamedTuple):
 
     Attributes:
         batch: batch shape of the runs.
-        arrays: arguments of the step loop: q, v, inputs of the loads, robot parameters.
-        torque: load function of the drives.
-        wrenches: load function of the external wrenches, or None.
-        inputs: names and shapes of the inputs of the loads.
-        parameters: the robot parameters that differ, by name.
+        q: configurations, `(..., nq)`.
+        v: velocities, `(..., nv)`.
+        x: continuous states of the components, `(..., nx)`.
+        z: discrete states of the components, `(..., nz)`.
+        data: arrays that load functions take by name, and loads that differ by run.
+        inputs: names and shapes of `data`.
+        parameters: robot and component parameters that differ, by name.
         faults: physically impossible values among them.
-        breaks: times at which the loads are not smooth, s.
-        constants: text that identifies the loads if they are numbers; None if one is a function.
     """
 
     batch: tuple[int, ...]
-    arrays: list[Any]
-    torque: Law
-    wrenches: Law | None
+    q: Any
+    v: Any
+    x: Array
+    z: Array
+    data: dict[str, Any]
     inputs: tuple[Signature, ...]
     parameters: dict[str, Any]
     faults: list[ParameterFault]
-    breaks: list[float]
-    constants: str | None
 
 
 def batch_inputs(
-    robot: Robot,
+    system: System,
     q: ArrayLike,
     v: ArrayLike,
-    torque: Any,
-    wrenches: Any,
+    loads: Mapping[str, tuple[ArrayLike, tuple[int, ...]]],
     inputs: Mapping[str, ArrayLike],
     parameters: Mapping[str, ArrayLike],
+    initial: Mapping[str, ArrayLike],
+    runs: int | None,
     dtype: str | None,
 ) -> BatchInputs:
     """Return the checked arguments of a batch.
 
     Args:
-        robot: the robot.
+        system: the robot and its components.
         q: configurations, `(..., nq)`.
         v: velocities, `(..., nv)`.
-        torque: see `simulate_batch`.
-        wrenches: see `simulate_batch`.
+        loads: loads that are numbers which differ from run to run, by name, with their shapes.
         inputs: arrays for the load functions by name.
-        parameters: robot parameters by name.
+        parameters: robot and component parameters by name.
+        initial: initial states of components by name.
+        runs: number of runs, if it is not to be inferred from the batch shapes.
         dtype: dtype to convert all numbers to; None for GPU arrays, which are used as they are.
     """
+    robot = system.robot
 
     def taken(name: str, x: ArrayLike) -> Any:
         return x if dtype is None else finite(name, x).astype(dtype)
@@ -84,61 +83,65 @@ def batch_inputs(
     if dtype is not None:
         q = configuration(robot, q).astype(dtype)
         v = velocity(robot, v).astype(dtype)
-    faults, own = _checked_parameters(robot, parameters, dtype)
-    data = {name: taken(f"input {name!r}", x) for name, x in inputs.items()}
-    for name in data:
+    faults, own, shapes = _checked_parameters(system, parameters, dtype)
+    given = {name: taken(f"input {name!r}", x) for name, x in inputs.items()}
+    for name in given:
         if name in TAKEN or name in own:
             raise RemoraError(f"an input cannot be called {name!r}: that is taken")
-    laws: dict[str, Law | None] = {}
-    shapes = {"torque": (robot.nv,), "wrenches": (len(robot.bodies), 6)}
-    batches: list[tuple[int, ...]] = [
+    states, front = _initial(system, initial)
+    batches = [
         _in_front("q", q, (robot.nq,)),
         _in_front("v", v, (robot.nv,)),
-        *(_in_front(name, x, parameter(robot, name)[0].shape) for name, x in own.items()),
+        *(_in_front(name, x, shapes[name]) for name, x in own.items()),
+        *front,
     ]
-    for what, load in (("torque", torque), ("wrenches", wrenches)):
-        if load is None or callable(load) or is_mapping(load):
-            laws[what] = _law(robot, what, load, shapes[what])
-            continue
-        array = taken(what, load)
-        if array.shape == shapes[what]:
-            laws[what] = law(load, shapes[what], what)
-        else:  # each run has its own
-            batches.append(_in_front(what, array, shapes[what]))
-            data[what], laws[what] = array, _itself(what)
+    if runs is not None:
+        batches.append((runs,))
+    data: dict[str, Any] = {}
+    for name, (load, shape) in loads.items():
+        data[name] = taken(name, load)
+        batches.append(_in_front(name, data[name], shape))
     try:
         batch = np.broadcast_shapes(*batches)
     except ValueError:
         raise ShapeError(f"the runs' batch shapes do not broadcast: {batches}") from None
-    if batch == () and data:
-        batch = tuple(next(iter(data.values())).shape[:1])
+    if batch == () and given:
+        batch = tuple(next(iter(given.values())).shape[:1])
+    data = {**given, **data}
     for name, x in data.items():
         if tuple(x.shape[: len(batch)]) != batch:
             raise ShapeError(
                 f"{name!r} must have the runs' batch shape {batch} in front, not {tuple(x.shape)}"
             )
     signatures = tuple(Signature(n, tuple(x.shape[len(batch) :])) for n, x in data.items())
-    driven = laws["torque"]
-    assert driven is not None
-    arrays = [q, v, *data.values(), *own.values()]
-    breaks = [t for load in (torque, wrenches) for t in _breaks(load)]
-    loads = (torque, wrenches)
-    told = None if any(callable(x) or is_mapping(x) for x in loads) else _told(loads, data)
-    return BatchInputs(
-        batch, arrays, driven, laws["wrenches"], signatures, own, faults, breaks, told
-    )
+    return BatchInputs(batch, q, v, *states, data, signatures, own, faults)
 
 
 def _checked_parameters(
-    robot: Robot, parameters: Mapping[str, ArrayLike], dtype: str | None
-) -> tuple[list[ParameterFault], dict[str, Any]]:
-    """Return the faults of robot parameters, and the parameters as the batch takes them."""
+    system: System, parameters: Mapping[str, ArrayLike], dtype: str | None
+) -> tuple[list[ParameterFault], dict[str, Any], dict[str, tuple[int, ...]]]:
+    """Return the faults of parameters, the parameters as the batch takes them, their shapes."""
     faults: list[ParameterFault] = []
     own: dict[str, Any] = {}
+    shapes: dict[str, tuple[int, ...]] = {}
+    robot, of_components = system.robot, system.parameters
     for name, x in parameters.items():
         what = f"parameter {name!r}"
+        in_robot = _of_robot(system, name)
+        if name in of_components and in_robot is not None:
+            raise RemoraError(
+                f"{what} is one of the robot and of a component: give the component another name"
+            )
         values = on_host(x, what) if dtype is None else finite(what, x).astype(float)
-        _in_front(what, values, parameter(robot, name)[0].shape)
+        if in_robot is None:
+            if name not in of_components:
+                _unknown(system, name)
+            shapes[name] = of_components[name].shape
+            _in_front(what, values, shapes[name])
+            own[name] = x if dtype is None else values.astype(dtype)
+            continue
+        shapes[name] = in_robot
+        _in_front(what, values, in_robot)
         found = parameter_faults(robot, name, values)
         faults += found
         if dtype is None:
@@ -147,21 +150,59 @@ def _checked_parameters(
         if name.rpartition(".")[2] == "placement" and not found:
             values = unit_placements(values)
         own[name] = values.astype(dtype)
-    return faults, own
+    return faults, own, shapes
 
 
-def _told(loads: tuple[Any, Any], data: dict[str, Any]) -> str:
-    """Return a text of the loads that are the same numbers for all runs, for the cache key."""
-    shared = [
-        None if x is None or name in data else np.asarray(x, float)
-        for name, x in zip(("torque", "wrenches"), loads, strict=True)
-    ]
-    return digest(shared, sorted(data))
+def _of_robot(system: System, name: str) -> tuple[int, ...] | None:
+    try:
+        return parameter(system.robot, name)[0].shape
+    except UnknownName:
+        return None
 
 
-def _breaks(load: Any) -> list[float]:
-    parts = list(load.values()) if is_mapping(load) else [load]
-    return [t for part in parts if isinstance(part, (Profile, Pulse)) for t in part.breaks]
+def _unknown(system: System, name: str) -> None:
+    """Raise the error for an unknown parameter, with those of the components."""
+    try:
+        parameter(system.robot, name)
+    except UnknownName as error:
+        more = ", ".join(system.parameters)
+        raise RemoraError(f"{error}{'; of components: ' + more if more else ''}") from None
+
+
+def _initial(
+    system: System, initial: Mapping[str, ArrayLike]
+) -> tuple[tuple[Array, Array], list[tuple[int, ...]]]:
+    """Return x and z at the start with their batch shapes, and these batch shapes."""
+    places: dict[str, tuple[str, slice, tuple[int, ...]]] = {}
+    for name, layout in system.layouts.items():
+        for kind, begin, shapes in (
+            ("x", layout.x.start, layout.continuous_shapes),
+            ("z", layout.discrete.start, layout.discrete_shapes),
+        ):
+            for key, shape in shapes.items():
+                size = int(np.prod(shape))
+                places[f"{name}.{key}"] = kind, slice(begin, begin + size), shape
+                begin += size
+    front: list[tuple[int, ...]] = []
+    taken: dict[str, Array] = {}
+    for name, value in initial.items():
+        if name not in places:
+            raise UnknownName("state of a component", name, places)
+        array = finite(f"initial {name!r}", value).astype(float)
+        front.append(_in_front(f"initial {name!r}", array, places[name][2]))
+        taken[name] = array
+    try:
+        batch = np.broadcast_shapes(*front) if front else ()
+    except ValueError:
+        raise ShapeError(f"the batch shapes of initial states do not broadcast: {front}") from None
+    found = {"x": system.initial_x, "z": system.initial_z}
+    for name, array in taken.items():
+        kind, place, shape = places[name]
+        whole = np.array(np.broadcast_to(found[kind], (*batch, found[kind].shape[-1])))
+        flat = array.reshape((*array.shape[: array.ndim - len(shape)], -1))
+        whole[..., place] = flat
+        found[kind] = whole
+    return (found["x"], found["z"]), front
 
 
 def _in_front(name: str, x: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -173,26 +214,14 @@ def _in_front(name: str, x: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(x.shape[:split])
 
 
-def _law(robot: Robot, what: str, load: Any, shape: tuple[int, ...]) -> Law | None:
-    if load is None and what == "wrenches":
-        return None
-    if not is_mapping(load):
-        return law(load, shape, what)
-    if what != "torque":
-        raise RemoraError(f"{what} of a batch cannot be given by name")
-    parts: dict[int, Law] = {}
-    for name, own in load.items():
-        joint = robot.joints[robot.joint_index(name)]
-        if joint.mimic is not None:
-            raise RemoraError(f"joint {name!r} mimics another: give the torque to that one")
-        if joint.v.stop - joint.v.start != 1:
-            raise RemoraError(f"joint {name!r} has several speeds: give the torque as one vector")
-        parts[joint.v.start] = law(own, (), f"torque of {name!r}")
-    return gathered(parts, robot.nv)
-
-
-def _itself(name: str) -> Law:
-    def own(t: Array, q: Array, v: Array, **others: Array) -> Array:
-        return others[name]
-
-    return own
+def whole_numbers(name: str, given: Any, bits: int, runs: Sequence[int]) -> Array:
+    """Return whole numbers from 0 to 2^bits - 1 of this batch shape as float64, or raise."""
+    array = np.asarray(given)
+    if array.dtype.kind not in "iu" or np.any(array < 0) or np.any(array >= 2**bits):
+        raise InvalidValue(f"{name} must be whole numbers from 0 to 2^{bits} - 1, not {given!r}")
+    try:
+        return np.broadcast_to(array, tuple(runs)).astype(float)
+    except ValueError:
+        raise ShapeError(
+            f"{name} must have the batch shape {tuple(runs)}, not {array.shape}"
+        ) from None

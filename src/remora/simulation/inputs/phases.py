@@ -104,6 +104,23 @@ def held_joints(robot: Robot, phase: Phase, q: Array) -> dict[str, Motion]:
     return motions
 
 
+def traced_motions(robot: Robot, phase: Phase) -> dict[str, Motion | None]:
+    """Return the motions of the prescribed joints by name, and None for locked ones, or raise.
+
+    For batches: a motion that begins where the joint happens to be differs from run to run.
+    """
+    motions: dict[str, Motion | None] = {}
+    for name, given in phase.prescribed.items():
+        _holdable(robot, name)
+        if isinstance(given, Move):
+            raise RemoraError(f"joint {name!r}: a Move is for rm.simulate; give a Motion")
+        motions[name] = given if isinstance(given, Motion) else _motion(name, given)
+    for name in phase.locked:
+        _holdable(robot, name)
+        motions[name] = None
+    return motions
+
+
 def _motion(name: str, given: Any) -> Motion:
     if not callable(given):
         raise RemoraError(

@@ -188,7 +188,7 @@ class Motion:
             raise RemoraError(f"a motion is a function of the time, not {function!r}")
         self.given: Any = function
         self.breaks = times("the breaks of a motion", breaks)
-        self._at = _with_rates(function)
+        self._function, self._at = function, _with_rates(function)
 
     @classmethod
     def between(cls, start: float, stop: float, q0: ArrayLike, q1: ArrayLike) -> Motion:
@@ -208,8 +208,9 @@ class Motion:
             raise ShapeError(f"q0 and q1 of a motion differ in shape: {first.shape}, {last.shape}")
         length, way = stop - start, last - first
 
-        def quintic(t: float) -> tuple[Array, Array, Array]:
-            s = min(max((t - start) / length, 0.0), 1.0)
+        def quintic(t: Any) -> tuple[Array, Array, Array]:
+            s = (asarray(t) - start) / length
+            s = select(less(s, 0.0), 0.0, select(less(1.0, s), 1.0, s))
             place = s**3 * (10.0 - 15.0 * s + 6.0 * s * s)
             speed = 30.0 * s * s * (1.0 - s) ** 2 / length
             rate = 60.0 * s * (1.0 - s) * (1.0 - 2.0 * s) / length**2
@@ -222,6 +223,15 @@ class Motion:
     def identity_parts(self) -> tuple[Any, ...]:
         """Return the parts of its identity by value, without the machine code of its rates."""
         return self.given, self.breaks
+
+    def traced(self, t: Array) -> tuple[Array, Array, Array]:
+        """Return q, v and v̇ at a time that may be symbolic, each `(n,)`."""
+        returned: Any = self._function(t)
+        if not is_tuple(returned):
+            found = _rates_of(self._function, t)
+            return found[0], found[1], found[2]
+        q, v, a = (np.atleast_1d(asarray(x)) for x in returned)
+        return q, v, a
 
     def __call__(self, t: float) -> tuple[Array, Array, Array]:
         """Return q, v and v̇ at a time, each `(n,)`."""
@@ -247,6 +257,17 @@ def _vector(x: Any) -> Array:
     return np.atleast_1d(np.asarray(x, dtype=float))
 
 
+def _rates_of(function: Callable[[Any], Any], t: Array) -> Array:
+    """Return q, v and v̇ `(3, n)` at a symbolic time, by differentiation of q."""
+    symbol = casadi.SX.sym("t")
+    q = np.atleast_1d(asarray(function(np.array(symbol, dtype=object).reshape(()))))
+    column = casadi.SX(casadi.vertcat(*q.tolist()))
+    v = casadi.jacobian(column, symbol)
+    a = casadi.jacobian(v, symbol)
+    now = casadi.substitute([column, v, a], [symbol], [casadi.SX(t.item())])
+    return np.stack([np.atleast_1d(asarray(x)) for x in now])
+
+
 def _with_rates(function: Callable[[Any], Any]) -> Callable[[float], Any]:
     """Return t -> (q, v, v̇), by differentiation where the function gives q alone."""
     try:
@@ -261,11 +282,7 @@ def _with_rates(function: Callable[[Any], Any]) -> Callable[[float], Any]:
         return function
 
     def rates(t: Array) -> Array:
-        q = np.atleast_1d(asarray(function(t)))
-        column, symbol = casadi.SX(casadi.vertcat(*q.tolist())), t.item()
-        v = casadi.jacobian(column, symbol)
-        a = casadi.jacobian(v, symbol)
-        return np.stack([q, *(np.atleast_1d(asarray(x)) for x in (v, a))])
+        return _rates_of(function, t)
 
     try:
         kernel = Kernel(rates, [Signature("t", ())], "motion")

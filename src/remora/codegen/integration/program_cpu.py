@@ -1,0 +1,388 @@
+"""Programs compiled for the host CPU, one SIMD lane per run.
+
+    void program(const T* a0, i64 s0, ..., O* o0, i64 t0, ..., i64 n,
+                 i64 M, const double* table0, ..., i64 capacity0, ..., void* cells)
+
+Arguments and outputs are rows of runs as in `lower`. Cells are vectors of lanes in memory that the
+caller allocates, wide ones first. Each group of `lanes` runs is taken through the whole program; in
+the last group, unused lanes repeat the last run. A lane that writes no output writes to a place
+after the cells instead.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import math
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from remora.algebra.array_ops import ArrayLike
+from remora.codegen import kernel_cache
+from remora.codegen.integration.program import Program
+from remora.codegen.integration.program_code import ProgramCode
+from remora.codegen.integration.program_interface import Interface, entries_of
+from remora.codegen.integration.program_plan import ProgramPlan, planned
+from remora.codegen.integration.statements import Cell, GraphBlock, Output
+from remora.codegen.ir.arguments import DTYPES, listed, ordered
+from remora.codegen.ir.graph import Signature
+from remora.codegen.kernel import (
+    WIDEST,
+    address,
+    apart,
+    check_threads,
+    entry_key,
+    in_rows,
+    results_for,
+    scratch_for,
+)
+from remora.codegen.llvm import chunk_call, host, lowering, thread_team
+from remora.codegen.llvm.lowering import SCALARS, constant
+from remora.errors import UnknownName
+
+
+class LaneCode(ProgramCode):
+    """The IR of a program on SIMD lanes of a CPU."""
+
+    def __init__(self, plan: ProgramPlan, dtype: str, lanes: int) -> None:
+        """Place the cells; start with no code."""
+        super().__init__(plan, dtype, lanes)
+        self._places: dict[str, int] = {}  # in bytes
+        self.size = 0
+        for wide in (True, False):  # those of the larger alignment first
+            for name, s in plan.cells.items():
+                if s.wide == wide:
+                    self._places[name] = self.size
+                    self.size += s.size * lanes * self._item(wide)
+        self._aside = self.size = -(-self.size // 8) * 8
+        self.size += max((o.size * self._item(o.wide) for o in plan.program.outputs), default=0)
+
+    def _item(self, wide: bool) -> int:
+        return np.dtype(self.precision(wide)).itemsize
+
+    def aligned(self, t: str) -> str:
+        """Return the alignment of an element of a cell."""
+        item = 8 if "double" in t else 4
+        return f", align {min(WIDEST, item * self.lanes)}"
+
+    def cell_pointer(self, name: str, j: int = 0) -> str:
+        """Return the typed address of an element of a cell."""
+        place = self._places[name] + j * self.lanes * self._item(self.plan.cells[name].wide)
+        return f"ptr {self.w.emit(f'getelementptr i8, ptr %cells, i64 {place}')}"
+
+    def start_cell(self, cell: Signature, source: str | None) -> None:
+        """Emit the initial value of a cell."""
+        wide = self.plan.cells[cell.name].wide
+        values = [constant(0.0, self.precision(wide), self.lanes)] * cell.size
+        if source is not None:
+            values = [self.converted(x, *z) for x, *z in self._argument(cell, wide)]
+        for j, value in enumerate(values):
+            self._store(cell.name, j, value)
+
+    def _argument(self, s: Signature, want: bool) -> list[tuple[str, bool, bool]]:
+        have = self.plan.program.wide_input(s.name)
+        scalar = SCALARS[self.precision(have)]
+        columns = lowering.load(self.w, self.inputs[s.name], s.size, scalar, self.lanes)
+        return [(column, have, want) for column in columns]
+
+    def _load(self, name: str, j: int) -> str:
+        t = self.type_of(self.plan.cells[name].wide)
+        return self.w.emit(f"load {t}, {self.cell_pointer(name, j)}{self.aligned(t)}")
+
+    def _store(self, name: str, j: int, value: str) -> None:
+        t = self.type_of(self.plan.cells[name].wide)
+        self.w.put(f"store {t} {value}, {self.cell_pointer(name, j)}{self.aligned(t)}")
+
+    def _values(self, block: GraphBlock) -> dict[int, str]:
+        """Emit the loads and operations of a block; return the values of its nodes."""
+        graph, values = block.graph, dict[int, str]()
+        for k, (s, used) in enumerate(zip(graph.inputs, lowering.used_inputs(graph), strict=True)):
+            if not used:
+                continue
+            if s.name in self.given:
+                given = self.given[s.name]
+                columns = given.wide if block.wide else given.narrow
+            else:
+                columns = self._columns(s, block.wide)
+            values |= {graph.input(k, j): column for j, column in enumerate(columns)}
+        lowering.operations(self.w, graph, values, self.precision(block.wide), self.lanes)
+        return values
+
+    def _columns(self, s: Signature, wide: bool) -> list[str]:
+        """Emit the loads of a cell, or of an argument, in double precision if `wide`."""
+        if s.name not in self.plan.cells:
+            return [self.converted(x, *z) for x, *z in self._argument(s, wide)]
+        have = self.plan.cells[s.name].wide
+        loaded = [self._load(s.name, j) for j in range(s.size)]
+        return [self.converted(x, have, wide) for x in loaded]
+
+    def wide_values(self, name: str) -> list[str]:
+        """Emit the loads of a wide cell or input; return the names of its numbers."""
+        inputs = {s.name: s for s in self.plan.program.inputs}
+        return self._columns(self.plan.cells.get(name) or inputs[name], wide=True)
+
+    def write_cell(self, name: str, values: Sequence[str], mask: str | None) -> None:
+        """Emit the stores of numbers into a cell; lanes outside of the mask keep theirs."""
+        t, bits = self.type_of(self.plan.cells[name].wide), f"<{self.lanes} x i1>"
+        for j, value in enumerate(values):
+            if mask is not None:
+                old = self._load(name, j)
+                value = self.w.emit(f"select {bits} {mask}, {t} {value}, {t} {old}")
+            self._store(name, j, value)
+
+    def run(self, block: GraphBlock, mask: str | None) -> None:
+        """Emit a block: its loads, its operations, its stores."""
+        values = self._values(block)
+        for s, result in zip(block.graph.outputs, block.graph.results, strict=True):
+            wide = self.plan.cells[s.name].wide
+            numbers = [self.converted(values[i], block.wide, wide) for i in result]
+            self.write_cell(s.name, numbers, mask if s.name in block.masked else None)
+
+    def output(self, block: GraphBlock, mask: str | None, row: str, index: str | None) -> None:
+        """Emit a block that writes outputs."""
+        w, values = self.w, self._values(block)
+        scalar = SCALARS[self.precision(block.wide)]
+        for s, result in zip(block.graph.outputs, block.graph.results, strict=True):
+            array, about = self.outputs[s.name]
+            rows = lowering.row_pointers(w, array, scalar, self.lanes)
+            inside = [None] * self.lanes if mask is None else self._lanes_of(mask)
+            if index is not None:
+                rows, inside = self._indexed(rows, about, scalar, index, mask)
+            elif row:
+                past = w.emit(f"mul i64 {row}, {s.size}")
+                rows = [w.emit(f"getelementptr {scalar}, ptr {r}, i64 {past}") for r in rows]
+            if any(inside):
+                aside = w.emit(f"getelementptr i8, ptr %cells, i64 {self._aside}")
+                rows = [
+                    w.emit(f"select i1 {yes}, ptr {r}, ptr {aside}")
+                    for r, yes in zip(rows, inside, strict=True)
+                ]
+            lowering.store_in_rows(w, rows, [values[i] for i in result], scalar, self.lanes)
+
+    def _lanes_of(self, vector: str, kind: str = "i1") -> list[str | None]:
+        if self.lanes == 1:
+            return [vector]
+        t = f"<{self.lanes} x {kind}>"
+        return [self.w.emit(f"extractelement {t} {vector}, i32 {k}") for k in range(self.lanes)]
+
+    def _indexed(
+        self, rows: list[str], output: Output, scalar: str, index: str, mask: str | None
+    ) -> tuple[list[str], list[str | None]]:
+        """Return the address of each lane's record, and whether it is within the buffer."""
+        w, t = self.w, self.type_of(wide=True)
+        bits, whole = lowering.vector("i1", self.lanes), lowering.vector("i64", self.lanes)
+        buffer = self.plan.program.buffers.index(output.buffer)
+        value = self.converted(self._load(index, 0), self.plan.cells[index].wide, True)
+        zero = constant(0.0, "float64", self.lanes)
+        end = self.everywhere(w.emit(f"sitofp i64 %capacity{buffer} to double"), "double")
+        low = w.emit(f"fcmp oge {t} {value}, {zero}")
+        inside = w.emit(f"and {bits} {low}, {w.emit(f'fcmp olt {t} {value}, {end}')}")
+        if mask is not None:
+            inside = w.emit(f"and {bits} {inside}, {mask}")
+        safe = w.emit(f"select {bits} {inside}, {t} {value}, {t} {zero}")
+        places = self._lanes_of(w.emit(f"fptosi {t} {safe} to {whole}"), "i64")
+        found: list[str] = []
+        for r, place in zip(rows, places, strict=True):
+            past = w.emit(f"mul i64 {place}, {output.size}")
+            found.append(w.emit(f"getelementptr {scalar}, ptr {r}, i64 {past}"))
+        return found, self._lanes_of(inside)
+
+    def module(self) -> str:
+        """Return the whole module."""
+        w, program = self.w, self.plan.program
+        arrays = [*self.inputs.values(), *(array for array, _ in self.outputs.values())]
+        parameters = [f"ptr noalias %{a}, i64 %s_{a}" for a in arrays]
+        parameters += ["i64 %n", "i64 %entries"]
+        parameters += [f"ptr noalias %table{k}" for k in range(len(program.tables))]
+        parameters += [f"i64 %capacity{k}" for k in range(len(program.buffers))]
+        w.put("%last = sub i64 %n, 1")
+        w.put("%any = icmp sgt i64 %n, 0")
+        w.put("br i1 %any, label %group, label %done")
+        w.label("group")
+        w.put("%b = phi i64 [0, %entry], [%next, %group.end]")
+        lowering.rows_of(w, self.lanes)
+        self.write()
+        w.put("br label %group.end")
+        w.label("group.end")
+        w.put(f"%next = add i64 %b, {self.lanes}")
+        w.put("%more = icmp slt i64 %next, %n")
+        w.put("br i1 %more, label %group, label %done")
+        w.label("done")
+        w.put("ret void")
+        # an aligned stack: spilled vectors do not straddle cache lines
+        head = f"define void @program({', '.join(parameters)}, ptr noalias %cells)"
+        head += f" alignstack({WIDEST})"
+        body = "\n".join([head + " {", "entry:", *w.lines, "}\n"])
+        taken, returned = Interface.of(program).dtypes(self.dtype)
+        others = ["i64", *["ptr"] * len(program.tables), *["i64"] * len(program.buffers)]
+        chunk = chunk_call.ir(
+            len(arrays), "program", "chunk", [*taken, *returned], others, scratch=True
+        )
+        return self.constants() + body + chunk + "\n".join(sorted(self.declared())) + "\n"
+
+
+class CompiledProgram:
+    """Base class of compiled programs for all machines.
+
+    Attributes:
+        name: name of the kernel.
+        dtype: `float64` or `float32`.
+    """
+
+    def __init__(self, program: Program | Callable[[], Program], name: str, dtype: str) -> None:
+        """Store the program, or the function that builds it when it is needed."""
+        if dtype not in DTYPES:
+            raise UnknownName("dtype of a kernel", dtype, DTYPES)
+        self.name, self.dtype, self._source = name, dtype, program
+
+    @functools.cached_property
+    def program(self) -> Program:
+        """The program that is compiled."""
+        return self._source if isinstance(self._source, Program) else self._source()
+
+    @functools.cached_property
+    def interface(self) -> Interface:
+        """What a call passes and returns."""
+        return Interface.of(self.program)
+
+    @property
+    def inputs(self) -> tuple[Cell, ...]:
+        """Names and shapes of the arguments."""
+        return self.interface.inputs
+
+    @property
+    def outputs(self) -> tuple[Output, ...]:
+        """Names and shapes of the results."""
+        return self.interface.outputs
+
+
+class ProgramKernel(CompiledProgram):
+    """A program compiled for this machine.
+
+    A run depends on its own arguments only: it is bitwise identical alone, in any batch, at any
+    position in it, for any number of threads, and for any number of lanes. Arguments are not
+    checked: NaN in, NaN out. A program that does not end in one run never returns.
+
+    Attributes:
+        name: name of the kernel.
+        dtype: `float64` or `float32`.
+        lanes: runs that are processed together.
+    """
+
+    def __init__(
+        self,
+        program: Program | Callable[[], Program],
+        name: str,
+        dtype: str = "float64",
+        key: str | None = None,
+        lanes: int | None = None,
+    ) -> None:
+        """Compile, or load from the cache.
+
+        Args:
+            program: the program, or a function that builds it; with a key, that function is called
+                only on a cache miss.
+            name: name of the kernel.
+            dtype: `float64` or `float32`.
+            key: cache key that changes whenever the program does, if the caller has one; otherwise
+                its graphs are hashed.
+            lanes: 1 for scalar code, fastest for single runs; None: as many as the processor has.
+        """
+        super().__init__(program, name, dtype)
+        self._host = host.host()
+        most = self._host.lanes(dtype)
+        if lanes not in (None, 1, most):
+            raise UnknownName("number of lanes", lanes, map(str, sorted({1, most})))
+        self.lanes = lanes or most
+        image = self._image(key)
+        self._loaded = host.LoadedCode(image, ("program", "chunk"))
+        pointer, number = ctypes.c_void_p, ctypes.c_int64
+        own = self.interface
+        arrays = [pointer, number] * (len(own.inputs) + len(own.outputs))
+        more = [number, number, *[pointer] * len(own.tables), *[number] * len(own.buffers), pointer]
+        self._function = ctypes.CFUNCTYPE(None, *arrays, *more)(self._loaded.address["program"])
+
+    def _image(self, key: str | None) -> bytes:
+        """Return the object code, compiled or cached; sets the metadata stored with it."""
+        where = self._host.triple, self._host.cpu, self._host.features, self.dtype, self.lanes
+        if key is None:
+            entry = entry_key("program", self.program.content(), *where)
+        else:
+            entry = entry_key("given program", key, *where)
+        stored = kernel_cache.load(entry)
+        if stored is not None:
+            size, self._scratch = (int.from_bytes(stored[k : k + 8], "little") for k in (0, 8))
+            self.interface = Interface.from_json(stored[16 : 16 + size].decode())
+            return stored[16 + size :]
+        plan = planned(self.program, self.dtype, self._host.fma, self.lanes)
+        code = LaneCode(plan, self.dtype, self.lanes)
+        image = host.to_object(code.module(), self._host)
+        self._scratch = code.size
+        about = self.interface.to_json().encode()
+        sizes = (n.to_bytes(8, "little") for n in (len(about), self._scratch))
+        kernel_cache.save(entry, b"".join([*sizes, about, image]))
+        return image
+
+    def __call__(
+        self,
+        *arguments: ArrayLike,
+        tables: Mapping[str, ArrayLike] | None = None,
+        capacity: int | Mapping[str, int] = 0,
+        threads: int = 1,
+        out: Any = None,
+        **named: ArrayLike,
+    ) -> Any:
+        """Perform all runs and return the outputs: an array, or a tuple if there are several.
+
+        Args:
+            *arguments: in the order of `inputs`, `(..., *shape)`; batch shapes broadcast.
+            tables: the tables by name, all of one length M.
+            capacity: rows of the records, of each buffer by name or of all.
+            threads: number of threads that share the runs; 0 for one per processor.
+            out: contiguous array (or tuple of arrays) of the outputs' shapes and dtypes that
+                receives them.
+            **named: arguments by name.
+        """
+        check_threads(threads)
+        own = self.interface
+        given = ordered(self.name, own.inputs, arguments, named)
+        entries, rows = own.tables_of(tables), own.capacities(capacity)
+        taken, returned = own.dtypes(self.dtype)
+        batch, call, kept = in_rows(self.name, own.inputs, given, taken)
+        n, length = math.prod(batch), entries_of(entries)
+        axes = [own.axis(o, length, rows) for o in own.outputs]
+        shapes = [(*batch, *axis, *o.shape) for axis, o in zip(axes, own.outputs, strict=True)]
+        results = results_for(out, shapes, returned)
+        if out is not None:
+            call, kept = apart(self.name, own.inputs, call, kept, results)
+        for r, axis, o in zip(results, axes, own.outputs, strict=True):
+            call += [address(r), math.prod(axis) * o.size]
+            if not o.complete:
+                r.fill(np.nan)
+        if n:
+            shared = [length, *(address(x) for x in entries), *rows.values()]
+            self._run(call, n, shared, threads)
+        del kept, entries  # the arrays that `call` and `shared` point into
+        return results[0] if len(results) == 1 else tuple(results)
+
+    def _run(self, call: list[int], n: int, shared: list[int], threads: int) -> None:
+        """Perform all runs, in chunks of whole vectors if several threads share them."""
+        threads = (os.cpu_count() or 1) if threads == 0 else threads
+        count = min(threads, -(-n // self.lanes))
+        room, scratch = scratch_for(count, self._scratch)
+        if count > 1:
+            chunk = self._loaded.address["chunk"]
+            thread_team.run_shared(chunk, [*call, *shared], n, count, scratch, self.lanes)
+        else:
+            self._function(*call, n, *shared, scratch[0])
+        del room
+
+    def __repr__(self) -> str:
+        """Return the signature."""
+        return (
+            f"ProgramKernel {self.name}({listed(self.inputs)}) -> {listed(self.outputs)}, "
+            f"{self.dtype}, {self._host.cpu}, {self.lanes} lanes"
+        )

@@ -1,0 +1,285 @@
+"""Phases of a batch: each is one compiled program, started from the states the last one left."""
+
+from __future__ import annotations
+
+import functools
+import math
+import os
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from remora.algebra.array_ops import Array
+from remora.codegen.integration.program import Program
+from remora.codegen.integration.program_cpu import ProgramKernel
+from remora.codegen.integration.program_ptx import CudaProgram
+from remora.components.system import ScheduledUpdate, System
+from remora.dynamics.kernels.cache_keys import value_key
+from remora.errors import RemoraError
+from remora.simulation.batch.free_program import StepControl, free_program
+from remora.simulation.batch.lockstep_program import lockstep_program, timetable
+from remora.simulation.batch.run_blocks import RunBlocks
+from remora.simulation.batch.run_equations import RunEquations
+
+#: Runs per thread between two updates of the progress bar.
+BLOCK = 256
+#: Offset from the ends of a step where loads are discontinuous there, in units in the last place.
+NUDGE = 16.0
+#: Maximum number of cached compiled programs.
+MOST_KEPT = 32
+
+
+@dataclass(frozen=True, eq=False)
+class BatchPhase:
+    """One phase of a batch.
+
+    Attributes:
+        equations: system, loads and held joints of the phase.
+        duration: s.
+        breaks: times at which loads are not smooth, on the clock of the loads, s.
+        from_phase: components whose ticks are counted from the start of the phase.
+        plain: whether no function or component of the user is compiled in.
+    """
+
+    equations: RunEquations
+    duration: float
+    breaks: tuple[float, ...]
+    from_phase: frozenset[str]
+    plain: bool
+
+    def counted_from_phase(self, update: ScheduledUpdate) -> bool:
+        """Return whether the ticks of an update are counted from the start of the phase."""
+        return any(name in self.from_phase for name in update.names)
+
+
+@dataclass(frozen=True, eq=False)
+class BatchSettings:
+    """What all phases of a batch share.
+
+    Attributes:
+        control: how steps are chosen.
+        signals: names of the recorded signals.
+        times: times of the samples, `(n,)`, s.
+        start: start of the runs, s.
+        dtype: precision.
+        target: `cpu` or `cuda`.
+        threads: CPU threads.
+        max_events: events stored for each run.
+    """
+
+    control: StepControl
+    signals: tuple[str, ...]
+    times: Array
+    start: float
+    dtype: str
+    target: str
+    threads: int
+    max_events: int
+
+
+class BatchRuns:
+    """The runs of a batch in progress; arrays have one leading axis, the runs.
+
+    Attributes:
+        state: cells by name.
+        t: time of each run, s.
+        status: outcome of each run so far.
+        samples: recorded arrays by name, `(runs, n, *shape)`.
+        events: system, counts, times and flags of the events of each phase.
+    """
+
+    def __init__(
+        self, settings: BatchSettings, runs: int, state: dict[str, Any], data: dict[str, Any],
+        array_module: Any,
+    ) -> None:  # fmt: skip
+        """Begin at the start."""
+        self._settings, self._data, self._xp = settings, data, array_module
+        self._runs = runs
+        self.state = state
+        self.t = array_module.full((runs, 1), settings.start)
+        self.status = array_module.zeros((runs, 1))
+        self.samples: dict[str, Any] = {}
+        self.events: list[tuple[System, Any, Any, Any]] = []
+        self._filled = array_module.zeros((runs, settings.times.size), bool)
+
+    def lockstep(self, phase: BatchPhase, begin: float, advance: Callable[[int], None]) -> None:
+        """Perform a phase in which all runs make the same steps."""
+        settings, xp = self._settings, self._xp
+        end = begin + phase.duration
+        close = 8.0 * np.spacing(max(abs(begin), abs(end)))
+        first = begin == settings.start
+        low = settings.times >= begin - close if first else settings.times > begin + close
+        chosen = np.flatnonzero(low & (settings.times <= end + close))
+        updates = phase.equations.system.schedule
+        origins = [begin if phase.counted_from_phase(u) else settings.start for u in updates]
+        shift = begin if phase.equations.own_clock else 0.0
+        breaks = [shift + b for b in phase.breaks]
+        table = timetable(
+            np.clip(settings.times[chosen], begin, end), begin, end, settings.control.step, breaks,
+            list(zip(updates, origins, strict=True)),
+        )  # fmt: skip
+        kernel = self._kernel(phase, "lockstep")
+        given = {"phase start": np.full(1, begin)}
+        names = ("sample q", "sample v", *settings.signals)
+        for part, found in self._in_blocks(
+            kernel, given, {"tables": table.passed(), "capacity": table.samples}, advance
+        ):
+            for name in names:
+                self._kept(name, found[name])[part, chosen] = found[name]
+        self._filled[:, chosen] = True
+        self.t = xp.full((self._runs, 1), end)
+
+    def free(self, phase: BatchPhase, begins: Any, advance: Callable[[int], None]) -> None:
+        """Perform a phase in which each run has its own steps."""
+        settings, xp = self._settings, self._xp
+        kernel = self._kernel(phase, "free")
+        until = begins + phase.duration
+        given = {
+            "t": self.t, "start": np.full(1, settings.start), "until": until, "phase start": begins,
+            "status": self.status,
+        }  # fmt: skip
+        capacity = dict.fromkeys(kernel.interface.buffers, settings.max_events)
+        names = ("sample q", "sample v", *settings.signals)
+        tables = {"sample time": settings.times}
+        ends = {n: xp.zeros((self._runs, 1)) for n in ("t", "status", "events")}
+        logged: list[Any] = []
+        for part, found in self._in_blocks(
+            kernel, given, {"tables": tables, "capacity": capacity}, advance
+        ):
+            valid = (found["late"][..., 0] == 0.0) & ~self._filled[part]
+            for name in names:
+                kept = self._kept(name, found[name])
+                shape = (*valid.shape, *[1] * (found[name].ndim - 2))
+                kept[part] = xp.where(valid.reshape(shape), found[name], kept[part])
+            self._filled[part] |= valid
+            for name in ends:
+                ends[name][part] = found[f"final {name}"]
+            if "event t" in found:
+                logged.append((found["event t"], found["event fired"]))
+        self.t, self.status = ends["t"], ends["status"]
+        if logged:
+            times, fired = (xp.concatenate([x[i] for x in logged]) for i in range(2))
+            self.events.append((phase.equations.system, ends["events"], times, fired))
+
+    def _kept(self, name: str, like: Any) -> Any:
+        if name not in self.samples:
+            settings = self._settings
+            shape = (self._runs, settings.times.size, *like.shape[2:])
+            try:
+                self.samples[name] = self._xp.full(shape, math.nan, like.dtype)
+            except MemoryError:
+                raise RemoraError(
+                    f"the samples of {self._runs} runs need {math.prod(shape) * 8 / 1e9:.1f} GB "
+                    f"for {name}: take fewer samples"
+                ) from None
+        return self.samples[name]
+
+    def _in_blocks(
+        self, kernel: Any, given: Mapping[str, Any], call: dict[str, Any],
+        advance: Callable[[int], None],
+    ) -> Any:  # fmt: skip
+        """Run in blocks, so that progress is shown and finished runs survive an interrupt."""
+        settings, interface = self._settings, kernel.interface
+        arrays = {**self._data, **self.state, **given}
+        names = [o.name for o in interface.outputs]
+        on_gpu = settings.target == "cuda"
+        wanted = dict(zip((c.name for c in interface.inputs),
+                          interface.dtypes(settings.dtype)[0], strict=True))  # fmt: skip
+        rows: list[Any] = []
+        for cell in interface.inputs:
+            own = self._xp.asarray(arrays[cell.name], dtype=wanted[cell.name])
+            own = own.reshape((*own.shape[: own.ndim - len(cell.shape)], *cell.shape))
+            rows.append(self._xp.broadcast_to(own, (self._runs, *cell.shape)))
+        threads = settings.threads or os.cpu_count() or 1
+        block = self._runs if on_gpu else BLOCK * threads
+        more: dict[str, Any] = {} if on_gpu else {"threads": settings.threads}
+        finals: dict[str, Any] = {}
+        for first in range(0, self._runs, max(block, 1)):
+            part = slice(first, min(first + block, self._runs))
+            returned = kernel(*(a[part] for a in rows), **call, **more)
+            found = dict(zip(names, returned, strict=True))
+            for name, value in found.items():
+                if name.startswith("final ") and name[6:] in self.state:
+                    whole = finals.setdefault(
+                        name[6:], self._xp.zeros((self._runs, *value.shape[1:]), value.dtype)
+                    )
+                    whole[part] = value
+            yield part, found
+            advance(part.stop - part.start)
+        self.state.update(finals)
+
+    def _kernel(self, phase: BatchPhase, how: str) -> ProgramKernel | CudaProgram:
+        settings, equations = self._settings, phase.equations
+        # times are always float64
+        nudge = NUDGE * float(np.finfo(float).eps) if phase.breaks else 0.0
+        own_breaks = phase.breaks if how == "free" else ()
+        made = functools.partial(
+            _program, how, equations, settings.control, settings.dtype, nudge, settings.signals,
+            own_breaks, phase.from_phase,
+        )  # fmt: skip
+        key = value_key(made, equations.robot)
+        name = f"simulate_{equations.robot.name}"
+        return _compiled(made, name, settings.dtype, settings.target, key, phase.plain)
+
+
+def _program(
+    how: str, equations: RunEquations, control: StepControl, dtype: str, nudge: float,
+    signals: Sequence[str], breaks: Sequence[float], from_phase: Collection[str],
+) -> Program:  # fmt: skip
+    blocks = RunBlocks(equations, control.tableau, dtype, nudge)
+    if how == "lockstep":
+        return lockstep_program(blocks, signals)
+    return free_program(blocks, control, signals, breaks, from_phase)
+
+
+def _compiled(
+    made: Callable[[], Program], name: str, dtype: str, target: str, key: str | None, plain: bool
+) -> ProgramKernel | CudaProgram:
+    """Return a compiled program, from memory if there is one of equal value."""
+    if key is not None and (key, target) in _kept:
+        return _kept[key, target]
+    if target == "cuda":
+        kernel: ProgramKernel | CudaProgram = CudaProgram(made(), name, dtype)
+    elif plain and key is not None:
+        kernel = ProgramKernel(made, name, dtype, key)
+    else:  # user's functions: on disk, the program is identified by its graphs
+        kernel = ProgramKernel(made(), name, dtype)
+    if key is not None:
+        while len(_kept) >= MOST_KEPT:
+            _kept.pop(next(iter(_kept)))
+        _kept[key, target] = kernel
+    return kernel
+
+
+_kept: dict[tuple[str, str], ProgramKernel | CudaProgram] = {}
+
+
+def carried_states(
+    old: System | None, new: System, state: dict[str, Any], runs: int, array_module: Any
+) -> None:
+    """Put the states of components into the layout of the next phase; `state` is changed.
+
+    The components that both systems have come first in both, so their states are a prefix.
+    """
+    ticks = {k: v for k, v in state.items() if k.startswith("tick ")}
+    if old is not None:
+        kept: dict[tuple[Any, ...], Any] = {
+            tuple(u): ticks[f"tick {i}"] for i, u in enumerate(old.schedule)
+        }
+    else:
+        kept = {}
+    for name in ticks:
+        del state[name]
+    for i, update in enumerate(new.schedule):
+        state[f"tick {i}"] = kept.get(tuple(update), array_module.zeros((runs, 1)))
+    for name, size, initial in (("x", new.nx, new.initial_x), ("z", new.nz, new.initial_z),
+                                ("rest x", new.nx, np.zeros(new.nx))):  # fmt: skip
+        before = state[name]
+        count = min(before.shape[-1], size)
+        if before.shape[-1] != size:
+            rest = array_module.broadcast_to(
+                array_module.asarray(initial[count:], dtype=before.dtype), (runs, size - count)
+            )
+            state[name] = array_module.concatenate([before[:, :count], rest], axis=-1)

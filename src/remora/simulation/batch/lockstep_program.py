@@ -1,0 +1,242 @@
+"""Program of a batch in lockstep: all runs make the same fixed steps at the same times.
+
+    for each interval m:                  # between samples, ticks and breaks
+        for each scheduled update: if it is due at the start of the interval: update z
+        repeat count times: one Runge-Kutta step
+        if a sample is due at the end of the interval: record it
+
+The times of samples, ticks and breaks are the same in all runs, so they are tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from remora.algebra.array_ops import Array
+from remora.codegen.integration.program import Program
+from remora.codegen.integration.statements import (
+    Block,
+    Cell,
+    For,
+    ForEach,
+    If,
+    Random,
+    Record,
+    Repeat,
+    Run,
+    Sample,
+    Statement,
+)
+from remora.codegen.ir.graph import Signature
+from remora.components.system import ScheduledUpdate
+from remora.simulation.batch.run_blocks import (
+    RunBlocks,
+    numbers_of_noise,
+    plus_one,
+    unchanged,
+    wide_run,
+)
+
+#: Times closer than this many units in the last place are the same.
+CLOSE = 8.0
+
+
+def lockstep_program(blocks: RunBlocks, signals: Sequence[str]) -> Program:
+    """Return the program.
+
+    Inputs: q, v, x, z, their compensation terms, `tick 0`, ... of the updates, `anchor` if
+    joints are held, seed and run if there is noise, and the data of the equations. Tables: `start`,
+    `step`, `count`, `keep` and `due 0`, `due 1`, ... of the updates.
+
+    Args:
+        blocks: the blocks of a run.
+        signals: names of the signals that are recorded.
+    """
+    equations = blocks.equations
+    system = equations.system
+    updates = system.schedule
+    tables = ["start", "step", "count", "keep", *(f"due {i}" for i in range(len(updates)))]
+    streams = blocks.streams()
+    drawn = {name: f"noise of {name}" for name in streams}
+    inputs: list[Signature] = [*blocks.state, *blocks.rests, *equations.data]
+    inputs += [Cell(f"tick {i}", (1,), wide=True) for i in range(len(updates))]
+    cells = [*blocks.state, *blocks.rests, *blocks.cells]
+    if equations.own_clock:
+        inputs.append(Cell("phase start", (1,), wide=True))
+    if equations.held:
+        inputs.append(Signature("anchor", (equations.robot.nq,)))
+    if streams:
+        inputs += [Cell("seed", (2,), wide=True), Cell("run", (1,), wide=True)]
+        cells += [
+            Signature(cell, (numbers_of_noise(system.layouts[name].noise),))
+            for name, cell in drawn.items()
+        ]
+    cells += [
+        Cell("now", (1,), wide=True),
+        Cell("end", (1,), wide=True),
+        Cell("kept", (1,), wide=True),
+    ]
+    cells += [Cell("sample row", (1,), wide=True)]
+    cells += [Cell(f"tick {i}", (1,), wide=True) for i in range(len(updates))]
+    cells += [Cell(f"is due {i}", (1,), wide=True) for i in range(len(updates))]
+    body: list[Statement] = []
+    for i, update in enumerate(updates):
+        body += _update(blocks, i, update, drawn, streams)
+
+    def step_ends(start: Array, step: Array, index: Array) -> tuple[Array, Array]:
+        return start + index * step, start + (index + 1.0) * step
+
+    body.append(
+        Repeat(
+            "count",
+            [
+                Run(Block(step_ends, ("start", "step", "index"), ("now", "end"), wide=True)),
+                For(blocks.rows(), blocks.stage("now", "step")),
+                *blocks.finish("step", "end"),
+            ],
+        )
+    )
+
+    def interval_end(start: Array, step: Array, count: Array, keep: Array) -> tuple[Array, Array]:
+        return start + count * step, keep
+
+    ends = ("start", "step", "count", "keep")
+    body += [
+        Run(Block(interval_end, ends, ("now", "kept"), wide=True)),
+        If(
+            "kept",
+            [
+                Record(blocks.sample("now", signals), "sample row"),
+                wide_run(plus_one, ("sample row",), ("sample row",)),
+            ],
+        ),
+    ]
+    return Program(inputs, cells, [ForEach(body), *final_samples(blocks, len(updates))], tables)
+
+
+def final_samples(blocks: RunBlocks, updates: int, wide: Sequence[str] = ()) -> list[Statement]:
+    """Return the statements that return the state of a run at its end, `final q`, ...
+
+    Args:
+        blocks: the blocks of a run.
+        updates: number of scheduled updates.
+        wide: names of more wide cells.
+    """
+    narrow = [s.name for s in (*blocks.state, *blocks.rests)]
+    found: list[Statement] = [Sample(Block(unchanged, narrow, [f"final {n}" for n in narrow]))]
+    others = [*wide, *(f"tick {i}" for i in range(updates))]
+    if others:
+        named = [f"final {n}" for n in others]
+        found.append(Sample(Block(unchanged, others, named, wide=True)))
+    return found
+
+
+def _update(
+    blocks: RunBlocks,
+    i: int,
+    update: ScheduledUpdate,
+    drawn: dict[str, str],
+    streams: dict[str, int],
+) -> list[Statement]:
+    """Return the statements of one scheduled update."""
+    inner: list[Statement] = []
+    if update.kind == "tick":
+        inner += [
+            Random(drawn[name], "seed", "run", f"tick {i}", streams[name])
+            for name in update.names if name in drawn
+        ]  # fmt: skip
+    inner.append(blocks.update(update, "now", drawn))
+    inner.append(wide_run(plus_one, (f"tick {i}",), (f"tick {i}",)))
+    due = wide_run(unchanged, (f"due {i}", "start"), (f"is due {i}", "now"))
+    return [due, If(f"is due {i}", inner)]
+
+
+class Timetable(NamedTuple):
+    """The tables of a lockstep program.
+
+    Attributes:
+        start: start of each interval, s.
+        step: step size in it, s.
+        steps: number of steps.
+        keep: whether a sample is taken at its end.
+        due: for each update, whether it happens at the start of the interval.
+        samples: number of samples.
+    """
+
+    start: Array
+    step: Array
+    steps: Array
+    keep: Array
+    due: tuple[Array, ...]
+    samples: int
+
+    def passed(self) -> dict[str, Array]:
+        """Return the tables by name."""
+        named = {"start": self.start, "step": self.step, "count": self.steps, "keep": self.keep}
+        return named | {f"due {i}": d for i, d in enumerate(self.due)}
+
+
+def timetable(
+    samples: Array,
+    begin: float,
+    end: float,
+    step: float,
+    breaks: Sequence[float],
+    updates: Sequence[tuple[ScheduledUpdate, float]],
+) -> Timetable:
+    """Return intervals from `begin` to `end` that end at every sample, break and update.
+
+    Args:
+        samples: times of the samples, within [begin, end], s.
+        begin: s.
+        end: s.
+        step: maximum step size, s.
+        breaks: times at which loads are not smooth, s.
+        updates: scheduled updates, each with the time from which its ticks are counted, s.
+    """
+    close = CLOSE * np.spacing(max(abs(begin), abs(end)))
+    ticks = [_ticks(u, start, begin, end, close) for u, start in updates]
+    inner = np.array([float(t) for t in breaks if begin < t < end])
+    knots = _merged([np.array([begin, end]), samples, *ticks, inner], close)
+    lengths = np.diff(knots)
+    counts = np.maximum(np.ceil(lengths / step - 1e-6), 1.0)
+    # the first interval has no steps: its sample is the initial state
+    start = np.concatenate([knots[:1], knots[:-1]])
+    steps = np.concatenate([[step], lengths / counts])
+    whole = np.concatenate([[0.0], counts])
+    keep = _near(knots, samples, close)
+    due = [_near(start, own, close) for own in ticks]
+    for own in due:
+        own[1:2] = 0.0  # the first two intervals have the same start
+    return Timetable(start, steps, whole, keep, tuple(due), int(np.count_nonzero(keep)))
+
+
+def _ticks(update: ScheduledUpdate, start: float, begin: float, end: float, close: float) -> Array:
+    """Return the times of an update from `begin` on, before `end`."""
+    origin = start + update.offset
+    first = max(int(np.ceil((begin - close - origin) / update.sample_time)), 0)
+    last = int(np.ceil((end - close - origin) / update.sample_time))
+    return start + (update.offset + update.sample_time * np.arange(first, max(last, first)))
+
+
+def _merged(parts: Sequence[Array], close: float) -> Array:
+    """Return all times in ascending order; of times that are close, that of the earlier part."""
+    known = np.unique(parts[0])
+    for part in parts[1:]:
+        new = np.unique(part)
+        known = np.sort(np.concatenate([known, new[_near(new, known, close) == 0.0]]))
+    return known
+
+
+def _near(times: Array, others: Array, close: float) -> Array:
+    """Return 1 for each time that is close to one of the others, 0 otherwise."""
+    if not others.size:
+        return np.zeros(times.shape)
+    ordered = np.sort(others)
+    above = np.clip(np.searchsorted(ordered, times), 0, ordered.size - 1)
+    below = np.clip(above - 1, 0, None)
+    gap = np.minimum(np.abs(ordered[above] - times), np.abs(ordered[below] - times))
+    return (gap <= close).astype(float)

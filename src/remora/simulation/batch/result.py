@@ -1,0 +1,121 @@
+"""The result of a batch: samples, signals, events and outcome of many runs."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from remora.algebra.array_ops import Array
+from remora.components.system import System
+from remora.dynamics.kernels.compiled import compile_function
+from remora.dynamics.kernels.parameters import parameter
+from remora.errors import UnknownName
+from remora.model.robot import Robot
+
+#: How a run ended, by the number that its program returns, see `event_search`.
+OUTCOMES = ("complete", "stopped", "complete", "not finite", "step too short", "chattering")
+
+
+class BatchEvents(NamedTuple):
+    """Events of the runs of a batch, in the order in which they occurred.
+
+    Attributes:
+        names: names of the events, `component.event`.
+        counts: number of events of each run, `(...)`; more may have occurred than were stored.
+        times: `(..., capacity)`, s; NaN where a run has fewer.
+        fired: which events occurred at each of these times, `(..., capacity, len(names))`, 0 or 1.
+    """
+
+    names: tuple[str, ...]
+    counts: Array
+    times: Array
+    fired: Array
+
+    def of(self, name: str) -> Array:
+        """Return the times of one event, `(..., capacity)`; NaN elsewhere."""
+        if name not in self.names:
+            raise UnknownName("event", name, self.names)
+        return np.where(self.fired[..., self.names.index(name)] > 0.5, self.times, np.nan)
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Many runs of one robot or system.
+
+    Attributes:
+        robot: the robot.
+        t: times of the samples, `(n,)`, s.
+        q: configurations, `(..., n, nq)`, the runs' batch shape in front; NaN after the end of a
+            run that was stopped.
+        v: velocities, `(..., n, nv)`.
+        parameters: parameters that differ from run to run, by name.
+        ok: which runs finished with finite numbers and physically possible robot parameters,
+            `(...)`.
+        status: `complete` or `interrupted`.
+        system: the robot with its components.
+        signals: signals and states of components by name, `(..., n, *shape)`.
+        outcome: how each run ended, one of `OUTCOMES`, `(...)`.
+        end: time at which each run ended, `(...)`, s.
+        events: events of the components, or None if they have none.
+    """
+
+    robot: Robot
+    t: Array
+    q: Any
+    v: Any
+    parameters: dict[str, Array]
+    ok: Array
+    status: str
+    system: System
+    signals: dict[str, Any] = field(default_factory=dict[str, Any])
+    outcome: Array = field(default_factory=lambda: np.zeros(0))
+    end: Array = field(default_factory=lambda: np.zeros(0))
+    events: BatchEvents | None = None
+
+    def __len__(self) -> int:
+        """Return the number of runs."""
+        return self.ok.size
+
+    def evaluate(self, function: Callable[..., Any], **fixed: Any) -> Any:
+        """Evaluate a library function, or your own, at all samples: `(..., n, *shape)`.
+
+        `batch.evaluate(rm.momentum)`, `batch.evaluate(rm.frame_pose, target="tool")`; each run
+        with its own robot parameters. For batches on the CPU.
+
+        Args:
+            function: f(robot, q) or f(robot, q, v), with more arguments in `fixed`.
+            **fixed: values of the function's other parameters.
+        """
+        asked = inspect.signature(function).parameters
+        needed = [name for name in ("q", "v") if name in asked]
+        mine = self.system.parameters
+        values = {name: x for name, x in self.parameters.items() if name not in mine}
+        kernel = compile_function(
+            function, self.robot, arguments=needed, fixed=fixed, parameters=tuple(values)
+        )
+        states = {"q": self.q, "v": self.v}
+        own = [
+            np.expand_dims(value, axis=value.ndim - _trailing(self.robot, name))
+            if value.ndim > _trailing(self.robot, name) else value
+            for name, value in values.items()
+        ]  # fmt: skip
+        return kernel(*(states[name] for name in needed), *own, threads=0)
+
+    def __repr__(self) -> str:
+        """Return a summary."""
+        failed = int(np.size(self.ok) - np.count_nonzero(self.ok))
+        shown = f", {failed} failed" if failed else ""
+        stopped = int(np.count_nonzero(self.outcome == "stopped"))
+        shown += f", {stopped} stopped by events" if stopped else ""
+        return (
+            f"Batch of {self.robot.name!r}: {len(self)} runs, {self.t.size} samples to "
+            f"{self.t[-1]:g} s, {self.status}{shown}"
+        )
+
+
+def _trailing(robot: Robot, name: str) -> int:
+    return len(parameter(robot, name)[0].shape)

@@ -1,0 +1,331 @@
+"""Blocks of the programs of batches: stages of a Runge-Kutta step, updates, samples.
+
+A run carries q, v and x with the compensation terms of their Kahan sums, and the discrete states z.
+A step works in the chart about q: the state is y = [u, v, x], q(t) = integrate(q, u).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from remora.algebra.array_ops import Array, absolute, concatenate, total_and_rest
+from remora.codegen.integration.statements import Block, Cell, Run, Statement
+from remora.codegen.ir.graph import Signature
+from remora.components.evaluation import Instant
+from remora.components.noise import standard_normals, stream_number
+from remora.components.system import ScheduledUpdate
+from remora.model.state import increment, integrate
+from remora.simulation.batch.run_equations import RunEquations, reads
+from remora.simulation.integrators.tableaus import Tableau
+
+
+class RunBlocks:
+    """The blocks of a run, for one method and precision.
+
+    Attributes:
+        equations: the equations.
+        tableau: the Runge-Kutta method.
+        dtype: precision of the kernel.
+        nudge: offset from the ends of a step at which loads are evaluated, relative to time.
+    """
+
+    def __init__(self, equations: RunEquations, tableau: Tableau, dtype: str, nudge: float) -> None:
+        """Find out which blocks depend on time: these are computed in double precision."""
+        self.equations, self.tableau, self.dtype, self.nudge = equations, tableau, dtype, nudge
+        robot, system = equations.robot, equations.system
+        self._nq, self._nv, self._nx, self._nz = robot.nq, robot.nv, system.nx, system.nz
+        self._ny = 2 * self._nv + self._nx
+        self._pushed = equations.pushed
+        self._loaded = ["load tau", *(["load wrenches"] if self._pushed else []), "load x"]
+        times = [Signature("t", (1,)), Signature("clock", (1,))]
+        arguments = [*times, *self.state, *equations.data]
+        timed = any(reads(self._loads, arguments, s.name) for s in times)
+        #: Whether loads are a block of their own, in double precision.
+        self.apart = dtype == "float32" and timed
+        self._held = ["held q", "held v", "held a"] if equations.held else []
+
+    @property
+    def state(self) -> list[Signature]:
+        """Names and shapes of the state of a run."""
+        sizes = {"q": self._nq, "v": self._nv, "x": self._nx, "z": self._nz}
+        return [Signature(name, (n,)) for name, n in sizes.items()]
+
+    @property
+    def rests(self) -> list[Signature]:
+        """Compensation terms of the Kahan sums."""
+        sizes = {"rest q": self._nq, "rest v": self._nv, "rest x": self._nx}
+        return [Signature(name, (n,)) for name, n in sizes.items()]
+
+    @property
+    def cells(self) -> list[Signature]:
+        """Variables of the blocks besides state and compensation terms."""
+        nv, nx, ny = self._nv, self._nx, self._ny
+        found: list[Signature] = [
+            Cell("stage t", (1,), wide=True), Cell("stage clock", (1,), wide=True),
+            Signature("k", (ny,)), Signature("change", (ny,)),
+            Signature("qs", (self._nq,)), Signature("us", (nv,)), Signature("vs", (nv,)),
+            Signature("xs", (nx,)),
+        ]  # fmt: skip
+        if self.equations.stops:
+            found.append(Signature("contact", (self.equations.stops,)))
+        if self.apart:
+            shapes = {"load tau": (nv,), "load wrenches": (len(self.equations.robot.bodies), 6)}
+            found += [Signature(n, shapes.get(n, (nx,))) for n in self._loaded]
+        if self._held:
+            found += [Signature("held q", (self._nq,)), Signature("held v", (nv,)),
+                      Signature("held a", (nv,)), Signature("anchor", (self._nq,))]  # fmt: skip
+        return found
+
+    # Stages of a step ---------------------------------------------------------------------------
+
+    def rows(self) -> Array:
+        """Return per stage: weight of the previous k in the stage and in the change; c; nudge."""
+        tableau = self.tableau
+        stages = len(tableau.b)
+        below = np.array([tableau.a[i, i - 1] if i else 0.0 for i in range(stages)])
+        assert np.array_equal(np.diag(below[1:], -1), tableau.a), "each stage needs the last only"
+        before = np.concatenate([[0.0], tableau.b[:-1]])
+        c = tableau.c
+        inward = self.nudge * np.where(c == 0.0, 1.0, np.where(c == 1.0, -1.0, 0.0))
+        return np.stack([below, before, c, inward], axis=1)
+
+    def stage(self, t: str, h: str, row: str = "row") -> list[Statement]:
+        """Return the statements of a stage: they write k, from k of the previous stage.
+
+        Args:
+            t: name of the time at the start of the step, a wide number.
+            h: name of the step size, a wide number.
+            row: name of the row of `rows`.
+        """
+
+        def prepare(
+            q: Array, v: Array, x: Array, k: Array, change: Array, h: Array, row: Array
+        ) -> tuple[Array, ...]:
+            ahead, before = row[:1] * h, row[1:2] * h
+            u, dv, dx = self._parts(ahead * k)
+            return change + before * k, integrate(self.equations.robot, q, u), u, v + dv, x + dx
+
+        when = self.stage_times(t, h, row, 2)
+        given = ("q", "v", "x", "k", "change", h, row)
+        made = ("change", "qs", "us", "vs", "xs")
+        first = Run(Block(prepare, given, made))
+        return [when, first, *self.held_stage(), *self.evaluate()]
+
+    def stage_times(self, t: str, h: str, row: str, place: int) -> Run:
+        """Return the statement that computes `stage t` and `stage clock`.
+
+        Args:
+            t: name of the time at the start of the step.
+            h: name of the step size.
+            row: name of the row of coefficients.
+            place: index of c in it; the offset from the ends of the step follows.
+        """
+        starts = ("phase start",) if self.equations.own_clock else ()
+
+        def stage_time(t: Array, h: Array, row: Array, *start: Array) -> tuple[Array, Array]:
+            # at the ends of a step, loads that jump there are evaluated just inside
+            inward = row[place + 1 : place + 2] * (absolute(t) + absolute(h))
+            now = t + row[place : place + 1] * h + inward
+            return now, now - start[0] if start else now
+
+        writes = ("stage t", "stage clock")
+        return Run(Block(stage_time, (t, h, row, *starts), writes, wide=True))
+
+    def held_stage(self) -> list[Statement]:
+        """Return the statements that put held joints at their places in qs, us and vs."""
+        if not self._held:
+            return []
+
+        def place(q: Array, us: Array, vs: Array, held_q: Array, held_v: Array):
+            u, v = self.equations.with_held(q, us, vs, (held_q, held_v))
+            return integrate(self.equations.robot, q, u), u, v
+
+        moved = Block(self.equations.motions, ("stage clock", "anchor"), self._held, wide=True)
+        reads = ("q", "us", "vs", "held q", "held v")
+        return [Run(moved), Run(Block(place, reads, ("qs", "us", "vs")))]
+
+    def evaluate(self) -> list[Statement]:
+        """Return the statements that compute k at qs, us, vs, xs and `stage t`."""
+        times = ("stage t", "stage clock")
+        names = self.equations.data_names
+        state = ("qs", "vs", "xs", "z")
+        held = self._held[2:]
+        touched = ("contact",) if self.equations.stops else ()
+
+        def rates(
+            qs: Array, us: Array, vs: Array, tau: Array, wrenches: Array | None, dx: Array,
+            rest: Sequence[Array],
+        ) -> Array:  # fmt: skip
+            contact = rest[0] if touched else None
+            acceleration = rest[len(touched)] if held else None
+            data = rest[len(touched) + len(held) :]
+            parts = self.equations.rates(qs, us, vs, tau, wrenches, acceleration, contact, data)
+            return concatenate([*parts, dx])
+
+        def evaluate(
+            t: Array, clock: Array, us: Array, qs: Array, vs: Array, xs: Array, z: Array,
+            *rest: Array,
+        ) -> Array:  # fmt: skip
+            data = rest[len(touched) + len(held) :]
+            loads = self.equations.loads(t, clock, qs, vs, xs, z, data)
+            return rates(qs, us, vs, *loads, rest)
+
+        def evaluate_loaded(qs: Array, us: Array, vs: Array, *rest: Array) -> Array:
+            count = len(self._loaded)
+            tau, dx = rest[0], rest[count - 1]
+            return rates(qs, us, vs, tau, rest[1] if self._pushed else None, dx, rest[count:])
+
+        if not self.apart:
+            return [Run(Block(evaluate, (*times, "us", *state, *touched, *held, *names), ("k",)))]
+        loads = Block(self._loads, (*times, *state, *names), self._loaded, wide=True)
+        then = Block(
+            evaluate_loaded, ("qs", "us", "vs", *self._loaded, *touched, *held, *names), ("k",)
+        )
+        return [Run(loads), Run(then)]
+
+    def _loads(
+        self, t: Array, clock: Array, q: Array, v: Array, x: Array, z: Array, *data: Array
+    ) -> tuple[Array, ...]:
+        found = self.equations.loads(t, clock, q, v, x, z, data)
+        return tuple(part for part in found if part is not None)
+
+    def _parts(self, y: Array) -> tuple[Array, Array, Array]:
+        """Return the parts of y = [u, v, x]."""
+        return y[: self._nv], y[self._nv : 2 * self._nv], y[2 * self._nv :]
+
+    def finish(self, h: str, t: str) -> list[Statement]:
+        """Return the statements that add the change of a step to the state.
+
+        Args:
+            h: name of the step size.
+            t: name of the wide time at the end of the step, for held joints.
+        """
+        last = float(self.tableau.b[-1])
+        robot = self.equations.robot
+
+        def finish(
+            q: Array, v: Array, x: Array, rest_q: Array, rest_v: Array, rest_x: Array, k: Array,
+            change: Array, h: Array,
+        ) -> tuple[Array, ...]:  # fmt: skip
+            u, dv, dx = self._parts(change + last * h * k)
+            q, rest_q = total_and_rest(q, increment(robot, q, u) + rest_q)
+            v, rest_v = total_and_rest(v, dv + rest_v)
+            x, rest_x = total_and_rest(x, dx + rest_x)
+            return q, v, x, rest_q, rest_v, rest_x, np.zeros(self._ny)
+
+        names = ("q", "v", "x", "rest q", "rest v", "rest x")
+        done: list[Statement] = [Run(Block(finish, (*names, "k", "change", h), (*names, "change")))]
+        return [*done, *self.place_held(t)]
+
+    def place_held(self, t: str) -> list[Statement]:
+        """Return the statements that set held joints to their motion at a wide time."""
+        if not self._held:
+            return []
+        robot, held = self.equations.robot, self.equations.held
+
+        def place(
+            q: Array, v: Array, rest_q: Array, rest_v: Array, held_q: Array, held_v: Array
+        ) -> tuple[Array, ...]:
+            parts = list[tuple[Array, ...]]()
+            for joint in robot.joints:
+                if joint.mimic is not None or joint.v.stop == joint.v.start:
+                    continue
+                own = joint.name in held
+                parts.append((
+                    (held_q if own else q)[joint.q], (held_v if own else v)[joint.v],
+                    0.0 * rest_q[joint.q] if own else rest_q[joint.q],
+                    0.0 * rest_v[joint.v] if own else rest_v[joint.v],
+                ))  # fmt: skip
+            return tuple(concatenate([part[i] for part in parts]) for i in range(4))
+
+        starts = ("phase start",) if self.equations.own_clock else ()
+
+        def motions(t: Array, anchor: Array, *start: Array) -> tuple[Array, ...]:
+            return self.equations.motions(t - start[0] if start else t, anchor)
+
+        moved = Block(motions, (t, "anchor", *starts), self._held, wide=True)
+        names = ("q", "v", "rest q", "rest v")
+        return [Run(moved), Run(Block(place, (*names, "held q", "held v"), names))]
+
+    # Updates of discrete states -----------------------------------------------------------------
+
+    def update(self, update: ScheduledUpdate, t: str, noise: Mapping[str, str]) -> Run:
+        """Return the statement of one scheduled update of z.
+
+        Args:
+            update: the update.
+            t: name of the wide time of the update.
+            noise: name of the cell with the random numbers of each component that has noise.
+        """
+        equations, layouts = self.equations, self.equations.system.layouts
+        drawn = [name for name in update.names if name in noise]
+
+        def changed(t: Array, q: Array, v: Array, x: Array, z: Array, *rest: Array) -> Array:
+            numbers, data = rest[: len(drawn)], rest[len(drawn) :]
+            now: Instant = equations.instant(t, q, v, x, z, data)
+            if update.kind == "release":
+                return now.released(update.names)
+            own = dict(zip(drawn, numbers, strict=True))
+            parts = [
+                standard_normals(own[name])[: layout.noise.stop - layout.noise.start]
+                if name in own else np.zeros(layout.noise.stop - layout.noise.start)
+                for name, layout in layouts.items()
+            ]  # fmt: skip
+            return now.ticked(update.names, concatenate(parts) if parts else np.zeros(0))
+
+        cells = [noise[name] for name in drawn]
+        sizes = [Signature(noise[name], (numbers_of_noise(layouts[name].noise),)) for name in drawn]
+        arguments = [Signature(t, (1,)), *self.state, *sizes, *equations.data]
+        wide = self.dtype == "float32" and reads(changed, arguments, t)
+        names = (t, "q", "v", "x", "z", *cells, *equations.data_names)
+        return Run(Block(changed, names, ("z",), wide=wide))
+
+    def streams(self) -> dict[str, int]:
+        """Return the number of the random stream of each component that has noise."""
+        layouts = self.equations.system.layouts
+        return {
+            n: stream_number(n) for n, own in layouts.items() if own.noise.stop > own.noise.start
+        }
+
+    # Samples ------------------------------------------------------------------------------------
+
+    def sample(self, t: str, signals: Sequence[str]) -> Block:
+        """Return the block that computes what is recorded at a sample: q, v and signals.
+
+        Args:
+            t: name of the wide time.
+            signals: names of the signals and states of components.
+        """
+        equations = self.equations
+
+        def sample(t: Array, q: Array, v: Array, x: Array, z: Array, *data: Array):
+            values = equations.instant(t, q, v, x, z, data).recorded()
+            return (q, v, *(values[name] for name in signals))
+
+        names = (t, "q", "v", "x", "z", *equations.data_names)
+        arguments = [Signature(t, (1,)), *self.state, *equations.data]
+        wide = bool(signals) and self.dtype == "float32" and reads(sample, arguments, t)
+        return Block(sample, names, ("sample q", "sample v", *signals), wide=wide)
+
+
+def numbers_of_noise(place: slice) -> int:
+    """Return how many numbers of the generator the normals of a component need."""
+    return 3 * -(-(place.stop - place.start) // 2)
+
+
+def unchanged(*cells: Array) -> tuple[Array, ...]:
+    """Return what is passed in: a block that copies cells."""
+    return cells
+
+
+def plus_one(number: Array) -> Array:
+    """Return the next whole number."""
+    return number + 1.0
+
+
+def wide_run(function: Callable[..., Any], reads: Sequence[str], writes: Sequence[str]) -> Run:
+    """Return the statement of a block that is computed in double precision."""
+    return Run(Block(function, reads, writes, wide=True))

@@ -1,0 +1,210 @@
+"""Equations of motion of one run of a batch: a system, the loads, and what differs by run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from remora.algebra.array_ops import Array, concatenate
+from remora.codegen.ir.graph import Graph, Signature
+from remora.codegen.ir.trace import trace
+from remora.codegen.llvm.lowering import used_inputs
+from remora.components.actions import Wrench
+from remora.components.evaluation import Instant
+from remora.components.system import System
+from remora.dynamics.forces.equations_of_motion import PassiveParameters, actuation
+from remora.dynamics.forces.stops import stop_overlaps
+from remora.dynamics.kernels.parameters import parameter
+from remora.model.joints import kind
+from remora.model.robot import Robot
+from remora.model.state import log_rate
+from remora.simulation.inputs.profiles import Motion
+
+#: (t, q, v, others by name) -> a load, on arrays of numbers or symbols.
+Law = Callable[..., Array]
+
+
+@dataclass(frozen=True, eq=False)
+class Forces:
+    """Loads that act in every run besides components.
+
+    Attributes:
+        torque: generalized forces of the drives as a function, `(nv,)`, or None.
+        wrenches: external wrenches as a function, `(nb, 6)`, or None.
+        inputs: arrays that differ from run to run and are passed to the functions by name.
+    """
+
+    torque: Law | None
+    wrenches: Law | None
+    inputs: tuple[Signature, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class RunEquations:
+    """The equations of one run.
+
+    The state of a run is q, v, the continuous states x and the discrete states z of the components.
+
+    Attributes:
+        system: the robot and its components.
+        forces: other loads.
+        parameters: names of the robot's and the components' parameters that differ by run.
+        formulation: forward-dynamics formulation.
+        passive: passive joint forces.
+        held: motions of the joints that are prescribed, by name; None for a locked joint.
+        own_clock: whether loads and motions, unlike components, receive the time since the start of
+            the phase.
+    """
+
+    system: System
+    forces: Forces
+    parameters: tuple[str, ...]
+    formulation: str
+    passive: PassiveParameters
+    held: Mapping[str, Motion | None]
+    own_clock: bool = False
+
+    @property
+    def robot(self) -> Robot:
+        """The robot."""
+        return self.system.robot
+
+    @property
+    def stops(self) -> int:
+        """Number of stops at joint limits."""
+        if self.passive.stiffness == 0.0:
+            return 0
+        return stop_overlaps(self.robot, np.zeros(self.robot.nq)).size
+
+    @property
+    def data(self) -> list[Signature]:
+        """Arguments of a run besides its state: inputs of the loads, then parameters."""
+        return [*self.forces.inputs, *(self._parameter(name) for name in self.parameters)]
+
+    @property
+    def data_names(self) -> list[str]:
+        """Names of `data`."""
+        return [s.name for s in self.data]
+
+    def _parameter(self, name: str) -> Signature:
+        own = self.system.parameters
+        if name in own:
+            return Signature(name, own[name].shape)
+        return parameter(self.robot, name)[0]
+
+    def changed(self, data: Sequence[Array]) -> System:
+        """Return the system with the parameters of a run."""
+        values = dict(zip(self.data_names, data, strict=True))
+        robot, own = self.robot, self.system.parameters
+        for name in self.parameters:
+            if name not in own:
+                robot = parameter(robot, name)[1](robot, values[name])
+        system = self.system if robot is self.robot else self.system.with_robot(robot)
+        mine = {name: values[name] for name in self.parameters if name in own}
+        return system.with_parameters(mine) if mine else system
+
+    def instant(
+        self, t: Array, q: Array, v: Array, x: Array, z: Array, data: Sequence[Array]
+    ) -> Instant:
+        """Return the system of a run at a state; t has shape `(1,)`."""
+        return Instant(self.changed(data), t.reshape(()), q, v, x, z)
+
+    def loads(
+        self, t: Array, clock: Array, q: Array, v: Array, x: Array, z: Array,
+        data: Sequence[Array],
+    ) -> tuple[Array, Array | None, Array]:  # fmt: skip
+        """Return generalized forces, wrenches (or None), and the rates of x.
+
+        Args:
+            t: time, `(1,)`, s.
+            clock: time that loads receive, `(1,)`, s.
+            q: configuration, `(nq,)`.
+            v: velocity, `(nv,)`.
+            x: continuous states, `(nx,)`.
+            z: discrete states, `(nz,)`.
+            data: see `data`.
+        """
+        now = self.instant(t, q, v, x, z, data)
+        tau, wrenches = now.loads()
+        values = dict(zip(self.data_names, data, strict=True))
+        given = {s.name: values[s.name] for s in self.forces.inputs}
+        if self.forces.torque is not None:
+            own = self.forces.torque(clock.reshape(()), q, v, **given)
+            tau = own if tau is None else tau + own
+        if self.forces.wrenches is not None:
+            own = self.forces.wrenches(clock.reshape(()), q, v, **given)
+            wrenches = own if wrenches is None else wrenches + own
+        return np.zeros(self.robot.nv) if tau is None else tau, wrenches, now.derivative()
+
+    @property
+    def pushed(self) -> bool:
+        """Whether there are wrenches."""
+        if self.forces.wrenches is not None:
+            return True
+        actions = (a for layout in self.system.layouts.values() for a in layout.actions)
+        return any(isinstance(action, Wrench) for action in actions)
+
+    def rates(
+        self, q: Array, u: Array, v: Array, tau: Array, wrenches: Array | None,
+        accelerations: Array | None, contact: Array | None, data: Sequence[Array],
+    ) -> tuple[Array, Array]:  # fmt: skip
+        """Return the rates of u and v."""
+        robot = self.changed(data).robot
+        vdot, _ = actuation(
+            robot, q, v, tau, wrenches, vdot=accelerations, held=tuple(self.held),
+            formulation=self.formulation, passive=self.passive, contact=contact,
+        )  # fmt: skip
+        return log_rate(self.robot, u, v), vdot
+
+    # Held joints --------------------------------------------------------------------------------
+
+    def motions(self, t: Array, anchor: Array) -> tuple[Array, Array, Array]:
+        """Return coordinates `(nq,)`, speeds and accelerations `(nv,)` with those of held joints.
+
+        Args:
+            t: time, s.
+            anchor: configuration in which joints are locked, `(nq,)`.
+        """
+        parts = list[tuple[Array, Array, Array]]()
+        for joint in self.robot.joints:
+            if joint.mimic is not None or joint.v.stop == joint.v.start:
+                continue
+            motion = self.held.get(joint.name)
+            if motion is None:
+                still = np.zeros(joint.v.stop - joint.v.start)
+                parts.append((anchor[joint.q], still, still))
+            else:
+                parts.append(motion.traced(t.reshape(())))
+        q, v, a = (concatenate([part[i] for part in parts]) for i in range(3))
+        return q, v, a
+
+    def with_held(
+        self, q: Array, u: Array, v: Array, held: tuple[Array, Array]
+    ) -> tuple[Array, Array]:
+        """Return u and v with those of the held joints in their places.
+
+        Args:
+            q: configuration at the start of the step, `(nq,)`.
+            u: tangent vector from there, `(nv,)`.
+            v: velocity, `(nv,)`.
+            held: coordinates `(nq,)` and speeds `(nv,)` of the held joints, see `motions`.
+        """
+        parts = list[tuple[Array, Array]]()
+        for joint in self.robot.joints:
+            if joint.mimic is not None or joint.v.stop == joint.v.start:
+                continue
+            if joint.name in self.held:
+                own = kind(joint).difference(q[joint.q], held[0][joint.q])
+                parts.append((own, held[1][joint.v]))
+            else:
+                parts.append((u[joint.v], v[joint.v]))
+        return concatenate([p[0] for p in parts]), concatenate([p[1] for p in parts])
+
+
+def reads(function: Callable[..., Any], inputs: Sequence[Signature], name: str) -> bool:
+    """Return whether a traced function depends on an input."""
+    graph: Graph = trace(function, inputs)
+    return used_inputs(graph)[[s.name for s in inputs].index(name)]
