@@ -193,6 +193,26 @@ def test_a_reset_can_cause_another_event():
     assert run.signals["count.x"][-1] == pytest.approx(0.1, abs=1e-12)
 
 
+def test_resets_that_change_momentum_are_named():
+    class Kick(rm.Component):
+        def interface(self, robot):
+            return rm.Interface(events={"now": rm.ZeroCrossing(1, "reset")})
+
+        def crossings(self, at):
+            return {"now": at.t - 0.5}
+
+        def reset(self, at, event):
+            return {"v": 1.5 * at.v}
+
+    robot = rm.load("vt18_satellite")
+    _, v = rm.random_state(robot, 1)
+    run = rm.simulate(rm.System(robot, [Kick()]), rm.neutral(robot), 0.1 * v, 1.0)
+    kept = run.conservation()
+    assert kept.linear_momentum.broken_by == "resets"
+    assert kept.energy.relative < 1e-9
+    assert run.work[-1, 1] == pytest.approx(1.25 * run.kinetic_energy[0], rel=1e-9)
+
+
 # Faults -------------------------------------------------------------------------------------------
 
 

@@ -1,5 +1,8 @@
 """Systems in single runs: continuous components, sampled ones, energy and momentum."""
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 from scipy.linalg import expm
@@ -230,6 +233,67 @@ def test_stiff_components_need_few_implicit_steps(lag):
     assert run.v[-1, 0] == pytest.approx(2.0 - 1e-5, abs=1e-9)
 
 
+class Servo(rm.Component):
+    """Two joints with a lag in their drives, and an event."""
+
+    kp: float = 5.0
+
+    def interface(self, robot):
+        return rm.Interface(
+            continuous={"torque": rm.State(np.zeros(2), "N m")},
+            events={"half": rm.ZeroCrossing(1, "record")},
+        )
+
+    def derivative(self, at):
+        names = "elbow_pitch", "shoulder_pitch"
+        q, v = (
+            np.concatenate([of(name) for name in names], axis=-1)
+            for of in (at.joint_position, at.joint_velocity)
+        )
+        return {"torque": 3.0 * (self.kp * (0.3 - q) - 4.0 * v - at.state["torque"])}
+
+    def act(self, at):
+        torque = at.state["torque"]
+        return [
+            rm.JointForce("elbow_pitch", torque[..., :1]),
+            rm.JointForce("shoulder_pitch", torque[..., 1:]),
+        ]
+
+    def crossings(self, at):
+        return {"half": at.joint_position("elbow_pitch")[..., 0] - 0.15}
+
+
+def test_all_integrators_agree():
+    robot = rm.load("servicer")
+    system = rm.System(robot, [Servo()])
+    options = {"duration": 2.0, "sample": 0.25, "limits": "ignore"}
+    start = rm.neutral(robot), np.zeros(robot.nv)
+    best = rm.simulate(system, *start, rtol=1e-13, atol=1e-14, **options)
+    kept = best.conservation()
+    assert kept.linear_momentum.relative < 1e-13
+    assert kept.angular_momentum.relative < 1e-13
+    assert kept.energy.relative < 1e-12
+    for integrator in METHODS:
+        run = rm.simulate(system, *start, **options, **step_of(integrator, 2e-3))
+        for name in ("q", "v", "servo.torque"):
+            assert np.abs(run.quantity(name) - best.quantity(name)).max() < 1e-8
+        assert [e.name for e in run.events] == ["servo.half"]
+        assert run.events[0].t == pytest.approx(best.events[0].t, abs=1e-9)
+
+
+def test_a_system_is_copied_and_pickled():
+    system = rm.System(
+        slider(), [rm.JointPD(slider(), {"slide": 0.5}, 4.0, 1.0, 0.1, name="law", delay=0.03)]
+    )
+    for again in (copy.deepcopy(system), copy.copy(system), pickle.loads(pickle.dumps(system))):
+        assert again == system
+        assert again.schedule == system.schedule
+        run, other = (rm.simulate(s, [0.0], [0.0], 1.0) for s in (system, again))
+        assert run.q.tobytes() == other.q.tobytes()
+    changed = copy.deepcopy(system).with_parameters({"law.kp": [5.0]})
+    assert changed != system
+
+
 # The Jacobian for implicit methods ----------------------------------------------------------------
 
 
@@ -350,6 +414,12 @@ def test_ticks_count_from_the_start_of_the_run_and_go_on_through_phases():
     assert abs(whole.q[-1, 0] - parts.q[-1, 0]) < 1e-14
     exact, _ = discretized(PID(sample_time=0.1, delay=0.04), 1.95, 2.0)
     assert abs(parts.q[-1, 0] - exact[0]) < 1e-12
+
+
+def test_a_sample_time_below_the_resolution_of_time_is_refused():
+    system = rm.System(slider(), [PID(name="pid", sample_time=1e-17)])
+    with pytest.raises(rm.SimulationError, match=r"sample time of component 'pid'.*is too short"):
+        rm.simulate(system, [0.0], [0.0], 1.0, start=1.0)
 
 
 def test_noise_is_that_of_seed_and_run():
@@ -550,6 +620,7 @@ def test_what_has_no_components_says_so():
 
 def test_large_robots_with_components(monkeypatch):
     from remora.simulation.engine import phase_dynamics
+    from remora.simulation.systems import component_evaluation
 
     robot = rm.random_robot(3, bodies=8, base="free")
     names = robot.bodies.names
@@ -558,6 +629,7 @@ def test_large_robots_with_components(monkeypatch):
     v = 0.05 * v
     whole = rm.simulate(system, q, v, 0.3, rtol=1e-11, limits="ignore")
     monkeypatch.setattr(phase_dynamics, "_is_large", lambda model: True)
+    monkeypatch.setattr(component_evaluation, "_is_large", lambda robot: True)
     parts = rm.simulate(system, q, v, 0.3, rtol=1e-11, limits="ignore")
     assert np.abs(rm.difference(robot, whole.q[-1], parts.q[-1])).max() < 1e-9
     assert np.abs(whole.work[-1] - parts.work[-1]).max() < 1e-9

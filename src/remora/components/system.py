@@ -246,7 +246,8 @@ class System:
         return self._changed(robot, self.components)
 
     def _changed(self, robot: Robot, components: Mapping[str, Component]) -> System:
-        new = copy.copy(self)
+        new = object.__new__(System)
+        vars(new).update(vars(self))
         layouts = {name: _relaid(layout, components[name]) for name, layout in self.layouts.items()}
         for name, value in (("robot", robot), ("components", MappingProxyType(dict(components))),
                             ("layouts", MappingProxyType(layouts))):  # fmt: skip
@@ -258,6 +259,10 @@ class System:
     def identity_parts(self) -> tuple[Any, ...]:
         """Return the parts that identify the system by value."""
         return self.robot, dict(self.components), dict(self.connections)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return the constructor and its arguments, for pickles and copies."""
+        return System, (self.robot, dict(self.components), dict(self.connections))
 
     def __eq__(self, other: object) -> bool:
         """Return whether both have equal robots, components and connections."""

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from remora.components.system import System
+from remora.errors import SimulationError
 from remora.simulation.engine.run_state import RunState
 from remora.simulation.systems.component_evaluation import ComponentEvaluator
 from remora.simulation.systems.tick_noise import noise_streams, tick_noise
@@ -64,6 +65,12 @@ class UpdateSchedule:
                 )
                 self.counts[k] += 1
                 done = True
+                if self._time(k) <= now:
+                    raise SimulationError(
+                        f"the sample time of component {update.names[0]!r}, "
+                        f"{update.sample_time:g} s, is too short: time does not resolve it",
+                        state.t,
+                    )
         return done
 
     def _time(self, k: int) -> float:

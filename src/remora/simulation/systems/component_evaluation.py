@@ -1,7 +1,7 @@
 """Evaluation of the components of a system during a run: compiled, or in NumPy.
 
 Where all components can be traced, their functions are kernels. Otherwise (a component calls other
-libraries, say) they are evaluated on floats.
+libraries, say, or the robot is too large to be compiled quickly) they are evaluated on floats.
 """
 
 from __future__ import annotations
@@ -17,8 +17,10 @@ from remora.components.actions import Wrench
 from remora.components.component import Component
 from remora.components.evaluation import Instant
 from remora.components.system import ScheduledUpdate, System
+from remora.dynamics.kernels.tree_recursions import RECURSIONS, uses_loops
 from remora.dynamics.state_layout import layout_of
 from remora.errors import RemoraError, SimulationError
+from remora.model.robot import Robot
 from remora.simulation.inputs.loads import frozen_view
 from remora.simulation.systems.component_faults import name_in_memory, name_of_nan
 from remora.simulation.systems.system_equations import (
@@ -44,7 +46,7 @@ class ComponentEvaluator:
     def __init__(self, system: System) -> None:
         """Look up what the components do; nothing is compiled yet."""
         self.system, robot = system, system.robot
-        self.compiled = not system.untraceable
+        self.compiled = not (system.untraceable or _is_large(robot))
         actions = [a for layout in system.layouts.values() for a in layout.actions]
         self.acts = any(type(c).act is not Component.act for c in system.components.values())
         self.pushes = any(isinstance(a, Wrench) for a in actions)
@@ -163,3 +165,8 @@ class ComponentEvaluator:
             shapes = {**self.shapes, "noise": (self.system.noise_size,)}
             self._kernels[names] = self.kernel(ticked, shapes, names=names)
         return self._kernels[names]
+
+
+def _is_large(robot: Robot) -> bool:
+    """Return whether forward dynamics of the robot is compiled as tree loops."""
+    return uses_loops(robot, RECURSIONS["forward_dynamics"].straight)
