@@ -351,6 +351,31 @@ def gpu_batch_table(data: dict[str, Any]) -> Iterator[str]:
         yield row(label, f"{r['seconds']:.3f}", f"{r['steps_per_second']:.2e}", *cells)
 
 
+def closed_loop_table(data: dict[str, Any]) -> Iterator[str]:
+    """Yield the time per step of open and closed loops."""
+    yield from table(
+        "RK4 steps of 10 ms", "open loop, ns", "closed loop, ns", "ratio", "closed steps per s"
+    )  # fmt: skip
+    for r in data["loops"]:
+        where = "H200" if r["target"] == "cuda" else "one core"
+        yield row(
+            f"{r['runs']:,} runs, {where}, {r['dtype']}", f"{r['open ns per step']:.3g}",
+            f"{r['closed ns per step']:.3g}", f"{r['closed / open']:.2f}",
+            f"{r['closed steps per s']:.2e}",
+        )  # fmt: skip
+
+
+def adaptive_table(data: dict[str, Any]) -> Iterator[str]:
+    """Yield the time of adaptive runs in a batch and one at a time."""
+    r = data["adaptive"]
+    yield from table("dopri5, rtol 1e-9, 20 s, one core", "ms per run", "error")
+    yield row("one at a time", f"{r['single ms per run']:.3g}", f"{r['single error']:.1e}")
+    yield row(
+        f"batch of {r['runs']:,} ({r['single / batch']:.0f}x faster)",
+        f"{r['batch ms per run']:.3g}", f"{r['batch error']:.1e}",
+    )  # fmt: skip
+
+
 def gpu_batch_machine(data: dict[str, Any]) -> str:
     if "gpu" not in data:
         return ""
@@ -367,6 +392,7 @@ def page(text: str) -> str:
     derived = json.loads((RESULTS / "derivatives.json").read_text(encoding="utf-8"))
     simulated = json.loads((RESULTS / "simulate.json").read_text(encoding="utf-8"))
     threads = json.loads((RESULTS / "threads.json").read_text(encoding="utf-8"))
+    loops = json.loads((RESULTS / "closed_loop.json").read_text(encoding="utf-8"))
     tables = {
         "machine": lambda: [described(data["machine"]) + "."],
         "goals": lambda: goals_table(data, times, large, derived, gpu),
@@ -390,6 +416,8 @@ def page(text: str) -> str:
         "simulation: few runs": lambda: few_runs_table(simulated),
         "simulation: gpu": lambda: gpu_batch_table(simulated),
         "simulation: gpu machine": lambda: [gpu_batch_machine(simulated)],
+        "closed loops": lambda: closed_loop_table(loops),
+        "adaptive batches": lambda: adaptive_table(loops),
         "simulation: notes": lambda: [
             f"- {note}." for note in simulated["notes"] + simulated.get("gpu", {}).get("notes", [])
         ],

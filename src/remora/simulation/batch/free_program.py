@@ -338,7 +338,7 @@ class _FreeProgram:
             )
 
         stage: list[Statement] = [
-            blocks.stage_times("t", "length", "row", width),
+            *([blocks.stage_times("t", "length", "row", width)] if blocks.timed else []),
             Run(Block(prepare, ("q", "v", "x", "K", "length", "row"),
                       ("change", "qs", "us", "vs", "xs"))),
             *blocks.held_stage(), *blocks.evaluate(),

@@ -93,7 +93,7 @@ def lockstep_program(blocks: RunBlocks, signals: Sequence[str]) -> Program:
         Repeat(
             "count",
             [
-                Run(Block(step_ends, ("start", "step", "index"), ("now", "end"), wide=True)),
+                *([wide_run(step_ends, ("start", "step", "index"), ("now", "end"))] * blocks.timed),
                 For(blocks.rows(), blocks.stage("now", "step")),
                 *blocks.finish("step", "end"),
             ],

@@ -42,10 +42,12 @@ class RunBlocks:
         self._loaded = ["load tau", *(["load wrenches"] if self._pushed else []), "load x"]
         times = [Signature("t", (1,)), Signature("clock", (1,))]
         arguments = [*times, *self.state, *equations.data]
-        timed = any(reads(self._loads, arguments, s.name) for s in times)
+        loads_read_time = any(reads(self._loads, arguments, s.name) for s in times)
         #: Whether loads are a block of their own, in double precision.
-        self.apart = dtype == "float32" and timed
+        self.apart = dtype == "float32" and loads_read_time
         self._held = ["held q", "held v", "held a"] if equations.held else []
+        #: Whether a stage needs its time.
+        self.timed = loads_read_time or bool(equations.held)
 
     @property
     def state(self) -> list[Signature]:
@@ -108,11 +110,11 @@ class RunBlocks:
             u, dv, dx = self._parts(ahead * k)
             return change + before * k, integrate(self.equations.robot, q, u), u, v + dv, x + dx
 
-        when = self.stage_times(t, h, row, 2)
+        when = [self.stage_times(t, h, row, 2)] if self.timed else []
         given = ("q", "v", "x", "k", "change", h, row)
         made = ("change", "qs", "us", "vs", "xs")
         first = Run(Block(prepare, given, made))
-        return [when, first, *self.held_stage(), *self.evaluate()]
+        return [*when, first, *self.held_stage(), *self.evaluate()]
 
     def stage_times(self, t: str, h: str, row: str, place: int) -> Run:
         """Return the statement that computes `stage t` and `stage clock`.
