@@ -128,7 +128,7 @@ RUN = """
 BATCH = """
     import os, signal, warnings
     import numpy as np, remora as rm
-    from remora.simulation.batch import batch
+    from remora.simulation.batch import batch_phases
     from remora.codegen.integration.program_cpu import ProgramKernel
     plain, calls = ProgramKernel.__call__, []
 
@@ -138,7 +138,7 @@ BATCH = """
             os.kill(os.getpid(), signal.SIGINT)
         return plain(self, *arguments, **options)
 
-    ProgramKernel.__call__, batch.BLOCK = interrupted, 4
+    ProgramKernel.__call__, batch_phases.BLOCK = interrupted, 4
     robot = rm.load("vt18_satellite")
     q = np.broadcast_to(rm.neutral(robot), (12, robot.nq))
     warnings.simplefilter("ignore")

@@ -420,8 +420,12 @@ def _finished(
     def shaped(x: Any) -> Any:
         return x.reshape((*batch, *x.shape[1:]))
 
-    q, v = shaped(runs.samples["sample q"]), shaped(runs.samples["sample v"])
-    signals = {name: shaped(runs.samples[name]) for name in settings.signals}
+    robot = system.robot
+    q, v = (
+        shaped(runs.sampled("sample q", (robot.nq,))),
+        shaped(runs.sampled("sample v", (robot.nv,))),
+    )
+    signals = {n: shaped(runs.sampled(n, system.signals[n][0])) for n in settings.signals}
     codes = _to_host(shaped(runs.status)[..., 0]).astype(int)
     ends = _to_host(shaped(runs.t)[..., 0])
     impossible = np.zeros(batch, bool)

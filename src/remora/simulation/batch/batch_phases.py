@@ -165,18 +165,22 @@ class BatchRuns:
             times, fired = (xp.concatenate([x[i] for x in logged]) for i in range(2))
             self.events.append((phase.equations.system, ends["events"], times, fired))
 
-    def _kept(self, name: str, like: Any) -> Any:
+    def sampled(self, name: str, shape: tuple[int, ...], dtype: Any = None) -> Any:
+        """Return the samples of a quantity, `(runs, n, *shape)`; NaN where there are none yet."""
         if name not in self.samples:
             settings = self._settings
-            shape = (self._runs, settings.times.size, *like.shape[2:])
+            shape = (self._runs, settings.times.size, *shape)
             try:
-                self.samples[name] = self._xp.full(shape, math.nan, like.dtype)
+                self.samples[name] = self._xp.full(shape, math.nan, dtype or settings.dtype)
             except MemoryError:
                 raise RemoraError(
                     f"the samples of {self._runs} runs need {math.prod(shape) * 8 / 1e9:.1f} GB "
                     f"for {name}: take fewer samples"
                 ) from None
         return self.samples[name]
+
+    def _kept(self, name: str, like: Any) -> Any:
+        return self.sampled(name, like.shape[2:], like.dtype)
 
     def _in_blocks(
         self, kernel: Any, given: Mapping[str, Any], call: dict[str, Any],
