@@ -44,7 +44,7 @@ class Values(Mapping[str, Array]):
             if self._missing:
                 raise RemoraError(f"{self._what} {name!r}: {self._missing}")
             raise UnknownName(self._what, name, self._values)
-        return self._values[name]
+        return lasting(self._values[name])
 
     def __iter__(self) -> Iterator[str]:
         """Iterate over the names."""
