@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import copy
 import functools
+import itertools
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
@@ -247,6 +248,16 @@ class System:
     def with_robot(self, robot: Robot) -> System:
         """Return the system with other numbers of the same robot, which may be symbolic."""
         return self._changed(robot, self.components)
+
+    def with_separate_updates(self, names: Collection[str]) -> System:
+        """Return the system with no update that is shared by these components and others."""
+        schedule: list[ScheduledUpdate] = []
+        for update in self.schedule:
+            for _, group in itertools.groupby(update.names, lambda name: name in names):
+                schedule.append(update._replace(names=tuple(group)))
+        new = self._changed(self.robot, self.components)
+        new._set("schedule", tuple(schedule))
+        return new
 
     def _changed(self, robot: Robot, components: Mapping[str, Component]) -> System:
         new = object.__new__(System)

@@ -333,6 +333,8 @@ def _phase(
             names[name if name not in names else f"{name}_{k}"] = component
         whole_system = System(robot, names, dict(system.connections))
         _refuse_untraceable(whole_system)
+    from_phase = frozenset(n for n in whole_system.components if n not in system.components)
+    whole_system = whole_system.with_separate_updates(from_phase)
     held = traced_motions(robot, phase)
     motions = [m.breaks for m in held.values() if m is not None]
     forces = Forces(loads.torque, loads.wrenches, own.inputs)
@@ -344,7 +346,6 @@ def _phase(
     plain = not whole_system.components and not held and all(
         x is None or not (callable(x) or isinstance(x, Mapping)) for x in given
     )  # fmt: skip
-    from_phase = frozenset(n for n in whole_system.components if n not in system.components)
     return BatchPhase(equations, phase.duration, all_breaks, from_phase, plain)
 
 
@@ -383,7 +384,7 @@ def _run(
         try:
             for phase in plan:
                 now = phase.equations.system
-                carried_states(before, now, state, count, xp)
+                carried_states(system, before, phase, state, count, xp)
                 state["anchor"] = state["q"]
                 before = now
                 if free:
