@@ -52,7 +52,8 @@ class GeneralizedForce:
 
     def numbers(self) -> Array:
         """Return the numbers of the action, `(..., nv)`."""
-        return asarray(self.value)
+        value = asarray(self.value)
+        return value[..., None] if value.ndim == 0 else value
 
     def with_numbers(self, numbers: Array) -> GeneralizedForce:
         """Return the same action with other numbers."""

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from remora.algebra import dual_quaternion, pose, quaternion, screw
 from remora.algebra.array_ops import Array, lasting
 from remora.dynamics.kinematics import poses, twists
+from remora.components.returned_values import NO_NOISE
 from remora.errors import RemoraError, UnknownName
 from remora.model.robot import Robot
 
@@ -43,7 +44,7 @@ class Values(Mapping[str, Array]):
             if self._missing:
                 raise RemoraError(f"{self._what} {name!r}: {self._missing}")
             raise UnknownName(self._what, name, self._values)
-        return self._values[name]
+        return lasting(self._values[name])
 
     def __iter__(self) -> Iterator[str]:
         """Iterate over the names."""
@@ -123,3 +124,24 @@ class Context:
     def joint_velocity(self, joint: str) -> Array:
         """Return the speeds of a joint, `(..., k)`, rad/s or m/s."""
         return self.v[..., self.robot.joints[self.robot.joint_index(joint)].v]
+
+
+def context_of(
+    robot: Robot, arrays: Mapping[str, Mapping[str, Array]], t: Array, q: Array, v: Array,
+    sampled: bool,
+) -> Context:  # fmt: skip
+    """Return what a component sees that is not part of a system.
+
+    Args:
+        robot: the robot.
+        arrays: by `continuous`, `discrete`, `inputs` and `noise`, then by name.
+        t: time, s.
+        q: configuration.
+        v: velocity.
+        sampled: whether the component is sampled.
+    """
+    return Context(
+        robot, t, q, v, Kinematics(robot, q, v), Values("continuous state", arrays["continuous"]),
+        Values("discrete state", arrays["discrete"]), Values("input", arrays["inputs"]),
+        Values("noise", arrays["noise"], "" if sampled else NO_NOISE),
+    )  # fmt: skip

@@ -6,9 +6,10 @@ symbols: single runs, batches and exported code all use these.
 
 from __future__ import annotations
 
+import copy
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -159,38 +160,54 @@ class Instant:
         return z
 
     def ticked(self, names: Sequence[str], noise: Array) -> Array:
-        """Return z after a tick of some components, in this order.
+        """Return z after a tick of some components.
+
+        First the outputs of all of them are computed, each after those on which it depends; then
+        delayed outputs, actions and next discrete states, from the signals of this tick.
 
         Args:
-            names: names of sampled components.
+            names: names of sampled components with the same ticks.
             noise: standard normal numbers of all components, `(..., nn)`.
         """
-        now = self
-        for name in names:
-            layout = self.system.layouts[name]
+        layouts = {name: self.system.layouts[name] for name in names}
+        # results whose delay is a multiple of the sample time take effect at a tick
+        whole = [n for n, own in layouts.items() if own.queue and delay_in_ticks(own.component)]
+        now = self._with_z(self.released(whole))
+        outputs: dict[str, dict[str, Array]] = {}
+        for name, keys in self.system.sampled_order:
+            if name not in layouts or layouts[name].queue:
+                continue
+            layout = layouts[name]
             at = now.context(layout, now.signals, noise[..., layout.noise])
-            outputs = now._outputs(name, at)
-            actions = now._acted(name, at)
+            values = now._outputs(name, at)
+            held = layout.outputs_of(now.z[..., layout.effective])
+            own = outputs[name] = held | outputs.get(name, {}) | {k: values[k] for k in keys}
+            start = layout.effective.start
+            place = slice(start, start + sum(s.size for s in layout.interface.outputs.values()))
+            now = now._with_z(_replaced(now.z, place, packed(layout.output_shapes, own)))
+        z = now.z
+        for name, layout in layouts.items():
+            at = now.context(layout, now.signals, noise[..., layout.noise])
+            own = outputs[name] if name in outputs else now._outputs(name, at)
+            results = layout.results(own, now._acted(name, at))
             who, shapes = f"update of component {name!r}", layout.discrete_shapes
-            z = now.z
             if shapes:
-                after = packed(
-                    shapes, checked(who, shapes, _called(who, layout.component.update, at))
-                )
-                z = _replaced(z, layout.discrete, after)
-            results = layout.results(outputs, actions)
-            if layout.queue and delay_in_ticks(
-                layout.component
-            ):  # the oldest takes effect at this tick
-                z = Instant(self.system, self.t, self.q, self.v, self.x, z).released([name])
+                after = checked(who, shapes, _called(who, layout.component.update, at))
+                z = _replaced(z, layout.discrete, packed(shapes, after))
             if layout.queue:
                 size = layout.effective.stop - layout.effective.start
                 older = z[..., layout.waiting.start : layout.waiting.stop - size]
                 z = _replaced(z, layout.waiting, concatenate([results, older]))
             else:
                 z = _replaced(z, layout.effective, results)
-            now = Instant(self.system, self.t, self.q, self.v, self.x, z)
-        return now.z
+        return z
+
+    def _with_z(self, z: Array) -> Self:
+        """Return the same instant with other discrete states."""
+        new = copy.copy(self)
+        new.z = z
+        vars(new).pop("signals", None)
+        return new
 
     def reset(self, component: str, event: str) -> tuple[Array, Array, Array, Array]:
         """Return q, v, x and z after an event of a component."""

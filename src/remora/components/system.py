@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import copy
 import functools
+import itertools
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from remora.algebra.array_ops import Array, asarray, lasting
-from remora.codegen.ir.graph import Graph, Signature
-from remora.codegen.ir.trace import trace
 from remora.components import actions
 from remora.components.component import (
     Component,
@@ -24,9 +23,10 @@ from remora.components.component import (
     parameters,
     with_parameters,
 )
-from remora.components.context import Context, Kinematics, Values
+from remora.components.context import context_of
+from remora.components.feedthrough import dependence
 from remora.components.layout import ComponentLayout, component_layout, delay_in_ticks
-from remora.components.returned_values import NO_NOISE, checked
+from remora.components.returned_values import checked
 from remora.components.wiring import evaluation_order, sources
 from remora.errors import Fault, ModelError, RemoraError, ShapeError, UnknownName
 from remora.identity.digest import digest
@@ -80,6 +80,7 @@ class System:
         connections: source of every input `"component.input"`: `"component.output"`, or numbers.
         layouts: places of the components' states, by name.
         order: (component, outputs) in the order in which continuous outputs are evaluated.
+        sampled_order: (component, outputs) in the order in which sampled outputs are evaluated.
         schedule: updates of sampled components, in the order in which they are evaluated.
         events: events of the components.
         untraceable: errors of components that cannot be compiled, by name; they run in
@@ -91,6 +92,7 @@ class System:
     connections: Mapping[str, str | Array]
     layouts: Mapping[str, ComponentLayout]
     order: tuple[tuple[str, tuple[str, ...]], ...]
+    sampled_order: tuple[tuple[str, tuple[str, ...]], ...]
     schedule: tuple[ScheduledUpdate, ...]
     events: tuple[SystemEvent, ...]
     untraceable: Mapping[str, RemoraError]
@@ -124,15 +126,17 @@ class System:
         examples = {name: _example(robot, name, c, interfaces[name], faults)
                     for name, c in named.items()}  # fmt: skip
         self._stop_at(faults)
-        dependence = {name: _dependence(robot, name, c, interfaces[name])
+        direct = {name: dependence(robot, name, c, interfaces[name])
                       for name, c in named.items()}  # fmt: skip
         order, ticks = evaluation_order(
-            named, interfaces, connections, lambda name: dependence[name][0], faults
+            named, interfaces, connections, lambda name: direct[name][0], faults
         )
         self._stop_at(faults)
-        self._set("order", tuple(order))
+        continuous = [pair for pair in order if named[pair[0]].sample_time is None]
+        self._set("order", tuple(continuous))
+        self._set("sampled_order", tuple(pair for pair in order if pair not in continuous))
         self._set("schedule", tuple(_schedule(named, ticks)))
-        failed = {name: error for name, (_, error) in dependence.items() if error is not None}
+        failed = {name: error for name, (_, error) in direct.items() if error is not None}
         self._set("untraceable", MappingProxyType(failed))
         layouts: dict[str, ComponentLayout] = {}
         x = z = noise = 0
@@ -244,6 +248,16 @@ class System:
     def with_robot(self, robot: Robot) -> System:
         """Return the system with other numbers of the same robot, which may be symbolic."""
         return self._changed(robot, self.components)
+
+    def with_separate_updates(self, names: Collection[str]) -> System:
+        """Return the system with no update that is shared by these components and others."""
+        schedule: list[ScheduledUpdate] = []
+        for update in self.schedule:
+            for _, group in itertools.groupby(update.names, lambda name: name in names):
+                schedule.append(update._replace(names=tuple(group)))
+        new = self._changed(self.robot, self.components)
+        new._set("schedule", tuple(schedule))
+        return new
 
     def _changed(self, robot: Robot, components: Mapping[str, Component]) -> System:
         new = object.__new__(System)
@@ -370,17 +384,6 @@ def _is_time(value: Any) -> bool:
     return math.isfinite(value) and value >= 0.0
 
 
-def _context(
-    robot: Robot, interface: Interface, arrays: Mapping[str, Mapping[str, Array]],
-    t: Array, q: Array, v: Array, sampled: bool,
-) -> Context:  # fmt: skip
-    return Context(
-        robot, t, q, v, Kinematics(robot, q, v), Values("continuous state", arrays["continuous"]),
-        Values("discrete state", arrays["discrete"]), Values("input", arrays["inputs"]),
-        Values("noise", arrays["noise"], "" if sampled else NO_NOISE),
-    )  # fmt: skip
-
-
 def _example(
     robot: Robot, name: str, component: Component, interface: Interface, faults: list[Fault]
 ) -> tuple[actions.Action, ...]:
@@ -392,9 +395,7 @@ def _example(
         "noise": {k: np.zeros(n) for k, n in interface.noise.items()},
     }
     sampled = component.sample_time is not None
-    at = _context(
-        robot, interface, arrays, np.zeros(()), neutral(robot), np.zeros(robot.nv), sampled
-    )
+    at = context_of(robot, arrays, np.zeros(()), neutral(robot), np.zeros(robot.nv), sampled)
     shapes = {
         "outputs": {k: s.shape for k, s in interface.outputs.items()},
         "derivative": {k: s.shape for k, s in interface.continuous.items()},
@@ -414,72 +415,6 @@ def _example(
             faults.append(Fault(f"component {name!r}", str(error)))
         except Exception as error:
             faults.append(Fault(f"component {name!r}", f"raised {type(error).__name__}: {error}"))
-    return found
-
-
-def _dependence(
-    robot: Robot, name: str, component: Component, interface: Interface
-) -> tuple[dict[str, frozenset[str]], RemoraError | None]:
-    """Return the inputs on which each output depends directly, and why it cannot be traced."""
-    inputs = {k: s.shape for k, s in interface.inputs.items()}
-    groups = {
-        "continuous": {k: s.shape for k, s in interface.continuous.items()},
-        "discrete": {k: s.shape for k, s in interface.discrete.items()},
-        "inputs": inputs,
-        "noise": {k: (n,) for k, n in interface.noise.items()},
-    }
-    arguments = [Signature("t", ()), Signature("q", (robot.nq,)), Signature("v", (robot.nv,))]
-    arguments += [Signature(f"{g}.{k}", s) for g, part in groups.items() for k, s in part.items()]
-    outputs = {k: s.shape for k, s in interface.outputs.items()}
-    sampled = component.sample_time is not None
-
-    def at(*arrays: Array) -> Context:
-        values = iter(arrays[3:])
-        named = {g: {k: next(values) for k in part} for g, part in groups.items()}
-        t, q, v = arrays[:3]
-        return _context(robot, interface, named, t, q, v, sampled)
-
-    def evaluated(*arrays: Array) -> tuple[Array, ...]:
-        context = at(*arrays)
-        values = checked(f"outputs of component {name!r}", outputs, component.outputs(context))
-        rest: list[Array] = [a.numbers() for a in actions.listed("act", component.act(context))]
-        for method, own in (("derivative", groups["continuous"]),
-                            ("update", groups["discrete"] if sampled else {}),
-                            ("crossings", dict.fromkeys(interface.events, ()))):  # fmt: skip
-            if own:
-                rest += checked(method, own, getattr(component, method)(context)).values()
-        return (*(values[k] for k in outputs), *rest, np.zeros(1))
-
-    try:
-        graph = trace(evaluated, arguments)
-    except RemoraError as error:
-        return dict.fromkeys(outputs, frozenset(inputs)), error
-    except Exception as error:
-        why = RemoraError(f"{type(error).__name__}: {error}")
-        return dict.fromkeys(outputs, frozenset(inputs)), why
-    places = {f"inputs.{k}": k for k in inputs}
-    found: dict[str, frozenset[str]] = {}
-    for output, result in zip(outputs, graph.results, strict=False):
-        used = {arguments[i].name for i in _arrays_below(graph, result)}
-        found[output] = frozenset(places[n] for n in used if n in places)
-    return found, None
-
-
-def _arrays_below(graph: Graph, roots: Sequence[int]) -> set[int]:
-    """Return the indices of the input arrays on which nodes depend."""
-    found: set[int] = set()
-    seen: set[int] = set()
-    stack = list(roots)
-    while stack:
-        i = stack.pop()
-        if i in seen:
-            continue
-        seen.add(i)
-        op, arguments = graph.nodes[i]
-        if op == "input":
-            found.add(int(arguments[0]))
-        elif op != "const":
-            stack += [int(a) for a in arguments]
     return found
 
 

@@ -113,14 +113,13 @@ def evaluation_order(
     feedthrough: Feedthrough,
     faults: list[Fault],
 ) -> tuple[list[tuple[str, tuple[str, ...]]], list[str]]:
-    """Return the order of the outputs of continuous components, and of sampled components.
+    """Return the order of all outputs, and of the ticks of sampled components.
 
     An output that depends directly on an input comes after that input's source. A cycle of such
     dependencies is an algebraic loop and becomes a fault.
 
     Returns:
-        Pairs (component, outputs) for continuous components, and the names of sampled components
-        in the order of their ticks.
+        Pairs (component, outputs), and the names of sampled components in the order of their ticks.
     """
     depends: dict[str, set[str]] = {}
     for name, interface in interfaces.items():
@@ -141,22 +140,79 @@ def evaluation_order(
             Fault("algebraic loop", f"{shown}; give one of these components a sample_time and a "
                   "delay, or a state")
         )  # fmt: skip
-    # sampled components tick after the sampled sources of all that they read
-    rank = {signal: i for i, signal in enumerate(order)}
-    sampled = [n for n, c in components.items() if c.sample_time is not None]
-    own = {n: [rank.get(f"{n}.{o}", 0) for o in interfaces[n].outputs] for n in sampled}
-    last = len(order)
-    ticks = sorted(sampled, key=lambda n: max(own[n], default=last))
-    continuous: list[tuple[str, tuple[str, ...]]] = []
+        return [], []
+    pairs: list[tuple[str, tuple[str, ...]]] = []
     for signal in order:
         name, _, output = signal.partition(".")
-        if components[name].sample_time is not None:
-            continue
-        if continuous and continuous[-1][0] == name:
-            continuous[-1] = name, (*continuous[-1][1], output)
+        if pairs and pairs[-1][0] == name:
+            pairs[-1] = name, (*pairs[-1][1], output)
         else:
-            continuous.append((name, (output,)))
-    return continuous, ticks
+            pairs.append((name, (output,)))
+    return pairs, _tick_order(components, interfaces, connections, depends, order, faults)
+
+
+def _tick_order(
+    components: Mapping[str, Component],
+    interfaces: Interfaces,
+    connections: Mapping[str, str | Array],
+    depends: Mapping[str, set[str]],
+    order: Sequence[str],
+    faults: list[Fault],
+) -> list[str]:
+    """Return the sampled components in the order in which they tick at the same time.
+
+    A component ticks after the sampled sources of its outputs. If possible it also ticks after the
+    sources of what its actions and its next discrete states depend on; where components read each
+    other, this holds for those that tick together, see `Instant.ticked`.
+
+    Args:
+        components: the components by name.
+        interfaces: their interfaces.
+        connections: source of every input.
+        depends: the signals on which each output depends directly.
+        order: all outputs, each after those on which it depends.
+        faults: faults are appended.
+    """
+    sampled = [n for n, c in components.items() if c.sample_time is not None]
+    timing = {n: (components[n].sample_time, components[n].offset) for n in sampled}
+    reached: dict[str, set[str]] = {}  # sampled components whose results a signal depends on
+    for signal in order:
+        name = signal.partition(".")[0]
+        through = (reached[source] for source in depends[signal])
+        reached[signal] = {name} if name in timing else set().union(*through)
+    before: dict[str, set[str]] = {}
+    read: dict[str, set[str]] = {}
+    for name in sampled:
+        mine = (f"{name}.{key}" for key in interfaces[name].outputs)
+        before[name] = {n for out in mine for s in depends[out] for n in reached[s]} - {name}
+        used = (connections.get(f"{name}.{key}") for key in interfaces[name].inputs)
+        read[name] = {n for s in used if isinstance(s, str) for n in reached[s]} - {name}
+    ticks: list[str] = []
+    while len(ticks) < len(sampled):
+        left = [n for n in sampled if n not in ticks]
+        now = timing[ticks[-1]] if ticks else None
+        waits = {n: [m for m in before[n] if m in left] for n in left}
+        apart = {n: [m for m in waits[n] if timing[m] != timing[n]] for n in left}
+        late = {n: [m for m in read[n] if m in left] for n in left}
+        late_apart = {n: [m for m in late[n] if timing[m] != timing[n]] for n in left}
+        chosen = min(left, key=lambda n: (
+            len(apart[n]) > 0, len(waits[n]) > 0, len(late[n]) > 0 and timing[n] != now,
+            len(late_apart[n]) > 0, len(late[n]) > 0, timing[n] != now,
+        ))  # fmt: skip
+        ticks.append(chosen)
+    group: dict[str, int] = {}
+    for k, name in enumerate(ticks):
+        same = k > 0 and timing[ticks[k - 1]] == timing[name]
+        group[name] = group[ticks[k - 1]] if same else k
+    for name in ticks:
+        for other in sorted(before[name]):
+            if group[other] > group[name]:
+                why = (
+                    f"its outputs and those of {other!r} depend on each other at the same tick, "
+                    "with different sample times or offsets: make two components of one of them"
+                )
+                faults.append(Fault(f"component {name!r}", why))
+    return ticks
 
 
 def _sorted(depends: Mapping[str, set[str]]) -> tuple[list[str], Sequence[str]]:

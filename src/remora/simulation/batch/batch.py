@@ -333,6 +333,8 @@ def _phase(
             names[name if name not in names else f"{name}_{k}"] = component
         whole_system = System(robot, names, dict(system.connections))
         _refuse_untraceable(whole_system)
+    from_phase = frozenset(n for n in whole_system.components if n not in system.components)
+    whole_system = whole_system.with_separate_updates(from_phase)
     held = traced_motions(robot, phase)
     motions = [m.breaks for m in held.values() if m is not None]
     forces = Forces(loads.torque, loads.wrenches, own.inputs)
@@ -344,7 +346,6 @@ def _phase(
     plain = not whole_system.components and not held and all(
         x is None or not (callable(x) or isinstance(x, Mapping)) for x in given
     )  # fmt: skip
-    from_phase = frozenset(n for n in whole_system.components if n not in system.components)
     return BatchPhase(equations, phase.duration, all_breaks, from_phase, plain)
 
 
@@ -383,7 +384,7 @@ def _run(
         try:
             for phase in plan:
                 now = phase.equations.system
-                carried_states(before, now, state, count, xp)
+                carried_states(system, before, phase, state, count, xp)
                 state["anchor"] = state["q"]
                 before = now
                 if free:
@@ -479,20 +480,31 @@ def _raise_failed(batch: Batch, fine: Array, failed: int) -> None:
     name = ", ".join(map(str, place))
     why = str(batch.outcome[place])
     told = {
+        "event is NaN": "the function of an event is NaN there, one of "
+        + _event_names(batch.system),
+        "invalid reset": "the reset at an event returned numbers that are not finite, or a "
+        "quaternion that is not of unit norm, one of " + _event_names(batch.system, "reset"),
         "step too short": "its steps became too short or too many: what acts is not smooth, or too "
         "stiff for this integrator",
         "chattering": "its events chatter: they occur again and again without progress of time",
     }.get(why, "its step is too long, or what acts drives it to infinity" + _culprit(batch, place))
-    if why in ("step too short", "chattering"):
+    early = why in ("step too short", "chattering", "event is NaN", "invalid reset")
+    if early:
         head = f"{failed} of {batch.ok.size} runs could not be finished, among them run [{name}]"
     else:
         head = (
             f"{failed} of {batch.ok.size} runs do not stay finite, the first of them run [{name}]"
         )
     time = float(batch.t[min(int(first[-1]), batch.t.size - 1)])
-    if why in ("step too short", "chattering"):
+    if early:
         time = float(batch.end[place])
     raise SimulationError(f"{head}: {told} (failures='keep' returns the others)", time, batch)
+
+
+def _event_names(system: System, action: str = "") -> str:
+    """Return the names of a system's events, or of those with an action."""
+    names = [str(e) for e in system.events if action in ("", e.crossing.action)]
+    return ", ".join(map(repr, names)) if names else "those given as events="
 
 
 def _culprit(batch: Batch, place: tuple[int, ...]) -> str:

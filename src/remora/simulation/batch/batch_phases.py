@@ -267,29 +267,40 @@ _kept: dict[tuple[str, str], ProgramKernel | CudaProgram] = {}
 
 
 def carried_states(
-    old: System | None, new: System, state: dict[str, Any], runs: int, array_module: Any
-) -> None:
+    system: System, old: System | None, phase: BatchPhase, state: dict[str, Any], runs: int,
+    array_module: Any,
+) -> None:  # fmt: skip
     """Put the states of components into the layout of the next phase; `state` is changed.
 
-    The components that both systems have come first in both, so their states are a prefix.
+    The components of the system come first in all phases, so their states are a prefix. Those of a
+    phase, its sampled loads and conditions, begin anew.
+
+    Args:
+        system: the system without what its phases add.
+        old: the system of the last phase, or None.
+        phase: the next phase.
+        state: cells by name.
+        runs: number of runs.
+        array_module: NumPy or CuPy.
     """
+    new = phase.equations.system
     ticks = {k: v for k, v in state.items() if k.startswith("tick ")}
+    kept: dict[tuple[str, str], Any] = {}
     if old is not None:
-        kept: dict[tuple[Any, ...], Any] = {
-            tuple(u): ticks[f"tick {i}"] for i, u in enumerate(old.schedule)
-        }
-    else:
-        kept = {}
+        for i, update in enumerate(old.schedule):
+            kept |= {(update.kind, name): ticks[f"tick {i}"] for name in update.names}
     for name in ticks:
         del state[name]
     for i, update in enumerate(new.schedule):
-        state[f"tick {i}"] = kept.get(tuple(update), array_module.zeros((runs, 1)))
-    for name, size, initial in (("x", new.nx, new.initial_x), ("z", new.nz, new.initial_z),
-                                ("rest x", new.nx, np.zeros(new.nx))):  # fmt: skip
+        key = update.kind, update.names[0]
+        goes_on = key in kept and not phase.counted_from_phase(update)
+        state[f"tick {i}"] = kept[key] if goes_on else array_module.zeros((runs, 1))
+    for name, count, size, initial in (
+        ("x", system.nx, new.nx, new.initial_x), ("z", system.nz, new.nz, new.initial_z),
+        ("rest x", system.nx, new.nx, np.zeros(new.nx)),
+    ):  # fmt: skip
         before = state[name]
-        count = min(before.shape[-1], size)
-        if before.shape[-1] != size:
-            rest = array_module.broadcast_to(
-                array_module.asarray(initial[count:], dtype=before.dtype), (runs, size - count)
-            )
-            state[name] = array_module.concatenate([before[:, :count], rest], axis=-1)
+        rest = array_module.broadcast_to(
+            array_module.asarray(initial[count:], dtype=before.dtype), (runs, size - count)
+        )
+        state[name] = array_module.concatenate([before[:, :count], rest], axis=-1)

@@ -30,7 +30,9 @@ from remora.algebra.array_ops import (
 )
 from remora.codegen.integration.statements import Block, If, Record, Run, Statement
 from remora.dynamics.forces.stops import stop_overlaps, stop_rates
-from remora.model.state import integrate
+from remora.model.joints import kind
+from remora.model.robot import Robot
+from remora.model.state import integrate, normalize
 from remora.simulation.batch.run_blocks import RunBlocks, plus_one, wide_run
 from remora.simulation.batch.selections import (
     each,
@@ -44,7 +46,9 @@ from remora.simulation.batch.selections import (
 )
 
 #: Status of a run.
-RUNNING, STOPPED, NEXT, NOT_FINITE, TOO_SHORT, CHATTERING = range(6)
+RUNNING, STOPPED, NEXT, NOT_FINITE, TOO_SHORT, CHATTERING, BAD_EVENT, BAD_RESET = range(8)
+#: Tolerance of the norm of a quaternion that a reset returns; within it, it is normalized.
+UNIT = {"float64": 1e-9, "float32": 1e-5}
 #: An event is located to this many units in the last place of the time.
 LOCATED = 4.0
 #: Nodes of a step, as fractions of it, between which event functions are taken to be cubics.
@@ -71,7 +75,7 @@ class EventSearch:
     # Events ---------------------------------------------------------------------------------------
 
     def look(self, t: str, suffix: str, to: str) -> list[Statement]:
-        """Return the evaluation of the event functions."""
+        """Return the evaluation of the event functions; a run with one that is NaN ends."""
         if not self.functions:
             return []
 
@@ -79,7 +83,14 @@ class EventSearch:
             return self._values(t, q, v, x, z, rest)
 
         state = tuple(f"{name}{suffix}" for name in ("q", "v", "x"))
-        return [wide_run(look, (t, *state, "z", *self._touched, *self._names), (to,))]
+
+        def ended(g: Array, status: Array) -> Array:
+            return select(less(0.5, _lost(g) * flag(less(status, 0.5))), float(BAD_EVENT), status)
+
+        return [
+            wide_run(look, (t, *state, "z", *self._touched, *self._names), (to,)),
+            wide_run(ended, (to, "status"), ("status",)),
+        ]
 
     @property
     def _touched(self) -> tuple[str, ...]:
@@ -111,7 +122,14 @@ class EventSearch:
     def look_at_end(self) -> list[Statement]:
         """Return the evaluation of the event functions at the end of a step."""
         when = wide_run(np.add, ("t", "length"), ("reached",))
-        return [when, *self.look("reached", " end", "g end")]
+
+        def accepted(accept: Array, g: Array) -> Array:
+            return accept * (1.0 - _lost(g))
+
+        return [
+            when, *self.look("reached", " end", "g end"),
+            wide_run(accepted, ("accept", "g end"), ("accept",)),
+        ]  # fmt: skip
 
     def inside(self) -> list[Statement]:
         """Return event functions and their slopes at the nodes of a step, by Hermite interpolation.
@@ -288,6 +306,7 @@ class EventSearch:
             code = select(less(0.5, largest(each(own * nexts))), float(NEXT), old)
             code = select(less(0.5, largest(each(own * stops))), float(STOPPED), code)
             code = select(less(MOST_EVENTS, recent), float(CHATTERING), code)
+            code = select(less(old, 0.5), code, old)
             return some, code, recent, since
 
         def log(t: Array, fired: Array) -> tuple[Array, Array]:
@@ -305,9 +324,11 @@ class EventSearch:
                     wide_run(plus_one, ("events",), ("events",)),
                 ]),
             ]  # fmt: skip
-        for i, event in enumerate(self._events):
-            if event.crossing.action == "reset":
-                inner.append(If(f"fired {i}", [self._reset(i)]))
+        resets = [i for i, e in enumerate(self._events) if e.crossing.action == "reset"]
+        for i in resets:
+            inner.append(If(f"fired {i}", self._reset(i)))
+        if resets:
+            inner += self._blocks.place_held("t")
         if self._stops:
 
             def flip(contact: Array, fired: Array) -> Array:
@@ -321,19 +342,52 @@ class EventSearch:
         ]
         return [*found, If("any", inner)]
 
-    def _reset(self, i: int) -> Run:
-        event = self._events[i]
+    def _reset(self, i: int) -> list[Statement]:
+        """Return the statements of a reset; a run in which it is not valid ends."""
+        event, robot = self._events[i], self._robot
 
         def reset(
             t: Array, q: Array, v: Array, x: Array, z: Array, *data: Array
         ) -> tuple[Array, ...]:
             now = self._equations.instant(t, q, v, x, z, data)
-            parts = now.reset(event.component, event.name)
-            return (*parts, 0.0 * q, 0.0 * v, 0.0 * x)
+            q1, v1, x1, z1 = now.reset(event.component, event.name)
+            sizes = [np.sum(absolute(part), keepdims=True) for part in (q1, v1, x1, z1)]
+            fault = larger(_defect(robot, q1), flag(negated(less(sum(sizes), np.inf))))
+            after = q1 if q1 is q else normalize(robot, q1)
+            return after, v1, x1, z1, 0.0 * q, 0.0 * v, 0.0 * x, fault
+
+        def ended(fault: Array, status: Array) -> Array:
+            wrong = flag(negated(less(fault, UNIT[self._blocks.dtype])))
+            return select(less(0.5, wrong * flag(less(status, 2.5))), float(BAD_RESET), status)
 
         state = ("q", "v", "x", "z")
-        writes = (*state, "rest q", "rest v", "rest x")
-        return Run(Block(reset, ("t", *state, *self._names), writes))
+        writes = (*state, "rest q", "rest v", "rest x", "reset fault")
+        return [
+            Run(Block(reset, ("t", *state, *self._names), writes)),
+            wide_run(ended, ("reset fault", "status"), ("status",)),
+        ]
+
+
+def _defect(robot: Robot, q: Array) -> Array:
+    """Return how far the quaternions of a configuration are from unit norm, `(1,)`."""
+    found = np.zeros(1)
+    for joint in robot.joints:
+        row = kind(joint)
+        if row.quaternion is None or joint.mimic is not None:
+            continue
+        own = q[joint.q]
+        r = own[row.quaternion]
+        found = larger(found, absolute(sqrt(np.sum(r * r, keepdims=True)) - 1.0))
+        if row.dual is not None:
+            d = own[row.dual]
+            size = larger(sqrt(np.sum(d * d, keepdims=True)), 1.0)
+            found = larger(found, absolute(np.sum(r * d, keepdims=True)) / size)
+    return found
+
+
+def _lost(g: Array) -> Array:
+    """Return 1 if one of the event functions is NaN, 0 otherwise."""
+    return largest(each(flag(negated(less(g, 0.0))) * flag(negated(less(-1.0, g)))))
 
 
 def _extrema(f0: Array, s0: Array, f1: Array, s1: Array) -> list[tuple[Array, Array]]:

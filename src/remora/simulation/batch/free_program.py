@@ -149,6 +149,7 @@ class _FreeProgram:
         cells = [*blocks.state, *blocks.rests, *blocks.cells]
         cells += [Signature(f"{s.name} end", s.shape) for s in (*blocks.state[:3], *blocks.rests)]
         cells += [Signature("K", (stages, self._ny)), Signature("error", (1,))]
+        cells += [Signature("reset fault", (1,))]
         numbers = (
             *wide, "goal", "target", "end", "h", "length", "landing", "refused", "tried", "accept",
             "active", "segment start", "segment steps", "segment step", "low", "high",

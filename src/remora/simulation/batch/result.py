@@ -17,7 +17,8 @@ from remora.errors import UnknownName
 from remora.model.robot import Robot
 
 #: How a run ended, by the number that its program returns, see `event_search`.
-OUTCOMES = ("complete", "stopped", "complete", "not finite", "step too short", "chattering")
+OUTCOMES = ("complete", "stopped", "complete", "not finite", "step too short", "chattering",
+            "event is NaN", "invalid reset")  # fmt: skip
 
 
 class BatchEvents(NamedTuple):

@@ -1,0 +1,128 @@
+"""Direct dependence of a component's outputs on its inputs, found by tracing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from remora.algebra.array_ops import Array, lasting
+from remora.codegen.ir.graph import Graph, Signature
+from remora.codegen.ir.trace import trace
+from remora.components import actions
+from remora.components.component import Component, Interface, parameters, with_parameters
+from remora.components.context import context_of
+from remora.components.returned_values import checked
+from remora.errors import RemoraError
+from remora.model.robot import Robot
+
+
+def dependence(
+    robot: Robot, name: str, component: Component, interface: Interface
+) -> tuple[dict[str, frozenset[str]], RemoraError | None]:
+    """Return the inputs on which each output depends directly, and why it cannot be traced.
+
+    The dependence is that for any values of the parameters: a gain that is zero here may differ in
+    a run of a batch. Parameters on whose values the component decides cannot be symbols; the
+    dependence is that for their values.
+    """
+    inputs = {k: s.shape for k, s in interface.inputs.items()}
+    outputs = {k: s.shape for k, s in interface.outputs.items()}
+    try:
+        arguments, graph = _traced(robot, name, component, interface, ())
+    except RemoraError as error:
+        return dict.fromkeys(outputs, frozenset(inputs)), error
+    except Exception as error:
+        why = RemoraError(f"{type(error).__name__}: {error}")
+        return dict.fromkeys(outputs, frozenset(inputs)), why
+    if inputs and outputs:
+        arguments, graph = _with_symbolic_parameters(
+            robot, name, component, interface, (arguments, graph)
+        )
+    places = {f"inputs.{k}": k for k in inputs}
+    found: dict[str, frozenset[str]] = {}
+    for output, result in zip(outputs, graph.results, strict=False):
+        used = {arguments[i].name for i in _arrays_below(graph, result)}
+        found[output] = frozenset(places[n] for n in used if n in places)
+    return found, None
+
+
+def _with_symbolic_parameters(
+    robot: Robot, name: str, component: Component, interface: Interface,
+    traced: tuple[list[Signature], Graph],
+) -> tuple[list[Signature], Graph]:  # fmt: skip
+    """Return the graph with as many parameters as can be symbols."""
+    known = tuple(parameters(component))
+    for names in (known, *((key,) for key in known)):
+        wanted = (*(s.name.partition(".")[2] for s in traced[0] if _is_parameter(s)), *names)
+        try:
+            traced = _traced(robot, name, component, interface, tuple(dict.fromkeys(wanted)))
+        except Exception:  # it decides on the value of a parameter
+            continue
+        if names == known:
+            break
+    return traced
+
+
+def _is_parameter(argument: Signature) -> bool:
+    return argument.name.startswith("parameters.")
+
+
+def _traced(
+    robot: Robot, name: str, component: Component, interface: Interface, symbolic: Sequence[str]
+) -> tuple[list[Signature], Graph]:
+    """Return arguments and graph of all that a component computes, its outputs first.
+
+    Args:
+        robot: the robot.
+        name: name of the component.
+        component: the component.
+        interface: its interface.
+        symbolic: names of the parameters that are arguments of the graph.
+    """
+    values = parameters(component)
+    groups = {
+        "continuous": {k: s.shape for k, s in interface.continuous.items()},
+        "discrete": {k: s.shape for k, s in interface.discrete.items()},
+        "inputs": {k: s.shape for k, s in interface.inputs.items()},
+        "noise": {k: (n,) for k, n in interface.noise.items()},
+        "parameters": {k: values[k].shape for k in symbolic},
+    }
+    arguments = [Signature("t", ()), Signature("q", (robot.nq,)), Signature("v", (robot.nv,))]
+    arguments += [Signature(f"{g}.{k}", s) for g, part in groups.items() for k, s in part.items()]
+    outputs = {k: s.shape for k, s in interface.outputs.items()}
+    sampled = component.sample_time is not None
+
+    def evaluated(*arrays: Array) -> tuple[Array, ...]:
+        rest = iter(arrays[3:])
+        named = {g: {k: next(rest) for k in part} for g, part in groups.items()}
+        context = context_of(robot, named, *arrays[:3], sampled)
+        own = with_parameters(component, {k: lasting(x) for k, x in named["parameters"].items()})
+        found = checked(f"outputs of component {name!r}", outputs, own.outputs(context))
+        more: list[Array] = [a.numbers() for a in actions.listed("act", own.act(context))]
+        for method, shapes in (("derivative", groups["continuous"]),
+                               ("update", groups["discrete"] if sampled else {}),
+                               ("crossings", dict.fromkeys(interface.events, ()))):  # fmt: skip
+            if shapes:
+                more += checked(method, shapes, getattr(own, method)(context)).values()
+        return (*(found[k] for k in outputs), *more, np.zeros(1))
+
+    return arguments, trace(evaluated, arguments)
+
+
+def _arrays_below(graph: Graph, roots: Sequence[int]) -> set[int]:
+    """Return the indices of the input arrays on which nodes depend."""
+    found: set[int] = set()
+    seen: set[int] = set()
+    stack = list(roots)
+    while stack:
+        i = stack.pop()
+        if i in seen:
+            continue
+        seen.add(i)
+        op, arguments = graph.nodes[i]
+        if op == "input":
+            found.add(int(arguments[0]))
+        elif op != "const":
+            stack += [int(a) for a in arguments]
+    return found
