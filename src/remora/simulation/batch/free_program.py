@@ -53,17 +53,15 @@ from remora.codegen.integration.statements import (
 from remora.codegen.ir.graph import Signature
 from remora.dynamics.forces.stops import stop_overlaps, stop_rates
 from remora.dynamics.state_layout import WORKS
-from remora.model.joints import in_coordinates, kind
-from remora.model.robot import Robot
 from remora.model.state import increment, integrate
 from remora.simulation.batch.lockstep_program import final_samples
 from remora.simulation.batch.run_blocks import RunBlocks, numbers_of_noise
+from remora.simulation.integrators.error_scale import coordinate_magnitudes
+from remora.simulation.integrators.step_control import GROW, SAFETY, SHRINK
 from remora.simulation.integrators.tableaus import Tableau
 
 #: Status of a run.
 RUNNING, STOPPED, NEXT, NOT_FINITE, TOO_SHORT, CHATTERING = range(6)
-#: Limits of the ratio of successive step sizes, and safety factor of the step size control.
-SHRINK, GROW, SAFETY = 0.2, 8.0, 0.9
 #: Times closer than this many units in the last place are the same.
 CLOSE = 8.0
 #: An event is located to this many units in the last place of the time.
@@ -384,7 +382,7 @@ class _FreeProgram:
     def _error(self, q: Array, v: Array, x: Array, K: Array, h: Array) -> Array:
         """Return the error norm in units of the tolerance, as in single runs."""
         rtol, atol = self._control.rtol, self._control.atol
-        size = concatenate([_error_size(self._robot, q), v, x])
+        size = concatenate([coordinate_magnitudes(self._robot, q), v, x])
         scale = rtol * absolute(size) + atol
         norms = [
             sqrt(
@@ -834,23 +832,3 @@ def _weighted(weights: Array, K: Array) -> Array:
 def _finite_sum(*arrays: Array) -> Array:
     """Return the sum of all absolute values: finite if these are."""
     return np.sum(absolute(concatenate(list(arrays))), keepdims=True)
-
-
-def _error_size(robot: Robot, q: Array) -> Array:
-    """Return the magnitude of the coordinate along each speed, see `ErrorScale`, `(nv,)`."""
-    parts: list[Array] = []
-    for joint in robot.joints:
-        if joint.mimic is not None or joint.v.stop == joint.v.start:
-            continue
-        own, row = q[joint.q], kind(joint)
-        if in_coordinates(joint):
-            parts.append(own)
-            continue
-        ones = np.ones(joint.v.stop - joint.v.start)
-        if row.dual is None:
-            parts.append(ones)
-        else:
-            d = own[row.dual]
-            distance = 2.0 * sqrt(np.sum(d * d, keepdims=True))
-            parts.append(concatenate([ones[:3], distance, distance, distance]))
-    return concatenate(parts)

@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from remora.algebra.array_ops import Array
+from remora.algebra.array_ops import Array, concatenate
 from remora.errors import RemoraError, SimulationError
 from remora.model.robot import Robot
 from remora.simulation.inputs.loads import HeldValue, Load, frozen_view
 from remora.simulation.inputs.phases import Phase
+from remora.simulation.inputs.pure_functions import captured
+from remora.simulation.inputs.segment_loads import SegmentLoad, is_smooth
 
 #: Discontinuous loads are evaluated this many units in the last place of the time before or after
 #: the jump; times closer than half of that are considered equal.
@@ -60,6 +62,23 @@ class PhaseLoads:
             raise SimulationError(str(error), t) from error
         return tau, wrenches
 
+    @functools.cached_property
+    def smooth(self) -> SmoothLoads | None:
+        """The loads as polynomials and traced functions of time; None where they are not."""
+        if not all(is_smooth(load) for load in self._loads):
+            return None
+        return SmoothLoads(*(SegmentLoad(load) for load in self._loads), pushes=self.pushes)
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """Times between which loads are evaluated, see `enter`, s."""
+        return self._low, self._high
+
+    @property
+    def clocks(self) -> tuple[float, float]:
+        """The same times on the clock of the loads, s."""
+        return self._low - self.offset, self._high - self.offset
+
     def enter(self, start: float, stop: float) -> None:
         """Restrict evaluation times to the inside of a smooth segment.
 
@@ -90,6 +109,73 @@ class PhaseLoads:
     def sample(self, controller: HeldValue, t: float, q: Array, v: Array) -> None:
         """Sample a controller (zero-order hold)."""
         controller.sample(t - self.offset, q, v)
+
+
+class SmoothLoads:
+    """The loads of a phase between two of their breaks.
+
+    Attributes:
+        pushes: whether there are external wrenches.
+        degree: largest degree of the polynomials.
+        placed: what is traced: the load, the places in its value, and the pulse.
+        captured: numbers that traced functions captured from outside.
+    """
+
+    def __init__(
+        self, torque: SegmentLoad, base: SegmentLoad, wrenches: SegmentLoad, pushes: bool
+    ) -> None:
+        """Store the loads."""
+        self._torque, self._base, self._wrenches, self.pushes = torque, base, wrenches, pushes
+        self.degree = max(load.degree for load in (torque, base, wrenches))
+        loads = {"torque": torque, "base": base, "wrenches": wrenches}
+        self.placed = tuple((name, *own) for name, load in loads.items() for own in load.placed)
+        self.captured = self._captured()
+
+    def _captured(self) -> tuple[Any, ...]:
+        return tuple(captured(pulse.value) for _, _, pulse in self.placed)
+
+    def is_current(self) -> bool:
+        """Return whether the numbers that traced functions capture are as they were."""
+        return not self.placed or self._captured() == self.captured
+
+    @property
+    def torque_shape(self) -> tuple[int, ...]:
+        """Shape of the drive forces."""
+        return self._torque.shape
+
+    @property
+    def wrench_shape(self) -> tuple[int, ...]:
+        """Shape of the wrenches."""
+        return self._wrenches.shape
+
+    def coefficients(self, low: float, high: float) -> tuple[Array, Array]:
+        """Return the polynomials in t - low of drive forces and wrenches.
+
+        Args:
+            low: start of the segment, on the clock of the loads, s.
+            high: its end, s.
+
+        Returns:
+            `(degree + 1, nv)`, and `(degree + 1, nb, 6)`; without wrenches the second is empty.
+        """
+        torque = self._torque.coefficients(low, high, self.degree)
+        if not self.pushes:
+            return torque, np.zeros(0)
+        wrenches = self._wrenches.coefficients(low, high, self.degree)
+        wrenches[:, 0] += self._base.coefficients(low, high, self.degree)
+        return torque, wrenches
+
+    def torque(self, t: Array) -> Array | None:
+        """Return the traced drive forces at a symbolic time `()`, `(nv,)`, or None."""
+        return self._torque.function(t)
+
+    def wrenches(self, t: Array) -> Array | None:
+        """Return the traced wrenches at a symbolic time `()`, `(nb, 6)`, or None."""
+        own, base = self._wrenches.function(t), self._base.function(t)
+        if base is None:
+            return own
+        placed = concatenate([base[None], np.zeros((self._wrenches.shape[0] - 1, 6))], trailing=2)
+        return placed if own is None else own + placed
 
 
 def _joint(robot: Robot, name: str) -> tuple[Any, tuple[int, ...]]:

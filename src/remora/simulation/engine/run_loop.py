@@ -12,6 +12,7 @@ from remora.algebra.array_ops import Array
 from remora.dynamics.formulations import mass_matrix
 from remora.errors import RemoraError, SimulationError
 from remora.model.joints import kind
+from remora.simulation.engine.compiled_phase import compiled_steps, loads_at
 from remora.simulation.engine.phase_dynamics import PhaseDynamics, RunSettings
 from remora.simulation.engine.phase_loop import (
     LocatedEvent,
@@ -23,6 +24,7 @@ from remora.simulation.engine.progress import ProgressReporter
 from remora.simulation.engine.reduced_phase_dynamics import phase_dynamics
 from remora.simulation.engine.resets import Resets
 from remora.simulation.engine.run_state import RunState
+from remora.simulation.engine.step_block import StepBlock
 from remora.simulation.engine.update_schedule import CLOSE, UpdateSchedule
 from remora.simulation.inputs.events import Action, Event, EventMonitor
 from remora.simulation.inputs.loads import Sum, is_mapping
@@ -50,6 +52,7 @@ class RunPlan(NamedTuple):
         breaks: times that no step crosses, s.
         seed: seed of the components' noise.
         run: index of the run in its study.
+        compiled: whether steps are made in machine code where possible.
     """
 
     model: RunSettings
@@ -62,6 +65,7 @@ class RunPlan(NamedTuple):
     breaks: tuple[float, ...]
     seed: int = 0
     run: int = 0
+    compiled: bool = True
 
 
 class RunLoop:
@@ -144,9 +148,12 @@ class RunLoop:
             else:
                 for hold, order in zip(system.controllers, resumed.inside.orders, strict=True):
                     hold.value = order
+            watch = self._watched(phase, system)
+            tableau = plan.stepping.integrator.tableau if plan.compiled else None
             drive = PhaseLoop(
-                system, state, plan.stepping, self._watched(phase, system), self._made,
-                self._reset, start, self._schedule,
+                system, state, plan.stepping, watch, self._made, self._advanced,
+                self._reset, start, self._schedule, plan.times,
+                compiled_steps(system, tableau, watch),
             )  # fmt: skip
             self._drive = drive
             inside = None if resumed is None else resumed.inside
@@ -271,6 +278,25 @@ class RunLoop:
                 self._record(t, *step.at(t))
                 self._next += 1
         if self._recorder.saves and not fired and self._drive.settled:
+            self._recorder.mark = self._marked()
+        self._watcher.look(self._state.t, self._state.q, self._state.v)
+
+    def _advanced(self, block: StepBlock) -> None:
+        """Record the samples within steps that were made in machine code."""
+        if self._plan.times is None:
+            samples = block.ends()
+        else:
+            until = block.count_until_end(self._plan.times)
+            samples = block.at(self._plan.times[self._next : until])
+            self._next = max(self._next, until)
+        if samples.t.size:
+            loads = loads_at(self._system, samples)
+            self._last = float(samples.t[-1])
+            self._recorder.extend(
+                samples.t, samples.q, samples.v, loads.tau, loads.passive, loads.wrenches,
+                samples.work, self._phase, loads.signals,
+            )  # fmt: skip
+        if self._recorder.saves and self._drive.settled:
             self._recorder.mark = self._marked()
         self._watcher.look(self._state.t, self._state.q, self._state.v)
 

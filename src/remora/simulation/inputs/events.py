@@ -266,6 +266,20 @@ class EventMonitor:
         fast = slack <= 4.0 * h * np.abs(speeds.ratio) * fastest[v.size + speeds.speed]
         return not (np.any(near) or np.any(fast))
 
+    @property
+    def ranges(self) -> tuple[tuple[int, int, float, float], ...]:
+        """Of each position limit: indices of q and v, and a, b, zero at the limit: a·q + b."""
+        own = self._ranges
+        rows = own.place, own.speed, -own.ratio, own.bound - own.offset
+        return tuple(zip(*(part.tolist() for part in rows), strict=True))
+
+    @property
+    def speeds(self) -> tuple[tuple[int, float, float], ...]:
+        """Of each speed limit: index of v, factor of v, and the limit."""
+        own = self._fastest
+        rows = own.speed, own.ratio, own.bound
+        return tuple(zip(*(part.tolist() for part in rows), strict=True))
+
     def passed(self, values: Array) -> list[tuple[str, Action]]:
         """Return the violated limits and their action."""
         limits = zip(self.items, values.tolist(), strict=True)

@@ -116,14 +116,16 @@ class Recorder(SampleBuffer):
             self._folder = _Folder(Path(out), self.recording(), self.chunk, again, mark, attributes)
         self._next = time.monotonic() + FLUSH_SECONDS
 
-    def _appended(self) -> None:
+    def _appended(self, count: int = 1) -> None:
         """Write at the first sample, at a full chunk, and if the last write is long ago.
 
         Raises:
             RemoraError: if writing fails; the sample is still in memory.
         """
         if self._folder is not None and (
-            self._n % self.chunk == 0 or self._n == 1 or time.monotonic() >= self._next
+            self._n // self.chunk != (self._n - count) // self.chunk
+            or self._n == count
+            or time.monotonic() >= self._next
         ):
             self.flush()
 

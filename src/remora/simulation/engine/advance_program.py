@@ -1,0 +1,502 @@
+"""Program that advances a run by many steps in machine code.
+
+From the complete state between two steps it makes the steps of the run loop, with the same
+formulas, until it reaches the end of the segment, its records are full, or a step needs the run
+loop:
+
+    while the segment is not finished and there is room:
+        choose the length of the step; stages; error
+        rejected: try a shorter step
+        no limit and no stop can be reached in it: accept it, record its end
+
+A step that may reach a limit or a stop, is not finite, or is too short, is not made: the state
+returned is that before it, and the run loop makes that step, which locates the event or raises the
+error.
+
+All numbers that go in are one vector, and all that come out are one vector and one table of
+records, because a call from Python takes a time proportional to the number of arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from remora.algebra.array_ops import (
+    Array,
+    absolute,
+    concatenate,
+    less,
+    select,
+    sqrt,
+    total_and_rest,
+)
+from remora.codegen.integration.program import Program
+from remora.codegen.integration.statements import (
+    Block,
+    For,
+    If,
+    Record,
+    Run,
+    Sample,
+    Statement,
+    While,
+)
+from remora.codegen.ir.graph import Signature
+from remora.components.system import System
+from remora.dynamics.forces.equations_of_motion import PassiveParameters, state_derivative_near
+from remora.dynamics.state_layout import WORKS, StateLayout, layout_of
+from remora.model.robot import Robot
+from remora.model.state import increment
+from remora.simulation.engine.phase_loads import SmoothLoads
+from remora.simulation.engine.system_equations import limited, system_rates
+from remora.simulation.integrators.error_scale import coordinate_magnitudes
+from remora.simulation.integrators.step_control import GROW, SAFETY, SHRINK
+from remora.simulation.integrators.tableaus import Tableau
+
+@dataclass(frozen=True, eq=False)
+class AdvanceEquations:
+    """Everything that is compiled into a program.
+
+    Attributes:
+        robot: the robot.
+        system: the robot with its components; None: it has none.
+        formulation: forward-dynamics formulation.
+        passive: passive joint forces.
+        effort: limits of the drives, `nv` numbers; None: no limits.
+        stops: number of stops at joint limits; none of them is in contact.
+        loads: loads that are given besides components.
+        tableau: the method.
+        dense: whether the coefficients of the dense output are recorded.
+        bounds: limits that no step may come near.
+    """
+
+    robot: Robot
+    system: System | None
+    formulation: str
+    passive: PassiveParameters
+    effort: tuple[float, ...] | None
+    stops: int
+    loads: SmoothLoads
+    tableau: Tableau
+    dense: bool
+    bounds: Bounds
+
+    @property
+    def layout(self) -> StateLayout:
+        """Layout of y."""
+        return layout_of(self.robot, 0 if self.system is None else self.system.nx)
+
+    @property
+    def nz(self) -> int:
+        """Number of discrete states."""
+        return 0 if self.system is None else self.system.nz
+
+    def rates(
+        self, q: Array, y: Array, z: Array, t: Array, low: Array, offset: Array, torque: Array,
+        wrenches: Array,
+    ) -> Array:  # fmt: skip
+        """Return the rate of y about the configuration q, `(ny,)`; see `system_rates`.
+
+        Args:
+            q: configuration at the start of the step, `(nq,)`.
+            y: `(ny,)`.
+            z: discrete states of the components, `(nz,)`.
+            t: time, inside the segment, `(1,)`, s.
+            low: time at which the polynomials of the loads begin, `(1,)`, s.
+            offset: start of the clock of the loads, `(1,)`, s.
+            torque: coefficients of the generalized forces, `(degree + 1, nv)`.
+            wrenches: coefficients of the wrenches, `(degree + 1, nb, 6)`; empty without.
+        """
+        robot, contact = self.robot, np.zeros(self.stops) if self.stops else None
+        clock, since = (t - offset).reshape(()), t - low
+        tau = _added(horner(since, torque), self.loads.torque(clock))
+        push = None
+        if self.loads.pushes:
+            push = _added(horner(since, wrenches), self.loads.wrenches(clock))
+        if self.system is None:
+            return state_derivative_near(
+                robot, q, y, limited(tau, self.effort), push, formulation=self.formulation,
+                passive=self.passive, contact=contact,
+            )  # fmt: skip
+        return system_rates(
+            self.system, q, y, z, t.reshape(()), tau, push, contact=contact,
+            formulation=self.formulation, passive=self.passive, effort=self.effort,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Values a·q + b, and a·v + b, that must stay away from zero within a step.
+
+    A step stays away if |a·q + b| is more than four times the change at the largest rate found in
+    the stages, see `EventMonitor.far`.
+
+    Attributes:
+        positions: for each, index of q, index of v, a and b.
+        speeds: for each, index of v, a and b.
+    """
+
+    positions: tuple[tuple[int, int, float, float], ...]
+    speeds: tuple[tuple[int, float, float], ...]
+
+    def clear(self, nv: int, q: Array, v: Array, h: Array, K: Sequence[Array]) -> Array:
+        """Return 1 if a step of length h with the stages K stays away from all, otherwise 0."""
+
+        def fastest(i: int) -> Array:
+            most = absolute(K[0][i : i + 1])
+            for k in K[1:]:
+                most = larger(most, absolute(k[i : i + 1]))
+            return most
+
+        free: Array = np.ones(1)
+        for place, speed, a, b in self.positions:
+            room, way = absolute(a * q[place : place + 1] + b), 4.0 * abs(a) * h * fastest(speed)
+            free = free * flag(less(way, room))
+        for speed, a, b in self.speeds:
+            room = b - absolute(a * v[speed : speed + 1])
+            free = free * flag(less(4.0 * abs(a) * h * fastest(nv + speed), room))
+        return free
+
+
+def inputs_of(own: AdvanceEquations) -> dict[str, tuple[int, ...]]:
+    """Return names and shapes of the parts of the vector that goes in.
+
+    `t` and `stop`: present time and end of the segment; `low` and `high`: times between which loads
+    are evaluated; `offset`: of their clock. `h`: next step size; `refused`: whether the last try
+    was; `tries`: how many are left. `fresh`: whether `rate` is unknown. `first`, `count`, `index`:
+    start of the segment, number of fixed steps in it, and number of the next. `room`: maximum
+    number of steps. `w` is [v, work, x].
+    """
+    robot, size = own.robot, own.layout.size
+    shapes: dict[str, tuple[int, ...]] = {}
+    for name in (*NUMBERS, *KEPT):
+        shapes[name] = (1,)
+    rows = own.loads.degree + 1
+    shapes |= {"q": (robot.nq,), "w": (size - robot.nv,), "rest q": (robot.nq,)}
+    shapes |= {"rest w": (size - robot.nv,), "rate": (size,)}
+    shapes |= {"z": (own.nz,), "torque": (rows, robot.nv)}
+    shapes["wrenches"] = (rows, len(robot.bodies), 6) if own.loads.pushes else (0,)
+    return shapes
+
+
+#: Numbers that go in, and those that also come out.
+NUMBERS = ("stop", "low", "high", "offset", "rtol", "atol", "max step", "first", "count", "room")
+KEPT = ("t", "h", "refused", "tries", "fresh", "index")
+#: Numbers that come out: how many steps were made, whether the next must be made elsewhere, and
+#: step size and tries left after the last step that was made.
+MADE = ("steps", "trouble", "h kept", "tries kept")
+
+
+def returned_by(own: AdvanceEquations) -> dict[str, tuple[int, ...]]:
+    """Return names and shapes of the parts of the vector that comes out."""
+    shapes = inputs_of(own)
+    ends = ("q", "w", "rest q", "rest w", "rate")
+    return dict.fromkeys((*KEPT, *MADE), (1,)) | {name: shapes[name] for name in ends}
+
+
+def recorded_by(own: AdvanceEquations) -> dict[str, tuple[int, ...]]:
+    """Return names and shapes of the parts of a record: the end of a step, and its dense output."""
+    shapes = inputs_of(own)
+    found = {"t": (1,), "q": shapes["q"], "w": shapes["w"]}
+    if own.dense:
+        found["dense"] = (3 + len(own.tableau.dense_d), own.layout.size)
+    return found
+
+
+def size_of(shapes: Mapping[str, tuple[int, ...]]) -> int:
+    """Return the number of elements of all parts."""
+    return sum(int(np.prod(shape)) for shape in shapes.values())
+
+
+def places(shapes: Mapping[str, tuple[int, ...]]) -> dict[str, slice]:
+    """Return the slices of the parts in their vector."""
+    found, start = dict[str, slice](), 0
+    for name, shape in shapes.items():
+        stop = start + int(np.prod(shape))
+        found[name], start = slice(start, stop), stop
+    return found
+
+
+def advance_program(own: AdvanceEquations) -> Program:
+    """Return the program; input `state`, outputs `records` and `end`."""
+    return _AdvanceProgram(own).program()
+
+
+class _AdvanceProgram:
+    """Builds the program; each method returns the statements of one part."""
+
+    def __init__(self, own: AdvanceEquations) -> None:
+        self._own, self._tableau, self._layout = own, own.tableau, own.layout
+        self._nv = own.robot.nv
+        extra = len(self._tableau.dense_c) if own.dense else 0
+        self._stages = len(self._tableau.b)
+        self._width = self._stages + 1 + extra
+        self._K = ["rate", *(f"k{i}" for i in range(1, self._width))]
+        self._shapes = {n: s for n, s in inputs_of(own).items() if 0 not in s}
+
+    def program(self) -> Program:
+        """Return the program."""
+        own, size = self._own, self._layout.size
+        cells = [Signature(name, shape) for name, shape in self._shapes.items()]
+        cells += [Signature(name, (size,)) for name in (*self._K[1:], "k", "y", "step", "change")]
+        numbers = ("active", "accept", "length", "end", "last", "error", "clear", "use", "now")
+        cells += [Signature(name, (1,)) for name in (*numbers, *MADE)]
+        cells += [Signature(f"at {i}", (1,)) for i in range(self._width)]
+        cells += [Signature(f"{n} end", self._shapes[n]) for n in ("q", "w", "rest q", "rest w")]
+        body: list[Statement] = [
+            self._unpacked(),
+            *self._go_on(),
+            While("active", [
+                self._chosen(), *self._stage_loop(), self._candidate(), self._judged(),
+                self._decided(), If("accept", self._committed()), *self._go_on(),
+            ]),
+            self._packed(),
+        ]  # fmt: skip
+        return Program([Signature("state", (size_of(inputs_of(own)),))], cells, body)
+
+    # Vectors ------------------------------------------------------------------------------------
+
+    def _unpacked(self) -> Run:
+        names, where = list(self._shapes), places(inputs_of(self._own))
+
+        def unpack(state: Array) -> tuple[Array, ...]:
+            parts = (state[where[n]].reshape(self._shapes[n]) for n in names)
+            start = state[where["h"]], state[where["tries"]]
+            return (*parts, *start)
+
+        return Run(Block(unpack, ("state",), (*names, "h kept", "tries kept")))
+
+    def _packed(self) -> Sample:
+        names = [n for n, shape in returned_by(self._own).items() if 0 not in shape]
+
+        def pack(*parts: Array) -> Array:
+            return concatenate([part.reshape((-1,)) for part in parts])
+
+        return Sample(Block(pack, names, ("end",)))
+
+    def _go_on(self) -> list[Statement]:
+        def on(t: Array, stop: Array, steps: Array, room: Array, trouble: Array) -> Array:
+            return flag(less(t, stop)) * flag(less(steps, room)) * flag(less(trouble, 0.5))
+
+        return [Run(Block(on, ("t", "stop", "steps", "room", "trouble"), ("active",)))]
+
+    # Steps --------------------------------------------------------------------------------------
+
+    def _chosen(self) -> Run:
+        """Return the choice of the length of the step."""
+
+        def adaptive(t: Array, stop: Array, h: Array, most: Array) -> tuple[Array, ...]:
+            wanted, left = smaller(h, most), stop - t
+            last = 1.0 - flag(less(wanted * (1.0 + 1e-9), left))
+            length = select(less(0.5, last), left, smaller(wanted, 0.5 * left))
+            return length, select(less(0.5, last), stop, t + length), last
+
+        def fixed(
+            t: Array, stop: Array, first: Array, count: Array, index: Array
+        ) -> tuple[Array, ...]:
+            last = flag(less(count - 0.5, index))
+            end = select(less(0.5, last), stop, first + (stop - first) * (index / count))
+            return end - t, end, last
+
+        writes = ("length", "end", "last")
+        if self._tableau.error_order:
+            return Run(Block(adaptive, ("t", "stop", "h", "max step"), writes))
+        return Run(Block(fixed, ("t", "stop", "first", "count", "index"), writes))
+
+    def _stage_loop(self) -> list[Statement]:
+        """Return the stages: the rates k, and the change of y over the step."""
+        tableau, width, stages = self._tableau, self._width, self._stages
+        rows = np.zeros((width, 2 * width + 1))
+        rows[:stages, :stages], rows[stages, :stages] = tableau.a, tableau.b
+        rows[: stages + 1, width] = [*tableau.c, 1.0]
+        if width > stages + 1:
+            rows[stages + 1 :, :width] = tableau.dense_a[:, :width]
+            rows[stages + 1 :, width] = tableau.dense_c
+        rows[:, width + 1 :] = np.eye(width)
+        names, own, nv = self._K, self._own, self._nv
+        z = ("z",) if "z" in self._shapes else ()
+        wrenches = ("wrenches",) if own.loads.pushes else ()
+
+        def prepare(
+            w: Array, t: Array, low: Array, high: Array, length: Array, fresh: Array, row: Array,
+            *K: Array,
+        ) -> tuple[Array, ...]:  # fmt: skip
+            change = length * weighted(row[:width], K)
+            y = concatenate([change[:nv], w + change[nv:]])
+            now = t + row[width : width + 1] * length
+            flags = [row[width + 1 + i : width + 2 + i] for i in range(width)]
+            use = select(less(0.5, flags[0]), fresh, 1.0)
+            inside = smaller(larger(now, low), high)
+            return change, y, inside, use, *flags
+
+        def rates(
+            q: Array, y: Array, now: Array, low: Array, offset: Array, torque: Array, *rest: Array
+        ) -> Array:
+            parts = list(rest)
+            discrete = parts.pop(0) if z else np.zeros(0)
+            push = parts.pop(0) if wrenches else np.zeros(0)
+            return own.rates(q, y, discrete, now, low, offset, torque, push)
+
+        flags = [f"at {i}" for i in range(width)]
+        reads = ("w", "t", "low", "high", "length", "fresh", "row", *names)
+        evaluated: list[Statement] = [
+            Run(Block(rates, ("q", "y", "now", "low", "offset", "torque", *z, *wrenches), ("k",))),
+            *(If(flags[i], [Run(Block(_same, ("k",), (names[i],)))]) for i in range(width)),
+        ]
+        kept = If(flags[stages], [Run(Block(_same, ("step",), ("change",)))])
+        return [For(rows, [
+            Run(Block(prepare, reads, ("step", "y", "now", "use", *flags))),
+            kept, If("use", evaluated),
+        ])]  # fmt: skip
+
+    def _candidate(self) -> Run:
+        """Return the state at the end of the step, with compensated summation."""
+        nv, robot = self._nv, self._own.robot
+
+        def candidate(
+            q: Array, w: Array, rest_q: Array, rest_w: Array, change: Array
+        ) -> tuple[Array, ...]:
+            q1, rest_q1 = total_and_rest(q, increment(robot, q, change[:nv]) + rest_q)
+            w1, rest_w1 = total_and_rest(w, change[nv:] + rest_w)
+            return q1, w1, rest_q1, rest_w1
+
+        names = ("q", "w", "rest q", "rest w")
+        return Run(Block(candidate, (*names, "change"), [f"{n} end" for n in names]))
+
+    def _judged(self) -> Run:
+        """Return the error of the step, and whether it stays away from all bounds."""
+        nv, own, extra = self._nv, self._own, self._layout.extra_size
+        weights, size = self._tableau.errors, self._layout.size
+
+        def judge(
+            q: Array, w: Array, length: Array, rtol: Array, atol: Array, change: Array, *K: Array
+        ) -> tuple[Array, Array]:
+            clear = own.bounds.clear(nv, q, w[:nv], length, K)
+            if not len(weights):
+                return np.sum(0.0 * change, keepdims=True), clear  # 0, or NaN if not finite
+            magnitudes = concatenate([coordinate_magnitudes(own.robot, q), w[:nv], w[nv + WORKS :]])
+            scale = rtol * absolute(magnitudes) + atol
+            free = [*range(2 * nv), *range(2 * nv + WORKS, 2 * nv + WORKS + extra)]
+            norms = [
+                sqrt(np.sum((length * weighted(row, K)[free] / scale) ** 2, keepdims=True) / size)
+                for row in weights
+            ]
+            if len(norms) == 1:
+                return norms[0], clear
+            fifth, third = norms
+            below = sqrt(fifth * fifth + 0.01 * third * third)
+            return fifth * fifth / select(less(0.0, below), below, 1.0), clear
+
+        reads = ("q", "w", "length", "rtol", "atol", "change", *self._K[: self._stages + 1])
+        return Run(Block(judge, reads, ("error", "clear")))
+
+    def _decided(self) -> Run:
+        """Return the decision whether the step is made, and what is tried next."""
+        power = -1.0 / (self._tableau.error_order + 1)
+
+        def adaptive(
+            t: Array, error: Array, clear: Array, length: Array, h: Array, refused: Array,
+            tries: Array, most: Array,
+        ) -> tuple[Array, ...]:  # fmt: skip
+            good = 1.0 - flag(less(1.0, error))
+            finite = flag(less(error, 1e300))
+            ratio = SAFETY * larger(error, 1e-300) ** power
+            shorter = length * larger(ratio, SHRINK)
+            grown = length * smaller(select(less(0.5, refused), 1.0, GROW), larger(ratio, SHRINK))
+            wanted = smaller(h, most)
+            after = select(less(length, wanted), larger(h, grown), grown)
+            long = flag(less(t, t + 0.1 * shorter))
+            fine = finite * flag(less(0.5, tries)) * select(less(0.5, good), clear, long)
+            trouble = 1.0 - fine
+            accept = good * fine
+            h1 = select(less(0.5, good), after, shorter)
+            return (
+                accept, trouble, select(less(0.5, fine), h1, h),
+                select(less(0.5, fine), 1.0 - good, refused), tries - fine,
+            )  # fmt: skip
+
+        def fixed(error: Array, clear: Array) -> tuple[Array, Array]:
+            accept = flag(less(absolute(error), 1.0)) * clear
+            return accept, 1.0 - accept
+
+        if not self._tableau.error_order:
+            return Run(Block(fixed, ("error", "clear"), ("accept", "trouble")))
+        reads = ("t", "error", "clear", "length", "h", "refused", "tries", "max step")
+        return Run(Block(adaptive, reads, ("accept", "trouble", "h", "refused", "tries")))
+
+    def _committed(self) -> list[Statement]:
+        """Return the statements that make the end of the step the state, and record it."""
+        names = ("q", "w", "rest q", "rest w")
+        nv, tableau, stages = self._nv, self._tableau, self._stages
+        last = self._K[stages]
+
+        def commit(
+            q: Array, w: Array, rest_q: Array, rest_w: Array, end: Array, k: Array, steps: Array,
+            index: Array, h: Array, tries: Array,
+        ) -> tuple[Array, ...]:  # fmt: skip
+            rate = concatenate([w[:nv], k[nv:]])
+            return q, w, rest_q, rest_w, end, rate, steps + 1.0, index + 1.0, 0.0 * h, h, tries
+
+        def record(q: Array, w: Array, end: Array, *rest: Array) -> Array:
+            parts = [end, q, w]
+            if rest:
+                (change, length), K = rest[:2], rest[2:]
+                bend = length * K[0] - change
+                parts += [change, bend, change - length * K[stages] - bend]
+                parts += [length * weighted(row, K) for row in tableau.dense_d]
+            return concatenate(parts)
+
+        dense = ("change", "length", *self._K) if self._own.dense else ()
+        ends = [f"{name} end" for name in names]
+        reads = (*ends, "end", last, "steps", "index", "h", "tries")
+        writes = (*names, "t", "rate", "steps", "index", "fresh", "h kept", "tries kept")
+        return [
+            Record(Block(record, ("q end", "w end", "end", *dense), ("records",)), "steps"),
+            Run(Block(commit, reads, writes)),
+        ]
+
+
+def _same(x: Array) -> Array:
+    return x
+
+
+def _added(a: Array, b: Array | None) -> Array:
+    return a if b is None else a + b
+
+
+def horner(s: Array, coefficients: Array) -> Array:
+    """Return Σ cₖ sᵏ of coefficients `(n, ...)` at s `(1,)`."""
+    found: Array = coefficients[-1]
+    for row in coefficients[-2::-1] if len(coefficients) > 1 else ():
+        found = found * s + row
+    return found
+
+
+def flag(condition: Array) -> Array:
+    """Return 1 where a condition holds, otherwise 0."""
+    return select(condition, 1.0, 0.0)
+
+
+def smaller(a: Array, b: Array) -> Array:
+    """Return the smaller of two numbers."""
+    return select(less(a, b), a, b)
+
+
+def larger(a: Array, b: Array | float) -> Array:
+    """Return the larger of two numbers."""
+    return select(less(b, a), a, b)
+
+
+def weighted(weights: Array, K: Sequence[Array]) -> Array:
+    """Return Σ wᵢ Kᵢ; weights that are zero are left out."""
+    total: Array | None = None
+    for i, k in enumerate(K[: len(weights)]):
+        own = weights[i : i + 1]
+        if own.dtype != object and own[0] == 0.0:
+            continue
+        total = own * k if total is None else total + own * k
+    assert total is not None
+    return total

@@ -1,0 +1,248 @@
+"""Steps of a run in machine code, between two calls of Python: see `advance_program`.
+
+A phase can be compiled if its integrator is an explicit Runge-Kutta method, its loads are numbers,
+profiles, pulses, and commands of sampled controllers, its components can be traced, no joint is
+held, and no event condition must be called.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from remora.algebra.array_ops import Array
+from remora.codegen.integration.program_cpu import ProgramKernel
+from remora.components.system import System
+from remora.dynamics.kernels.cache_keys import tables_digest, value_key
+from remora.model.robot import Robot
+from remora.simulation.engine.advance_program import (
+    KEPT,
+    NUMBERS,
+    AdvanceEquations,
+    advance_program,
+    inputs_of,
+    places,
+    recorded_by,
+    returned_by,
+    size_of,
+)
+from remora.simulation.engine.phase_loads import SmoothLoads
+from remora.simulation.engine.run_state import RunState
+from remora.simulation.engine.step_block import StepBlock
+
+#: A call makes fewer steps if the last one took longer than this, s: Ctrl-C waits for its end.
+LONGEST_CALL = 0.03
+#: Steps of the first call, and the largest number of bytes of the records of a call.
+FIRST_STEPS, MOST_BYTES = 256, 4 * 1024 * 1024
+#: Maximum number of kernels that are kept.
+MOST_KEPT = 32
+
+
+class NextStep(NamedTuple):
+    """State of the step size control between two steps.
+
+    Attributes:
+        h: next step size, s.
+        refused: whether the last try was rejected.
+        tries: number of tries left.
+        rate: rate of y, `(ny,)`; None: not known.
+        index: number of the next fixed step of the segment.
+    """
+
+    h: float
+    refused: bool
+    tries: int
+    rate: Array | None
+    index: int = 1
+
+
+class Advance(NamedTuple):
+    """Result of a call.
+
+    Attributes:
+        block: the steps that were made; None: none.
+        after: the step size control after the last of them.
+        next: the step size control now, after tries that were rejected.
+        trouble: whether the next step must be made by the run loop.
+    """
+
+    block: StepBlock | None
+    after: NextStep
+    next: NextStep
+    trouble: bool
+
+
+class CompiledSteps:
+    """The compiled steps of a phase, with and without dense output."""
+
+    def __init__(
+        self,
+        equations: Callable[[bool], AdvanceEquations],
+        robot: Robot,
+        system: System | None,
+        settings: tuple[Any, ...],
+        loads: SmoothLoads,
+        place: Callable[[Array, Array], Array],
+    ) -> None:
+        """Initialize; nothing is compiled yet.
+
+        Args:
+            equations: whether dense output is recorded -> what is compiled.
+            robot: the robot.
+            system: its components.
+            settings: everything else in the equations, to compare.
+            loads: the loads of the phase.
+            place: (q, u) -> configurations, in batches.
+        """
+        self._equations, self._settings = equations, settings
+        self._robot, self._system = robot, system
+        self._loads, self._place = loads, place
+        self._bound: dict[bool, _BoundKernel] = {}
+        self._room = FIRST_STEPS
+
+    @property
+    def current(self) -> bool:
+        """Whether the numbers that compiled functions capture are still the same."""
+        return self._loads.is_current()
+
+    def enter(self, numbers: Mapping[str, float], low: float, high: float) -> None:
+        """Start a segment.
+
+        Args:
+            numbers: the inputs `NUMBERS` of the program but `room`.
+            low: start of the segment on the clock of the loads, s.
+            high: its end, s.
+        """
+        self._numbers = [numbers.get(name, 0.0) for name in NUMBERS]
+        self._values = np.concatenate([x.ravel() for x in self._loads.coefficients(low, high)])
+
+    def advance(self, state: RunState, step: NextStep, dense: bool) -> Advance:
+        """Make steps until the end of the segment, or until the run loop is needed.
+
+        Args:
+            state: state of the run; it is advanced.
+            step: the step size control.
+            dense: whether there are samples within steps.
+        """
+        bound = self._bound.get(dense)
+        if bound is None:
+            bound = _BoundKernel(self._kernel(dense))
+            self._bound[dense] = bound
+        room = bound.prepare(self._room)
+        begun = time.perf_counter()
+        bound.fill(state, step, self._numbers, self._values, room)
+        bound.run()
+        took = time.perf_counter() - begun
+        if took > LONGEST_CALL:
+            self._room = max(1, self._room // 2)
+        elif took < 0.3 * LONGEST_CALL:
+            self._room *= 2
+        return bound.result(state, step, self._place)
+
+    def _kernel(self, dense: bool) -> _AdvanceKernel:
+        """Return the kernel, from memory if it was compiled before for the same objects."""
+        objects = self._robot, self._system
+        key = (tables_digest(), dense, self._loads.captured, *map(id, objects), *self._settings)
+        known = _kept.pop(key, None)
+        made = _AdvanceKernel(self._equations(dense)) if known is None else known[0]
+        _kept[key] = made, objects  # most recently used: dropped last
+        while len(_kept) > MOST_KEPT:
+            _kept.pop(next(iter(_kept)))
+        return made
+
+
+class _AdvanceKernel:
+    """A compiled program, and where its parts are in the vectors."""
+
+    def __init__(self, own: AdvanceEquations) -> None:
+        self.inputs, self.returned = places(inputs_of(own)), places(returned_by(own))
+        self.recorded, self.shapes = places(recorded_by(own)), recorded_by(own)
+        self.sizes = size_of(inputs_of(own)), size_of(self.shapes), size_of(returned_by(own))
+        self.layout = own.layout
+        settings = (own.formulation, own.passive, own.effort, own.stops, own.loads.degree,
+                    own.loads.pushes, own.dense, own.bounds)  # fmt: skip
+        parts = ()
+        if own.system is not None:
+            parts = dict(own.system.components), dict(own.system.connections)
+        key = value_key(
+            advance_program, own.robot, parts, settings, vars(own.tableau), own.loads.placed
+        )
+        self.kernel = ProgramKernel(lambda: advance_program(own), "advance", key=key, lanes=1)
+
+
+#: Compiled programs by their settings, with the objects whose identity is in the key.
+_kept: dict[tuple[Any, ...], tuple[_AdvanceKernel, tuple[Any, ...]]] = {}
+
+
+class _BoundKernel:
+    """A kernel with its vectors and its table of records."""
+
+    def __init__(self, kernel: _AdvanceKernel) -> None:
+        self._own = kernel
+        size, self._width, returned = kernel.sizes
+        self._state, self._end = np.zeros(size), np.zeros(returned)
+        self._capacity, self._records = 0, np.zeros((0, self._width))
+        self._most = max(1, MOST_BYTES // (8 * self._width))
+
+    def prepare(self, room: int) -> int:
+        """Make room for the records of a call; return the number of steps that it may make."""
+        room = min(room, self._most)
+        if room > self._capacity:
+            self._capacity, self._records = room, np.empty((room, self._width))
+            names = [o.name for o in self._own.kernel.outputs]
+            arrays = {"records": self._records, "end": self._end}
+            self.run = self._own.kernel.single_run(
+                [self._state], [arrays[n] for n in names], self._capacity
+            )
+        return room
+
+    def fill(
+        self, state: RunState, step: NextStep, numbers: list[float], loads: Array, room: int
+    ) -> None:
+        """Write the inputs of a call."""
+        rest_q, *rest = state.carried()
+        rate = np.zeros(self._own.layout.size) if step.rate is None else step.rate
+        kept = (
+            state.t, step.h, float(step.refused), float(step.tries), float(step.rate is None),
+            float(step.index),
+        )  # fmt: skip
+        np.concatenate([
+            numbers[:-1], [float(room)], kept, state.q, state.v, state.work, state.x, rest_q, *rest,
+            rate, state.z, loads,
+        ], out=self._state)  # fmt: skip
+        self._first = state.t, state.q, np.concatenate([state.v, state.work, state.x])
+
+    def result(
+        self, state: RunState, step: NextStep, place: Callable[[Array, Array], Array]
+    ) -> Advance:
+        """Advance the state and return the steps."""
+        own, at, end = self._own, self._own.returned, self._end
+        numbers = dict(zip((*KEPT, "steps", "trouble", "h kept", "tries kept"),
+                           end[: len(KEPT) + 4].tolist(), strict=True))  # fmt: skip
+        steps, trouble = int(numbers["steps"]), numbers["trouble"] > 0.5
+        rate, index = step.rate, int(numbers["index"])
+        block, tries = None, int(numbers["tries"])
+        if steps:
+            rate = end[at["rate"]].copy()
+            t, q, w = self._first
+            records = self._records[:steps]
+
+            def rows(name: str, before: Any) -> Array:
+                return np.concatenate([before, records[:, own.recorded[name]]])
+
+            dense = None
+            if "dense" in own.recorded:
+                dense = records[:, own.recorded["dense"]].reshape(-1, *own.shapes["dense"])
+            times = np.concatenate([[t], records[:, 0]])
+            block = StepBlock(times, rows("q", q[None]), rows("w", w[None]), dense, own.layout,
+                              place)  # fmt: skip
+            state.moved(numbers["t"], *(end[at[n]].copy() for n in ("q", "w", "rest q", "rest w")))
+        after = NextStep(numbers["h kept"], False, int(numbers["tries kept"]), rate, index)
+        now = after._replace(h=numbers["h"], refused=numbers["refused"] > 0.5, tries=tries)
+        if not steps:
+            after = step
+        return Advance(block, after, now, trouble)
+

@@ -1,0 +1,104 @@
+"""Which functions of users can be compiled into a run: pure ones that can be traced.
+
+A function of a user may do anything: count its calls, read a file, return something else each time.
+Traced, it would be called once and its result repeated. Compiled are therefore only functions whose
+code shows that they are pure: arithmetic on their argument, constants and numbers that they
+capture, and NumPy's elementwise functions. Numbers that a function captures from outside can still
+be changed during a run; whoever compiles it compares them, see `captured`.
+"""
+
+from __future__ import annotations
+
+import dis
+import types
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from remora.algebra.array_ops import asarray, casadi
+from remora.simulation.inputs.moves import Sine
+
+#: Operations that change something, or define or import other code.
+_IMPURE = (
+    "STORE_GLOBAL", "STORE_DEREF", "STORE_ATTR", "STORE_SUBSCR", "STORE_SLICE", "STORE_NAME",
+    "DELETE_", "IMPORT_", "YIELD_VALUE", "RETURN_GENERATOR", "MAKE_FUNCTION", "LOAD_BUILD_CLASS",
+    "LOAD_CLOSURE", "SETUP_", "BEFORE_WITH", "RAISE_VARARGS", "GET_AITER", "GET_AWAITABLE",
+)  # fmt: skip
+_NUMBERS = (bool, int, float, np.floating, np.integer)
+#: A traced function must agree with its calls to this relative error.
+AGREEMENT = 1e-12
+
+
+def is_pure(function: object) -> bool:
+    """Return whether the code of a function shows that it has no side effects and no memory."""
+    if isinstance(function, Sine):
+        return True
+    if type(function) is not types.FunctionType or function.__dict__:
+        return False
+    code = function.__code__
+    read = set[str]()
+    for operation in dis.get_instructions(code):
+        if operation.opname.startswith(_IMPURE):
+            return False
+        if operation.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
+            read.add(operation.argval)
+    outside = _outside(function)
+    if outside is None or any(name not in outside for name in read):
+        return False
+    attributes = set(code.co_names) - read
+    return all(_is_elementwise(getattr(np, name, None)) for name in attributes)
+
+
+def captured(function: object) -> tuple[Any, ...]:
+    """Return the numbers that a pure function captures from outside."""
+    if not isinstance(function, types.FunctionType):
+        return ()
+    found = _outside(function) or {}
+    return tuple(x for _, x in sorted(found.items()) if isinstance(x, _NUMBERS))
+
+
+def _outside(function: types.FunctionType) -> dict[str, Any] | None:
+    """Return what a function reads from outside, by name; None if that is not only plain values."""
+    found: dict[str, Any] = {}
+    code = function.__code__
+    for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
+        try:
+            found[name] = cell.cell_contents
+        except ValueError:
+            return None
+    for name in code.co_names:
+        if name in function.__globals__:
+            found[name] = function.__globals__[name]
+    defaults = (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values())
+    found |= {f"default {k}": x for k, x in enumerate(defaults)}
+    plain = all(isinstance(x, _NUMBERS) or x is np or _is_elementwise(x) for x in found.values())
+    return found if plain else None
+
+
+def _is_elementwise(x: object) -> bool:
+    return isinstance(x, (np.ufunc, float))
+
+
+def can_be_traced(function: Callable[[Any], Any], times: tuple[float, float]) -> bool:
+    """Return whether a pure function of time accepts a symbol, and then means the same.
+
+    Args:
+        function: the function.
+        times: two times at which it is compared with its trace, s.
+    """
+    symbol = casadi.SX.sym("t")
+    try:
+        value = asarray(function(asarray(symbol).reshape(())))
+        column = casadi.SX(casadi.vertcat(*np.atleast_1d(value).ravel().tolist()))
+        traced = casadi.Function("f", [symbol], [column])
+        for t in times:
+            called = np.asarray(function(t), dtype=float)
+            here = np.asarray(traced(t)).ravel()
+            if called.size != here.size:
+                return False
+            if not np.allclose(here, called.ravel(), rtol=AGREEMENT, atol=AGREEMENT):
+                return False
+    except Exception:  # whatever a user's function raises: it is called by the run loop instead
+        return False
+    return True

@@ -1,0 +1,4 @@
+"""Constants of the step size control of adaptive methods [HNW93, section II.4]."""
+
+#: Limits of the ratio of successive step sizes, and safety factor.
+SHRINK, GROW, SAFETY = 0.2, 8.0, 0.9
