@@ -524,10 +524,11 @@ def gpu_cases(
 
 def _kernel_alone(robot: rm.Robot, dtype: str, here: list[Any], steps: int) -> Callable[[], Any]:
     """Return a launch of the loaded kernel of rm.simulate_batch."""
-    from remora.codegen.gpu.cuda_kernel import cupy_with_device
-    from remora.codegen.integration.program_ptx import CudaProgram
     from remora.simulation.batch.batch_loop import COUNT, START, Forces, batch_program, law
     from remora.simulation.batch.batch_loop import STEP as STEP_SIZE
+
+    from remora.codegen.gpu.cuda_kernel import cupy_with_device
+    from remora.codegen.integration.program_ptx import CudaProgram
     from remora.simulation.engine.simulate import model_of
     from remora.simulation.integrators.tableaus import RK4
 

@@ -267,6 +267,15 @@ def gpu_peers_table(data: dict[str, Any]) -> Iterator[str]:
             yield row(f"{GPU_TIMED[function]}, {dtype}", f"{ours:.2e}", *cells)
 
 
+def threads_table(data: dict[str, Any]) -> Iterator[str]:
+    """Yield microseconds of batches on one and on two threads."""
+    yield from table("forward dynamics", "states", "one thread, µs", "two threads, µs", "ratio")
+    for name, rows in data["robots"].items():
+        for r in rows:
+            cells = f"{r['one_us']:,.0f}", f"{r['two_us']:,.0f}", f"{r['ratio']:.2f}x"
+            yield row(name, f"{r['states']:,}", *cells)
+
+
 def one_run_table(data: dict[str, Any]) -> Iterator[str]:
     """Yield the results of one accurate run by each integrator."""
     yield from table(
@@ -357,6 +366,7 @@ def page(text: str) -> str:
     large = json.loads((RESULTS / "large.json").read_text(encoding="utf-8"))
     derived = json.loads((RESULTS / "derivatives.json").read_text(encoding="utf-8"))
     simulated = json.loads((RESULTS / "simulate.json").read_text(encoding="utf-8"))
+    threads = json.loads((RESULTS / "threads.json").read_text(encoding="utf-8"))
     tables = {
         "machine": lambda: [described(data["machine"]) + "."],
         "goals": lambda: goals_table(data, times, large, derived, gpu),
@@ -366,6 +376,7 @@ def page(text: str) -> str:
             + "."
         ],
         "gpu peers": lambda: gpu_peers_table(gpu),
+        "threads": lambda: threads_table(threads),
         "operations": lambda: operations_table(data),
         "compile": lambda: compile_table(times),
         "growth": lambda: growth_table(times),

@@ -1,5 +1,6 @@
 """Compiled objects on disk: found again, shared, and never loaded from an unsafe place."""
 
+import dataclasses
 import os
 import stat
 import subprocess
@@ -11,6 +12,7 @@ import pytest
 
 import remora as rm
 from remora.codegen import kernel_cache
+from remora.dynamics.kernels.cache_keys import tables_digest
 
 SCRIPT = """
 import sys, numpy as np, remora as rm
@@ -151,3 +153,19 @@ def test_folder_follows_the_environment(monkeypatch, tmp_path):
     monkeypatch.delenv("REMORA_CACHE")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "b"))
     assert kernel_cache.folder() == tmp_path / "b" / "remora"
+
+
+@pytest.mark.parametrize(
+    ("table", "name"), [(rm.FORMULATIONS, "articulated"), (rm.JOINT_TYPES, "free")]
+)
+def test_a_row_that_is_replaced_or_deleted_changes_the_key(table, name, monkeypatch):
+    own, rows = tables_digest(), dict(table)
+    with monkeypatch.context() as m:
+        m.setitem(table, name, dataclasses.replace(table[name]))
+        replaced = tables_digest()
+    del table[name]
+    deleted = tables_digest()
+    table.clear()
+    table.update(rows)  # in their order
+    assert len({own, replaced, deleted}) == 3
+    assert tables_digest() == own

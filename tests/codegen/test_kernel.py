@@ -12,6 +12,7 @@ import remora as rm
 from kernels import HEAVY, SOLVING, arguments_for
 from numeric import assert_close
 from remora.codegen.kernel import SMALLEST_CHUNK
+from remora.codegen.llvm import thread_team
 from remora.dynamics.kernels.compiled import FUNCTIONS, CompiledRobot
 from remora.errors import RemoraError
 from trees import Case
@@ -133,18 +134,21 @@ class TestSameBits:
 
 
 def test_a_large_batch_is_shared_by_the_threads(fd, monkeypatch):
-    """Every thread gets its own rows: the chunks cover the batch once."""
-    chunks = []
-    real = fd._kernel
-    monkeypatch.setattr(fd, "_kernel", lambda *call: (chunks.append(call[-1]), real(*call))[1])
+    """A thread has enough states to pay for waking it."""
+    runs = []
+    real = thread_team.run_shared
+    monkeypatch.setattr(
+        thread_team, "run_shared", lambda *a: (runs.append((a[2], a[3])), real(*a))[1]
+    )
     n = 4 * SMALLEST_CHUNK
     q, v, tau = (np.resize(a, (n, a.shape[1])) for a in (Q, V, TAU))
     fd(q, v, tau, threads=4)
-    assert len(chunks) == 4
-    assert sum(chunks) == n
-    chunks.clear()
+    fd(q[: n - 1], v[: n - 1], tau[: n - 1], threads=4)
+    fd(q, v, tau, threads=2)
+    assert runs == [(n, 4), (n - 1, 3), (n, 2)]
     fd(q[:SMALLEST_CHUNK], v[:SMALLEST_CHUNK], tau[:SMALLEST_CHUNK], threads=4)
-    assert chunks == [SMALLEST_CHUNK]
+    fd(q, v, tau)
+    assert len(runs) == 3
 
 
 class TestCalls:

@@ -30,9 +30,12 @@ from remora.codegen.integration.statements import (
     While,
 )
 from remora.codegen.ir.graph import Signature
+from remora.codegen.llvm import thread_team
 from remora.codegen.llvm.host import host
-from remora.simulation.batch.batch_inputs import batch_inputs
-from remora.simulation.batch.batch_loop import COUNT, START, STEP, Forces, batch_program
+from remora.simulation.batch.batch_loads import BatchLoads
+from remora.simulation.batch.lockstep_program import lockstep_program
+from remora.simulation.batch.run_blocks import RunBlocks
+from remora.simulation.batch.run_equations import Forces, RunEquations
 from remora.simulation.engine.simulate import model_of
 from remora.simulation.integrators import tableaus
 
@@ -191,18 +194,39 @@ def late(load, dtype):
     }.get(load)
     wrenches = (lambda t, q, v: np.cos(7.0 * t) * np.ones((nb, 6))) if load == "wrenches" else None
     inputs = {"rate": np.linspace(3.0, 9.0, 5)} if load == "with inputs" else {}
-    own = batch_inputs(robot, q, v, torque, wrenches, inputs, {}, dtype)
-    forces = Forces(own.torque, own.wrenches, own.inputs)
+    return motion(robot, q, v, torque, wrenches, inputs, 3.6e-15, dtype)
+
+
+def motion(robot, q, v, torque, wrenches, inputs, nudge, dtype):
+    """The program of a batch of this robot, and its arguments."""
+    loads = BatchLoads(robot, ())
+    loads.add("torque", torque)
+    loads.add("wrenches", wrenches)
     model = model_of(robot, None, 1e-3, None, saturate=False)
-    settings = model.formulation, model.passive, 3.6e-15, dtype
-    return batch_program(robot, tableaus.RK4, forces, (), *settings), own.arrays
+    data = tuple(Signature(name, x.shape[1:]) for name, x in inputs.items())
+    equations = RunEquations(
+        rm.System(robot), Forces(loads.torque, loads.wrenches, data), (), model.formulation,
+        model.passive, {},
+    )  # fmt: skip
+    program = lockstep_program(RunBlocks(equations, tableaus.RK4, dtype, nudge), ())
+    given = {**inputs, "q": q, "v": v}
+    arrays = [given.get(s.name, np.zeros(s.shape)).astype(dtype) for s in program.inputs]
+    return program, [np.broadcast_to(x, (5, *s.shape)).copy() if x.ndim == len(s.shape) else x
+                     for x, s in zip(arrays, program.inputs, strict=True)]  # fmt: skip
 
 
-LATE_TIMES = {START: [LATE, LATE], STEP: [0.01, 0.0065], COUNT: [0, 4]}
+def states(program, results):
+    """The final q and v among the results of a program."""
+    pairs = zip(results, program.outputs, strict=True)
+    return [result for result, output in pairs if output.name in ("final q", "final v")]
+
+
+LATE_TIMES = {"start": [LATE, LATE], "step": [0.01, 0.0065], "count": [0, 4], "keep": [0, 0]}
 
 
 def is_wide(program):
-    return any(block.wide for block in program.blocks())
+    """Whether the loads are a block of their own, in double precision."""
+    return any(cell.name == "load tau" for cell in program.cells)
 
 
 @pytest.mark.parametrize("load", ["with inputs", "pulse", "wrenches"])
@@ -217,7 +241,8 @@ class TestLateTimes:
         double, same = late(load, "float64")
         assert not is_wide(double)
         exact = interpret(double, same, LATE_TIMES)
-        for a, b, c in zip(got, expected, exact, strict=True):
+        parts = (states(program, x) for x in (got, expected, exact))
+        for a, b, c in zip(*parts, strict=True):
             assert a.dtype == np.float32
             np.testing.assert_array_equal(a, b)
             assert np.abs(a - c).max() < 1e-5
@@ -231,7 +256,7 @@ class TestLateTimes:
         kernel = CudaProgram(program, "late", "float32")
         got = launched(kernel, given, LATE_TIMES)
         exact = interpret(program.prepared("float32"), given, LATE_TIMES, dtype="float32")
-        for a, b in zip(got, exact, strict=True):
+        for a, b in zip(states(program, got), states(program, exact), strict=True):
             assert_close(a, b, rtol=3e-6)
         # into the block and out of it; time and coefficients are exact anyway
         assert ("cvt.f64.f32" in kernel.ptx()) == (load == "with inputs")
@@ -240,12 +265,7 @@ class TestLateTimes:
     def test_without_the_time_all_is_single(self, load):
         robot = rm.random_robot(3, bodies=2, kinds=("revolute",), base="fixed")
         q, v = rm.random_state(robot, 0, 5)
-        own = batch_inputs(robot, q, v, lambda t, q, v: -v, None, {}, {}, "float32")
-        model = model_of(robot, None, 1e-3, None, saturate=False)
-        forces = Forces(own.torque, own.wrenches, own.inputs)
-        program = batch_program(
-            robot, tableaus.RK4, forces, (), model.formulation, model.passive, 0.0, "float32"
-        )
+        program, _ = motion(robot, q, v, lambda t, q, v: -v, None, {}, 0.0, "float32")
         assert not is_wide(program)
 
 
@@ -297,18 +317,21 @@ class TestSameBits:
         assert np.array_equal(self.kernel(y[::-1], p=p[::-1], tables=TIMES)[0], got[::-1])
 
     def test_chunks_are_whole_vectors(self, monkeypatch):
-        chunks, real = [], self.kernel._function
-        counted = len(self.kernel.inputs) * 2 + len(self.kernel.outputs) * 2
+        shared, real = [], thread_team.run_shared
         monkeypatch.setattr(
-            self.kernel, "_function", lambda *call: (chunks.append(call[counted]), real(*call))[1]
+            thread_team, "run_shared", lambda *a: (shared.append(a[2:]), real(*a))[1]
         )
         lanes = host().lanes("float64")
         y, p = arguments(PENDULUM, (5 * lanes + 1,))
         self.kernel(y, p, tables=TIMES, threads=3)
-        assert sorted(chunks) == [1, *[lanes] * 5]
-        chunks.clear()
+        self.kernel(y, p, tables=TIMES, threads=50)
+        assert [(n, threads, whole) for n, threads, _, whole in shared] == [
+            (5 * lanes + 1, 3, lanes),
+            (5 * lanes + 1, 6, lanes),
+        ]
+        shared.clear()
         self.kernel(y, p, tables=TIMES)
-        assert chunks == [5 * lanes + 1]
+        assert not shared
 
     def test_out(self):
         y, p = arguments(PENDULUM, (6,))

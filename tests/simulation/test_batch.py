@@ -178,6 +178,7 @@ def test_long_batches_stay_unit():
         ({"parameters": {"nose.mass": 1.0}}, "no parameter named 'nose.mass'"),
         ({"parameters": {"bus.mass": np.zeros((2, 3))}}, "do not broadcast"),
         ({"inputs": {"q": np.zeros(37)}}, "an input cannot be called 'q'"),
+        ({"inputs": {"step size": np.zeros(37)}}, "named as an argument .* 'step size'"),
         ({"inputs": {"gain": np.zeros(5)}}, "must have the runs' batch shape"),
         ({"torque": {"nose": 1.0}}, "no joint named 'nose'"),
         ({"torque": {"base": 1.0}}, r"torque of 'base' must have shape \(6,\), not \(\)"),

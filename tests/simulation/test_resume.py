@@ -77,7 +77,7 @@ def killed(monkeypatch):
             recorder.flush()
 
     monkeypatch.setattr(storage.Recorder, "_appended", some)
-    monkeypatch.setattr(storage, "_chunk_rows", lambda robot: 8)
+    monkeypatch.setattr(storage, "_chunk_rows", lambda *_: 8)
     monkeypatch.setattr(showing, "INTERVAL", 0.0)
 
     def attempt(folder, looks, **asked):

@@ -2,7 +2,8 @@
 
 The run has all that a checkpoint must know: phases, one of them ended by an event, a locked and a
 prescribed joint, controllers, recorded events, elastic stops at the joints' limits, an impulse, a
-pulse that lasts until the end, and an end between two samples.
+pulse that lasts until the end, and an end between two samples. The run of a system has components
+with noise, delays, continuous and discrete states, and resets.
 """
 
 import contextlib
@@ -67,6 +68,70 @@ METHODS = {
 }
 
 
+class Servo(rm.Component):
+    """A sampled PI controller of J1 with noise in its measurement."""
+
+    gain: float = 20.0
+
+    def interface(self, robot):
+        return rm.Interface(
+            outputs={"command": rm.Signal((), "N m")},
+            discrete={"sum": rm.State(0.0, "rad s")},
+            noise={"angle": 1},
+        )
+
+    def _error(self, at):
+        return 0.3 - at.joint_position("J1")[..., 0] + 0.05 * at.noise["angle"][..., 0]
+
+    def outputs(self, at):
+        return {"command": self.gain * (self._error(at) + at.memory["sum"])}
+
+    def update(self, at):
+        return {"sum": at.memory["sum"] + self.sample_time * self._error(at)}
+
+
+class Drive(rm.Component):
+    """A lag; at a certain angle it is switched off for a moment, and counts that."""
+
+    time_constant: float = 0.08
+
+    def interface(self, robot):
+        return rm.Interface(
+            inputs={"command": rm.Signal((), "N m")},
+            continuous={"torque": rm.State(0.0, "N m")},
+            discrete={"count": rm.State(0.0)},
+            events={"passed": rm.ZeroCrossing(0, "reset")},
+        )
+
+    def derivative(self, at):
+        return {"torque": (at.inputs["command"] - at.state["torque"]) / self.time_constant}
+
+    def act(self, at):
+        return rm.JointForce("J1", at.state["torque"])
+
+    def crossings(self, at):
+        return {"passed": at.joint_position("J1")[..., 0] - 0.02}
+
+    def reset(self, at, event):
+        return {"torque": 0.0 * at.state["torque"], "count": at.memory["count"] + 1.0}
+
+
+SYSTEM = rm.System(ROBOT, [Servo(sample_time=0.06, delay=0.1, offset=0.01), Drive()])
+
+
+def case(method):
+    """What is simulated, and the options."""
+    if method == "system":
+        options = {
+            "phases": [
+                rm.Phase(0.9, torque={"J2": 0.3}), rm.Phase(0.7, locked=["J3"], impulse=True)
+            ],
+            "stops": (50.0, 1.0), "sample": 0.17, "integrator": "dopri5", "rtol": 1e-6, "seed": 4,
+        }  # fmt: skip
+        return SYSTEM, options
+    return ROBOT, asked(**METHODS[method])
+
+
 def bits(run, n=None):
     """The rows of a run, as they are; and its events."""
     rows = {name: values[:n].tobytes() for name, values in run.columns.items()}
@@ -112,19 +177,20 @@ class Lines:
             sys.settrace(before)
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", [*METHODS, "system"])
 def test_interrupted_at_any_line_the_rest_is_the_same_to_the_last_bit(
     method, tmp_path, monkeypatch
 ):
     monkeypatch.setattr(recorder, "FLUSH_SECONDS", 0.05)
-    options = asked(**METHODS[method])
-    whole = rm.simulate(ROBOT, Q, V, **options)
-    assert len(whole.phase_starts) == 3
-    assert {"turned", "seen"} <= {e.name for e in whole.events}
+    moved, options = case(method)
+    whole = rm.simulate(moved, Q, V, **options)
+    assert len(whole.phase_starts) == len(options["phases"])
+    names = {"drive.passed"} if method == "system" else {"turned", "seen"}
+    assert names <= {e.name for e in whole.events}
     assert np.abs(whole.passive).max() > 0.1  # of the stops
     lines = Lines()
     with lines.watching():
-        rm.simulate(ROBOT, Q, V, **options, out=tmp_path / "counted")
+        rm.simulate(moved, Q, V, **options, out=tmp_path / "counted")
     rng = random.Random(7)
     places = rng.sample(range(1, lines.count), 12)
     places += range(lines.count - 270, lines.count, 30)  # the last sample, and the end
@@ -136,10 +202,10 @@ def test_interrupted_at_any_line_the_rest_is_the_same_to_the_last_bit(
             warnings.catch_warnings(),
         ):
             warnings.simplefilter("ignore", RuntimeWarning)
-            rm.simulate(ROBOT, Q, V, **options, out=folder)
+            rm.simulate(moved, Q, V, **options, out=folder)
         gc.collect()  # what kept the folder locked
         check_part(folder, whole)
-        run = rm.simulate(ROBOT, Q, V, **options, out=folder, resume=True)
+        run = rm.simulate(moved, Q, V, **options, out=folder, resume=True)
         assert bits(run) == bits(rm.open_run(folder)) == bits(whole), f"line {place}"
         assert run.status == "complete"
 
@@ -200,13 +266,13 @@ KILLED = """
     sys.path.insert(0, TESTS)
     import remora as rm
     import zarr.storage._local as local
-    from simulation.test_resume_anywhere import METHODS, Q, ROBOT, V, asked, bits, check_part
+    from simulation.test_resume_anywhere import Q, V, bits, case, check_part
     from remora.simulation.storage import recorder as storage
 
     storage.FLUSH_SECONDS = 0.0  # every sample is written at once
-    storage._chunk_rows = lambda robot: 4
-    options = asked(**METHODS["rk4"])
-    whole = rm.simulate(ROBOT, Q, V, **options)
+    storage._chunk_rows = lambda *_: 4
+    moved, options = case(CASE)
+    whole = rm.simulate(moved, Q, V, **options)
     put = local._put
     writes = 0
 
@@ -229,7 +295,7 @@ KILLED = """
             LAST, writes = last, 0
             status = 0
             try:
-                rm.simulate(ROBOT, Q, V, **options, out=folder, resume=True)
+                rm.simulate(moved, Q, V, **options, out=folder, resume=True)
             except BaseException as error:
                 print(type(error), error, flush=True)
                 status = 1
@@ -258,10 +324,11 @@ KILLED = """
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_killed_at_any_file_it_writes(tmp_path):
+@pytest.mark.parametrize("method", ["rk4", "system"])
+def test_killed_at_any_file_it_writes(method, tmp_path):
     """Each time one process, killed within a write, then another, and a third that ends."""
     tests = str(Path(__file__).parents[1])
-    head = f"TESTS, OUT, FIRST, STRIDE = {tests!r}, {str(tmp_path)!r}, 0, 37\n"
+    head = f"TESTS, OUT, FIRST, STRIDE, CASE = {tests!r}, {str(tmp_path)!r}, 0, 37, {method!r}\n"
     command = [sys.executable, "-c", head + textwrap.dedent(KILLED)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=240)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -84,6 +84,23 @@ def is_symbolic(x: Array) -> bool:
     return x.dtype == object
 
 
+class LastingSymbol(np.ndarray[Any, Any]):
+    """A single symbol as an array `()` that stays one in arithmetic.
+
+    NumPy turns results of shape `()` into their element, here a CasADi symbol, which multiplied by
+    an array becomes a CasADi matrix.
+    """
+
+    def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
+        """Return the result of an operation: an array, also of shape `()`."""
+        return array.view(LastingSymbol) if array.ndim == 0 else np.asarray(array)
+
+
+def lasting(x: Array) -> Array:
+    """Return an array; a single symbol as one that stays an array in arithmetic."""
+    return x.view(LastingSymbol) if x.ndim == 0 and is_symbolic(x) else x
+
+
 def stack(parts: Sequence[ArrayLike], axis: int = -1) -> Array:
     """Stack along a new axis after broadcasting the parts' batch shapes."""
     arrays = [asarray(p) for p in parts]

@@ -25,20 +25,19 @@ SMALL = 0.5
 
 
 def _bernoulli(count: int) -> list[Fraction]:
-    """Return the Bernoulli numbers B₀, B₁, ..."""
-    numbers: list[Fraction] = []
-    for n in range(count):
-        row: list[Fraction] = []
-        for k in range(n + 1):
-            row.append(Fraction(1, k + 1))
-            for j in range(k, 0, -1):
-                row[j - 1] = j * (row[j - 1] - row[j])
-        numbers.append(row[0])
-    return numbers
+    """Return |B₂|, |B₄|, ...: Bernoulli numbers from the tangent numbers, which are integers.
+
+    |B₂ₙ| = 2n Tₙ / (4ⁿ (4ⁿ - 1)), with tan x = Σ Tₙ x²ⁿ⁻¹/(2n - 1)!.
+    """
+    tangents = [factorial(k) for k in range(count)]
+    for k in range(1, count):
+        for j in range(k, count):
+            tangents[j] = (j - k) * tangents[j - 1] + (j - k + 2) * tangents[j]
+    return [Fraction(2 * n * T, 4**n * (4**n - 1)) for n, T in enumerate(tangents, start=1)]
 
 
 #: c, a and b in powers of θ².
-_C = tuple(float(abs(B) / factorial(2 * k + 2)) for k, B in enumerate(_bernoulli(26)[2::2]))
+_C = tuple(float(B / factorial(2 * k + 2)) for k, B in enumerate(_bernoulli(12)))
 _A = tuple((-1) ** k / factorial(2 * k + 2) for k in range(10))
 _B = tuple((-1) ** k / factorial(2 * k + 3) for k in range(10))
 

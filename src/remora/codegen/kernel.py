@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import ctypes
-import functools
-import importlib.metadata
+import importlib
 import json
 import math
 import os
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 
-from remora.algebra.array_ops import Array, ArrayLike, is_array, refuse_other_arrays
+from remora.algebra.array_ops import Array, ArrayLike, casadi, is_array, refuse_other_arrays
 from remora.codegen import kernel_cache
 from remora.codegen.ir import graph_passes
 from remora.codegen.ir.arguments import batch_of, common_batch, listed, ordered, wrong_dtype
 from remora.codegen.ir.graph import Graph, Signature
-from remora.codegen.llvm import fast_call, host, lowering
+from remora.codegen.llvm import chunk_call, fast_call, host, lowering, thread_team
+from remora.codegen.llvm.fast_call import address
 from remora.codegen.traced_function import TracedFunction, nothing_to_run
 from remora.codegen.tree_loops import loop_lowering
 from remora.codegen.tree_loops.loops import Loops
@@ -27,10 +26,15 @@ from remora.errors import ShapeError
 from remora.identity.digest import digest
 from remora.identity.sources import source_digest
 
-#: Minimum number of states per thread; below this, starting a thread does not pay.
+llvmlite: Any = importlib.import_module("llvmlite")
+
+#: Minimum number of states per thread; below this, waking a thread does not pay.
 SMALLEST_CHUNK = 1024
 #: Size of the widest vector register, in bytes.
 WIDEST = 64
+#: NumPy's flags of an array that is contiguous and aligned.
+_IN_ROWS = 0x0101
+_WRITEABLE = 0x0400
 
 
 class Kernel(TracedFunction):
@@ -105,7 +109,9 @@ class Kernel(TracedFunction):
                 return result
         out, threads = options.pop("out", None), options.pop("threads", 1)
         check_threads(threads)
-        return self._general(ordered(self.name, self.inputs, arguments, options), out, threads)
+        if options or len(arguments) != len(self.inputs):
+            arguments = tuple(ordered(self.name, self.inputs, arguments, options))
+        return self._general(arguments, out, threads)
 
     def __repr__(self) -> str:
         """Return the signature."""
@@ -151,6 +157,8 @@ class Kernel(TracedFunction):
         # scalar version: the same operations in the same order with one lane
         text += lowering.lower(prepared, "alone", self.dtype, lanes=1)
         text += fast_call.ir(self.inputs, len(self.graph.outputs), "alone", "fast", self.dtype)
+        arrays = len(self.inputs) + len(self.graph.outputs)
+        text += chunk_call.ir(arrays, "kernel", "chunk", self.dtype)
         needed += lowering.declared(prepared, self.dtype, 1)
         return text + "\n".join(sorted(set(needed))), self.graph.outputs, 0
 
@@ -165,6 +173,8 @@ class Kernel(TracedFunction):
         text += fast_call.ir(
             self.inputs, len(loops.outputs), "alone", "fast", self.dtype, item * room_alone
         )
+        arrays = len(self.inputs) + len(loops.outputs)
+        text += chunk_call.ir(arrays, "kernel", "chunk", self.dtype, scratch=True)
         return text, loops.outputs, item * lanes * room
 
     def __getstate__(self) -> dict[str, Any]:
@@ -183,13 +193,14 @@ class Kernel(TracedFunction):
 
     def _start(self, image: bytes) -> None:
         self._code = image
-        self._loaded = host.LoadedCode(image, ("kernel", "fast"))
+        self._loaded = host.LoadedCode(image, ("kernel", "fast", "chunk"))
         arrays = len(self.inputs) + len(self.outputs)
         more = [ctypes.c_void_p] if self._scratch else []
         prototype = ctypes.CFUNCTYPE(
             None, *[ctypes.c_void_p, ctypes.c_int64] * arrays, ctypes.c_int64, *more
         )
         self._kernel = prototype(self._loaded.address["kernel"])
+        self._rows = [(s.shape, s.size) for s in (*self.inputs, *self.outputs)]
         self.fast: Any = None
         if fast_call.available() and all(s.size for s in self.outputs):
             shapes = [s.shape for s in self.outputs]
@@ -199,6 +210,11 @@ class Kernel(TracedFunction):
     # Calling ---------------------------------------------------------------------------------
 
     def _general(self, arguments: Sequence[ArrayLike], out: Any, threads: int) -> Any:
+        plain = self._plain(arguments, out)
+        if plain is not None:
+            n, call, results = plain
+            self._run(call, n, threads)
+            return results[0] if len(results) == 1 else tuple(results)
         batch, call, kept = in_rows(self.name, self.inputs, arguments, self.dtype)
         results = results_for(out, [batch + s.shape for s in self.outputs], self.dtype)
         if out is not None:
@@ -211,33 +227,54 @@ class Kernel(TracedFunction):
         del kept  # the arrays that `call` points into
         return results[0] if len(results) == 1 else tuple(results)
 
+    def _plain(
+        self, arguments: Sequence[Any], out: Any
+    ) -> tuple[int, list[int], list[Array]] | None:
+        """Return number of states, call and results of a batch that needs no conversion.
+
+        The short way of `_general`, which decides about everything else: arrays in rows along one
+        batch axis, one result at most in an array of the caller's, apart from the arguments in
+        memory. Otherwise returns None.
+        """
+        if not arguments or type(arguments[0]) is not np.ndarray or not arguments[0].shape:
+            return None
+        n, outputs = arguments[0].shape[0], len(self.outputs)
+        call = plain_rows(arguments, self._rows[: len(self.inputs)], n, self.dtype, _IN_ROWS)
+        if call is None or not n:
+            return None
+        results: list[Any] = [out]
+        if out is None:
+            results = [
+                np.empty((n, *shape), self.dtype) for shape, _ in self._rows[len(self.inputs) :]
+            ]
+        elif outputs > 1:
+            return None
+        rows = plain_rows(
+            results, self._rows[len(self.inputs) :], n, self.dtype, _IN_ROWS | _WRITEABLE
+        )
+        if rows is None:
+            return None
+        if out is not None:
+            start, end = rows[0], rows[0] + out.nbytes
+            for a, x in zip(arguments, call[::2], strict=True):
+                if start < x + a.nbytes and x < end:
+                    return None
+        return n, call + rows, results
+
     def _run(self, call: list[int], n: int, threads: int) -> None:
         """Run the kernel over all states, in chunks if several threads share them."""
         threads = (os.cpu_count() or 1) if threads == 0 else threads
         count = min(threads, max(1, n // SMALLEST_CHUNK))
-        if count <= 1:
-            self._call(call, n)
-            return
-        item = np.dtype(self.dtype).itemsize
-        bounds = np.linspace(0, n, count + 1).astype(int).tolist()
-
-        def part(start: int, stop: int) -> None:
-            self._call(moved(call, start, item), stop - start)
-
-        list(pool(count).map(part, bounds[:-1], bounds[1:]))
-
-    def _call(self, call: list[int], n: int) -> None:
-        """Call the machine code, with scratch memory if it needs some."""
-        if not self._scratch:
+        if count == 1 and not self._scratch:
             self._kernel(*call, n)
             return
-        room = np.empty(self._scratch + WIDEST, np.uint8)
-        self._kernel(*call, n, aligned(room))
-
-
-def address(a: Array) -> int:
-    """Return the address of an array's data."""
-    return a.__array_interface__["data"][0]
+        room, scratch = scratch_for(count, self._scratch)
+        if count > 1:
+            lanes = self._host.lanes(self.dtype)
+            thread_team.run_shared(self._loaded.address["chunk"], call, n, count, scratch, lanes)
+        else:
+            self._kernel(*call, n, scratch[0])
+        del room
 
 
 def check_threads(threads: object) -> None:
@@ -246,23 +283,46 @@ def check_threads(threads: object) -> None:
         raise ShapeError(f"threads must be a number of threads, or 0, not {threads!r}")
 
 
-def moved(call: Sequence[int], start: int, item: int | Sequence[int]) -> list[int]:
-    """Return a call's pointers and strides for the states from `start` on.
+def plain_rows(
+    arrays: Sequence[Any],
+    rows: Sequence[tuple[tuple[int, ...], int]],
+    n: int,
+    dtype: str,
+    flags: int,
+) -> list[int] | None:
+    """Return a pointer and stride per array, or None unless all are plain arrays of n rows.
 
     Args:
-        call: a pointer and a stride for each array.
-        start: index of the first state.
-        item: bytes of a number, in all arrays or in each.
+        arrays: any objects.
+        rows: shape and size of a row of each.
+        n: number of rows.
+        dtype: dtype that they must have.
+        flags: NumPy's flags that they must have.
     """
-    items = [item] * (len(call) // 2) if isinstance(item, int) else item
-    return [
-        x + start * call[k + 1] * items[k // 2] if k % 2 == 0 else x for k, x in enumerate(call)
-    ]
+    call: list[int] = []
+    for a, (shape, size) in zip(arrays, rows, strict=True):
+        if (
+            type(a) is not np.ndarray
+            or a.dtype != dtype
+            or a.flags.num & flags != flags
+            or a.shape != (n, *shape)
+        ):
+            return None
+        call.append(address(a))
+        call.append(size)
+    return call
 
 
-def aligned(room: Array) -> int:
-    """Return the first vector-aligned address in `room`, which has `WIDEST` bytes to spare."""
-    return -(-address(room) // WIDEST) * WIDEST
+def scratch_for(threads: int, size: int) -> tuple[Array, tuple[int, int]]:
+    """Return scratch memory, its first vector-aligned address, and the bytes of each thread.
+
+    Args:
+        threads: number of threads.
+        size: bytes that a thread needs.
+    """
+    each = -(-size // WIDEST) * WIDEST
+    room: Array = np.empty(threads * each + WIDEST * (size > 0), np.uint8)
+    return room, (-(-address(room) // WIDEST) * WIDEST, each)
 
 
 def in_rows(
@@ -280,19 +340,22 @@ def in_rows(
         dtype: dtype of all arguments, or of each.
     """
     dtypes = [dtype] * len(inputs) if isinstance(dtype, str) else dtype
-    given = zip(arguments, inputs, dtypes, strict=True)
-    arrays = [_taken(kernel, a, s, d) for a, s, d in given]
-    batches = [a.shape[: a.ndim - len(s.shape)] for a, s in zip(arrays, inputs, strict=True)]
+    arrays: list[Array] = []
+    batches: list[tuple[int, ...]] = []
+    for argument, s, own in zip(arguments, inputs, dtypes, strict=True):
+        a = _taken(kernel, argument, s, own)
+        arrays.append(a)
+        batches.append(batch_of(kernel, s, a.shape))
     batch = batches[0] if batches else ()
-    if any(own != batch for own in batches):
+    if batches.count(batch) < len(batches):
         batch = common_batch(inputs, batches)
     call: list[int] = []
     kept: list[Array] = []
     for a, own, s in zip(arrays, batches, inputs, strict=True):
         if own == batch:
-            rows, stride = np.ascontiguousarray(a), s.size
+            rows, stride = a, s.size
         elif math.prod(own) == 1:
-            rows, stride = np.ascontiguousarray(a), 0  # shared by all states
+            rows, stride = a, 0  # shared by all states
         else:
             rows, stride = np.ascontiguousarray(np.broadcast_to(a, batch + s.shape)), s.size
         kept.append(rows)
@@ -301,7 +364,11 @@ def in_rows(
 
 
 def _taken(kernel: str, argument: ArrayLike, signature: Signature, dtype: str) -> Array:
-    if type(argument) is not np.ndarray:
+    """Return an argument as a contiguous, aligned array of the kernel's dtype."""
+    if type(argument) is np.ndarray:
+        if argument.dtype == dtype and argument.flags.num & _IN_ROWS == _IN_ROWS:
+            return argument
+    else:
         refuse_other_arrays(argument, f"{signature.name} of kernel {kernel}")
     try:
         a: Array = np.asarray(argument)
@@ -309,9 +376,8 @@ def _taken(kernel: str, argument: ArrayLike, signature: Signature, dtype: str) -
         raise ShapeError(f"{signature.name} of kernel {kernel} is no array: {error}") from None
     if a.dtype != dtype and not np.can_cast(a.dtype, dtype, "safe"):
         raise ShapeError(wrong_dtype(f"{signature.name} of kernel {kernel}", a.dtype, dtype))
-    batch_of(kernel, signature, a.shape)
-    fits = a.dtype == dtype and a.flags.aligned
-    return a if fits else np.require(a, dtype, "A")
+    batch_of(kernel, signature, a.shape)  # before a copy is made
+    return np.require(a, dtype, ["C", "A"])
 
 
 def results_for(
@@ -386,20 +452,9 @@ def apart(
     return call, kept
 
 
-@functools.cache
-def pool(count: int) -> ThreadPoolExecutor:
-    """Return a thread pool of this size, created once per size."""
-    return ThreadPoolExecutor(count, thread_name_prefix="remora")
-
-
-if hasattr(os, "register_at_fork"):  # a forked process has the pool but not its threads
-    os.register_at_fork(after_in_child=pool.cache_clear)
-
-
-@functools.cache
 def _libraries() -> list[str]:
     """Return the versions of the libraries that determine the machine code."""
-    return [importlib.metadata.version(n) for n in ("numpy", "casadi", "llvmlite")]
+    return [np.__version__, str(casadi.__version__), str(llvmlite.__version__)]
 
 
 def entry_key(*parts: Any) -> str:

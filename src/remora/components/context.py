@@ -6,7 +6,7 @@ import functools
 from collections.abc import Iterator, Mapping
 
 from remora.algebra import dual_quaternion, pose, quaternion, screw
-from remora.algebra.array_ops import Array
+from remora.algebra.array_ops import Array, lasting
 from remora.dynamics.kinematics import poses, twists
 from remora.errors import RemoraError, UnknownName
 from remora.model.robot import Robot
@@ -82,7 +82,7 @@ class Context:
         noise: Values,
     ) -> None:
         """Store the arguments."""
-        self.robot, self.t, self.q, self.v = robot, t, q, v
+        self.robot, self.t, self.q, self.v = robot, lasting(t), q, v
         self.state, self.memory, self.inputs, self.noise = state, memory, inputs, noise
         self._kinematics = kinematics
 

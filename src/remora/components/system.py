@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from remora.algebra.array_ops import Array, asarray
+from remora.algebra.array_ops import Array, asarray, lasting
 from remora.codegen.ir.graph import Graph, Signature
 from remora.codegen.ir.trace import trace
 from remora.components import actions
@@ -25,8 +25,8 @@ from remora.components.component import (
     with_parameters,
 )
 from remora.components.context import Context, Kinematics, Values
-from remora.components.evaluation import NO_NOISE, checked
 from remora.components.layout import ComponentLayout, component_layout, delay_in_ticks
+from remora.components.returned_values import NO_NOISE, checked
 from remora.components.wiring import evaluation_order, sources
 from remora.errors import Fault, ModelError, RemoraError, ShapeError, UnknownName
 from remora.identity.digest import digest
@@ -237,7 +237,7 @@ class System:
                 raise ShapeError(
                     f"parameter {full!r} must have shape {known[full].shape}, not {array.shape}"
                 )
-            changes.setdefault(name, {})[key] = array
+            changes.setdefault(name, {})[key] = lasting(array)
         made = {n: with_parameters(c, changes.get(n, {})) for n, c in self.components.items()}
         return self._changed(self.robot, made)
 

@@ -36,9 +36,14 @@ _NUMBER = r"[-+]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]+)?"
 
 
 class Settings(BaseModel):
-    """A map with known keys; types are not converted, and unknown keys are refused."""
+    """A map with known keys; types are not converted, and unknown keys are refused.
 
-    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, frozen=True)
+    Validators are built when they are first needed, which keeps `import remora` short.
+    """
+
+    model_config = ConfigDict(
+        extra="forbid", strict=True, allow_inf_nan=False, frozen=True, defer_build=True
+    )
 
 
 def refusal(reason: str) -> PydanticCustomError:

@@ -32,21 +32,16 @@ from remora.codegen.ir.graph import Signature
 from remora.codegen.kernel import (
     WIDEST,
     address,
-    aligned,
     apart,
     check_threads,
     entry_key,
     in_rows,
-    moved,
-    pool,
     results_for,
+    scratch_for,
 )
-from remora.codegen.llvm import host, lowering
+from remora.codegen.llvm import chunk_call, host, lowering, thread_team
 from remora.codegen.llvm.lowering import SCALARS, constant
 from remora.errors import RemoraError, ShapeError, UnknownName
-
-#: Chunks per thread, for load balancing.
-_CHUNKS = 4
 
 
 class LaneCode(ProgramCode):
@@ -217,9 +212,16 @@ class LaneCode(ProgramCode):
         w.put("br i1 %more, label %group, label %done")
         w.label("done")
         w.put("ret void")
+        # an aligned stack: spilled vectors do not straddle cache lines
         head = f"define void @program({', '.join(parameters)}, ptr noalias %cells)"
+        head += f" alignstack({WIDEST})"
         body = "\n".join([head + " {", "entry:", *w.lines, "}\n"])
-        return self.constants() + body + "\n".join(sorted(self.declared())) + "\n"
+        taken, returned = Interface.of(program).dtypes(self.dtype)
+        others = ["i64", *["ptr"] * len(program.tables), *["i64"] * len(program.buffers)]
+        chunk = chunk_call.ir(
+            len(arrays), "program", "chunk", [*taken, *returned], others, scratch=True
+        )
+        return self.constants() + body + chunk + "\n".join(sorted(self.declared())) + "\n"
 
 
 class CompiledProgram:
@@ -296,7 +298,7 @@ class ProgramKernel(CompiledProgram):
             raise UnknownName("number of lanes", lanes, map(str, sorted({1, most})))
         self.lanes = lanes or most
         image = self._image(key)
-        self._loaded = host.LoadedCode(image, ("program",))
+        self._loaded = host.LoadedCode(image, ("program", "chunk"))
         pointer, number = ctypes.c_void_p, ctypes.c_int64
         own = self.interface
         arrays = [pointer, number] * (len(own.inputs) + len(own.outputs))
@@ -362,8 +364,7 @@ class ProgramKernel(CompiledProgram):
                 r.fill(np.nan)
         if n:
             shared = [length, *(address(x) for x in entries), *rows.values()]
-            items = [np.dtype(d).itemsize for d in (*taken, *returned)]
-            self._run(call, items, n, shared, threads)
+            self._run(call, n, shared, threads)
         del kept, entries  # the arrays that `call` and `shared` point into
         return results[0] if len(results) == 1 else tuple(results)
 
@@ -393,9 +394,9 @@ class ProgramKernel(CompiledProgram):
                     f"{self.name}: a contiguous array {shape} of {dtype} is needed, not "
                     f"{array.shape} of {array.dtype}"
                 )
-        room = np.empty(self._scratch + WIDEST, np.uint8)
+        room, scratch = scratch_for(1, self._scratch)
         call = [x for array in arrays for x in (address(array), 0)]
-        call += [1, 0, *rows.values(), aligned(room)]
+        call += [1, 0, *rows.values(), scratch[0]]
         function, kept = self._function, (self._loaded, arrays, room)
 
         def run() -> None:
@@ -404,23 +405,17 @@ class ProgramKernel(CompiledProgram):
         run.kept = kept  # pyright: ignore[reportFunctionMemberAccess]
         return run
 
-    def _run(
-        self, call: list[int], items: list[int], n: int, shared: list[int], threads: int
-    ) -> None:
+    def _run(self, call: list[int], n: int, shared: list[int], threads: int) -> None:
         """Perform all runs, in chunks of whole vectors if several threads share them."""
         threads = (os.cpu_count() or 1) if threads == 0 else threads
-        groups = -(-n // self.lanes)
-
-        def part(start: int, stop: int) -> None:
-            room = np.empty(self._scratch + WIDEST, np.uint8)
-            self._function(*moved(call, start, items), stop - start, *shared, aligned(room))
-
-        if threads == 1 or groups == 1:
-            part(0, n)
-            return
-        count = min(groups, threads * _CHUNKS)
-        bounds = [min(n, self.lanes * (groups * k // count)) for k in range(count + 1)]
-        list(pool(min(threads, groups)).map(part, bounds[:-1], bounds[1:]))
+        count = min(threads, -(-n // self.lanes))
+        room, scratch = scratch_for(count, self._scratch)
+        if count > 1:
+            chunk = self._loaded.address["chunk"]
+            thread_team.run_shared(chunk, [*call, *shared], n, count, scratch, self.lanes)
+        else:
+            self._function(*call, n, *shared, scratch[0])
+        del room
 
     def __repr__(self) -> str:
         """Return the signature."""

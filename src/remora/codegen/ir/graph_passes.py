@@ -6,6 +6,7 @@ every rounding is explicit, so that results are bitwise identical on every machi
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -100,27 +101,29 @@ def _factorial(n: int) -> int:
 
 _QUARTER = float(np.pi / 4) ** 2 * 1.0001
 _TAN_EIGHTH = float(np.tan(np.pi / 8)) ** 2 * 1.0001
-PRECISIONS = {
-    "float64": Precision(
-        half_pi=tuple(_parts(_PI / 2, (33, 33, 53), single=False)),
-        rounder=1.5 * 2.0**52,
-        sin=_even("sin", 7, _QUARTER),
-        cos=_even("cos", 7, _QUARTER),
-        atan=_even("atan", 13, _TAN_EIGHTH),
-    ),
-    "float32": Precision(
-        half_pi=tuple(_parts(_PI / 2, (7, 8, 8, 8, 24), single=True)),
-        rounder=1.5 * 2.0**23,
-        sin=_even("sin", 4, _QUARTER),
-        cos=_even("cos", 4, _QUARTER),
-        atan=_even("atan", 6, _TAN_EIGHTH),
-    ),
+#: Bits of the parts of π/2, bits of the significand after the first, and numbers of coefficients.
+_PRECISIONS = {
+    "float64": ((33, 33, 53), 52, {"sin": 7, "cos": 7, "atan": 13}),
+    "float32": ((7, 8, 8, 8, 24), 23, {"sin": 4, "cos": 4, "atan": 6}),
 }
+
+
+@functools.cache
+def precision_of(dtype: str) -> Precision:
+    """Return the constants of a floating-point type, fitted when they are first needed."""
+    bits, significand, terms = _PRECISIONS[dtype]
+    return Precision(
+        half_pi=tuple(_parts(_PI / 2, bits, single=dtype == "float32")),
+        rounder=1.5 * 2.0**significand,
+        sin=_even("sin", terms["sin"], _QUARTER),
+        cos=_even("cos", terms["cos"], _QUARTER),
+        atan=_even("atan", terms["atan"], _TAN_EIGHTH),
+    )
 
 
 def expanded(graph: Graph, dtype: str) -> Graph:
     """Return the graph with sin, cos and atan2 expanded into arithmetic operations."""
-    precision = PRECISIONS[dtype]
+    precision = precision_of(dtype)
 
     def rewrite(old: Graph, new: Graph, op: str, a: tuple[int, ...], _: int) -> int:
         if op in ("sin", "cos"):

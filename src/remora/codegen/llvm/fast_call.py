@@ -15,12 +15,14 @@ from typing import Any
 
 import numpy as np
 
+from remora.algebra.array_ops import Array
 from remora.codegen.ir.graph import Signature
 
 # Offsets in a PyArrayObject on a 64-bit CPython (verified by `available`).
 _TYPE, _DATA, _NDIM, _DIMS, _STRIDES, _DESCR, _FLAGS = 8, 16, 24, 32, 40, 56, 64
 _ALIGNED = 0x0100
 _METH_FASTCALL = 0x0080
+_word_at = ctypes.c_int64.from_address
 _ITEM = {"float64": 8, "float32": 4}
 
 
@@ -48,6 +50,13 @@ def available() -> bool:
         and id(np.dtype("float64")) == id(probe.dtype)
         and bool(ctypes.c_int32.from_address(id(probe) + _FLAGS).value & _ALIGNED)
     )
+
+
+def address(a: Array) -> int:
+    """Return the address of an array's data; `a.ctypes.data` takes 1 µs, this 0.1 µs."""
+    if available():
+        return _word_at(id(a) + _DATA).value
+    return a.__array_interface__["data"][0]
 
 
 def ir(

@@ -77,7 +77,11 @@ def tables_digest() -> str | None:
 
 @functools.lru_cache(maxsize=1)
 def _own_digest(changes: int) -> str | None:
-    return _digest_of_rows()
+    """Return the digest of tables without a user's row: the library's source says what they hold.
+
+    `source_digest`, which is a part of every key, covers it; a deleted row changes the names.
+    """
+    return digest_or_none("own rows", sorted(FORMULATIONS), sorted(JOINT_TYPES), RECURSIONS)
 
 
 def _digest_of_rows() -> str | None:

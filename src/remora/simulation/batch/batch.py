@@ -18,6 +18,7 @@ from remora.dynamics.kernels.size_policy import LARGEST_STRAIGHT_LINE, fits_stra
 from remora.errors import InvalidValue, RemoraError, SimulationError, UnknownName
 from remora.model.robot import Robot
 from remora.model.takes_robot import check_robot
+from remora.simulation.batch.batch_events import collected, conditions
 from remora.simulation.batch.batch_inputs import BatchInputs, batch_inputs, whole_numbers
 from remora.simulation.batch.batch_loads import LOADS, BatchLoads, is_per_run, load_shape
 from remora.simulation.batch.batch_phases import (
@@ -25,9 +26,9 @@ from remora.simulation.batch.batch_phases import (
     BatchRuns,
     BatchSettings,
     carried_states,
-    warn_of_lost_events,
 )
-from remora.simulation.batch.free_program import NEXT, RUNNING, STOPPED, StepControl
+from remora.simulation.batch.event_search import NEXT, RUNNING, STOPPED
+from remora.simulation.batch.free_program import StepControl
 from remora.simulation.batch.result import OUTCOMES, Batch, BatchEvents
 from remora.simulation.batch.run_equations import Forces, RunEquations
 from remora.simulation.engine.interrupts import interruptible
@@ -37,6 +38,7 @@ from remora.simulation.engine.simulate import model_of, sample_times
 from remora.simulation.engine.stiffness import warn_of_unstable_steps
 from remora.simulation.inputs.arguments import by_name, number, seconds, whole
 from remora.simulation.inputs.arguments import times as times_of
+from remora.simulation.inputs.events import Event, listed_events
 from remora.simulation.inputs.loads import LoadLike
 from remora.simulation.inputs.phases import Phase, traced_motions
 from remora.simulation.integrators import tableaus
@@ -71,6 +73,7 @@ def simulate_batch(
     wrenches: LoadLike = None,
     prescribed: Mapping[str, Any] | None = None,
     locked: str | Sequence[str] = (),
+    events: Sequence[Event] = (),
     phases: Sequence[Phase] | None = None,
     inputs: Mapping[str, ArrayLike] | None = None,
     parameters: Mapping[str, ArrayLike] | None = None,
@@ -116,13 +119,14 @@ def simulate_batch(
         torque: generalized forces of the drives: numbers `(nv,)`, or `(..., nv)` for each run; a
             function (t, q, v, and `inputs` by name) -> `(nv,)`; a `Profile` or `Pulse`; a
             controller; a `Sum` of these; or a dictionary of these by joint.
-        base_wrench: [f, τ] on body 0, in its frame about its origin: numbers `(6,)`, ..., as torque.
+        base_wrench: [f, τ] on body 0 in its frame about its origin, `(6,)`, in the same forms.
         wrenches: external, [f, τ] on each body in its own frame about its origin: numbers
             `(nb, 6)`, or `(..., nb, 6)` for each run; a function -> `(nb, 6)`; or by body.
         prescribed: motions by joint: a `Motion`, or a function of time.
         locked: joints that are held at their position.
-        phases: consecutive phases, each with its own loads and held joints; events of components
-            with the action `next` end a phase early, in each run at its own time.
+        events: conditions watched in all phases, besides the events of components.
+        phases: consecutive phases, each with its own loads, held joints and events; an event with
+            the action `next` ends a phase early, in each run at its own time.
         inputs: arrays that differ from run to run, by the names of the functions' arguments; batch
             shape first. They are rounded to `dtype`.
         parameters: parameters that differ from run to run: of the robot, `"mass"`, `"arm.mass"`,
@@ -202,7 +206,8 @@ def simulate_batch(
         raise InvalidValue(
             f"{duration:g} s in steps of {control.step:g} s are more than {MOST_STEPS:g}"
         )
-    plan = [_phase(system, p, own, model, breaks, tuple(per_run)) for p in parts]
+    watched = listed_events("events", events)
+    plan = [_phase(system, p, own, model, breaks, tuple(per_run), watched) for p in parts]
     if any(p.equations.stops for p in plan) and not control.adaptive:
         control = _in_contact(control, dtype)
     known = _signals(system, signals)
@@ -271,8 +276,6 @@ def _phases(
     if not phases:
         raise RemoraError("phases are empty")
     for phase in phases:
-        if phase.events:
-            raise RemoraError("events of a batch are events of components: see rm.ZeroCrossing")
         if phase.impulse:
             raise RemoraError("impulse=True of a phase is for rm.simulate")
     return tuple(phases)
@@ -301,7 +304,7 @@ def _signals(system: System, names: Sequence[str] | None) -> tuple[str, ...]:
 
 def _phase(
     system: System, phase: Phase, own: BatchInputs, model: RunSettings, breaks: Sequence[float],
-    per_run: Sequence[str],
+    per_run: Sequence[str], events: Sequence[Event],
 ) -> BatchPhase:  # fmt: skip
     """Return a phase with its loads as functions and components."""
     loads = BatchLoads(system.robot, per_run)
@@ -309,14 +312,15 @@ def _phase(
     for what, load in zip(LOADS, given, strict=True):
         loads.add(what, load)
     robot, whole_system = system.robot, system
-    if loads.components:
-        if phase.own_clock:
+    added = [*loads.components, *conditions(robot, (*events, *phase.events))]
+    if added:
+        if phase.own_clock and loads.components:
             raise RemoraError(
                 "a sampled load cannot be in a phase with own_clock in a batch: make it a component"
             )
         mine: Any = [*system.components.values()]
         names = dict(zip(system.components, mine, strict=True))
-        for k, component in enumerate(loads.components):
+        for k, component in enumerate(added):
             name = component.name or f"load_{k}"
             names[name if name not in names else f"{name}_{k}"] = component
         whole_system = System(robot, names, dict(system.connections))
@@ -332,8 +336,8 @@ def _phase(
     plain = not whole_system.components and not held and all(
         x is None or not (callable(x) or isinstance(x, Mapping)) for x in given
     )  # fmt: skip
-    added = frozenset(n for n in whole_system.components if n not in system.components)
-    return BatchPhase(equations, phase.duration, all_breaks, added, plain)
+    from_phase = frozenset(n for n in whole_system.components if n not in system.components)
+    return BatchPhase(equations, phase.duration, all_breaks, from_phase, plain)
 
 
 def _run(
@@ -345,16 +349,15 @@ def _run(
     on_gpu = settings.target == "cuda"
     xp: Any = cuda_kernel.cupy_with_device() if on_gpu else np
     index = np.arange(count).reshape(own.batch) if run is None else run
-    seeds = int(whole_numbers("seed", seed, 64, ())[()]) if seed >= 2**53 else int(seed)
-    if seed < 0 or seed >= 2**64:
-        raise InvalidValue(f"seed must be a whole number from 0 to 2^64 - 1, not {seed}")
+    whole_number = isinstance(seed, (int, np.integer)) and not isinstance(seed, bool)  # pyright: ignore[reportUnnecessaryIsInstance]
+    if not whole_number or not 0 <= seed < 2**64:
+        raise InvalidValue(f"seed must be a whole number from 0 to 2^64 - 1, not {seed!r}")
     data = {
         **{name: _rows(xp, x, own.batch) for name, x in own.data.items()},
         **{name: _rows(xp, x, own.batch) for name, x in own.parameters.items()},
         "seed": np.array([float(seed & 0xFFFFFFFF), float(seed >> 32)]),
         "run": whole_numbers("run", index, 32, own.batch).reshape(count, 1),
     }
-    del seeds
     state = {
         name: _rows(xp, x, own.batch)
         for name, x in (("q", own.q), ("v", own.v), ("x", own.x), ("z", own.z))
@@ -420,15 +423,14 @@ def _finished(
         q[impossible], v[impossible] = math.nan, math.nan
     finite = _to_host((abs(q).sum(axis=-1) + abs(v).sum(axis=-1)) < math.inf)
     past = times > ends[..., None] + 1e-9 * (1.0 + np.abs(ends[..., None]))
-    excused = (codes == STOPPED)[..., None] & past
-    ok = (finite | excused).all(axis=-1) & (
-        (codes == RUNNING) | (codes == STOPPED) | (codes == NEXT)
-    )
+    ended = np.isin(codes, (RUNNING, STOPPED, NEXT))
+    excused = ended[..., None] & past
+    ok = (finite | excused).all(axis=-1) & ended
     if status == "interrupted":
         ok &= finite.any(axis=-1)
     outcome = np.array(OUTCOMES)[codes]
     outcome = np.where(ok | (codes != RUNNING), outcome, "not finite")
-    events = _events(system, runs, shaped, settings.max_events)
+    events = _events(runs, shaped, settings.max_events)
     found = Batch(
         system.robot, times, q, v, own.parameters, np.asarray(ok), status, system, signals, outcome,
         ends, events,
@@ -443,19 +445,12 @@ def _to_host(x: Any) -> Array:
     return x.get() if hasattr(x, "get") else np.asarray(x)
 
 
-def _events(system: System, runs: BatchRuns, shaped: Any, most: int) -> BatchEvents | None:
-    if not runs.events:
-        return None
-    names = tuple(str(e) for e in system.events)
-    counts = sum(_to_host(shaped(part[0])[..., 0]) for part in runs.events)
-    times = np.concatenate([_to_host(shaped(part[1])[..., 0]) for part in runs.events], axis=-1)
-    fired = np.concatenate([_to_host(shaped(part[2])) for part in runs.events], axis=-2)
-    order = np.argsort(times, axis=-1, kind="stable")  # NaN last
-    times = np.take_along_axis(times, order, axis=-1)
-    fired = np.take_along_axis(fired, order[..., None], axis=-2)
-    filled = int(np.max(np.sum(np.isfinite(times), axis=-1), initial=0))
-    warn_of_lost_events(np.asarray(counts), most, stacklevel=4)
-    return BatchEvents(names, np.asarray(counts), times[..., :filled], fired[..., :filled, :])
+def _events(runs: BatchRuns, shaped: Any, most: int) -> BatchEvents | None:
+    parts = [
+        (system, *(_to_host(shaped(x)) for x in (counts[..., 0], times[..., 0], fired)))
+        for system, counts, times, fired in runs.events
+    ]
+    return collected(parts, most, stacklevel=4)
 
 
 def _raise_failed(batch: Batch, fine: Array, failed: int) -> None:

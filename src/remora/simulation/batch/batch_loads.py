@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -33,10 +32,10 @@ class SampledLoad(Component):
         what: `torque` or `wrenches`.
     """
 
-    law: Any = field(metadata={"fixed": True})
+    law: Callable[..., Array]
     what: str
 
-    def act(self, at: Context) -> Sequence[Action]:
+    def act(self, at: Context) -> list[Action]:
         """Return the forces."""
         value = self.law(at.t, at.q, at.v)
         if self.what == "torque":

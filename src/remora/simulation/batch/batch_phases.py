@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import os
-import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -87,7 +87,7 @@ class BatchRuns:
         t: time of each run, s.
         status: outcome of each run so far.
         samples: recorded arrays by name, `(runs, n, *shape)`.
-        events: times and flags of the events of each phase.
+        events: system, counts, times and flags of the events of each phase.
     """
 
     def __init__(
@@ -101,7 +101,7 @@ class BatchRuns:
         self.t = array_module.full((runs, 1), settings.start)
         self.status = array_module.zeros((runs, 1))
         self.samples: dict[str, Any] = {}
-        self.events: list[tuple[Any, Any, Any]] = []
+        self.events: list[tuple[System, Any, Any, Any]] = []
         self._filled = array_module.zeros((runs, settings.times.size), bool)
 
     def lockstep(self, phase: BatchPhase, begin: float, advance: Callable[[int], None]) -> None:
@@ -161,7 +161,7 @@ class BatchRuns:
         self.t, self.status = ends["t"], ends["status"]
         if logged:
             times, fired = (xp.concatenate([x[i] for x in logged]) for i in range(2))
-            self.events.append((ends["events"], times, fired))
+            self.events.append((phase.equations.system, ends["events"], times, fired))
 
     def _kept(self, name: str, like: Any) -> Any:
         if name not in self.samples:
@@ -211,21 +211,27 @@ class BatchRuns:
         self.state.update(finals)
 
     def _kernel(self, phase: BatchPhase, how: str) -> ProgramKernel | CudaProgram:
-        settings = self._settings
-        robot = phase.equations.robot
+        settings, equations = self._settings, phase.equations
         # times are always float64
         nudge = NUDGE * float(np.finfo(float).eps) if phase.breaks else 0.0
-        control, equations = settings.control, phase.equations
-
-        def made() -> Program:
-            blocks = RunBlocks(equations, control.tableau, settings.dtype, nudge)
-            if how == "lockstep":
-                return lockstep_program(blocks, settings.signals)
-            return free_program(blocks, control, settings.signals, phase.breaks, phase.from_phase)
-
-        key = value_key(made, robot)
-        name = f"simulate_{robot.name}"
+        own_breaks = phase.breaks if how == "free" else ()
+        made = functools.partial(
+            _program, how, equations, settings.control, settings.dtype, nudge, settings.signals,
+            own_breaks, phase.from_phase,
+        )  # fmt: skip
+        key = value_key(made, equations.robot)
+        name = f"simulate_{equations.robot.name}"
         return _compiled(made, name, settings.dtype, settings.target, key, phase.plain)
+
+
+def _program(
+    how: str, equations: RunEquations, control: StepControl, dtype: str, nudge: float,
+    signals: Sequence[str], breaks: Sequence[float], from_phase: Collection[str],
+) -> Program:  # fmt: skip
+    blocks = RunBlocks(equations, control.tableau, dtype, nudge)
+    if how == "lockstep":
+        return lockstep_program(blocks, signals)
+    return free_program(blocks, control, signals, breaks, from_phase)
 
 
 def _compiled(
@@ -277,15 +283,3 @@ def carried_states(
                 array_module.asarray(initial[count:], dtype=before.dtype), (runs, size - count)
             )
             state[name] = array_module.concatenate([before[:, :count], rest], axis=-1)
-
-
-def warn_of_lost_events(runs: Any, most: int, stacklevel: int) -> None:
-    """Warn if runs had more events than were stored."""
-    more = int((runs > most).sum())
-    if more:
-        warnings.warn(
-            f"{more} runs had more than {most} events; the later ones are not stored: raise "
-            "max_events",
-            RuntimeWarning,
-            stacklevel=stacklevel + 1,
-        )

@@ -32,7 +32,13 @@ from remora.codegen.integration.statements import (
 )
 from remora.codegen.ir.graph import Signature
 from remora.components.system import ScheduledUpdate
-from remora.simulation.batch.run_blocks import RunBlocks, numbers_of_noise
+from remora.simulation.batch.run_blocks import (
+    RunBlocks,
+    numbers_of_noise,
+    plus_one,
+    unchanged,
+    wide_run,
+)
 
 #: Times closer than this many units in the last place are the same.
 CLOSE = 8.0
@@ -41,8 +47,9 @@ CLOSE = 8.0
 def lockstep_program(blocks: RunBlocks, signals: Sequence[str]) -> Program:
     """Return the program.
 
-    Inputs: q, v, x, z, their compensation terms, `tick 0`, `tick 1`, ... of the updates, `anchor` if
-    joints are held, seed and run if there is noise, and the data of the equations. Tables: `start`, `step`, `count`, `keep` and `due 0`, `due 1`, ... of the updates.
+    Inputs: q, v, x, z, their compensation terms, `tick 0`, ... of the updates, `anchor` if
+    joints are held, seed and run if there is noise, and the data of the equations. Tables: `start`,
+    `step`, `count`, `keep` and `due 0`, `due 1`, ... of the updates.
 
     Args:
         blocks: the blocks of a run.
@@ -103,7 +110,7 @@ def lockstep_program(blocks: RunBlocks, signals: Sequence[str]) -> Program:
             "kept",
             [
                 Record(blocks.sample("now", signals), "sample row"),
-                Run(Block(lambda row: row + 1.0, ("sample row",), ("sample row",), wide=True)),
+                wide_run(plus_one, ("sample row",), ("sample row",)),
             ],
         ),
     ]
@@ -119,13 +126,11 @@ def final_samples(blocks: RunBlocks, updates: int, wide: Sequence[str] = ()) -> 
         wide: names of more wide cells.
     """
     narrow = [s.name for s in (*blocks.state, *blocks.rests)]
-    found: list[Statement] = [
-        Sample(Block(lambda *cells: cells, narrow, [f"final {n}" for n in narrow]))
-    ]
+    found: list[Statement] = [Sample(Block(unchanged, narrow, [f"final {n}" for n in narrow]))]
     others = [*wide, *(f"tick {i}" for i in range(updates))]
     if others:
         named = [f"final {n}" for n in others]
-        found.append(Sample(Block(lambda *cells: cells, others, named, wide=True)))
+        found.append(Sample(Block(unchanged, others, named, wide=True)))
     return found
 
 
@@ -144,10 +149,9 @@ def _update(
             for name in update.names if name in drawn
         ]  # fmt: skip
     inner.append(blocks.update(update, "now", drawn))
-    inner.append(Run(Block(lambda k: k + 1.0, (f"tick {i}",), (f"tick {i}",), wide=True)))
-    due = Block(lambda due, start: (due, start), (f"due {i}", "start"), (f"is due {i}", "now"),
-                wide=True)  # fmt: skip
-    return [Run(due), If(f"is due {i}", inner)]
+    inner.append(wide_run(plus_one, (f"tick {i}",), (f"tick {i}",)))
+    due = wide_run(unchanged, (f"due {i}", "start"), (f"is due {i}", "now"))
+    return [due, If(f"is due {i}", inner)]
 
 
 class Timetable(NamedTuple):
@@ -156,7 +160,7 @@ class Timetable(NamedTuple):
     Attributes:
         start: start of each interval, s.
         step: step size in it, s.
-        count: number of steps.
+        steps: number of steps.
         keep: whether a sample is taken at its end.
         due: for each update, whether it happens at the start of the interval.
         samples: number of samples.
@@ -164,14 +168,14 @@ class Timetable(NamedTuple):
 
     start: Array
     step: Array
-    count: Array
+    steps: Array
     keep: Array
     due: tuple[Array, ...]
     samples: int
 
     def passed(self) -> dict[str, Array]:
         """Return the tables by name."""
-        named = {"start": self.start, "step": self.step, "count": self.count, "keep": self.keep}
+        named = {"start": self.start, "step": self.step, "count": self.steps, "keep": self.keep}
         return named | {f"due {i}": d for i, d in enumerate(self.due)}
 
 

@@ -16,8 +16,8 @@ from remora.dynamics.kernels.parameters import parameter
 from remora.errors import UnknownName
 from remora.model.robot import Robot
 
-#: How a run ended, by the number that its program returns.
-OUTCOMES = ("complete", "stopped", "next", "not finite", "step too short", "chattering")
+#: How a run ended, by the number that its program returns, see `event_search`.
+OUTCOMES = ("complete", "stopped", "complete", "not finite", "step too short", "chattering")
 
 
 class BatchEvents(NamedTuple):
@@ -25,13 +25,13 @@ class BatchEvents(NamedTuple):
 
     Attributes:
         names: names of the events, `component.event`.
-        count: number of events of each run, `(...)`; more may have occurred than were stored.
+        counts: number of events of each run, `(...)`; more may have occurred than were stored.
         times: `(..., capacity)`, s; NaN where a run has fewer.
         fired: which events occurred at each of these times, `(..., capacity, len(names))`, 0 or 1.
     """
 
     names: tuple[str, ...]
-    count: Array
+    counts: Array
     times: Array
     fired: Array
 

@@ -6,7 +6,8 @@ A step works in the chart about q: the state is y = [u, v, x], q(t) = integrate(
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -313,3 +314,18 @@ class RunBlocks:
 def numbers_of_noise(place: slice) -> int:
     """Return how many numbers of the generator the normals of a component need."""
     return 3 * -(-(place.stop - place.start) // 2)
+
+
+def unchanged(*cells: Array) -> tuple[Array, ...]:
+    """Return what is passed in: a block that copies cells."""
+    return cells
+
+
+def plus_one(number: Array) -> Array:
+    """Return the next whole number."""
+    return number + 1.0
+
+
+def wide_run(function: Callable[..., Any], reads: Sequence[str], writes: Sequence[str]) -> Run:
+    """Return the statement of a block that is computed in double precision."""
+    return Run(Block(function, reads, writes, wide=True))

@@ -162,7 +162,7 @@ class RunEquations:
     # Held joints --------------------------------------------------------------------------------
 
     def motions(self, t: Array, anchor: Array) -> tuple[Array, Array, Array]:
-        """Return coordinates `(nq,)`, speeds and accelerations `(nv,)`; those of held joints are set.
+        """Return coordinates `(nq,)`, speeds and accelerations `(nv,)` with those of held joints.
 
         Args:
             t: time, s.

@@ -28,17 +28,17 @@ from remora.dynamics.kernels.tree_recursions import RECURSIONS, uses_loops
 from remora.dynamics.state_layout import layout_of
 from remora.model.robot import Robot
 from remora.model.state import increment, integrate, log_rate
-from remora.simulation.engine.component_evaluation import ComponentEvaluator
-from remora.simulation.engine.held_motions import HeldMotions
-from remora.simulation.engine.phase_loads import PhaseLoads
-from remora.simulation.engine.rates_jacobian import assembled, finite_differences, losses_near
 from remora.simulation.engine.stiffness import Stiffest, stiffest
-from remora.simulation.engine.stop_contacts import StopContacts
-from remora.simulation.engine.system_equations import component_response, system_rates
 from remora.simulation.inputs.loads import HeldValue
 from remora.simulation.inputs.phases import Phase
+from remora.simulation.phase.held_motions import HeldMotions
+from remora.simulation.phase.phase_loads import PhaseLoads
+from remora.simulation.phase.rates_jacobian import assembled, finite_differences, losses_near
+from remora.simulation.phase.stop_contacts import StopContacts
 from remora.simulation.robot_kernels import kernel
-from remora.simulation.system_kernels import SystemKernel
+from remora.simulation.systems.component_evaluation import ComponentEvaluator
+from remora.simulation.systems.system_equations import component_response, system_rates
+from remora.simulation.systems.system_kernels import SystemKernel
 
 
 class RunSettings(NamedTuple):

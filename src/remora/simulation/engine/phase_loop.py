@@ -11,11 +11,11 @@ import numpy as np
 from remora.algebra.array_ops import Array
 from remora.dynamics.state_layout import layout_of
 from remora.errors import SimulationError
-from remora.simulation.engine.compiled_steps import Advance, CompiledSteps, NextStep
+from remora.simulation.compiled.compiled_steps import Advance, CompiledSteps, NextStep
+from remora.simulation.compiled.step_block import StepBlock
 from remora.simulation.engine.event_location import EventLocator
 from remora.simulation.engine.phase_dynamics import PhaseDynamics
 from remora.simulation.engine.run_state import RunState
-from remora.simulation.engine.step_block import StepBlock
 from remora.simulation.engine.update_schedule import CLOSE, UpdateSchedule
 from remora.simulation.inputs.events import EventMonitor, MonitoredCondition
 from remora.simulation.inputs.loads import HeldValue

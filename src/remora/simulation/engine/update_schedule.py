@@ -8,9 +8,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from remora.components.system import System
-from remora.simulation.engine.component_evaluation import ComponentEvaluator
 from remora.simulation.engine.run_state import RunState
-from remora.simulation.engine.tick_noise import tick_noise
+from remora.simulation.systems.component_evaluation import ComponentEvaluator
+from remora.simulation.systems.tick_noise import noise_streams, tick_noise
 
 #: Times closer than this many units in the last place are considered equal.
 CLOSE = 8.0
@@ -38,6 +38,7 @@ class UpdateSchedule:
         self._system, self._start, self._seed, self._run = system, start, seed, run
         self._entries = () if system is None else system.schedule
         self._evaluator = None if system is None else ComponentEvaluator(system)
+        self._streams = {} if system is None else noise_streams(system)
         self.counts = [0] * len(self._entries)
 
     def restore(self, counts: Sequence[int]) -> None:
@@ -56,7 +57,7 @@ class UpdateSchedule:
         for k, update in enumerate(self._entries):
             if self._time(k) <= now:
                 noise = tick_noise(
-                    self._system, update.names, self._seed, self._run, self.counts[k]
+                    self._system, self._streams, update.names, self._seed, self._run, self.counts[k]
                 )
                 state.z = self._evaluator.updated(
                     update, state.t, state.q, state.v, state.x, state.z, noise

@@ -16,7 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from remora.algebra.array_ops import asarray, casadi
+from remora.codegen.ir.graph import Signature, interpret
+from remora.codegen.ir.trace import trace
 from remora.simulation.inputs.moves import Sine
 
 #: Operations that change something, or define or import other code.
@@ -87,14 +88,11 @@ def can_be_traced(function: Callable[[Any], Any], times: tuple[float, float]) ->
         function: the function.
         times: two times at which it is compared with its trace, s.
     """
-    symbol = casadi.SX.sym("t")
     try:
-        value = asarray(function(asarray(symbol).reshape(())))
-        column = casadi.SX(casadi.vertcat(*np.atleast_1d(value).ravel().tolist()))
-        traced = casadi.Function("f", [symbol], [column])
+        traced = trace(function, [Signature("t", ())])
         for t in times:
             called = np.asarray(function(t), dtype=float)
-            here = np.asarray(traced(t)).ravel()
+            here = np.concatenate([x.ravel() for x in interpret(traced, [np.asarray(t)])])
             if called.size != here.size:
                 return False
             if not np.allclose(here, called.ravel(), rtol=AGREEMENT, atol=AGREEMENT):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import functools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias, TypeGuard
 
@@ -142,7 +143,7 @@ def _keys(path: Path) -> list[str]:
 
 def _places(path: Path) -> list[Mapping[str, Any]]:
     """Return the schemas of a path, in all alternatives."""
-    places = list(_resolved(_SCHEMA))
+    places = list(_resolved(_schema()))
     for part in path:
         inner: list[Any] = []
         for place in places:
@@ -158,7 +159,7 @@ def _places(path: Path) -> list[Mapping[str, Any]]:
 def _resolved(place: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     """Yield a schema, or all its alternatives, with references resolved."""
     if "$ref" in place:
-        yield from _resolved(_SCHEMA["$defs"][place["$ref"].rpartition("/")[2]])
+        yield from _resolved(_schema()["$defs"][place["$ref"].rpartition("/")[2]])
         return
     yield place
     for alternative in (*place.get("anyOf", ()), *place.get("oneOf", ())):
@@ -169,4 +170,4 @@ def _is_map(x: object) -> TypeGuard[Mapping[str, Any]]:
     return isinstance(x, Mapping)
 
 
-_SCHEMA = schema()
+_schema = functools.cache(schema)

@@ -415,7 +415,7 @@ def _specs(run: Recording) -> dict[str, Spec]:
     return {name: spec(run.robot, name, run.signal_columns) for name in names}
 
 
-def _chunk_rows(robot: Robot, signals: SignalColumns) -> int:
+def _chunk_rows(robot: Robot, signals: SignalColumns = NO_SIGNALS) -> int:
     """Return the number of rows of a chunk: a power of two."""
     names = (*recorded(True), *STORED, *signals)
     longest = 8 * max(math.prod(column(name, signals).shape(robot)) for name in names)

@@ -104,7 +104,8 @@ def choice(run: Recording, names: Iterable[str] = (), degrees: bool = True) -> C
         elif name in robot.bodies or name in robot.frames:
             frames.append(name)
         else:
-            known = [*PANELS, *robot.joints.names, *robot.bodies.names, *robot.frames.names]
+            named = [*robot.joints.names, *robot.bodies.names, *robot.frames.names]
+            known = [*PANELS, *run.signal_columns, *named]
             raise UnknownName("quantity, joint, body or frame", name, known)
     floating = [
         body.name for body, joint in zip(robot.bodies, robot.joints, strict=True) if is_free(joint)
@@ -118,18 +119,32 @@ def choice(run: Recording, names: Iterable[str] = (), degrees: bool = True) -> C
 
 
 def panels(run: Recording, name: str, of: Choice) -> list[Panel]:
-    """Return the panels of a quantity in PANELS.
+    """Return the panels of a quantity in PANELS, or of a signal of the run.
 
     Raises:
-        UnknownName: for a name that is not in PANELS.
+        UnknownName: for another name.
         RemoraError: if the run has no sample.
     """
-    if name not in PANELS:
-        raise UnknownName("quantity to draw", name, PANELS)
+    if name not in PANELS and name not in run.signal_columns:
+        raise UnknownName("quantity to draw", name, [*PANELS, *run.signal_columns])
     if len(run) == 0:
         raise RemoraError("the run has no samples: there is nothing to draw")
-    made = (_in_degrees(p) if of.degrees else p for p in PANELS[name](run, of))
-    return [_fewer(panel) for panel in made]
+    found = [_signal(run, name)] if name in run.signal_columns else PANELS[name](run, of)
+    return [_fewer(_in_degrees(p) if of.degrees else p) for p in found]
+
+
+def _signal(run: Recording, name: str) -> Panel:
+    """Return the panel of a signal or state of a component."""
+    own = run.signal_columns[name]
+    flat = run.signals[name].reshape(len(run), -1)
+    labels = [label or name for label, _ in own.components(run.robot)]
+    return Panel(name, own.unit, _columns(labels, flat))
+
+
+def _signals(run: Recording, of: Choice) -> list[Panel]:
+    if not run.signal_columns:
+        return [Panel("signals", "", (), "the run has no components")]
+    return [_signal(run, name) for name in run.signal_columns]
 
 
 def _in_degrees(panel: Panel) -> Panel:
@@ -393,4 +408,5 @@ PANELS: dict[str, Callable[[Recording, Choice], list[Panel]]] = {
     "energy": _energy,
     "drift": _drift,
     "wrenches": _wrenches,
+    "signals": _signals,
 }

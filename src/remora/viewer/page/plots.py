@@ -127,13 +127,22 @@ PLOTS: dict[str, Callable[[Recording], Plot]] = {
 }
 
 
+def plot_of(run: Recording, name: str) -> Plot:
+    """Return a plot by name: one of PLOTS, or a signal of the run."""
+    if name in PLOTS:
+        return PLOTS[name](run)
+    own = run.signal_columns[name]
+    labels = [label or name for label, _ in own.components(run.robot)][:LINES]
+    return Plot(own.unit, labels, run.t, run.signals[name].reshape(len(run), -1)[:, :LINES])
+
+
 def offered(run: Recording) -> list[str]:
     """Return the names of the plots for which a run has data."""
     sliding = bool(_speeds_of(run.robot, False))
     turning = bool(_speeds_of(run.robot, True))
     needs = {"joint travels": sliding, "joint forces": sliding, "joint angles": turning,
              "joint torques, N m": turning, "joint speeds": turning}  # fmt: skip
-    return [name for name in PLOTS if needs.get(name, True)]
+    return [*(name for name in PLOTS if needs.get(name, True)), *run.signal_columns]
 
 
 def decimated(t: Array, y: Array, points: int = POINTS) -> tuple[Array, Array]:

@@ -44,6 +44,7 @@ FIGURES: tuple[tuple[str, tuple[str, ...], str], ...] = (
      "What the joint's bearings carry, about the origin of the body it carries; without the "
      "drive's own torque."),
     ("External wrenches", ("wrenches",), "About the body's origin."),
+    ("Signals", ("signals",), "Outputs and states of the components."),
     ("Momentum", ("momentum",), "Where it stays zero, the axis is as large as the sum of the "
                                 "bodies' own momenta."),
     ("Centre of mass", ("com",), "On a straight line where nothing pushes from outside."),

@@ -18,7 +18,7 @@ from remora.codegen.integration.program_cpu import ProgramKernel
 from remora.components.system import System
 from remora.dynamics.kernels.cache_keys import tables_digest, value_key
 from remora.model.robot import Robot
-from remora.simulation.engine.advance_program import (
+from remora.simulation.compiled.advance_program import (
     KEPT,
     NUMBERS,
     AdvanceEquations,
@@ -29,9 +29,9 @@ from remora.simulation.engine.advance_program import (
     returned_by,
     size_of,
 )
-from remora.simulation.engine.phase_loads import SmoothLoads
+from remora.simulation.compiled.step_block import StepBlock
 from remora.simulation.engine.run_state import RunState
-from remora.simulation.engine.step_block import StepBlock
+from remora.simulation.phase.phase_loads import SmoothLoads
 
 #: A call makes fewer steps if the last one took longer than this, s: Ctrl-C waits for its end.
 LONGEST_CALL = 0.03
@@ -245,4 +245,3 @@ class _BoundKernel:
         if not steps:
             after = step
         return Advance(block, after, now, trouble)
-

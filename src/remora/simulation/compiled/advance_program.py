@@ -50,11 +50,13 @@ from remora.dynamics.forces.equations_of_motion import PassiveParameters, state_
 from remora.dynamics.state_layout import WORKS, StateLayout, layout_of
 from remora.model.robot import Robot
 from remora.model.state import increment
-from remora.simulation.engine.phase_loads import SmoothLoads
-from remora.simulation.engine.system_equations import limited, system_rates
+from remora.simulation.batch.selections import flag, larger, smaller
 from remora.simulation.integrators.error_scale import coordinate_magnitudes
 from remora.simulation.integrators.step_control import GROW, SAFETY, SHRINK
 from remora.simulation.integrators.tableaus import Tableau
+from remora.simulation.phase.phase_loads import SmoothLoads
+from remora.simulation.systems.system_equations import limited, system_rates
+
 
 @dataclass(frozen=True, eq=False)
 class AdvanceEquations:
@@ -473,21 +475,6 @@ def horner(s: Array, coefficients: Array) -> Array:
     for row in coefficients[-2::-1] if len(coefficients) > 1 else ():
         found = found * s + row
     return found
-
-
-def flag(condition: Array) -> Array:
-    """Return 1 where a condition holds, otherwise 0."""
-    return select(condition, 1.0, 0.0)
-
-
-def smaller(a: Array, b: Array) -> Array:
-    """Return the smaller of two numbers."""
-    return select(less(a, b), a, b)
-
-
-def larger(a: Array, b: Array | float) -> Array:
-    """Return the larger of two numbers."""
-    return select(less(b, a), a, b)
 
 
 def weighted(weights: Array, K: Sequence[Array]) -> Array:

@@ -10,15 +10,14 @@ from remora.algebra.array_ops import Array, concatenate
 from remora.codegen.ir.graph import Signature
 from remora.codegen.kernel import Kernel
 from remora.model.state import integrate
-from remora.simulation.engine.advance_program import AdvanceEquations, Bounds
-from remora.simulation.engine.compiled_steps import CompiledSteps
+from remora.simulation.compiled.advance_program import AdvanceEquations, Bounds
+from remora.simulation.compiled.compiled_steps import CompiledSteps
+from remora.simulation.compiled.step_block import Samples
 from remora.simulation.engine.phase_dynamics import PhaseDynamics
-from remora.simulation.engine.phase_loads import SmoothLoads
-from remora.simulation.engine.step_block import Samples
 from remora.simulation.inputs.events import EventMonitor
 from remora.simulation.integrators.tableaus import Tableau
+from remora.simulation.phase.phase_loads import SmoothLoads
 from remora.simulation.robot_kernels import kernel
-
 
 #: Maximum number of kernels that are kept.
 MOST_KEPT = 32

@@ -19,15 +19,15 @@ from remora.components.evaluation import Instant
 from remora.components.system import ScheduledUpdate, System
 from remora.dynamics.state_layout import layout_of
 from remora.errors import RemoraError, SimulationError
-from remora.simulation.engine.component_faults import name_in_memory, name_of_nan
-from remora.simulation.engine.system_equations import (
+from remora.simulation.inputs.loads import frozen_view
+from remora.simulation.systems.component_faults import name_in_memory, name_of_nan
+from remora.simulation.systems.system_equations import (
     component_loads,
     crossing_values,
     signal_values,
     ticked,
 )
-from remora.simulation.inputs.loads import frozen_view
-from remora.simulation.system_kernels import SystemKernel, system_kernel
+from remora.simulation.systems.system_kernels import SystemKernel, system_kernel
 
 
 class ComponentEvaluator:

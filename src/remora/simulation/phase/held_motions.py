@@ -12,9 +12,9 @@ from remora.algebra.array_ops import Array
 from remora.errors import RemoraError, SimulationError
 from remora.model.joints import kind
 from remora.model.robot import Robot
-from remora.simulation.engine.prescribed_motion_check import check_joined, check_step
 from remora.simulation.inputs.held_joints import HeldJoint
 from remora.simulation.inputs.phases import Phase, held_joints
+from remora.simulation.phase.prescribed_motion_check import check_joined, check_step
 
 
 class HeldMotions:

@@ -1,0 +1,108 @@
+"""Events of a batch: those of components, and conditions given as `rm.Event`."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from remora.algebra.array_ops import Array, ArrayLike
+from remora.components.component import Component, Interface, ZeroCrossing
+from remora.components.context import Context
+from remora.components.system import System
+from remora.errors import RemoraError
+from remora.model.robot import Robot
+from remora.model.state import neutral
+from remora.simulation.batch.result import BatchEvents
+from remora.simulation.inputs.events import Event
+
+
+class Condition(Component):
+    """The condition of an `rm.Event` as a component.
+
+    Attributes:
+        condition: (t, q, v) -> a number.
+        crossing: direction and action.
+        event: name of the event.
+    """
+
+    condition: Callable[..., Any]
+    crossing: ZeroCrossing
+    event: str
+
+    def interface(self, robot: Robot) -> Interface:
+        """Return the event."""
+        return Interface(events={"event": self.crossing})
+
+    def crossings(self, at: Context) -> Mapping[str, ArrayLike]:
+        """Return the condition."""
+        return {"event": self.condition(at.t, at.q, at.v)}
+
+
+def conditions(robot: Robot, events: Sequence[Event]) -> list[Condition]:
+    """Return events as components, or raise if one cannot be compiled."""
+    found: list[Condition] = []
+    for k, event in enumerate(events):
+        with np.errstate(all="ignore"):
+            value: Any = event.condition(0.0, neutral(robot), np.zeros(robot.nv))
+        if isinstance(value, (bool, np.bool_)):
+            raise RemoraError(
+                f"event {event.name!r} of a batch needs a condition that is a number which crosses "
+                "zero, not a truth value: write q[8] - 0.5 instead of q[8] > 0.5"
+            )
+        name = re.sub(r"[^A-Za-z0-9_\-]", "_", event.name) or "event"
+        crossing = ZeroCrossing(event.direction, event.action)
+        found.append(Condition(event.condition, crossing, event.name, name=f"event_{k}_{name}"))
+    return found
+
+
+def event_names(system: System) -> list[str]:
+    """Return the names of a system's events: `component.event`, or that of an `rm.Event`."""
+    names: list[str] = []
+    for own in system.events:
+        component = system.components[own.component]
+        names.append(component.event if isinstance(component, Condition) else str(own))
+    return names
+
+
+def collected(
+    parts: Sequence[tuple[System, Array, Array, Array]], most: int, stacklevel: int
+) -> BatchEvents | None:
+    """Return the events of all phases.
+
+    Args:
+        parts: of each phase: its system, the number of events of each run `(...)`, their times
+            `(..., capacity)`, and which occurred `(..., capacity, events)`.
+        most: number of events that were stored for each run and phase.
+        stacklevel: of the warning about events that were not stored.
+    """
+    if not parts:
+        return None
+    names = list(dict.fromkeys(name for system, *_ in parts for name in event_names(system)))
+    times = np.concatenate([part[2] for part in parts], axis=-1)
+    flags: list[Array] = []
+    for system, _, _, fired in parts:
+        own = event_names(system)
+        columns = [
+            np.max(fired[..., [k for k, n in enumerate(own) if n == name]], axis=-1, initial=0.0)
+            for name in names
+        ]
+        flags.append(np.stack(columns, axis=-1))
+    fired = np.concatenate(flags, axis=-2)
+    order = np.argsort(times, axis=-1, kind="stable")  # NaN last
+    times = np.take_along_axis(times, order, axis=-1)
+    fired = np.take_along_axis(fired, order[..., None], axis=-2)
+    filled = int(np.max(np.sum(np.isfinite(times), axis=-1), initial=0))
+    more = int(np.count_nonzero(np.max([part[1] for part in parts], axis=0) > most))
+    if more:
+        warnings.warn(
+            f"{more} runs had more than {most} events; the later ones are not stored: raise "
+            "max_events",
+            RuntimeWarning,
+            stacklevel=stacklevel + 1,
+        )
+    counts: Array = np.sum([part[1] for part in parts], axis=0)
+    return BatchEvents(tuple(names), counts, times[..., :filled], fired[..., :filled, :])

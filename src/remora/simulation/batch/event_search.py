@@ -1,0 +1,373 @@
+"""Events in programs of batches: event functions, location of zero crossings, resets, stops.
+
+An event is located by repeated steps from the same state. Of two lengths, after the shorter the
+event has not occurred and after the longer it has; they are brought together by the Illinois method
+until they differ by a few units in the last place of the time. The step of the longer length is
+then accepted, so that the state at the event has the accuracy of any other step. Zero crossings
+that the ends of a step do not show are found from cubics through its ends and its middle.
+
+Stops at joint limits are events, too: contact begins or ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from remora.algebra import hermite
+from remora.algebra.array_ops import (
+    Array,
+    absolute,
+    asarray,
+    casadi,
+    concatenate,
+    less,
+    select,
+    sqrt,
+    stack,
+)
+from remora.codegen.integration.statements import Block, If, Record, Run, Statement
+from remora.dynamics.forces.stops import stop_overlaps, stop_rates
+from remora.model.state import integrate
+from remora.simulation.batch.run_blocks import RunBlocks, plus_one, wide_run
+from remora.simulation.batch.selections import (
+    each,
+    flag,
+    floor,
+    larger,
+    largest,
+    negated,
+    smaller,
+    smallest,
+)
+
+#: Status of a run.
+RUNNING, STOPPED, NEXT, NOT_FINITE, TOO_SHORT, CHATTERING = range(6)
+#: An event is located to this many units in the last place of the time.
+LOCATED = 4.0
+#: Nodes of a step, as fractions of it, between which event functions are taken to be cubics.
+NODES = (0.0, 0.5, 1.0)
+#: Events of a run within `CHATTER_TIME` seconds after which it ends as chattering.
+MOST_EVENTS, CHATTER_TIME = 1000.0, 1e-6
+_EPS = float(np.finfo(float).eps)
+
+
+class EventSearch:
+    """Statements that find and handle the events of a run.
+
+    Attributes:
+        functions: number of event functions: those of components, then those of stops.
+    """
+
+    def __init__(self, blocks: RunBlocks) -> None:
+        """Store the blocks of a run."""
+        self._blocks, self._equations = blocks, blocks.equations
+        self._robot, self._events = blocks.equations.robot, blocks.equations.system.events
+        self._names, self._stops = blocks.equations.data_names, blocks.equations.stops
+        self.functions = len(self._events) + self._stops
+
+    # Events ---------------------------------------------------------------------------------------
+
+    def look(self, t: str, suffix: str, to: str) -> list[Statement]:
+        """Return the evaluation of the event functions."""
+        if not self.functions:
+            return []
+
+        def look(t: Array, q: Array, v: Array, x: Array, z: Array, *rest: Array) -> Array:
+            return self._values(t, q, v, x, z, rest)
+
+        state = tuple(f"{name}{suffix}" for name in ("q", "v", "x"))
+        return [wide_run(look, (t, *state, "z", *self._touched, *self._names), (to,))]
+
+    @property
+    def _touched(self) -> tuple[str, ...]:
+        return ("contact",) if self._stops else ()
+
+    def _values(
+        self, t: Array, q: Array, v: Array, x: Array, z: Array, rest: Sequence[Array]
+    ) -> Array:
+        """Return the event functions; those of stops fall below zero where contact changes."""
+        data = rest[len(self._touched) :]
+        found = self._equations.instant(t, q, v, x, z, data).crossings()
+        if not self._stops:
+            return found
+        room = (2.0 * rest[0] - 1.0) * stop_overlaps(self._robot, q)
+        return concatenate([found, room]) if self._events else room
+
+    def first_contact(self) -> list[Statement]:
+        """Return which stops are in contact at the start."""
+        if not self._stops:
+            return []
+
+        def contact(q: Array, v: Array) -> Array:
+            over, rate = stop_overlaps(self._robot, q), stop_rates(self._robot, v)
+            into = flag(less(0.0, rate))
+            return select(less(0.0, over), 1.0, select(less(over, 0.0), 0.0, into))
+
+        return [Run(Block(contact, ("q", "v"), ("contact",)))]
+
+    def look_at_end(self) -> list[Statement]:
+        """Return the evaluation of the event functions at the end of a step."""
+        when = wide_run(np.add, ("t", "length"), ("reached",))
+        return [when, *self.look("reached", " end", "g end")]
+
+    def inside(self) -> list[Statement]:
+        """Return event functions and their slopes at the nodes of a step, by Hermite interpolation.
+
+        Slopes are derivatives with respect to the fraction of the step.
+        """
+        nv, robot = self._robot.nv, self._robot
+
+        def inside(
+            t: Array, length: Array, q: Array, v: Array, x: Array, z: Array, change: Array,
+            K: Array, *rest: Array,
+        ) -> tuple[Array, Array]:  # fmt: skip
+            symbol = casadi.SX.sym("theta")
+            theta = asarray(symbol).reshape((1,))
+            y = hermite.value(theta, change, length * K[0], length * K[-1])
+            there = integrate(robot, q, y[:nv]), v + y[nv : 2 * nv], x + y[2 * nv :]
+            g = casadi.vertcat(*self._values(t + theta * length, *there, z, rest).tolist())
+            slope = casadi.jacobian(g, symbol)
+
+            def at(expression: Any, place: float) -> Array:
+                there = casadi.densify(casadi.substitute(expression, symbol, place))
+                return asarray(there).reshape((-1,))
+
+            values, slopes = (stack([at(e, p) for p in NODES], axis=0) for e in (g, slope))
+            return values, slopes
+
+        reads = ("t", "length", "q", "v", "x", "z", "change", "K", *self._touched, *self._names)
+        return [wide_run(inside, reads, ("g inside", "slopes"))]
+
+    def bracket(self) -> list[Statement]:
+        """Return the location of events; sets `accept` to whether the step is final."""
+        crossed = self._crossed
+        finest = float(np.finfo(self._blocks.dtype).eps) if self._blocks.dtype == "float32" else 0.0
+
+        def locate(
+            accept: Array, t: Array, length: Array, low: Array, high: Array, side: Array,
+            final: Array, search_count: Array, g: Array, g_end: Array, g_inside: Array,
+            slopes: Array, g_low: Array,
+            g_high: Array,
+        ) -> tuple[Array, ...]:  # fmt: skip
+            close = LOCATED * _EPS * (absolute(t) + length) + finest * length
+            hit = crossed(g, g_end)
+            any_hit, inside = largest(each(hit)), less(0.0, high)
+            # crossings within the step that its ends do not show: a shorter step makes them visible
+            part = self._hidden(g, g_inside, slopes, g_end)
+            bulge = (1.0 - any_hit) * flag(less(part, 1.0)) * flag(less(64.0 * close, length))
+            bulge = select(inside, 0.0, bulge)
+            searching = select(less(0.5, any_hit), 1.0, select(inside, 1.0, 0.0))
+            # the bracket
+            first = flag(negated(inside)) * any_hit
+            low = select(less(0.5, first), 0.0, low)
+            g_low = select(less(0.5, first), g, g_low)
+            is_hit = less(0.5, any_hit)
+            same = select(is_hit, less(0.5, side), less(side, -0.5))
+            new_low, new_high = select(is_hit, low, length), select(is_hit, length, high)
+            new_g_low = select(is_hit, select(same, 0.5 * g_low, g_low), g_end)
+            new_g_high = select(is_hit, g_end, select(same, 0.5 * g_high, g_high))
+            new_side = select(is_hit, 1.0, -1.0)
+            width = new_high - new_low
+            done = negated(less(close, width))
+            # the earliest zero of the secants
+            where = crossed(g_low, new_g_high) + crossed(new_g_low, new_g_high)
+            slope = new_g_low - new_g_high
+            zeros = new_g_low / select(less(0.0, absolute(slope)), slope, 1.0)
+            zeros = select(less(0.5, where), zeros, 2.0)
+            theta = larger(smaller(smallest(each(zeros)), 1.0), 0.0)
+            # every third time the middle, which also gets over plateaus
+            third = less(search_count - 3.0 * floor(search_count / 3.0), 1.5)
+            guess = new_low + select(third, theta, 0.5) * width
+            guess = larger(smaller(guess, new_high - 0.5 * close), new_low + 0.5 * close)
+            again = select(done, new_high, guess)
+            # outcome
+            search = less(0.5, searching)
+            finished = select(done, flag(is_hit), 0.0)
+            finished = select(less(0.5, final), 1.0, finished)
+            take = accept * select(search, finished, 1.0 - bulge)
+            fired = hit * take * accept
+            keep = accept * select(search, 1.0 - finished, 0.0)  # another try in the bracket
+            going = less(0.5, keep)
+            cut = select(less(0.5, bulge * accept), part * length, 0.0)
+            return (
+                take, select(going, again, length), select(going, new_low, 0.0),
+                select(going, new_high, 0.0),
+                select(going, new_side, 0.0), select(going, flag(done), 0.0),
+                select(going, search_count + 1.0, 0.0), cut,
+                new_g_low, new_g_high, fired, *each(fired),
+            )  # fmt: skip
+
+        kept = ("low", "high", "side", "final", "search")
+        flags = [f"fired {i}" for i in range(self.functions)]
+        reads = (
+            "accept",
+            "t",
+            "length",
+            *kept,
+            "g",
+            "g end",
+            "g inside",
+            "slopes",
+            "g low",
+            "g high",
+        )
+        writes = ("accept", "length", *kept, "cut", "g low", "g high", "fired", *flags)
+        return [wide_run(locate, reads, writes)]
+
+    def _crossed(self, before: Array, after: Array) -> Array:
+        """Return 1 for each event function that crossed zero, 0 otherwise.
+
+        A function of a component that is zero at first crosses when it reaches zero again; one of a
+        stop, when it becomes negative.
+        """
+        count = len(self._events)
+        directions = np.array([float(e.crossing.direction) for e in self._events])
+        parts: list[Array] = []
+        if count:
+            b, a = before[:count], after[:count]
+            up = flag(less(b, 0.0)) * flag(negated(less(a, 0.0))) * (directions >= 0.0)
+            down = flag(less(0.0, b)) * flag(negated(less(0.0, a))) * (directions <= 0.0)
+            parts.append(up + down)
+        if self._stops:
+            b, a = before[count:], after[count:]
+            parts.append(flag(negated(less(b, 0.0))) * flag(less(a, 0.0)))
+        return concatenate(parts)
+
+    def _hidden(self, g: Array, values: Array, slopes: Array, g_end: Array) -> Array:
+        """Return the fraction of the step after which a crossing shows that the ends do not show.
+
+        Between nodes, event functions are taken to be cubics; their extrema are the points where
+        they may have changed sign.
+
+        Args:
+            g: event functions at the start, `(ne,)`.
+            values: at the nodes, `(n, ne)`.
+            slopes: at the nodes.
+            g_end: at the end of the step.
+
+        Returns:
+            `(1,)`; 2 if there is none.
+        """
+        seen, places = [g], [np.zeros(self.functions)]
+        for i in range(len(NODES) - 1):
+            width = NODES[i + 1] - NODES[i]
+            f0, f1 = (g if i == 0 else values[i]), values[i + 1]
+            if i == len(NODES) - 2:
+                f1 = g_end
+            for x, value in _extrema(f0, width * slopes[i], f1, width * slopes[i + 1]):
+                seen.append(value)
+                places.append(NODES[i] + width * x)
+            seen.append(f1)
+            places.append(np.full(self.functions, NODES[i + 1]))
+        found = np.full(self.functions, 2.0)
+        for i in reversed(range(len(seen) - 1)):
+            there = select(less(1e-12, places[i]), places[i], places[i + 1])
+            found = select(less(0.5, self._crossed(seen[i], seen[i + 1])), there, found)
+        return smallest(each(found))
+
+    def fire(self) -> list[Statement]:
+        """Return the statements for events that occurred at the end of the step."""
+        if not self.functions:
+            return []
+        count = len(self._events)
+        stops = np.array([e.crossing.action == "stop" for e in self._events], dtype=float)
+        nexts = np.array([e.crossing.action == "next" for e in self._events], dtype=float)
+
+        def status(
+            fired: Array, t: Array, old: Array, recent: Array, since: Array
+        ) -> tuple[Array, ...]:
+            own = fired[:count]
+            some = largest(each(own))
+            hit = less(0.5, some)
+            near = less(t - since, CHATTER_TIME)
+            recent = select(hit, select(near, recent + 1.0, 1.0), recent)
+            since = select(hit, select(near, since, t), since)
+            code = select(less(0.5, largest(each(own * nexts))), float(NEXT), old)
+            code = select(less(0.5, largest(each(own * stops))), float(STOPPED), code)
+            code = select(less(MOST_EVENTS, recent), float(CHATTERING), code)
+            return some, code, recent, since
+
+        def log(t: Array, fired: Array) -> tuple[Array, Array]:
+            return t, fired[:count]
+
+        found: list[Statement] = [wide_run(_any, ("fired",), ("any",))]
+        inner: list[Statement] = []
+        if self._events:
+            reads = ("fired", "t", "status", "recent", "recent time")
+            inner += [
+                wide_run(status, reads, ("logged", "status", "recent", "recent time")),
+                If("logged", [
+                    Record(Block(log, ("t", "fired"), ("event t", "event fired"), wide=True),
+                           "events", "events"),
+                    wide_run(plus_one, ("events",), ("events",)),
+                ]),
+            ]  # fmt: skip
+        for i, event in enumerate(self._events):
+            if event.crossing.action == "reset":
+                inner.append(If(f"fired {i}", [self._reset(i)]))
+        if self._stops:
+
+            def flip(contact: Array, fired: Array) -> Array:
+                return contact + fired[count:] * (1.0 - 2.0 * contact)
+
+            inner.append(Run(Block(flip, ("contact", "fired"), ("contact",))))
+        flags = [f"fired {i}" for i in range(self.functions)]
+        inner += [
+            *self.look("t", "", "g"),
+            wide_run(_none, ("fired",), ("fired", *flags)),
+        ]
+        return [*found, If("any", inner)]
+
+    def _reset(self, i: int) -> Run:
+        event = self._events[i]
+
+        def reset(
+            t: Array, q: Array, v: Array, x: Array, z: Array, *data: Array
+        ) -> tuple[Array, ...]:
+            now = self._equations.instant(t, q, v, x, z, data)
+            parts = now.reset(event.component, event.name)
+            return (*parts, 0.0 * q, 0.0 * v, 0.0 * x)
+
+        state = ("q", "v", "x", "z")
+        writes = (*state, "rest q", "rest v", "rest x")
+        return Run(Block(reset, ("t", *state, *self._names), writes))
+
+
+def _extrema(f0: Array, s0: Array, f1: Array, s1: Array) -> list[tuple[Array, Array]]:
+    """Return places and values of the extrema of cubics on [0, 1], in order.
+
+    The cubic p has p(0) = f0, p'(0) = s0, p(1) = f1, p'(1) = s1. Where it has no extremum inside,
+    the place is 0 and the value f0.
+    """
+    c2, c3 = 3.0 * (f1 - f0) - 2.0 * s0 - s1, 2.0 * (f0 - f1) + s0 + s1
+    discriminant = c2 * c2 - 3.0 * c3 * s0
+    root = sqrt(larger(discriminant, 0.0))
+    away = -(c2 + select(less(c2, 0.0), -root, root))  # no cancellation
+    some = less(0.0, absolute(away))
+    x1 = s0 / select(some, away, 1.0)
+    cubic = less(0.0, absolute(c3))
+    x2 = away / (3.0 * select(cubic, c3, 1.0))
+    ok = flag(less(0.0, discriminant))
+    x1 = select(less(0.5, ok * flag(some) * _within(x1)), x1, 0.0)
+    x2 = select(less(0.5, ok * flag(cubic) * _within(x2)), x2, 0.0)
+
+    def value(x: Array) -> Array:
+        return f0 + x * (s0 + x * (c2 + x * c3))
+
+    low, high = smaller(x1, x2), larger(x1, x2)
+    return [(low, value(low)), (high, value(high))]
+
+
+def _any(fired: Array) -> Array:
+    return largest(each(fired))
+
+
+def _none(fired: Array) -> tuple[Array, ...]:
+    return 0.0 * fired, *each(0.0 * fired)
+
+
+def _within(x: Array) -> Array:
+    return flag(less(0.0, x)) * flag(less(x, 1.0))

@@ -1,0 +1,1 @@
+"""Parts of the equations of one phase: loads, held joints, stops, Jacobian."""

@@ -1,0 +1,1 @@
+"""Components of systems in a run: equations, kernels, evaluation, noise."""
