@@ -28,6 +28,7 @@ from remora.algebra.array_ops import (
     stack,
     total_and_rest,
 )
+from remora.algebra.selections import flag, floor, larger, largest, negated, smaller
 from remora.codegen.integration.program import Program
 from remora.codegen.integration.statements import (
     Block,
@@ -53,13 +54,10 @@ from remora.simulation.batch.run_blocks import (
     unchanged,
     wide_run,
 )
-from remora.simulation.batch.selections import flag, floor, larger, largest, negated, smaller
 from remora.simulation.integrators.error_scale import coordinate_magnitudes
-from remora.simulation.integrators.step_control import GROW, SAFETY, SHRINK
+from remora.simulation.integrators.step_control import CLOSE, GROW, SAFETY, SHRINK
 from remora.simulation.integrators.tableaus import Tableau
 
-#: Times closer than this many units in the last place are the same.
-CLOSE = 8.0
 _EPS = float(np.finfo(float).eps)
 _NEVER = 1e300
 

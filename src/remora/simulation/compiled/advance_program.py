@@ -33,6 +33,7 @@ from remora.algebra.array_ops import (
     sqrt,
     total_and_rest,
 )
+from remora.algebra.selections import flag, larger, smaller
 from remora.codegen.integration.program import Program
 from remora.codegen.integration.statements import (
     Block,
@@ -50,7 +51,6 @@ from remora.dynamics.forces.equations_of_motion import PassiveParameters, state_
 from remora.dynamics.state_layout import WORKS, StateLayout, layout_of
 from remora.model.robot import Robot
 from remora.model.state import increment
-from remora.simulation.batch.selections import flag, larger, smaller
 from remora.simulation.integrators.error_scale import coordinate_magnitudes
 from remora.simulation.integrators.step_control import GROW, SAFETY, SHRINK
 from remora.simulation.integrators.tableaus import Tableau

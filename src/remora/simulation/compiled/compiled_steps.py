@@ -30,8 +30,8 @@ from remora.simulation.compiled.advance_program import (
     size_of,
 )
 from remora.simulation.compiled.step_block import StepBlock
-from remora.simulation.engine.run_state import RunState
 from remora.simulation.phase.phase_loads import SmoothLoads
+from remora.simulation.phase.run_state import RunState
 
 #: A call makes fewer steps if the last one took longer than this, s: Ctrl-C waits for its end.
 LONGEST_CALL = 0.03
@@ -138,9 +138,10 @@ class CompiledSteps:
         took = time.perf_counter() - begun
         if took > LONGEST_CALL:
             self._room = max(1, self._room // 2)
-        elif took < 0.3 * LONGEST_CALL:
+        done = bound.result(state, step, self._place)
+        if done.block is not None and len(done.block.t) > room and took < 0.3 * LONGEST_CALL:
             self._room *= 2
-        return bound.result(state, step, self._place)
+        return done
 
     def _kernel(self, dense: bool) -> _AdvanceKernel:
         """Return the kernel, from memory if it was compiled before for the same objects."""

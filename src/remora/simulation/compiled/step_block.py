@@ -9,7 +9,7 @@ import numpy as np
 
 from remora.algebra.array_ops import Array
 from remora.dynamics.state_layout import StateLayout
-from remora.simulation.engine.update_schedule import CLOSE
+from remora.simulation.integrators.step_control import CLOSE
 
 
 class Samples(NamedTuple):

@@ -15,14 +15,14 @@ from remora.simulation.compiled.compiled_steps import Advance, CompiledSteps, Ne
 from remora.simulation.compiled.step_block import StepBlock
 from remora.simulation.engine.event_location import EventLocator
 from remora.simulation.engine.phase_dynamics import PhaseDynamics
-from remora.simulation.engine.run_state import RunState
-from remora.simulation.engine.update_schedule import CLOSE, UpdateSchedule
+from remora.simulation.engine.update_schedule import UpdateSchedule
 from remora.simulation.inputs.events import EventMonitor, MonitoredCondition
 from remora.simulation.inputs.loads import HeldValue
 from remora.simulation.integrators.error_scale import ErrorScale
-from remora.simulation.integrators.step_control import GROW, SAFETY, SHRINK
+from remora.simulation.integrators.step_control import CLOSE, GROW, SAFETY, SHRINK
 from remora.simulation.integrators.step_result import StepResult, norm
 from remora.simulation.integrators.table import Integrator
+from remora.simulation.phase.run_state import RunState
 from remora.simulation.recording.checkpoint import PhaseCheckpoint
 
 #: A controller sampled less than this before the end of a phase is not sampled again at the start

@@ -12,8 +12,8 @@ from remora.algebra.array_ops import Array
 from remora.dynamics.formulations import mass_matrix
 from remora.errors import RemoraError, SimulationError
 from remora.model.joints import kind
-from remora.simulation.compiled.compiled_phase import compiled_steps, loads_at
 from remora.simulation.compiled.step_block import StepBlock
+from remora.simulation.engine.compiled_phase import compiled_steps, loads_at
 from remora.simulation.engine.phase_dynamics import PhaseDynamics, RunSettings
 from remora.simulation.engine.phase_loop import (
     LocatedEvent,
@@ -24,11 +24,12 @@ from remora.simulation.engine.phase_loop import (
 from remora.simulation.engine.progress import ProgressReporter
 from remora.simulation.engine.reduced_phase_dynamics import phase_dynamics
 from remora.simulation.engine.resets import Resets
-from remora.simulation.engine.run_state import RunState
-from remora.simulation.engine.update_schedule import CLOSE, UpdateSchedule
+from remora.simulation.engine.update_schedule import UpdateSchedule
 from remora.simulation.inputs.events import Action, Event, EventMonitor
 from remora.simulation.inputs.loads import Sum, is_mapping
 from remora.simulation.inputs.phases import Phase
+from remora.simulation.integrators.step_control import CLOSE
+from remora.simulation.phase.run_state import RunState
 from remora.simulation.recording.checkpoint import Checkpoint
 from remora.simulation.recording.recording import Recording
 from remora.simulation.robot_kernels import kernel

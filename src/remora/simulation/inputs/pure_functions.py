@@ -51,12 +51,23 @@ def is_pure(function: object) -> bool:
     return all(_is_elementwise(getattr(np, name, None)) for name in attributes)
 
 
-def captured(function: object) -> tuple[Any, ...]:
-    """Return the numbers that a pure function captures from outside."""
-    if not isinstance(function, types.FunctionType):
-        return ()
-    found = _outside(function) or {}
-    return tuple(x for _, x in sorted(found.items()) if isinstance(x, _NUMBERS))
+class CapturedNumbers:
+    """The numbers that a pure function captures from outside, looked up at each call."""
+
+    def __init__(self, function: object) -> None:
+        """Note where the numbers are."""
+        self._function, self._cells, self._globals = function, (), dict[str, Any]()
+        self._names: list[str] = []
+        if isinstance(function, types.FunctionType):
+            self._cells, self._globals = function.__closure__ or (), function.__globals__
+            self._names = [n for n in function.__code__.co_names if n in self._globals]
+
+    def __call__(self) -> tuple[Any, ...]:
+        """Return the numbers, and other objects that it names."""
+        if not isinstance(self._function, types.FunctionType):
+            return ()
+        cells = [cell.cell_contents for cell in self._cells]
+        return (*cells, *[self._globals.get(n) for n in self._names], self._function.__defaults__)
 
 
 def _outside(function: types.FunctionType) -> dict[str, Any] | None:

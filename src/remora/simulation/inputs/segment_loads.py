@@ -15,7 +15,7 @@ import numpy as np
 from remora.algebra.array_ops import Array, asarray, stack
 from remora.simulation.inputs.loads import Load
 from remora.simulation.inputs.profiles import Profile, Pulse
-from remora.simulation.inputs.pure_functions import can_be_traced, captured, is_pure
+from remora.simulation.inputs.pure_functions import CapturedNumbers, can_be_traced, is_pure
 
 #: Degree of the polynomials of a profile of each kind.
 DEGREES = {"hold": 0, "linear": 1, "cubic": 3}
@@ -107,20 +107,30 @@ def _is_function(given: object) -> bool:
     return isinstance(given, Pulse) and callable(given.value)
 
 
+class _Answer(NamedTuple):
+    """Whether a pulse can be compiled, with the numbers its function captured at that time."""
+
+    pulse: Pulse
+    captured: CapturedNumbers
+    numbers: tuple[Any, ...]
+    good: bool
+
+
 def _is_compilable(pulse: Pulse, size: int) -> bool:
     """Return whether a pulse with a function can be compiled; the last answers are kept."""
     known = _answers.get(id(pulse))
-    if known is not None and known[0] is pulse and known[1] == captured(pulse.value):
-        return known[2]
+    if known is not None and known.pulse is pulse and (not known.good or known.numbers == known.captured()):
+        return known.good
     a, b = pulse.start, pulse.stop
     times = a + 0.3 * (b - a), a + 0.7 * (b - a)
     good = is_pure(pulse.value) and can_be_traced(pulse.value, times)
     good = good and np.size(pulse(times[0])) == size
-    _answers[id(pulse)] = pulse, captured(pulse.value), good
+    captured = CapturedNumbers(pulse.value)
+    _answers[id(pulse)] = _Answer(pulse, captured, captured() if good else (), good)
     while len(_answers) > _MOST_ANSWERS:
         _answers.pop(next(iter(_answers)))
     return good
 
 
 _MOST_ANSWERS = 64
-_answers: dict[int, tuple[Pulse, tuple[Any, ...], bool]] = {}
+_answers: dict[int, _Answer] = {}

@@ -12,7 +12,7 @@ from remora.errors import RemoraError, SimulationError
 from remora.model.robot import Robot
 from remora.simulation.inputs.loads import HeldValue, Load, frozen_view
 from remora.simulation.inputs.phases import Phase
-from remora.simulation.inputs.pure_functions import captured
+from remora.simulation.inputs.pure_functions import CapturedNumbers
 from remora.simulation.inputs.segment_loads import SegmentLoad, is_smooth
 
 #: Discontinuous loads are evaluated this many units in the last place of the time before or after
@@ -129,14 +129,16 @@ class SmoothLoads:
         self.degree = max(load.degree for load in (torque, base, wrenches))
         loads = {"torque": torque, "base": base, "wrenches": wrenches}
         self.placed = tuple((name, *own) for name, load in loads.items() for own in load.placed)
-        self.captured = self._captured()
-
-    def _captured(self) -> tuple[Any, ...]:
-        return tuple(captured(pulse.value) for _, _, pulse in self.placed)
+        self._captured = [CapturedNumbers(pulse.value) for _, _, pulse in self.placed]
+        self.captured = tuple(numbers() for numbers in self._captured)
 
     def is_current(self) -> bool:
         """Return whether the numbers that traced functions capture are as they were."""
-        return not self.placed or self._captured() == self.captured
+        return tuple(numbers() for numbers in self._captured) == self.captured
+
+    def is_traced(self, low: float, high: float) -> bool:
+        """Return whether a traced function acts between two times of the clock of the loads."""
+        return any(pulse.constant(low, high) is None for _, _, pulse in self.placed)
 
     @property
     def torque_shape(self) -> tuple[int, ...]:
