@@ -46,8 +46,13 @@ from remora.codegen.integration.statements import (
     While,
 )
 from remora.codegen.ir.graph import Signature
+from remora.components.actions import Wrench
 from remora.components.system import System
-from remora.dynamics.forces.equations_of_motion import PassiveParameters, state_derivative_near
+from remora.dynamics.forces.equations_of_motion import (
+    PassiveParameters,
+    passive_loads,
+    state_derivative_near,
+)
 from remora.dynamics.state_layout import WORKS, StateLayout, layout_of
 from remora.model.robot import Robot
 from remora.model.state import increment
@@ -55,7 +60,12 @@ from remora.simulation.integrators.error_scale import coordinate_magnitudes
 from remora.simulation.integrators.step_control import GROW, SAFETY, SHRINK
 from remora.simulation.integrators.tableaus import Tableau
 from remora.simulation.phase.phase_loads import SmoothLoads
-from remora.simulation.systems.system_equations import limited, system_rates
+from remora.simulation.systems.system_equations import (
+    component_loads,
+    limited,
+    signal_values,
+    system_rates,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,21 +122,69 @@ class AdvanceEquations:
             torque: coefficients of the generalized forces, `(degree + 1, nv)`.
             wrenches: coefficients of the wrenches, `(degree + 1, nb, 6)`; empty without.
         """
-        robot, contact = self.robot, np.zeros(self.stops) if self.stops else None
-        clock, since = (t - offset).reshape(()), t - low
-        tau = _added(horner(since, torque), self.loads.torque(clock))
-        push = None
-        if self.loads.pushes:
-            push = _added(horner(since, wrenches), self.loads.wrenches(clock))
+        tau, push = self._given(t, low, offset, torque, wrenches)
         if self.system is None:
             return state_derivative_near(
-                robot, q, y, limited(tau, self.effort), push, formulation=self.formulation,
-                passive=self.passive, contact=contact,
+                self.robot, q, y, limited(tau, self.effort), push, formulation=self.formulation,
+                passive=self.passive, contact=self._contact,
             )  # fmt: skip
         return system_rates(
-            self.system, q, y, z, t.reshape(()), tau, push, contact=contact,
+            self.system, q, y, z, t.reshape(()), tau, push, contact=self._contact,
             formulation=self.formulation, passive=self.passive, effort=self.effort,
         )  # fmt: skip
+
+    @property
+    def _contact(self) -> Array | None:
+        return np.zeros(self.stops) if self.stops else None
+
+    def _given(
+        self, t: Array, low: Array, offset: Array, torque: Array, wrenches: Array
+    ) -> tuple[Array, Array | None]:
+        """Return the drive forces and wrenches besides those of components."""
+        clock, since = (t - offset).reshape(()), t - low
+        tau = _added(horner(since, torque), self.loads.torque(clock))
+        if not self.loads.pushes:
+            return tau, None
+        return tau, _added(horner(since, wrenches), self.loads.wrenches(clock))
+
+    @property
+    def load_shapes(self) -> dict[str, tuple[int, ...]]:
+        """Names and shapes of what is recorded of loads and components."""
+        nv, bodies = self.robot.nv, len(self.robot.bodies)
+        shapes: dict[str, tuple[int, ...]] = {"tau": (nv,), "passive": (nv,)}
+        actions = []
+        if self.system is not None:
+            actions = [a for layout in self.system.layouts.values() for a in layout.actions]
+        if self.loads.pushes or any(isinstance(a, Wrench) for a in actions):
+            shapes["wrenches"] = (bodies, 6)
+        if self.system is not None and self.system.signals:
+            sizes = [int(np.prod(shape)) for shape, _ in self.system.signals.values()]
+            shapes["signals"] = (sum(sizes),)
+        return shapes
+
+    def recorded_loads(
+        self, q: Array, w: Array, z: Array, t: Array, low: Array, offset: Array, torque: Array,
+        wrenches: Array,
+    ) -> Array:  # fmt: skip
+        """Return the loads and signals at a state as one vector, see `load_shapes`.
+
+        The arguments are those of `rates`, with w = [v, work, x].
+        """
+        nv = self.robot.nv
+        v, x = w[:nv], w[nv + WORKS :]
+        tau, push = self._given(t, low, offset, torque, wrenches)
+        if self.system is not None:
+            force, own = component_loads(self.system, q, v, x, z, t.reshape(()))
+            tau = tau + force
+            push = own if push is None else push + own
+        passive = passive_loads(self.robot, q, v, self.passive, self._contact)
+        parts = [limited(tau, self.effort), passive]
+        shapes = self.load_shapes
+        if "wrenches" in shapes and push is not None:
+            parts.append(push.reshape((-1,)))
+        if "signals" in shapes and self.system is not None:
+            parts.append(signal_values(self.system, q, v, x, z, t.reshape(())))
+        return concatenate(parts)
 
 
 @dataclass(frozen=True)
@@ -184,6 +242,8 @@ def inputs_of(own: AdvanceEquations) -> dict[str, tuple[int, ...]]:
     return shapes
 
 
+#: Changes and errors beyond this are not finite, or will not be soon.
+LARGE = 1e300
 #: Numbers that go in, and those that also come out.
 NUMBERS = ("stop", "low", "high", "offset", "rtol", "atol", "max step", "first", "count", "room")
 KEPT = ("t", "h", "refused", "tries", "fresh", "index")
@@ -200,12 +260,15 @@ def returned_by(own: AdvanceEquations) -> dict[str, tuple[int, ...]]:
 
 
 def recorded_by(own: AdvanceEquations) -> dict[str, tuple[int, ...]]:
-    """Return names and shapes of the parts of a record: the end of a step, and its dense output."""
+    """Return names and shapes of the parts of a record.
+
+    These are the end of a step, and the coefficients of its dense output or the loads at its end.
+    """
     shapes = inputs_of(own)
     found = {"t": (1,), "q": shapes["q"], "w": shapes["w"]}
     if own.dense:
-        found["dense"] = (3 + len(own.tableau.dense_d), own.layout.size)
-    return found
+        return found | {"dense": (3 + len(own.tableau.dense_d), own.layout.size)}
+    return found | own.load_shapes
 
 
 def size_of(shapes: Mapping[str, tuple[int, ...]]) -> int:
@@ -238,6 +301,8 @@ class _AdvanceProgram:
         self._width = self._stages + 1 + extra
         self._K = ["rate", *(f"k{i}" for i in range(1, self._width))]
         self._shapes = {n: s for n, s in inputs_of(own).items() if 0 not in s}
+        self._z = ("z",) if "z" in self._shapes else ()
+        self._wrenches = ("wrenches",) if own.loads.pushes else ()
 
     def program(self) -> Program:
         """Return the program."""
@@ -319,8 +384,7 @@ class _AdvanceProgram:
             rows[stages + 1 :, width] = tableau.dense_c
         rows[:, width + 1 :] = np.eye(width)
         names, own, nv = self._K, self._own, self._nv
-        z = ("z",) if "z" in self._shapes else ()
-        wrenches = ("wrenches",) if own.loads.pushes else ()
+        z, wrenches = self._z, self._wrenches
 
         def prepare(
             w: Array, t: Array, low: Array, high: Array, length: Array, fresh: Array, row: Array,
@@ -369,16 +433,17 @@ class _AdvanceProgram:
         return Run(Block(candidate, (*names, "change"), [f"{n} end" for n in names]))
 
     def _judged(self) -> Run:
-        """Return the error of the step, and whether it stays away from all bounds."""
+        """Return the error of the step, and whether it is finite and away from all bounds."""
         nv, own, extra = self._nv, self._own, self._layout.extra_size
         weights, size = self._tableau.errors, self._layout.size
 
         def judge(
             q: Array, w: Array, length: Array, rtol: Array, atol: Array, change: Array, *K: Array
         ) -> tuple[Array, Array]:
-            clear = own.bounds.clear(nv, q, w[:nv], length, K)
+            finite = flag(less(np.sum(absolute(change), keepdims=True), LARGE))
+            clear = finite * own.bounds.clear(nv, q, w[:nv], length, K)
             if not len(weights):
-                return np.sum(0.0 * change, keepdims=True), clear  # 0, or NaN if not finite
+                return np.zeros(1), clear
             magnitudes = concatenate([coordinate_magnitudes(own.robot, q), w[:nv], w[nv + WORKS :]])
             scale = rtol * absolute(magnitudes) + atol
             free = [*range(2 * nv), *range(2 * nv + WORKS, 2 * nv + WORKS + extra)]
@@ -404,7 +469,7 @@ class _AdvanceProgram:
             tries: Array, most: Array,
         ) -> tuple[Array, ...]:  # fmt: skip
             good = 1.0 - flag(less(1.0, error))
-            finite = flag(less(error, 1e300))
+            finite = flag(less(error, LARGE))
             ratio = SAFETY * larger(error, 1e-300) ** power
             shorter = length * larger(ratio, SHRINK)
             grown = length * smaller(select(less(0.5, refused), 1.0, GROW), larger(ratio, SHRINK))
@@ -420,12 +485,11 @@ class _AdvanceProgram:
                 select(less(0.5, fine), 1.0 - good, refused), tries - fine,
             )  # fmt: skip
 
-        def fixed(error: Array, clear: Array) -> tuple[Array, Array]:
-            accept = flag(less(absolute(error), 1.0)) * clear
-            return accept, 1.0 - accept
+        def fixed(clear: Array) -> tuple[Array, Array]:
+            return clear, 1.0 - clear
 
         if not self._tableau.error_order:
-            return Run(Block(fixed, ("error", "clear"), ("accept", "trouble")))
+            return Run(Block(fixed, ("clear",), ("accept", "trouble")))
         reads = ("t", "error", "clear", "length", "h", "refused", "tries", "max step")
         return Run(Block(adaptive, reads, ("accept", "trouble", "h", "refused", "tries")))
 
@@ -443,20 +507,39 @@ class _AdvanceProgram:
             return q, w, rest_q, rest_w, end, rate, steps + 1.0, index + 1.0, 0.0 * h, h, tries
 
         def record(q: Array, w: Array, end: Array, *rest: Array) -> Array:
-            parts = [end, q, w]
-            if rest:
-                (change, length), K = rest[:2], rest[2:]
-                bend = length * K[0] - change
-                parts += [change, bend, change - length * K[stages] - bend]
-                parts += [length * weighted(row, K) for row in tableau.dense_d]
-            return concatenate(parts)
+            (change, length), K = rest[:2], rest[2:]
+            bend = length * K[0] - change
+            parts = [change, bend, change - length * K[stages] - bend]
+            parts += [length * weighted(row, K) for row in tableau.dense_d]
+            return concatenate([end, q, w, *parts])
 
-        dense = ("change", "length", *self._K) if self._own.dense else ()
+        own, z, wrenches = self._own, self._z, self._wrenches
+
+        def record_loads(
+            q: Array, w: Array, end: Array, low: Array, high: Array, offset: Array, torque: Array,
+            *rest: Array,
+        ) -> Array:  # fmt: skip
+            parts = list(rest)
+            discrete = parts.pop(0) if z else np.zeros(0)
+            push = parts.pop(0) if wrenches else np.zeros(0)
+            now = smaller(larger(end, low), high)
+            loads = own.recorded_loads(q, w, discrete, now, low, offset, torque, push)
+            return concatenate([end, q, w, loads])
+
+        if own.dense:
+            recorded = Block(record, ("q end", "w end", "end", "change", "length", *self._K),
+                             ("records",))  # fmt: skip
+        else:
+            recorded = Block(
+                record_loads,
+                ("q end", "w end", "end", "low", "high", "offset", "torque", *z, *wrenches),
+                ("records",),
+            )
         ends = [f"{name} end" for name in names]
         reads = (*ends, "end", last, "steps", "index", "h", "tries")
         writes = (*names, "t", "rate", "steps", "index", "fresh", "h kept", "tries kept")
         return [
-            Record(Block(record, ("q end", "w end", "end", *dense), ("records",)), "steps"),
+            Record(recorded, "steps"),
             Run(Block(commit, reads, writes)),
         ]
 

@@ -234,12 +234,14 @@ class _BoundKernel:
             def rows(name: str, before: Any) -> Array:
                 return np.concatenate([before, records[:, own.recorded[name]]])
 
-            dense = None
-            if "dense" in own.recorded:
-                dense = records[:, own.recorded["dense"]].reshape(-1, *own.shapes["dense"])
+            more = {
+                name: records[:, place].reshape(-1, *own.shapes[name])
+                for name, place in own.recorded.items() if name not in ("t", "q", "w")
+            }  # fmt: skip
+            dense = more.pop("dense", None)
             times = np.concatenate([[t], records[:, 0]])
-            block = StepBlock(times, rows("q", q[None]), rows("w", w[None]), dense, own.layout,
-                              place)  # fmt: skip
+            block = StepBlock(times, rows("q", q[None]), rows("w", w[None]), dense, more,
+                              own.layout, place)  # fmt: skip
             state.moved(numbers["t"], *(end[at[n]].copy() for n in ("q", "w", "rest q", "rest w")))
         after = NextStep(numbers["h kept"], False, int(numbers["tries kept"]), rate, index)
         now = after._replace(h=numbers["h"], refused=numbers["refused"] > 0.5, tries=tries)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -39,6 +39,8 @@ class StepBlock(NamedTuple):
         w: [v, work, x] at these times, `(n + 1, nv + 3 + nx)`.
         dense: coefficients of the dense output of each step, see `tableaus`, `(n, r, ny)`; None if
             they were not recorded.
+        loads: loads and signals at the ends of the steps by name, see
+            `AdvanceEquations.load_shapes`; empty if dense output was recorded instead.
         layout: layout of y.
         place: (q, u) -> configurations at the tangent vectors u from q, in batches.
     """
@@ -47,6 +49,7 @@ class StepBlock(NamedTuple):
     q: Array
     w: Array
     dense: Array | None
+    loads: Mapping[str, Array]
     layout: StateLayout
     place: Callable[[Array, Array], Array]
 

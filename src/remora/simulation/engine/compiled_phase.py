@@ -12,7 +12,7 @@ from remora.codegen.kernel import Kernel
 from remora.model.state import integrate
 from remora.simulation.compiled.advance_program import AdvanceEquations, Bounds
 from remora.simulation.compiled.compiled_steps import CompiledSteps
-from remora.simulation.compiled.step_block import Samples
+from remora.simulation.compiled.step_block import Samples, StepBlock
 from remora.simulation.engine.phase_dynamics import PhaseDynamics
 from remora.simulation.inputs.events import EventMonitor
 from remora.simulation.integrators.tableaus import Tableau
@@ -68,6 +68,18 @@ def compiled_steps(
                 loads.placed, tableau, bounds)  # fmt: skip
     place = kernel(integrate, model.robot, ("q", "dq"))
     return CompiledSteps(equations, model.robot, model.system, settings, loads, place)
+
+
+def loads_of_steps(system: PhaseDynamics, block: StepBlock) -> SampledLoads:
+    """Return the loads and signals at the ends of steps, which were recorded with them."""
+    own, t = block.loads, block.t[1:]
+    signals = own.get("signals")
+    if signals is None:
+        signals = np.zeros((len(t), 0))
+    elif system.components is not None and not np.all(np.isfinite(signals)):
+        ends = block.ends()
+        system.components.refuse_nan_in(signals, t, ends.q, ends.v, ends.x, system.z)
+    return SampledLoads(own["tau"], own["passive"], own.get("wrenches"), signals)
 
 
 def loads_at(system: PhaseDynamics, samples: Samples) -> SampledLoads:

@@ -13,7 +13,7 @@ from remora.dynamics.formulations import mass_matrix
 from remora.errors import RemoraError, SimulationError
 from remora.model.joints import kind
 from remora.simulation.compiled.step_block import StepBlock
-from remora.simulation.engine.compiled_phase import compiled_steps, loads_at
+from remora.simulation.engine.compiled_phase import compiled_steps, loads_at, loads_of_steps
 from remora.simulation.engine.phase_dynamics import PhaseDynamics, RunSettings
 from remora.simulation.engine.phase_loop import (
     LocatedEvent,
@@ -284,14 +284,16 @@ class RunLoop:
 
     def _advanced(self, block: StepBlock) -> None:
         """Record the samples within steps that were made in machine code."""
-        if self._plan.times is None:
+        times = self._plan.times
+        if times is None:
             samples = block.ends()
         else:
-            until = block.count_until_end(self._plan.times)
-            samples = block.at(self._plan.times[self._next : until])
+            until = block.count_until_end(times)
+            samples = block.at(times[self._next : until])
             self._next = max(self._next, until)
         if samples.t.size:
-            loads = loads_at(self._system, samples)
+            own = times is None
+            loads = loads_of_steps(self._system, block) if own else loads_at(self._system, samples)
             self._last = float(samples.t[-1])
             self._recorder.extend(
                 samples.t, samples.q, samples.v, loads.tau, loads.passive, loads.wrenches,

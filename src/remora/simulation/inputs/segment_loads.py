@@ -119,8 +119,9 @@ class _Answer(NamedTuple):
 def _is_compilable(pulse: Pulse, size: int) -> bool:
     """Return whether a pulse with a function can be compiled; the last answers are kept."""
     known = _answers.get(id(pulse))
-    if known is not None and known.pulse is pulse and (not known.good or known.numbers == known.captured()):
-        return known.good
+    if known is not None and known.pulse is pulse:
+        if not known.good or known.numbers == known.captured():
+            return known.good
     a, b = pulse.start, pulse.stop
     times = a + 0.3 * (b - a), a + 0.7 * (b - a)
     good = is_pure(pulse.value) and can_be_traced(pulse.value, times)

@@ -84,9 +84,15 @@ class ComponentEvaluator:
         if not self.system.signals:
             return np.zeros((len(t), 0))
         values: Array = self._kernel_of(signal_values)(q, v, x, z, t)
-        for k in np.flatnonzero(~np.all(np.isfinite(values), axis=1)).tolist():
-            self.refuse_nan(t[k], q[k], v[k], x[k], z)
+        self.refuse_nan_in(values, t, q, v, x, z)
         return values
+
+    def refuse_nan_in(
+        self, signals: Array, t: Array, q: Array, v: Array, x: Array, z: Array
+    ) -> None:
+        """Raise if signals at n states `(n, ns)` are not finite, see `refuse_nan`."""
+        for k in np.flatnonzero(~np.all(np.isfinite(signals), axis=1)).tolist():
+            self.refuse_nan(float(t[k]), q[k], v[k], x[k], z)
 
     def crossings(self, t: float, q: Array, v: Array, x: Array, z: Array) -> Array:
         """Return the event functions, `(ne,)`."""
