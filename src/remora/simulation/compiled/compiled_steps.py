@@ -244,7 +244,7 @@ class _BoundKernel:
                               own.layout, place)  # fmt: skip
             state.moved(numbers["t"], *(end[at[n]].copy() for n in ("q", "w", "rest q", "rest w")))
         after = NextStep(numbers["h kept"], False, int(numbers["tries kept"]), rate, index)
-        now = after._replace(h=numbers["h"], refused=numbers["refused"] > 0.5, tries=tries)
+        now = NextStep(numbers["h"], numbers["refused"] > 0.5, tries, rate, index)
         if not steps:
             after = step
         return Advance(block, after, now, trouble)

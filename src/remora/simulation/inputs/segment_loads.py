@@ -7,6 +7,7 @@ run loop must call, have no such form.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -38,21 +39,33 @@ class SegmentLoad:
 
     Attributes:
         shape: shape of its value.
+        smooth: whether it has no other parts; otherwise it cannot be evaluated.
         degree: largest degree of its polynomials.
         placed: what is traced: places in the flat value, and the pulse.
     """
 
     def __init__(self, load: Load) -> None:
-        """Sort the parts of a load for which `is_smooth` holds."""
-        self.shape, self._size = load.shape, int(np.prod(load.shape))
-        pieces = list(_pieces(load, np.arange(self._size).reshape(load.shape)))
-        self._traced = [p for p in pieces if _is_function(p.load.given)]
-        self._given = [p for p in pieces if not _is_function(p.load.given)]
+        """Sort the parts of a load."""
+        self.shape, self._size = load.shape, math.prod(load.shape)
+        self._given, self._traced = list[_Piece](), list[_Piece]()
+        self.degree, self.smooth = 0, True
+        if load.given is not None:
+            for piece in _pieces(load, np.arange(self._size).reshape(load.shape)):
+                self._sort(piece)
         self.placed: tuple[tuple[tuple[int, ...], Pulse], ...] = tuple(
             (tuple(p.index.tolist()), p.load.given) for p in self._traced
         )
-        kinds = [p.load.given.kind for p in pieces if isinstance(p.load.given, Profile)]
-        self.degree = max((DEGREES[kind] for kind in kinds), default=0)
+
+    def _sort(self, piece: _Piece) -> None:
+        given = piece.load.given
+        if _is_function(given):
+            self._traced.append(piece)
+            self.smooth &= _is_compilable(given, piece.index.size)
+        else:
+            self._given.append(piece)
+            self.smooth &= not piece.load.function
+        if isinstance(given, Profile):
+            self.degree = max(self.degree, DEGREES[given.kind])
 
     def coefficients(self, low: float, high: float, degree: int) -> Array:
         """Return the coefficients of the polynomials in t - low, `(degree + 1, *shape)`.
@@ -86,16 +99,6 @@ class SegmentLoad:
 _NOTHING = np.zeros(0)
 
 
-def is_smooth(load: Load) -> bool:
-    """Return whether a load is the sum of polynomials and pure functions between its breaks."""
-    for index, piece in _pieces(load, np.arange(int(np.prod(load.shape))).reshape(load.shape)):
-        if piece.function:
-            return False
-        if _is_function(piece.given) and not _is_compilable(piece.given, index.size):
-            return False
-    return True
-
-
 def _pieces(load: Load, index: Array) -> Iterator[_Piece]:
     if not load.entries:
         yield _Piece(index.ravel(), load)
@@ -119,9 +122,9 @@ class _Answer(NamedTuple):
 def _is_compilable(pulse: Pulse, size: int) -> bool:
     """Return whether a pulse with a function can be compiled; the last answers are kept."""
     known = _answers.get(id(pulse))
-    if known is not None and known.pulse is pulse:
-        if not known.good or known.numbers == known.captured():
-            return known.good
+    same = known is not None and known.pulse is pulse
+    if known is not None and same and (not known.good or known.numbers == known.captured()):
+        return known.good
     a, b = pulse.start, pulse.stop
     times = a + 0.3 * (b - a), a + 0.7 * (b - a)
     good = is_pure(pulse.value) and can_be_traced(pulse.value, times)

@@ -13,7 +13,7 @@ from remora.model.robot import Robot
 from remora.simulation.inputs.loads import HeldValue, Load, frozen_view
 from remora.simulation.inputs.phases import Phase
 from remora.simulation.inputs.pure_functions import CapturedNumbers
-from remora.simulation.inputs.segment_loads import SegmentLoad, is_smooth
+from remora.simulation.inputs.segment_loads import SegmentLoad
 
 #: Discontinuous loads are evaluated this many units in the last place of the time before or after
 #: the jump; times closer than half of that are considered equal.
@@ -65,9 +65,10 @@ class PhaseLoads:
     @functools.cached_property
     def smooth(self) -> SmoothLoads | None:
         """The loads as polynomials and traced functions of time; None where they are not."""
-        if not all(is_smooth(load) for load in self._loads):
+        loads = [SegmentLoad(load) for load in self._loads]
+        if not all(load.smooth for load in loads):
             return None
-        return SmoothLoads(*(SegmentLoad(load) for load in self._loads), pushes=self.pushes)
+        return SmoothLoads(*loads, pushes=self.pushes)
 
     @property
     def bounds(self) -> tuple[float, float]:
