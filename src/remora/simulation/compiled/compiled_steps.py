@@ -20,6 +20,7 @@ from remora.dynamics.kernels.cache_keys import tables_digest, value_key
 from remora.model.robot import Robot
 from remora.simulation.compiled.advance_program import (
     KEPT,
+    MADE,
     NUMBERS,
     AdvanceEquations,
     advance_program,
@@ -39,6 +40,7 @@ LONGEST_CALL = 0.03
 FIRST_STEPS, MOST_BYTES = 256, 4 * 1024 * 1024
 #: Maximum number of kernels that are kept.
 MOST_KEPT = 32
+_COUNT = len(KEPT) + len(MADE)
 
 
 class NextStep(NamedTuple):
@@ -106,7 +108,7 @@ class CompiledSteps:
     @property
     def current(self) -> bool:
         """Whether the numbers that compiled functions capture are still the same."""
-        return self._loads.is_current()
+        return self._loads.is_current
 
     def enter(self, numbers: Mapping[str, float], low: float, high: float) -> None:
         """Start a segment.
@@ -161,6 +163,9 @@ class _AdvanceKernel:
     def __init__(self, own: AdvanceEquations) -> None:
         self.inputs, self.returned = places(inputs_of(own)), places(returned_by(own))
         self.recorded, self.shapes = places(recorded_by(own)), recorded_by(own)
+        self.ends = [self.returned[n] for n in ("q", "w", "rest q", "rest w", "rate")]
+        self.states = self.recorded["w"].stop
+        self.more = {n: p for n, p in self.recorded.items() if n not in ("t", "q", "w")}
         self.sizes = size_of(inputs_of(own)), size_of(self.shapes), size_of(returned_by(own))
         self.layout = own.layout
         settings = (own.formulation, own.passive, own.effort, own.stops, own.loads.degree,
@@ -214,37 +219,32 @@ class _BoundKernel:
             numbers[:-1], [float(room)], kept, state.q, state.v, state.work, state.x, rest_q, *rest,
             rate, state.z, loads,
         ], out=self._state)  # fmt: skip
-        self._first = state.t, state.q, np.concatenate([state.v, state.work, state.x])
+        first = self._own.inputs["w"]
+        self._first = state.t, state.q, self._state[first].copy()
 
     def result(
         self, state: RunState, step: NextStep, place: Callable[[Array, Array], Array]
     ) -> Advance:
         """Advance the state and return the steps."""
-        own, at, end = self._own, self._own.returned, self._end
-        numbers = dict(zip((*KEPT, "steps", "trouble", "h kept", "tries kept"),
-                           end[: len(KEPT) + 4].tolist(), strict=True))  # fmt: skip
-        steps, trouble = int(numbers["steps"]), numbers["trouble"] > 0.5
-        rate, index = step.rate, int(numbers["index"])
-        block, tries = None, int(numbers["tries"])
-        if steps:
-            rate = end[at["rate"]].copy()
-            t, q, w = self._first
-            records = self._records[:steps]
+        own, end = self._own, self._end
+        t, h, refused, tries, _, index, steps, trouble, h_kept, tries_kept = end[:_COUNT].tolist()
+        rate, block, after, count = step.rate, None, step, int(steps)
+        if count:
+            q, w, rest_q, rest_w, rate = (end[place].copy() for place in own.ends)
+            block = self._block(count, place)
+            state.moved(t, q, w, rest_q, rest_w)
+            after = NextStep(h_kept, False, int(tries_kept), rate, int(index))
+        now = NextStep(h, refused > 0.5, int(tries), rate, int(index))
+        return Advance(block, after, now, trouble > 0.5)
 
-            def rows(name: str, before: Any) -> Array:
-                return np.concatenate([before, records[:, own.recorded[name]]])
-
-            more = {
-                name: records[:, place].reshape(-1, *own.shapes[name])
-                for name, place in own.recorded.items() if name not in ("t", "q", "w")
-            }  # fmt: skip
-            dense = more.pop("dense", None)
-            times = np.concatenate([[t], records[:, 0]])
-            block = StepBlock(times, rows("q", q[None]), rows("w", w[None]), dense, more,
-                              own.layout, place)  # fmt: skip
-            state.moved(numbers["t"], *(end[at[n]].copy() for n in ("q", "w", "rest q", "rest w")))
-        after = NextStep(numbers["h kept"], False, int(numbers["tries kept"]), rate, index)
-        now = NextStep(numbers["h"], numbers["refused"] > 0.5, tries, rate, index)
-        if not steps:
-            after = step
-        return Advance(block, after, now, trouble)
+    def _block(self, count: int, place: Callable[[Array, Array], Array]) -> StepBlock:
+        own, (t, q, w), records = self._own, self._first, self._records[:count]
+        rows = np.empty((count + 1, own.states))
+        rows[0, 0], rows[0, own.recorded["q"]], rows[0, own.recorded["w"]] = t, q, w
+        rows[1:] = records[:, : own.states]
+        more = {n: records[:, p].reshape(-1, *own.shapes[n]) for n, p in own.more.items()}
+        dense = more.pop("dense", None)
+        return StepBlock(
+            rows[:, 0], rows[:, own.recorded["q"]], rows[:, own.recorded["w"]], dense, more,
+            own.layout, place,
+        )  # fmt: skip

@@ -111,7 +111,7 @@ def _given_loads(
     torque, wrenches = loads.coefficients(low, high)
     tau = powers @ torque
     push = None if not loads.pushes else np.tensordot(powers, wrenches, 1)
-    if loads.is_traced(low, high):
+    if loads.is_traced:
         traced = _pulse_kernel(loads)(clock)
         tau = tau + traced[:, : tau.shape[1]]
         if push is not None:

@@ -144,12 +144,12 @@ class RunLoop:
             start = self._recorder.phase_starts[index]
             stop = start + phase.duration
             system = self._system = phase_dynamics(plan.model, phase, start, self._entered)
+            watch = self._watched(phase, system)
             if resumed is None:
-                self._enter(index, phase, stop)
+                self._enter(index, phase, stop, watch)
             else:
                 for hold, order in zip(system.controllers, resumed.inside.orders, strict=True):
                     hold.value = order
-            watch = self._watched(phase, system)
             tableau = plan.stepping.integrator.tableau if plan.compiled else None
             drive = PhaseLoop(
                 system, state, plan.stepping, watch, self._made, self._advanced,
@@ -180,7 +180,7 @@ class RunLoop:
 
     # Start of a phase ---------------------------------------------------------------------------
 
-    def _enter(self, index: int, phase: Phase, stop: float) -> None:
+    def _enter(self, index: int, phase: Phase, stop: float, watch: EventMonitor) -> None:
         """Start a phase at the current state; record a sample if it is first or a speed jumped."""
         state, system = self._state, self._system
         system.z = state.z
@@ -199,15 +199,13 @@ class RunLoop:
         if index == 0 or jumped:
             self._record(state.t, state.q, state.v, state.work, state.x)
         if index == 0:
-            self._note_passed_limits()
+            self._note_passed_limits(watch)
             self._next = 0 if self._plan.times is None else 1
 
-    def _note_passed_limits(self) -> None:
+    def _note_passed_limits(self, watch: EventMonitor) -> None:
         """Record limits violated at the start; raise if they would end the run."""
-        state, plan = self._state, self._plan
-        watch = EventMonitor(plan.model.robot, (), (), plan.limits)
-        values = watch.values(state.t, state.t, state.q, state.v, state.x)
-        for name, action in watch.passed(values):
+        state = self._state
+        for name, action in watch.passed(state.q, state.v):
             if action == "stop":
                 raise RemoraError(f"the run begins beyond the {name}")
             self._recorder.event(state.t, name, state.q, state.v, action)

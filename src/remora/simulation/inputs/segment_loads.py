@@ -81,6 +81,7 @@ class SegmentLoad:
                 own = load.given.coefficients(low, high)
                 found[: len(own), index] += own.reshape(len(own), -1)
             else:
+                load.enter(low, high)
                 found[0, index] += load(low, _NOTHING, _NOTHING).ravel()
         return found.reshape(degree + 1, *self.shape)
 

@@ -45,7 +45,7 @@ class PhaseLoads:
         self.breaks = [t for load in loads for t in load.breaks]
         self.controllers: list[HeldValue] = [c for load in loads for c in load.controllers]
         self.sees_state = any(load.function for load in loads)
-        self._low, self._high = -np.inf, np.inf
+        self._low, self._high, self._entered = -np.inf, np.inf, True
 
     def __call__(self, t: float, q: Array, v: Array) -> tuple[Array, Array | None]:
         """Return drive forces `(nv,)`, and external wrenches `(nb, 6)` if there are any."""
@@ -53,6 +53,8 @@ class PhaseLoads:
         if self.sees_state:
             q, v = frozen_view(q), frozen_view(v)
         try:
+            if not self._entered:
+                self._enter_loads()
             tau = self._torque(seen, q, v)
             if not self.pushes:
                 return tau, None
@@ -88,8 +90,12 @@ class PhaseLoads:
         margin = max(self.margin(start), self.margin(stop))
         middle = 0.5 * (start + stop)
         self._low, self._high = min(start + margin, middle), max(stop - margin, middle)
+        self._entered = False  # the loads are prepared on first use
+
+    def _enter_loads(self) -> None:
         for load in self._loads:
-            load.enter(self._low - self.offset, self._high - self.offset)
+            load.enter(*self.clocks)
+        self._entered = True
 
     def margin(self, t: float) -> float:
         """Return how far from a jump at t discontinuous functions are evaluated, s."""
@@ -132,14 +138,17 @@ class SmoothLoads:
         self.placed = tuple((name, *own) for name, load in loads.items() for own in load.placed)
         self._captured = [CapturedNumbers(pulse.value) for _, _, pulse in self.placed]
         self.captured = tuple(numbers() for numbers in self._captured)
+        self._acting: list[int] = []  # pulses that act in this segment
 
+    @property
     def is_current(self) -> bool:
-        """Return whether the numbers that traced functions capture are as they were."""
-        return tuple(numbers() for numbers in self._captured) == self.captured
+        """Whether the numbers that traced functions capture are as they were when traced."""
+        return all(self._captured[k]() == self.captured[k] for k in self._acting)
 
-    def is_traced(self, low: float, high: float) -> bool:
-        """Return whether a traced function acts between two times of the clock of the loads."""
-        return any(pulse.constant(low, high) is None for _, _, pulse in self.placed)
+    @property
+    def is_traced(self) -> bool:
+        """Whether a traced function acts in the segment of the last call of `coefficients`."""
+        return bool(self._acting)
 
     @property
     def torque_shape(self) -> tuple[int, ...]:
@@ -161,6 +170,9 @@ class SmoothLoads:
         Returns:
             `(degree + 1, nv)`, and `(degree + 1, nb, 6)`; without wrenches the second is empty.
         """
+        self._acting = [
+            k for k, (_, _, pulse) in enumerate(self.placed) if pulse.constant(low, high) is None
+        ]
         torque = self._torque.coefficients(low, high, self.degree)
         if not self.pushes:
             return torque, np.zeros(0)

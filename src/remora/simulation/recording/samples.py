@@ -151,9 +151,9 @@ class SampleBuffer:
             self._data[name][n:stop] = signals[:, start:end].reshape(-1, *own.size)
             start = end
         self._n = stop
-        self._appended(len(t))
+        self._appended()
 
-    def _appended(self, count: int = 1) -> None:
+    def _appended(self) -> None:
         """Hook for subclasses, called after new samples."""
 
     def event(self, t: float, name: str, q: Array, v: Array, action: str) -> None:
