@@ -374,29 +374,37 @@ class _AdvanceProgram:
         return Run(Block(fixed, ("t", "stop", "first", "count", "index"), writes))
 
     def _stage_loop(self) -> list[Statement]:
-        """Return the stages: the rates k, and the change of y over the step."""
+        """Return the stages: the rates k, and the change of y over the step.
+
+        A row of the loop has the time of its stage and a 1 in the place of its number. Each stage
+        sums its own coefficients that are not zero; the rates are evaluated in one place.
+        """
         tableau, width, stages = self._tableau, self._width, self._stages
-        rows = np.zeros((width, 2 * width + 1))
-        rows[:stages, :stages], rows[stages, :stages] = tableau.a, tableau.b
-        rows[: stages + 1, width] = [*tableau.c, 1.0]
-        if width > stages + 1:
-            rows[stages + 1 :, :width] = tableau.dense_a[:, :width]
-            rows[stages + 1 :, width] = tableau.dense_c
-        rows[:, width + 1 :] = np.eye(width)
+        weights = np.zeros((width, width))
+        weights[:stages, :stages], weights[stages, :stages] = tableau.a, tableau.b
+        weights[stages + 1 :] = tableau.dense_a[: width - stages - 1, :width]
+        rows = np.zeros((width, width + 1))
+        rows[:, 0] = [*tableau.c, 1.0, *tableau.dense_c][:width]
+        rows[:, 1:] = np.eye(width)
         names, own, nv = self._K, self._own, self._nv
         z, wrenches = self._z, self._wrenches
 
-        def prepare(
-            w: Array, t: Array, low: Array, high: Array, length: Array, fresh: Array, row: Array,
-            *K: Array,
-        ) -> tuple[Array, ...]:  # fmt: skip
-            change = length * weighted(row[:width], K)
-            y = concatenate([change[:nv], w + change[nv:]])
-            now = t + row[width : width + 1] * length
-            flags = [row[width + 1 + i : width + 2 + i] for i in range(width)]
+        def begin(
+            t: Array, low: Array, high: Array, length: Array, fresh: Array, row: Array
+        ) -> tuple[Array, ...]:
+            flags = [row[1 + i : 2 + i] for i in range(width)]
             use = select(less(0.5, flags[0]), fresh, 1.0)
-            inside = smaller(larger(now, low), high)
-            return change, y, inside, use, *flags
+            return smaller(larger(t + row[:1] * length, low), high), use, *flags
+
+        def change_of(i: int) -> Run:
+            used = np.flatnonzero(weights[i])
+
+            def moved(w: Array, length: Array, *K: Array) -> tuple[Array, Array]:
+                change = length * weighted(weights[i][used], K)
+                return change, concatenate([change[:nv], w + change[nv:]])
+
+            written = ("change" if i == stages else "step", "y")
+            return Run(Block(moved, ("w", "length", *(names[k] for k in used)), written))
 
         def rates(
             q: Array, y: Array, now: Array, low: Array, offset: Array, torque: Array, *rest: Array
@@ -406,16 +414,20 @@ class _AdvanceProgram:
             push = parts.pop(0) if wrenches else np.zeros(0)
             return own.rates(q, y, discrete, now, low, offset, torque, push)
 
+        def at_start(w: Array) -> Array:
+            return concatenate([np.zeros(nv), w])
+
         flags = [f"at {i}" for i in range(width)]
-        reads = ("w", "t", "low", "high", "length", "fresh", "row", *names)
-        evaluated: list[Statement] = [
-            Run(Block(rates, ("q", "y", "now", "low", "offset", "torque", *z, *wrenches), ("k",))),
-            *(If(flags[i], [Run(Block(_same, ("k",), (names[i],)))]) for i in range(width)),
-        ]
-        kept = If(flags[stages], [Run(Block(_same, ("step",), ("change",)))])
+        first = If(flags[0], [Run(Block(at_start, ("w",), ("y",)))])
         return [For(rows, [
-            Run(Block(prepare, reads, ("step", "y", "now", "use", *flags))),
-            kept, If("use", evaluated),
+            Run(Block(begin, ("t", "low", "high", "length", "fresh", "row"),
+                      ("now", "use", *flags))),
+            first, *(If(flags[i], [change_of(i)]) for i in range(1, width)),
+            If("use", [
+                Run(Block(rates, ("q", "y", "now", "low", "offset", "torque", *z, *wrenches),
+                          ("k",))),
+                *(If(flags[i], [Run(Block(_same, ("k",), (names[i],)))]) for i in range(width)),
+            ]),
         ])]  # fmt: skip
 
     def _candidate(self) -> Run:
