@@ -18,18 +18,18 @@ from remora.codegen.integration.program_cpu import ProgramKernel
 from remora.components.system import System
 from remora.dynamics.kernels.cache_keys import tables_digest, value_key
 from remora.model.robot import Robot
-from remora.simulation.compiled.advance_program import (
+from remora.simulation.compiled.advance_equations import (
     KEPT,
     MADE,
     NUMBERS,
     AdvanceEquations,
-    advance_program,
     inputs_of,
     places,
     recorded_by,
     returned_by,
     size_of,
 )
+from remora.simulation.compiled.advance_program import advance_program
 from remora.simulation.compiled.step_block import StepBlock
 from remora.simulation.phase.phase_loads import SmoothLoads
 from remora.simulation.phase.run_state import RunState
@@ -51,14 +51,14 @@ class NextStep(NamedTuple):
         refused: whether the last try was rejected.
         tries: number of tries left.
         rate: rate of y, `(ny,)`; None: not known.
-        index: number of the next fixed step of the segment.
+        number: number of the next fixed step of the segment.
     """
 
     h: float
     refused: bool
     tries: int
     rate: Array | None
-    index: int = 1
+    number: int = 1
 
 
 class Advance(NamedTuple):
@@ -213,7 +213,7 @@ class _BoundKernel:
         rate = np.zeros(self._own.layout.size) if step.rate is None else step.rate
         kept = (
             state.t, step.h, float(step.refused), float(step.tries), float(step.rate is None),
-            float(step.index),
+            float(step.number),
         )  # fmt: skip
         np.concatenate([
             numbers[:-1], [float(room)], kept, state.q, state.v, state.work, state.x, rest_q, *rest,

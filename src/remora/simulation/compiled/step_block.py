@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
@@ -60,7 +61,7 @@ class StepBlock(NamedTuple):
     def count_until_end(self, times: Array) -> int:
         """Return how many of these ascending times are not after the last step."""
         end = self.t[-1]
-        return int(np.searchsorted(times, end + CLOSE * np.spacing(abs(end)), side="right"))
+        return bisect.bisect_right(times, end + CLOSE * np.spacing(abs(end)))
 
     def at(self, times: Array) -> Samples:
         """Return the states at ascending times within the steps, by dense output.

@@ -10,7 +10,7 @@ from remora.algebra.array_ops import Array, concatenate
 from remora.codegen.ir.graph import Signature
 from remora.codegen.kernel import Kernel
 from remora.model.state import integrate
-from remora.simulation.compiled.advance_program import AdvanceEquations, Bounds
+from remora.simulation.compiled.advance_equations import AdvanceEquations, Bounds
 from remora.simulation.compiled.compiled_steps import CompiledSteps
 from remora.simulation.compiled.step_block import Samples, StepBlock
 from remora.simulation.engine.phase_dynamics import PhaseDynamics

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -251,7 +252,7 @@ class PhaseLoop:
                 continue
             if self._can_advance():
                 done = self._advance(stop, NextStep(0.0, False, 0, self._rate, i))
-                i = done.next.index
+                i = done.next.number
                 if not done.trouble:
                     continue
                 end = stop if i == count else start + (stop - start) * (i / count)
@@ -434,7 +435,7 @@ class PhaseLoop:
         dense = False
         if times is not None:  # whether there are samples within the segment
             close = CLOSE * np.spacing(abs(stop))
-            k = int(np.searchsorted(times, state.t + close, side="right"))
+            k = bisect.bisect_right(times, state.t + close)
             dense = k < times.size and bool(times[k] < stop - close)
         assert self._compiled is not None
         done = self._compiled.advance(state, step, dense)

@@ -26,11 +26,11 @@ class _Piece(NamedTuple):
     """A part of a load that is given in one form.
 
     Attributes:
-        index: its places in the flat value of the load.
+        places: its places in the flat value of the load.
         load: the part.
     """
 
-    index: Array
+    places: Array
     load: Load
 
 
@@ -53,14 +53,14 @@ class SegmentLoad:
             for piece in _pieces(load, np.arange(self._size).reshape(load.shape)):
                 self._sort(piece)
         self.placed: tuple[tuple[tuple[int, ...], Pulse], ...] = tuple(
-            (tuple(p.index.tolist()), p.load.given) for p in self._traced
+            (tuple(p.places.tolist()), p.load.given) for p in self._traced
         )
 
     def _sort(self, piece: _Piece) -> None:
         given = piece.load.given
         if _is_function(given):
             self._traced.append(piece)
-            self.smooth &= _is_compilable(given, piece.index.size)
+            self.smooth &= _is_compilable(given, piece.places.size)
         else:
             self._given.append(piece)
             self.smooth &= not piece.load.function
