@@ -35,6 +35,7 @@ def loops(monkeypatch):
     monkeypatch.setattr(CompiledSteps, "advance", counted)
 
     def both(make):
+        calls.clear()
         fast = make()
         made = sum(calls)
         with monkeypatch.context() as patch:
@@ -61,7 +62,7 @@ def assert_same(fast, slow, tolerance=1e-13):
 
 
 def moving(robot, seed=1, speed=0.3):
-    q, v = rm.random_state(robot, seed)
+    _, v = rm.random_state(robot, seed)
     return rm.neutral(robot), speed * v
 
 
@@ -123,7 +124,7 @@ def test_friction_springs_saturation_and_gravity(loops):
     q, v = moving(robot)
     fast, slow, made = loops(
         lambda: rm.simulate(
-            robot, q, v, 1.0, torque=np.full(robot.nv, 3.0), saturate=True, sample=0.1,
+            robot, q, v, 0.3, torque=np.full(robot.nv, 0.5), saturate=True, sample=0.1,
             limits="ignore", progress=False,
         )
     )  # fmt: skip
@@ -181,7 +182,7 @@ def test_a_pulse_with_a_memory_is_called(loops):
     pulse = rm.Pulse(0.1, 0.4, lambda t: 0.1 + 0.0 * next(calls))
     _, _, made = loops(lambda: rm.simulate(VT18, q, v, 0.5, torque={"J1": pulse}, progress=False))
     assert made == 0
-    assert next(calls) > 100
+    assert next(calls) > 10
 
 
 def test_numbers_that_a_function_captures_are_not_frozen(monkeypatch, loops):
@@ -212,7 +213,7 @@ K = 3.0
         (lambda t: 0.5 * np.sin(t - 2), True),
         (lambda t: K * t**2 + np.pi, True),
         (lambda t, a=2.0: np.exp(-a * t), True),
-        (lambda t: np.random.rand() * t, False),
+        (lambda t: np.random.default_rng().random() * t, False),
         (lambda t: print(t) or t, False),
         (lambda t: LOADS["none"] and t, False),
         (np.sin, False),
@@ -282,9 +283,9 @@ class Tether(rm.Component):
     stiffness: float = 10.0
 
     def act(self, at):
-        force = self.stiffness * (at.position("body_3") - at.position("base"))
+        force = self.stiffness * (at.position("body_3") - at.position("body_1"))
         return [
-            rm.Wrench("base", force=force, axes="inertial"),
+            rm.Wrench("body_1", force=force, axes="inertial"),
             rm.Wrench("body_3", force=-force, axes="inertial"),
         ]
 
@@ -297,15 +298,15 @@ class Damper(rm.Component):
     def interface(self, robot):
         return rm.Interface(
             outputs={"torque": rm.Signal((), "N m")}, discrete={"sum": rm.State(0.0, "rad/s")},
-            noise=1,
+            noise={"speed": 1},
         )  # fmt: skip
 
     def update(self, at):
-        seen = at.v[..., 7] + 0.01 * at.noise[..., 0]
-        return {"sum": 0.9 * at.state["sum"] + 0.1 * seen}
+        seen = at.v[..., 7] + 0.01 * at.noise["speed"][..., 0]
+        return {"sum": 0.9 * at.memory["sum"] + 0.1 * seen}
 
     def outputs(self, at):
-        return {"torque": -self.gain * at.state["sum"]}
+        return {"torque": -self.gain * at.memory["sum"]}
 
     def act(self, at):
         return rm.JointForce("J2", self.outputs(at)["torque"])
@@ -321,7 +322,7 @@ def test_systems_in_machine_code(method, loops):
     )
     assert made > 10
     assert_same(fast, slow, 1e-12)
-    assert np.ptp(fast["damper.torque"]) > 0.0
+    assert np.ptp(fast.columns["damper.torque"]) > 0.0
 
 
 # Resume ------------------------------------------------------------------------------------------
