@@ -146,7 +146,7 @@ def test_events_near_limits_are_those_of_the_run_loop(options, loops):
             max_step=0.1,
             progress=False,
             **options,
-        )  # fmt: skip
+        )
     )
     assert made > 3
     assert_same(fast, slow, 1e-11)
