@@ -8,7 +8,7 @@ held, and no event condition must be called.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,7 +21,6 @@ from remora.model.robot import Robot
 from remora.simulation.compiled.advance_equations import (
     KEPT,
     MADE,
-    NUMBERS,
     AdvanceEquations,
     inputs_of,
     places,
@@ -41,6 +40,32 @@ FIRST_STEPS, MOST_BYTES = 256, 4 * 1024 * 1024
 #: Maximum number of kernels that are kept.
 MOST_KEPT = 32
 _COUNT = len(KEPT) + len(MADE)
+
+
+class SegmentNumbers(NamedTuple):
+    """Inputs of the program that are constant in a segment, in the order of `NUMBERS`.
+
+    Attributes:
+        stop: end of the segment, s.
+        low: earliest time at which loads are evaluated, s.
+        high: latest one, s.
+        offset: start of the clock of the loads, s.
+        rtol: relative error tolerance.
+        atol: absolute error tolerance.
+        max_step: s.
+        first: start of the segment, s.
+        steps: number of fixed steps in it.
+    """
+
+    stop: float
+    low: float
+    high: float
+    offset: float
+    rtol: float
+    atol: float
+    max_step: float
+    first: float
+    steps: float
 
 
 class NextStep(NamedTuple):
@@ -110,16 +135,17 @@ class CompiledSteps:
         """Whether the numbers that compiled functions capture are still the same."""
         return self._loads.is_current
 
-    def enter(self, numbers: Mapping[str, float], low: float, high: float) -> None:
+    def enter(self, numbers: SegmentNumbers, low: float, high: float) -> None:
         """Start a segment.
 
         Args:
-            numbers: the inputs `NUMBERS` of the program but `room`.
+            numbers: constant inputs of the program.
             low: start of the segment on the clock of the loads, s.
             high: its end, s.
         """
-        self._numbers = [numbers.get(name, 0.0) for name in NUMBERS]
-        self._values = np.concatenate([x.ravel() for x in self._loads.coefficients(low, high)])
+        self._numbers = numbers
+        torque, wrenches = self._loads.coefficients(low, high)
+        self._values = torque.ravel(), wrenches.ravel()
 
     def advance(self, state: RunState, step: NextStep, dense: bool) -> Advance:
         """Make steps until the end of the segment, or until the run loop is needed.
@@ -206,18 +232,23 @@ class _BoundKernel:
         return room
 
     def fill(
-        self, state: RunState, step: NextStep, numbers: list[float], loads: Array, room: int
+        self,
+        state: RunState,
+        step: NextStep,
+        numbers: SegmentNumbers,
+        loads: tuple[Array, Array],
+        room: int,
     ) -> None:
         """Write the inputs of a call."""
         rest_q, *rest = state.carried()
         rate = np.zeros(self._own.layout.size) if step.rate is None else step.rate
-        kept = (
+        scalars = (
+            *numbers, float(room),
             state.t, step.h, float(step.refused), float(step.tries), float(step.rate is None),
             float(step.number),
         )  # fmt: skip
         np.concatenate([
-            numbers[:-1], [float(room)], kept, state.q, state.v, state.work, state.x, rest_q, *rest,
-            rate, state.z, loads,
+            scalars, state.q, state.v, state.work, state.x, rest_q, *rest, rate, state.z, *loads,
         ], out=self._state)  # fmt: skip
         first = self._own.inputs["w"]
         self._first = state.t, state.q, self._state[first].copy()

@@ -12,7 +12,12 @@ import numpy as np
 from remora.algebra.array_ops import Array
 from remora.dynamics.state_layout import layout_of
 from remora.errors import SimulationError
-from remora.simulation.compiled.compiled_steps import Advance, CompiledSteps, NextStep
+from remora.simulation.compiled.compiled_steps import (
+    Advance,
+    CompiledSteps,
+    NextStep,
+    SegmentNumbers,
+)
 from remora.simulation.compiled.step_block import StepBlock
 from remora.simulation.engine.event_location import EventLocator
 from remora.simulation.engine.phase_dynamics import PhaseDynamics
@@ -414,12 +419,10 @@ class PhaseLoop:
         if self._compiled is None:
             return
         stepping, given = self._stepping, self._system.given
-        low, high = given.bounds
-        numbers = {
-            "stop": stop, "low": low, "high": high, "offset": given.offset, "first": start,
-            "rtol": stepping.rtol, "atol": stepping.atol, "max step": stepping.max_step,
-            "count": float(count),
-        }  # fmt: skip
+        numbers = SegmentNumbers(
+            stop, *given.bounds, given.offset, stepping.rtol, stepping.atol, stepping.max_step,
+            start, float(count),
+        )  # fmt: skip
         self._compiled.enter(numbers, *given.clocks)
 
     def _can_advance(self) -> bool:

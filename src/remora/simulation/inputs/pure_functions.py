@@ -10,6 +10,7 @@ be changed during a run; whoever compiles it compares them, see `captured`.
 from __future__ import annotations
 
 import dis
+import functools
 import types
 from collections.abc import Callable
 from typing import Any
@@ -37,18 +38,21 @@ def is_pure(function: object) -> bool:
         return True
     if type(function) is not types.FunctionType or function.__dict__:
         return False
-    code = function.__code__
-    read = set[str]()
-    for operation in dis.get_instructions(code):
-        if operation.opname.startswith(_IMPURE):
-            return False
-        if operation.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
-            read.add(operation.argval)
-    outside = _outside(function)
+    operations = list(dis.get_instructions(function.__code__))
+    if any(operation.opname.startswith(_IMPURE) for operation in operations):
+        return False
+    outside, read = _outside(function), _globals_of(function.__code__)
     if outside is None or any(name not in outside for name in read):
         return False
-    attributes = set(code.co_names) - read
+    attributes = [o.argval for o in operations if o.opname in ("LOAD_ATTR", "LOAD_METHOD")]
     return all(_is_elementwise(getattr(np, name, None)) for name in attributes)
+
+
+@functools.lru_cache(maxsize=256)
+def _globals_of(code: types.CodeType) -> tuple[str, ...]:
+    """Return the names that code looks up outside of its function."""
+    looked_up = dis.get_instructions(code)
+    return tuple(sorted({o.argval for o in looked_up if o.opname in ("LOAD_GLOBAL", "LOAD_NAME")}))
 
 
 class CapturedNumbers:
@@ -57,10 +61,10 @@ class CapturedNumbers:
     def __init__(self, function: object) -> None:
         """Note where the numbers are."""
         self._function, self._cells, self._globals = function, (), dict[str, Any]()
-        self._names: list[str] = []
+        self._names: tuple[str, ...] = ()
         if isinstance(function, types.FunctionType):
             self._cells, self._globals = function.__closure__ or (), function.__globals__
-            self._names = [n for n in function.__code__.co_names if n in self._globals]
+            self._names = _globals_of(function.__code__)
 
     def __call__(self) -> tuple[Any, ...]:
         """Return the numbers, and other objects that it names."""
@@ -79,7 +83,7 @@ def _outside(function: types.FunctionType) -> dict[str, Any] | None:
             found[name] = cell.cell_contents
         except ValueError:
             return None
-    for name in code.co_names:
+    for name in _globals_of(code):
         if name in function.__globals__:
             found[name] = function.__globals__[name]
     defaults = (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values())
