@@ -144,7 +144,7 @@ class OneRun:
         self.robot = rm.load("vt18_satellite")
         self.q, self.v = rm.neutral(self.robot), np.zeros(self.robot.nv)
         self.pulses = {
-            name: rm.Pulse(a, b, lambda t, a=a: 0.5 * math.sin(t - a)) for name, a, b in PULSES
+            name: rm.Pulse(a, b, lambda t, a=a: 0.5 * np.sin(t - a)) for name, a, b in PULSES
         }
 
     def remora(self, integrator: str, **options: Any) -> Any:
@@ -154,7 +154,7 @@ class OneRun:
         )  # fmt: skip
 
     def remora_march(self) -> Any:
-        """A batch of one run: the fixed-step loop is compiled."""
+        """A batch of one run."""
 
         def law(a: float, b: float) -> Callable[..., Any]:
             def torque(t: Any, q: Any, v: Any) -> Any:

@@ -72,8 +72,12 @@ class Kill(BaseException):
 def killed(monkeypatch):
     """Runs that end after some looks at the progress, and leave the disk as it is then."""
 
-    def some(recorder):
-        if len(recorder) % 3 == 1:
+    appended = 0
+
+    def some(recorder):  # samples of steps in machine code are appended together
+        nonlocal appended
+        appended += 1
+        if appended % 3 == 1:
             recorder.flush()
 
     monkeypatch.setattr(storage.Recorder, "_appended", some)

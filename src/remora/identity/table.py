@@ -26,6 +26,7 @@ class Table(dict[K, V]):
         """Keep the library's own rows."""
         super().__init__(rows)
         self._own = dict(rows)
+        self._replaced: tuple[int, dict[K, V]] = (-1, {})
 
     def is_own(self, key: K) -> bool:
         """Tell whether the row of a key is still the library's own, or none as before."""
@@ -33,7 +34,10 @@ class Table(dict[K, V]):
 
     def replaced(self) -> dict[K, V]:
         """Return the rows that are not the library's own: what they do may change at any time."""
-        return {key: row for key, row in self.items() if not self.is_own(key)}
+        if self._replaced[0] != Table.changes:
+            found = {key: row for key, row in self.items() if not self.is_own(key)}
+            self._replaced = Table.changes, found
+        return self._replaced[1]
 
 
 def _counted(method: Callable[..., Any]) -> Callable[..., Any]:

@@ -6,8 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from remora.codegen.kernel import Kernel
-from remora.dynamics.kernels.cache_keys import value_key
+from remora.dynamics.formulations import FORMULATIONS
+from remora.dynamics.kernels.cache_keys import is_equation, value_key
 from remora.dynamics.kernels.compiled import compile_function
+from remora.identity.table import Table
+from remora.model.joint_types import JOINT_TYPES
 from remora.model.robot import Robot
 
 #: Maximum number of cached kernels.
@@ -31,6 +34,42 @@ def kernel(
         **fixed: values to compile in.
     """
     sizes = dict(shapes or {})
+    short = _short_key(function, robot, arguments, sizes, fixed)
+    if short is not None and short in _recent:
+        return _recent[short][0]
+    found = _by_value(function, robot, arguments, sizes, fixed)
+    if short is not None:
+        _recent[short] = found, robot
+        while len(_recent) > MOST_KEPT:
+            _recent.pop(next(iter(_recent)))
+    return found
+
+
+def _short_key(
+    function: Callable[..., Any],
+    robot: Robot,
+    arguments: Sequence[str],
+    sizes: Mapping[str, tuple[int, ...]],
+    fixed: Mapping[str, Any],
+) -> tuple[Any, ...] | None:
+    """Return a key that holds for the same robot object; None: only values can be compared."""
+    if not is_equation(function) or FORMULATIONS.replaced() or JOINT_TYPES.replaced():
+        return None  # a user's function may change at any time
+    key = (function, id(robot), Table.changes, tuple(arguments), *sizes.items(), *fixed.items())
+    try:
+        hash(key)
+    except TypeError:
+        return None
+    return key
+
+
+def _by_value(
+    function: Callable[..., Any],
+    robot: Robot,
+    arguments: Sequence[str],
+    sizes: Mapping[str, tuple[int, ...]],
+    fixed: Mapping[str, Any],
+) -> Kernel:
     key = value_key(function, robot, tuple(arguments), sorted(sizes.items()), sorted(fixed.items()))
     if key is not None and key in _kept:
         _kept[key] = _kept.pop(key)  # most recently used: dropped last
@@ -46,3 +85,5 @@ def kernel(
 
 
 _kept: dict[str, Kernel] = {}
+#: By the identity of the robot, which is stored, too, so that no other has its identity.
+_recent: dict[tuple[Any, ...], tuple[Kernel, Robot]] = {}

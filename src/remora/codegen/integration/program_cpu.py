@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from remora.algebra.array_ops import ArrayLike
+from remora.algebra.array_ops import Array, ArrayLike
 from remora.codegen import kernel_cache
 from remora.codegen.integration.program import Program
 from remora.codegen.integration.program_code import ProgramCode
@@ -41,7 +41,7 @@ from remora.codegen.kernel import (
 )
 from remora.codegen.llvm import chunk_call, host, lowering, thread_team
 from remora.codegen.llvm.lowering import SCALARS, constant
-from remora.errors import UnknownName
+from remora.errors import RemoraError, ShapeError, UnknownName
 
 
 class LaneCode(ProgramCode):
@@ -367,6 +367,43 @@ class ProgramKernel(CompiledProgram):
             self._run(call, n, shared, threads)
         del kept, entries  # the arrays that `call` and `shared` point into
         return results[0] if len(results) == 1 else tuple(results)
+
+    def single_run(
+        self, arguments: Sequence[Array], outputs: Sequence[Array], capacity: int = 0
+    ) -> Callable[[], None]:
+        """Return a function that performs one run on fixed arrays, with little overhead.
+
+        Each call reads the arguments and writes the outputs, in place; records that the program
+        does not write keep their values.
+
+        Args:
+            arguments: in the order of `inputs`, contiguous arrays of the kernel's dtypes.
+            outputs: in the order of `outputs`; records have `capacity` rows.
+            capacity: rows of the records.
+        """
+        own, rows = self.interface, self.interface.capacities(capacity)
+        if own.tables:
+            raise RemoraError(f"{self.name}: a single run on fixed arrays has no tables")
+        wanted = [s.shape for s in own.inputs]
+        wanted += [(*own.axis(o, 0, rows), *o.shape) for o in own.outputs]
+        dtypes = [name for names in own.dtypes(self.dtype) for name in names]
+        arrays = [*arguments, *outputs]
+        for array, shape, dtype in zip(arrays, wanted, dtypes, strict=True):
+            if array.shape != shape or array.dtype != dtype or not array.flags.c_contiguous:
+                raise ShapeError(
+                    f"{self.name}: a contiguous array {shape} of {dtype} is needed, not "
+                    f"{array.shape} of {array.dtype}"
+                )
+        room, scratch = scratch_for(1, self._scratch)
+        call = [x for array in arrays for x in (address(array), 0)]
+        call += [1, 0, *rows.values(), scratch[0]]
+        function, kept = self._function, (self._loaded, arrays, room)
+
+        def run() -> None:
+            function(*call)
+
+        run.kept = kept  # pyright: ignore[reportFunctionMemberAccess]
+        return run
 
     def _run(self, call: list[int], n: int, shared: list[int], threads: int) -> None:
         """Perform all runs, in chunks of whole vectors if several threads share them."""

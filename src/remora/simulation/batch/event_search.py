@@ -28,13 +28,7 @@ from remora.algebra.array_ops import (
     sqrt,
     stack,
 )
-from remora.codegen.integration.statements import Block, If, Record, Run, Statement
-from remora.dynamics.forces.stops import stop_overlaps, stop_rates
-from remora.model.joints import kind
-from remora.model.robot import Robot
-from remora.model.state import integrate, normalize
-from remora.simulation.batch.run_blocks import RunBlocks, plus_one, wide_run
-from remora.simulation.batch.selections import (
+from remora.algebra.selections import (
     each,
     flag,
     floor,
@@ -44,6 +38,12 @@ from remora.simulation.batch.selections import (
     smaller,
     smallest,
 )
+from remora.codegen.integration.statements import Block, If, Record, Run, Statement
+from remora.dynamics.forces.stops import stop_overlaps, stop_rates
+from remora.model.joints import kind
+from remora.model.robot import Robot
+from remora.model.state import integrate, normalize
+from remora.simulation.batch.run_blocks import RunBlocks, plus_one, wide_run
 
 #: Status of a run.
 RUNNING, STOPPED, NEXT, NOT_FINITE, TOO_SHORT, CHATTERING, BAD_EVENT, BAD_RESET = range(8)

@@ -28,6 +28,7 @@ from remora.algebra.array_ops import (
     stack,
     total_and_rest,
 )
+from remora.algebra.selections import flag, floor, larger, largest, negated, smaller
 from remora.codegen.integration.program import Program
 from remora.codegen.integration.statements import (
     Block,
@@ -43,8 +44,6 @@ from remora.codegen.integration.statements import (
 )
 from remora.codegen.ir.graph import Signature
 from remora.dynamics.state_layout import WORKS
-from remora.model.joints import in_coordinates, kind
-from remora.model.robot import Robot
 from remora.model.state import increment, integrate
 from remora.simulation.batch.event_search import NODES, NOT_FINITE, TOO_SHORT, EventSearch
 from remora.simulation.batch.lockstep_program import final_samples
@@ -55,13 +54,10 @@ from remora.simulation.batch.run_blocks import (
     unchanged,
     wide_run,
 )
-from remora.simulation.batch.selections import flag, floor, larger, largest, negated, smaller
+from remora.simulation.integrators.error_scale import coordinate_magnitudes
+from remora.simulation.integrators.step_control import CLOSE, GROW, SAFETY, SHRINK
 from remora.simulation.integrators.tableaus import Tableau
 
-#: Limits of the ratio of successive step sizes, and safety factor of the step size control.
-SHRINK, GROW, SAFETY = 0.2, 8.0, 0.9
-#: Times closer than this many units in the last place are the same.
-CLOSE = 8.0
 _EPS = float(np.finfo(float).eps)
 _NEVER = 1e300
 
@@ -370,7 +366,7 @@ class _FreeProgram:
     def _error(self, q: Array, v: Array, x: Array, K: Array, h: Array) -> Array:
         """Return the error norm in units of the tolerance, as in single runs."""
         rtol, atol = self._control.rtol, self._control.atol
-        size = concatenate([_error_size(self._robot, q), v, x])
+        size = concatenate([coordinate_magnitudes(self._robot, q), v, x])
         scale = rtol * absolute(size) + atol
         norms: list[Array] = []
         for weights in self._control.tableau.errors:
@@ -483,23 +479,3 @@ def _weighted(weights: Array, K: Array) -> Array:
 def _finite_sum(*arrays: Array) -> Array:
     """Return the sum of all absolute values: finite if these are."""
     return np.sum(absolute(concatenate(list(arrays))), keepdims=True)
-
-
-def _error_size(robot: Robot, q: Array) -> Array:
-    """Return the magnitude of the coordinate along each speed, see `ErrorScale`, `(nv,)`."""
-    parts: list[Array] = []
-    for joint in robot.joints:
-        if joint.mimic is not None or joint.v.stop == joint.v.start:
-            continue
-        own, row = q[joint.q], kind(joint)
-        if in_coordinates(joint):
-            parts.append(own)
-            continue
-        ones = np.ones(joint.v.stop - joint.v.start)
-        if row.dual is None:
-            parts.append(ones)
-        else:
-            d = own[row.dual]
-            distance = 2.0 * sqrt(np.sum(d * d, keepdims=True))
-            parts.append(concatenate([ones[:3], distance, distance, distance]))
-    return concatenate(parts)

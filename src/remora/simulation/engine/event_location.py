@@ -12,9 +12,9 @@ from remora.dynamics.state_layout import layout_of
 from remora.errors import SimulationError
 from remora.simulation.engine.crossings import Crossing, Look, crossings, first_place
 from remora.simulation.engine.phase_dynamics import PhaseDynamics
-from remora.simulation.engine.run_state import RunState
 from remora.simulation.inputs.events import EventMonitor
 from remora.simulation.integrators.step_result import StepResult
+from remora.simulation.phase.run_state import RunState
 
 #: After a crossing, changes of a condition count as rounding for this many units in the last place
 #: of the time, and for this fraction of the step.

@@ -90,6 +90,8 @@ class PhaseDynamics:
         breaks: times at which the loads or motions are not smooth, s.
         controllers: sampled controllers.
         components: the components of the system; None: there are none.
+        model: constant settings of the run.
+        effort: limits of the drives, `(nv,)`; None: no limits.
     """
 
     def __init__(self, model: RunSettings, phase: Phase, start: float, q: Array) -> None:
@@ -102,7 +104,7 @@ class PhaseDynamics:
             q: initial configuration of the phase, `(nq,)`.
         """
         robot = model.robot
-        self.robot, self.q, self._model = robot, q, model
+        self.robot, self.q, self.model = robot, q, model
         self.rest = np.zeros(robot.nq)
         system = model.system
         self.components = None if system is None else ComponentEvaluator(system)
@@ -117,7 +119,7 @@ class PhaseDynamics:
         parts = (self.given.breaks, self.motions.breaks)
         self.breaks = sorted({self.given.offset + t for part in parts for t in part})
         self.controllers: list[HeldValue] = self.given.controllers
-        self._effort = _effort_limits(robot) if model.saturate else None
+        self.effort = _effort_limits(robot) if model.saturate else None
         self.stops = StopContacts(robot, model.passive.stiffness, q)
         self._frozen = {"contact": (self.stops.count,)} if self.stops.count else {}
         self._fast = CompiledRobot(robot)
@@ -129,9 +131,14 @@ class PhaseDynamics:
             else None
         )  # fmt: skip
         # if no load depends on the state, the configuration need not leave the machine code
-        beside = self.components is not None and self._traced is None
-        self._blind = not (self.held or self._large or self._sees_state or beside)
+        self._blind = self.straight
         self._watch_for_nan = False
+
+    @property
+    def straight(self) -> bool:
+        """Whether the rates are one function without loops, held joints and calls of Python."""
+        beside = self.components is not None and self._traced is None
+        return not (self.held or self._large or self._sees_state or beside)
 
     def _compiled(
         self,
@@ -151,12 +158,12 @@ class PhaseDynamics:
     @property
     def _equations(self) -> Mapping[str, Any]:
         """Values that are compiled into the rates."""
-        model = self._model
+        model = self.model
         return {"held": self.held, "formulation": model.formulation, "passive": model.passive}
 
     def stiffest(self) -> Stiffest | None:
         """Return the joint whose damping or friction makes the equations stiffest at q."""
-        return stiffest(self.robot, self.q, self._model.passive.slip_speed, self.held)
+        return stiffest(self.robot, self.q, self.model.passive.slip_speed, self.held)
 
     def set_held(self, t: float, q: Array, v: Array) -> None:
         """Set the speeds and coordinates that are not free to their values at t, in place."""
@@ -277,8 +284,8 @@ class PhaseDynamics:
     def _phase_loads(self, t: float, q: Array, v: Array) -> tuple[Array, Array | None]:
         """Return the loads of the phase; drive forces are limited if there are no others."""
         tau, wrenches = self.given(t, q, v)
-        if self._effort is not None and self.components is None:
-            tau = np.clip(tau, -self._effort, self._effort)
+        if self.effort is not None and self.components is None:
+            tau = np.clip(tau, -self.effort, self.effort)
         return tau, wrenches
 
     def _given(self, t: float, q: Array, v: Array, x: Array) -> tuple[Array, Array | None]:
@@ -288,8 +295,8 @@ class PhaseDynamics:
             return tau, wrenches
         force, push = self.components.loads(self.given.inside(t), q, v, x, self.z)
         tau = tau + force
-        if self._effort is not None:
-            tau = np.clip(tau, -self._effort, self._effort)
+        if self.effort is not None:
+            tau = np.clip(tau, -self.effort, self.effort)
         if self.components.pushes:
             wrenches = push if wrenches is None else wrenches + push
         return tau, wrenches
@@ -328,7 +335,7 @@ class PhaseDynamics:
             shapes["wrenches"] = (len(self.robot.bodies), 6)
         if self.held:
             shapes["vdot"] = (self.robot.nv,)
-        effort = None if self._effort is None else tuple(self._effort.tolist())
+        effort = None if self.effort is None else tuple(self.effort.tolist())
         fixed = {**self._equations, "effort": effort}
         return self._traced.kernel(system_rates, {**shapes, **self._frozen}, **fixed)
 
@@ -353,10 +360,14 @@ class PhaseDynamics:
     def _actuation(self) -> Kernel:
         return self._compiled(actuation, ("q", "v", "tau"))
 
+    def losses(self, q: Array, v: Array, contact: Array) -> Array:
+        """Return the passive forces `(..., nv)` with these stops in contact, in batches too."""
+        return self._losses(q, v, *([contact] if self.stops.count else []))
+
     @functools.cached_property
     def _losses(self) -> Kernel:
         names = ("q", "v", *self._frozen)
-        return kernel(passive_loads, self.robot, names, self._frozen, passive=self._model.passive)
+        return kernel(passive_loads, self.robot, names, self._frozen, passive=self.model.passive)
 
     # The Jacobian, for implicit methods ---------------------------------------------------------
 
@@ -401,12 +412,12 @@ class PhaseDynamics:
     @functools.cached_property
     def _response(self) -> SystemKernel:
         assert self._traced is not None
-        effort = None if self._effort is None else tuple(self._effort.tolist())
+        effort = None if self.effort is None else tuple(self.effort.tolist())
         return self._traced.kernel(component_response, self._traced.y_shapes, effort=effort)
 
     @functools.cached_property
     def _loss_slopes(self) -> tuple[Kernel, Kernel]:
-        names, passive = ("q", "dq", "v", *self._frozen), self._model.passive
+        names, passive = ("q", "dq", "v", *self._frozen), self.model.passive
         near = kernel(losses_near, self.robot, names, self._frozen, passive=passive)
         return near.jacobian("dq"), near.jacobian("v")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -11,19 +12,25 @@ import numpy as np
 from remora.algebra.array_ops import Array
 from remora.dynamics.state_layout import layout_of
 from remora.errors import SimulationError
+from remora.simulation.compiled.compiled_steps import (
+    Advance,
+    CompiledSteps,
+    NextStep,
+    SegmentNumbers,
+)
+from remora.simulation.compiled.step_block import StepBlock
 from remora.simulation.engine.event_location import EventLocator
 from remora.simulation.engine.phase_dynamics import PhaseDynamics
-from remora.simulation.engine.run_state import RunState
-from remora.simulation.engine.update_schedule import CLOSE, UpdateSchedule
+from remora.simulation.engine.update_schedule import UpdateSchedule
 from remora.simulation.inputs.events import EventMonitor, MonitoredCondition
 from remora.simulation.inputs.loads import HeldValue
 from remora.simulation.integrators.error_scale import ErrorScale
+from remora.simulation.integrators.step_control import CLOSE, GROW, SAFETY, SHRINK
 from remora.simulation.integrators.step_result import StepResult, norm
 from remora.simulation.integrators.table import Integrator
+from remora.simulation.phase.run_state import RunState
 from remora.simulation.recording.checkpoint import PhaseCheckpoint
 
-#: Limits of the ratio of successive step sizes, and safety factor of the step size control.
-SHRINK, GROW, SAFETY = 0.2, 8.0, 0.9
 #: A controller sampled less than this before the end of a phase is not sampled again at the start
 #: of the next, s; at most a hundredth of its sample time.
 SAME_SAMPLE = 1e-6
@@ -92,9 +99,12 @@ class PhaseLoop:
         stepping: StepperSettings,
         watch: EventMonitor,
         made: Callable[[StepInterval, list[LocatedEvent]], None],
+        advanced: Callable[[StepBlock], None],
         reset: Callable[[list[LocatedEvent]], None],
         start: float,
         schedule: UpdateSchedule,
+        times: Array | None = None,
+        compiled: CompiledSteps | None = None,
     ) -> None:
         """Initialize.
 
@@ -104,12 +114,16 @@ class PhaseLoop:
             stepping: settings of the step size control.
             watch: event conditions.
             made: called after each step, with the step and the events at its end.
+            advanced: called after steps without events that were made in machine code.
             reset: called with the events that reset the state, which it changes.
             start: start time of the phase, s.
             schedule: updates of sampled components.
+            times: sample times; None: every step.
+            compiled: the steps in machine code, if the phase can be compiled.
         """
         self._system, self._state, self._stepping = system, state, stepping
         self._made, self._reset, self._start = made, reset, start
+        self._advanced, self._times, self._compiled = advanced, times, compiled
         self._schedule = schedule
         self._events = EventLocator(system, state, watch, self._attempt)
         self._h: float | None = None
@@ -226,25 +240,39 @@ class PhaseLoop:
             self._system.motions.check_joined(start, state.q, state.v)
         self._rate = rate
         if integrator.error_order:
+            self._enter_compiled(start, stop)
             return self._adaptive(stop, state.t == start)
-        length = self._stepping.step
+        return self._fixed(start, stop)
+
+    def _fixed(self, start: float, stop: float) -> LocatedEvent | None:
+        """Advance to `stop` by steps of one length."""
+        state, length = self._state, self._stepping.step
         assert length is not None
-        count = max(1, math.ceil((stop - start) / length - 1e-6))
-        for i in range(1, count + 1):
+        count, i = max(1, math.ceil((stop - start) / length - 1e-6)), 1
+        self._enter_compiled(start, stop, count)
+        while state.t < stop:
             end = stop if i == count else start + (stop - start) * (i / count)
-            while state.t < end:  # once, or again after an event within
-                self._refuse_unstable(end - state.t)
-                attempt = self._attempt(end - state.t)
-                if not (attempt.error <= 1.0 and np.all(np.isfinite(attempt.change))):
-                    self._blame(end - state.t)
-                    raise SimulationError(
-                        f"a step of {end - state.t:g} s leads to no finite state, or to none at "
-                        "all: make `step` shorter; where it is stiff, use integrator='radau'",
-                        state.t,
-                    )
-                ended = self._accept(attempt, end)
-                if ended is not None:
-                    return ended
+            if state.t >= end:
+                i += 1
+                continue
+            if self._can_advance():
+                done = self._advance(stop, NextStep(0.0, False, 0, self._rate, i))
+                i = done.next.number
+                if not done.trouble:
+                    continue
+                end = stop if i == count else start + (stop - start) * (i / count)
+            self._refuse_unstable(end - state.t)
+            attempt = self._attempt(end - state.t)
+            if not (attempt.error <= 1.0 and np.all(np.isfinite(attempt.change))):
+                self._blame(end - state.t)
+                raise SimulationError(
+                    f"a step of {end - state.t:g} s leads to no finite state, or to none at "
+                    "all: make `step` shorter; where it is stiff, use integrator='radau'",
+                    state.t,
+                )
+            ended = self._accept(attempt, end)
+            if ended is not None:
+                return ended
         return None
 
     def _refuse_unstable(self, h: float) -> None:
@@ -268,6 +296,14 @@ class PhaseLoop:
             left = stop - state.t
             if self._h is None:  # at the start of the phase, and after a reset
                 self._h, first = self._stepping.step or self._first_step(left), True
+            if self._can_advance():
+                tries = self._stepping.max_steps - self._tried
+                done = self._advance(stop, NextStep(self._h, refused, tries, self._rate))
+                self._h, refused = done.next.h, done.next.refused
+                self._tried = self._stepping.max_steps - done.next.tries
+                if not done.trouble:
+                    continue
+                left = stop - state.t
             wanted = min(self._h, self._stepping.max_step)
             last = left <= wanted * (1.0 + 1e-9)
             h = left if last else min(wanted, 0.5 * left)
@@ -375,6 +411,47 @@ class PhaseLoop:
         system.center_chart(state.q)
         ends = [f for f in fired if f.watched.action in ("stop", "next")]
         return min(ends, key=lambda f: f.watched.action != "stop", default=None)
+
+    # Steps in machine code ----------------------------------------------------------------------
+
+    def _enter_compiled(self, start: float, stop: float, count: int = 1) -> None:
+        """Prepare the compiled steps for a segment; count: number of fixed steps in it."""
+        if self._compiled is None:
+            return
+        stepping, given = self._stepping, self._system.given
+        numbers = SegmentNumbers(
+            stop, *given.bounds, given.offset, stepping.rtol, stepping.atol, stepping.max_step,
+            start, float(count),
+        )  # fmt: skip
+        self._compiled.enter(numbers, *given.clocks)
+
+    def _can_advance(self) -> bool:
+        """Return whether the next steps may be made in machine code."""
+        if self._compiled is None:
+            return False
+        touched = self._system.stops.count and np.any(self._system.stops.contact)
+        return not touched and self._events.settled and self._compiled.current
+
+    def _advance(self, stop: float, step: NextStep) -> Advance:
+        """Make steps in machine code, up to the end of the segment at most."""
+        system, state, times = self._system, self._state, self._times
+        dense = False
+        if times is not None:  # whether there are samples within the segment
+            close = CLOSE * np.spacing(abs(stop))
+            k = bisect.bisect_right(times, state.t + close)
+            dense = k < times.size and bool(times[k] < stop - close)
+        assert self._compiled is not None
+        done = self._compiled.advance(state, step, dense)
+        self._rate = done.after.rate
+        if done.block is not None:
+            system.center_chart(state.q, state.rest)
+            end, before = done.block.t[-1], done.block.t[-2]
+            self._events.passed(float(end), float(end - before), [])
+            if self._stepping.integrator.error_order:  # as they are after the last step
+                self._h = done.after.h
+                self._tried = self._stepping.max_steps - done.after.tries
+            self._advanced(done.block)
+        return done
 
     # Step size control --------------------------------------------------------------------------
 

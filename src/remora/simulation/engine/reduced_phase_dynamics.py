@@ -72,6 +72,11 @@ class ReducedPhaseDynamics(PhaseDynamics):
         super().__init__(model, phase, start, q)
         self._momentum = np.array(model.momentum)
 
+    @property
+    def straight(self) -> bool:
+        """Whether steps can be compiled: base velocities are set after each, by the run loop."""
+        return False
+
     def set_held(self, t: float, q: Array, v: Array) -> None:
         """Set the base velocity from momentum, in place."""
         v[:6] = self._base_velocity(q, v[6:], self._momentum)
@@ -106,7 +111,7 @@ class ReducedPhaseDynamics(PhaseDynamics):
     def _reduced_rates(self) -> Kernel:
         size = {"y": (self._layout.size,)}
         names = ("q", "y", "tau", "momentum")
-        return kernel(reduced_rates_near, self.robot, names, size, passive=self._model.passive)
+        return kernel(reduced_rates_near, self.robot, names, size, passive=self.model.passive)
 
 
 def _refuse_unsuitable(robot: Robot) -> None:

@@ -14,7 +14,7 @@ from remora.model.joints import kind
 from remora.model.robot import Robot
 from remora.model.state import normalize
 from remora.simulation.engine.phase_dynamics import PhaseDynamics
-from remora.simulation.engine.run_state import RunState
+from remora.simulation.phase.run_state import RunState
 from remora.simulation.robot_kernels import kernel
 
 #: Tolerance of the norm of a quaternion that a reset returns; within it, it is normalized.

@@ -12,6 +12,8 @@ from remora.algebra.array_ops import Array
 from remora.dynamics.formulations import mass_matrix
 from remora.errors import RemoraError, SimulationError
 from remora.model.joints import kind
+from remora.simulation.compiled.step_block import StepBlock
+from remora.simulation.engine.compiled_phase import compiled_steps, loads_at, loads_of_steps
 from remora.simulation.engine.phase_dynamics import PhaseDynamics, RunSettings
 from remora.simulation.engine.phase_loop import (
     LocatedEvent,
@@ -22,11 +24,12 @@ from remora.simulation.engine.phase_loop import (
 from remora.simulation.engine.progress import ProgressReporter
 from remora.simulation.engine.reduced_phase_dynamics import phase_dynamics
 from remora.simulation.engine.resets import Resets
-from remora.simulation.engine.run_state import RunState
-from remora.simulation.engine.update_schedule import CLOSE, UpdateSchedule
+from remora.simulation.engine.update_schedule import UpdateSchedule
 from remora.simulation.inputs.events import Action, Event, EventMonitor
 from remora.simulation.inputs.loads import Sum, is_mapping
 from remora.simulation.inputs.phases import Phase
+from remora.simulation.integrators.step_control import CLOSE
+from remora.simulation.phase.run_state import RunState
 from remora.simulation.recording.checkpoint import Checkpoint
 from remora.simulation.recording.recording import Recording
 from remora.simulation.robot_kernels import kernel
@@ -50,6 +53,7 @@ class RunPlan(NamedTuple):
         breaks: times that no step crosses, s.
         seed: seed of the components' noise.
         run: index of the run in its study.
+        compiled: whether steps are made in machine code where possible.
     """
 
     model: RunSettings
@@ -62,6 +66,7 @@ class RunPlan(NamedTuple):
     breaks: tuple[float, ...]
     seed: int = 0
     run: int = 0
+    compiled: bool = True
 
 
 class RunLoop:
@@ -139,14 +144,17 @@ class RunLoop:
             start = self._recorder.phase_starts[index]
             stop = start + phase.duration
             system = self._system = phase_dynamics(plan.model, phase, start, self._entered)
+            watch = self._watched(phase, system)
             if resumed is None:
-                self._enter(index, phase, stop)
+                self._enter(index, phase, stop, watch)
             else:
                 for hold, order in zip(system.controllers, resumed.inside.orders, strict=True):
                     hold.value = order
+            tableau = plan.stepping.integrator.tableau if plan.compiled else None
             drive = PhaseLoop(
-                system, state, plan.stepping, self._watched(phase, system), self._made,
-                self._reset, start, self._schedule,
+                system, state, plan.stepping, watch, self._made, self._advanced,
+                self._reset, start, self._schedule, plan.times,
+                compiled_steps(system, tableau, watch),
             )  # fmt: skip
             self._drive = drive
             inside = None if resumed is None else resumed.inside
@@ -172,7 +180,7 @@ class RunLoop:
 
     # Start of a phase ---------------------------------------------------------------------------
 
-    def _enter(self, index: int, phase: Phase, stop: float) -> None:
+    def _enter(self, index: int, phase: Phase, stop: float, watch: EventMonitor) -> None:
         """Start a phase at the current state; record a sample if it is first or a speed jumped."""
         state, system = self._state, self._system
         system.z = state.z
@@ -191,15 +199,13 @@ class RunLoop:
         if index == 0 or jumped:
             self._record(state.t, state.q, state.v, state.work, state.x)
         if index == 0:
-            self._note_passed_limits()
+            self._note_passed_limits(watch)
             self._next = 0 if self._plan.times is None else 1
 
-    def _note_passed_limits(self) -> None:
+    def _note_passed_limits(self, watch: EventMonitor) -> None:
         """Record limits violated at the start; raise if they would end the run."""
-        state, plan = self._state, self._plan
-        watch = EventMonitor(plan.model.robot, (), (), plan.limits)
-        values = watch.values(state.t, state.t, state.q, state.v, state.x)
-        for name, action in watch.passed(values):
+        state = self._state
+        for name, action in watch.passed(state.q, state.v):
             if action == "stop":
                 raise RemoraError(f"the run begins beyond the {name}")
             self._recorder.event(state.t, name, state.q, state.v, action)
@@ -271,6 +277,27 @@ class RunLoop:
                 self._record(t, *step.at(t))
                 self._next += 1
         if self._recorder.saves and not fired and self._drive.settled:
+            self._recorder.mark = self._marked()
+        self._watcher.look(self._state.t, self._state.q, self._state.v)
+
+    def _advanced(self, block: StepBlock) -> None:
+        """Record the samples within steps that were made in machine code."""
+        times = self._plan.times
+        if times is None:
+            samples = block.ends()
+        else:
+            until = block.count_until_end(times)
+            samples = block.at(times[self._next : until])
+            self._next = max(self._next, until)
+        if samples.t.size:
+            own = times is None
+            loads = loads_of_steps(self._system, block) if own else loads_at(self._system, samples)
+            self._last = float(samples.t[-1])
+            self._recorder.extend(
+                samples.t, samples.q, samples.v, loads.tau, loads.passive, loads.wrenches,
+                samples.work, self._phase, loads.signals,
+            )  # fmt: skip
+        if self._recorder.saves and self._drive.settled:
             self._recorder.mark = self._marked()
         self._watcher.look(self._state.t, self._state.q, self._state.v)
 

@@ -9,12 +9,10 @@ import numpy as np
 
 from remora.components.system import System
 from remora.errors import SimulationError
-from remora.simulation.engine.run_state import RunState
+from remora.simulation.integrators.step_control import CLOSE
+from remora.simulation.phase.run_state import RunState
 from remora.simulation.systems.component_evaluation import ComponentEvaluator
 from remora.simulation.systems.tick_noise import noise_streams, tick_noise
-
-#: Times closer than this many units in the last place are considered equal.
-CLOSE = 8.0
 
 
 class UpdateSchedule:

@@ -227,10 +227,14 @@ class EventMonitor:
                 found = self._crossings(t, q, v, x)
                 asked += np.clip(found, -LARGEST, LARGEST).tolist()
             asked += self._asked(self._events, self.lasting, own, q, v)
+        return np.concatenate([asked, self.limit_values(q, v)])
+
+    def limit_values(self, q: Array, v: Array) -> Array:
+        """Return the distances to all limits: of the range, and of the speed in both directions."""
         near, fast = self._ranges, self._fastest
         room = near.sign * (near.bound - (near.ratio * q[near.place] + near.offset))
         speed = fast.ratio * v[fast.speed]
-        return np.concatenate([asked, room, fast.bound - speed, fast.bound + speed])
+        return np.concatenate([room, fast.bound - speed, fast.bound + speed])
 
     def _asked(
         self, events: Sequence[Event], first: int, t: float, q: Array, v: Array
@@ -266,10 +270,24 @@ class EventMonitor:
         fast = slack <= 4.0 * h * np.abs(speeds.ratio) * fastest[v.size + speeds.speed]
         return not (np.any(near) or np.any(fast))
 
-    def passed(self, values: Array) -> list[tuple[str, Action]]:
-        """Return the violated limits and their action."""
-        limits = zip(self.items, values.tolist(), strict=True)
-        return [(w.name, w.action) for w, room in list(limits)[self.events :] if room < 0.0]
+    @property
+    def ranges(self) -> tuple[tuple[int, int, float, float], ...]:
+        """Of each position limit: indices of q and v, and a, b, zero at the limit: a·q + b."""
+        own = self._ranges
+        rows = own.place, own.speed, -own.ratio, own.bound - own.offset
+        return tuple(zip(*(part.tolist() for part in rows), strict=True))
+
+    @property
+    def speeds(self) -> tuple[tuple[int, float, float], ...]:
+        """Of each speed limit: index of v, factor of v, and the limit."""
+        own = self._fastest
+        rows = own.speed, own.ratio, own.bound
+        return tuple(zip(*(part.tolist() for part in rows), strict=True))
+
+    def passed(self, q: Array, v: Array) -> list[tuple[str, Action]]:
+        """Return the limits that a state violates, and their action."""
+        limits = zip(self.items[self.events :], self.limit_values(q, v).tolist(), strict=True)
+        return [(w.name, w.action) for w, room in limits if room < 0.0]
 
     def crossed(self, k: int, before: float, after: float) -> bool:
         """Return whether condition k crossed zero in the watched direction.

@@ -77,6 +77,8 @@ class Load:
         breaks: times at which it is not smooth, besides samples of controllers.
         controllers: its controllers, with the parts of the value they set.
         function: whether it depends on q or v other than through a controller.
+        entries: its parts and their positions, if it is given by parts.
+        given: as the user gave it.
     """
 
     def __init__(self, what: str, given: Any, shape: tuple[int, ...], parts: Parts | None) -> None:
@@ -93,8 +95,8 @@ class Load:
         self.breaks: tuple[float, ...] = ()
         self.controllers: list[HeldValue] = []
         self.function = False
-        self._entries: list[tuple[Any, Load]] = []
-        self._given: Any = given
+        self.entries: list[tuple[Any, Load]] = []
+        self.given: Any = given
         self._fixed: Array | None = None
         if isinstance(given, Sum):
             loads = [Load(what, part, shape, parts) for part in given.parts]
@@ -119,14 +121,14 @@ class Load:
 
         Parts that are constant there are evaluated once.
         """
-        for _, load in self._entries:
+        for _, load in self.entries:
             load.enter(low, high)
         self._fixed = self._constant(low, high)
 
     def _constant(self, low: float, high: float) -> Array | None:
         """Return the value if it is constant between two times, otherwise None."""
-        given = self._given
-        if self._entries:
+        given = self.given
+        if self.entries:
             self._split()
             return None if self._live else self._still
         if isinstance(given, (Profile, Pulse)):
@@ -137,7 +139,7 @@ class Load:
     # Construction -----------------------------------------------------------------------------
 
     def _gathered(self, entries: list[tuple[Any, Load]]) -> Value:
-        self._entries = entries
+        self.entries = entries
         for _, load in entries:
             self.breaks += load.breaks
             self.controllers += load.controllers
@@ -156,7 +158,7 @@ class Load:
         """Sum the parts that are constant in this interval, and list the others."""
         self._still = np.zeros(self.shape)
         self._live: list[tuple[Any, Load]] = []
-        for place, load in self._entries:
+        for place, load in self.entries:
             if load._fixed is None:
                 self._live.append((place, load))
             else:

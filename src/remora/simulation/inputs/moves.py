@@ -31,9 +31,9 @@ class Sine:
     start: float = 0.0
 
     def __call__(self, t: float) -> Array:
-        """Return the value at a time."""
+        """Return the value at a time, which may be symbolic."""
         angle = self.omega * (t - self.start) + self.phase
-        return np.asarray(self.amplitude, dtype=float) * math.sin(angle)
+        return np.asarray(self.amplitude, dtype=float) * np.sin(angle)
 
 
 class Move:

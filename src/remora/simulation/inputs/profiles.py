@@ -60,6 +60,7 @@ class Profile:
         if np.any(np.diff(t) <= 0.0):
             k = int(np.argmax(np.diff(t) <= 0.0))
             raise InvalidValue(f"times of a profile must ascend: {t[k]:g} s, then {t[k + 1]:g} s")
+        t.flags.writeable = x.flags.writeable = False
         object.__setattr__(self, "times", t)
         object.__setattr__(self, "values", x)
         object.__setattr__(self, "kind", kind)
@@ -91,6 +92,31 @@ class Profile:
             return np.zeros(self.values.shape[1:])
         within = np.searchsorted(self.times, [low, high])
         return self(low) if self.kind == "hold" and within[0] == within[1] else None
+
+    def coefficients(self, low: float, high: float) -> Array:
+        """Return the polynomial in t - low between two times without a break between them.
+
+        Args:
+            low: s.
+            high: s.
+
+        Returns:
+            `(degree + 1,)` or `(degree + 1, k)`, from the constant term on.
+        """
+        known = self.constant(low, high)
+        if known is not None:
+            return known[None]
+        times, x = self.times, self.values
+        k = min(int(np.searchsorted(times, low, side="right")) - 1, times.size - 2)
+        h, s = times[k + 1] - times[k], (low - times[k]) / (times[k + 1] - times[k])
+        step = x[k + 1] - x[k]
+        if self.kind == "linear":
+            return np.stack([x[k] + s * step, step / h])
+        a, b = h * self._slopes[k], h * self._slopes[k + 1]
+        c2, c3 = 3.0 * step - 2.0 * a - b, a + b - 2.0 * step
+        at = x[k] + s * (a + s * (c2 + s * c3))
+        return np.stack([at, (a + s * (2.0 * c2 + 3.0 * s * c3)) / h,
+                         (c2 + 3.0 * s * c3) / h**2, c3 / h**3])  # fmt: skip
 
     def traced(self, t: Array) -> Array:
         """Return the value at a time that may be symbolic."""

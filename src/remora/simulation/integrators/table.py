@@ -33,19 +33,21 @@ class Integrator:
             steps are of the length that the user gives.
         stable: fixed steps make an undamped oscillation grow whose frequency times the step is
             more than this.
+        tableau: coefficients of an explicit Runge-Kutta method; None: it is another one.
     """
 
     step: Step
     order: int
     error_order: int
     stable: float = math.inf
+    tableau: tableaus.Tableau | None = None
 
 
 def _explicit(tableau: tableaus.Tableau) -> Integrator:
     step = functools.partial(explicit.attempt, tableau)
     # of RK4, the one without an error estimate; the others shorten such steps by themselves
     stable = math.inf if tableau.error_order else 2.0 * math.sqrt(2.0)
-    return Integrator(step, tableau.order, tableau.error_order, stable)
+    return Integrator(step, tableau.order, tableau.error_order, stable, tableau)
 
 
 #: Every integrator, by name.

@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from remora.algebra.array_ops import Array
+from remora.algebra.array_ops import Array, concatenate
 from remora.errors import RemoraError, SimulationError
 from remora.model.robot import Robot
 from remora.simulation.inputs.loads import HeldValue, Load, frozen_view
 from remora.simulation.inputs.phases import Phase
+from remora.simulation.inputs.pure_functions import CapturedNumbers
+from remora.simulation.inputs.segment_loads import SegmentLoad
 
 #: Discontinuous loads are evaluated this many units in the last place of the time before or after
 #: the jump; times closer than half of that are considered equal.
@@ -43,7 +45,7 @@ class PhaseLoads:
         self.breaks = [t for load in loads for t in load.breaks]
         self.controllers: list[HeldValue] = [c for load in loads for c in load.controllers]
         self.sees_state = any(load.function for load in loads)
-        self._low, self._high = -np.inf, np.inf
+        self._low, self._high, self._entered = -np.inf, np.inf, True
 
     def __call__(self, t: float, q: Array, v: Array) -> tuple[Array, Array | None]:
         """Return drive forces `(nv,)`, and external wrenches `(nb, 6)` if there are any."""
@@ -51,6 +53,8 @@ class PhaseLoads:
         if self.sees_state:
             q, v = frozen_view(q), frozen_view(v)
         try:
+            if not self._entered:
+                self._enter_loads()
             tau = self._torque(seen, q, v)
             if not self.pushes:
                 return tau, None
@@ -60,6 +64,24 @@ class PhaseLoads:
             raise SimulationError(str(error), t) from error
         return tau, wrenches
 
+    @functools.cached_property
+    def smooth(self) -> SmoothLoads | None:
+        """The loads as polynomials and traced functions of time; None where they are not."""
+        loads = [SegmentLoad(load) for load in self._loads]
+        if not all(load.smooth for load in loads):
+            return None
+        return SmoothLoads(*loads, pushes=self.pushes)
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """Times between which loads are evaluated, see `enter`, s."""
+        return self._low, self._high
+
+    @property
+    def clocks(self) -> tuple[float, float]:
+        """The same times on the clock of the loads, s."""
+        return self._low - self.offset, self._high - self.offset
+
     def enter(self, start: float, stop: float) -> None:
         """Restrict evaluation times to the inside of a smooth segment.
 
@@ -68,8 +90,12 @@ class PhaseLoads:
         margin = max(self.margin(start), self.margin(stop))
         middle = 0.5 * (start + stop)
         self._low, self._high = min(start + margin, middle), max(stop - margin, middle)
+        self._entered = False  # the loads are prepared on first use
+
+    def _enter_loads(self) -> None:
         for load in self._loads:
-            load.enter(self._low - self.offset, self._high - self.offset)
+            load.enter(*self.clocks)
+        self._entered = True
 
     def margin(self, t: float) -> float:
         """Return how far from a jump at t discontinuous functions are evaluated, s."""
@@ -90,6 +116,81 @@ class PhaseLoads:
     def sample(self, controller: HeldValue, t: float, q: Array, v: Array) -> None:
         """Sample a controller (zero-order hold)."""
         controller.sample(t - self.offset, q, v)
+
+
+class SmoothLoads:
+    """The loads of a phase between two of their breaks.
+
+    Attributes:
+        pushes: whether there are external wrenches.
+        degree: largest degree of the polynomials.
+        placed: what is traced: the load, the places in its value, and the pulse.
+        captured: numbers that traced functions captured from outside.
+    """
+
+    def __init__(
+        self, torque: SegmentLoad, base: SegmentLoad, wrenches: SegmentLoad, pushes: bool
+    ) -> None:
+        """Store the loads."""
+        self._torque, self._base, self._wrenches, self.pushes = torque, base, wrenches, pushes
+        self.degree = max(load.degree for load in (torque, base, wrenches))
+        loads = {"torque": torque, "base": base, "wrenches": wrenches}
+        self.placed = tuple((name, *own) for name, load in loads.items() for own in load.placed)
+        self._captured = [CapturedNumbers(pulse.value) for _, _, pulse in self.placed]
+        self.captured = tuple(numbers() for numbers in self._captured)
+        self._acting: list[int] = []  # pulses that act in this segment
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the numbers that traced functions capture are as they were when traced."""
+        return all(self._captured[k]() == self.captured[k] for k in self._acting)
+
+    @property
+    def is_traced(self) -> bool:
+        """Whether a traced function acts in the segment of the last call of `coefficients`."""
+        return bool(self._acting)
+
+    @property
+    def torque_shape(self) -> tuple[int, ...]:
+        """Shape of the drive forces."""
+        return self._torque.shape
+
+    @property
+    def wrench_shape(self) -> tuple[int, ...]:
+        """Shape of the wrenches."""
+        return self._wrenches.shape
+
+    def coefficients(self, low: float, high: float) -> tuple[Array, Array]:
+        """Return the polynomials in t - low of drive forces and wrenches.
+
+        Args:
+            low: start of the segment, on the clock of the loads, s.
+            high: its end, s.
+
+        Returns:
+            `(degree + 1, nv)`, and `(degree + 1, nb, 6)`; without wrenches the second is empty.
+        """
+        self._acting = [
+            k for k, (_, _, pulse) in enumerate(self.placed) if pulse.constant(low, high) is None
+        ]
+        torque = self._torque.coefficients(low, high, self.degree)
+        if not self.pushes:
+            return torque, np.zeros(0)
+        wrenches = self._wrenches.coefficients(low, high, self.degree)
+        wrenches[:, 0] += self._base.coefficients(low, high, self.degree)
+        return torque, wrenches
+
+    def torque(self, t: Array) -> Array | None:
+        """Return the traced drive forces at a symbolic time `()`, `(nv,)`, or None."""
+        return self._torque.function(t)
+
+    def wrenches(self, t: Array) -> Array | None:
+        """Return the traced wrenches at a symbolic time `()`, `(nb, 6)`, or None."""
+        own, base = self._wrenches.function(t), self._base.function(t)
+        if base is None:
+            return own
+        placed = concatenate([base[None], np.zeros((self._wrenches.shape[0] - 1, 6))], trailing=2)
+        return placed if own is None else own + placed
 
 
 def _joint(robot: Robot, name: str) -> tuple[Any, tuple[int, ...]]:

@@ -294,13 +294,6 @@ def recorded(wrenches: bool) -> list[str]:
     return [name for name in RECORDED if wrenches or name != "wrenches"]
 
 
-def unwritten(robot: Robot, name: str, rows: int, signals: SignalColumns = NO_SIGNALS) -> Array:
-    """Return unwritten rows `(rows, ...)` of a column, quantity or signal: NaN, -1."""
-    row = column(name, signals)
-    fill = np.nan if row.dtype == "float64" else -1
-    return np.full((rows, *row.shape(robot)), fill, row.dtype)
-
-
 def described(
     robot: Robot, name: str, signals: SignalColumns = NO_SIGNALS
 ) -> list[tuple[str, str]]:

@@ -16,11 +16,13 @@ from remora.simulation.recording.checkpoint import Checkpoint
 from remora.simulation.recording.quantities import (
     NO_SIGNALS,
     SignalColumns,
+    column,
     recorded,
-    unwritten,
 )
 from remora.simulation.recording.recording import RecordedEvent, Recording
 
+#: Samples for which memory is allocated at first.
+FIRST_ROWS = 256
 _NO_VALUES = np.zeros(0)
 
 
@@ -30,7 +32,7 @@ class SampleBuffer:
     Attributes:
         robot: the robot.
         settings: settings of the simulation.
-        chunk: minimum number of samples to allocate.
+        chunk: number of samples that are stored together.
         status: see `Recording`.
         message: see `Recording`.
         started: date and time, ISO 8601.
@@ -119,8 +121,40 @@ class SampleBuffer:
         self._n = n + 1
         self._appended()
 
+    def extend(
+        self,
+        t: Array,
+        q: Array,
+        v: Array,
+        tau: Array,
+        passive: Array,
+        wrenches: Array | None,
+        work: Array,
+        phase: int,
+        signals: Array,
+    ) -> None:
+        """Add several samples at once, see `append`; arrays have a leading axis of samples."""
+        if not len(t):
+            return
+        n, stop = self._n, self._n + len(t)
+        if stop > self._capacity or (wrenches is not None and "wrenches" not in self._data):
+            self._grow(wrenches is not None or "wrenches" in self._data, stop)
+        rows = {"t": t, "q": q, "v": v, "tau": tau, "passive": passive, "work": work}
+        for name, values in rows.items():
+            self._data[name][n:stop] = values
+        self._data["phase"][n:stop] = phase
+        if "wrenches" in self._data:
+            self._data["wrenches"][n:stop] = 0.0 if wrenches is None else wrenches
+        start = 0
+        for name, own in self.signals.items():
+            end = start + math.prod(own.size)
+            self._data[name][n:stop] = signals[:, start:end].reshape(-1, *own.size)
+            start = end
+        self._n = stop
+        self._appended()
+
     def _appended(self) -> None:
-        """Hook for subclasses, called after a new sample."""
+        """Hook for subclasses, called after new samples."""
 
     def event(self, t: float, name: str, q: Array, v: Array, action: str) -> None:
         """Record an event; see `RecordedEvent`."""
@@ -139,10 +173,11 @@ class SampleBuffer:
             signal_columns=self.signals,
         )  # fmt: skip
 
-    def _grow(self, wrenches: bool) -> None:
+    def _grow(self, wrenches: bool, least: int = 0) -> None:
         """Allocate more memory; recordings returned before keep the old arrays."""
-        capacity = 2 * self._capacity if self._n == self._capacity else self._capacity
-        capacity = max(self.chunk, capacity, self._n)
+        full = max(least, self._n + 1) > self._capacity
+        capacity = 2 * self._capacity if full else self._capacity
+        capacity = max(min(self.chunk, FIRST_ROWS), capacity, self._n, least)
         grown = self._unwritten(wrenches, capacity)
         for name, rows in grown.items():
             rows[: self._n] = self._data[name][: self._n] if name in self._data else 0.0
@@ -151,4 +186,5 @@ class SampleBuffer:
     def _unwritten(self, wrenches: bool, rows: int) -> dict[str, Array]:
         """Return unwritten rows of all columns."""
         names = (*recorded(wrenches), *self.signals)
-        return {name: unwritten(self.robot, name, rows, self.signals) for name in names}
+        rows_of = {name: column(name, self.signals) for name in names}
+        return {n: np.empty((rows, *c.shape(self.robot)), c.dtype) for n, c in rows_of.items()}

@@ -105,6 +105,7 @@ class Recorder(SampleBuffer):
         if left is not None and mark is not None:
             self.take_up(left.run, mark)
         self._folder, self.saves = None, out is not None
+        self._seen = self._n  # samples at the last look at the clock
         self._acts, self._acting = acts, None if acts is None else acts()
         #: Parts found to have changed, in order.
         self._changed: dict[str, None] = dict.fromkeys(() if mark is None else mark.changed)
@@ -122,8 +123,11 @@ class Recorder(SampleBuffer):
         Raises:
             RemoraError: if writing fails; the sample is still in memory.
         """
+        before, self._seen = self._seen, self._n
         if self._folder is not None and (
-            self._n % self.chunk == 0 or self._n == 1 or time.monotonic() >= self._next
+            self._n // self.chunk != before // self.chunk
+            or not before
+            or time.monotonic() >= self._next
         ):
             self.flush()
 

@@ -74,6 +74,28 @@ class ComponentEvaluator:
             self.refuse_nan(t, q, v, x, z)
         return values
 
+    def loads_of_many(self, t: Array, q: Array, v: Array, x: Array, z: Array) -> Any:
+        """Return the loads of compiled components at n states, `(n, nv)` and `(n, nb, 6)`."""
+        if not self.acts:
+            robot, n = self.system.robot, len(t)
+            return np.zeros((n, robot.nv)), np.zeros((n, len(robot.bodies), 6))
+        return self._kernel_of(component_loads)(q, v, x, z, t)
+
+    def signals_of_many(self, t: Array, q: Array, v: Array, x: Array, z: Array) -> Array:
+        """Return the signals of compiled components at n states, `(n, ns)`."""
+        if not self.system.signals:
+            return np.zeros((len(t), 0))
+        values: Array = self._kernel_of(signal_values)(q, v, x, z, t)
+        self.refuse_nan_in(values, t, q, v, x, z)
+        return values
+
+    def refuse_nan_in(
+        self, signals: Array, t: Array, q: Array, v: Array, x: Array, z: Array
+    ) -> None:
+        """Raise if signals at n states `(n, ns)` are not finite, see `refuse_nan`."""
+        for k in np.flatnonzero(~np.all(np.isfinite(signals), axis=1)).tolist():
+            self.refuse_nan(float(t[k]), q[k], v[k], x[k], z)
+
     def crossings(self, t: float, q: Array, v: Array, x: Array, z: Array) -> Array:
         """Return the event functions, `(ne,)`."""
         values: Array = self._evaluated(crossing_values, t, q, v, x, z)

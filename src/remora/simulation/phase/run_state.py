@@ -76,6 +76,14 @@ class RunState:
             self.x, self._rest_x = total_and_rest(self.x, change[layout.extra] + self._rest_x)
         self.t = t
 
+    def moved(self, t: float, q: Array, w: Array, rest_q: Array, rest_w: Array) -> None:
+        """Set the state after steps that were made elsewhere; w is [v, work, x]."""
+        nv, works = self._layout.nv, self._layout.nv + WORKS
+        self.t, self.q, self.rest = t, q, rest_q
+        self.v, self.work, self.x = w[:nv], w[nv:works], w[works:]
+        self._rest_v, self._rest_work = rest_w[:nv], rest_w[nv:works]
+        self._rest_x = rest_w[works:]
+
     def carried(self) -> tuple[Array, Array, Array, Array]:
         """Return the compensation terms of q, v, work and x."""
         return self.rest, self._rest_v, self._rest_work, self._rest_x

@@ -1,0 +1,1 @@
+"""Steps of single runs in machine code."""

@@ -1,0 +1,364 @@
+"""Single runs in machine code: the same as in the run loop, and only where that is sound."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+import remora as rm
+from remora.simulation.compiled import compiled_steps as steps
+from remora.simulation.compiled.compiled_steps import CompiledSteps
+from remora.simulation.engine import progress as showing
+from remora.simulation.engine import simulate as simulating
+from remora.simulation.engine.run_loop import RunPlan
+from remora.simulation.inputs.loads import Sum
+from remora.simulation.inputs.pure_functions import can_be_traced, is_pure
+from remora.simulation.storage import recorder as storage
+from sliders import slider
+
+VT18 = rm.load("vt18_satellite")
+SERVICER = rm.load("servicer")
+SHIFT = 2.0
+
+
+@pytest.fixture
+def loops(monkeypatch):
+    """Both ways to make a run: returns it in machine code, by the run loop, and the calls made."""
+    calls = []
+    advance = CompiledSteps.advance
+
+    def counted(self, state, step, dense):
+        done = advance(self, state, step, dense)
+        calls.append(0 if done.block is None else len(done.block.t) - 1)
+        return done
+
+    monkeypatch.setattr(CompiledSteps, "advance", counted)
+
+    def both(make):
+        calls.clear()
+        fast = make()
+        made = sum(calls)
+        with monkeypatch.context() as patch:
+            plain = lambda *a, **k: RunPlan(*a, **k, compiled=False)  # noqa: E731
+            patch.setattr(simulating, "RunPlan", plain)
+            slow = make()
+        assert sum(calls) == made  # the second run was made without machine code
+        return fast, slow, made
+
+    return both
+
+
+def assert_same(fast, slow, tolerance=1e-13):
+    """Same samples, events and loads, up to rounding."""
+    assert len(fast) == len(slow)
+    assert set(fast.columns) == set(slow.columns)
+    for name, values in slow.columns.items():
+        scale = max(1.0, float(np.abs(values).max(initial=0.0)))
+        off = float(np.abs(np.asarray(fast.columns[name]) - values).max(initial=0.0))
+        assert off <= tolerance * scale, name
+    assert [(e.name, e.action) for e in fast.events] == [(e.name, e.action) for e in slow.events]
+    for a, b in zip(fast.events, slow.events, strict=True):
+        assert a.t == pytest.approx(b.t, rel=1e-12)
+
+
+def moving(robot, seed=1, speed=0.3):
+    _, v = rm.random_state(robot, seed)
+    return rm.neutral(robot), speed * v
+
+
+LOADS = {
+    "none": {},
+    "numbers": {"torque": {"J1": 0.2}, "base_wrench": [0.1, 0, 0, 0, 0.2, 0]},
+    "pulses": {
+        "torque": {
+            "J1": rm.Pulse(0.5, 1.5, lambda t: 0.5 * np.sin(t - 0.5)),
+            "J2": rm.Pulse(1.0, 2.0, 0.3),
+        },
+        "wrenches": {"body_3": rm.Pulse(0.3, 0.9, np.arange(6.0) / 10.0)},
+    },
+    "profiles": {
+        "torque": {
+            "J1": rm.Profile([0.2, 0.9, 1.7], [0.0, 0.4, -0.2]),
+            "J2": rm.Profile([0.1, 0.8, 2.1, 2.6], [0.0, 0.3, 0.1, 0.2], "cubic"),
+            "J3": rm.Profile([0.4, 1.1, 1.9], [0.1, -0.3, 0.2], "hold"),
+        },
+        "base_wrench": rm.Profile([0.2, 0.7], [np.ones(6), np.zeros(6)]),
+    },
+    "controller": {"torque": rm.ZeroOrderHold(lambda t, q, v: -0.4 * v, 0.13)},
+    "sum": {"torque": Sum({"J1": 0.1}, {"J1": rm.Pulse(0.2, 1.2, lambda t: 0.3 * np.cos(t))})},
+}
+METHODS = {
+    "dop853": {"sample": 0.05},
+    "dopri5": {"integrator": "dopri5", "rtol": 1e-8, "sample": 0.07},
+    "landing": {"sample": 0.1, "step_to_samples": True},
+    "rk4": {"integrator": "rk4", "step": 0.01},
+    "rk4 between": {"integrator": "rk4", "step": 0.013, "sample": 0.05},
+}
+
+
+@pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
+@pytest.mark.parametrize("loads", LOADS.values(), ids=LOADS)
+def test_machine_code_makes_the_steps_of_the_run_loop(loads, method, loops):
+    q, v = moving(VT18)
+    fast, slow, made = loops(
+        lambda: rm.simulate(VT18, q, v, 3.0, **loads, **method, progress=False)
+    )
+    assert made
+    assert_same(fast, slow)
+
+
+def test_as_many_adaptive_steps(loops):
+    q, v = moving(VT18)
+    for integrator, rtol in (("dop853", 1e-10), ("dopri5", 1e-8)):
+        fast, slow, made = loops(
+            lambda i=integrator, r=rtol: rm.simulate(
+                VT18, q, v, 5.0, integrator=i, rtol=r, torque={"J1": 0.1}, progress=False
+            )
+        )
+        assert made == len(fast) - 1 == len(slow) - 1
+        assert fast.t == pytest.approx(slow.t, rel=1e-5)  # step sizes depend on rounding, a little
+
+
+def test_friction_springs_saturation_and_gravity(loops):
+    robot = SERVICER.replace_joint(SERVICER.joints[1].name, damping=0.3, friction=0.1)
+    q, v = moving(robot)
+    fast, slow, made = loops(
+        lambda: rm.simulate(
+            robot, q, v, 0.3, torque=np.full(robot.nv, 0.5), saturate=True, sample=0.1,
+            limits="ignore", progress=False,
+        )
+    )  # fmt: skip
+    assert made
+    assert_same(fast, slow, 1e-12)
+
+
+@pytest.mark.parametrize("options", [{}, {"limits": "stop"}, {"stops": (1e4, 0.1)}])
+def test_events_near_limits_are_those_of_the_run_loop(options, loops):
+    robot = slider(upper=1.0)
+    fast, slow, made = loops(
+        lambda: rm.simulate(
+            robot,
+            [0.0],
+            [0.1],
+            5.0,
+            torque=rm.Profile([0.0, 5.0], [0.2, 0.0]),
+            sample=0.05,
+            max_step=0.1,
+            progress=False,
+            **options,
+        )
+    )
+    assert made > 3
+    assert_same(fast, slow, 1e-11)
+    if "stops" not in options:
+        assert fast.events
+
+
+def test_unstable_steps_are_errors_of_the_run_loop():
+    robot = VT18.replace_joint("J2", damping=1e9)
+    q, v = moving(robot)
+    with (
+        pytest.warns(rm.SimulationWarning),
+        pytest.raises(rm.SimulationError, match="no finite state"),
+    ):
+        rm.simulate(robot, q, v, 20.0, integrator="rk4", step=0.01, progress=False)
+
+
+# Functions of users ------------------------------------------------------------------------------
+
+
+def test_functions_of_the_state_are_called_by_the_run_loop(loops):
+    q, v = moving(VT18)
+    fast, _, made = loops(
+        lambda: rm.simulate(VT18, q, v, 0.5, torque=lambda t, q, v: -0.1 * v, progress=False)
+    )
+    assert made == 0
+    assert np.ptp(fast.tau[:, 6]) > 0.0
+
+
+def test_a_pulse_with_a_memory_is_called(loops):
+    calls = itertools.count()
+    q, v = moving(VT18)
+    pulse = rm.Pulse(0.1, 0.4, lambda t: 0.1 + 0.0 * next(calls))
+    _, _, made = loops(lambda: rm.simulate(VT18, q, v, 0.5, torque={"J1": pulse}, progress=False))
+    assert made == 0
+    assert next(calls) > 10
+
+
+def test_numbers_that_a_function_captures_are_not_frozen(monkeypatch, loops):
+    """A controller changes a global that a pulse reads: the run sees it, as the run loop does."""
+    q, v = moving(VT18)
+    pulse = rm.Pulse(0.1, 0.9, lambda t: 0.3 * np.sin(SHIFT * t))
+
+    def controller(t, q, v):
+        monkeypatch.setitem(globals(), "SHIFT", 2.0 if t < 0.5 else 7.0)
+        return np.zeros(VT18.nv)
+
+    def make():
+        monkeypatch.setitem(globals(), "SHIFT", 2.0)
+        torque = Sum({"J1": pulse}, rm.ZeroOrderHold(controller, 0.25))
+        return rm.simulate(VT18, q, v, 1.0, torque=torque, sample=0.05, progress=False)
+
+    fast, slow, made = loops(make)
+    assert made
+    assert_same(fast, slow)
+
+
+K = 3.0
+cos = object()  # not what np.cos below reads
+
+
+@pytest.mark.parametrize(
+    ("function", "pure"),
+    [
+        (lambda t: 0.5 * np.sin(t - 2), True),
+        (lambda t: K * t**2 + np.pi, True),
+        (lambda t, a=2.0: np.exp(-a * t), True),
+        (lambda t: np.cos(t), True),
+        (lambda t: np.random.default_rng().random() * t, False),
+        (lambda t: print(t) or t, False),
+        (lambda t: LOADS["none"] and t, False),
+        (np.sin, False),
+    ],
+)
+def test_pure_functions(function, pure):
+    assert is_pure(function) is pure
+
+
+def test_what_assigns_or_depends_on_comparisons_is_not_compiled():
+    count = 0
+
+    def counting(t):
+        nonlocal count
+        count += 1
+        return t
+
+    def jumping(t):
+        return 1.0 if t > 0.5 else 0.0
+
+    assert not is_pure(counting)
+    assert not can_be_traced(jumping, (0.2, 0.7))
+    assert can_be_traced(lambda t: 0.5 * np.sin(t), (0.2, 0.7))
+
+
+@pytest.mark.parametrize("kind", ["linear", "hold", "cubic"])
+def test_a_profile_is_a_polynomial_between_its_times(kind):
+    rng = np.random.default_rng(0)
+    times = np.cumsum(rng.uniform(0.2, 1.0, 6))
+    profile = rm.Profile(times, rng.normal(size=(6, 2)), kind)
+    bounds = [times[0] - 1.0, *times.tolist(), times[-1] + 1.0]
+    for low, high in itertools.pairwise(bounds):
+        low, high = low + 1e-9, high - 1e-9
+        c = profile.coefficients(low, high)
+        for t in np.linspace(low, high, 5):
+            value = sum(c[k] * (t - low) ** k for k in range(len(c)))
+            assert np.allclose(value, profile(t), rtol=1e-12, atol=1e-13)
+
+
+# Systems -----------------------------------------------------------------------------------------
+
+
+class Lag(rm.Component):
+    """A force that approaches its command exponentially."""
+
+    time_constant: float = 0.3
+    command: float = 1.0
+
+    def interface(self, robot):
+        return rm.Interface(
+            outputs={"force": rm.Signal((), "N m")}, continuous={"x": rm.State(0.0, "N m")}
+        )
+
+    def outputs(self, at):
+        return {"force": 2.0 * at.state["x"]}
+
+    def derivative(self, at):
+        return {"x": (self.command - at.state["x"]) / self.time_constant}
+
+    def act(self, at):
+        return rm.JointForce("J1", at.state["x"])
+
+
+class Tether(rm.Component):
+    """A spring between the origins of two bodies."""
+
+    stiffness: float = 10.0
+
+    def act(self, at):
+        force = self.stiffness * (at.position("body_3") - at.position("body_1"))
+        return [
+            rm.Wrench("body_1", force=force, axes="inertial"),
+            rm.Wrench("body_3", force=-force, axes="inertial"),
+        ]
+
+
+class Damper(rm.Component):
+    """A sampled damper with memory and noise."""
+
+    gain: float = 0.5
+
+    def interface(self, robot):
+        return rm.Interface(
+            outputs={"torque": rm.Signal((), "N m")}, discrete={"sum": rm.State(0.0, "rad/s")},
+            noise={"speed": 1},
+        )  # fmt: skip
+
+    def update(self, at):
+        seen = at.v[..., 7] + 0.01 * at.noise["speed"][..., 0]
+        return {"sum": 0.9 * at.memory["sum"] + 0.1 * seen}
+
+    def outputs(self, at):
+        return {"torque": -self.gain * at.memory["sum"]}
+
+    def act(self, at):
+        return rm.JointForce("J2", self.outputs(at)["torque"])
+
+
+@pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
+def test_systems_in_machine_code(method, loops):
+    parts = [Lag(name="lag"), Tether(), Damper(sample_time=0.1, name="damper")]
+    system = rm.System(VT18, parts)
+    q, v = moving(VT18)
+    fast, slow, made = loops(
+        lambda: rm.simulate(system, q, v, 2.0, **method, saturate=True, progress=False)
+    )
+    assert made > 10
+    assert_same(fast, slow, 1e-12)
+    assert np.ptp(fast.columns["damper.torque"]) > 0.0
+
+
+# Resume ------------------------------------------------------------------------------------------
+
+
+class Kill(BaseException):
+    """Ends a run from within, as a kill does."""
+
+
+@pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
+def test_resumed_runs_have_the_same_bits(method, tmp_path, monkeypatch):
+    system = rm.System(VT18, [Lag(name="lag"), Damper(sample_time=0.1, name="damper")])
+    q, v = moving(VT18)
+    load = {"J3": rm.Pulse(0.5, 1.5, lambda t: 0.5 * np.sin(t - 0.5))}
+    asked = {"duration": 2.0, "torque": load, **method}
+    whole = rm.simulate(system, q, v, **asked)
+    monkeypatch.setattr(storage, "FLUSH_SECONDS", 0.0)
+    monkeypatch.setattr(showing, "INTERVAL", 0.0)
+    monkeypatch.setattr(steps, "FIRST_STEPS", 3)  # also between two calls within a segment
+    for kill in (1, 3, 6, 9, 100_000):
+        looks = itertools.count(1)
+
+        def progress(status, looks=looks, kill=kill):
+            if next(looks) >= kill:
+                raise Kill
+
+        with monkeypatch.context() as patch:
+            patch.setattr(storage._Folder, "finish", lambda self, *_: self._unlock())
+            try:
+                rm.simulate(system, q, v, **asked, out=tmp_path / "run", resume=True,
+                            progress=progress)  # fmt: skip
+            except Kill:
+                continue
+    run = rm.simulate(system, q, v, **asked, out=tmp_path / "run", resume=True)
+    assert run.status == "complete"
+    for name, values in whole.columns.items():
+        assert np.asarray(run.columns[name]).tobytes() == values.tobytes(), name
