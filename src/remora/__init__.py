@@ -4,6 +4,8 @@ from remora import algebra
 from remora.codegen.gpu.cuda_kernel import CudaKernel
 from remora.codegen.kernel import Kernel
 from remora.components.actions import GeneralizedForce, JointForce, Wrench
+from remora.components.c_component import save_component_c
+from remora.components.c_loop import save_loop_c
 from remora.components.component import Component, Interface, ZeroCrossing
 from remora.components.context import Context
 from remora.components.signals import Signal, State
@@ -273,7 +275,9 @@ __all__ = [
     "reduced_momentum_force",
     "report",
     "robot_to_yaml",
+    "save_component_c",
     "save_html",
+    "save_loop_c",
     "save_robot",
     "separated_coriolis_matrix",
     "separated_mass_matrix",

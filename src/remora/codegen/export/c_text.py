@@ -86,6 +86,18 @@ def number(value: float, dtype: str) -> str:
     return f"({text})" if text.startswith("-") else text
 
 
+def decimal(value: float, dtype: str) -> str:
+    """Return a finite number as a decimal literal that is read back to the same bits.
+
+    For people, and for C++ before 2017, which has no hexadecimal ones.
+    """
+    if dtype == "float32":
+        text = np.format_float_scientific(np.float32(value), trim="0") + "f"
+        short = np.format_float_positional(np.float32(value), trim="0") + "f"
+        return short if len(short) <= len(text) else text
+    return repr(float(value))
+
+
 # Comments --------------------------------------------------------------------------------------
 
 

@@ -1,0 +1,163 @@
+"""Self-test program of a C module: calls it as recorded and compares every number."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from remora.codegen.export.c_module import Module, Struct, Values, header, initializer, source
+from remora.codegen.export.c_text import SCALARS, comment
+
+#: Tolerance of the test program: allows another rounding order, but no wrong operation.
+TOLERANCE = {"float64": 1e-9, "float32": 1e-3}
+
+
+@dataclass
+class RecordedCalls:
+    """What was passed to a module and what it returned, call by call.
+
+    Attributes:
+        begin: C statements before the first call; structs are variables named by their role.
+        each: C statements of each call.
+        given: values assigned before each call.
+        expected: values after each call.
+    """
+
+    begin: Sequence[str]
+    each: Sequence[str]
+    given: list[Values] = field(default_factory=list[Values])
+    expected: list[Values] = field(default_factory=list[Values])
+
+
+def write_module(module: Module, recorded: RecordedCalls, directory: str | Path) -> list[Path]:
+    """Write `NAME.h`, `NAME.c` and `NAME_test.c`; return the files."""
+    texts = {
+        f"{module.name}.h": header(module),
+        f"{module.name}.c": source(module),
+        f"{module.name}_test.c": test_program(module, recorded),
+    }
+    folder = Path(directory)
+    folder.mkdir(parents=True, exist_ok=True)
+    for file, text in texts.items():
+        (folder / file).write_text(text, encoding="ascii")
+    return [folder / file for file in texts]
+
+
+def test_program(module: Module, recorded: RecordedCalls) -> str:
+    """Return a C program that repeats the recorded calls and compares what they return."""
+    name, scalar, roles = module.name, SCALARS[module.dtype], module.roles
+    tables: list[str] = []
+    assigned: list[str] = []
+    compared: list[str] = []
+    for what, rows in (("given", recorded.given), ("expected", recorded.expected)):
+        for role in rows[0]:
+            struct = roles[role]
+            listed = ",\n".join(f"    {initializer(module, struct, row[role])}" for row in rows)
+            tables.append(f"static const {name}_{role} {what}_{role}[CALLS] = {{\n{listed}\n}};")
+            if what == "given":
+                assigned.append(f"{role} = given_{role}[k];")
+            else:
+                compared += _comparison(struct)
+    variables = [
+        f"static const {name}_{s.role} {s.role} = {name.upper()}_{s.role.upper()};"
+        if s.initial is not None
+        else f"static {name}_{s.role} {s.role};"
+        for s in module.structs
+        if not s.local
+    ]
+    about = [
+        f"Test of {name}: repeats {len(recorded.given)} calls with the state carried along,",
+        "counts the numbers that differ from those computed by Remora, prints the largest error",
+        "relative to the largest number in a struct, and returns 1 if that is above the tolerance.",
+        f"cc -std=c99 -O2 {name}.c {name}_test.c -lm",
+    ]
+    inner = "\n".join(f"        {line}" for line in (*assigned, *recorded.each, *compared))
+    before = "\n".join(f"    {line}" for line in (*variables, *_COUNTERS, *recorded.begin))
+    return f"""{comment(about)}
+#include <float.h>
+#include <math.h>
+#include <stdio.h>
+
+#include "{name}.h"
+
+#define CALLS {len(recorded.given)}
+#define TOLERANCE {TOLERANCE[module.dtype]:.3g}
+
+{chr(10).join(tables)}
+
+static double larger(double a, double b)
+{{
+    return a > b ? a : b;
+}}
+
+static double size_of({scalar} x)
+{{
+    const double size = fabs((double)x);
+    return size <= DBL_MAX ? size : 0.0;
+}}
+
+/* The size of a set of numbers, or the size so far. */
+static double size_with(double so_far, const {scalar} *expected, int count)
+{{
+    int i;
+    for (i = 0; i < count; i++) {{
+        so_far = larger(so_far, size_of(expected[i]));
+    }}
+    return so_far;
+}}
+
+/* The largest error, or the one so far; counts the numbers and those that differ. */
+static double error_with(double so_far, double size, const {scalar} *got, const {scalar} *expected,
+                         int count, long *numbers, long *different)
+{{
+    int i;
+    for (i = 0; i < count; i++) {{
+        const double difference = fabs((double)got[i] - (double)expected[i]);
+        const int both_nan = got[i] != got[i] && expected[i] != expected[i];
+        *numbers += 1;
+        if (!(got[i] == expected[i] || both_nan)) {{
+            *different += 1;
+            so_far = larger(so_far, difference <= DBL_MAX ? difference / size : DBL_MAX);
+        }}
+    }}
+    return so_far;
+}}
+
+int main(void)
+{{
+{before}
+    for (k = 0; k < CALLS; k++) {{
+{inner}
+    }}
+    printf("{name}: %d calls, %ld of %ld numbers differ, largest relative error %.1e, "
+           "tolerance %.0e: %s\\n", CALLS, different, numbers, worst, TOLERANCE,
+           worst <= TOLERANCE ? "good" : "WRONG");
+    return worst <= TOLERANCE ? 0 : 1;
+}}
+"""
+
+
+_COUNTERS = ("double worst = 0.0, size = 0.0;", "long numbers = 0, different = 0;", "int k;")
+
+
+def _comparison(struct: Struct) -> list[str]:
+    """Return the statements that compare the members of a struct."""
+    sized: list[str] = []
+    lines: list[str] = []
+    for member in struct.members:
+        own, table = struct.identifiers[member.name], f"expected_{struct.role}[k]"
+        if member.c_type:
+            items = [f"[{i}]" for i in range(member.size)] if member.shape else [""]
+            for item in items:
+                wrong = f"{struct.role}.{own}{item} != {table}.{own}{item}"
+                lines.append(f"worst = {wrong} ? DBL_MAX : worst;")
+            continue
+        point = "" if member.shape else "&"
+        got, expected = f"{point}{struct.role}.{own}", f"{point}{table}.{own}"
+        sized.append(f"size = size_with(size, {expected}, {member.size});")
+        lines.append(
+            f"worst = error_with(worst, size, {got}, {expected}, {member.size}, &numbers, "
+            "&different);"
+        )
+    return ["size = DBL_MIN;", *sized, *lines]
