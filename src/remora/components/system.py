@@ -212,6 +212,12 @@ class System:
         return found
 
     @property
+    def breaks(self) -> tuple[float, ...]:
+        """Times at which continuous components are not smooth, ascending, s; see `Interface`."""
+        own = (layout.interface.breaks for layout in self.layouts.values() if not layout.sampled)
+        return tuple(sorted({float(t) for part in own for t in part}))
+
+    @property
     def parameters(self) -> dict[str, Array]:
         """Parameters of all components, by name `"component.field"`."""
         return {
@@ -348,6 +354,8 @@ def _interface(robot: Robot, name: str, component: Component, faults: list[Fault
     for key, value in parameters(component).items():
         if not np.all(np.isfinite(value)):
             faults.append(Fault(where, f"parameter {key!r} must be finite, not {value}"))
+    if not all(math.isfinite(t) for t in found.breaks):
+        faults.append(Fault(where, f"breaks must be finite times, not {found.breaks}"))
     for part in ("inputs", "outputs", "continuous", "discrete", "noise", "events"):
         for key in getattr(found, part):
             if not isinstance(key, str) or not _NAME.fullmatch(key):

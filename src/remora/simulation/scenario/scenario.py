@@ -22,6 +22,7 @@ from pydantic import ValidationError
 
 from remora.algebra import pose
 from remora.algebra.array_ops import Array
+from remora.components.system import System
 from remora.errors import Fault, InvalidValue, ModelError, RemoraError, UnknownName
 from remora.model.building.validate import Checker
 from remora.model.formats import load as robots
@@ -34,7 +35,9 @@ from remora.simulation.inputs.phases import Phase
 from remora.simulation.recording.recording import Recording
 from remora.simulation.scenario import scenario_errors as faults
 from remora.simulation.scenario.file_schema import PhaseFile, RobotFile, ScenarioFile, StartFile
-from remora.simulation.scenario.scenario_phases import Refuse, phase_of
+from remora.simulation.scenario.scenario_loads import Refuse
+from remora.simulation.scenario.scenario_phases import phase_of
+from remora.simulation.scenario.scenario_system import system_of
 
 #: Maximum number of samples of a scenario.
 MOST_SAMPLES = 10_000_000
@@ -56,6 +59,7 @@ class Scenario:
         v: initial velocity, `(nv,)`.
         phases: the phases.
         options: arguments of `rm.simulate`, by name.
+        system: the robot with the components of the file; None if it lists none.
     """
 
     name: str
@@ -66,6 +70,7 @@ class Scenario:
     v: Array
     phases: tuple[Phase, ...]
     options: dict[str, Any] = field(default_factory=dict[str, Any])
+    system: System | None = None
 
     @property
     def duration(self) -> float:
@@ -96,7 +101,7 @@ class Scenario:
                 raise InvalidValue(f"{sample:g} s between samples are too many samples")
             options["sample"] = sample
         return simulate(
-            self.robot,
+            self.robot if self.system is None else self.system,
             self.q,
             self.v,
             phases=self.phases,
@@ -158,6 +163,9 @@ def load_scenario(
     if robot is not None:
         phases = dict(enumerate(told.phases)) if told is not None else _sound(data, robot)
         made = [phase_of(robot, phase, k, refuse) for k, phase in phases.items()]
+    system = None
+    if robot is not None and told is not None:
+        system = system_of(robot, told.components, told.connections, refuse)
     if robot is None or told is None or check.faults:
         raise _refused(source, check.faults)
     q, v = _start(robot, told.start, told.seed, refuse)
@@ -166,7 +174,7 @@ def load_scenario(
         raise _refused(source, check.faults)
     name = told.name or file.stem
     sound = tuple(phase for phase in made if phase is not None)
-    return Scenario(name, told.description, file, robot, q, v, sound, options)
+    return Scenario(name, told.description, file, robot, q, v, sound, options, system)
 
 
 def _refused(source: str, found: list[Fault]) -> ModelError:
@@ -309,4 +317,6 @@ def _options(robot: Robot, told: ScenarioFile, refuse: Refuse) -> dict[str, Any]
         "saturate": told.saturate,
         "slip_speed": told.slip_speed,
         "formulation": told.formulation,
+        "seed": told.seed,
+        "run": told.run,
     }
