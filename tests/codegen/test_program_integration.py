@@ -8,6 +8,7 @@ import textwrap
 
 import numpy as np
 import pytest
+from remora.simulation.batch.batch_loop import COUNT, START, STEP, Forces, batch_program
 
 import remora as rm
 from numeric import assert_close
@@ -32,7 +33,6 @@ from remora.codegen.integration.statements import (
 from remora.codegen.ir.graph import Signature
 from remora.codegen.llvm.host import host
 from remora.simulation.batch.batch_inputs import batch_inputs
-from remora.simulation.batch.batch_loop import COUNT, START, STEP, Forces, batch_program
 from remora.simulation.engine.simulate import model_of
 from remora.simulation.integrators import tableaus
 

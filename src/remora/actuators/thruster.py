@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from pydantic import Field
@@ -41,10 +41,11 @@ class Thruster(Component):
         """Check."""
         thrust = number("the thrust of a thruster", self.thrust, 0.0, above=True)
         object.__setattr__(self, "thrust", thrust)
-        direction = vector("the direction of a thruster", self.direction, 3)
+        given: Any = self.direction
+        direction = vector("the direction of a thruster", given, 3)
         length = float(np.linalg.norm(direction))
-        if np.ndim(self.direction) == 0 or not length:
-            raise InvalidValue(f"the direction must be three numbers, not {self.direction!r}")
+        if np.ndim(given) == 0 or not length:
+            raise InvalidValue(f"the direction must be three numbers, not all zero, not {given!r}")
         object.__setattr__(self, "direction", direction / length)
 
     def interface(self, robot: Robot) -> Interface:

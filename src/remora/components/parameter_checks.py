@@ -25,9 +25,10 @@ def vector(what: str, given: Any, size: int) -> Array:
 
 def number(what: str, given: Any, low: float, above: bool = False) -> float:
     """Return a finite number that is at least `low`, or greater than it; or raise."""
-    if isinstance(given, bool) or not isinstance(given, (int, float, np.floating, np.integer)):
-        raise InvalidValue(f"{what} must be a number, not {given!r}")
-    value = float(given)
+    try:
+        value = float(given)
+    except (TypeError, ValueError):
+        raise InvalidValue(f"{what} must be a number, not {given!r}") from None
     if not np.isfinite(value) or value < low or (above and value == low):
         told = f"greater than {low:g}" if above else f"{low:g} or greater"
         raise InvalidValue(f"{what} must be finite and {told}, not {given!r}")

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from remora.algebra.array_ops import Array, absolute, asarray
+from remora.algebra.array_ops import Array, absolute, asarray, is_array
 from remora.components.component import Component, Interface
 from remora.components.context import Context
 from remora.components.signals import Signal
@@ -65,11 +65,12 @@ class SignalSource(Component):
 
     def outputs(self, at: Context) -> Mapping[str, Array]:
         """Return the value."""
-        value = self.gain * self._at(at.t + (AFTER * absolute(at.t) + AFTER_ZERO))
+        after = asarray(at.t + (AFTER * absolute(at.t) + AFTER_ZERO))
+        value = asarray(self.gain * self._at(after))
         return {"value": value if self.shape is None else value.reshape(self.shape)}
 
     def _at(self, t: Array) -> Array:
-        if not callable(self.function):
-            return asarray(self.function)
-        traced = getattr(self.function, "traced", self.function)
+        if is_array(self.function):
+            return self.function
+        traced: Any = getattr(self.function, "traced", self.function)
         return asarray(traced(t))

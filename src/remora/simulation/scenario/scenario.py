@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from remora.algebra import pose
 from remora.algebra.array_ops import Array
@@ -28,13 +28,20 @@ from remora.model.building.validate import Checker
 from remora.model.formats import load as robots
 from remora.model.formats.yaml_tree import read_tree
 from remora.model.robot import Robot
-from remora.model.settings_fields import degrees_of_a_slide
+from remora.model.settings_fields import Text, degrees_of_a_slide
 from remora.model.state import neutral, random_state
 from remora.simulation.engine.simulate import model_of, simulate
 from remora.simulation.inputs.phases import Phase
 from remora.simulation.recording.recording import Recording
 from remora.simulation.scenario import scenario_errors as faults
-from remora.simulation.scenario.file_schema import PhaseFile, RobotFile, ScenarioFile, StartFile
+from remora.simulation.scenario.component_table import AnyComponentSettings
+from remora.simulation.scenario.file_schema import (
+    PhaseFile,
+    RobotFile,
+    ScenarioFile,
+    Source,
+    StartFile,
+)
 from remora.simulation.scenario.scenario_loads import Refuse
 from remora.simulation.scenario.scenario_phases import phase_of
 from remora.simulation.scenario.scenario_system import system_of
@@ -164,8 +171,9 @@ def load_scenario(
         phases = dict(enumerate(told.phases)) if told is not None else _sound(data, robot)
         made = [phase_of(robot, phase, k, refuse) for k, phase in phases.items()]
     system = None
-    if robot is not None and told is not None:
-        system = system_of(robot, told.components, told.connections, refuse)
+    if robot is not None:
+        acting = (told.components, told.connections) if told is not None else _wired(data, robot)
+        system = None if acting is None else system_of(robot, *acting, refuse)
     if robot is None or told is None or check.faults:
         raise _refused(source, check.faults)
     q, v = _start(robot, told.start, told.seed, refuse)
@@ -242,6 +250,23 @@ def _sound(data: dict[str, Any], robot: Robot) -> dict[int, PhaseFile]:
         except ValidationError:
             continue
     return found
+
+
+def _wired(
+    data: dict[str, Any], robot: Robot
+) -> tuple[list[AnyComponentSettings], dict[str, Any]] | None:
+    """Return components and connections if a file has its faults elsewhere, otherwise None."""
+    try:
+        return (
+            TypeAdapter(list[AnyComponentSettings]).validate_python(
+                data.get("components", []), strict=True, context=robot
+            ),
+            TypeAdapter(dict[Text, Source]).validate_python(
+                data.get("connections", {}), strict=True, context=robot
+            ),
+        )
+    except ValidationError:
+        return None
 
 
 # Initial state -----------------------------------------------------------------------------------
