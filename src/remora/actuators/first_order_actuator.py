@@ -27,8 +27,8 @@ class FirstOrderActuator(Component):
     τ̇ = (sat(command) - τ) / T, with sat limiting each element to ±limit. τ acts on the joints, in
     the order of their degrees of freedom, or as an external torque on a body in the frame's axes.
 
-    Input: `command`, `(k,)`, N m or N. State: `torque`, τ, likewise; k is the number of degrees of
-    freedom, or 3.
+    Input: `command`, `(k,)`, N m or N. Output: `torque`, τ, likewise, the continuous state `lagged`;
+    k is the number of degrees of freedom, or 3.
 
     Attributes:
         joints: names of the joints; or
@@ -69,19 +69,24 @@ class FirstOrderActuator(Component):
         unit = units.pop() if len(units) == 1 else ""
         return Interface(
             inputs={"command": Signal(size, unit)},
-            continuous={"torque": State(np.zeros(size), unit)},
+            outputs={"torque": Signal(size, unit)},
+            continuous={"lagged": State(np.zeros(size), unit)},
         )
+
+    def outputs(self, at: Context) -> Mapping[str, Array]:
+        """Return the torque."""
+        return {"torque": at.state["lagged"]}
 
     def derivative(self, at: Context) -> Mapping[str, Array]:
         """Return the rate of the torque."""
         command = at.inputs["command"]
         if self.limit is not None:
             command = limited(command, -1.0 * self.limit, self.limit)
-        return {"torque": (command - at.state["torque"]) / self.time_constant}
+        return {"lagged": (command - at.state["lagged"]) / self.time_constant}
 
     def act(self, at: Context) -> Action | list[Action]:
         """Return the torque on the body, or the forces of the joints."""
-        torque = at.state["torque"]
+        torque = at.state["lagged"]
         if self.frame:
             return Wrench(self.frame, torque=torque)
         found: list[Action] = []

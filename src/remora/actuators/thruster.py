@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import Field
 
-from remora.algebra.array_ops import Array, ArrayLike
+from remora.algebra.array_ops import Array, ArrayLike, asarray
 from remora.components.actions import Wrench
 from remora.components.component import Component, Interface
 from remora.components.component_settings import ComponentSettings
@@ -56,7 +56,7 @@ class Thruster(Component):
 
     def outputs(self, at: Context) -> Mapping[str, Array]:
         """Return the force."""
-        return {"force": self.thrust * limited(at.inputs["command"], 0.0, 1.0)}
+        return {"force": asarray(self.thrust * limited(at.inputs["command"], 0.0, 1.0))}
 
     def act(self, at: Context) -> Wrench:
         """Return the force on the body."""

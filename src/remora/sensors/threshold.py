@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from remora.algebra.array_ops import Array, sqrt
+from remora.algebra.array_ops import Array, asarray, sqrt
 from remora.components.component import Component, Interface, ZeroCrossing
 from remora.components.component_settings import ContinuousSettings
 from remora.components.context import Context
@@ -68,7 +68,7 @@ class Threshold(Component):
         """Return the event function."""
         x = at.inputs["signal"]
         if self.size and self.index is None:
-            x = sqrt((x * x).sum(axis=-1))
+            x = sqrt(asarray((x * x).sum(axis=-1)))
         elif self.index is not None:
             x = x[..., self.index]
         return {"crossed": x - self.level}

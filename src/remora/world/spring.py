@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from remora.algebra.array_ops import Array, less, select, sqrt
+from remora.algebra.array_ops import Array, asarray, less, select, sqrt
 from remora.components.actions import Action, Wrench
 from remora.components.component import Component, Interface
 from remora.components.component_settings import ContinuousSettings
@@ -72,7 +72,7 @@ class Spring(Component):
     def _stretched(self, at: Context) -> tuple[Array, Array, Array]:
         """Return length, tension and the unit vector from a to b."""
         offset = at.position(self.b) - at.position(self.a)
-        square = (offset * offset).sum(axis=-1)
+        square = asarray((offset * offset).sum(axis=-1))
         stretched = less(SHORTEST, square)
         length = sqrt(select(stretched, square, SHORTEST))
         direction = offset / length[..., None]

@@ -17,7 +17,7 @@ from remora.simulation.recording.quantities import QUANTITIES
 from remora.simulation.recording.recording import Recording
 from remora.viewer.interpolation import configurations, sample_before
 from remora.viewer.page.page import Page, on, plain
-from remora.viewer.page.plots import PLOTS, Plot, cursor, offered, svg
+from remora.viewer.page.plots import Plot, cursor, offered, plot_of, svg
 from remora.viewer.scene.overlays import (
     MASS_COLOR,
     TRAIL_COLORS,
@@ -341,7 +341,7 @@ class _Shown:
         on(self._choice.on_update, lambda: (self._made(), redraw()))
 
     def _made(self) -> Plot:
-        self._plot = PLOTS[self._choice.value](self._run)
+        self._plot = plot_of(self._run, self._choice.value)
         self._picture.content = svg(self._plot)
         return self._plot
 
