@@ -27,8 +27,8 @@ class FirstOrderActuator(Component):
     τ̇ = (sat(command) - τ) / T, with sat limiting each element to ±limit. τ acts on the joints, in
     the order of their degrees of freedom, or as an external torque on a body in the frame's axes.
 
-    Input: `command`, `(k,)`, N m or N. Output: `torque`, τ, likewise, the continuous state `lagged`;
-    k is the number of degrees of freedom, or 3.
+    Input: `command`, `(k,)`, N m or N. Output: `torque`, τ, likewise, which is the continuous state
+    `lagged`; k is the number of degrees of freedom, or 3.
 
     Attributes:
         joints: names of the joints; or

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import copy
 import functools
+import importlib
 import math
 import re
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -33,6 +34,9 @@ from remora.identity.digest import digest
 from remora.model.robot import Robot
 from remora.model.state import neutral
 from remora.model.takes_robot import check_robot
+
+if TYPE_CHECKING:
+    from remora.components.diagram.diagram import Diagram
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_\-]*")
 
@@ -84,6 +88,8 @@ class System:
         events: events of the components.
         untraceable: errors of components that cannot be compiled, by name; they run in
             `rm.simulate` only.
+        reads_robot: names of the components that read the state of the robot; those that cannot be
+            traced are assumed to.
     """
 
     robot: Robot
@@ -94,6 +100,7 @@ class System:
     schedule: tuple[ScheduledUpdate, ...]
     events: tuple[SystemEvent, ...]
     untraceable: Mapping[str, RemoraError]
+    reads_robot: frozenset[str]
 
     def __init__(
         self,
@@ -127,13 +134,14 @@ class System:
         dependence = {name: _dependence(robot, name, c, interfaces[name])
                       for name, c in named.items()}  # fmt: skip
         order, ticks = evaluation_order(
-            named, interfaces, connections, lambda name: dependence[name][0], faults
+            named, interfaces, connections, lambda name: dependence[name].outputs, faults
         )
         self._stop_at(faults)
         self._set("order", tuple(order))
         self._set("schedule", tuple(_schedule(named, ticks)))
-        failed = {name: error for name, (_, error) in dependence.items() if error is not None}
+        failed = {name: d.error for name, d in dependence.items() if d.error is not None}
         self._set("untraceable", MappingProxyType(failed))
+        self._set("reads_robot", frozenset(n for n, d in dependence.items() if d.reads_robot))
         layouts: dict[str, ComponentLayout] = {}
         x = z = noise = 0
         for name, component in named.items():
@@ -258,6 +266,13 @@ class System:
                             ("layouts", MappingProxyType(layouts))):  # fmt: skip
             object.__setattr__(new, name, value)
         return new
+
+    # Pictures -----------------------------------------------------------------------------------
+
+    def diagram(self) -> Diagram:
+        """Return a block diagram: a picture in a notebook; `.save("loop.svg")` writes a file."""
+        # Diagrams build on systems, so their class is imported at the call.
+        return importlib.import_module("remora.components.diagram.diagram").Diagram(self)
 
     # Identity -----------------------------------------------------------------------------------
 
@@ -420,10 +435,22 @@ def _example(
     return found
 
 
-def _dependence(
-    robot: Robot, name: str, component: Component, interface: Interface
-) -> tuple[dict[str, frozenset[str]], RemoraError | None]:
-    """Return the inputs on which each output depends directly, and why it cannot be traced."""
+class _Dependence(NamedTuple):
+    """What a component depends on.
+
+    Attributes:
+        outputs: the inputs on which each output depends directly.
+        reads_robot: whether anything depends on the state of the robot.
+        error: why it cannot be traced.
+    """
+
+    outputs: Mapping[str, frozenset[str]]
+    reads_robot: bool
+    error: RemoraError | None
+
+
+def _dependence(robot: Robot, name: str, component: Component, interface: Interface) -> _Dependence:
+    """Trace a component and return what it depends on."""
     inputs = {k: s.shape for k, s in interface.inputs.items()}
     groups = {
         "continuous": {k: s.shape for k, s in interface.continuous.items()},
@@ -456,16 +483,17 @@ def _dependence(
     try:
         graph = trace(evaluated, arguments)
     except RemoraError as error:
-        return dict.fromkeys(outputs, frozenset(inputs)), error
+        return _Dependence(dict.fromkeys(outputs, frozenset(inputs)), True, error)
     except Exception as error:
         why = RemoraError(f"{type(error).__name__}: {error}")
-        return dict.fromkeys(outputs, frozenset(inputs)), why
+        return _Dependence(dict.fromkeys(outputs, frozenset(inputs)), True, why)
     places = {f"inputs.{k}": k for k in inputs}
     found: dict[str, frozenset[str]] = {}
     for output, result in zip(outputs, graph.results, strict=False):
         used = {arguments[i].name for i in _arrays_below(graph, result)}
         found[output] = frozenset(places[n] for n in used if n in places)
-    return found, None
+    read = _arrays_below(graph, [i for result in graph.results for i in result])
+    return _Dependence(found, bool({"q", "v"} & {arguments[i].name for i in read}), None)
 
 
 def _arrays_below(graph: Graph, roots: Sequence[int]) -> set[int]:

@@ -23,8 +23,10 @@ def components(run: Recording) -> Table:
     rows: list[tuple[str, ...]] = []
     for name, settings in list(named.items())[:MOST_ROWS]:
         own = settings if _is_mapping(settings) else {}
-        reads = [f"{target.removeprefix(name + '.')} ← {_source(source)}"
-                 for target, source in sources.items() if target.startswith(f"{name}.")]  # fmt: skip
+        reads = [
+            f"{target.removeprefix(name + '.')} ← {_source(source)}"
+            for target, source in sources.items() if target.startswith(f"{name}.")
+        ]  # fmt: skip
         signals = [
             f"{key.removeprefix(name + '.')} [{column.unit or '1'}]"
             for key, column in run.signal_columns.items() if key.startswith(f"{name}.")
