@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import copy
 import functools
-import importlib
 import math
 import re
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -26,6 +25,7 @@ from remora.components.component import (
     with_parameters,
 )
 from remora.components.context import Context, Kinematics, Values
+from remora.components.diagram.diagram import Diagram
 from remora.components.evaluation import NO_NOISE, checked
 from remora.components.layout import ComponentLayout, component_layout, delay_in_ticks
 from remora.components.wiring import evaluation_order, sources
@@ -34,9 +34,6 @@ from remora.identity.digest import digest
 from remora.model.robot import Robot
 from remora.model.state import neutral
 from remora.model.takes_robot import check_robot
-
-if TYPE_CHECKING:
-    from remora.components.diagram.diagram import Diagram
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_\-]*")
 
@@ -271,8 +268,7 @@ class System:
 
     def diagram(self) -> Diagram:
         """Return a block diagram: a picture in a notebook; `.save("loop.svg")` writes a file."""
-        # Diagrams build on systems, so their class is imported at the call.
-        return importlib.import_module("remora.components.diagram.diagram").Diagram(self)
+        return Diagram(self.robot, self.layouts, self.connections, self.reads_robot)
 
     # Identity -----------------------------------------------------------------------------------
 

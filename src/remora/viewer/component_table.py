@@ -18,11 +18,11 @@ MOST_SETTINGS = 12
 def components(run: Recording) -> Table:
     """Return a table of the components: class, timing, sources of inputs, signals, settings."""
     given, wired = run.settings.get("components"), run.settings.get("connections")
-    named = given if _is_mapping(given) else {}
-    sources = wired if _is_mapping(wired) else {}
+    named: Mapping[str, Any] = given if _is_mapping(given) else {}
+    sources: Mapping[str, Any] = wired if _is_mapping(wired) else {}
     rows: list[tuple[str, ...]] = []
     for name, settings in list(named.items())[:MOST_ROWS]:
-        own = settings if _is_mapping(settings) else {}
+        own: Mapping[str, Any] = settings if _is_mapping(settings) else {}
         reads = [
             f"{target.removeprefix(name + '.')} ← {_source(source)}"
             for target, source in sources.items() if target.startswith(f"{name}.")

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
+from remora.algebra.array_ops import Array
 from remora.components.actions import Action, GeneralizedForce, JointForce
+from remora.components.layout import ComponentLayout
 from remora.components.signals import Signal
-from remora.components.system import System
 
 #: Longest text in a block, in characters.
 LONGEST = 30
@@ -59,20 +60,24 @@ class Block:
     events: tuple[str, ...]
 
 
-def blocks_of(system: System) -> list[Block]:
-    """Return the blocks of the components of a system, in its order."""
-    found: list[Block] = []
-    for name, layout in system.layouts.items():
+def blocks_of(
+    layouts: Mapping[str, ComponentLayout],
+    connections: Mapping[str, str | Array],
+    reads_robot: Set[str],
+) -> dict[str, Block]:
+    """Return the blocks of the components of a system by name; see `System` for the arguments."""
+    found: dict[str, Block] = {}
+    for name, layout in layouts.items():
         component, interface = layout.component, layout.interface
         left: list[Port] = []
         for key in interface.inputs:
-            source = system.connections[f"{name}.{key}"]
+            source = connections[f"{name}.{key}"]
             if isinstance(source, str):
                 left.append(Port("input", short(key), source))
             else:
                 numbers = np.array2string(source, precision=4, separator=", ", threshold=4)
                 left.append(Port("constant", short(f"{key} = {numbers}")))
-        if name in system.reads_robot:
+        if name in reads_robot:
             left.append(Port("state", "q, v"))
         right = [
             Port("output", short(key), label=label_of(signal), signal=f"{name}.{key}")
@@ -80,11 +85,11 @@ def blocks_of(system: System) -> list[Block]:
         ]
         right += [Port("action", short(text)) for text in actions_text(layout.actions)]
         events = tuple(short(f"{e}: {crossing.action}") for e, crossing in interface.events.items())
-        found.append(Block(
+        found[name] = Block(
             short(name), short(type(component).__name__), timing_text(
                 component.sample_time, component.offset, component.delay),
             layout.sampled, tuple(left), tuple(right), events,
-        ))  # fmt: skip
+        )  # fmt: skip
     return found
 
 

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping, Set
 from pathlib import Path
 
+from remora.algebra.array_ops import Array
+from remora.components.diagram.blocks import blocks_of
 from remora.components.diagram.figure import figure
 from remora.components.diagram.layout import drawn
 from remora.components.diagram.shapes import Drawing
 from remora.components.diagram.svg import svg
-from remora.components.system import System
+from remora.components.layout import ComponentLayout
 from remora.errors import RemoraError
+from remora.model.robot import Robot
 
 #: Formats that are written by matplotlib.
 PICTURES = (".png", ".pdf")
@@ -28,9 +32,16 @@ class Diagram:
 
     drawing: Drawing
 
-    def __init__(self, system: System) -> None:
-        """Lay out the diagram."""
-        self.drawing = drawn(system)
+    def __init__(
+        self,
+        robot: Robot,
+        layouts: Mapping[str, ComponentLayout],
+        connections: Mapping[str, str | Array],
+        reads_robot: Set[str],
+    ) -> None:
+        """Lay out the diagram; see `System` for the arguments."""
+        delayed = [name for name, layout in layouts.items() if layout.component.delay]
+        self.drawing = drawn(robot, blocks_of(layouts, connections, reads_robot), delayed)
 
     def svg(self) -> str:
         """Return the diagram as a self-contained SVG document."""

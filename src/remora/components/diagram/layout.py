@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from remora.components.diagram.blocks import Block, Port, blocks_of, short
+from remora.components.diagram.blocks import Block, Port, short
 from remora.components.diagram.columns import columns
 from remora.components.diagram.shapes import Diamond, Drawing, Rectangle, Shape, Text
 from remora.components.diagram.wires import Placed, Routes, routes
-from remora.components.system import System
+from remora.model.robot import Robot
 
 #: Height of the head of a block, of a row, and of an event, px.
 HEAD, ROW, EVENT = 60.0, 24.0, 20.0
@@ -27,25 +27,30 @@ NARROWEST, ROBOT = 130.0, 132.0
 
 
 @dataclass(frozen=True)
-class _Robot:
+class _RobotText:
     """Texts of the robot's block."""
 
     name: str
     lines: tuple[str, ...]
 
 
-def drawn(system: System) -> Drawing:
-    """Return the drawing of a system."""
-    blocks = dict(zip(system.layouts, blocks_of(system), strict=True))
+def drawn(robot: Robot, blocks: Mapping[str, Block], delayed: Sequence[str]) -> Drawing:
+    """Return the drawing of a system.
+
+    Args:
+        robot: the robot.
+        blocks: the components.
+        delayed: names of the components with a delay.
+    """
     sources = {
         n: [p.source.partition(".")[0] for p in b.left if p.kind == "input"]
         for n, b in blocks.items()
     }
-    delayed = [n for n, component in system.components.items() if component.delay]
     acting = [n for n, b in blocks.items() if any(p.kind == "action" for p in b.right)]
     listed = columns(list(blocks), sources, acting, delayed)
-    bodies, joints = len(system.robot.bodies), system.robot.nv
-    robot = _Robot(short(system.robot.name), (f"{bodies} bodies", f"{joints} DOF"))
+    count = len(robot.bodies)
+    told = f"{count} bodies" if count != 1 else "1 body"
+    plant = _RobotText(short(robot.name), (told, f"{robot.nv} DOF"))
     heights = {n: _height(b) for n, b in blocks.items()}
     tops = _tops(listed, blocks, heights)
     placed = {
@@ -62,9 +67,9 @@ def drawn(system: System) -> Drawing:
     for n, block in blocks.items():
         x, width = found.column_x[placed[n].column], widths[placed[n].column]
         shapes += _block(block, x, shift + tops[n], width, heights[n])
-    shapes += _robot(robot, found.robot_x, bottom)
+    shapes += _robot(plant, found.robot_x, bottom)
     count = len(blocks)
-    title = f"block diagram of {robot.name!r} with {count} component{'s' if count != 1 else ''}"
+    title = f"block diagram of {plant.name!r} with {count} component{'s' if count != 1 else ''}"
     return Drawing(right + MARGIN, _page(bottom, found), tuple(shapes), title)
 
 
@@ -138,7 +143,7 @@ def _port(port: Port, x: float, y: float, anchor: str) -> Text:
     return Text(x, y, port.text, style, anchor)
 
 
-def _robot(robot: _Robot, x: float, bottom: float) -> list[Shape]:
+def _robot(robot: _RobotText, x: float, bottom: float) -> list[Shape]:
     middle, centre = x + 0.5 * ROBOT, 0.5 * (MARGIN + bottom)
     lines = [
         Text(middle, centre + 10.0 + 18.0 * k, line, "muted", "middle", 11.5)
