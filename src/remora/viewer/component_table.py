@@ -7,16 +7,11 @@ from typing import Any, TypeGuard
 
 from remora.model.formats.bounded_xml import shown
 from remora.simulation.recording.recording import Recording
-from remora.viewer.run_tables import LONGEST, MOST_ROWS, Table, loaded
-
-#: Fields that are told in columns of their own.
-_TIMING = ("made by", "name", "sample_time", "offset", "delay")
-#: Maximum number of settings of a component.
-MOST_SETTINGS = 12
+from remora.viewer.run_tables import LONGEST, MOST_ROWS, Table, loaded, settings_in_words
 
 
 def components(run: Recording) -> Table:
-    """Return a table of the components: class, timing, sources of inputs, signals, settings."""
+    """Return a table of the components: timing, sources of inputs, signals, settings."""
     given, wired = run.settings.get("components"), run.settings.get("connections")
     named: Mapping[str, Any] = given if _is_mapping(given) else {}
     sources: Mapping[str, Any] = wired if _is_mapping(wired) else {}
@@ -31,14 +26,13 @@ def components(run: Recording) -> Table:
             f"{key.removeprefix(name + '.')} [{column.unit or '1'}]"
             for key, column in run.signal_columns.items() if key.startswith(f"{name}.")
         ]  # fmt: skip
-        words = [f"{key} {loaded(x)}" for key, x in own.items()
-                 if key not in _TIMING and x is not None]  # fmt: skip
+        words = settings_in_words(own)
+        kind = f" ({own['made by']})" if own.get("made by") else ""
         cells = (
-            str(name), str(own.get("made by", "")), _timing(own), "; ".join(reads),
-            "; ".join(signals), ", ".join(words[:MOST_SETTINGS]),
+            f"{name}{kind}", _timing(own), "; ".join(reads), "; ".join(signals), ", ".join(words),
         )  # fmt: skip
         rows.append(tuple(shown(cell, LONGEST) for cell in cells))
-    head = ("component", "class", "timing", "inputs", "signals and states", "settings")
+    head = ("component", "timing", "inputs", "signals and states", "settings")
     return Table(head, rows, len(named) - len(rows))
 
 
