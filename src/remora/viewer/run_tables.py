@@ -182,7 +182,8 @@ def _loaded(given: Any) -> str:
         if "function" in given:
             return f"function {shown(str(given['function']), 80)}"
         if "sum" in given and _is_list(given["sum"]):
-            return "; ".join(loaded(part) for part in given["sum"][:MOST_SETTINGS])
+            parts = [part for part in given["sum"] if part not in (None, {})]
+            return "; ".join(loaded(part) for part in parts[:MOST_SETTINGS])
         if "made by" in given:
             told = ", ".join(settings_in_words(given))
             every = given.get("sample_time")
