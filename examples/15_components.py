@@ -1,4 +1,4 @@
-"""A closed loop of components: a gyro, an attitude controller at 50 Hz, reaction wheels, a thruster.
+"""A closed loop of components: a gyro, an attitude controller, reaction wheels and a thruster.
 
 One description runs alone with adaptive steps, in a thousand runs with different wheels, and shows
 itself as a block diagram.

@@ -84,6 +84,20 @@ def test_a_threshold_of_a_vector_watches_an_element_or_the_norm(index, when):
     assert abs(run.t[-1] - when) < 1e-9
 
 
+def test_the_norm_of_a_vector_that_begins_at_zero_is_watched_in_a_batch():
+    """Its event function has finite slopes there; that of the norm itself has not."""
+    wheels = rm.FirstOrderActuator(frame="bus", time_constant=0.5, name="wheels")
+    limit = rm.Threshold(0.6, "N m", 3, name="limit")
+    wires = {"wheels.command": [0.6, 0.0, 0.8], "limit.signal": "wheels.torque"}
+    system = rm.System(SERVICER, [wheels, limit], wires)
+    q, v = rm.neutral(SERVICER), np.zeros(SERVICER.nv)
+    batch = rm.simulate_batch(system, q, v, 2.0, step=0.05, runs=3)
+    exact = -0.5 * np.log(1.0 - 0.6)
+    assert np.abs(batch.events.of("limit.crossed")[:, 0] - exact).max() < 1e-5
+    run = rm.simulate(system, q, v, 2.0)
+    assert abs(run.events[0].t - exact) < 1e-9
+
+
 def test_a_threshold_ends_a_phase():
     ramp = rm.SignalSource(rm.Profile([0.0, 4.0], [0.0, 4.0]), name="ramp")
     limit = rm.Threshold(1.5, action="next")

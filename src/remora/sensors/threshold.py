@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from remora.algebra.array_ops import Array, asarray, sqrt
+from remora.algebra.array_ops import Array, absolute, asarray
 from remora.components.component import Component, Interface, ZeroCrossing
 from remora.components.component_settings import ContinuousSettings
 from remora.components.context import Context
@@ -22,8 +22,8 @@ DIRECTIONS = {"above": 1, "below": -1, "both": 0}
 class Threshold(Component):
     """An event `crossed` when its input crosses a level.
 
-    The event function is s - level. For a number, s is the input; for a vector, its element `index`
-    or, without an index, its norm.
+    The event function is s - level, with the input s or its element `index`. For the norm of a
+    vector it is s·s - level |level|, which is smooth at zero.
 
     Input: `signal`, in `unit`. Event: `crossed`.
 
@@ -68,8 +68,9 @@ class Threshold(Component):
         """Return the event function."""
         x = at.inputs["signal"]
         if self.size and self.index is None:
-            x = sqrt(asarray((x * x).sum(axis=-1)))
-        elif self.index is not None:
+            # of squares: the norm itself has no derivative at zero
+            return {"crossed": (x * x).sum(axis=-1) - self.level * absolute(asarray(self.level))}
+        if self.index is not None:
             x = x[..., self.index]
         return {"crossed": x - self.level}
 
