@@ -1,6 +1,8 @@
 """Remora: robots mounted on spacecraft, in dual quaternions."""
 
 from remora import algebra
+from remora.actuators.first_order_actuator import FirstOrderActuator
+from remora.actuators.thruster import Thruster
 from remora.codegen.gpu.cuda_kernel import CudaKernel
 from remora.codegen.kernel import Kernel
 from remora.components.actions import GeneralizedForce, JointForce, Wrench
@@ -126,6 +128,8 @@ from remora.model.layouts.layout import Layout
 from remora.model.layouts.libraries import mujoco_layout, pinocchio_layout, spart_layout
 from remora.model.robot import Body, Frame, Geometry, Joint, Robot
 from remora.model.state import difference, integrate, neutral, normalize, random_state
+from remora.sensors.rate_gyro import RateGyro
+from remora.sensors.threshold import Threshold
 from remora.simulation.batch.batch import simulate_batch
 from remora.simulation.batch.result import Batch
 from remora.simulation.engine.progress import Status
@@ -134,19 +138,23 @@ from remora.simulation.inputs.events import Event
 from remora.simulation.inputs.loads import Controller, ZeroOrderHold
 from remora.simulation.inputs.phases import Phase
 from remora.simulation.inputs.profiles import Motion, Profile, Pulse
+from remora.simulation.inputs.signal_source import SignalSource
 from remora.simulation.integrators.table import INTEGRATORS
 from remora.simulation.recording.conservation import Conservation
 from remora.simulation.recording.recording import Recording
+from remora.simulation.scenario.component_table import COMPONENTS
 from remora.simulation.scenario.scenario import Scenario, bundled_scenarios, load_scenario
 from remora.simulation.storage.reading import open_run
 from remora.viewer.figures.figures import plot
 from remora.viewer.report.animation_html import save_html
 from remora.viewer.report.report import report
 from remora.viewer.view import view
+from remora.world.spring import Spring
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "COMPONENTS",
     "CONTROLLERS",
     "FORMULATIONS",
     "INTEGRATORS",
@@ -164,6 +172,7 @@ __all__ = [
     "DHLink",
     "Event",
     "Fault",
+    "FirstOrderActuator",
     "ForwardDerivatives",
     "Frame",
     "GeneralizedForce",
@@ -186,17 +195,22 @@ __all__ = [
     "Phase",
     "Profile",
     "Pulse",
+    "RateGyro",
     "Recording",
     "RemoraError",
     "Robot",
     "Scenario",
     "ShapeError",
     "Signal",
+    "SignalSource",
     "SimulationError",
     "SimulationWarning",
+    "Spring",
     "State",
     "Status",
     "System",
+    "Threshold",
+    "Thruster",
     "UnknownName",
     "Wrench",
     "ZeroCrossing",

@@ -98,6 +98,12 @@ def save_loop_c(
             f"a loop with events cannot be written as C, since its steps are fixed: {listed}; "
             "write the components one by one with save_component_c"
         )
+    if system.breaks:
+        names = [n for n, own in system.layouts.items() if own.interface.breaks and not own.sampled]
+        raise RemoraError(
+            f"the steps of a loop in C cannot end at the breaks of {', '.join(names)}: give these "
+            "components a sample_time"
+        )
     if not robot.nv:
         raise RemoraError(f"robot {robot.name!r} does not move: there is nothing to integrate")
     if not fits_straight_line(robot):

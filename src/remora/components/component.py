@@ -57,6 +57,7 @@ class Interface:
         discrete: discrete states by name, likewise; they change at ticks and in resets only.
         noise: independent standard normal numbers drawn at each tick, by name: how many.
         events: zero crossings by name.
+        breaks: times of the run at which a continuous component is not smooth, s; steps end there.
     """
 
     inputs: Mapping[str, Signal] = field(default_factory=dict[str, Signal])
@@ -65,6 +66,7 @@ class Interface:
     discrete: Mapping[str, Any] = field(default_factory=dict[str, Any])
     noise: Mapping[str, int] = field(default_factory=dict[str, int])
     events: Mapping[str, ZeroCrossing] = field(default_factory=dict[str, ZeroCrossing])
+    breaks: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         """Convert initial values to states."""

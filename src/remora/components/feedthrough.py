@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,10 +18,22 @@ from remora.errors import RemoraError
 from remora.model.robot import Robot
 
 
-def dependence(
-    robot: Robot, name: str, component: Component, interface: Interface
-) -> tuple[dict[str, frozenset[str]], RemoraError | None]:
-    """Return the inputs on which each output depends directly, and why it cannot be traced.
+class Dependence(NamedTuple):
+    """What a component depends on.
+
+    Attributes:
+        outputs: the inputs on which each output depends directly.
+        reads_robot: whether anything depends on the state of the robot.
+        error: why it cannot be traced; then everything is taken to depend on everything.
+    """
+
+    outputs: dict[str, frozenset[str]]
+    reads_robot: bool
+    error: RemoraError | None = None
+
+
+def dependence(robot: Robot, name: str, component: Component, interface: Interface) -> Dependence:
+    """Return what a component depends on.
 
     The dependence is that for any values of the parameters: a gain that is zero here may differ in
     a run of a batch. Parameters on whose values the component decides cannot be symbols; the
@@ -31,10 +44,10 @@ def dependence(
     try:
         arguments, graph = _traced(robot, name, component, interface, ())
     except RemoraError as error:
-        return dict.fromkeys(outputs, frozenset(inputs)), error
+        return Dependence(dict.fromkeys(outputs, frozenset(inputs)), True, error)
     except Exception as error:
         why = RemoraError(f"{type(error).__name__}: {error}")
-        return dict.fromkeys(outputs, frozenset(inputs)), why
+        return Dependence(dict.fromkeys(outputs, frozenset(inputs)), True, why)
     if inputs and outputs:
         arguments, graph = _with_symbolic_parameters(
             robot, name, component, interface, (arguments, graph)
@@ -44,7 +57,8 @@ def dependence(
     for output, result in zip(outputs, graph.results, strict=False):
         used = {arguments[i].name for i in _arrays_below(graph, result)}
         found[output] = frozenset(places[n] for n in used if n in places)
-    return found, None
+    read = _arrays_below(graph, [i for result in graph.results for i in result])
+    return Dependence(found, bool({"q", "v"} & {arguments[i].name for i in read}))
 
 
 def _with_symbolic_parameters(

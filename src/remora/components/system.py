@@ -24,6 +24,7 @@ from remora.components.component import (
     with_parameters,
 )
 from remora.components.context import context_of
+from remora.components.diagram.diagram import Diagram
 from remora.components.feedthrough import dependence
 from remora.components.layout import ComponentLayout, component_layout, delay_in_ticks
 from remora.components.returned_values import checked
@@ -85,6 +86,8 @@ class System:
         events: events of the components.
         untraceable: errors of components that cannot be compiled, by name; they run in
             `rm.simulate` only.
+        reads_robot: names of the components that read the state of the robot; those that cannot be
+            traced are assumed to.
     """
 
     robot: Robot
@@ -96,6 +99,7 @@ class System:
     schedule: tuple[ScheduledUpdate, ...]
     events: tuple[SystemEvent, ...]
     untraceable: Mapping[str, RemoraError]
+    reads_robot: frozenset[str]
 
     def __init__(
         self,
@@ -129,15 +133,16 @@ class System:
         direct = {name: dependence(robot, name, c, interfaces[name])
                       for name, c in named.items()}  # fmt: skip
         order, ticks = evaluation_order(
-            named, interfaces, connections, lambda name: direct[name][0], faults
+            named, interfaces, connections, lambda name: direct[name].outputs, faults
         )
         self._stop_at(faults)
         continuous = [pair for pair in order if named[pair[0]].sample_time is None]
         self._set("order", tuple(continuous))
         self._set("sampled_order", tuple(pair for pair in order if pair not in continuous))
         self._set("schedule", tuple(_schedule(named, ticks)))
-        failed = {name: error for name, (_, error) in direct.items() if error is not None}
+        failed = {name: d.error for name, d in direct.items() if d.error is not None}
         self._set("untraceable", MappingProxyType(failed))
+        self._set("reads_robot", frozenset(n for n, d in direct.items() if d.reads_robot))
         layouts: dict[str, ComponentLayout] = {}
         x = z = noise = 0
         for name, component in named.items():
@@ -216,6 +221,12 @@ class System:
         return found
 
     @property
+    def breaks(self) -> tuple[float, ...]:
+        """Times at which continuous components are not smooth, ascending, s; see `Interface`."""
+        own = (layout.interface.breaks for layout in self.layouts.values() if not layout.sampled)
+        return tuple(sorted({float(t) for part in own for t in part}))
+
+    @property
     def parameters(self) -> dict[str, Array]:
         """Parameters of all components, by name `"component.field"`."""
         return {
@@ -267,6 +278,12 @@ class System:
                             ("layouts", MappingProxyType(layouts))):  # fmt: skip
             object.__setattr__(new, name, value)
         return new
+
+    # Pictures -----------------------------------------------------------------------------------
+
+    def diagram(self) -> Diagram:
+        """Return a block diagram: a picture in a notebook; `.save("loop.svg")` writes a file."""
+        return Diagram(self.robot, self.layouts, self.connections, self.reads_robot)
 
     # Identity -----------------------------------------------------------------------------------
 
@@ -367,6 +384,8 @@ def _interface(robot: Robot, name: str, component: Component, faults: list[Fault
     for key, value in parameters(component).items():
         if not np.all(np.isfinite(value)):
             faults.append(Fault(where, f"parameter {key!r} must be finite, not {value}"))
+    if not all(math.isfinite(t) for t in found.breaks):
+        faults.append(Fault(where, f"breaks must be finite times, not {found.breaks}"))
     for part in ("inputs", "outputs", "continuous", "discrete", "noise", "events"):
         for key in getattr(found, part):
             if not isinstance(key, str) or not _NAME.fullmatch(key):

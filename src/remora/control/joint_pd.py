@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal, TypeAlias, TypeGuard
 
 import numpy as np
@@ -11,9 +11,11 @@ from pydantic import Discriminator, Field, Tag
 from remora.algebra.array_ops import Array, ArrayLike
 from remora.components.actions import Action, JointForce
 from remora.components.component import Component, Interface, set_timing
+from remora.components.component_settings import ComponentSettings
 from remora.components.context import Context
+from remora.components.signals import Signal
 from remora.errors import InvalidValue, RemoraError, ShapeError
-from remora.model.joints import in_coordinates
+from remora.model.joints import in_coordinates, kind
 from remora.model.robot import Robot
 from remora.model.settings_fields import (
     Angles,
@@ -30,7 +32,9 @@ class JointPD(Component):
 
     τᵢ = kpᵢ (goalᵢ - qᵢ) - kdᵢ vᵢ for the coordinates of the chosen joints, 0 elsewhere.
 
-    A component of a `System`, with the parameters goal, kp and kd; or a value of `torque=`.
+    A component of a `System`, with the parameters goal, kp and kd; or a value of `torque=`. In a
+    system, goalᵢ may be changed by an input `reference` that is added to it, and τ may be an output
+    `torque`, for an actuator, instead of a force on the joints.
 
     Attributes:
         joints: names of the joints it acts on.
@@ -39,6 +43,8 @@ class JointPD(Component):
         goal: `(k,)`, rad or m.
         kp: `(k,)`, N m/rad or N/m.
         kd: `(k,)`, N m s/rad or N s/m.
+        reference_input: whether it has the input `reference`, `(k,)`, rad or m.
+        torque_output: whether it has the output `torque`, `(k,)`, N m or N, and does not act.
     """
 
     joints: tuple[str, ...]
@@ -47,6 +53,8 @@ class JointPD(Component):
     goal: Array
     kp: Array
     kd: Array
+    reference_input: bool
+    torque_output: bool
 
     def __init__(
         self,
@@ -59,6 +67,8 @@ class JointPD(Component):
         name: str = "",
         offset: float = 0.0,
         delay: float = 0.0,
+        reference_input: bool = False,
+        torque_output: bool = False,
     ) -> None:
         """Check the gains and look up the joints.
 
@@ -71,6 +81,8 @@ class JointPD(Component):
             name: name in a system.
             offset: time of the first tick after the start of the run, s; in a system.
             delay: time from a tick until the torque changes, s; in a system.
+            reference_input: whether an input `reference` is added to the goal; in a system.
+            torque_output: whether the torque is an output instead of acting; in a system.
         """
         if not isinstance(goal, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise RemoraError(
@@ -97,6 +109,8 @@ class JointPD(Component):
         object.__setattr__(self, "v_places", np.array(columns["v"], int))
         for what in ("goal", "kp", "kd"):
             object.__setattr__(self, what, np.array(columns[what]))
+        object.__setattr__(self, "reference_input", bool(reference_input))
+        object.__setattr__(self, "torque_output", bool(torque_output))
         set_timing(self, name, sample_time, offset, delay)
 
     def interface(self, robot: Robot) -> Interface:
@@ -104,11 +118,24 @@ class JointPD(Component):
         places = [i for name in self.joints for i in range(robot.nq)[robot.joints[name].q]]
         if places != self.q_places.tolist():
             raise RemoraError("was made for another robot: make it with the robot of the system")
-        return Interface()
+        freedoms = [f for name in self.joints for f in kind(robot.joints[name]).freedoms]
+        size = len(freedoms)
+        inputs = {"reference": Signal(size, _unit([f.coordinate_unit for f in freedoms]))}
+        outputs = {"torque": Signal(size, _unit([f.force_unit for f in freedoms]))}
+        return Interface(
+            inputs=inputs if self.reference_input else {},
+            outputs=outputs if self.torque_output else {},
+        )
+
+    def outputs(self, at: Context) -> dict[str, Array]:
+        """Return the torques, if they are an output."""
+        return {"torque": self._commanded(at)} if self.torque_output else {}
 
     def act(self, at: Context) -> list[Action]:
         """Return the torques or forces of the joints."""
-        tau = self._forces(at.q, at.v)
+        if self.torque_output:
+            return []
+        tau = self._commanded(at)
         found: list[Action] = []
         start = 0
         for name in self.joints:
@@ -117,6 +144,10 @@ class JointPD(Component):
             found.append(JointForce(name, tau[..., start:stop]))
             start = stop
         return found
+
+    def _commanded(self, at: Context) -> Array:
+        tau = self._forces(at.q, at.v)
+        return tau + self.kp * at.inputs["reference"] if self.reference_input else tau
 
     def _forces(self, q: Array, v: Array) -> Array:
         """Return the forces of the chosen coordinates, `(..., k)`."""
@@ -127,6 +158,11 @@ class JointPD(Component):
         tau = np.zeros_like(v)
         tau[self.v_places] = self._forces(q, v)
         return tau
+
+
+def _unit(units: Sequence[str]) -> str:
+    """Return the common unit of all elements; empty if they differ."""
+    return units[0] if len(set(units)) == 1 else ""
 
 
 def _is_mapping(x: object) -> TypeGuard[Mapping[str, ArrayLike]]:
@@ -153,21 +189,51 @@ _Gains: TypeAlias = Annotated[
 ]
 
 
-class JointPDSettings(Settings):
-    """The settings of a joint_pd controller in a scenario file."""
+class _JointGoals(Settings):
+    """What a joint_pd needs as a controller of a phase and as a component."""
 
-    law: Literal["joint_pd"]
     goal: dict[JointName, Angles] = Field(
         min_length=1, description="by joint where it is to be: rad, m, or '30 deg'"
     )
     kp: _Gains = Field(description="stiffness, of all or by joint: N m/rad or N/m")
     kd: _Gains = Field(description="damping, of all or by joint: N m s/rad or N s/m")
-    sample_time: Positive = Field(description="s")
 
-    def made(self, robot: Robot) -> JointPD:
-        """Return the controller."""
+    def check_units(self, robot: Robot) -> None:
+        """Raise if the goal of a sliding joint is in degrees."""
         for name, place in self.goal.items():
             wrong = degrees_of_a_slide(robot.joints[name], place)
             if wrong:
                 raise RemoraError(wrong)
+
+
+class JointPDSettings(_JointGoals):
+    """The settings of a joint_pd controller in a scenario file."""
+
+    law: Literal["joint_pd"]
+    sample_time: Positive = Field(description="s")
+
+    def made(self, robot: Robot) -> JointPD:
+        """Return the controller."""
+        self.check_units(robot)
         return JointPD(robot, self.goal, self.kp, self.kd, self.sample_time)
+
+
+class JointPDComponentSettings(_JointGoals, ComponentSettings):
+    """The settings of a joint_pd component in a scenario file."""
+
+    type: Literal["joint_pd"]
+    reference_input: bool = Field(
+        default=False, description="whether an input `reference` is added to the goal"
+    )
+    torque_output: bool = Field(
+        default=False, description="whether the torque is an output, for an actuator"
+    )
+
+    def made(self, robot: Robot, name: str) -> JointPD:
+        """Return the component."""
+        self.check_units(robot)
+        return JointPD(
+            robot, self.goal, self.kp, self.kd, self.sample_time, name=name, offset=self.offset,
+            delay=self.delay, reference_input=self.reference_input,
+            torque_output=self.torque_output,
+        )  # fmt: skip

@@ -19,6 +19,9 @@ from remora.simulation.integrators.table import INTEGRATORS
 from remora.simulation.recording.conservation import Drift
 from remora.simulation.recording.recording import Recording
 
+#: Maximum number of settings of a component, and those that are told elsewhere.
+MOST_SETTINGS = 12
+_NOT_SETTINGS = ("made by", "name", "sample_time", "offset", "delay")
 #: Maximum characters of a name in a title, and of a line's label.
 NAME, LABEL = 24, 34
 #: Maximum rows of a table, and of the table of events.
@@ -178,6 +181,13 @@ def _loaded(given: Any) -> str:
     if _is_mapping(given):
         if "function" in given:
             return f"function {shown(str(given['function']), 80)}"
+        if "sum" in given and _is_list(given["sum"]):
+            parts = [part for part in given["sum"] if part not in (None, {})]
+            return "; ".join(loaded(part) for part in parts[:MOST_SETTINGS])
+        if "made by" in given:
+            told = ", ".join(settings_in_words(given))
+            every = given.get("sample_time")
+            return f"{given['made by']}: {told}" + (f", every {every:g} s" if every else "")
         if "sampled" in given:
             return f"{loaded(given['sampled'])}, every {given.get('sample_time')} s"
         if "pulse" in given and _is_list(given["pulse"]):
@@ -202,6 +212,21 @@ def _loaded(given: Any) -> str:
         more = ", ..." if len(flat) > 12 else ""
         return "(" + ", ".join(f"{x:.4g}" for x in flat[:12]) + more + ")"
     return _number(given)
+
+
+def settings_in_words(given: Mapping[str, Any]) -> list[str]:
+    """Return the settings of a component or controller, without its timing and what is empty."""
+    words: list[str] = []
+    for key, x in given.items():
+        if key in _NOT_SETTINGS or key.endswith("_places") or x in (None, "", [], False):
+            continue
+        if x is True:
+            words.append(key)
+        elif _is_list(x) and all(isinstance(part, str) for part in x):
+            words.append(f"{key} {', '.join(x)}")
+        else:
+            words.append(f"{key} {loaded(x)}")
+    return words[:MOST_SETTINGS]
 
 
 def _moved(given: Mapping[str, Any]) -> str | None:

@@ -342,7 +342,13 @@ def _phase(
         whole_system, forces, tuple(own.parameters), model.formulation, model.passive, held,
         phase.own_clock,
     )  # fmt: skip
-    all_breaks = (*breaks, *loads.breaks, *(b for part in motions for b in part))
+    if phase.own_clock and system.breaks:
+        raise RemoraError(
+            "a continuous component with breaks cannot be in a phase with own_clock in a batch: "
+            "give it a sample_time"
+        )
+    motion_breaks = (b for part in motions for b in part)
+    all_breaks = (*breaks, *system.breaks, *loads.breaks, *motion_breaks)
     plain = not whole_system.components and not held and all(
         x is None or not (callable(x) or isinstance(x, Mapping)) for x in given
     )  # fmt: skip

@@ -231,11 +231,15 @@ def simulate(
                 "the variational integrator has no continuous states of components "
                 f"({', '.join(states)}); choose another integrator"
             )
-        settings |= {"components": described(dict(system.components)), "seed": seed, "run": run}
+        settings |= {
+            "components": described(dict(system.components)),
+            "connections": described(dict(system.connections)), "seed": seed, "run": run,
+        }  # fmt: skip
     watched = None if limits == "ignore" else limits
     everywhere = () if phases is None else events
-    plan = RunPlan(equations, stepping, parts, everywhere, watched, times, step_to_samples, breaks,
-                   seed, run)  # fmt: skip
+    landings = breaks if system is None else (*breaks, *system.breaks)
+    plan = RunPlan(equations, stepping, parts, everywhere, watched, times, step_to_samples,
+                   landings, seed, run)  # fmt: skip
 
     def acts() -> Acting:
         given = acting(parts, everywhere, single=phases is None)

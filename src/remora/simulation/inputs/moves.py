@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from remora.algebra import hermite
-from remora.algebra.array_ops import Array, ArrayLike
+from remora.algebra.array_ops import Array, ArrayLike, asarray, sin
 from remora.simulation.inputs.profiles import Motion, Profile
 
 
@@ -31,9 +31,9 @@ class Sine:
     start: float = 0.0
 
     def __call__(self, t: float) -> Array:
-        """Return the value at a time, which may be symbolic."""
+        """Return the value at a time."""
         angle = self.omega * (t - self.start) + self.phase
-        return np.asarray(self.amplitude, dtype=float) * np.sin(angle)
+        return np.asarray(self.amplitude, dtype=float) * sin(asarray(angle))
 
 
 class Move:

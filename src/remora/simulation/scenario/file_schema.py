@@ -19,7 +19,6 @@ from remora.model.settings_fields import (
     FrameName,
     JointName,
     NotNegative,
-    Numbers,
     Positive,
     Rate,
     Rates,
@@ -29,89 +28,11 @@ from remora.model.settings_fields import (
     Vector,
     refusal,
 )
+from remora.simulation.scenario.component_table import AnyComponentSettings
+from remora.simulation.scenario.load_schema import Load, SineFile, form_of, one_of
 
 #: Version of the format.
 FORMAT = 1
-
-
-def _one_of(given: Settings, *names: str) -> str:
-    """Return the one key that is present, or raise."""
-    found = [name for name in names if getattr(given, name) is not None]
-    if len(found) != 1:
-        told = " and ".join(found) if found else "none of them"
-        raise refusal(f"must have one of {', '.join(names)}; it has {told}")
-    return found[0]
-
-
-def _form(value: Any) -> str:
-    if isinstance(value, (dict, Settings)):
-        return "map"
-    return "list" if isinstance(value, list) else "one"
-
-
-# Loads -------------------------------------------------------------------------------------------
-
-
-class SineFile(Settings):
-    """amplitude × sin(2π frequency t + phase), t since the phase (or the pulse) began."""
-
-    amplitude: Numbers = Field(description="in the unit of what it is")
-    frequency: float | None = Field(default=None, ge=0.0, description="Hz")
-    omega: float | None = Field(default=None, ge=0.0, description="rad/s, instead of frequency")
-    phase: Angle = Field(default=0.0, description="rad, or '90 deg'")
-
-    @model_validator(mode="after")
-    def _check(self) -> SineFile:
-        _one_of(self, "frequency", "omega")
-        return self
-
-
-class PulseFile(Settings):
-    """A value, or a sine that begins with it, between two times; nothing outside."""
-
-    start: NotNegative = Field(description="s since the phase began")
-    stop: Positive = Field(description="s since the phase began")
-    value: Numbers | None = Field(default=None, description="N m, N, or [f, τ] in N, N m")
-    sine: SineFile | None = None
-
-    @model_validator(mode="after")
-    def _check(self) -> PulseFile:
-        _one_of(self, "value", "sine")
-        if self.stop <= self.start:
-            raise refusal(f"must stop after it starts, not from {self.start:g} to {self.stop:g} s")
-        return self
-
-
-class ProfileFile(Settings):
-    """Values between given times, nothing before the first and after the last."""
-
-    times: list[NotNegative] = Field(min_length=2, description="ascending, s since the phase began")
-    values: list[Numbers] = Field(min_length=2, description="as many as times")
-    kind: Literal["linear", "hold", "cubic"] = Field(
-        default="linear", description="straight lines, steps, or a smooth curve between the values"
-    )
-
-
-class LoadFile(Settings):
-    """A load that changes with time: one of these keys."""
-
-    pulse: PulseFile | None = None
-    sine: SineFile | None = None
-    profile: ProfileFile | None = None
-
-    @model_validator(mode="after")
-    def _check(self) -> LoadFile:
-        _one_of(self, "pulse", "sine", "profile")
-        return self
-
-
-#: A number, numbers, or a map that describes the change over time.
-Load: TypeAlias = Annotated[
-    Annotated[float, Tag("one")]
-    | Annotated[list[float], Tag("list")]
-    | Annotated[LoadFile, Tag("map")],
-    Discriminator(_form),
-]
 
 
 class ThroughFile(Settings):
@@ -138,10 +59,21 @@ class MoveFile(Settings):
 
     @model_validator(mode="after")
     def _check(self) -> MoveFile:
-        way = _one_of(self, "to", "through", "sine")
+        way = one_of(self, "to", "through", "sine")
         if way != "to" and (self.start is not None or self.stop is not None):
             raise refusal(f"start and stop are for `to`, not for `{way}`")
         return self
+
+
+# Components --------------------------------------------------------------------------------------
+
+#: Source of an input: the name of an output, a number, or numbers.
+Source: TypeAlias = Annotated[
+    Annotated[Text, Tag("name")]
+    | Annotated[float, Tag("one")]
+    | Annotated[list[float], Tag("list")],
+    Discriminator(lambda x: "name" if isinstance(x, str) else form_of(x)),
+]
 
 
 # Conditions --------------------------------------------------------------------------------------
@@ -182,13 +114,13 @@ class UntilFile(Settings):
 
     @model_validator(mode="after")
     def _check(self) -> UntilFile:
-        subject = _one_of(self, "joint", "frame", "time")
+        subject = one_of(self, "joint", "frame", "time")
         wanted = {"joint": _OF_JOINT, "frame": _OF_FRAME, "time": ()}[subject]
         for name in (*_OF_JOINT, *_OF_FRAME):
             if getattr(self, name) is not None and name not in wanted:
                 raise refusal(f"{name} does not go with {subject}")
         if wanted:
-            key = _one_of(self, *wanted)
+            key = one_of(self, *wanted)
             if (key in ("nearer", "farther")) != (self.point is not None):
                 raise refusal("nearer and farther need a point, and nothing else takes one")
         elif self.point is not None:
@@ -198,7 +130,7 @@ class UntilFile(Settings):
     @property
     def key(self) -> str:
         """Which condition it is."""
-        return _one_of(self, *_OF_JOINT, *_OF_FRAME, "time")
+        return one_of(self, *_OF_JOINT, *_OF_FRAME, "time")
 
 
 # Phases ------------------------------------------------------------------------------------------
@@ -300,7 +232,7 @@ class OutputFile(Settings):
 
 
 def _robot_form(value: Any) -> str:
-    return "map" if _form(value) == "map" else "one"
+    return "map" if form_of(value) == "map" else "one"
 
 
 class ScenarioFile(Settings):
@@ -314,6 +246,15 @@ class ScenarioFile(Settings):
         Discriminator(_robot_form),
     ] = Field(description="a file, relative to the scenario; a bundled robot's name; or a map")
     seed: Annotated[int, Field(ge=0)] = Field(default=0, description="of what is random")
+    run: Annotated[int, Field(ge=0)] = Field(
+        default=0, description="index of the run, for the noise of components"
+    )
+    components: list[AnyComponentSettings] = Field(
+        default=[], description="controllers, sensors, actuators, springs, ... in all phases"
+    )
+    connections: dict[Text, Source] = Field(
+        default={}, description="inputs `component.input`: `component.output`, or numbers"
+    )
     start: StartFile = StartFile()
     phases: list[PhaseFile] = Field(min_length=1)
     integrator: IntegratorFile = IntegratorFile()

@@ -18,23 +18,33 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from remora.algebra import pose
 from remora.algebra.array_ops import Array
+from remora.components.system import System
 from remora.errors import Fault, InvalidValue, ModelError, RemoraError, UnknownName
 from remora.model.building.validate import Checker
 from remora.model.formats import load as robots
 from remora.model.formats.yaml_tree import read_tree
 from remora.model.robot import Robot
-from remora.model.settings_fields import degrees_of_a_slide
+from remora.model.settings_fields import Text, degrees_of_a_slide
 from remora.model.state import neutral, random_state
 from remora.simulation.engine.simulate import model_of, simulate
 from remora.simulation.inputs.phases import Phase
 from remora.simulation.recording.recording import Recording
 from remora.simulation.scenario import scenario_errors as faults
-from remora.simulation.scenario.file_schema import PhaseFile, RobotFile, ScenarioFile, StartFile
-from remora.simulation.scenario.scenario_phases import Refuse, phase_of
+from remora.simulation.scenario.component_table import AnyComponentSettings
+from remora.simulation.scenario.file_schema import (
+    PhaseFile,
+    RobotFile,
+    ScenarioFile,
+    Source,
+    StartFile,
+)
+from remora.simulation.scenario.scenario_loads import Refuse
+from remora.simulation.scenario.scenario_phases import phase_of
+from remora.simulation.scenario.scenario_system import system_of
 
 #: Maximum number of samples of a scenario.
 MOST_SAMPLES = 10_000_000
@@ -56,6 +66,7 @@ class Scenario:
         v: initial velocity, `(nv,)`.
         phases: the phases.
         options: arguments of `rm.simulate`, by name.
+        system: the robot with the components of the file; None if it lists none.
     """
 
     name: str
@@ -66,6 +77,7 @@ class Scenario:
     v: Array
     phases: tuple[Phase, ...]
     options: dict[str, Any] = field(default_factory=dict[str, Any])
+    system: System | None = None
 
     @property
     def duration(self) -> float:
@@ -96,7 +108,7 @@ class Scenario:
                 raise InvalidValue(f"{sample:g} s between samples are too many samples")
             options["sample"] = sample
         return simulate(
-            self.robot,
+            self.robot if self.system is None else self.system,
             self.q,
             self.v,
             phases=self.phases,
@@ -158,6 +170,10 @@ def load_scenario(
     if robot is not None:
         phases = dict(enumerate(told.phases)) if told is not None else _sound(data, robot)
         made = [phase_of(robot, phase, k, refuse) for k, phase in phases.items()]
+    system = None
+    if robot is not None:
+        acting = (told.components, told.connections) if told is not None else _wired(data, robot)
+        system = None if acting is None else system_of(robot, *acting, refuse)
     if robot is None or told is None or check.faults:
         raise _refused(source, check.faults)
     q, v = _start(robot, told.start, told.seed, refuse)
@@ -166,7 +182,7 @@ def load_scenario(
         raise _refused(source, check.faults)
     name = told.name or file.stem
     sound = tuple(phase for phase in made if phase is not None)
-    return Scenario(name, told.description, file, robot, q, v, sound, options)
+    return Scenario(name, told.description, file, robot, q, v, sound, options, system)
 
 
 def _refused(source: str, found: list[Fault]) -> ModelError:
@@ -234,6 +250,23 @@ def _sound(data: dict[str, Any], robot: Robot) -> dict[int, PhaseFile]:
         except ValidationError:
             continue
     return found
+
+
+def _wired(
+    data: dict[str, Any], robot: Robot
+) -> tuple[list[AnyComponentSettings], dict[str, Any]] | None:
+    """Return components and connections if a file has its faults elsewhere, otherwise None."""
+    try:
+        return (
+            TypeAdapter(list[AnyComponentSettings]).validate_python(
+                data.get("components", []), strict=True, context=robot
+            ),
+            TypeAdapter(dict[Text, Source]).validate_python(
+                data.get("connections", {}), strict=True, context=robot
+            ),
+        )
+    except ValidationError:
+        return None
 
 
 # Initial state -----------------------------------------------------------------------------------
@@ -309,4 +342,6 @@ def _options(robot: Robot, told: ScenarioFile, refuse: Refuse) -> dict[str, Any]
         "saturate": told.saturate,
         "slip_speed": told.slip_speed,
         "formulation": told.formulation,
+        "seed": told.seed,
+        "run": told.run,
     }

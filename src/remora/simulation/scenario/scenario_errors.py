@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import functools
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, TypeAlias, TypeGuard
+from typing import Any, TypeGuard
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
@@ -14,10 +14,15 @@ from remora.control.controllers import CONTROLLERS
 from remora.errors import Fault
 from remora.model.formats.yaml_tree import Node, shown
 from remora.model.settings_fields import no_such
+from remora.simulation.scenario.component_table import COMPONENTS
 from remora.simulation.scenario.file_schema import schema
+from remora.simulation.scenario.scenario_loads import Path
 
-#: Keys and indices from the top of the file to an element.
-Path: TypeAlias = Sequence[str | int]
+#: Keys that select the class of a map, what they name, and the known values.
+TAGS: dict[str, tuple[str, Mapping[str, Any]]] = {
+    "law": ("controller", CONTROLLERS),
+    "type": ("component", COMPONENTS),
+}
 
 #: pydantic's error types -> our messages; {…} are filled in from the error's context.
 WORDS = {
@@ -102,17 +107,19 @@ def _fault(detail: ErrorDetails, root: Node) -> Fault:
     if kind == "missing":
         return Fault(named(found), f"{missing[-1]} is missing", node.line)
     if kind == "extra_forbidden":
-        known = _keys(found[:-1])
+        tags = [str(part) for part in path if part not in found]
+        known = _keys(found[:-1], tags)
         close = difflib.get_close_matches(str(path[-1]), known, 1)
         hint = f"did you mean {close[0]!r}? " if close else ""
         reason = f"unknown key {str(path[-1])[:60]!r}; {hint}known: {', '.join(known)}"
         return Fault(named(found[:-1]), reason, node.line)
-    if kind == "union_tag_not_found":
-        return Fault(named(found), f"law is missing: one of {', '.join(CONTROLLERS)}", node.line)
-    if kind == "union_tag_invalid":
-        told = str(context.get("tag", ""))
-        reason, (law, _, _) = no_such("controller", told, CONTROLLERS), located(node, ["law"])
-        return Fault(named(found), reason, law.line)
+    if kind in ("union_tag_not_found", "union_tag_invalid"):
+        key = str(context.get("discriminator", "")).strip("'")
+        what, table = TAGS[key]
+        if kind == "union_tag_not_found":
+            return Fault(named(found), f"{key} is missing: one of {', '.join(table)}", node.line)
+        reason = no_such(what, str(context.get("tag", "")), table)
+        return Fault(named(found), reason, located(node, [key])[0].line)
     if kind in ("too_short", "too_long"):
         return Fault(named(found), _count(context, found), node.line)
     if kind in WORDS:
@@ -135,10 +142,18 @@ def _count(context: Mapping[str, Any], path: Path) -> str:
 # The schema ---------------------------------------------------------------------------------------
 
 
-def _keys(path: Path) -> list[str]:
-    """Return the keys allowed in the map at a path."""
+def _keys(path: Path, tags: Sequence[str]) -> list[str]:
+    """Return the keys allowed in the map at a path; tags select among alternatives."""
     places = _places(path)
+    chosen = [place for place in places if _tag(place) in tags]
+    places = chosen or places
     return list(dict.fromkeys(key for place in places for key in place.get("properties", {})))
+
+
+def _tag(place: Mapping[str, Any]) -> Any:
+    """Return the value of the key that selects this alternative."""
+    rows = (place.get("properties", {}).get(key, {}) for key in TAGS)
+    return next((row["const"] for row in rows if "const" in row), None)
 
 
 def _places(path: Path) -> list[Mapping[str, Any]]:

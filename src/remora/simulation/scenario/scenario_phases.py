@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -18,20 +17,10 @@ from remora.model.robot import Joint, Robot
 from remora.model.settings_fields import degrees_of_a_slide
 from remora.simulation.inputs.events import Event
 from remora.simulation.inputs.loads import Sum
-from remora.simulation.inputs.moves import Move, Sine
+from remora.simulation.inputs.moves import Move
 from remora.simulation.inputs.phases import Phase
-from remora.simulation.inputs.profiles import Profile, Pulse
-from remora.simulation.scenario.file_schema import (
-    LoadFile,
-    MoveFile,
-    PhaseFile,
-    SineFile,
-    UntilFile,
-)
-from remora.simulation.scenario.scenario_errors import Path
-
-#: (path, reason) -> records a fault.
-Refuse = Callable[[Path, str], None]
+from remora.simulation.scenario.file_schema import MoveFile, PhaseFile, UntilFile
+from remora.simulation.scenario.scenario_loads import Path, Refuse, load, sine, sized
 
 
 class Condition:
@@ -63,16 +52,16 @@ def phase_of(robot: Robot, told: PhaseFile, number: int, refuse: Refuse) -> Phas
         refuse(("phases", number, *path), reason)
 
     torque: dict[str, Any] = {}
-    for name, load in told.torque.items():
+    for name, given in told.torque.items():
         joint = robot.joints[name]
         size = joint.v.stop - joint.v.start
-        torque[name] = _load(load, size, told.duration, ("torque", name), fault)
+        torque[name] = load(given, size, told.duration, ("torque", name), fault)
     wrenches: dict[str, Any] = {}
-    for name, load in told.wrenches.items():
-        wrenches[name] = _load(load, 6, told.duration, ("wrenches", name), fault)
+    for name, given in told.wrenches.items():
+        wrenches[name] = load(given, 6, told.duration, ("wrenches", name), fault)
     base = None
     if told.base_wrench is not None:
-        base = _load(told.base_wrench, 6, told.duration, ("base_wrench",), fault)
+        base = load(told.base_wrench, 6, told.duration, ("base_wrench",), fault)
     moves: dict[str, Any] = {}
     for name, move in told.prescribed.items():
         path = ("prescribed", name)
@@ -123,57 +112,6 @@ def _contradictions(told: PhaseFile, fault: Refuse) -> None:
         fault(("torque", name), reason)
 
 
-# Loads -------------------------------------------------------------------------------------------
-
-
-def _sized(given: Any, size: int, path: Path, fault: Refuse) -> Array:
-    """Return numbers as an array of that size; otherwise zeros and a fault."""
-    array = np.atleast_1d(np.asarray(given, dtype=float))
-    if array.shape != (size,):
-        wanted = "one number" if size == 1 else f"{size} numbers"
-        fault(path, f"must be {wanted}, not {array.size}")
-        return np.zeros(size)
-    return array
-
-
-def _sine(told: SineFile, size: int, start: float, path: Path, fault: Refuse) -> Sine:
-    amplitude = _sized(told.amplitude, size, (*path, "amplitude"), fault)
-    return Sine(amplitude, _omega(told), told.phase, start)
-
-
-def _omega(told: SineFile) -> float:
-    if told.omega is not None:
-        return told.omega
-    return 2.0 * math.pi * (told.frequency or 0.0)
-
-
-def _load(given: Any, size: int, duration: float, path: Path, fault: Refuse) -> Any:
-    """Return a load in the form that `rm.simulate` takes."""
-    if not isinstance(given, LoadFile):
-        return _sized(given, size, path, fault)
-    if given.sine is not None:
-        return Pulse(0.0, duration, _sine(given.sine, size, 0.0, (*path, "sine"), fault))
-    if given.pulse is not None:
-        pulse, inner = given.pulse, (*path, "pulse")
-        if pulse.start >= duration:
-            reason = f"begins after {pulse.start:g} s, the phase lasts {duration:g} s"
-            fault((*inner, "start"), reason)
-        value: Any
-        if pulse.sine is not None:
-            value = _sine(pulse.sine, size, pulse.start, (*inner, "sine"), fault)
-        else:
-            value = _sized(pulse.value, size, (*inner, "value"), fault)
-        return Pulse(pulse.start, pulse.stop, value)
-    assert given.profile is not None
-    profile, inner = given.profile, (*path, "profile")
-    rows = [_sized(x, size, (*inner, "values", k), fault) for k, x in enumerate(profile.values)]
-    try:
-        return Profile(profile.times, np.array(rows), profile.kind)
-    except RemoraError as error:
-        fault((*inner, "times"), str(error))
-        return None
-
-
 # Motions -----------------------------------------------------------------------------------------
 
 
@@ -187,11 +125,11 @@ def _move(joint: Joint, told: MoveFile, duration: float, path: Path, fault: Refu
     if wrong:
         fault(path, wrong)
     if told.sine is not None:
-        wave = _sine(told.sine, size, 0.0, (*path, "sine"), fault)
+        wave = sine(told.sine, size, 0.0, (*path, "sine"), fault)
         return Move.sine(wave.amplitude, wave.omega, wave.phase)
     if told.through is not None:
         points, inner = told.through, (*path, "through")
-        rows = [_sized(x, size, (*inner, "values", k), fault) for k, x in enumerate(points.values)]
+        rows = [sized(x, size, (*inner, "values", k), fault) for k, x in enumerate(points.values)]
         if len(rows) != len(points.times):
             fault(inner, f"needs as many values as times, not {len(rows)} and {len(points.times)}")
         elif np.any(np.diff(points.times) <= 0.0):
@@ -207,7 +145,7 @@ def _move(joint: Joint, told: MoveFile, duration: float, path: Path, fault: Refu
         reason = f"must lie within the phase's {duration:g} s, not from {start:g} to {stop:g} s"
         fault((*path, "start" if told.stop is None else "stop"), reason)
         return None
-    return Move.to(_sized(told.to, size, (*path, "to"), fault), start, stop)
+    return Move.to(sized(told.to, size, (*path, "to"), fault), start, stop)
 
 
 # Events ------------------------------------------------------------------------------------------

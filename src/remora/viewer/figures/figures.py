@@ -31,6 +31,7 @@ INK, MUTED, FAINT = "#202124", "#5f6368", "#dadce0"
 #: Panels shown when no names are passed.
 OVERVIEW = (
     "q", "v", "tau", "attitude", "position", "reactions", "wrenches", "momentum", "energy", "drift",
+    "signals",
 )  # fmt: skip
 #: Number of time intervals that a line is reduced to (minimum and maximum of each); more than the
 #: width of an axes in pixels.
@@ -80,9 +81,9 @@ def plot(run: Recording, *what: str | Sequence[str], degrees: bool = True) -> An
         run: the run.
         *what: quantities: `q`, `v`, `vdot`, `tau`, `passive` (of the joints), `power`, `reactions`
             (magnitudes), `attitude`, `position`, `com`, `momentum`, `energy` (and work), `drift`
-            (relative drift of the conserved quantities), `wrenches` (external), `signals` (all of
-            the components), or one of them, `gyro.rate`. Other names, or lists of names, select
-            joints, bodies or frames.
+            (relative drift of the conserved quantities), `wrenches` (external), `signals` (of all
+            components), or one signal, `gyro.rate`. Other names, or lists of names, select joints,
+            bodies or frames.
         degrees: whether angles are in degrees (otherwise in rad).
 
     Raises:
@@ -114,7 +115,7 @@ def figure_of(run: Recording, *names: str) -> Any:
 
 def _asked(run: Recording, what: Sequence[str | Sequence[str]], degrees: bool) -> list[Panel]:
     """Return the panels for the requested quantities, joints, bodies and frames."""
-    known = (*PANELS, *run.signal_columns)
+    known = {*PANELS, *run.signal_columns}
     quantities = [x for x in what if isinstance(x, str) and x in known]
     others = [[x] if isinstance(x, str) else x for x in what if x not in quantities]
     names = [name for some in others for name in some]

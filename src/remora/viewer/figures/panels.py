@@ -104,8 +104,13 @@ def choice(run: Recording, names: Iterable[str] = (), degrees: bool = True) -> C
         elif name in robot.bodies or name in robot.frames:
             frames.append(name)
         else:
-            named = [*robot.joints.names, *robot.bodies.names, *robot.frames.names]
-            known = [*PANELS, *run.signal_columns, *named]
+            known = [
+                *PANELS,
+                *run.signal_columns,
+                *robot.joints.names,
+                *robot.bodies.names,
+                *robot.frames.names,
+            ]
             raise UnknownName("quantity, joint, body or frame", name, known)
     floating = [
         body.name for body, joint in zip(robot.bodies, robot.joints, strict=True) if is_free(joint)
@@ -119,7 +124,7 @@ def choice(run: Recording, names: Iterable[str] = (), degrees: bool = True) -> C
 
 
 def panels(run: Recording, name: str, of: Choice) -> list[Panel]:
-    """Return the panels of a quantity in PANELS, or of a signal of the run.
+    """Return the panels of a quantity in PANELS, or of a signal of a component.
 
     Raises:
         UnknownName: for another name.
@@ -129,22 +134,9 @@ def panels(run: Recording, name: str, of: Choice) -> list[Panel]:
         raise UnknownName("quantity to draw", name, [*PANELS, *run.signal_columns])
     if len(run) == 0:
         raise RemoraError("the run has no samples: there is nothing to draw")
-    found = [_signal(run, name)] if name in run.signal_columns else PANELS[name](run, of)
-    return [_fewer(_in_degrees(p) if of.degrees else p) for p in found]
-
-
-def _signal(run: Recording, name: str) -> Panel:
-    """Return the panel of a signal or state of a component."""
-    own = run.signal_columns[name]
-    flat = run.signals[name].reshape(len(run), -1)
-    labels = [label or name for label, _ in own.components(run.robot)]
-    return Panel(name, own.unit, _columns(labels, flat))
-
-
-def _signals(run: Recording, of: Choice) -> list[Panel]:
-    if not run.signal_columns:
-        return [Panel("signals", "", (), "the run has no components")]
-    return [_signal(run, name) for name in run.signal_columns]
+    found = PANELS[name](run, of) if name in PANELS else [_signal(run, name)]
+    made = (_in_degrees(p) if of.degrees else p for p in found)
+    return [_fewer(panel) for panel in made]
 
 
 def _in_degrees(panel: Panel) -> Panel:
@@ -327,6 +319,37 @@ def _wrenches(run: Recording, of: Choice) -> list[Panel]:
         if any(np.any(line.values) for line in lines):
             made.append(Panel(title, unit, lines))
     return made
+
+
+# Components -------------------------------------------------------------------------------------
+
+
+def _signals(run: Recording, of: Choice) -> list[Panel]:
+    """Return a panel for each vector, and one for the numbers of a component with one unit."""
+    numbers: dict[tuple[str, str], list[str]] = {}
+    for name, own in run.signal_columns.items():
+        if own.size == ():
+            numbers.setdefault((name.partition(".")[0], own.unit), []).append(name)
+    made: list[Panel] = []
+    for name, own in run.signal_columns.items():
+        component = name.partition(".")[0]
+        group = numbers.get((component, own.unit), [])
+        if own.size or len(group) == 1:
+            made.append(_signal(run, name))
+        elif name == group[0]:
+            lines = (Line(short(x.partition(".")[2]), run.signals[x]) for x in group)
+            made.append(Panel(f"signals of {short(component)}", own.unit, tuple(lines)))
+    return made or [Panel("signals", "", (), "the run has no components with signals")]
+
+
+def _signal(run: Recording, name: str) -> Panel:
+    own = run.signal_columns[name]
+    values = run.signals[name].reshape(len(run), -1)
+    if own.size == (3,):
+        labels: Sequence[str] = XYZ
+    else:
+        labels = [index or short(name) for index, _ in own.components(run.robot)]
+    return Panel(name, own.unit, _columns(labels, values))
 
 
 # The whole robot --------------------------------------------------------------------------------

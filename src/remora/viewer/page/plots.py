@@ -128,12 +128,26 @@ PLOTS: dict[str, Callable[[Recording], Plot]] = {
 
 
 def plot_of(run: Recording, name: str) -> Plot:
-    """Return a plot by name: one of PLOTS, or a signal of the run."""
-    if name in PLOTS:
-        return PLOTS[name](run)
-    own = run.signal_columns[name]
-    labels = [label or name for label, _ in own.components(run.robot)][:LINES]
-    return Plot(own.unit, labels, run.t, run.signals[name].reshape(len(run), -1)[:, :LINES])
+    """Return a plot by a name that `offered` returns."""
+    return PLOTS[name](run) if name in PLOTS else _signals_by_label(run)[name](run)
+
+
+def _signals_by_label(run: Recording) -> dict[str, Callable[[Recording], Plot]]:
+    """Return the plots of the signals of components, by name and unit."""
+    return {
+        f"{name}, {own.unit}" if own.unit else name: _signal(name)
+        for name, own in run.signal_columns.items()
+    }
+
+
+def _signal(name: str) -> Callable[[Recording], Plot]:
+    def plot(run: Recording) -> Plot:
+        own = run.signal_columns[name]
+        values = run.signals[name].reshape(len(run), -1)
+        labels = [index or name.partition(".")[2] for index, _ in own.components(run.robot)]
+        return Plot(own.unit, ["x", "y", "z"] if own.size == (3,) else labels, run.t, values)
+
+    return plot
 
 
 def offered(run: Recording) -> list[str]:
@@ -142,7 +156,7 @@ def offered(run: Recording) -> list[str]:
     turning = bool(_speeds_of(run.robot, True))
     needs = {"joint travels": sliding, "joint forces": sliding, "joint angles": turning,
              "joint torques, N m": turning, "joint speeds": turning}  # fmt: skip
-    return [*(name for name in PLOTS if needs.get(name, True)), *run.signal_columns]
+    return [*(name for name in PLOTS if needs.get(name, True)), *_signals_by_label(run)]
 
 
 def decimated(t: Array, y: Array, points: int = POINTS) -> tuple[Array, Array]:

@@ -24,6 +24,7 @@ from remora.errors import RemoraError
 from remora.model.formats.bounded_xml import shown
 from remora.simulation.recording.recording import Recording
 from remora.viewer import run_tables
+from remora.viewer.component_table import components
 from remora.viewer.figures.figures import COLOURS, FAINT, INK, MUTED, figure_of
 from remora.viewer.report.animation_html import html_of
 
@@ -44,7 +45,8 @@ FIGURES: tuple[tuple[str, tuple[str, ...], str], ...] = (
      "What the joint's bearings carry, about the origin of the body it carries; without the "
      "drive's own torque."),
     ("External wrenches", ("wrenches",), "About the body's origin."),
-    ("Signals", ("signals",), "Outputs and states of the components."),
+    ("Signals of the components", ("signals",),
+     "Outputs and states; those of sampled components are held between ticks."),
     ("Momentum", ("momentum",), "Where it stays zero, the axis is as large as the sum of the "
                                 "bodies' own momenta."),
     ("Centre of mass", ("com",), "On a straight line where nothing pushes from outside."),
@@ -183,6 +185,9 @@ def _simulated(run: Recording) -> str:
     phases, events = run_tables.phases(run), run_tables.events(run)
     if phases.rows:
         parts.append(f"<h3>Phases</h3>\n{_table(phases)}")
+    parts_of_system = components(run)
+    if parts_of_system.rows:
+        parts.append(f"<h3>Components</h3>\n{_table(parts_of_system)}")
     parts.append("<h3>Events</h3>")
     parts.append(_table(events) if events.rows else '<p class="muted">None.</p>')
     for name, source in run_tables.sources(run).items():

@@ -1,0 +1,1 @@
+"""Actuators: components that turn commands into forces and torques on the robot."""

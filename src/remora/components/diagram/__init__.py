@@ -1,0 +1,1 @@
+"""Block diagrams of systems: contents of the blocks, layout, wires, SVG and figures."""

@@ -1,0 +1,1 @@
+"""Sensors and monitors: components that measure the robot or watch signals."""

@@ -1,0 +1,43 @@
+"""The table of components by name: a new one is one file, one row here, one settings class."""
+
+from __future__ import annotations
+
+from typing import Annotated, TypeAlias
+
+from pydantic import Field
+
+from remora.actuators.first_order_actuator import FirstOrderActuator, FirstOrderActuatorSettings
+from remora.actuators.thruster import Thruster, ThrusterSettings
+from remora.components.component import Component
+from remora.control.attitude_pd import AttitudePD, AttitudePDComponentSettings
+from remora.control.joint_pd import JointPD, JointPDComponentSettings
+from remora.sensors.rate_gyro import RateGyro, RateGyroSettings
+from remora.sensors.threshold import Threshold, ThresholdSettings
+from remora.simulation.inputs.signal_source import SignalSource
+from remora.simulation.scenario.signal_source_settings import SignalSourceSettings
+from remora.world.spring import Spring, SpringSettings
+
+#: Components that a scenario file can list, by their `type` there.
+COMPONENTS: dict[str, type[Component]] = {
+    "joint_pd": JointPD,
+    "attitude_pd": AttitudePD,
+    "rate_gyro": RateGyro,
+    "first_order_actuator": FirstOrderActuator,
+    "thruster": Thruster,
+    "spring": Spring,
+    "signal_source": SignalSource,
+    "threshold": Threshold,
+}
+
+#: The settings of any component in a scenario file; the key `type` selects the class.
+AnyComponentSettings: TypeAlias = Annotated[
+    JointPDComponentSettings
+    | AttitudePDComponentSettings
+    | RateGyroSettings
+    | FirstOrderActuatorSettings
+    | ThrusterSettings
+    | SpringSettings
+    | SignalSourceSettings
+    | ThresholdSettings,
+    Field(discriminator="type"),
+]

@@ -1,0 +1,70 @@
+"""Conversion of loads in scenario files to numbers, `Pulse` and `Profile` objects."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from remora.algebra.array_ops import Array
+from remora.errors import RemoraError
+from remora.simulation.inputs.moves import Sine
+from remora.simulation.inputs.profiles import Profile, Pulse
+from remora.simulation.scenario.load_schema import LoadFile, SineFile
+
+#: Keys and indices from the top of the file to an element.
+Path: TypeAlias = Sequence[str | int]
+#: (path, reason) -> records a fault.
+Refuse = Callable[[Path, str], None]
+
+
+def sized(given: Any, size: int, path: Path, fault: Refuse) -> Array:
+    """Return numbers as an array of that size; otherwise zeros and a fault."""
+    array = np.atleast_1d(np.asarray(given, dtype=float))
+    if array.shape != (size,):
+        wanted = "one number" if size == 1 else f"{size} numbers"
+        fault(path, f"must be {wanted}, not {array.size}")
+        return np.zeros(size)
+    return array
+
+
+def sine(told: SineFile, size: int, start: float, path: Path, fault: Refuse) -> Sine:
+    """Return a sine that begins at a time."""
+    amplitude = sized(told.amplitude, size, (*path, "amplitude"), fault)
+    return Sine(amplitude, omega_of(told), told.phase, start)
+
+
+def omega_of(told: SineFile) -> float:
+    """Return the angular frequency, rad/s."""
+    if told.omega is not None:
+        return told.omega
+    return 2.0 * math.pi * (told.frequency or 0.0)
+
+
+def load(given: Any, size: int, duration: float, path: Path, fault: Refuse) -> Any:
+    """Return a load in the form that `rm.simulate` takes."""
+    if not isinstance(given, LoadFile):
+        return sized(given, size, path, fault)
+    if given.sine is not None:
+        return Pulse(0.0, duration, sine(given.sine, size, 0.0, (*path, "sine"), fault))
+    if given.pulse is not None:
+        pulse, inner = given.pulse, (*path, "pulse")
+        if pulse.start >= duration:
+            reason = f"begins after {pulse.start:g} s, the phase lasts {duration:g} s"
+            fault((*inner, "start"), reason)
+        value: Any
+        if pulse.sine is not None:
+            value = sine(pulse.sine, size, pulse.start, (*inner, "sine"), fault)
+        else:
+            value = sized(pulse.value, size, (*inner, "value"), fault)
+        return Pulse(pulse.start, pulse.stop, value)
+    assert given.profile is not None
+    profile, inner = given.profile, (*path, "profile")
+    rows = [sized(x, size, (*inner, "values", k), fault) for k, x in enumerate(profile.values)]
+    try:
+        return Profile(profile.times, np.array(rows), profile.kind)
+    except RemoraError as error:
+        fault((*inner, "times"), str(error))
+        return None

@@ -1,0 +1,78 @@
+"""Conversion of components and connections of a scenario file to a `System`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from remora.components.component import Component
+from remora.components.system import System
+from remora.errors import Fault, ModelError, RemoraError
+from remora.model.robot import Robot
+from remora.simulation.scenario.component_table import AnyComponentSettings
+from remora.simulation.scenario.scenario_loads import Path, Refuse
+
+_COMPONENT = re.compile(r"component '([^']*)'")
+_TARGET = re.compile(r"(?:connection to|input) '([^']*)'")
+
+
+def system_of(
+    robot: Robot,
+    listed: Sequence[AnyComponentSettings],
+    connections: Mapping[str, Any],
+    refuse: Refuse,
+) -> System | None:
+    """Return the system of a scenario, or record its faults.
+
+    Args:
+        robot: the robot.
+        listed: settings of the components.
+        connections: sources of inputs.
+        refuse: receives the faults.
+    """
+    if not listed:
+        for target in connections:
+            refuse(("connections", target), "there are no components to connect")
+        return None
+    made: dict[str, Component] = {}
+    places: dict[str, int] = {}
+    sound = True
+    for k, settings in enumerate(listed):
+        name = settings.name or settings.type
+        if name in places:
+            reason = f"components[{places[name]}] has the name {name!r} as well: set another name"
+            refuse(("components", k), reason)
+            sound = False
+            continue
+        places[name] = k
+        try:
+            made[name] = settings.made(robot, name)
+        except RemoraError as error:
+            refuse(("components", k), str(error))
+            sound = False
+    if not sound:
+        return None
+    try:
+        return System(robot, made, connections)
+    except ModelError as error:
+        for fault in error.faults:
+            refuse(*_placed(fault, places, connections))
+        return None
+
+
+def _placed(
+    fault: Fault, places: Mapping[str, int], connections: Mapping[str, Any]
+) -> tuple[Path, str]:
+    """Return the element of the file that a fault of a system is about, and the reason."""
+    own = _COMPONENT.fullmatch(fault.element)
+    if own is not None:
+        return ("components", places[own[1]]), fault.reason
+    target = _TARGET.fullmatch(fault.element)
+    if target is None:
+        return ("components",), f"{fault.element}: {fault.reason}"
+    if target[1] in connections:
+        return ("connections", target[1]), fault.reason
+    name, _, key = target[1].partition(".")
+    hint = fault.reason.partition("; connect an output")[0].replace("connect it to", "connect")
+    return ("components", places[name]), f"input {key!r}: {hint}"

@@ -1,0 +1,1 @@
+"""What acts on a robot from its surroundings, and between its bodies."""

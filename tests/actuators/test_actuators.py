@@ -1,0 +1,103 @@
+"""Actuators: lag and limits, thrust and direction, in runs and in batches."""
+
+import numpy as np
+import pytest
+
+import remora as rm
+from sliders import slider
+
+SERVICER = rm.load("servicer")
+
+
+def at_rest():
+    return rm.neutral(SERVICER), np.zeros(SERVICER.nv)
+
+
+def test_torque_of_joints_follows_its_command_exponentially():
+    drive = rm.FirstOrderActuator(("elbow_pitch", "wrist_roll"), time_constant=0.2, name="drive")
+    system = rm.System(SERVICER, [drive], connect={"drive.command": [1.5, -0.5]})
+    run = rm.simulate(system, *at_rest(), 0.6, sample=0.1)
+    exact = (1.0 - np.exp(-run.t / 0.2))[:, None] * [1.5, -0.5]
+    assert np.abs(run.signals["drive.torque"] - exact).max() < 1e-9
+    assert np.abs(run.joint("elbow_pitch").torque - exact[:, 0]).max() < 1e-9
+    assert np.abs(run.joint("wrist_roll").torque - exact[:, 1]).max() < 1e-9
+    assert run.signal_columns["drive.torque"].unit == "N m"
+
+
+def test_commands_are_limited_on_both_sides():
+    drive = rm.FirstOrderActuator(
+        ("elbow_pitch", "wrist_roll"), time_constant=0.05, limit=0.8, name="drive"
+    )
+    system = rm.System(SERVICER, [drive], connect={"drive.command": [2.0, -7.0]})
+    run = rm.simulate(system, *at_rest(), 2.0)
+    assert np.allclose(run.signals["drive.torque"][-1], [0.8, -0.8], atol=1e-9)
+
+
+def test_a_torque_on_a_body_acts_in_the_axes_of_the_frame():
+    wheels = rm.FirstOrderActuator(frame="bus", time_constant=0.01, name="wheels")
+    system = rm.System(SERVICER, [wheels], connect={"wheels.command": [0.0, 0.0, 1.0]})
+    run = rm.simulate(system, *at_rest(), 0.5)
+    assert np.allclose(run.wrenches[-1, 0], [0, 0, 0, 0, 0, 1.0], atol=1e-9)
+
+
+def test_time_constants_differ_in_a_batch():
+    robot = slider()
+    name = next(j.name for j in robot.joints if j.kind == "prismatic")
+    drive = rm.FirstOrderActuator((name,), time_constant=1.0, name="drive")
+    system = rm.System(robot, [drive], connect={"drive.command": [1.0]})
+    lags = np.array([0.1, 0.5, 2.0])
+    batch = rm.simulate_batch(
+        system, rm.neutral(robot), np.zeros(robot.nv), 1.0, step=1e-3,
+        parameters={"drive.time_constant": lags},
+    )  # fmt: skip
+    assert np.abs(batch.signals["drive.torque"][:, -1, 0] - (1 - np.exp(-1 / lags))).max() < 1e-8
+
+
+@pytest.mark.parametrize(("command", "force"), [(-1.0, 0.0), (0.25, 0.5), (1.0, 2.0), (9.0, 2.0)])
+def test_a_thruster_pushes_along_its_direction_between_off_and_on(command, force):
+    thruster = rm.Thruster("bus", 2.0, (0.0, 3.0, 4.0))
+    system = rm.System(SERVICER, [thruster], connect={"thruster.command": command})
+    run = rm.simulate(system, *at_rest(), 0.1)
+    assert np.all(run.signals["thruster.force"] == force)
+    assert np.allclose(run.wrenches[0, 0, :3], [0, 0.6 * force, 0.8 * force], atol=1e-15)
+
+
+def test_a_thruster_is_off_if_nothing_commands_it():
+    run = rm.simulate(rm.System(SERVICER, [rm.Thruster("bus", 2.0)]), *at_rest(), 0.1)
+    assert not np.any(run.signals["thruster.force"])
+
+
+def test_a_burn_changes_momentum_by_its_impulse():
+    burn = rm.SignalSource(rm.Pulse(1.0, 2.5, 1.0), name="burn")
+    system = rm.System(
+        SERVICER, [burn, rm.Thruster("bus", 2.0, (0, 1, 0))], {"thruster.command": "burn.value"}
+    )
+    for options in ({"rtol": 1e-11}, {"integrator": "rk4", "step": 0.4}):
+        run = rm.simulate(system, *at_rest(), 4.0, **options)
+        gained = np.linalg.norm(run.momentum[-1, :3])
+        # the bus turns slowly, so that the impulse is a little less than 3 N s
+        exact = rm.simulate(
+            SERVICER, *at_rest(), 4.0, rtol=1e-12,
+            base_wrench=rm.Pulse(1.0, 2.5, [0.0, 2.0, 0.0, 0.0, 0.0, 0.0]),
+        )  # fmt: skip
+        assert abs(gained - np.linalg.norm(exact.momentum[-1, :3])) < 1e-6
+        assert 2.9 < gained < 3.0
+
+
+@pytest.mark.parametrize(
+    ("make", "told"),
+    [
+        (lambda: rm.FirstOrderActuator(("elbow_pitch",), time_constant=0.0), "greater than 0"),
+        (lambda: rm.FirstOrderActuator(("elbow_pitch",), limit=-1.0), "limit of an actuator"),
+        (lambda: rm.FirstOrderActuator(), "acts on joints"),
+        (lambda: rm.FirstOrderActuator(("elbow_pitch",), "bus"), "acts on joints"),
+        (lambda: rm.System(SERVICER, [rm.FirstOrderActuator(("elbo",))]), "elbo"),
+        (lambda: rm.Thruster("bus", 0.0), "thrust of a thruster"),
+        (lambda: rm.Thruster("bus", 1.0, (0, 0, 0)), "not all zero"),
+        (lambda: rm.Thruster("bus", 1.0, 1.0), "three numbers"),
+        (lambda: rm.Thruster("bus", "much"), "must be a number"),
+    ],
+)
+def test_refusals(make, told):
+    with pytest.raises(rm.RemoraError, match=told):
+        make()

@@ -1,0 +1,61 @@
+"""All ready-made components: they can be traced, and differ in runs of a batch by parameters."""
+
+import numpy as np
+import pytest
+
+import remora as rm
+
+SERVICER = rm.load("servicer")
+GOAL = {"elbow_pitch": 0.3, "wrist_roll": -0.2}
+MADE = {
+    "joint_pd": rm.JointPD(SERVICER, GOAL, 5.0, 2.0, 0.02, torque_output=True),
+    "attitude_pd": rm.AttitudePD(SERVICER, (1, 0, 0, 0), 5.0, 2.0, 0.02, torque_output=True),
+    "rate_gyro": rm.RateGyro("bus", noise=0.1, drift=0.1, sample_time=0.02),
+    "first_order_actuator": rm.FirstOrderActuator(("elbow_pitch",), limit=2.0),
+    "thruster": rm.Thruster("tool", 3.0),
+    "spring": rm.Spring("bus", "tool", 2.0, 1.0, 0.3),
+    "signal_source": rm.SignalSource(rm.Profile([0.0, 1.0], [0.0, 2.0])),
+    "threshold": rm.Threshold(3.0, size=3),
+}
+
+
+def test_every_component_of_the_table_is_tested():
+    assert list(MADE) == list(rm.COMPONENTS)
+    assert all(type(MADE[name]) is row for name, row in rm.COMPONENTS.items())
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_each_is_traced_and_has_the_same_values_compiled_and_in_numpy(name):
+    inputs = {"threshold.signal": [1.0, 2.0, 3.0], "first_order_actuator.command": [3.0]}
+    connect = {key: x for key, x in inputs.items() if key.startswith(f"{name}.")}
+    system = rm.System(SERVICER, [MADE[name]], connect)
+    assert dict(system.untraceable) == {}
+    q, v = rm.random_state(SERVICER, 3)
+    options = {"integrator": "rk4", "step": 0.01, "sample": 0.05, "limits": "ignore"}
+    run = rm.simulate(system, q, 0.1 * v, 0.2, **options)
+    batch = rm.simulate_batch(system, q, 0.1 * v, 0.2, step=0.01, sample=0.05, runs=2)
+    assert np.abs(batch.q[0] - run.q).max() < 1e-12
+    for signal, values in run.signals.items():
+        assert np.abs(batch.signals[signal][0] - values).max() < 1e-12, signal
+
+
+def test_a_pd_of_joints_adds_its_reference_to_the_goal():
+    law = rm.JointPD(SERVICER, GOAL, 5.0, 2.0, 0.02, reference_input=True, torque_output=True)
+    system = rm.System(SERVICER, [law], {"joint_pd.reference": [0.1, 0.2]})
+    q, v = rm.random_state(SERVICER, 3)
+    run = rm.simulate(system, q, v, 0.01, limits="ignore")
+    moved = rm.JointPD(SERVICER, {"elbow_pitch": 0.4, "wrist_roll": 0.0}, 5.0, 2.0, 0.02)
+    expected = moved(0.0, q, v)[[9, 12]]
+    assert np.abs(run.signals["joint_pd.torque"][0] - expected).max() < 1e-13
+    assert not np.any(run.tau)
+
+
+def test_a_pd_of_the_attitude_uses_the_measured_rate():
+    law = rm.AttitudePD(SERVICER, (1, 0, 0, 0), 5.0, 2.0, 0.02, rate_input=True, torque_output=True)
+    gyro = rm.RateGyro("bus", (0.1, 0.0, 0.0), sample_time=0.02)
+    q, v = rm.neutral(SERVICER), np.zeros(13)
+    run = rm.simulate(rm.System(SERVICER, [gyro, law]), q, v, 0.01)
+    assert np.allclose(run.signals["attitude_pd.torque"][0], [-0.2, 0, 0], atol=1e-15)
+    acting = rm.AttitudePD(SERVICER, (1, 0, 0, 0), 5.0, 2.0, 0.02, rate_input=True)
+    run = rm.simulate(rm.System(SERVICER, [gyro, acting]), q, v, 0.01)
+    assert np.allclose(run.tau[0, :3], [-0.2, 0, 0], atol=1e-15)
