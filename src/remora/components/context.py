@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 
 from remora.algebra import dual_quaternion, pose, quaternion, screw
 from remora.algebra.array_ops import Array, lasting
-from remora.dynamics.kinematics import poses, twists
 from remora.components.returned_values import NO_NOISE
+from remora.dynamics.kinematics import poses, twists
 from remora.errors import RemoraError, UnknownName
 from remora.model.robot import Robot
 
