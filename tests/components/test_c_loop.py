@@ -4,7 +4,6 @@ import shutil
 
 import numpy as np
 import pytest
-from remora.simulation.engine.tick_noise import tick_noise
 
 import remora as rm
 from c_structs import CC, CROSS, CModule, built_test, verdict
@@ -16,6 +15,7 @@ from remora.components.signals import Signal
 from remora.components.system import System
 from remora.errors import InvalidValue, RemoraError, UnknownName
 from remora.model.state import log_rate
+from remora.simulation.systems.tick_noise import noise_streams, tick_noise
 
 ROBOT = rm.load("servicer")
 needs_compiler = pytest.mark.skipif(CC is None, reason="no C compiler")
@@ -179,7 +179,8 @@ def test_ten_seconds_are_those_of_simulate(case, tmp_path):
     timing, h = CASES[case]
     system = loop(**timing)
     steps, every = round(10.0 / h), round(0.02 / h)
-    noises = [tick_noise(system, ["encoder"], 7, 0, k // every) for k in range(steps)]
+    streams = noise_streams(system)
+    noises = [tick_noise(system, streams, ["encoder"], 7, 0, k // every) for k in range(steps)]
     found = run_c(system, tmp_path, h, noises)
     settings = {"integrator": "rk4", "step": h, "limits": "ignore"}  # no steps at limits
     run = rm.simulate(system, *start(), 10.0, seed=7, **settings)

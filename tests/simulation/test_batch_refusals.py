@@ -1,4 +1,4 @@
-"""Runs of a batch end as single runs do where a component breaks a rule; phases keep their ticks."""
+"""Runs of a batch end as single runs do where a component breaks a rule; ticks go on in phases."""
 
 import numpy as np
 import pytest
@@ -160,3 +160,74 @@ def test_ticks_go_on_through_phases_with_sampled_loads(more):
     at = [int(np.flatnonzero(np.abs(run.t - t) < 1e-12)[-1]) for t in batch.t]
     assert np.array_equal(batch.signals["noisy.ticks"][1], run.signals["noisy.ticks"][at])
     assert np.abs(batch.q[1] - run.q[at]).max() < 1e-13
+
+
+class Charged(rm.Component):
+    """A parameter is the initial value of a state."""
+
+    charge: float = 1.0
+
+    def interface(self, robot):
+        return rm.Interface(continuous={"level": self.charge})
+
+    def derivative(self, at):
+        return {"level": 0.0 * at.state["level"]}
+
+
+def test_a_parameter_that_sets_an_initial_state_is_not_ignored():
+    system = rm.System(slider(), [Charged()])
+    changed = system.with_parameters({"charged.charge": 3.0})
+    assert changed.initial_x.tolist() == [3.0]
+    assert changed == rm.System(slider(), [Charged(charge=3.0)])
+    with pytest.raises(rm.RemoraError, match=r"'charged\.charge' changes the interface.*initial="):
+        rm.simulate_batch(
+            system, [0.0], [0.0], 0.1, step=0.1, parameters={"charged.charge": [1.0, 3.0]}
+        )
+
+
+class Lost(rm.Component):
+    """A signal that becomes NaN and moves nothing."""
+
+    def interface(self, robot):
+        return rm.Interface(outputs={"lost": rm.Signal()})
+
+    def outputs(self, at):
+        return {"lost": sqrt(0.35 - at.t)}
+
+
+@pytest.mark.parametrize("timing", [{}, {"sample_time": 0.1}])
+def test_a_signal_that_is_nan_fails_its_run(timing):
+    system = rm.System(slider(), [Lost(**timing)])
+    with pytest.raises(rm.SimulationError, match=r"signal 'lost\.lost'"):
+        rm.simulate_batch(system, [0.0], [1.0], 1.0, step=0.1, sample=0.1, runs=1)
+
+
+class Vector(rm.Component):
+    """As many states as there are runs."""
+
+    gain: np.ndarray
+
+    def interface(self, robot):
+        return rm.Interface(continuous={"x": [1.0, 2.0, 3.0]})
+
+    def derivative(self, at):
+        return {"x": self.gain}
+
+
+@pytest.mark.parametrize("batch", [(3,), (2, 3), (3, 3), (1,), (3, 1)])
+def test_shapes_of_states_and_of_batches_are_not_confused(batch):
+    system = rm.System(slider(), [Vector(gain=np.array([0.5, 0.25, 0.125]))])
+    found = rm.simulate_batch(
+        system, np.zeros((*batch, 1)), [0.0], 1.0, step=0.5,
+        parameters={"vector.gain": [1.0, 10.0, 100.0]},
+    )  # fmt: skip
+    assert found.signals["vector.x"].shape == (*batch, 2, 3)
+    assert np.allclose(found.signals["vector.x"][..., -1, :], [2.0, 12.0, 103.0])
+
+
+def test_two_components_do_not_share_their_noise(monkeypatch):
+    monkeypatch.setattr("remora.simulation.systems.tick_noise.stream_number", lambda name: 7)
+    parts = [Noisy(name=name, sample_time=0.1) for name in ("one", "two")]
+    system = rm.System(slider(), parts)
+    with pytest.raises(rm.RemoraError, match="'one' and 'two' would have the same noise"):
+        rm.simulate_batch(system, [0.0], [0.0], 0.1, step=0.1, runs=1)

@@ -97,7 +97,7 @@ def listed(who: str, returned: Any) -> list[Action]:
     """Return what the method `act` of a component returned as a list, or raise."""
     if returned is None:
         return []
-    items: list[Any] = [returned] if isinstance(returned, Action) else [*returned]
+    items: list[Any] = [*returned] if isinstance(returned, (list, tuple)) else [returned]
     for item in items:
         if not isinstance(item, Action):
             raise RemoraError(

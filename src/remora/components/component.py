@@ -69,11 +69,31 @@ class Interface:
     breaks: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
-        """Convert initial values to states."""
+        """Convert initial values to states; check the types of all parts."""
+        kinds = {"inputs": Signal, "outputs": Signal, "events": ZeroCrossing}
+        for name in ("inputs", "outputs", "continuous", "discrete", "noise", "events"):
+            part: Any = getattr(self, name)
+            if not isinstance(part, Mapping):
+                raise InvalidValue(f"{name} must be a dictionary, not {type(part).__name__}")
+            items: Mapping[Any, Any] = part
+            for key, value in items.items():
+                wanted = kinds.get(name)
+                if wanted is not None and not isinstance(value, wanted):
+                    raise InvalidValue(
+                        f"{name}: {key!r} must be a {wanted.__name__}, not {value!r}"
+                    )
+                if name == "noise" and not (_is_whole(value) and value > 0):
+                    raise InvalidValue(
+                        f"noise: {key!r} must be how many numbers are drawn, not {value!r}"
+                    )
         for name in ("continuous", "discrete"):
             given: Mapping[str, Any] = getattr(self, name)
             states = {k: x if isinstance(x, State) else State(x) for k, x in given.items()}
             object.__setattr__(self, name, states)
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
 
 
 @dataclass_transform(frozen_default=True, eq_default=False)
@@ -169,7 +189,7 @@ def set_timing(
 def default_name(component: Component) -> str:
     """Return the name of a component in a system: its own, or its class in lower case."""
     if component.name:
-        return component.name
+        return str(component.name)
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", type(component).__name__).lower()
 
 
@@ -181,7 +201,12 @@ def parameters(component: Component) -> dict[str, Array]:
         if own.name in TIMING or own.metadata.get("fixed"):
             continue
         if own.type in ("float", float) or isinstance(value, float):
-            found[own.name] = np.asarray(value, dtype=float)
+            try:
+                found[own.name] = np.asarray(value, dtype=float)
+            except (TypeError, ValueError):
+                raise InvalidValue(
+                    f"parameter {own.name!r} must be a number, not {value!r}"
+                ) from None
         elif is_array(value) and value.dtype.kind == "f":
             found[own.name] = value
     return found

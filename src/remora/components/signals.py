@@ -90,7 +90,12 @@ class State:
 
     def __post_init__(self) -> None:
         """Convert the initial value to an array."""
-        value = np.array(self.initial, dtype=float)
+        try:
+            value = np.array(self.initial, dtype=float)
+        except (TypeError, ValueError):
+            raise InvalidValue(
+                f"the initial value of a state must be numbers, not {self.initial!r}"
+            ) from None
         if not np.all(np.isfinite(value)):
             raise InvalidValue(f"the initial value of a state must be finite, not {self.initial}")
         value.flags.writeable = False

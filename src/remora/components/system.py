@@ -7,13 +7,13 @@ import functools
 import itertools
 import math
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from remora.algebra.array_ops import Array, asarray, lasting
+from remora.algebra.array_ops import Array, asarray, is_symbolic, lasting
 from remora.components import actions
 from remora.components.component import (
     Component,
@@ -124,6 +124,9 @@ class System:
         interfaces = {name: _interface(robot, name, c, faults) for name, c in named.items()}
         self._set("robot", robot)
         self._set("components", MappingProxyType(named))
+        if connect is not None and not isinstance(connect, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+            faults.append(Fault("connect", f"must be a dictionary, not {type(connect).__name__}"))
+            connect = None
         connections = sources(interfaces, {} if connect is None else connect, faults)
         self._set("connections", MappingProxyType(connections))
         self._stop_at(faults)
@@ -253,8 +256,33 @@ class System:
                     f"parameter {full!r} must have shape {known[full].shape}, not {array.shape}"
                 )
             changes.setdefault(name, {})[key] = lasting(array)
-        made = {n: with_parameters(c, changes.get(n, {})) for n, c in self.components.items()}
+        made: dict[str, Component] = {}
+        for name, component in self.components.items():
+            own = changes.get(name, {})
+            made[name] = with_parameters(
+                component, {k: x if x.ndim or is_symbolic(x) else float(x) for k, x in own.items()}
+            )
+        for name, own in changes.items():
+            if self.changes_interface(name, own):
+                return System(self.robot, made, dict(self.connections))
         return self._changed(self.robot, made)
+
+    def changes_interface(self, name: str, values: Mapping[str, Array]) -> bool:
+        """Return whether numbers as parameters of a component change its interface.
+
+        Initial states and numbers of signals may be computed from parameters; symbols cannot be.
+
+        Args:
+            name: name of the component.
+            values: parameters by the names of its fields.
+        """
+        layout = self.layouts[name]
+        if any(is_symbolic(x) or x.shape != parameters(layout.component)[k].shape
+               for k, x in values.items()):  # fmt: skip
+            return False
+        plain = {k: x if x.ndim else float(x) for k, x in values.items()}
+        found = with_parameters(layout.component, plain).interface(self.robot)
+        return digest(found) != digest(layout.interface)
 
     def with_robot(self, robot: Robot) -> System:
         """Return the system with other numbers of the same robot, which may be symbolic."""
@@ -335,6 +363,9 @@ def _named(
     pairs: list[tuple[str, Any]] = []
     if isinstance(components, Mapping):
         pairs = [(str(name), c) for name, c in components.items()]
+    elif isinstance(components, Component) or not isinstance(components, Iterable):  # pyright: ignore
+        told = f"must be a list or dictionary of components, not {type(components).__name__}"
+        faults.append(Fault("components", told))
     else:
         for c in components:
             is_one = isinstance(c, Component)  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -371,6 +402,9 @@ def _interface(robot: Robot, name: str, component: Component, faults: list[Fault
     except RemoraError as error:
         faults.append(Fault(where, str(error)))
         return Interface()
+    except Exception as error:
+        faults.append(Fault(where, f"interface raised {type(error).__name__}: {error}"))
+        return Interface()
     if not isinstance(found, Interface):
         faults.append(Fault(where, f"interface must return an Interface, not {found!r}"))
         return Interface()
@@ -381,7 +415,12 @@ def _interface(robot: Robot, name: str, component: Component, faults: list[Fault
             Fault(where, "a sampled component has no continuous states and no events: leave out "
                   "sample_time, or make two components of it")
         )  # fmt: skip
-    for key, value in parameters(component).items():
+    try:
+        known = parameters(component)
+    except RemoraError as error:
+        faults.append(Fault(where, str(error)))
+        known = {}
+    for key, value in known.items():
         if not np.all(np.isfinite(value)):
             faults.append(Fault(where, f"parameter {key!r} must be finite, not {value}"))
     if not all(math.isfinite(t) for t in found.breaks):

@@ -34,7 +34,6 @@ from remora.simulation.batch.run_equations import (
     Forces,
     RunEquations,
     input_name,
-    parameter_name,
 )
 from remora.simulation.engine.interrupts import interruptible
 from remora.simulation.engine.phase_dynamics import RunSettings
@@ -368,13 +367,21 @@ def _run(
     if not whole_number or not 0 <= seed < 2**64:
         raise InvalidValue(f"seed must be a whole number from 0 to 2^64 - 1, not {seed!r}")
     data = {
-        **{input_name(n): _rows(xp, x, own.batch) for n, x in own.data.items()},
-        **{parameter_name(n): _rows(xp, x, own.batch) for n, x in own.parameters.items()},
+        **{
+            input_name(s.name): _rows(xp, own.data[s.name], own.batch, len(s.shape))
+            for s in own.inputs
+        },
+        **{
+            s.name: _rows(xp, x, own.batch, len(s.shape))
+            for s, x in zip(
+                plan[0].equations.parameter_signatures, own.parameters.values(), strict=True
+            )
+        },
         "seed": np.array([float(seed & 0xFFFFFFFF), float(seed >> 32)]),
         "run": whole_numbers("run", index, 32, own.batch).reshape(count, 1),
     }
     state = {
-        name: _rows(xp, x, own.batch)
+        name: _rows(xp, x, own.batch, 1)
         for name, x in (("q", own.q), ("v", own.v), ("x", own.x), ("z", own.z))
     }
     for name in ("q", "v", "x"):
@@ -406,12 +413,15 @@ def _run(
     return _finished(system, own, settings, runs, failures, status, free)
 
 
-def _rows(xp: Any, x: Any, batch: tuple[int, ...]) -> Any:
-    """Return an array with one leading axis, the runs, or none if it is the same for all."""
-    trailing = x.ndim
-    for k in range(len(batch) + 1):
-        if tuple(x.shape[: x.ndim - (x.ndim - k)]) == batch[len(batch) - k :]:
-            trailing = x.ndim - k
+def _rows(xp: Any, x: Any, batch: tuple[int, ...], trailing: int) -> Any:
+    """Return an array with one leading axis, the runs.
+
+    Args:
+        xp: NumPy or CuPy.
+        x: `(..., *shape)`; what is in front broadcasts to the batch shape.
+        batch: batch shape.
+        trailing: number of axes of a run's value.
+    """
     shape = tuple(x.shape[x.ndim - trailing :])
     whole = xp.broadcast_to(xp.asarray(x), (*batch, *shape))
     return whole.reshape((math.prod(batch), *shape))
@@ -441,6 +451,9 @@ def _finished(
     if own.faults:  # results of the equations with such numbers are meaningless
         q[impossible], v[impossible] = math.nan, math.nan
     finite = _to_host((abs(q).sum(axis=-1) + abs(v).sum(axis=-1)) < math.inf)
+    for values in signals.values():  # shape (..., n, *shape)
+        size = abs(values.reshape((*finite.shape, -1))).sum(axis=-1)
+        finite &= _to_host(size < math.inf)
     past = times > ends[..., None] + 1e-9 * (1.0 + np.abs(ends[..., None]))
     ended = np.isin(codes, (RUNNING, STOPPED, NEXT))
     excused = ended[..., None] & past

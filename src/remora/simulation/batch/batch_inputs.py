@@ -140,6 +140,7 @@ def _checked_parameters(
                 _unknown(system, name)
             shapes[name] = of_components[name].shape
             _in_front(what, values, shapes[name])
+            _refuse_interface(system, name, values.reshape((-1, *shapes[name])))
             own[name] = x if dtype is None else values.astype(dtype)
             continue
         shapes[name] = in_robot
@@ -153,6 +154,27 @@ def _checked_parameters(
             values = unit_placements(values)
         own[name] = values.astype(dtype)
     return faults, own, shapes
+
+
+def _refuse_interface(system: System, name: str, values: Array) -> None:
+    """Raise if a parameter that differs by run changes the interface of its component.
+
+    Args:
+        system: the system.
+        name: name of the parameter.
+        values: `(runs, *shape)`; the smallest and the largest are tried.
+    """
+    if not values.size:
+        return
+    component, _, key = name.rpartition(".")
+    order = values.reshape((len(values), -1))[:, :1].sum(axis=-1)
+    for k in {int(np.argmin(order)), int(np.argmax(order))}:
+        if system.changes_interface(component, {key: np.asarray(values[k], dtype=float)}):
+            raise RemoraError(
+                f"parameter {name!r} changes the interface of component {component!r}, such as the "
+                "initial value of a state, so it cannot differ by run: give initial states as "
+                "initial="
+            )
 
 
 def _of_robot(system: System, name: str) -> tuple[int, ...] | None:

@@ -15,11 +15,12 @@ from remora.algebra.array_ops import Array, absolute, concatenate, total_and_res
 from remora.codegen.integration.statements import Block, Cell, Run, Statement
 from remora.codegen.ir.graph import Signature
 from remora.components.evaluation import Instant
-from remora.components.noise import standard_normals, stream_number
+from remora.components.noise import standard_normals
 from remora.components.system import ScheduledUpdate
 from remora.model.state import increment, integrate
 from remora.simulation.batch.run_equations import RunEquations, reads
 from remora.simulation.integrators.tableaus import Tableau
+from remora.simulation.systems.tick_noise import noise_streams
 
 
 class RunBlocks:
@@ -287,10 +288,7 @@ class RunBlocks:
 
     def streams(self) -> dict[str, int]:
         """Return the number of the random stream of each component that has noise."""
-        layouts = self.equations.system.layouts
-        return {
-            n: stream_number(n) for n, own in layouts.items() if own.noise.stop > own.noise.start
-        }
+        return noise_streams(self.equations.system)
 
     # Samples ------------------------------------------------------------------------------------
 

@@ -86,7 +86,12 @@ class RunEquations:
         Their names, `input NAME` and `parameter NAME`, differ from those of all cells.
         """
         inputs = [Signature(input_name(s.name), s.shape) for s in self.forces.inputs]
-        return [*inputs, *(self._parameter(name) for name in self.parameters)]
+        return [*inputs, *self.parameter_signatures]
+
+    @property
+    def parameter_signatures(self) -> list[Signature]:
+        """Arguments of a run that are parameters."""
+        return [self._parameter(name) for name in self.parameters]
 
     @property
     def data_names(self) -> list[str]:

@@ -1,0 +1,81 @@
+"""Mistakes in components are refused with the name of the component, without a traceback."""
+
+import numpy as np
+import pytest
+
+import remora as rm
+from sliders import slider
+
+
+class Made(rm.Component):
+    """A component with the interface that a test gives."""
+
+    how: object = None
+
+    def interface(self, robot):
+        return self.how()
+
+
+def unlucky():
+    raise ValueError("no such sensor")
+
+
+@pytest.mark.parametrize(
+    ("how", "text"),
+    [
+        (unlucky, "interface raised ValueError: no such sensor"),
+        (lambda: rm.Interface(inputs={"u": 3}), "inputs: 'u' must be a Signal, not 3"),
+        (lambda: rm.Interface(outputs={"u": ()}), "outputs: 'u' must be a Signal"),
+        (lambda: rm.Interface(events={"e": 1}), "events: 'e' must be a ZeroCrossing"),
+        (lambda: rm.Interface(noise={"w": -1}), "noise: 'w' must be how many numbers"),
+        (lambda: rm.Interface(noise={"w": 2.5}), "noise: 'w' must be how many numbers"),
+        (lambda: rm.Interface(inputs=["u"]), "inputs must be a dictionary, not list"),
+        (lambda: rm.Interface(discrete={"s": "abc"}), "must be numbers, not 'abc'"),
+    ],
+)
+def test_interfaces(how, text):
+    with pytest.raises(rm.ModelError, match="component 'made'") as error:
+        rm.System(slider(), [Made(how=how, sample_time=0.1)])
+    assert text in str(error.value)
+
+
+class Gain(rm.Component):
+    """A parameter, and an action that is no action."""
+
+    k: float = 1.0
+    acts: bool = False
+
+    def act(self, at):
+        return 3.0 if self.acts else None
+
+
+def test_parameters_and_actions():
+    with pytest.raises(rm.ModelError, match=r"'gain'.*'k' must be a number, not 'a'"):
+        rm.System(slider(), [Gain(k="a")])
+    with pytest.raises(rm.ModelError, match=r"'gain'.*act must return .* not float"):
+        rm.System(slider(), [Gain(acts=True)])
+    with pytest.raises(rm.ModelError, match="component '3'"):
+        rm.System(slider(), [Gain(name=3)])
+
+
+@pytest.mark.parametrize("components", [Gain(), None, 3])
+def test_what_is_no_list_of_components(components):
+    with pytest.raises(rm.ModelError, match="must be a list or dictionary of components"):
+        rm.System(slider(), components)
+
+
+def test_what_is_no_dictionary_of_connections():
+    with pytest.raises(rm.ModelError, match="connect: must be a dictionary, not list"):
+        rm.System(slider(), [Gain()], [1])
+
+
+def test_lists_are_numbers():
+    class Listed(rm.Component):
+        def interface(self, robot):
+            return rm.Interface(outputs={"y": rm.Signal(3)})
+
+        def outputs(self, at):
+            return {"y": [1.0, 2.0, 3.0]}
+
+    run = rm.simulate(rm.System(slider(), [Listed()]), [0.0], [0.0], 0.1)
+    assert np.array_equal(run.signals["listed.y"][-1], [1.0, 2.0, 3.0])
