@@ -1,4 +1,4 @@
-"""Runs of a batch end as single runs do where a component breaks a rule; ticks go on in phases."""
+"""Runs of a batch end as single runs do where a component breaks a rule; phases keep ticks."""
 
 import numpy as np
 import pytest
