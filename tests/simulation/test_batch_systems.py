@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 import remora as rm
+from remora.algebra.array_ops import less, select
+from remora.simulation.batch.event_search import _extrema
 from remora.simulation.inputs.loads import Sum
 
 SERVICER = rm.load("servicer")
@@ -179,6 +181,45 @@ def test_excursions_within_a_step_are_seen():
     batch = rm.simulate_batch(robot, [[0.0], [0.0]], [[10.0], [9.9]], 2.0, step=1.0, events=event)
     assert batch.events.counts.tolist() == [1, 0]
     assert batch.events.times[0, 0] == pytest.approx(0.95, abs=1e-12)
+
+
+class Wheel(rm.Component):
+    """A wheel that absorbs a torque and is saturated at a momentum; its norm has no slope at 0."""
+
+    capacity: float = 0.5  # N m s
+
+    def interface(self, robot):
+        return rm.Interface(
+            continuous={"momentum": rm.State(np.zeros(2), "N m s")},
+            events={"saturated": rm.ZeroCrossing(1, "stop")},
+            breaks=(0.2,),
+        )
+
+    def derivative(self, at):
+        started = select(less(at.t, 0.2), 0.0, 1.0)
+        return {"momentum": started * np.array([0.6, 0.8]) + 0.0 * at.state["momentum"]}
+
+    def crossings(self, at):
+        h = at.state["momentum"]
+        return {"saturated": np.sqrt(np.sum(h * h, axis=-1)) - self.capacity}
+
+
+def test_extrema_of_a_cubic_with_a_slope_that_is_nan():
+    start, end, nan = np.array([-1.0]), np.array([-0.5]), np.array([np.nan])
+    for slopes in [(nan, np.zeros(1)), (np.zeros(1), nan), (nan, nan)]:
+        for place, value in _extrema(start, slopes[0], end, slopes[1]):
+            assert place == 0.0 and value == -1.0
+
+
+def test_an_event_of_a_norm_that_starts_at_zero():
+    # where a NaN slope counts as a crossing, steps become ever shorter and the batch does not end
+    system = rm.System(ball(0.0), [Wheel()])
+    capacity = np.array([0.1, 0.25, 0.5])
+    batch = rm.simulate_batch(
+        system, [0.0], [0.0], 2.0, step=0.1, parameters={"wheel.capacity": capacity}
+    )
+    assert batch.outcome.tolist() == ["stopped"] * 3
+    assert np.abs(batch.end - (0.2 + capacity)).max() < 1e-12
 
 
 def test_phases_that_end_at_events():

@@ -394,7 +394,7 @@ def _extrema(f0: Array, s0: Array, f1: Array, s1: Array) -> list[tuple[Array, Ar
     """Return places and values of the extrema of cubics on [0, 1], in order.
 
     The cubic p has p(0) = f0, p'(0) = s0, p(1) = f1, p'(1) = s1. Where it has no extremum inside,
-    the place is 0 and the value f0.
+    or a slope is NaN (such as that of a norm at zero), the place is 0 and the value f0.
     """
     c2, c3 = 3.0 * (f1 - f0) - 2.0 * s0 - s1, 2.0 * (f0 - f1) + s0 + s1
     discriminant = c2 * c2 - 3.0 * c3 * s0
@@ -409,7 +409,7 @@ def _extrema(f0: Array, s0: Array, f1: Array, s1: Array) -> list[tuple[Array, Ar
     x2 = select(less(0.5, ok * flag(cubic) * _within(x2)), x2, 0.0)
 
     def value(x: Array) -> Array:
-        return f0 + x * (s0 + x * (c2 + x * c3))
+        return select(less(0.0, x), f0 + x * (s0 + x * (c2 + x * c3)), f0)
 
     low, high = smaller(x1, x2), larger(x1, x2)
     return [(low, value(low)), (high, value(high))]
