@@ -208,7 +208,7 @@ def test_extrema_of_a_cubic_with_a_slope_that_is_nan():
     start, end, nan = np.array([-1.0]), np.array([-0.5]), np.array([np.nan])
     for slopes in [(nan, np.zeros(1)), (np.zeros(1), nan), (nan, nan)]:
         for place, value in _extrema(start, slopes[0], end, slopes[1]):
-            assert place == 0.0 and value == -1.0
+            assert (place, value) == (0.0, -1.0)
 
 
 def test_an_event_of_a_norm_that_starts_at_zero():
