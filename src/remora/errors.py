@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -27,13 +28,24 @@ class InvalidValue(RemoraError, ValueError):
 
 
 class UnknownName(RemoraError, LookupError):
-    """A name is not in a table; the message lists the known names."""
+    """A name is not in a table; the message has the closest known name and lists all of them.
+
+    Attributes:
+        known: the known names.
+    """
+
+    known: tuple[str, ...]
 
     def __init__(self, what: str, name: object, known: Iterable[str]) -> None:
         """Report an unknown `name` (or index) of a `what`, and the `known` names."""
-        names = ", ".join(known) or "(none)"
-        called = f"named {name!r}" if isinstance(name, str) else repr(name)
-        super().__init__(f"no {what} {called}; known: {names}")
+        self.known = tuple(known)
+        called, hint = repr(name), ""
+        if isinstance(name, str):
+            called = f"named {name!r}"
+            close = difflib.get_close_matches(name, self.known, 1, cutoff=0.7)
+            hint = f"did you mean {close[0]!r}? " if close else ""
+        names = ", ".join(self.known) or "(none)"
+        super().__init__(f"no {what} {called}; {hint}known: {names}")
 
 
 @dataclass(frozen=True)

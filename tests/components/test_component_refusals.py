@@ -79,3 +79,45 @@ def test_lists_are_numbers():
 
     run = rm.simulate(rm.System(slider(), [Listed()]), [0.0], [0.0], 0.1)
     assert np.array_equal(run.signals["listed.y"][-1], [1.0, 2.0, 3.0])
+
+
+class Typo(rm.Component):
+    """An output that is declared under another name than the returned one."""
+
+    def interface(self, robot):
+        return rm.Interface(outputs={"torque": rm.Signal((), "N m")})
+
+    def outputs(self, at):
+        return {"torqe": 0.0 * at.t}
+
+
+@pytest.mark.parametrize(
+    ("component", "text"),
+    [
+        (Gain, "must be a Component, not the class Gain: write Gain(...)"),
+        (3, "must be a Component, not int"),
+        (Gain(sample_time=-0.1), "sample_time must be a positive number of seconds, not -0.1"),
+        (
+            Gain(sample_time=0.1, delay=-0.1),
+            "delay must be a nonnegative number of seconds, not -0.1",
+        ),
+        (Typo(), "outputs returns 'torqe'; the interface declares torque"),
+    ],
+)
+def test_typical_mistakes(component, text):
+    with pytest.raises(rm.ModelError) as error:
+        rm.System(slider(), [component])
+    assert text in str(error.value)
+
+
+def test_the_closest_parameter_is_suggested():
+    system = rm.System(slider(), [Gain(name="pd")])
+    with pytest.raises(rm.UnknownName, match=r"'pd.kk'; did you mean 'pd.k'\? known: mass, .*pd.k"):
+        rm.simulate_batch(system, [0.0], [0.0], 1.0, step=0.1, parameters={"pd.kk": [1.0, 2.0]})
+
+
+def test_systems_and_signals_are_listed():
+    system = rm.System(slider(), [rm.SignalSource(2.0, "m", name="goal")])
+    assert repr(system).startswith("System of 'slider': 1 component\n")
+    run = rm.simulate(system, [0.0], [0.0], 1.0, sample=0.5)
+    assert repr(run.signals) == "<goal.value (3,)>"

@@ -114,7 +114,7 @@ class Component:
     `select`), no in-place writes. The subclass overrides those it needs.
 
     Attributes:
-        name: name in a system; by default the class name in lower case.
+        name: name in a system; by default the class name in snake case, `rate_gyro` of `RateGyro`.
         sample_time: s; None for a continuous component.
         offset: time of the first tick after the start of the run, s.
         delay: time from a tick until its results take effect, s.

@@ -54,6 +54,10 @@ class Values(Mapping[str, Array]):
         """Return the number of values."""
         return len(self._values)
 
+    def __repr__(self) -> str:
+        """Return the names with the shapes of their values."""
+        return f"<{', '.join(f'{name} {x.shape}' for name, x in self._values.items()) or 'empty'}>"
+
 
 class Context:
     """The state of the robot and of a component at one time.

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from remora.algebra.array_ops import Array, asarray
-from remora.errors import RemoraError, ShapeError, UnknownName
+from remora.errors import RemoraError, ShapeError
 
 NO_NOISE = "there is noise only at the ticks of a component with a sample_time"
 
@@ -28,7 +28,8 @@ def checked(
     given: Mapping[str, Any] = returned  # pyright: ignore[reportUnknownVariableType]
     for name in given:
         if name not in shapes:
-            raise UnknownName(f"value that {who} may return", name, shapes)
+            declared = ", ".join(shapes) or "nothing"
+            raise RemoraError(f"{who} returns {name!r}; the interface declares {declared}")
     missing = [name for name in shapes if name not in given]
     if missing and not partial:
         raise RemoraError(f"{who} does not return {', '.join(missing)}")

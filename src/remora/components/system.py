@@ -333,7 +333,9 @@ class System:
 
     def __repr__(self) -> str:
         """Return the components with their timing, inputs and outputs, one per line."""
-        lines = [f"System of {self.robot.name!r}: {len(self.components)} components"]
+        count = len(self.components)
+        parts = "1 component" if count == 1 else f"{count} components"
+        lines = [f"System of {self.robot.name!r}: {parts}"]
         for name, layout in self.layouts.items():
             component, interface = layout.component, layout.interface
             timing = "continuous"
@@ -374,8 +376,11 @@ def _named(
     for name, component in pairs:
         where = f"component {name!r}"
         if not isinstance(component, Component):
-            kind = type(component).__name__
-            faults.append(Fault(where, f"must be a Component, not {kind}"))
+            told = f"must be a Component, not {type(component).__name__}"
+            if isinstance(component, type):
+                made = component.__name__
+                told = f"must be a Component, not the class {made}: write {made}(...)"
+            faults.append(Fault(where, told))
         elif not _NAME.fullmatch(name):
             faults.append(Fault(where, "a name has letters, digits, '_' and '-' only"))
         elif name in found:
@@ -392,9 +397,9 @@ def _interface(robot: Robot, name: str, component: Component, faults: list[Fault
         value: Any = getattr(component, key)
         if value is None and key == "sample_time":
             continue
-        low = "positive" if key == "sample_time" else "not negative"
+        low = "positive" if key == "sample_time" else "nonnegative"
         if not _is_time(value) or (value == 0.0 and key == "sample_time"):
-            faults.append(Fault(where, f"{key} must be a number of seconds, {low}, not {value!r}"))
+            faults.append(Fault(where, f"{key} must be a {low} number of seconds, not {value!r}"))
     if component.sample_time is None and (component.offset or component.delay):
         faults.append(Fault(where, "offset and delay need a sample_time"))
     try:
@@ -409,7 +414,7 @@ def _interface(robot: Robot, name: str, component: Component, faults: list[Fault
         faults.append(Fault(where, f"interface must return an Interface, not {found!r}"))
         return Interface()
     if component.sample_time is None and found.noise:
-        faults.append(Fault(where, "noise needs a sample_time"))
+        faults.append(Fault(where, "noise needs a sample_time, such as 0.05 (s)"))
     if component.sample_time is not None and (found.continuous or found.events):
         faults.append(
             Fault(where, "a sampled component has no continuous states and no events: leave out "

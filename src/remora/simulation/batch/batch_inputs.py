@@ -189,8 +189,7 @@ def _unknown(system: System, name: str) -> None:
     try:
         parameter(system.robot, name)
     except UnknownName as error:
-        more = ", ".join(system.parameters)
-        raise RemoraError(f"{error}{'; of components: ' + more if more else ''}") from None
+        raise UnknownName("parameter", name, (*error.known, *system.parameters)) from None
 
 
 def _initial(
