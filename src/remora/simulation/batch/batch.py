@@ -20,7 +20,7 @@ from remora.model.robot import Robot
 from remora.model.takes_robot import check_robot
 from remora.simulation.batch.batch_events import collected, conditions
 from remora.simulation.batch.batch_inputs import BatchInputs, batch_inputs, whole_numbers
-from remora.simulation.batch.batch_loads import LOADS, BatchLoads, is_per_run, load_shape
+from remora.simulation.batch.batch_loads import BatchLoads, is_per_run
 from remora.simulation.batch.batch_phases import (
     BatchPhase,
     BatchRuns,
@@ -45,6 +45,7 @@ from remora.simulation.inputs.arguments import times as times_of
 from remora.simulation.inputs.events import Event, listed_events
 from remora.simulation.inputs.loads import LoadLike
 from remora.simulation.inputs.phases import Phase, traced_motions
+from remora.simulation.inputs.robot_loads import LOADS, load_shape
 from remora.simulation.integrators import tableaus
 
 FAILURES = ("raise", "keep")

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
 
 import numpy as np
 
 from remora.algebra.array_ops import Array, concatenate
 from remora.errors import RemoraError, SimulationError
 from remora.model.robot import Robot
-from remora.simulation.inputs.loads import HeldValue, Load, frozen_view
+from remora.simulation.inputs.loads import HeldValue, frozen_view
 from remora.simulation.inputs.phases import Phase
 from remora.simulation.inputs.pure_functions import CapturedNumbers
+from remora.simulation.inputs.robot_loads import load_of
 from remora.simulation.inputs.segment_loads import SegmentLoad
 
 #: Discontinuous loads are evaluated this many units in the last place of the time before or after
@@ -35,11 +35,9 @@ class PhaseLoads:
         """Convert the loads of a phase that begins at `start`, s."""
         self.offset = start if phase.own_clock else 0.0
         self._duration, self._end = phase.duration, start + phase.duration
-        self._torque = Load("torque", phase.torque, (robot.nv,), functools.partial(_joint, robot))
-        self._base = Load("base_wrench", phase.base_wrench, (6,), None)
-        self._wrenches = Load(
-            "wrenches", phase.wrenches, (len(robot.bodies), 6), functools.partial(_body, robot)
-        )
+        self._torque = load_of(robot, "torque", phase.torque)
+        self._base = load_of(robot, "base_wrench", phase.base_wrench)
+        self._wrenches = load_of(robot, "wrenches", phase.wrenches)
         loads = self._loads = (self._torque, self._base, self._wrenches)
         self.pushes = phase.base_wrench is not None or phase.wrenches is not None
         self.breaks = [t for load in loads for t in load.breaks]
@@ -191,15 +189,3 @@ class SmoothLoads:
             return own
         placed = concatenate([base[None], np.zeros((self._wrenches.shape[0] - 1, 6))], trailing=2)
         return placed if own is None else own + placed
-
-
-def _joint(robot: Robot, name: str) -> tuple[Any, tuple[int, ...]]:
-    joint = robot.joints[robot.joint_index(name)]
-    if joint.mimic is not None:
-        leader = robot.joints[joint.mimic.joint].name
-        raise RemoraError(f"joint {name!r} mimics {leader!r}: give the torque to that one")
-    return joint.v, (joint.v.stop - joint.v.start,)
-
-
-def _body(robot: Robot, name: str) -> tuple[Any, tuple[int, ...]]:
-    return robot.body_index(name), (6,)
