@@ -134,10 +134,11 @@ class EventSearch:
         ]  # fmt: skip
 
     def look_after_jump(self) -> list[Statement]:
-        """Return the evaluation of the event functions after a jump of the state: a tick or a reset.
+        """Return the evaluation of the event functions after a jump of the state.
 
-        A function that jumped through zero keeps its value from before, so that the next step
-        finds its event; one whose event has just occurred does not.
+        The state jumps at ticks and resets. A function that jumped through zero keeps its value
+        from before, so that the next step finds its event; one whose event has just occurred does
+        not.
         """
 
         def settled(g: Array, now: Array, fired: Array) -> Array:
