@@ -46,7 +46,7 @@ from remora.simulation.batch.selections import (
 )
 
 #: Status of a run.
-RUNNING, STOPPED, NEXT, NOT_FINITE, TOO_SHORT, CHATTERING, BAD_EVENT, BAD_RESET = range(8)
+RUNNING, STOPPED, NEXT, NOT_FINITE, TOO_SHORT, CHATTERING, BAD_EVENT, BAD_RESET, BAD_HOLD = range(9)
 #: Tolerance of the norm of a quaternion that a reset returns; within it, it is normalized.
 UNIT = {"float64": 1e-9, "float32": 1e-5}
 #: An event is located to this many units in the last place of the time.
