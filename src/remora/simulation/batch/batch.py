@@ -27,8 +27,9 @@ from remora.simulation.batch.batch_phases import (
     BatchSettings,
     carried_states,
 )
-from remora.simulation.batch.event_search import NEXT, RUNNING, STOPPED
+from remora.simulation.batch.event_search import BAD_HOLD, NEXT, RUNNING, STOPPED
 from remora.simulation.batch.free_program import StepControl
+from remora.simulation.batch.held_starts import contradictions
 from remora.simulation.batch.result import OUTCOMES, Batch, BatchEvents
 from remora.simulation.batch.run_equations import (
     Forces,
@@ -401,6 +402,8 @@ def _run(
                 carried_states(system, before, phase, state, count, xp)
                 state["anchor"] = state["q"]
                 before = now
+                if phase.equations.held:
+                    runs.status = _checked_starts(phase, runs, settings)
                 if free:
                     runs.status = xp.where(runs.status == float(NEXT), float(RUNNING), runs.status)
                     runs.free(phase, begins, advance)
@@ -412,6 +415,18 @@ def _run(
             status = "interrupted"
             warnings.warn("interrupted: the runs that are done are kept", RuntimeWarning, 4)
     return _finished(system, own, settings, runs, failures, status, free)
+
+
+def _checked_starts(phase: BatchPhase, runs: BatchRuns, settings: BatchSettings) -> Any:
+    """Return the status of the runs; those whose held joints would have to jump are failed."""
+    t, q, v, old = (_to_host(x) for x in (runs.t[:, 0], runs.state["q"], runs.state["v"],
+                                          runs.status[:, 0]))  # fmt: skip
+    clock = 0.0 * t if phase.equations.own_clock else t
+    jump = contradictions(phase.equations, clock, q, v, settings.dtype)
+    jump &= (old == float(RUNNING)) | (old == float(NEXT))
+    changed = runs.status.copy()
+    changed[np.flatnonzero(jump), 0] = float(BAD_HOLD)
+    return changed
 
 
 def _rows(xp: Any, x: Any, batch: tuple[int, ...], trailing: int) -> Any:
@@ -504,11 +519,19 @@ def _raise_failed(batch: Batch, fine: Array, failed: int) -> None:
         + _event_names(batch.system),
         "invalid reset": "the reset at an event returned numbers that are not finite, or a "
         "quaternion that is not of unit norm, one of " + _event_names(batch.system, "reset"),
+        "contradiction": "a joint that is locked or prescribed does not begin a phase in the "
+        "position or at the speed of its motion",
         "step too short": "its steps became too short or too many: what acts is not smooth, or too "
         "stiff for this integrator",
         "chattering": "its events chatter: they occur again and again without progress of time",
     }.get(why, "its step is too long, or what acts drives it to infinity" + _culprit(batch, place))
-    early = why in ("step too short", "chattering", "event is NaN", "invalid reset")
+    early = why in (
+        "step too short",
+        "chattering",
+        "event is NaN",
+        "invalid reset",
+        "contradiction",
+    )
     if early:
         head = f"{failed} of {batch.ok.size} runs could not be finished, among them run [{name}]"
     else:
