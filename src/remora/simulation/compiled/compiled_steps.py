@@ -151,8 +151,9 @@ class CompiledSteps:
         self._values = first[0].ravel(), first[1].ravel()
         self._chain = np.zeros((LINKS, len(CHAINED) + sum(x.size for x in first)))
         for row, own, loads in zip(self._chain, segments[1:], rest, strict=False):
-            numbers = own.stop, own.low, own.high, own.first, own.steps
-            np.concatenate([numbers, loads[0].ravel(), loads[1].ravel()], out=row)
+            row[: len(CHAINED)] = own.stop, own.low, own.high, own.first, own.steps
+            row[len(CHAINED) : len(CHAINED) + loads[0].size] = loads[0].ravel()
+            row[len(CHAINED) + loads[0].size :] = loads[1].ravel()
         self._links = len(rest)
 
     def advance(self, state: RunState, step: NextStep, dense: bool) -> Advance:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -104,7 +105,7 @@ class PhaseLoads:
 
     def margin(self, t: float) -> float:
         """Return how far from a jump at t discontinuous functions are evaluated, s."""
-        return float(MARGIN * np.spacing(max(abs(t), abs(self.offset))))
+        return MARGIN * math.ulp(max(abs(t), abs(self.offset)))
 
     def inside(self, t: float) -> float:
         """Return a time of the run, moved inside the smooth segment."""
