@@ -116,12 +116,12 @@ class BatchLoads:
     def _placed(self, what: str, single: Law, place: Any) -> Law:
         """Return the load of one joint or body as one of all."""
         shape = load_shape(self._robot, what)
-        where = place if isinstance(place, slice) else slice(place, place + 1)
+        first, last = _ends(place)
 
         def placed(t: Array, q: Array, v: Array, **others: Array) -> Array:
-            own = single(t, q, v, **others).reshape((where.stop - where.start, *shape[1:]))
-            before = np.zeros((where.start, *shape[1:]))
-            after = np.zeros((shape[0] - where.stop, *shape[1:]))
+            own = single(t, q, v, **others).reshape((last - first, *shape[1:]))
+            before = np.zeros((first, *shape[1:]))
+            after = np.zeros((shape[0] - last, *shape[1:]))
             return concatenate([before, own, after], trailing=len(shape))
 
         return placed
@@ -137,6 +137,13 @@ class BatchLoads:
             self._torques.append(own)
         else:
             self._wrenches.append(own)
+
+
+def _ends(place: Any) -> tuple[int, int]:
+    """Return the ends of a slice, or of an index as a slice."""
+    if isinstance(place, int):
+        return place, place + 1
+    return place.start, place.stop
 
 
 def law(given: Any, shape: tuple[int, ...], what: str) -> Law:

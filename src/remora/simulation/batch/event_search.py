@@ -289,6 +289,8 @@ class EventSearch:
         # a function that has just jumped through zero may return before the end of the step
         jumped, shown = self._crossed(g, values[0]), self._crossed(g, g_end)
         g = select(less(0.5, jumped), values[0], g)
+        # a slope may not exist, as that of a norm at zero
+        slopes = select(less(absolute(slopes), 1e300), slopes, 0.0)
         seen, places = [g], [np.zeros(self.functions)]
         for i in range(len(NODES) - 1):
             width = NODES[i + 1] - NODES[i]

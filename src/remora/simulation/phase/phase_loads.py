@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import math
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -85,10 +87,14 @@ class PhaseLoads:
 
         At its ends, discontinuous loads take their values just inside.
         """
+        self._low, self._high = self.inner(start, stop)
+        self._entered = False  # the loads are prepared on first use
+
+    def inner(self, start: float, stop: float) -> tuple[float, float]:
+        """Return the first and the last time at which loads of a segment are evaluated, s."""
         margin = max(self.margin(start), self.margin(stop))
         middle = 0.5 * (start + stop)
-        self._low, self._high = min(start + margin, middle), max(stop - margin, middle)
-        self._entered = False  # the loads are prepared on first use
+        return min(start + margin, middle), max(stop - margin, middle)
 
     def _enter_loads(self) -> None:
         for load in self._loads:
@@ -97,7 +103,7 @@ class PhaseLoads:
 
     def margin(self, t: float) -> float:
         """Return how far from a jump at t discontinuous functions are evaluated, s."""
-        return float(MARGIN * np.spacing(max(abs(t), abs(self.offset))))
+        return MARGIN * math.ulp(max(abs(t), abs(self.offset)))
 
     def inside(self, t: float) -> float:
         """Return a time of the run, moved inside the smooth segment."""
@@ -136,7 +142,7 @@ class SmoothLoads:
         self.placed = tuple((name, *own) for name, load in loads.items() for own in load.placed)
         self._captured = [CapturedNumbers(pulse.value) for _, _, pulse in self.placed]
         self.captured = tuple(numbers() for numbers in self._captured)
-        self._acting: list[int] = []  # pulses that act in this segment
+        self._acting: list[int] = []  # pulses that act in these segments
 
     @property
     def is_current(self) -> bool:
@@ -145,7 +151,7 @@ class SmoothLoads:
 
     @property
     def is_traced(self) -> bool:
-        """Whether a traced function acts in the segment of the last call of `coefficients`."""
+        """Whether a traced function acts in the segments of the last call of `enter`."""
         return bool(self._acting)
 
     @property
@@ -158,6 +164,18 @@ class SmoothLoads:
         """Shape of the wrenches."""
         return self._wrenches.shape
 
+    def enter(self, spans: Sequence[tuple[float, float]]) -> list[tuple[Array, Array]]:
+        """Return the polynomials in several segments, see `coefficients`.
+
+        Args:
+            spans: start and end of each segment on the clock of the loads, s.
+        """
+        self._acting = [
+            k for k, (_, _, pulse) in enumerate(self.placed)
+            if any(pulse.constant(*span) is None for span in spans)
+        ]  # fmt: skip
+        return [self.coefficients(*span) for span in spans]
+
     def coefficients(self, low: float, high: float) -> tuple[Array, Array]:
         """Return the polynomials in t - low of drive forces and wrenches.
 
@@ -168,9 +186,6 @@ class SmoothLoads:
         Returns:
             `(degree + 1, nv)`, and `(degree + 1, nb, 6)`; without wrenches the second is empty.
         """
-        self._acting = [
-            k for k, (_, _, pulse) in enumerate(self.placed) if pulse.constant(low, high) is None
-        ]
         torque = self._torque.coefficients(low, high, self.degree)
         if not self.pushes:
             return torque, np.zeros(0)
