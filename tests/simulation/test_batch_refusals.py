@@ -246,3 +246,13 @@ def test_a_joint_that_moves_cannot_be_locked(options):
     with pytest.raises(rm.SimulationError, match="locked or prescribed does not begin"):
         rm.simulate_batch(slider(), [0.0], [0.0], 1.0, prescribed=motion, runs=1, **options)
     rm.simulate_batch(slider(), [0.3], [0.0], 1.0, prescribed=motion, runs=1, **options)
+
+
+def test_what_single_runs_refuse_at_the_start():
+    with pytest.raises(rm.RemoraError, match="'slide' is held, so its torque is found"):
+        rm.simulate_batch(
+            slider(), [0.0], [0.0], 0.1, step=0.1, torque={"slide": 1.0}, locked="slide", runs=1
+        )
+    system = rm.System(slider(), [Noisy(sample_time=1e-13)])
+    with pytest.raises(rm.RemoraError, match="'noisy', 1e-13 s, is too short"):
+        rm.simulate_batch(system, [0.0], [0.0], 1e-11, step=0.1, start=1e4, runs=1)

@@ -30,6 +30,7 @@ from remora.simulation.batch.batch_phases import (
 from remora.simulation.batch.event_search import BAD_HOLD, NEXT, RUNNING, STOPPED
 from remora.simulation.batch.free_program import StepControl
 from remora.simulation.batch.held_starts import contradictions
+from remora.simulation.batch.lockstep_program import CLOSE
 from remora.simulation.batch.result import OUTCOMES, Batch, BatchEvents
 from remora.simulation.batch.run_equations import (
     Forces,
@@ -44,7 +45,7 @@ from remora.simulation.engine.stiffness import warn_of_unstable_steps
 from remora.simulation.inputs.arguments import by_name, number, seconds, whole
 from remora.simulation.inputs.arguments import times as times_of
 from remora.simulation.inputs.events import Event, listed_events
-from remora.simulation.inputs.loads import LoadLike
+from remora.simulation.inputs.loads import LoadLike, Sum, is_mapping
 from remora.simulation.inputs.phases import Phase, traced_motions
 from remora.simulation.inputs.robot_loads import LOADS, load_shape
 from remora.simulation.integrators import tableaus
@@ -219,6 +220,7 @@ def simulate_batch(
     plan = [_phase(system, p, own, model, breaks, tuple(per_run), watched) for p in parts]
     if any(p.equations.stops for p in plan) and not control.adaptive:
         control = _in_contact(control, dtype)
+    _refuse_unresolved(plan, start, end)
     known = _signals(system, signals)
     settings = BatchSettings(control, known, times, start, dtype, target, threads, max_events)
     with interruptible():
@@ -290,6 +292,18 @@ def _phases(
     return tuple(phases)
 
 
+def _refuse_unresolved(plan: Sequence[BatchPhase], start: float, end: float) -> None:
+    """Raise if a sample time is so short that consecutive ticks are the same time."""
+    finest = 2.0 * CLOSE * float(np.spacing(max(abs(start), abs(end))))
+    for phase in plan:
+        for update in phase.equations.system.schedule:
+            if update.sample_time <= finest:
+                raise InvalidValue(
+                    f"the sample time of component {update.names[0]!r}, {update.sample_time:g} s, "
+                    f"is too short: time does not resolve it at t = {end:g} s"
+                )
+
+
 def _refuse_impossible(robot: Robot, own: BatchInputs, failures: str) -> None:
     if own.faults and failures == "raise":
         shown = "; ".join(map(str, own.faults[:MOST_FAULTS]))
@@ -337,6 +351,12 @@ def _phase(
     from_phase = frozenset(n for n in whole_system.components if n not in system.components)
     whole_system = whole_system.with_separate_updates(from_phase)
     held = traced_motions(robot, phase)
+    for part in phase.torque.parts if isinstance(phase.torque, Sum) else (phase.torque,):
+        for name in part if is_mapping(part) else ():
+            if name in held:
+                raise RemoraError(
+                    f"contradiction: joint {name!r} is held, so its torque is found, not given"
+                )
     motions = [m.breaks for m in held.values() if m is not None]
     forces = Forces(loads.torque, loads.wrenches, own.inputs)
     equations = RunEquations(
