@@ -4,7 +4,7 @@ An event is located by repeated steps from the same state. Of two lengths, after
 event has not occurred and after the longer it has; they are brought together by the Illinois method
 until they differ by a few units in the last place of the time. The step of the longer length is
 then accepted, so that the state at the event has the accuracy of any other step. Zero crossings
-that the ends of a step do not show are found from cubics through its ends and its middle.
+that the ends of a step do not show are found from cubics between five points of it.
 
 Stops at joint limits are events, too: contact begins or ends.
 """
@@ -52,7 +52,7 @@ UNIT = {"float64": 1e-9, "float32": 1e-5}
 #: An event is located to this many units in the last place of the time.
 LOCATED = 4.0
 #: Nodes of a step, as fractions of it, between which event functions are taken to be cubics.
-NODES = (0.0, 0.5, 1.0)
+NODES = (0.0, 0.25, 0.5, 0.75, 1.0)
 #: Fraction of a step that is tried to find the event of a function that jumped at its start.
 SHORT = 2.0**-10
 #: Events of a run within `CHATTER_TIME` seconds after which it ends as chattering.
