@@ -12,7 +12,8 @@ import remora as rm
 class Slosh(rm.Component):
     """Fuel as a mass on a damped spring beside the bus: a component of your own.
 
-    m ẍ = -k x - c ẋ relative to the bus, which feels the reaction k x + c ẋ along its y axis.
+    m ẍ = -k x - c ẋ; the bus feels k x + c ẋ along its y axis. The acceleration of the bus, which
+    is small, is neglected in the first equation.
     """
 
     mass: float = 8.0  # kg

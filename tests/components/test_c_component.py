@@ -18,6 +18,7 @@ from remora.components.evaluation import Instant
 from remora.components.signals import Signal, State
 from remora.components.system import System
 from remora.errors import RemoraError, UnknownName
+from sliders import slider
 
 ROBOT = rm.load("servicer")
 needs_compiler = pytest.mark.skipif(CC is None, reason="no C compiler")
@@ -342,3 +343,16 @@ def test_refusals(tmp_path):
     with pytest.raises(RemoraError, match="'nothing' has no outputs"):
         save_component_c(system, "nothing", tmp_path)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_empty_arrays_are_refused(tmp_path):
+    class Hollow(rm.Component):
+        def interface(self, robot):
+            return rm.Interface(discrete={"nothing": np.zeros(0)})
+
+        def update(self, at):
+            return {"nothing": at.memory["nothing"]}
+
+    system = rm.System(slider(), [Hollow(sample_time=0.1)])
+    with pytest.raises(rm.RemoraError, match=r"'hollow' cannot be .* 'nothing' has no numbers"):
+        save_component_c(system, "hollow", tmp_path)

@@ -231,3 +231,28 @@ def test_two_components_do_not_share_their_noise(monkeypatch):
     system = rm.System(slider(), parts)
     with pytest.raises(rm.RemoraError, match="'one' and 'two' would have the same noise"):
         rm.simulate_batch(system, [0.0], [0.0], 0.1, step=0.1, runs=1)
+
+
+@pytest.mark.parametrize("options", [{"step": 0.01}, {"integrator": "dopri5"}])
+def test_a_joint_that_moves_cannot_be_locked(options):
+    phases = [rm.Phase(0.5), rm.Phase(0.5, locked="slide")]
+    speeds = np.array([[0.0], [0.5]])
+    with pytest.raises(rm.SimulationError, match="locked or prescribed does not begin"):
+        rm.simulate_batch(slider(), [0.0], speeds, phases=phases, **options)
+    batch = rm.simulate_batch(slider(), [0.0], speeds, phases=phases, failures="keep", **options)
+    assert batch.ok.tolist() == [True, False]
+    assert batch.outcome.tolist() == ["complete", "contradiction"]
+    motion = {"slide": rm.Motion.between(0.0, 1.0, 0.3, 0.5)}
+    with pytest.raises(rm.SimulationError, match="locked or prescribed does not begin"):
+        rm.simulate_batch(slider(), [0.0], [0.0], 1.0, prescribed=motion, runs=1, **options)
+    rm.simulate_batch(slider(), [0.3], [0.0], 1.0, prescribed=motion, runs=1, **options)
+
+
+def test_what_single_runs_refuse_at_the_start():
+    with pytest.raises(rm.RemoraError, match="'slide' is held, so its torque is found"):
+        rm.simulate_batch(
+            slider(), [0.0], [0.0], 0.1, step=0.1, torque={"slide": 1.0}, locked="slide", runs=1
+        )
+    system = rm.System(slider(), [Noisy(sample_time=1e-13)])
+    with pytest.raises(rm.RemoraError, match="'noisy', 1e-13 s, is too short"):
+        rm.simulate_batch(system, [0.0], [0.0], 1e-11, step=0.1, start=1e4, runs=1)

@@ -107,6 +107,21 @@ def test_machine_code_makes_the_steps_of_the_run_loop(loads, method, loops):
     assert_same(fast, slow)
 
 
+def test_more_segments_than_one_call_makes(loops):
+    q, v = moving(VT18)
+    times = np.linspace(0.1, 2.9, 23)
+    profile = rm.Profile(times, np.sin(np.arange(23.0)))
+    for method in ({}, {"integrator": "rk4", "step": 0.05}):
+        fast, slow, made = loops(
+            lambda m=method: rm.simulate(
+                VT18, q, v, 3.0, torque={"J1": profile}, breaks=[1.0, 2.0], progress=False, **m
+            )
+        )
+        assert made == len(fast) - 1 == len(slow) - 1
+        assert set(times) <= set(fast.t)
+        assert fast.q[-1] == pytest.approx(slow.q[-1], rel=1e-12, abs=1e-12)
+
+
 def test_as_many_adaptive_steps(loops):
     q, v = moving(VT18)
     for integrator, rtol in (("dop853", 1e-10), ("dopri5", 1e-8)):
@@ -334,11 +349,17 @@ class Kill(BaseException):
     """Ends a run from within, as a kill does."""
 
 
-@pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
-def test_resumed_runs_have_the_same_bits(method, tmp_path, monkeypatch):
-    system = rm.System(VT18, [Lag(name="lag"), Damper(sample_time=0.1, name="damper")])
+@pytest.mark.parametrize("sampled", [True, False])
+@pytest.mark.parametrize("method", [*METHODS.values(), {}], ids=[*METHODS, "steps"])
+def test_resumed_runs_have_the_same_bits(method, sampled, tmp_path, monkeypatch):
+    """Also where several segments are made in one call: without samples in between."""
+    parts = [Lag(name="lag"), *([Damper(sample_time=0.1, name="damper")] if sampled else [])]
+    system = rm.System(VT18, parts)
     q, v = moving(VT18)
-    load = {"J3": rm.Pulse(0.5, 1.5, lambda t: 0.5 * np.sin(t - 0.5))}
+    load = {
+        "J2": rm.Profile([0.1, 0.3, 1.2], [0.0, 0.2, 0.1]),
+        "J3": rm.Pulse(0.5, 1.5, lambda t: 0.5 * np.cos(t - 0.5)),
+    }
     asked = {"duration": 2.0, "torque": load, **method}
     whole = rm.simulate(system, q, v, **asked)
     monkeypatch.setattr(storage, "FLUSH_SECONDS", 0.0)

@@ -31,6 +31,15 @@ def traceable(who: str, system: System, names: Sequence[str] | None = None) -> N
             raise RemoraError(
                 f"component {name!r} cannot be written as C: {system.untraceable[name]}"
             )
+        interface = system.layouts[name].interface
+        states = {**interface.continuous, **interface.discrete}
+        arrays = {k: x.initial for k, x in states.items()} | parameters(system.components[name])
+        for key, value in arrays.items():
+            if not value.size:
+                raise RemoraError(
+                    f"component {name!r} cannot be written as C: {key!r} has no numbers, shape "
+                    f"{value.shape}, and C has no empty arrays"
+                )
 
 
 def parameter_struct(system: System, prefixes: Mapping[str, str]) -> Struct | None:

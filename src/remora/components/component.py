@@ -70,30 +70,28 @@ class Interface:
 
     def __post_init__(self) -> None:
         """Convert initial values to states; check the types of all parts."""
-        kinds = {"inputs": Signal, "outputs": Signal, "events": ZeroCrossing}
+        kinds: dict[str, type] = {"inputs": Signal, "outputs": Signal, "events": ZeroCrossing}
         for name in ("inputs", "outputs", "continuous", "discrete", "noise", "events"):
             part: Any = getattr(self, name)
             if not isinstance(part, Mapping):
                 raise InvalidValue(f"{name} must be a dictionary, not {type(part).__name__}")
-            items: Mapping[Any, Any] = part
-            for key, value in items.items():
-                wanted = kinds.get(name)
-                if wanted is not None and not isinstance(value, wanted):
-                    raise InvalidValue(
-                        f"{name}: {key!r} must be a {wanted.__name__}, not {value!r}"
-                    )
-                if name == "noise" and not (_is_whole(value) and value > 0):
-                    raise InvalidValue(
-                        f"noise: {key!r} must be how many numbers are drawn, not {value!r}"
-                    )
+            _check_part(name, kinds.get(name), dict[Any, Any](part))  # pyright: ignore
         for name in ("continuous", "discrete"):
             given: Mapping[str, Any] = getattr(self, name)
             states = {k: x if isinstance(x, State) else State(x) for k, x in given.items()}
             object.__setattr__(self, name, states)
 
 
-def _is_whole(value: Any) -> bool:
-    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+def _check_part(name: str, kind: type | None, items: Mapping[Any, Any]) -> None:
+    """Raise if a part of an interface holds something else than it should."""
+    for key, value in items.items():
+        if kind is not None and not isinstance(value, kind):
+            raise InvalidValue(f"{name}: {key!r} must be a {kind.__name__}, not {value!r}")
+        if name == "noise":
+            whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+            if not whole or value <= 0:
+                told = f"noise: {key!r} must be how many numbers are drawn, not {value!r}"
+                raise InvalidValue(told)
 
 
 @dataclass_transform(frozen_default=True, eq_default=False)

@@ -110,7 +110,7 @@ def _traced(
     def evaluated(*arrays: Array) -> tuple[Array, ...]:
         rest = iter(arrays[3:])
         named = {g: {k: next(rest) for k in part} for g, part in groups.items()}
-        context = context_of(robot, named, *arrays[:3], sampled)
+        context = context_of(robot, named, arrays[0], arrays[1], arrays[2], sampled)
         own = with_parameters(component, {k: lasting(x) for k, x in named["parameters"].items()})
         found = checked(f"outputs of component {name!r}", outputs, own.outputs(context))
         more: list[Array] = [a.numbers() for a in actions.listed("act", own.act(context))]

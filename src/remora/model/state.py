@@ -24,7 +24,8 @@ def configuration(robot: Robot, q: ArrayLike) -> Array:
         if part is None:
             continue
         own = q[..., joint.q]
-        off = np.max(np.abs(np.sum(own[..., part] ** 2, axis=-1) - 1.0), initial=0.0)
+        real = own[..., part]
+        off = np.max(np.abs(np.einsum("...i,...i", real, real) - 1.0), initial=0.0)
         if off > 2.0 * UNIT_TOLERANCE:
             raise InvalidValue(
                 f"q[{joint.q.start}:{joint.q.start + 4}], the quaternion of joint {joint.name!r}, "
@@ -32,8 +33,9 @@ def configuration(robot: Robot, q: ArrayLike) -> Array:
             )
         dual = kind(joint).dual
         if dual is not None:
-            mixed = np.abs(np.sum(own[..., part] * own[..., dual], axis=-1))
-            size = 1.0 + np.sqrt(np.sum(own[..., dual] ** 2, axis=-1))
+            moment = own[..., dual]
+            mixed = np.abs(np.einsum("...i,...i", real, moment))
+            size = 1.0 + np.sqrt(np.einsum("...i,...i", moment, moment))
             if np.any(mixed > UNIT_TOLERANCE * size):
                 raise InvalidValue(
                     f"q[{joint.q.start}:{joint.q.stop}] of joint {joint.name!r} is no pose: its "

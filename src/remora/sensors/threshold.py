@@ -23,7 +23,7 @@ class Threshold(Component):
     """An event `crossed` when its input crosses a level.
 
     The event function is s - level, with the input s or its element `index`. For the norm of a
-    vector it is s·s - level |level|, which is smooth at zero.
+    vector it is s·s - level abs(level), which is smooth at zero.
 
     Input: `signal`, in `unit`. Event: `crossed`.
 

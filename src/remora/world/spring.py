@@ -26,7 +26,7 @@ class Spring(Component):
     """A spring and damper along the line between the origins of two frames.
 
     f = k (l - l₀) + c l̇, a tension: at both ends it pulls along n = (p_b - p_a) / l, with
-    l = |p_b - p_a|. It is internal, so momentum is conserved; a frame that is fixed in the inertial
+    l = ‖p_b - p_a‖. It is internal, so momentum is conserved; a frame that is fixed in the inertial
     frame feels no force.
 
     Outputs: `length` l, m; `force` f, N.

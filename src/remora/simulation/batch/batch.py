@@ -20,15 +20,17 @@ from remora.model.robot import Robot
 from remora.model.takes_robot import check_robot
 from remora.simulation.batch.batch_events import collected, conditions
 from remora.simulation.batch.batch_inputs import BatchInputs, batch_inputs, whole_numbers
-from remora.simulation.batch.batch_loads import LOADS, BatchLoads, is_per_run, load_shape
+from remora.simulation.batch.batch_loads import BatchLoads, is_per_run
 from remora.simulation.batch.batch_phases import (
     BatchPhase,
     BatchRuns,
     BatchSettings,
     carried_states,
 )
-from remora.simulation.batch.event_search import NEXT, RUNNING, STOPPED
+from remora.simulation.batch.event_search import BAD_HOLD, NEXT, RUNNING, STOPPED
 from remora.simulation.batch.free_program import StepControl
+from remora.simulation.batch.held_starts import contradictions
+from remora.simulation.batch.lockstep_program import CLOSE
 from remora.simulation.batch.result import OUTCOMES, Batch, BatchEvents
 from remora.simulation.batch.run_equations import (
     Forces,
@@ -43,8 +45,9 @@ from remora.simulation.engine.stiffness import warn_of_unstable_steps
 from remora.simulation.inputs.arguments import by_name, number, seconds, whole
 from remora.simulation.inputs.arguments import times as times_of
 from remora.simulation.inputs.events import Event, listed_events
-from remora.simulation.inputs.loads import LoadLike
+from remora.simulation.inputs.loads import LoadLike, Sum, is_mapping
 from remora.simulation.inputs.phases import Phase, traced_motions
+from remora.simulation.inputs.robot_loads import LOADS, load_shape
 from remora.simulation.integrators import tableaus
 
 FAILURES = ("raise", "keep")
@@ -217,6 +220,7 @@ def simulate_batch(
     plan = [_phase(system, p, own, model, breaks, tuple(per_run), watched) for p in parts]
     if any(p.equations.stops for p in plan) and not control.adaptive:
         control = _in_contact(control, dtype)
+    _refuse_unresolved(plan, start, end)
     known = _signals(system, signals)
     settings = BatchSettings(control, known, times, start, dtype, target, threads, max_events)
     with interruptible():
@@ -288,6 +292,18 @@ def _phases(
     return tuple(phases)
 
 
+def _refuse_unresolved(plan: Sequence[BatchPhase], start: float, end: float) -> None:
+    """Raise if a sample time is so short that consecutive ticks are the same time."""
+    finest = 2.0 * CLOSE * float(np.spacing(max(abs(start), abs(end))))
+    for phase in plan:
+        for update in phase.equations.system.schedule:
+            if update.sample_time <= finest:
+                raise InvalidValue(
+                    f"the sample time of component {update.names[0]!r}, {update.sample_time:g} s, "
+                    f"is too short: time does not resolve it at t = {end:g} s"
+                )
+
+
 def _refuse_impossible(robot: Robot, own: BatchInputs, failures: str) -> None:
     if own.faults and failures == "raise":
         shown = "; ".join(map(str, own.faults[:MOST_FAULTS]))
@@ -335,6 +351,12 @@ def _phase(
     from_phase = frozenset(n for n in whole_system.components if n not in system.components)
     whole_system = whole_system.with_separate_updates(from_phase)
     held = traced_motions(robot, phase)
+    for part in phase.torque.parts if isinstance(phase.torque, Sum) else (phase.torque,):
+        for name in part if is_mapping(part) else ():
+            if name in held:
+                raise RemoraError(
+                    f"contradiction: joint {name!r} is held, so its torque is found, not given"
+                )
     motions = [m.breaks for m in held.values() if m is not None]
     forces = Forces(loads.torque, loads.wrenches, own.inputs)
     equations = RunEquations(
@@ -400,6 +422,8 @@ def _run(
                 carried_states(system, before, phase, state, count, xp)
                 state["anchor"] = state["q"]
                 before = now
+                if phase.equations.held:
+                    runs.status = _checked_starts(phase, runs, settings)
                 if free:
                     runs.status = xp.where(runs.status == float(NEXT), float(RUNNING), runs.status)
                     runs.free(phase, begins, advance)
@@ -411,6 +435,18 @@ def _run(
             status = "interrupted"
             warnings.warn("interrupted: the runs that are done are kept", RuntimeWarning, 4)
     return _finished(system, own, settings, runs, failures, status, free)
+
+
+def _checked_starts(phase: BatchPhase, runs: BatchRuns, settings: BatchSettings) -> Any:
+    """Return the status of the runs; those whose held joints would have to jump are failed."""
+    t, q, v, old = (_to_host(x) for x in (runs.t[:, 0], runs.state["q"], runs.state["v"],
+                                          runs.status[:, 0]))  # fmt: skip
+    clock = 0.0 * t if phase.equations.own_clock else t
+    jump = contradictions(phase.equations, clock, q, v, settings.dtype)
+    jump &= (old == float(RUNNING)) | (old == float(NEXT))
+    changed = runs.status.copy()
+    changed[np.flatnonzero(jump), 0] = float(BAD_HOLD)
+    return changed
 
 
 def _rows(xp: Any, x: Any, batch: tuple[int, ...], trailing: int) -> Any:
@@ -503,11 +539,19 @@ def _raise_failed(batch: Batch, fine: Array, failed: int) -> None:
         + _event_names(batch.system),
         "invalid reset": "the reset at an event returned numbers that are not finite, or a "
         "quaternion that is not of unit norm, one of " + _event_names(batch.system, "reset"),
+        "contradiction": "a joint that is locked or prescribed does not begin a phase in the "
+        "position or at the speed of its motion",
         "step too short": "its steps became too short or too many: what acts is not smooth, or too "
         "stiff for this integrator",
         "chattering": "its events chatter: they occur again and again without progress of time",
     }.get(why, "its step is too long, or what acts drives it to infinity" + _culprit(batch, place))
-    early = why in ("step too short", "chattering", "event is NaN", "invalid reset")
+    early = why in (
+        "step too short",
+        "chattering",
+        "event is NaN",
+        "invalid reset",
+        "contradiction",
+    )
     if early:
         head = f"{failed} of {batch.ok.size} runs could not be finished, among them run [{name}]"
     else:

@@ -17,11 +17,9 @@ from remora.errors import RemoraError
 from remora.model.numbers import finite
 from remora.model.robot import Robot
 from remora.simulation.batch.run_equations import Law
-from remora.simulation.inputs.loads import Sum, is_mapping
+from remora.simulation.inputs.loads import Load, Sum, is_mapping
 from remora.simulation.inputs.profiles import Profile, Pulse
-
-#: Names of the loads, with the shapes of their values.
-LOADS = ("torque", "base_wrench", "wrenches")
+from remora.simulation.inputs.robot_loads import load_of, load_shape
 
 
 class SampledLoad(Component):
@@ -84,53 +82,49 @@ class BatchLoads:
             given: None, numbers, a function (t, q, v, and inputs by name), a `Profile`, a `Pulse`,
                 a component, a controller with a sample time, a `Sum`, or a dictionary of these.
         """
-        if given is None:
-            return
-        if isinstance(given, Sum):
-            for part in given.parts:
-                self.add(what, part)
-        elif what in self._per_run:
+        if what in self._per_run:
             self._insert(what, _itself(what), 0.0)
-        elif is_mapping(given):
-            if what == "base_wrench":
-                raise RemoraError("base_wrench cannot be given by name")
-            for name, part in given.items():
-                self._named(what, name, part)
-        elif isinstance(given, Component):
-            self.components.append(given)
-        else:
-            shape = self._shape(what)
-            self._insert(what, law(given, shape, what), getattr(given, "sample_time", 0.0))
-            self._note_breaks(given)
-
-    def _named(self, what: str, name: str, given: Any) -> None:
-        """Add a load of one joint or body."""
-        if isinstance(given, Sum):
-            for part in given.parts:
-                self._named(what, name, part)
             return
-        robot, told = self._robot, f"{what} of {name!r}"
+        load = load_of(self._robot, what, given)
+        self.breaks += load.breaks
+        self._add(what, load, None)
+
+    def _add(self, what: str, load: Load, place: Any) -> None:
+        """Add a parsed load, or its parts.
+
+        Args:
+            what: one of `LOADS`.
+            load: the load.
+            place: slice of a joint's speeds or index of a body; None: the whole.
+        """
+        if load.entries:
+            for own, part in load.entries:
+                self._add(what, part, place if own is ... else own)
+            return
+        given = load.given
+        if given is None or is_mapping(given):
+            return
         if isinstance(given, Component):
-            raise RemoraError(f"{told}: a component says itself where it acts: do not name it")
-        if what == "torque":
-            joint = robot.joints[robot.joint_index(name)]
-            if joint.mimic is not None:
-                leader = robot.joints[joint.mimic.joint].name
-                raise RemoraError(f"joint {name!r} mimics {leader!r}: give the torque to that one")
-            place, size, shape = joint.v, robot.nv, (joint.v.stop - joint.v.start,)
-        else:
-            body = robot.body_index(name)
-            place, size, shape = slice(body, body + 1), len(robot.bodies), (1, 6)
-        single = law(given, shape if what == "torque" else (6,), told)
+            if place is not None:
+                raise RemoraError(f"{load.what}: a component says where it acts: do not name it")
+            self.components.append(given)
+            return
+        single = law(given, load.shape, load.what)
+        own = single if place is None else self._placed(what, single, place)
+        self._insert(what, own, getattr(given, "sample_time", 0.0))
+
+    def _placed(self, what: str, single: Law, place: Any) -> Law:
+        """Return the load of one joint or body as one of all."""
+        shape = load_shape(self._robot, what)
+        first, last = _ends(place)
 
         def placed(t: Array, q: Array, v: Array, **others: Array) -> Array:
-            own = single(t, q, v, **others).reshape(shape)
-            before = np.zeros((place.start, *shape[1:]))
-            after = np.zeros((size - place.stop, *shape[1:]))
+            own = single(t, q, v, **others).reshape((last - first, *shape[1:]))
+            before = np.zeros((first, *shape[1:]))
+            after = np.zeros((shape[0] - last, *shape[1:]))
             return concatenate([before, own, after], trailing=len(shape))
 
-        self._insert(what, placed, getattr(given, "sample_time", 0.0))
-        self._note_breaks(given)
+        return placed
 
     def _insert(self, what: str, own: Law, sample_time: float) -> None:
         if what == "base_wrench":
@@ -144,17 +138,12 @@ class BatchLoads:
         else:
             self._wrenches.append(own)
 
-    def _shape(self, what: str) -> tuple[int, ...]:
-        return load_shape(self._robot, what)
 
-    def _note_breaks(self, given: Any) -> None:
-        if isinstance(given, (Profile, Pulse)):
-            self.breaks += given.breaks
-
-
-def load_shape(robot: Robot, what: str) -> tuple[int, ...]:
-    """Return the shape of a load."""
-    return {"torque": (robot.nv,), "base_wrench": (6,)}.get(what, (len(robot.bodies), 6))
+def _ends(place: Any) -> tuple[int, int]:
+    """Return the ends of a slice, or of an index as a slice."""
+    if isinstance(place, int):
+        return place, place + 1
+    return place.start, place.stop
 
 
 def law(given: Any, shape: tuple[int, ...], what: str) -> Law:

@@ -4,7 +4,7 @@ An event is located by repeated steps from the same state. Of two lengths, after
 event has not occurred and after the longer it has; they are brought together by the Illinois method
 until they differ by a few units in the last place of the time. The step of the longer length is
 then accepted, so that the state at the event has the accuracy of any other step. Zero crossings
-that the ends of a step do not show are found from cubics through its ends and its middle.
+that the ends of a step do not show are found from cubics between five points of it.
 
 Stops at joint limits are events, too: contact begins or ends.
 """
@@ -46,13 +46,15 @@ from remora.model.state import integrate, normalize
 from remora.simulation.batch.run_blocks import RunBlocks, plus_one, wide_run
 
 #: Status of a run.
-RUNNING, STOPPED, NEXT, NOT_FINITE, TOO_SHORT, CHATTERING, BAD_EVENT, BAD_RESET = range(8)
+RUNNING, STOPPED, NEXT, NOT_FINITE, TOO_SHORT, CHATTERING, BAD_EVENT, BAD_RESET, BAD_HOLD = range(9)
 #: Tolerance of the norm of a quaternion that a reset returns; within it, it is normalized.
 UNIT = {"float64": 1e-9, "float32": 1e-5}
 #: An event is located to this many units in the last place of the time.
 LOCATED = 4.0
 #: Nodes of a step, as fractions of it, between which event functions are taken to be cubics.
-NODES = (0.0, 0.5, 1.0)
+NODES = (0.0, 0.25, 0.5, 0.75, 1.0)
+#: Fraction of a step that is tried to find the event of a function that jumped at its start.
+SHORT = 2.0**-10
 #: Events of a run within `CHATTER_TIME` seconds after which it ends as chattering.
 MOST_EVENTS, CHATTER_TIME = 1000.0, 1e-6
 _EPS = float(np.finfo(float).eps)
@@ -131,6 +133,20 @@ class EventSearch:
             wide_run(accepted, ("accept", "g end"), ("accept",)),
         ]  # fmt: skip
 
+    def look_after_jump(self) -> list[Statement]:
+        """Return the evaluation of the event functions after a jump of the state.
+
+        The state jumps at ticks and resets. A function that jumped through zero keeps its value
+        from before, so that the next step finds its event; one whose event has just occurred does
+        not.
+        """
+
+        def settled(g: Array, now: Array, fired: Array) -> Array:
+            jumped = self._crossed(g, now) * (1.0 - fired)
+            return select(less(0.5, jumped), g, now)
+
+        return [*self.look("t", "", "g end"), wide_run(settled, ("g", "g end", "fired"), ("g",))]
+
     def inside(self) -> list[Statement]:
         """Return event functions and their slopes at the nodes of a step, by Hermite interpolation.
 
@@ -175,8 +191,9 @@ class EventSearch:
             any_hit, inside = largest(each(hit)), less(0.0, high)
             # crossings within the step that its ends do not show: a shorter step makes them visible
             part = self._hidden(g, g_inside, slopes, g_end)
-            bulge = (1.0 - any_hit) * flag(less(part, 1.0)) * flag(less(64.0 * close, length))
+            bulge = flag(less(part, 1.0)) * flag(less(64.0 * close, length))
             bulge = select(inside, 0.0, bulge)
+            any_hit = any_hit * (1.0 - bulge)
             searching = select(less(0.5, any_hit), 1.0, select(inside, 1.0, 0.0))
             # the bracket
             first = flag(negated(inside)) * any_hit
@@ -269,6 +286,11 @@ class EventSearch:
         Returns:
             `(1,)`; 2 if there is none.
         """
+        # a function that has just jumped through zero may return before the end of the step
+        jumped, shown = self._crossed(g, values[0]), self._crossed(g, g_end)
+        g = select(less(0.5, jumped), values[0], g)
+        # a slope may not exist, as that of a norm at zero
+        slopes = select(less(absolute(slopes), 1e300), slopes, 0.0)
         seen, places = [g], [np.zeros(self.functions)]
         for i in range(len(NODES) - 1):
             width = NODES[i + 1] - NODES[i]
@@ -284,6 +306,8 @@ class EventSearch:
         for i in reversed(range(len(seen) - 1)):
             there = select(less(1e-12, places[i]), places[i], places[i + 1])
             found = select(less(0.5, self._crossed(seen[i], seen[i + 1])), there, found)
+        found = select(less(0.5, jumped), SHORT, found)
+        found = select(less(0.5, shown), 2.0, found)
         return smallest(each(found))
 
     def fire(self) -> list[Statement]:
@@ -337,7 +361,7 @@ class EventSearch:
             inner.append(Run(Block(flip, ("contact", "fired"), ("contact",))))
         flags = [f"fired {i}" for i in range(self.functions)]
         inner += [
-            *self.look("t", "", "g"),
+            *self.look_after_jump(),
             wide_run(_none, ("fired",), ("fired", *flags)),
         ]
         return [*found, If("any", inner)]

@@ -171,7 +171,7 @@ class _FreeProgram:
             ]
         body = [
             wide_run(lambda: np.full(1, self._control.step), (), ("h",)),
-            *self._search.first_contact(), *self._due(), *self._search.look("t", "", "g"),
+            *self._search.first_contact(), *self._due(first=True), *self._search.look("t", "", "g"),
             ForEach([
                 *self._aim_at_sample(),
                 While("active", [
@@ -195,8 +195,12 @@ class _FreeProgram:
             found.append(origin + (update.offset + update.sample_time * k))
         return found
 
-    def _due(self) -> list[Statement]:
-        """Return the updates that are due at the time of the run."""
+    def _due(self, first: bool = False) -> list[Statement]:
+        """Return the updates that are due at the time of the run.
+
+        Args:
+            first: whether this is the start, where event functions have no value yet.
+        """
         ticks = [f"tick {i}" for i in range(len(self._updates))]
         if not ticks:
             return []
@@ -221,8 +225,8 @@ class _FreeProgram:
             inner.append(self._blocks.update(update, "t", self._drawn))
             inner.append(wide_run(plus_one, (ticks[i],), (ticks[i],)))
             found.append(If(f"is due {i}", inner))
-        if self._search.functions:  # event functions may jump with z; that is no zero crossing
-            found.append(If("any", self._search.look("t", "", "g")))
+        if self._search.functions and not first:
+            found.append(If("any", self._search.look_after_jump()))
         return found
 
     def _aim_at_sample(self) -> list[Statement]:

@@ -18,7 +18,7 @@ from remora.model.robot import Robot
 
 #: How a run ended, by the number that its program returns, see `event_search`.
 OUTCOMES = ("complete", "stopped", "complete", "not finite", "step too short", "chattering",
-            "event is NaN", "invalid reset")  # fmt: skip
+            "event is NaN", "invalid reset", "contradiction")  # fmt: skip
 
 
 class BatchEvents(NamedTuple):

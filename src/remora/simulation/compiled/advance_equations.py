@@ -28,8 +28,11 @@ from remora.simulation.systems.system_equations import (
 )
 
 #: Numbers that go in, and those that also come out.
-NUMBERS = ("stop", "low", "high", "offset", "rtol", "atol", "max step", "first", "count", "room")
-KEPT = ("t", "h", "refused", "tries", "fresh", "index")
+NUMBERS = ("stop", "low", "high", "offset", "rtol", "atol", "max step", "first", "count", "room",
+           "links")  # fmt: skip
+KEPT = ("t", "h", "refused", "tries", "fresh", "index", "link")
+#: Maximum number of following segments in a call, and the numbers that differ between segments.
+LINKS, CHAINED = 8, ("stop", "low", "high", "first", "count")
 #: Numbers that come out: how many steps were made, whether the next must be made elsewhere, and
 #: step size and tries left after the last step that was made.
 MADE = ("steps", "trouble", "h kept", "tries kept")
@@ -195,7 +198,8 @@ def inputs_of(own: AdvanceEquations) -> dict[str, tuple[int, ...]]:
     are evaluated; `offset`: of their clock. `h`: next step size; `refused`: whether the last try
     was; `tries`: how many are left. `fresh`: whether `rate` is unknown. `first`, `count`, `index`:
     start of the segment, number of fixed steps in it, and number of the next. `room`: maximum
-    number of steps. `w` is [v, work, x].
+    number of steps. `w` is [v, work, x]. `chain`: the following segments, each with the numbers
+    `CHAINED` and its loads; `links`: how many; `link`: how many of them were entered.
     """
     robot, size = own.robot, own.layout.size
     shapes: dict[str, tuple[int, ...]] = {}
@@ -206,6 +210,8 @@ def inputs_of(own: AdvanceEquations) -> dict[str, tuple[int, ...]]:
     shapes |= {"rest w": (size - robot.nv,), "rate": (size,)}
     shapes |= {"z": (own.nz,), "torque": (rows, robot.nv)}
     shapes["wrenches"] = (rows, len(robot.bodies), 6) if own.loads.pushes else (0,)
+    loads = size_of({name: shapes[name] for name in ("torque", "wrenches")})
+    shapes["chain"] = (0,) if own.dense else (LINKS, len(CHAINED) + loads)
     return shapes
 
 

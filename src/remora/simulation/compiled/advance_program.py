@@ -49,6 +49,8 @@ from remora.codegen.ir.graph import Signature
 from remora.dynamics.state_layout import WORKS
 from remora.model.state import increment
 from remora.simulation.compiled.advance_equations import (
+    CHAINED,
+    LINKS,
     MADE,
     AdvanceEquations,
     inputs_of,
@@ -87,7 +89,18 @@ class _AdvanceProgram:
         own, size = self._own, self._layout.size
         cells = [Signature(name, shape) for name, shape in self._shapes.items()]
         cells += [Signature(name, (size,)) for name in (*self._K[1:], "k", "y", "step", "change")]
-        numbers = ("active", "accept", "length", "end", "last", "error", "clear", "use", "now")
+        numbers = (
+            "active",
+            "accept",
+            "length",
+            "end",
+            "last",
+            "error",
+            "clear",
+            "use",
+            "now",
+            "switch",
+        )
         cells += [Signature(name, (1,)) for name in (*numbers, *MADE)]
         cells += [Signature(f"at {i}", (1,)) for i in range(self._width)]
         cells += [Signature(f"{n} end", self._shapes[n]) for n in ("q", "w", "rest q", "rest w")]
@@ -96,7 +109,8 @@ class _AdvanceProgram:
             *self._go_on(),
             While("active", [
                 self._chosen(), *self._stage_loop(), self._candidate(), self._judged(),
-                self._decided(), If("accept", self._committed()), *self._go_on(),
+                self._decided(), If("accept", self._committed()), *self._linked(),
+                *self._go_on(),
             ]),
             self._packed(),
         ]  # fmt: skip
@@ -121,6 +135,34 @@ class _AdvanceProgram:
             return concatenate([part.reshape((-1,)) for part in parts])
 
         return Sample(Block(pack, names, ("end",)))
+
+    def _linked(self) -> list[Statement]:
+        """Return the statements that enter the next segment at the end of one."""
+        if self._own.dense:
+            return []
+        loads = ("torque", *self._wrenches)
+        shapes = [self._shapes[name] for name in loads]
+        sizes = [int(np.prod(shape)) for shape in shapes]
+
+        def reached(t: Array, stop: Array, link: Array, links: Array) -> Array:
+            return flag(less(link + 0.5, links)) * (1.0 - flag(less(t, stop)))
+
+        def enter(chain: Array, link: Array) -> tuple[Array, ...]:
+            row = chain[0]
+            for i in range(1, LINKS):
+                row = select(less(i - 0.5, link), chain[i], row)
+            numbers = [row[i : i + 1] for i in range(len(CHAINED))]
+            parts, start = list[Array](), len(CHAINED)
+            for shape, size in zip(shapes, sizes, strict=True):
+                parts.append(row[start : start + size].reshape(shape))
+                start += size
+            return (*numbers, *parts, np.ones(1), np.ones(1), link + 1.0)
+
+        writes = (*CHAINED, *loads, "fresh", "index", "link")
+        return [
+            Run(Block(reached, ("t", "stop", "link", "links"), ("switch",))),
+            If("switch", [Run(Block(enter, ("chain", "link"), writes))]),
+        ]
 
     def _go_on(self) -> list[Statement]:
         def on(t: Array, stop: Array, steps: Array, room: Array, trouble: Array) -> Array:

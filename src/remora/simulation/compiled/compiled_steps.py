@@ -8,7 +8,7 @@ held, and no event condition must be called.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,7 +19,9 @@ from remora.components.system import System
 from remora.dynamics.kernels.cache_keys import tables_digest, value_key
 from remora.model.robot import Robot
 from remora.simulation.compiled.advance_equations import (
+    CHAINED,
     KEPT,
+    LINKS,
     MADE,
     AdvanceEquations,
     inputs_of,
@@ -94,12 +96,14 @@ class Advance(NamedTuple):
         after: the step size control after the last of them.
         next: the step size control now, after tries that were rejected.
         trouble: whether the next step must be made by the run loop.
+        link: how many of the following segments were entered.
     """
 
     block: StepBlock | None
     after: NextStep
     next: NextStep
     trouble: bool
+    link: int
 
 
 class CompiledSteps:
@@ -135,17 +139,22 @@ class CompiledSteps:
         """Whether the numbers that compiled functions capture are still the same."""
         return self._loads.is_current
 
-    def enter(self, numbers: SegmentNumbers, low: float, high: float) -> None:
+    def enter(self, segments: Sequence[SegmentNumbers]) -> None:
         """Start a segment.
 
         Args:
-            numbers: constant inputs of the program.
-            low: start of the segment on the clock of the loads, s.
-            high: its end, s.
+            segments: its constant inputs, and those of the segments that follow it, at most
+                `LINKS`; they are entered in the same call if no samples lie within steps.
         """
-        self._numbers = numbers
-        torque, wrenches = self._loads.coefficients(low, high)
-        self._values = torque.ravel(), wrenches.ravel()
+        self._numbers = segments[0]
+        first, *rest = self._loads.enter([(s.low - s.offset, s.high - s.offset) for s in segments])
+        self._values = first[0].ravel(), first[1].ravel()
+        self._chain = np.zeros((LINKS, len(CHAINED) + sum(x.size for x in first)))
+        for row, own, loads in zip(self._chain, segments[1:], rest, strict=False):
+            row[: len(CHAINED)] = own.stop, own.low, own.high, own.first, own.steps
+            row[len(CHAINED) : len(CHAINED) + loads[0].size] = loads[0].ravel()
+            row[len(CHAINED) + loads[0].size :] = loads[1].ravel()
+        self._links = len(rest)
 
     def advance(self, state: RunState, step: NextStep, dense: bool) -> Advance:
         """Make steps until the end of the segment, or until the run loop is needed.
@@ -161,7 +170,8 @@ class CompiledSteps:
             self._bound[dense] = bound
         room = bound.prepare(self._room)
         begun = time.perf_counter()
-        bound.fill(state, step, self._numbers, self._values, room)
+        more = (*self._values, *(() if dense else (self._chain.ravel(),)))
+        bound.fill(state, step, (*self._numbers, room, 0 if dense else self._links), more)
         bound.run()
         took = time.perf_counter() - begun
         if took > LONGEST_CALL:
@@ -235,17 +245,16 @@ class _BoundKernel:
         self,
         state: RunState,
         step: NextStep,
-        numbers: SegmentNumbers,
-        loads: tuple[Array, Array],
-        room: int,
+        numbers: tuple[float, ...],
+        loads: tuple[Array, ...],
     ) -> None:
         """Write the inputs of a call."""
         rest_q, *rest = state.carried()
         rate = np.zeros(self._own.layout.size) if step.rate is None else step.rate
         scalars = (
-            *numbers, float(room),
+            *numbers,
             state.t, step.h, float(step.refused), float(step.tries), float(step.rate is None),
-            float(step.number),
+            float(step.number), 0.0,
         )  # fmt: skip
         np.concatenate([
             scalars, state.q, state.v, state.work, state.x, rest_q, *rest, rate, state.z, *loads,
@@ -258,15 +267,17 @@ class _BoundKernel:
     ) -> Advance:
         """Advance the state and return the steps."""
         own, end = self._own, self._end
-        t, h, refused, tries, _, index, steps, trouble, h_kept, tries_kept = end[:_COUNT].tolist()
+        numbers = end[:_COUNT].tolist()
+        t, h, refused, tries, fresh, index, link, steps, trouble, h_kept, tries_kept = numbers
         rate, block, after, count = step.rate, None, step, int(steps)
         if count:
-            q, w, rest_q, rest_w, rate = (end[place].copy() for place in own.ends)
+            q, w, rest_q, rest_w, known = (end[place].copy() for place in own.ends)
+            rate = None if fresh > 0.5 else known  # unknown at the start of a segment
             block = self._block(count, place)
             state.moved(t, q, w, rest_q, rest_w)
             after = NextStep(h_kept, False, int(tries_kept), rate, int(index))
         now = NextStep(h, refused > 0.5, int(tries), rate, int(index))
-        return Advance(block, after, now, trouble > 0.5)
+        return Advance(block, after, now, trouble > 0.5, int(link))
 
     def _block(self, count: int, place: Callable[[Array, Array], Array]) -> StepBlock:
         own, (t, q, w), records = self._own, self._first, self._records[:count]

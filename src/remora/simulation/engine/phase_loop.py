@@ -12,6 +12,7 @@ import numpy as np
 from remora.algebra.array_ops import Array
 from remora.dynamics.state_layout import layout_of
 from remora.errors import SimulationError
+from remora.simulation.compiled.advance_equations import LINKS
 from remora.simulation.compiled.compiled_steps import (
     Advance,
     CompiledSteps,
@@ -130,6 +131,7 @@ class PhaseLoop:
         self._rate: Array | None = None
         self._asked = [1] * len(system.controllers)  # sampled once, at the start
         self._bounds = (start, start)  # of the segment
+        self._following: list[tuple[float, float]] = []  # segments after it
         self._tried = 0
         self._reach = ErrorScale(system.robot)
         self._layout = layout_of(system.robot, state.x.size)
@@ -223,6 +225,7 @@ class PhaseLoop:
             target = min(*due, self._schedule.next_time())
             if stop - target <= CLOSE * np.spacing(abs(stop)):
                 target = stop
+            self._segments_after(target, stop, breaks)
             ended = self._segment(state.t, target)
             if ended is not None:
                 return ended
@@ -239,17 +242,14 @@ class PhaseLoop:
         if state.t == start:
             self._system.motions.check_joined(start, state.q, state.v)
         self._rate = rate
+        self._enter_compiled()
         if integrator.error_order:
-            self._enter_compiled(start, stop)
             return self._adaptive(stop, state.t == start)
         return self._fixed(start, stop)
 
     def _fixed(self, start: float, stop: float) -> LocatedEvent | None:
         """Advance to `stop` by steps of one length."""
-        state, length = self._state, self._stepping.step
-        assert length is not None
-        count, i = max(1, math.ceil((stop - start) / length - 1e-6)), 1
-        self._enter_compiled(start, stop, count)
+        state, count, i = self._state, self._count(start, stop), 1
         while state.t < stop:
             end = stop if i == count else start + (stop - start) * (i / count)
             if state.t >= end:
@@ -257,7 +257,8 @@ class PhaseLoop:
                 continue
             if self._can_advance():
                 done = self._advance(stop, NextStep(0.0, False, 0, self._rate, i))
-                i = done.next.number
+                i, (start, stop) = done.next.number, self._bounds
+                count = self._count(start, stop)
                 if not done.trouble:
                     continue
                 end = stop if i == count else start + (stop - start) * (i / count)
@@ -301,6 +302,7 @@ class PhaseLoop:
                 done = self._advance(stop, NextStep(self._h, refused, tries, self._rate))
                 self._h, refused = done.next.h, done.next.refused
                 self._tried = self._stepping.max_steps - done.next.tries
+                stop = self._bounds[1]
                 if not done.trouble:
                     continue
                 left = stop - state.t
@@ -414,16 +416,38 @@ class PhaseLoop:
 
     # Steps in machine code ----------------------------------------------------------------------
 
-    def _enter_compiled(self, start: float, stop: float, count: int = 1) -> None:
-        """Prepare the compiled steps for a segment; count: number of fixed steps in it."""
+    def _enter_compiled(self) -> None:
+        """Prepare the compiled steps for the segment, and for those that follow it."""
         if self._compiled is None:
             return
         stepping, given = self._stepping, self._system.given
-        numbers = SegmentNumbers(
-            stop, *given.bounds, given.offset, stepping.rtol, stepping.atol, stepping.max_step,
-            start, float(count),
-        )  # fmt: skip
-        self._compiled.enter(numbers, *given.clocks)
+        self._compiled.enter([
+            SegmentNumbers(
+                stop, *given.inner(start, stop), given.offset, stepping.rtol, stepping.atol,
+                stepping.max_step, start, float(self._count(start, stop)),
+            )
+            for start, stop in (self._bounds, *self._following)
+        ])  # fmt: skip
+
+    def _count(self, start: float, stop: float) -> int:
+        """Return the number of fixed steps in a segment."""
+        length = self._stepping.step
+        if self._stepping.integrator.error_order or length is None:
+            return 1
+        return max(1, math.ceil((stop - start) / length - 1e-6))
+
+    def _segments_after(self, start: float, stop: float, breaks: Sequence[float]) -> None:
+        """Note the segments that follow without a call of Python in between."""
+        self._following = []
+        python = self._system.controllers or not math.isinf(self._schedule.next_time())
+        if self._compiled is None or python or self._times is not None:
+            return
+        for t in (*breaks, stop):
+            if t <= start + CLOSE * np.spacing(abs(start)) or len(self._following) == LINKS:
+                continue
+            end = stop if stop - t <= CLOSE * np.spacing(abs(stop)) else t
+            self._following.append((start, end))
+            start = end
 
     def _can_advance(self) -> bool:
         """Return whether the next steps may be made in machine code."""
@@ -443,6 +467,11 @@ class PhaseLoop:
         assert self._compiled is not None
         done = self._compiled.advance(state, step, dense)
         self._rate = done.after.rate
+        if done.link:
+            self._bounds = self._following[done.link - 1]
+            self._following = self._following[done.link :]
+            system.given.enter(*self._bounds)
+            self._enter_compiled()
         if done.block is not None:
             system.center_chart(state.q, state.rest)
             end, before = done.block.t[-1], done.block.t[-2]

@@ -75,6 +75,8 @@ def path(name: str, given: Any) -> str | Path | None:
 
 def times(name: str, given: Any) -> tuple[float, ...]:
     """Return one or several finite times."""
+    if isinstance(given, tuple) and not given:  # pyright: ignore[reportUnknownArgumentType]
+        return ()
     array = _numbers(given)
     if array is None or array.ndim > 1 or not np.all(np.isfinite(array)):
         raise InvalidValue(f"{name} must be finite times in s, such as [1.0, 2.5], not {given!r}")

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
+import math
+from collections.abc import Sequence
 
 import numpy as np
 
 from remora.algebra.array_ops import Array, concatenate
 from remora.errors import RemoraError, SimulationError
 from remora.model.robot import Robot
-from remora.simulation.inputs.loads import HeldValue, Load, frozen_view
+from remora.simulation.inputs.loads import HeldValue, frozen_view
 from remora.simulation.inputs.phases import Phase
 from remora.simulation.inputs.pure_functions import CapturedNumbers
+from remora.simulation.inputs.robot_loads import load_of
 from remora.simulation.inputs.segment_loads import SegmentLoad
 
 #: Discontinuous loads are evaluated this many units in the last place of the time before or after
@@ -35,11 +37,9 @@ class PhaseLoads:
         """Convert the loads of a phase that begins at `start`, s."""
         self.offset = start if phase.own_clock else 0.0
         self._duration, self._end = phase.duration, start + phase.duration
-        self._torque = Load("torque", phase.torque, (robot.nv,), functools.partial(_joint, robot))
-        self._base = Load("base_wrench", phase.base_wrench, (6,), None)
-        self._wrenches = Load(
-            "wrenches", phase.wrenches, (len(robot.bodies), 6), functools.partial(_body, robot)
-        )
+        self._torque = load_of(robot, "torque", phase.torque)
+        self._base = load_of(robot, "base_wrench", phase.base_wrench)
+        self._wrenches = load_of(robot, "wrenches", phase.wrenches)
         loads = self._loads = (self._torque, self._base, self._wrenches)
         self.pushes = phase.base_wrench is not None or phase.wrenches is not None
         self.breaks = [t for load in loads for t in load.breaks]
@@ -87,10 +87,14 @@ class PhaseLoads:
 
         At its ends, discontinuous loads take their values just inside.
         """
+        self._low, self._high = self.inner(start, stop)
+        self._entered = False  # the loads are prepared on first use
+
+    def inner(self, start: float, stop: float) -> tuple[float, float]:
+        """Return the first and the last time at which loads of a segment are evaluated, s."""
         margin = max(self.margin(start), self.margin(stop))
         middle = 0.5 * (start + stop)
-        self._low, self._high = min(start + margin, middle), max(stop - margin, middle)
-        self._entered = False  # the loads are prepared on first use
+        return min(start + margin, middle), max(stop - margin, middle)
 
     def _enter_loads(self) -> None:
         for load in self._loads:
@@ -99,7 +103,7 @@ class PhaseLoads:
 
     def margin(self, t: float) -> float:
         """Return how far from a jump at t discontinuous functions are evaluated, s."""
-        return float(MARGIN * np.spacing(max(abs(t), abs(self.offset))))
+        return MARGIN * math.ulp(max(abs(t), abs(self.offset)))
 
     def inside(self, t: float) -> float:
         """Return a time of the run, moved inside the smooth segment."""
@@ -138,7 +142,7 @@ class SmoothLoads:
         self.placed = tuple((name, *own) for name, load in loads.items() for own in load.placed)
         self._captured = [CapturedNumbers(pulse.value) for _, _, pulse in self.placed]
         self.captured = tuple(numbers() for numbers in self._captured)
-        self._acting: list[int] = []  # pulses that act in this segment
+        self._acting: list[int] = []  # pulses that act in these segments
 
     @property
     def is_current(self) -> bool:
@@ -147,7 +151,7 @@ class SmoothLoads:
 
     @property
     def is_traced(self) -> bool:
-        """Whether a traced function acts in the segment of the last call of `coefficients`."""
+        """Whether a traced function acts in the segments of the last call of `enter`."""
         return bool(self._acting)
 
     @property
@@ -160,6 +164,18 @@ class SmoothLoads:
         """Shape of the wrenches."""
         return self._wrenches.shape
 
+    def enter(self, spans: Sequence[tuple[float, float]]) -> list[tuple[Array, Array]]:
+        """Return the polynomials in several segments, see `coefficients`.
+
+        Args:
+            spans: start and end of each segment on the clock of the loads, s.
+        """
+        self._acting = [
+            k for k, (_, _, pulse) in enumerate(self.placed)
+            if any(pulse.constant(*span) is None for span in spans)
+        ]  # fmt: skip
+        return [self.coefficients(*span) for span in spans]
+
     def coefficients(self, low: float, high: float) -> tuple[Array, Array]:
         """Return the polynomials in t - low of drive forces and wrenches.
 
@@ -170,9 +186,6 @@ class SmoothLoads:
         Returns:
             `(degree + 1, nv)`, and `(degree + 1, nb, 6)`; without wrenches the second is empty.
         """
-        self._acting = [
-            k for k, (_, _, pulse) in enumerate(self.placed) if pulse.constant(low, high) is None
-        ]
         torque = self._torque.coefficients(low, high, self.degree)
         if not self.pushes:
             return torque, np.zeros(0)
@@ -191,15 +204,3 @@ class SmoothLoads:
             return own
         placed = concatenate([base[None], np.zeros((self._wrenches.shape[0] - 1, 6))], trailing=2)
         return placed if own is None else own + placed
-
-
-def _joint(robot: Robot, name: str) -> tuple[Any, tuple[int, ...]]:
-    joint = robot.joints[robot.joint_index(name)]
-    if joint.mimic is not None:
-        leader = robot.joints[joint.mimic.joint].name
-        raise RemoraError(f"joint {name!r} mimics {leader!r}: give the torque to that one")
-    return joint.v, (joint.v.stop - joint.v.start,)
-
-
-def _body(robot: Robot, name: str) -> tuple[Any, tuple[int, ...]]:
-    return robot.body_index(name), (6,)
