@@ -143,6 +143,12 @@ def less(a: ArrayLike, b: ArrayLike) -> Array:
     return np.less(a, b)
 
 
+def clip(x: ArrayLike, low: ArrayLike, high: ArrayLike) -> Array:
+    """Return `x` limited to [low, high] element by element, as np.clip does, also on symbols."""
+    raised = select(less(x, low), low, x)
+    return select(less(high, raised), high, raised)
+
+
 def total_and_rest(x: Array, dx: Array) -> tuple[Array, Array]:
     """Return x + dx rounded, and its exact rounding error (compensated summation) [K65]."""
     total = rounded(x + dx)

@@ -21,7 +21,7 @@ class SymbolLost(RemoraError):
 
 _SELECT = (
     "what is compiled has no values yet: instead of if, and, or, max(), np.where or np.clip use "
-    "select and less of rm.algebra.array_ops, select(less(x, 0.0), a, b)"
+    "select, less and clip of rm.algebra.array_ops, select(less(x, 0.0), a, b)"
 )
 _WRITE = (
     "an array of numbers cannot hold symbols: put the array together from its parts, "
