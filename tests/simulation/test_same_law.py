@@ -250,8 +250,13 @@ def test_kernels_are_known_by_what_they_compute(tmp_path):
 # What cannot be compared --------------------------------------------------------------------------
 
 
+#: Files that laws hold open; the test closes them.
+OPENED = []
+
+
 def with_file(path, k):
     file = path.open("a")
+    OPENED.append(file)
     return lambda t, q, v: -k * v if file.writable() else None
 
 
@@ -265,7 +270,15 @@ def with_generator(path, k):
     return lambda t, q, v: -k * v + 0.0 * steps.gi_running
 
 
-@pytest.mark.filterwarnings("ignore:unclosed file")
+@pytest.fixture
+def closed_files():
+    """Close what laws hold open, whatever happens: left open, it would warn in a later test."""
+    yield
+    while OPENED:
+        OPENED.pop().close()
+
+
+@pytest.mark.usefixtures("closed_files")
 @pytest.mark.parametrize("make", [with_file, with_lock, with_generator], ids=lambda f: f.__name__)
 def test_what_cannot_be_compared_needs_a_word(make, tmp_path):
     own = tmp_path / "log"

@@ -140,13 +140,13 @@ def test_signals_are_drawn():
     run = rm.simulate(system(), [0.0], [0.1], 1.0, sample=0.1)
     (panel,) = panels(run, "gyro.rate", choice(run, degrees=False))
     assert (panel.title, panel.unit) == ("gyro.rate", "rad/s")
-    assert [line.label for line in panel.lines] == ["0", "1", "2"]
+    assert [line.label for line in panel.lines] == ["x", "y", "z"]
     assert panel.lines[1].values.tolist() == run.signals["gyro.rate"][:, 1].tolist()
     assert len(panels(run, "signals", choice(run))) == 3
     assert len(run.plot("gyro.rate", "filter.estimate").axes) >= 2
     with pytest.raises(rm.UnknownName, match="gyro"):
         run.plot("gyro.rates")
-    assert offered(run)[-3:] == ["gyro.rate", "gyro.ok", "filter.estimate"]
-    plot = plot_of(run, "gyro.rate")
-    assert (plot.unit, plot.names) == ("rad/s", ["0", "1", "2"])
+    assert offered(run)[-3:] == ["gyro.rate, rad/s", "gyro.ok", "filter.estimate, rad/s"]
+    plot = plot_of(run, "gyro.rate, rad/s")
+    assert (plot.unit, plot.names) == ("rad/s", ["x", "y", "z"])
     assert plot.values.shape == (11, 3)
