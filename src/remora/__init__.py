@@ -3,6 +3,8 @@
 from remora import algebra
 from remora.actuators.first_order_actuator import FirstOrderActuator
 from remora.actuators.thruster import Thruster
+from remora.analysis.manipulability import Manipulability, manipulability
+from remora.analysis.measures import manipulability_map
 from remora.codegen.gpu.cuda_kernel import CudaKernel
 from remora.codegen.kernel import Kernel
 from remora.components.actions import GeneralizedForce, JointForce, Wrench
@@ -188,6 +190,7 @@ __all__ = [
     "JointPD",
     "Kernel",
     "Layout",
+    "Manipulability",
     "ModelError",
     "ModelWarning",
     "Motion",
@@ -265,6 +268,8 @@ __all__ = [
     "load",
     "load_scenario",
     "locked_inertia",
+    "manipulability",
+    "manipulability_map",
     "mass_matrix",
     "mass_matrix_partials",
     "momentum",
