@@ -3,8 +3,11 @@
 from remora import algebra
 from remora.actuators.first_order_actuator import FirstOrderActuator
 from remora.actuators.thruster import Thruster
+from remora.analysis.floating_workspace import FloatingWorkspace, floating_workspace
 from remora.analysis.manipulability import Manipulability, manipulability
 from remora.analysis.measures import manipulability_map
+from remora.analysis.straight_path import StraightPathWorkspace, straight_path_workspace
+from remora.analysis.workspace import Workspace, workspace
 from remora.codegen.gpu.cuda_kernel import CudaKernel
 from remora.codegen.kernel import Kernel
 from remora.components.actions import GeneralizedForce, JointForce, Wrench
@@ -175,6 +178,7 @@ __all__ = [
     "Event",
     "Fault",
     "FirstOrderActuator",
+    "FloatingWorkspace",
     "ForwardDerivatives",
     "Frame",
     "GeneralizedForce",
@@ -211,10 +215,12 @@ __all__ = [
     "Spring",
     "State",
     "Status",
+    "StraightPathWorkspace",
     "System",
     "Threshold",
     "Thruster",
     "UnknownName",
+    "Workspace",
     "Wrench",
     "ZeroCrossing",
     "ZeroOrderHold",
@@ -237,6 +243,7 @@ __all__ = [
     "equivalent_manipulator",
     "equivalent_state",
     "floating_inverse_dynamics",
+    "floating_workspace",
     "forward_dynamics",
     "forward_dynamics_derivatives",
     "frame_acceleration",
@@ -307,7 +314,9 @@ __all__ = [
     "spart_layout",
     "spring_forces",
     "stop_forces",
+    "straight_path_workspace",
     "topology",
     "twists",
     "view",
+    "workspace",
 ]

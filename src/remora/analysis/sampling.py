@@ -55,6 +55,7 @@ def joint_ranges(
     target: Target,
     joints: Sequence[str] | None = None,
     ranges: Ranges | None = None,
+    sliding: bool = False,
 ) -> tuple[JointRange, ...]:
     """Return the range of each joint that moves the frame.
 
@@ -63,6 +64,7 @@ def joint_ranges(
         target: the name of a body or frame, the index of a body, or a Frame.
         joints: names of the joints that move; default: all that move the frame.
         ranges: other ranges than the joints' limits, by joint: `{"elbow": (-1.0, 1.0)}`.
+        sliding: whether lengths without limits are allowed; their range is then infinite.
 
     Raises:
         InvalidValue: if a length has no limits, or a range is empty.
@@ -79,7 +81,7 @@ def joint_ranges(
             raise UnknownName("joint of `ranges`", name, chosen)
     if not chosen:
         raise InvalidValue("joints is empty: name at least one joint that moves the frame")
-    return tuple(_range(robot.joints[robot.joint_index(n)], given.get(n)) for n in chosen)
+    return tuple(_range(robot.joints[robot.joint_index(n)], given.get(n), sliding) for n in chosen)
 
 
 def _leader(robot: Robot, j: int) -> int:
@@ -87,7 +89,7 @@ def _leader(robot: Robot, j: int) -> int:
     return j if mimic is None else mimic.joint
 
 
-def _range(joint: Joint, given: ArrayLike | None) -> JointRange:
+def _range(joint: Joint, given: ArrayLike | None, sliding: bool) -> JointRange:
     row = kind(joint)
     if is_free(joint):
         raise InvalidValue(f"joint {joint.name!r} is free: its position has no range to sample")
@@ -106,12 +108,14 @@ def _range(joint: Joint, given: ArrayLike | None) -> JointRange:
     for k, freedom in enumerate(row.freedoms):
         if math.isfinite(low[k]) and math.isfinite(high[k]):
             continue
-        if not freedom.angular:
+        if not freedom.angular and not sliding:
             raise InvalidValue(
                 f"joint {joint.name!r} slides without limits: give its range in m, "
                 f"ranges={{{joint.name!r}: (lower, upper)}}"
             )
         default = True
+        if not freedom.angular:
+            continue
         if math.isfinite(low[k]):
             high[k] = low[k] + 2.0 * math.pi
         elif math.isfinite(high[k]):
@@ -170,6 +174,6 @@ def configurations(ranges: Sequence[JointRange], q0: Array, u: Array) -> Array:
 
 
 def _orientation(u: Sequence[Array]) -> list[Array]:
-    a, b = 2.0 * math.pi * u[1], 2.0 * math.pi * u[2]
-    near, far = sqrt(1.0 - u[0]), sqrt(u[0])
+    share, a, b = (asarray(x) for x in (u[0], 2.0 * math.pi * u[1], 2.0 * math.pi * u[2]))
+    near, far = sqrt(asarray(1.0 - share)), sqrt(share)
     return [near * sin(a), near * cos(a), far * sin(b), far * cos(b)]
