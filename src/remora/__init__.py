@@ -119,6 +119,7 @@ from remora.errors import (
 )
 from remora.model import topology
 from remora.model.building.builder import Builder
+from remora.model.constraint import Constraint
 from remora.model.formats.dh import DHLink, from_dh
 from remora.model.formats.load import bundled_robots, load
 from remora.model.formats.random_robot import random_robot
@@ -166,6 +167,7 @@ __all__ = [
     "CompiledRobot",
     "Component",
     "Conservation",
+    "Constraint",
     "Context",
     "Controller",
     "CudaKernel",

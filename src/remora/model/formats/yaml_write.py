@@ -60,6 +60,8 @@ def robot_to_yaml(robot: Robot, folder: str | os.PathLike[str] | None = None) ->
     Raises:
         RemoraError: for symbols, batches and values that are not finite.
     """
+    if robot.constraints:
+        raise RemoraError("robots with constraints cannot be saved yet")
     root = None if folder is None else Path(folder).resolve()
     lines = [f"remora: {FORMAT}", f"name: {_text(robot.name)}"]
     lines.append(f"gravity: {_numbers('gravity', robot.gravity, 3)}")
