@@ -12,7 +12,7 @@ import numpy as np
 from remora.algebra import dual_quaternion
 from remora.algebra.array_ops import Array, is_symbolic
 from remora.errors import RemoraError
-from remora.model.formats.yaml_tree import scalar
+from remora.model.formats.yaml.yaml_tree import scalar
 from remora.model.joint_types import JOINT_TYPES
 from remora.model.robot import Body, Frame, Geometry, Joint, Robot
 from remora.model.robot_fields import PER_SPEED, rows
