@@ -16,6 +16,18 @@ from remora.control.attitude_pd import AttitudePD
 from remora.control.controllers import CONTROLLERS
 from remora.control.joint_pd import JointPD
 from remora.dynamics import spart
+from remora.dynamics.constraints.loop_kinematics import (
+    constraint_bias,
+    constraint_jacobian,
+    constraint_residual,
+)
+from remora.dynamics.constraints.projection import (
+    ConstraintImpulse,
+    constraint_impulse,
+    project_configuration,
+    project_velocity,
+)
+from remora.dynamics.constraints.reactions import constraint_multipliers, constraint_wrenches
 from remora.dynamics.derivatives.derivatives import (
     ForwardDerivatives,
     InverseDerivatives,
@@ -168,6 +180,7 @@ __all__ = [
     "Component",
     "Conservation",
     "Constraint",
+    "ConstraintImpulse",
     "Context",
     "Controller",
     "CudaKernel",
@@ -230,7 +243,13 @@ __all__ = [
     "centroidal_momentum",
     "centroidal_momentum_matrix",
     "compile",
+    "constraint_bias",
+    "constraint_impulse",
+    "constraint_jacobian",
+    "constraint_multipliers",
+    "constraint_residual",
     "constraint_violation",
+    "constraint_wrenches",
     "coriolis_matrix",
     "difference",
     "equivalent_manipulator",
@@ -281,7 +300,9 @@ __all__ = [
     "plot",
     "poses",
     "potential_energy",
+    "project_configuration",
     "project_image_coordinates",
+    "project_velocity",
     "random_robot",
     "random_state",
     "reaction_wrenches",
