@@ -118,7 +118,9 @@ from remora.errors import (
     UnknownName,
 )
 from remora.model import topology
+from remora.model.building.add_constraint import add_constraint
 from remora.model.building.builder import Builder
+from remora.model.combine import combine
 from remora.model.constraint import Constraint
 from remora.model.formats.dh import DHLink, from_dh
 from remora.model.formats.load import bundled_robots, load
@@ -218,6 +220,7 @@ __all__ = [
     "ZeroCrossing",
     "ZeroOrderHold",
     "accelerations",
+    "add_constraint",
     "algebra",
     "base_response",
     "base_response_rate",
@@ -229,6 +232,7 @@ __all__ = [
     "center_of_mass_jacobian",
     "centroidal_momentum",
     "centroidal_momentum_matrix",
+    "combine",
     "compile",
     "constraint_violation",
     "coriolis_matrix",
