@@ -16,6 +16,19 @@ from remora.control.attitude_pd import AttitudePD
 from remora.control.controllers import CONTROLLERS
 from remora.control.joint_pd import JointPD
 from remora.dynamics import spart
+from remora.dynamics.assembly.assembly import Assembly
+from remora.dynamics.assembly.black_box import BlackBox
+from remora.dynamics.assembly.connection import Connection
+from remora.dynamics.assembly.interconnection_graph import InterconnectionGraph
+from remora.dynamics.assembly.sensor_reading import PointReading, SensorReading
+from remora.dynamics.assembly.sensor_recording import SensorRecording
+from remora.dynamics.assembly.split import SplitRobot, split_robot
+from remora.dynamics.assembly.subsystem import (
+    ForwardSubsystem,
+    Subsystem,
+    SubsystemAccelerations,
+    SubsystemLoads,
+)
 from remora.dynamics.derivatives.derivatives import (
     ForwardDerivatives,
     InverseDerivatives,
@@ -106,6 +119,8 @@ from remora.dynamics.momentum import (
     momentum_matrix,
     potential_energy,
 )
+from remora.dynamics.recursive.articulated_body import ArticulatedBody
+from remora.dynamics.recursive.outward_pass import Motion as PointMotion
 from remora.errors import (
     Fault,
     InvalidValue,
@@ -159,12 +174,16 @@ __all__ = [
     "FORMULATIONS",
     "INTEGRATORS",
     "JOINT_TYPES",
+    "ArticulatedBody",
+    "Assembly",
     "AttitudePD",
     "Batch",
+    "BlackBox",
     "Body",
     "Builder",
     "CompiledRobot",
     "Component",
+    "Connection",
     "Conservation",
     "Context",
     "Controller",
@@ -174,12 +193,14 @@ __all__ = [
     "Fault",
     "FirstOrderActuator",
     "ForwardDerivatives",
+    "ForwardSubsystem",
     "Frame",
     "GeneralizedForce",
     "Geometry",
     "ImageSpaceConstraints",
     "ImageSpaceSolution",
     "ImageSpaceSystem",
+    "InterconnectionGraph",
     "Interface",
     "InvalidValue",
     "InverseDerivatives",
@@ -193,6 +214,8 @@ __all__ = [
     "Motion",
     "NewtonEulerSystem",
     "Phase",
+    "PointMotion",
+    "PointReading",
     "Profile",
     "Pulse",
     "RateGyro",
@@ -200,14 +223,20 @@ __all__ = [
     "RemoraError",
     "Robot",
     "Scenario",
+    "SensorReading",
+    "SensorRecording",
     "ShapeError",
     "Signal",
     "SignalSource",
     "SimulationError",
     "SimulationWarning",
+    "SplitRobot",
     "Spring",
     "State",
     "Status",
+    "Subsystem",
+    "SubsystemAccelerations",
+    "SubsystemLoads",
     "System",
     "Threshold",
     "Thruster",
@@ -300,6 +329,7 @@ __all__ = [
     "simulate_batch",
     "spart",
     "spart_layout",
+    "split_robot",
     "spring_forces",
     "stop_forces",
     "topology",

@@ -9,6 +9,7 @@ the tree is static.
 from __future__ import annotations
 
 import dataclasses
+import importlib
 import operator
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -324,6 +325,11 @@ class Robot(ByValue):
         A single number applies to all speeds of the joint.
         """
         return self.replace(joints=_replaced(self.joints, self.joint_index(joint), changes))
+
+    def split(self, joints: Any) -> Any:
+        """Return the robot cut into subsystems at some joints; see `rm.split_robot`."""
+        # Assemblies build on robots, so the public function is imported at the call.
+        return importlib.import_module("remora").split_robot(self, joints)
 
     def __repr__(self) -> str:
         """Return the tree, one line per joint."""
