@@ -49,7 +49,7 @@ class WheelBody:
         return -m * S @ S
 
     def point_motions(self, base, q, v, vdot):
-        return {"tip": rm.PointMotion(*(screw.adjoint_inverse(self.tip, x) for x in base))}
+        return {"tip": rm.BodyMotion(*(screw.adjoint_inverse(self.tip, x) for x in base))}
 
     def _bias(self, twist, v):
         momentum = screw.momentum(self.body, twist)

@@ -17,7 +17,7 @@ from remora.dynamics.assembly.sensor_reading import (
     known_points,
 )
 from remora.dynamics.assembly.sensor_recording import SensorRecording
-from remora.dynamics.recursive.outward_pass import Motion
+from remora.dynamics.recursive.outward_pass import BodyMotion
 from remora.errors import InvalidValue, RemoraError, UnknownName
 from remora.identity.table import Table
 
@@ -95,7 +95,7 @@ class BlackBox:
 
     def motions(
         self, name: str, reading: SensorReading, used: Iterable[str], gravity: Array
-    ) -> list[Motion]:
+    ) -> list[BodyMotion]:
         """Return the motions of the connection points in use.
 
         Args:
@@ -104,7 +104,7 @@ class BlackBox:
             used: names of points.
             gravity: acceleration in the inertial frame, `(3,)`.
         """
-        found: list[Motion] = []
+        found: list[BodyMotion] = []
         for point in used:
             at = checked_point(name, reading, point)
             rate = at.rate
@@ -116,5 +116,5 @@ class BlackBox:
                     )
                 ground = concatenate([np.zeros(3), -asarray(gravity)])
                 rate = rate + screw.adjoint_inverse(at.pose, ground)
-            found.append(Motion(at.twist, rate))
+            found.append(BodyMotion(at.twist, rate))
         return found

@@ -27,7 +27,7 @@ from remora.dynamics.assembly.robot_module import (
 from remora.dynamics.assembly.subsystem import ForwardSubsystem
 from remora.dynamics.joint_arrays import with_batch
 from remora.dynamics.recursive.articulated_body import ArticulatedBody
-from remora.dynamics.recursive.outward_pass import Motion
+from remora.dynamics.recursive.outward_pass import BodyMotion
 from remora.dynamics.recursive.recursive_newton_euler import JointLoad
 from remora.dynamics.recursive.tree_passes import added
 from remora.errors import RemoraError
@@ -55,9 +55,9 @@ class Arguments(NamedTuple):
     batch: tuple[int, ...]
 
     @property
-    def ground(self) -> Motion:
+    def ground(self) -> BodyMotion:
         """The motion of the inertial frame; its acceleration acts like gravity."""
-        return Motion(np.zeros(6), concatenate([np.zeros(3), -self.gravity]))
+        return BodyMotion(np.zeros(6), concatenate([np.zeros(3), -self.gravity]))
 
     def of(self, part: Part) -> tuple[Array, Array, Array, Array | None]:
         """Return the arguments of one part."""
@@ -82,19 +82,19 @@ class PartLoads(NamedTuple):
     base: Array | None
     on_points: list[Array | None]
     state: Any
-    motion: Motion | None
+    motion: BodyMotion | None
 
 
 def inverse_sweeps(parts: Sequence[Part], given: Arguments) -> list[PartLoads]:
     """Propagate motions outward and wrenches inward [SA24, Algorithms 1 to 3]."""
     states: list[Any] = []
-    motions: list[Motion | None] = []
-    at_points: list[list[Motion]] = []
+    motions: list[BodyMotion | None] = []
+    at_points: list[list[BodyMotion]] = []
     for part in parts:
         base = None if part.parent < 0 else at_points[part.parent][part.slot]
         if base is not None and part.placement is not None:
             X = screw.transform(part.placement)
-            base = Motion(screw.to_inner(X, base.twist), screw.to_inner(X, base.rate))
+            base = BodyMotion(screw.to_inner(X, base.twist), screw.to_inner(X, base.rate))
         state, points = _move(part, given, base)
         states.append(state)
         motions.append(base)
@@ -111,7 +111,7 @@ def inverse_sweeps(parts: Sequence[Part], given: Arguments) -> list[PartLoads]:
     return found
 
 
-def _move(part: Part, given: Arguments, base: Motion | None) -> tuple[Any, list[Motion]]:
+def _move(part: Part, given: Arguments, base: BodyMotion | None) -> tuple[Any, list[BodyMotion]]:
     q, v, vdot, wrenches = given.of(part)
     box = part.black_box
     if part.module is not None:
@@ -128,7 +128,7 @@ def _load(
     part: Part,
     given: Arguments,
     state: Any,
-    base: Motion | None,
+    base: BodyMotion | None,
     loads: list[Array | None],
 ) -> PartLoads:
     q, v, vdot, _ = given.of(part)
@@ -238,7 +238,7 @@ def _accelerate(
         return accelerate(part.module, state, rate, given.batch)
     if part.black_box is not None:
         return np.zeros((*given.batch, 0)), [motion.rate for motion in state[1]]
-    motion = Motion(np.zeros(6) if base is None else base, rate)
+    motion = BodyMotion(np.zeros(6) if base is None else base, rate)
     found = part.subsystem.accelerations(motion, q, v, tau, _all_points(part, loads))
     vdot = with_batch(found.vdot, given.batch, trailing=1)
     return vdot, [_named(part, found.points, point) for point in part.points]

@@ -21,7 +21,7 @@ from remora.dynamics.assembly.composition import Arguments, PartLoads
 from remora.dynamics.assembly.placed_parts import Part
 from remora.dynamics.assembly.robot_module import InverseState, RobotModule, finish_inverse
 from remora.dynamics.joint_arrays import with_batch
-from remora.dynamics.recursive.outward_pass import Motion
+from remora.dynamics.recursive.outward_pass import BodyMotion
 from remora.errors import RemoraError
 
 #: Largest number of subsystems whose matrix is printed.
@@ -185,13 +185,13 @@ def _transmitted(module: RobotModule, state: InverseState, slot: int, load: Arra
     return felt
 
 
-def _carried(module: RobotModule, state: InverseState, base: Motion) -> list[Array]:
+def _carried(module: RobotModule, state: InverseState, base: BodyMotion) -> list[Array]:
     """Return Ξ_{p_i, i}: the base's twist and its rate at every body [SA24, eqs. 6, 7]."""
-    found: list[Motion] = []
+    found: list[BodyMotion] = []
     for joint, at, body in zip(module.robot.joints, state.contexts, state.bodies, strict=True):
         before = base if joint.parent < 0 else found[joint.parent]
         own = vector.apply(body.S, at.v[..., joint.v])
         twist = screw.to_inner(body.X, before.twist)
         rate = screw.to_inner(body.X, before.rate) - screw.cross(own, twist)
-        found.append(Motion(twist, rate))
+        found.append(BodyMotion(twist, rate))
     return [concatenate([motion.twist, motion.rate]) for motion in found]

@@ -18,7 +18,7 @@ from remora.algebra.array_ops import Array
 from remora.dynamics.joint_arrays import gather
 from remora.dynamics.recursive import articulated_body, recursive_newton_euler
 from remora.dynamics.recursive.articulated_body import ArticulatedBody
-from remora.dynamics.recursive.outward_pass import Motion, moving
+from remora.dynamics.recursive.outward_pass import BodyMotion, moving
 from remora.dynamics.recursive.recursive_newton_euler import JointLoad, SubtreeWrench
 from remora.dynamics.recursive.tree_passes import JointContext, Step, added
 from remora.errors import RemoraError, UnknownName
@@ -124,8 +124,8 @@ class InverseState(NamedTuple):
 
     contexts: list[JointContext]
     bodies: list[Any]
-    motions: list[Motion]
-    points: list[Motion]
+    motions: list[BodyMotion]
+    points: list[BodyMotion]
 
 
 class ForwardState(NamedTuple):
@@ -157,7 +157,7 @@ def module_of(
         ground: whether it is the root of the assembly.
         points: names of the connection points that are used.
     """
-    if getattr(robot, "constraints", ()):
+    if robot.constraints:
         raise RemoraError(
             f"subsystem {name!r}: a robot with constraints (closed loops) cannot be part of an "
             "assembly; twists and wrenches are propagated along a tree"
@@ -225,7 +225,7 @@ def start_inverse(
     q: Array,
     v: Array,
     vdot: Array,
-    base: Motion,
+    base: BodyMotion,
     wrenches: Array | None,
 ) -> InverseState:
     """Propagate twists and rates through a module [SA24, Algorithm 5; eqs. 6, 7]."""
@@ -233,7 +233,7 @@ def start_inverse(
     bodies, motions = module.outward(_RNEA_OUTWARD, contexts, (), base)
     twists = module.at_points([m.twist for m in motions], base.twist)
     rates = module.at_points([m.rate for m in motions], base.rate)
-    points = [Motion(t, a) for t, a in zip(twists, rates, strict=True)]
+    points = [BodyMotion(t, a) for t, a in zip(twists, rates, strict=True)]
     return InverseState(contexts, bodies, motions, points)
 
 

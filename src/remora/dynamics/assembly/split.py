@@ -46,6 +46,8 @@ def split_robot(robot: Robot, joints: Iterable[str] | Mapping[str, str]) -> Spli
         RemoraError: at a joint of the base, twice at one joint, or between a mimic joint and its
             leading joint.
     """
+    if robot.constraints:
+        raise RemoraError(f"{robot.name!r} has constraints (closed loops): it cannot be cut")
     names: dict[str, str] = dict(joints) if isinstance(joints, Mapping) else {}  # pyright: ignore[reportUnknownArgumentType]
     cuts: dict[int, str] = {}
     index = {joint.name: i for i, joint in enumerate(robot.joints)}

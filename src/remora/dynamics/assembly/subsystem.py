@@ -15,7 +15,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 
 from remora.algebra.array_ops import Array
 from remora.dynamics.recursive.articulated_body import ArticulatedBody
-from remora.dynamics.recursive.outward_pass import Motion
+from remora.dynamics.recursive.outward_pass import BodyMotion
 
 
 class SubsystemLoads(NamedTuple):
@@ -60,12 +60,14 @@ class Subsystem(Protocol):
     nv: int
     points: Sequence[str]
 
-    def point_motions(self, base: Motion, q: Array, v: Array, vdot: Array) -> Mapping[str, Motion]:
+    def point_motions(
+        self, base: BodyMotion, q: Array, v: Array, vdot: Array
+    ) -> Mapping[str, BodyMotion]:
         """Return twist and rate of every connection point, in the point's frame."""
         ...
 
     def inverse_dynamics(
-        self, base: Motion, q: Array, v: Array, vdot: Array, loads: Mapping[str, Array]
+        self, base: BodyMotion, q: Array, v: Array, vdot: Array, loads: Mapping[str, Array]
     ) -> SubsystemLoads:
         """Return the wrench at the base and the generalized forces."""
         ...
@@ -90,7 +92,7 @@ class ForwardSubsystem(Protocol):
         ...
 
     def accelerations(
-        self, base: Motion, q: Array, v: Array, tau: Array, loads: Mapping[str, ArticulatedBody]
+        self, base: BodyMotion, q: Array, v: Array, tau: Array, loads: Mapping[str, ArticulatedBody]
     ) -> SubsystemAccelerations:
         """Return vdot and the rates of the connection points, with the base's acceleration."""
         ...
