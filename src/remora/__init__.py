@@ -16,6 +16,19 @@ from remora.control.attitude_pd import AttitudePD
 from remora.control.controllers import CONTROLLERS
 from remora.control.joint_pd import JointPD
 from remora.dynamics import spart
+from remora.dynamics.assembly.assembly import Assembly
+from remora.dynamics.assembly.black_box import BlackBox
+from remora.dynamics.assembly.connection import Connection
+from remora.dynamics.assembly.interconnection_graph import InterconnectionGraph
+from remora.dynamics.assembly.sensor_reading import PointReading, SensorReading
+from remora.dynamics.assembly.sensor_recording import SensorRecording
+from remora.dynamics.assembly.split import SplitRobot, split_robot
+from remora.dynamics.assembly.subsystem import (
+    ForwardSubsystem,
+    Subsystem,
+    SubsystemAccelerations,
+    SubsystemLoads,
+)
 from remora.dynamics.derivatives.derivatives import (
     ForwardDerivatives,
     InverseDerivatives,
@@ -106,6 +119,8 @@ from remora.dynamics.momentum import (
     momentum_matrix,
     potential_energy,
 )
+from remora.dynamics.recursive.articulated_body import ArticulatedBody
+from remora.dynamics.recursive.outward_pass import BodyMotion
 from remora.errors import (
     Fault,
     InvalidValue,
@@ -116,6 +131,20 @@ from remora.errors import (
     SimulationError,
     SimulationWarning,
     UnknownName,
+)
+from remora.inverse_kinematics.floating_path import JointPath
+from remora.inverse_kinematics.result import InverseKinematicsResult, TargetError
+from remora.inverse_kinematics.solve import inverse_kinematics
+from remora.inverse_kinematics.tasks import (
+    BaseAttitudeTask,
+    CenterOfMassTask,
+    DirectionTask,
+    FrameTask,
+    PositionTask,
+    PostureTask,
+    RelativePoseTask,
+    Task,
+    ZeroReactionTask,
 )
 from remora.model import topology
 from remora.model.building.add_constraint import add_constraint
@@ -162,34 +191,47 @@ __all__ = [
     "FORMULATIONS",
     "INTEGRATORS",
     "JOINT_TYPES",
+    "ArticulatedBody",
+    "Assembly",
     "AttitudePD",
+    "BaseAttitudeTask",
     "Batch",
+    "BlackBox",
     "Body",
+    "BodyMotion",
     "Builder",
+    "CenterOfMassTask",
     "CompiledRobot",
     "Component",
+    "Connection",
     "Conservation",
     "Constraint",
     "Context",
     "Controller",
     "CudaKernel",
     "DHLink",
+    "DirectionTask",
     "Event",
     "Fault",
     "FirstOrderActuator",
     "ForwardDerivatives",
+    "ForwardSubsystem",
     "Frame",
+    "FrameTask",
     "GeneralizedForce",
     "Geometry",
     "ImageSpaceConstraints",
     "ImageSpaceSolution",
     "ImageSpaceSystem",
+    "InterconnectionGraph",
     "Interface",
     "InvalidValue",
     "InverseDerivatives",
+    "InverseKinematicsResult",
     "Joint",
     "JointForce",
     "JointPD",
+    "JointPath",
     "Kernel",
     "Layout",
     "ModelError",
@@ -197,28 +239,41 @@ __all__ = [
     "Motion",
     "NewtonEulerSystem",
     "Phase",
+    "PointReading",
+    "PositionTask",
+    "PostureTask",
     "Profile",
     "Pulse",
     "RateGyro",
     "Recording",
+    "RelativePoseTask",
     "RemoraError",
     "Robot",
     "Scenario",
+    "SensorReading",
+    "SensorRecording",
     "ShapeError",
     "Signal",
     "SignalSource",
     "SimulationError",
     "SimulationWarning",
+    "SplitRobot",
     "Spring",
     "State",
     "Status",
+    "Subsystem",
+    "SubsystemAccelerations",
+    "SubsystemLoads",
     "System",
+    "TargetError",
+    "Task",
     "Threshold",
     "Thruster",
     "UnknownName",
     "Wrench",
     "ZeroCrossing",
     "ZeroOrderHold",
+    "ZeroReactionTask",
     "accelerations",
     "add_constraint",
     "algebra",
@@ -262,6 +317,7 @@ __all__ = [
     "integrate",
     "inverse_dynamics",
     "inverse_dynamics_derivatives",
+    "inverse_kinematics",
     "jacobian",
     "jacobian_rate",
     "joint_accelerations",
@@ -306,6 +362,7 @@ __all__ = [
     "simulate_batch",
     "spart",
     "spart_layout",
+    "split_robot",
     "spring_forces",
     "stop_forces",
     "topology",
