@@ -16,6 +16,19 @@ from remora.control.attitude_pd import AttitudePD
 from remora.control.controllers import CONTROLLERS
 from remora.control.joint_pd import JointPD
 from remora.dynamics import spart
+from remora.dynamics.assembly.assembly import Assembly
+from remora.dynamics.assembly.black_box import BlackBox
+from remora.dynamics.assembly.connection import Connection
+from remora.dynamics.assembly.interconnection_graph import InterconnectionGraph
+from remora.dynamics.assembly.sensor_reading import PointReading, SensorReading
+from remora.dynamics.assembly.sensor_recording import SensorRecording
+from remora.dynamics.assembly.split import SplitRobot, split_robot
+from remora.dynamics.assembly.subsystem import (
+    ForwardSubsystem,
+    Subsystem,
+    SubsystemAccelerations,
+    SubsystemLoads,
+)
 from remora.dynamics.derivatives.derivatives import (
     ForwardDerivatives,
     InverseDerivatives,
@@ -106,6 +119,8 @@ from remora.dynamics.momentum import (
     momentum_matrix,
     potential_energy,
 )
+from remora.dynamics.recursive.articulated_body import ArticulatedBody
+from remora.dynamics.recursive.outward_pass import BodyMotion
 from remora.errors import (
     Fault,
     InvalidValue,
@@ -118,7 +133,9 @@ from remora.errors import (
     UnknownName,
 )
 from remora.model import topology
+from remora.model.building.add_constraint import add_constraint
 from remora.model.building.builder import Builder
+from remora.model.combine import combine
 from remora.model.constraint import Constraint
 from remora.model.formats.dh import DHLink, from_dh
 from remora.model.formats.load import bundled_robots, load
@@ -176,14 +193,19 @@ __all__ = [
     "FORMULATIONS",
     "INTEGRATORS",
     "JOINT_TYPES",
+    "ArticulatedBody",
+    "Assembly",
     "AttitudePD",
     "BaseAttitudeTask",
     "Batch",
+    "BlackBox",
     "Body",
+    "BodyMotion",
     "Builder",
     "CenterOfMassTask",
     "CompiledRobot",
     "Component",
+    "Connection",
     "Conservation",
     "Constraint",
     "Context",
@@ -195,6 +217,7 @@ __all__ = [
     "Fault",
     "FirstOrderActuator",
     "ForwardDerivatives",
+    "ForwardSubsystem",
     "Frame",
     "FrameTask",
     "GeneralizedForce",
@@ -202,6 +225,7 @@ __all__ = [
     "ImageSpaceConstraints",
     "ImageSpaceSolution",
     "ImageSpaceSystem",
+    "InterconnectionGraph",
     "Interface",
     "InvalidValue",
     "InverseDerivatives",
@@ -217,6 +241,7 @@ __all__ = [
     "Motion",
     "NewtonEulerSystem",
     "Phase",
+    "PointReading",
     "PositionTask",
     "PostureTask",
     "Profile",
@@ -227,14 +252,20 @@ __all__ = [
     "RemoraError",
     "Robot",
     "Scenario",
+    "SensorReading",
+    "SensorRecording",
     "ShapeError",
     "Signal",
     "SignalSource",
     "SimulationError",
     "SimulationWarning",
+    "SplitRobot",
     "Spring",
     "State",
     "Status",
+    "Subsystem",
+    "SubsystemAccelerations",
+    "SubsystemLoads",
     "System",
     "TargetError",
     "Task",
@@ -248,6 +279,7 @@ __all__ = [
     "ZeroOrderHold",
     "ZeroReactionTask",
     "accelerations",
+    "add_constraint",
     "algebra",
     "base_response",
     "base_response_rate",
@@ -259,6 +291,7 @@ __all__ = [
     "center_of_mass_jacobian",
     "centroidal_momentum",
     "centroidal_momentum_matrix",
+    "combine",
     "compile",
     "constraint_violation",
     "coriolis_matrix",
@@ -334,6 +367,7 @@ __all__ = [
     "solve_tasks",
     "spart",
     "spart_layout",
+    "split_robot",
     "spring_forces",
     "stop_forces",
     "topology",
