@@ -144,20 +144,6 @@ from remora.errors import (
     SimulationWarning,
     UnknownName,
 )
-from remora.inverse_kinematics.floating_path import JointPath
-from remora.inverse_kinematics.result import InverseKinematicsResult, TargetError
-from remora.inverse_kinematics.solve import inverse_kinematics
-from remora.inverse_kinematics.tasks import (
-    BaseAttitudeTask,
-    CenterOfMassTask,
-    DirectionTask,
-    FrameTask,
-    PositionTask,
-    PostureTask,
-    RelativePoseTask,
-    Task,
-    ZeroReactionTask,
-)
 from remora.model import topology
 from remora.model.building.add_constraint import add_constraint
 from remora.model.building.builder import Builder
@@ -172,6 +158,22 @@ from remora.model.layouts.layout import Layout
 from remora.model.layouts.libraries import mujoco_layout, pinocchio_layout, spart_layout
 from remora.model.robot import Body, Frame, Geometry, Joint, Robot
 from remora.model.state import difference, integrate, neutral, normalize, random_state
+from remora.planning.differential import TaskSolution, solve_tasks
+from remora.planning.floating_path import JointPath
+from remora.planning.result import InverseKinematicsResult, TargetError
+from remora.planning.solve import inverse_kinematics
+from remora.planning.task_limits import TaskLimits
+from remora.planning.tasks import (
+    BaseAttitudeTask,
+    CenterOfMassTask,
+    DirectionTask,
+    FrameTask,
+    PositionTask,
+    PostureTask,
+    RelativePoseTask,
+    Task,
+    ZeroReactionTask,
+)
 from remora.sensors.rate_gyro import RateGyro
 from remora.sensors.threshold import Threshold
 from remora.simulation.batch.batch import simulate_batch
@@ -280,6 +282,8 @@ __all__ = [
     "System",
     "TargetError",
     "Task",
+    "TaskLimits",
+    "TaskSolution",
     "Threshold",
     "Thruster",
     "UnknownName",
@@ -381,6 +385,7 @@ __all__ = [
     "separated_velocity",
     "simulate",
     "simulate_batch",
+    "solve_tasks",
     "spart",
     "spart_layout",
     "split_robot",
