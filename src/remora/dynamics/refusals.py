@@ -1,4 +1,4 @@
-"""Checks that dynamics is defined: no kinematics-only model, no joint without inertia."""
+"""Checks that dynamics is defined: masses, inertia at every joint, no unsupported constraints."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ import functools
 from collections.abc import Callable, Collection
 from typing import Any, ParamSpec, TypeVar
 
+import numpy as np
+
+from remora.algebra.array_ops import Array, is_symbolic
 from remora.errors import InvalidValue
 from remora.model.building.mass_matrix_check import undefined_joint
 from remora.model.building.physical_checks import cannot_accelerate
@@ -14,15 +17,52 @@ from remora.model.robot import Robot
 P = ParamSpec("P")
 R = TypeVar("R")
 
+#: Functions of masses that are the same with and without active constraints: they follow from the
+#: state, or are quantities of the tree.
+UNAFFECTED_BY_CONSTRAINTS = frozenset((
+    "center_of_mass",
+    "center_of_mass_jacobian",
+    "momentum",
+    "momentum_matrix",
+    "centroidal_momentum",
+    "centroidal_momentum_matrix",
+    "locked_inertia",
+    "kinetic_energy",
+    "potential_energy",
+    "mass_matrix",
+    "coriolis_matrix",
+    "bias_force",
+    "inertia_regressor",
+))  # fmt: skip
+#: Functions that take active constraints into account; a formulation that cannot, refuses itself.
+WITH_CONSTRAINTS = frozenset((
+    "forward_dynamics",
+    "hybrid_dynamics",
+    "newton_euler_solution",
+    "reaction_wrenches",
+    "constraint_impulse",
+    "constraint_multipliers",
+    "constraint_wrenches",
+    "project_configuration",
+    "project_velocity",
+    "close_loops",
+    "constraint_report",
+))  # fmt: skip
+_ALLOWED = UNAFFECTED_BY_CONSTRAINTS | WITH_CONSTRAINTS
+
 
 def needs_dynamics(function: Callable[P, R]) -> Callable[P, R]:
-    """Decorate a function of a robot so that it refuses a kinematics-only model."""
+    """Decorate a function so that it refuses a kinematics-only model and active constraints."""
+    allowed = function.__name__ in _ALLOWED
 
     @functools.wraps(function)
     def checked(*arguments: P.args, **named: P.kwargs) -> R:
         robot = arguments[0] if arguments else named.get("robot")
-        if isinstance(robot, Robot) and not robot.dynamics:
-            refuse_kinematic(robot, function.__name__)
+        if isinstance(robot, Robot):
+            if not robot.dynamics:
+                refuse_kinematic(robot, function.__name__)
+            if robot.constraints and not allowed:
+                refuse_constraints(robot, function.__name__)
         return function(*arguments, **named)
 
     checked.__dict__["needs_dynamics"] = True
@@ -39,10 +79,25 @@ def refuse_kinematic(robot: Robot, what: str) -> None:
         )
 
 
+def refuse_constraints(
+    robot: Robot, what: str, advice: str = "switch them off: robot.with_active(off=[...])"
+) -> None:
+    """Raise if a robot has active constraints, which `what` does not take into account."""
+    active = [repr(c.name) for c in robot.constraints if c.active]
+    if active:
+        names = ", ".join(active[:10]) + (", ..." if len(active) > 10 else "")
+        raise InvalidValue(
+            f"{what} does not take constraints into account, and robot {robot.name!r} has active "
+            f"ones: {names}; {advice}"
+        )
+
+
 def refuse_function(robot: Robot, function: Callable[..., Any]) -> None:
     """Raise if a function marked by `needs_dynamics` cannot be computed for a robot."""
     if getattr(function, "needs_dynamics", False):
         refuse_kinematic(robot, function.__name__)
+        if function.__name__ not in _ALLOWED:
+            refuse_constraints(robot, function.__name__)
         if function.__name__.startswith("forward_dynamics"):
             refuse_undefined(robot)
 
@@ -61,3 +116,10 @@ def refuse_undefined(robot: Robot, prescribed: Collection[int] = ()) -> None:
     if found is not None and found.everywhere:
         hint = "prescribe or lock that joint, or give what it carries a mass and an inertia"
         raise InvalidValue(f"robot {robot.name!r}: {cannot_accelerate(robot, found.joint)}; {hint}")
+
+
+def finite_result(result: Array) -> Array:
+    """Return a result, or raise where the numbers were too large for it."""
+    if not is_symbolic(result) and not np.all(np.isfinite(result)):
+        raise InvalidValue("the result is not finite: velocities or forces are too large")
+    return result
