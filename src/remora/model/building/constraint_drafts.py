@@ -141,6 +141,9 @@ class DescribesConstraints:
             check.fault(place, f"{why}; known: {', '.join(KINDS[:-2])}{hint}")
             known = "fixed"
             axis = axis2 = None
+        if known != "helical" and np.any(np.asarray(pitch) != 0.0):
+            check.fault(place, f"a {known} constraint has no pitch; a helical one has")
+            pitch = 0.0
         made = drafted(
             check,
             place,
@@ -160,7 +163,9 @@ class DescribesConstraints:
         parent: str | None,
         child: str | None,
         length: ArrayLike,
+        parent_placement: ArrayLike | None = None,
         parent_xyz: ArrayLike = (0.0, 0.0, 0.0),
+        child_placement: ArrayLike | None = None,
         child_xyz: ArrayLike = (0.0, 0.0, 0.0),
         active: bool = True,
         place: Place | None = None,
@@ -172,7 +177,9 @@ class DescribesConstraints:
             parent: a body or a frame; None for the inertial frame.
             child: another body or a frame on one; None for the inertial frame.
             length: distance of both points, positive, m.
+            parent_placement: pose whose origin is the point on the parent; or give `parent_xyz`.
             parent_xyz: the point on the parent, m.
+            child_placement: pose whose origin is the point on the child; or give `child_xyz`.
             child_xyz: the point on the child, m.
             active: whether it acts from the start.
             place: location of the description in its file.
@@ -183,8 +190,8 @@ class DescribesConstraints:
             place,
             name,
             ROD,
-            check.pose(place, None, parent_xyz),
-            check.pose(place, None, child_xyz),
+            check.pose(place, parent_placement, parent_xyz),
+            check.pose(place, child_placement, child_xyz),
             length=check.positive(place, "length", length),
             active=active,
         )
