@@ -240,10 +240,16 @@ class DescribesConstraints:
             if draft.constraint.kind == GEAR:
                 _check_gear(draft, by_name, kindless, self.check)
                 continue
+            on: list[str | None] = []
             for role, end in (("parent", draft.parent), ("child", draft.child)):
-                known = not isinstance(end, list | dict) and (end in bodies or end in frames)
+                known = isinstance(end, str | None) and (end in bodies or end in frames)  # pyright: ignore[reportUnnecessaryIsInstance]
                 if end is not None and not known:
                     _unknown(draft.place, f"{role} body or frame", end, bodies, self.check)
+                else:
+                    frame = frames.get(end) if end is not None else None
+                    on.append(end if frame is None else frame.body)
+            if len(on) == 2 and on[0] == on[1]:
+                self.check.fault(draft.place, _same_body(draft, on[0]))
 
     def indexed_constraints(
         self,
@@ -273,7 +279,8 @@ class DescribesConstraints:
                 parent, changes["parent_placement"] = at(draft.parent, c.parent_placement)
                 child, changes["child_placement"] = at(draft.child, c.child_placement)
                 if parent == child:
-                    self.check.fault(draft.place, _same_body(draft, kept, parent))
+                    carrier = None if parent < 0 else kept[parent][0].body.name
+                    self.check.fault(draft.place, _same_body(draft, carrier))
             made.append(dataclasses.replace(c, parent=parent, child=child, **changes))
         return made
 
@@ -304,12 +311,12 @@ def _unknown(
     check.fault(place, f"unknown {what} {name!r}; known: {names}")
 
 
-def _same_body(draft: ConstraintDraft, kept: list[tuple[BodyDraft, JointDraft]], body: int) -> str:
+def _same_body(draft: ConstraintDraft, name: str | None) -> str:
+    """Return the reason why both ends are on one body (None: the inertial frame)."""
     ends = [e for e in dict.fromkeys((draft.parent, draft.child)) if e is not None]
     shown = " and ".join(map(repr, ends))
-    if body < 0:
+    if name is None:
         return "connects the inertial frame to itself" + (f": {shown} are fixed in it" * bool(ends))
-    name = kept[body][0].body.name
     if ends == [name]:
         return f"connects the body {name!r} to itself"
     return f"connects a body to itself: {shown} are parts of {name!r}"
