@@ -3,6 +3,12 @@
 from remora import algebra
 from remora.actuators.first_order_actuator import FirstOrderActuator
 from remora.actuators.thruster import Thruster
+from remora.analysis.waveforms import (
+    differentiate,
+    low_pass,
+    multiple_correlation,
+    root_mean_square_error,
+)
 from remora.codegen.gpu.cuda_kernel import CudaKernel
 from remora.codegen.kernel import Kernel
 from remora.components.actions import GeneralizedForce, JointForce, Wrench
@@ -18,6 +24,7 @@ from remora.control.joint_pd import JointPD
 from remora.dynamics import spart
 from remora.dynamics.assembly.assembly import Assembly
 from remora.dynamics.assembly.black_box import BlackBox
+from remora.dynamics.assembly.compiled_assembly import CompiledAssembly
 from remora.dynamics.assembly.connection import Connection
 from remora.dynamics.assembly.interconnection_graph import InterconnectionGraph
 from remora.dynamics.assembly.sensor_reading import PointReading, SensorReading
@@ -199,6 +206,7 @@ __all__ = [
     "BodyMotion",
     "Builder",
     "CenterOfMassTask",
+    "CompiledAssembly",
     "CompiledRobot",
     "Component",
     "Connection",
@@ -288,6 +296,7 @@ __all__ = [
     "constraint_violation",
     "coriolis_matrix",
     "difference",
+    "differentiate",
     "equivalent_manipulator",
     "equivalent_state",
     "floating_inverse_dynamics",
@@ -323,11 +332,13 @@ __all__ = [
     "load",
     "load_scenario",
     "locked_inertia",
+    "low_pass",
     "mass_matrix",
     "mass_matrix_partials",
     "momentum",
     "momentum_matrix",
     "mujoco_layout",
+    "multiple_correlation",
     "neutral",
     "newton_euler_solution",
     "newton_euler_system",
@@ -347,6 +358,7 @@ __all__ = [
     "reduced_momentum_force",
     "report",
     "robot_to_yaml",
+    "root_mean_square_error",
     "save_component_c",
     "save_html",
     "save_loop_c",

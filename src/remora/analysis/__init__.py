@@ -1,0 +1,1 @@
+"""Analysis of robots and of measured or simulated data."""
