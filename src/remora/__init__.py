@@ -3,12 +3,17 @@
 from remora import algebra
 from remora.actuators.first_order_actuator import FirstOrderActuator
 from remora.actuators.thruster import Thruster
+from remora.analysis.floating_workspace import FloatingWorkspace, floating_workspace
+from remora.analysis.manipulability import Manipulability, manipulability
+from remora.analysis.measures import manipulability_map
+from remora.analysis.straight_path import StraightPathWorkspace, straight_path_workspace
 from remora.analysis.waveforms import (
     differentiate,
     low_pass,
     multiple_correlation,
     root_mean_square_error,
 )
+from remora.analysis.workspace import Workspace, workspace
 from remora.codegen.gpu.cuda_kernel import CudaKernel
 from remora.codegen.kernel import Kernel
 from remora.components.actions import GeneralizedForce, JointForce, Wrench
@@ -36,6 +41,18 @@ from remora.dynamics.assembly.subsystem import (
     SubsystemAccelerations,
     SubsystemLoads,
 )
+from remora.dynamics.constraints.loop_kinematics import (
+    constraint_bias,
+    constraint_jacobian,
+    constraint_residual,
+)
+from remora.dynamics.constraints.projection import (
+    ConstraintImpulse,
+    constraint_impulse,
+    project_configuration,
+    project_velocity,
+)
+from remora.dynamics.constraints.reactions import constraint_multipliers, constraint_wrenches
 from remora.dynamics.derivatives.derivatives import (
     ForwardDerivatives,
     InverseDerivatives,
@@ -139,22 +156,10 @@ from remora.errors import (
     SimulationWarning,
     UnknownName,
 )
-from remora.inverse_kinematics.floating_path import JointPath
-from remora.inverse_kinematics.result import InverseKinematicsResult, TargetError
-from remora.inverse_kinematics.solve import inverse_kinematics
-from remora.inverse_kinematics.tasks import (
-    BaseAttitudeTask,
-    CenterOfMassTask,
-    DirectionTask,
-    FrameTask,
-    PositionTask,
-    PostureTask,
-    RelativePoseTask,
-    Task,
-    ZeroReactionTask,
-)
 from remora.model import topology
+from remora.model.building.add_constraint import add_constraint
 from remora.model.building.builder import Builder
+from remora.model.combine import combine
 from remora.model.constraint import Constraint
 from remora.model.formats.dh import DHLink, from_dh
 from remora.model.formats.load import bundled_robots, load
@@ -165,6 +170,22 @@ from remora.model.layouts.layout import Layout
 from remora.model.layouts.libraries import mujoco_layout, pinocchio_layout, spart_layout
 from remora.model.robot import Body, Frame, Geometry, Joint, Robot
 from remora.model.state import difference, integrate, neutral, normalize, random_state
+from remora.planning.differential import TaskSolution, solve_tasks
+from remora.planning.floating_path import JointPath
+from remora.planning.result import InverseKinematicsResult, TargetError
+from remora.planning.solve import inverse_kinematics
+from remora.planning.task_limits import TaskLimits
+from remora.planning.tasks import (
+    BaseAttitudeTask,
+    CenterOfMassTask,
+    DirectionTask,
+    FrameTask,
+    PositionTask,
+    PostureTask,
+    RelativePoseTask,
+    Task,
+    ZeroReactionTask,
+)
 from remora.sensors.rate_gyro import RateGyro
 from remora.sensors.threshold import Threshold
 from remora.simulation.batch.batch import simulate_batch
@@ -212,6 +233,7 @@ __all__ = [
     "Connection",
     "Conservation",
     "Constraint",
+    "ConstraintImpulse",
     "Context",
     "Controller",
     "CudaKernel",
@@ -220,6 +242,7 @@ __all__ = [
     "Event",
     "Fault",
     "FirstOrderActuator",
+    "FloatingWorkspace",
     "ForwardDerivatives",
     "ForwardSubsystem",
     "Frame",
@@ -240,6 +263,7 @@ __all__ = [
     "JointPath",
     "Kernel",
     "Layout",
+    "Manipulability",
     "ModelError",
     "ModelWarning",
     "Motion",
@@ -267,20 +291,25 @@ __all__ = [
     "Spring",
     "State",
     "Status",
+    "StraightPathWorkspace",
     "Subsystem",
     "SubsystemAccelerations",
     "SubsystemLoads",
     "System",
     "TargetError",
     "Task",
+    "TaskLimits",
+    "TaskSolution",
     "Threshold",
     "Thruster",
     "UnknownName",
+    "Workspace",
     "Wrench",
     "ZeroCrossing",
     "ZeroOrderHold",
     "ZeroReactionTask",
     "accelerations",
+    "add_constraint",
     "algebra",
     "base_response",
     "base_response_rate",
@@ -292,14 +321,22 @@ __all__ = [
     "center_of_mass_jacobian",
     "centroidal_momentum",
     "centroidal_momentum_matrix",
+    "combine",
     "compile",
+    "constraint_bias",
+    "constraint_impulse",
+    "constraint_jacobian",
+    "constraint_multipliers",
+    "constraint_residual",
     "constraint_violation",
+    "constraint_wrenches",
     "coriolis_matrix",
     "difference",
     "differentiate",
     "equivalent_manipulator",
     "equivalent_state",
     "floating_inverse_dynamics",
+    "floating_workspace",
     "forward_dynamics",
     "forward_dynamics_derivatives",
     "frame_acceleration",
@@ -333,6 +370,8 @@ __all__ = [
     "load_scenario",
     "locked_inertia",
     "low_pass",
+    "manipulability",
+    "manipulability_map",
     "mass_matrix",
     "mass_matrix_partials",
     "momentum",
@@ -348,7 +387,9 @@ __all__ = [
     "plot",
     "poses",
     "potential_energy",
+    "project_configuration",
     "project_image_coordinates",
+    "project_velocity",
     "random_robot",
     "random_state",
     "reaction_wrenches",
@@ -368,12 +409,15 @@ __all__ = [
     "separated_velocity",
     "simulate",
     "simulate_batch",
+    "solve_tasks",
     "spart",
     "spart_layout",
     "split_robot",
     "spring_forces",
     "stop_forces",
+    "straight_path_workspace",
     "topology",
     "twists",
     "view",
+    "workspace",
 ]

@@ -1,1 +1,1 @@
-"""Analysis of robots and of measured or simulated data."""
+"""Analysis of robots: manipulability, workspaces, identification; waveforms of measured data."""
