@@ -7,6 +7,12 @@ from remora.analysis.floating_workspace import FloatingWorkspace, floating_works
 from remora.analysis.manipulability import Manipulability, manipulability
 from remora.analysis.measures import manipulability_map
 from remora.analysis.straight_path import StraightPathWorkspace, straight_path_workspace
+from remora.analysis.waveforms import (
+    differentiate,
+    low_pass,
+    multiple_correlation,
+    root_mean_square_error,
+)
 from remora.analysis.workspace import Workspace, workspace
 from remora.codegen.gpu.cuda_kernel import CudaKernel
 from remora.codegen.kernel import Kernel
@@ -23,6 +29,7 @@ from remora.control.joint_pd import JointPD
 from remora.dynamics import spart
 from remora.dynamics.assembly.assembly import Assembly
 from remora.dynamics.assembly.black_box import BlackBox
+from remora.dynamics.assembly.compiled_assembly import CompiledAssembly
 from remora.dynamics.assembly.connection import Connection
 from remora.dynamics.assembly.interconnection_graph import InterconnectionGraph
 from remora.dynamics.assembly.sensor_reading import PointReading, SensorReading
@@ -221,6 +228,7 @@ __all__ = [
     "BodyMotion",
     "Builder",
     "CenterOfMassTask",
+    "CompiledAssembly",
     "CompiledRobot",
     "Component",
     "Connection",
@@ -325,6 +333,7 @@ __all__ = [
     "constraint_wrenches",
     "coriolis_matrix",
     "difference",
+    "differentiate",
     "equivalent_manipulator",
     "equivalent_state",
     "floating_inverse_dynamics",
@@ -361,6 +370,7 @@ __all__ = [
     "load",
     "load_scenario",
     "locked_inertia",
+    "low_pass",
     "manipulability",
     "manipulability_map",
     "mass_matrix",
@@ -369,6 +379,7 @@ __all__ = [
     "momentum",
     "momentum_matrix",
     "mujoco_layout",
+    "multiple_correlation",
     "neutral",
     "newton_euler_solution",
     "newton_euler_system",
@@ -390,6 +401,7 @@ __all__ = [
     "reduced_momentum_force",
     "report",
     "robot_to_yaml",
+    "root_mean_square_error",
     "save_component_c",
     "save_html",
     "save_loop_c",
