@@ -3,6 +3,17 @@
 from remora import algebra
 from remora.actuators.first_order_actuator import FirstOrderActuator
 from remora.actuators.thruster import Thruster
+from remora.analysis.floating_workspace import FloatingWorkspace, floating_workspace
+from remora.analysis.manipulability import Manipulability, manipulability
+from remora.analysis.measures import manipulability_map
+from remora.analysis.straight_path import StraightPathWorkspace, straight_path_workspace
+from remora.analysis.waveforms import (
+    differentiate,
+    low_pass,
+    multiple_correlation,
+    root_mean_square_error,
+)
+from remora.analysis.workspace import Workspace, workspace
 from remora.codegen.gpu.cuda_kernel import CudaKernel
 from remora.codegen.kernel import Kernel
 from remora.components.actions import GeneralizedForce, JointForce, Wrench
@@ -18,6 +29,7 @@ from remora.control.joint_pd import JointPD
 from remora.dynamics import spart
 from remora.dynamics.assembly.assembly import Assembly
 from remora.dynamics.assembly.black_box import BlackBox
+from remora.dynamics.assembly.compiled_assembly import CompiledAssembly
 from remora.dynamics.assembly.connection import Connection
 from remora.dynamics.assembly.interconnection_graph import InterconnectionGraph
 from remora.dynamics.assembly.sensor_reading import PointReading, SensorReading
@@ -217,6 +229,7 @@ __all__ = [
     "BodyMotion",
     "Builder",
     "CenterOfMassTask",
+    "CompiledAssembly",
     "CompiledRobot",
     "Component",
     "Connection",
@@ -232,6 +245,7 @@ __all__ = [
     "Event",
     "Fault",
     "FirstOrderActuator",
+    "FloatingWorkspace",
     "ForwardDerivatives",
     "ForwardSubsystem",
     "Frame",
@@ -252,6 +266,7 @@ __all__ = [
     "JointPath",
     "Kernel",
     "Layout",
+    "Manipulability",
     "ModelError",
     "ModelWarning",
     "Motion",
@@ -279,6 +294,7 @@ __all__ = [
     "Spring",
     "State",
     "Status",
+    "StraightPathWorkspace",
     "Subsystem",
     "SubsystemAccelerations",
     "SubsystemLoads",
@@ -290,6 +306,7 @@ __all__ = [
     "Threshold",
     "Thruster",
     "UnknownName",
+    "Workspace",
     "Wrench",
     "ZeroCrossing",
     "ZeroOrderHold",
@@ -320,9 +337,11 @@ __all__ = [
     "constraint_wrenches",
     "coriolis_matrix",
     "difference",
+    "differentiate",
     "equivalent_manipulator",
     "equivalent_state",
     "floating_inverse_dynamics",
+    "floating_workspace",
     "forward_dynamics",
     "forward_dynamics_derivatives",
     "frame_acceleration",
@@ -355,11 +374,15 @@ __all__ = [
     "load",
     "load_scenario",
     "locked_inertia",
+    "low_pass",
+    "manipulability",
+    "manipulability_map",
     "mass_matrix",
     "mass_matrix_partials",
     "momentum",
     "momentum_matrix",
     "mujoco_layout",
+    "multiple_correlation",
     "neutral",
     "newton_euler_solution",
     "newton_euler_system",
@@ -381,6 +404,7 @@ __all__ = [
     "reduced_momentum_force",
     "report",
     "robot_to_yaml",
+    "root_mean_square_error",
     "save_component_c",
     "save_html",
     "save_loop_c",
@@ -396,7 +420,9 @@ __all__ = [
     "split_robot",
     "spring_forces",
     "stop_forces",
+    "straight_path_workspace",
     "topology",
     "twists",
     "view",
+    "workspace",
 ]
