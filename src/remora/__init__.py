@@ -41,6 +41,8 @@ from remora.dynamics.assembly.subsystem import (
     SubsystemAccelerations,
     SubsystemLoads,
 )
+from remora.dynamics.constraints.close_loops import close_loops
+from remora.dynamics.constraints.constraint_report import ConstraintReport, constraint_report
 from remora.dynamics.constraints.loop_kinematics import (
     constraint_bias,
     constraint_jacobian,
@@ -235,6 +237,7 @@ __all__ = [
     "Conservation",
     "Constraint",
     "ConstraintImpulse",
+    "ConstraintReport",
     "Context",
     "Controller",
     "CudaKernel",
@@ -322,12 +325,14 @@ __all__ = [
     "center_of_mass_jacobian",
     "centroidal_momentum",
     "centroidal_momentum_matrix",
+    "close_loops",
     "combine",
     "compile",
     "constraint_bias",
     "constraint_impulse",
     "constraint_jacobian",
     "constraint_multipliers",
+    "constraint_report",
     "constraint_residual",
     "constraint_violation",
     "constraint_wrenches",
