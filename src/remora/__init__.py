@@ -16,6 +16,31 @@ from remora.control.attitude_pd import AttitudePD
 from remora.control.controllers import CONTROLLERS
 from remora.control.joint_pd import JointPD
 from remora.dynamics import spart
+from remora.dynamics.assembly.assembly import Assembly
+from remora.dynamics.assembly.black_box import BlackBox
+from remora.dynamics.assembly.connection import Connection
+from remora.dynamics.assembly.interconnection_graph import InterconnectionGraph
+from remora.dynamics.assembly.sensor_reading import PointReading, SensorReading
+from remora.dynamics.assembly.sensor_recording import SensorRecording
+from remora.dynamics.assembly.split import SplitRobot, split_robot
+from remora.dynamics.assembly.subsystem import (
+    ForwardSubsystem,
+    Subsystem,
+    SubsystemAccelerations,
+    SubsystemLoads,
+)
+from remora.dynamics.constraints.loop_kinematics import (
+    constraint_bias,
+    constraint_jacobian,
+    constraint_residual,
+)
+from remora.dynamics.constraints.projection import (
+    ConstraintImpulse,
+    constraint_impulse,
+    project_configuration,
+    project_velocity,
+)
+from remora.dynamics.constraints.reactions import constraint_multipliers, constraint_wrenches
 from remora.dynamics.derivatives.derivatives import (
     ForwardDerivatives,
     InverseDerivatives,
@@ -106,6 +131,8 @@ from remora.dynamics.momentum import (
     momentum_matrix,
     potential_energy,
 )
+from remora.dynamics.recursive.articulated_body import ArticulatedBody
+from remora.dynamics.recursive.outward_pass import BodyMotion
 from remora.errors import (
     Fault,
     InvalidValue,
@@ -117,22 +144,10 @@ from remora.errors import (
     SimulationWarning,
     UnknownName,
 )
-from remora.inverse_kinematics.floating_path import JointPath
-from remora.inverse_kinematics.result import InverseKinematicsResult, TargetError
-from remora.inverse_kinematics.solve import inverse_kinematics
-from remora.inverse_kinematics.tasks import (
-    BaseAttitudeTask,
-    CenterOfMassTask,
-    DirectionTask,
-    FrameTask,
-    PositionTask,
-    PostureTask,
-    RelativePoseTask,
-    Task,
-    ZeroReactionTask,
-)
 from remora.model import topology
+from remora.model.building.add_constraint import add_constraint
 from remora.model.building.builder import Builder
+from remora.model.combine import combine
 from remora.model.constraint import Constraint
 from remora.model.formats.dh import DHLink, from_dh
 from remora.model.formats.load import bundled_robots, load
@@ -143,6 +158,22 @@ from remora.model.layouts.layout import Layout
 from remora.model.layouts.libraries import mujoco_layout, pinocchio_layout, spart_layout
 from remora.model.robot import Body, Frame, Geometry, Joint, Robot
 from remora.model.state import difference, integrate, neutral, normalize, random_state
+from remora.planning.differential import TaskSolution, solve_tasks
+from remora.planning.floating_path import JointPath
+from remora.planning.result import InverseKinematicsResult, TargetError
+from remora.planning.solve import inverse_kinematics
+from remora.planning.task_limits import TaskLimits
+from remora.planning.tasks import (
+    BaseAttitudeTask,
+    CenterOfMassTask,
+    DirectionTask,
+    FrameTask,
+    PositionTask,
+    PostureTask,
+    RelativePoseTask,
+    Task,
+    ZeroReactionTask,
+)
 from remora.sensors.rate_gyro import RateGyro
 from remora.sensors.threshold import Threshold
 from remora.simulation.batch.batch import simulate_batch
@@ -174,16 +205,22 @@ __all__ = [
     "FORMULATIONS",
     "INTEGRATORS",
     "JOINT_TYPES",
+    "ArticulatedBody",
+    "Assembly",
     "AttitudePD",
     "BaseAttitudeTask",
     "Batch",
+    "BlackBox",
     "Body",
+    "BodyMotion",
     "Builder",
     "CenterOfMassTask",
     "CompiledRobot",
     "Component",
+    "Connection",
     "Conservation",
     "Constraint",
+    "ConstraintImpulse",
     "Context",
     "Controller",
     "CudaKernel",
@@ -193,6 +230,7 @@ __all__ = [
     "Fault",
     "FirstOrderActuator",
     "ForwardDerivatives",
+    "ForwardSubsystem",
     "Frame",
     "FrameTask",
     "GeneralizedForce",
@@ -200,6 +238,7 @@ __all__ = [
     "ImageSpaceConstraints",
     "ImageSpaceSolution",
     "ImageSpaceSystem",
+    "InterconnectionGraph",
     "Interface",
     "InvalidValue",
     "InverseDerivatives",
@@ -215,6 +254,7 @@ __all__ = [
     "Motion",
     "NewtonEulerSystem",
     "Phase",
+    "PointReading",
     "PositionTask",
     "PostureTask",
     "Profile",
@@ -225,17 +265,25 @@ __all__ = [
     "RemoraError",
     "Robot",
     "Scenario",
+    "SensorReading",
+    "SensorRecording",
     "ShapeError",
     "Signal",
     "SignalSource",
     "SimulationError",
     "SimulationWarning",
+    "SplitRobot",
     "Spring",
     "State",
     "Status",
+    "Subsystem",
+    "SubsystemAccelerations",
+    "SubsystemLoads",
     "System",
     "TargetError",
     "Task",
+    "TaskLimits",
+    "TaskSolution",
     "Threshold",
     "Thruster",
     "UnknownName",
@@ -244,6 +292,7 @@ __all__ = [
     "ZeroOrderHold",
     "ZeroReactionTask",
     "accelerations",
+    "add_constraint",
     "algebra",
     "base_response",
     "base_response_rate",
@@ -255,8 +304,15 @@ __all__ = [
     "center_of_mass_jacobian",
     "centroidal_momentum",
     "centroidal_momentum_matrix",
+    "combine",
     "compile",
+    "constraint_bias",
+    "constraint_impulse",
+    "constraint_jacobian",
+    "constraint_multipliers",
+    "constraint_residual",
     "constraint_violation",
+    "constraint_wrenches",
     "coriolis_matrix",
     "difference",
     "equivalent_manipulator",
@@ -308,7 +364,9 @@ __all__ = [
     "plot",
     "poses",
     "potential_energy",
+    "project_configuration",
     "project_image_coordinates",
+    "project_velocity",
     "random_robot",
     "random_state",
     "reaction_wrenches",
@@ -327,8 +385,10 @@ __all__ = [
     "separated_velocity",
     "simulate",
     "simulate_batch",
+    "solve_tasks",
     "spart",
     "spart_layout",
+    "split_robot",
     "spring_forces",
     "stop_forces",
     "topology",
