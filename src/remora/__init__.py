@@ -42,6 +42,8 @@ from remora.dynamics.assembly.subsystem import (
     SubsystemAccelerations,
     SubsystemLoads,
 )
+from remora.dynamics.constraints.close_loops import close_loops
+from remora.dynamics.constraints.constraint_report import ConstraintReport, constraint_report
 from remora.dynamics.constraints.loop_kinematics import (
     constraint_bias,
     constraint_jacobian,
@@ -169,6 +171,7 @@ from remora.model.formats.yaml.yaml import robot_to_yaml, save_robot
 from remora.model.joint_types import JOINT_TYPES
 from remora.model.layouts.layout import Layout
 from remora.model.layouts.libraries import mujoco_layout, pinocchio_layout, spart_layout
+from remora.model.mimic_gears import mimic_to_gears
 from remora.model.robot import Body, Frame, Geometry, Joint, Robot
 from remora.model.state import difference, integrate, neutral, normalize, random_state
 from remora.planning.differential import TaskSolution, solve_tasks
@@ -237,6 +240,7 @@ __all__ = [
     "Conservation",
     "Constraint",
     "ConstraintImpulse",
+    "ConstraintReport",
     "Context",
     "Controller",
     "CudaKernel",
@@ -327,12 +331,14 @@ __all__ = [
     "center_of_mass_jacobian",
     "centroidal_momentum",
     "centroidal_momentum_matrix",
+    "close_loops",
     "combine",
     "compile",
     "constraint_bias",
     "constraint_impulse",
     "constraint_jacobian",
     "constraint_multipliers",
+    "constraint_report",
     "constraint_residual",
     "constraint_violation",
     "constraint_wrenches",
@@ -381,6 +387,7 @@ __all__ = [
     "manipulability_map",
     "mass_matrix",
     "mass_matrix_partials",
+    "mimic_to_gears",
     "momentum",
     "momentum_matrix",
     "mujoco_layout",
