@@ -3,9 +3,20 @@
 from remora import algebra
 from remora.actuators.first_order_actuator import FirstOrderActuator
 from remora.actuators.thruster import Thruster
+from remora.analysis.coupling import (
+    Coupling,
+    DisturbanceBudget,
+    coupling,
+    coupling_map,
+    disturbance_budget,
+    momentum_demand,
+    wheel_envelope,
+    wheel_margin,
+)
 from remora.analysis.floating_workspace import FloatingWorkspace, floating_workspace
 from remora.analysis.manipulability import Manipulability, manipulability
 from remora.analysis.measures import manipulability_map
+from remora.analysis.payload import PayloadEstimate, identify_payload
 from remora.analysis.straight_path import StraightPathWorkspace, straight_path_workspace
 from remora.analysis.waveforms import (
     differentiate,
@@ -243,9 +254,11 @@ __all__ = [
     "ConstraintReport",
     "Context",
     "Controller",
+    "Coupling",
     "CudaKernel",
     "DHLink",
     "DirectionTask",
+    "DisturbanceBudget",
     "EndEffectorWrenchControl",
     "Event",
     "Fault",
@@ -277,6 +290,7 @@ __all__ = [
     "ModelWarning",
     "Motion",
     "NewtonEulerSystem",
+    "PayloadEstimate",
     "Phase",
     "PointReading",
     "PositionTask",
@@ -343,8 +357,11 @@ __all__ = [
     "constraint_violation",
     "constraint_wrenches",
     "coriolis_matrix",
+    "coupling",
+    "coupling_map",
     "difference",
     "differentiate",
+    "disturbance_budget",
     "equivalent_manipulator",
     "equivalent_state",
     "floating_inverse_dynamics",
@@ -360,6 +377,7 @@ __all__ = [
     "generalized_jacobian",
     "generalized_jacobian_rate",
     "hybrid_dynamics",
+    "identify_payload",
     "image_coordinates",
     "image_rates",
     "image_space_constraints",
@@ -389,6 +407,7 @@ __all__ = [
     "mass_matrix_partials",
     "mimic_to_gears",
     "momentum",
+    "momentum_demand",
     "momentum_matrix",
     "mujoco_layout",
     "multiple_correlation",
@@ -434,5 +453,7 @@ __all__ = [
     "topology",
     "twists",
     "view",
+    "wheel_envelope",
+    "wheel_margin",
     "workspace",
 ]
