@@ -36,6 +36,7 @@ from remora.components.signals import Signal, State
 from remora.components.system import System
 from remora.control.attitude_pd import AttitudePD
 from remora.control.controllers import CONTROLLERS
+from remora.control.end_effector_wrench import EndEffectorWrenchControl
 from remora.control.joint_pd import JointPD
 from remora.dynamics import spart
 from remora.dynamics.assembly.assembly import Assembly
@@ -206,6 +207,7 @@ from remora.simulation.batch.batch import simulate_batch
 from remora.simulation.batch.result import Batch
 from remora.simulation.engine.progress import Status
 from remora.simulation.engine.simulate import simulate
+from remora.simulation.hardware_loop import HardwareRun, simulate_assembly
 from remora.simulation.inputs.events import Event
 from remora.simulation.inputs.loads import Controller, ZeroOrderHold
 from remora.simulation.inputs.phases import Phase
@@ -214,6 +216,7 @@ from remora.simulation.inputs.signal_source import SignalSource
 from remora.simulation.integrators.table import INTEGRATORS
 from remora.simulation.recording.conservation import Conservation
 from remora.simulation.recording.recording import Recording
+from remora.simulation.scenario.assembly_file import bundled_assemblies, load_assembly
 from remora.simulation.scenario.component_table import COMPONENTS
 from remora.simulation.scenario.scenario import Scenario, bundled_scenarios, load_scenario
 from remora.simulation.storage.reading import open_run
@@ -256,6 +259,7 @@ __all__ = [
     "DHLink",
     "DirectionTask",
     "DisturbanceBudget",
+    "EndEffectorWrenchControl",
     "Event",
     "Fault",
     "FirstOrderActuator",
@@ -266,6 +270,7 @@ __all__ = [
     "FrameTask",
     "GeneralizedForce",
     "Geometry",
+    "HardwareRun",
     "ImageSpaceConstraints",
     "ImageSpaceSolution",
     "ImageSpaceSystem",
@@ -333,6 +338,7 @@ __all__ = [
     "base_response_rate",
     "base_velocity",
     "bias_force",
+    "bundled_assemblies",
     "bundled_robots",
     "bundled_scenarios",
     "center_of_mass",
@@ -391,6 +397,7 @@ __all__ = [
     "joint_twists",
     "kinetic_energy",
     "load",
+    "load_assembly",
     "load_scenario",
     "locked_inertia",
     "low_pass",
@@ -434,6 +441,7 @@ __all__ = [
     "separated_mass_matrix",
     "separated_velocity",
     "simulate",
+    "simulate_assembly",
     "simulate_batch",
     "solve_tasks",
     "spart",
