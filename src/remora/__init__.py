@@ -6,10 +6,10 @@ from remora.actuators.thruster import Thruster
 from remora.codegen.gpu.cuda_kernel import CudaKernel
 from remora.codegen.kernel import Kernel
 from remora.components.actions import GeneralizedForce, JointForce, Wrench
-from remora.components.c_component import save_component_c
-from remora.components.c_loop import save_loop_c
 from remora.components.component import Component, Interface, ZeroCrossing
 from remora.components.context import Context
+from remora.components.export.c_component import save_component_c
+from remora.components.export.c_loop import save_loop_c
 from remora.components.signals import Signal, State
 from remora.components.system import System
 from remora.control.attitude_pd import AttitudePD
@@ -117,12 +117,27 @@ from remora.errors import (
     SimulationWarning,
     UnknownName,
 )
+from remora.inverse_kinematics.floating_path import JointPath
+from remora.inverse_kinematics.result import InverseKinematicsResult, TargetError
+from remora.inverse_kinematics.solve import inverse_kinematics
+from remora.inverse_kinematics.tasks import (
+    BaseAttitudeTask,
+    CenterOfMassTask,
+    DirectionTask,
+    FrameTask,
+    PositionTask,
+    PostureTask,
+    RelativePoseTask,
+    Task,
+    ZeroReactionTask,
+)
 from remora.model import topology
 from remora.model.building.builder import Builder
+from remora.model.constraint import Constraint
 from remora.model.formats.dh import DHLink, from_dh
 from remora.model.formats.load import bundled_robots, load
 from remora.model.formats.random_robot import random_robot
-from remora.model.formats.yaml import robot_to_yaml, save_robot
+from remora.model.formats.yaml.yaml import robot_to_yaml, save_robot
 from remora.model.joint_types import JOINT_TYPES
 from remora.model.layouts.layout import Layout
 from remora.model.layouts.libraries import mujoco_layout, pinocchio_layout, spart_layout
@@ -160,21 +175,26 @@ __all__ = [
     "INTEGRATORS",
     "JOINT_TYPES",
     "AttitudePD",
+    "BaseAttitudeTask",
     "Batch",
     "Body",
     "Builder",
+    "CenterOfMassTask",
     "CompiledRobot",
     "Component",
     "Conservation",
+    "Constraint",
     "Context",
     "Controller",
     "CudaKernel",
     "DHLink",
+    "DirectionTask",
     "Event",
     "Fault",
     "FirstOrderActuator",
     "ForwardDerivatives",
     "Frame",
+    "FrameTask",
     "GeneralizedForce",
     "Geometry",
     "ImageSpaceConstraints",
@@ -183,9 +203,11 @@ __all__ = [
     "Interface",
     "InvalidValue",
     "InverseDerivatives",
+    "InverseKinematicsResult",
     "Joint",
     "JointForce",
     "JointPD",
+    "JointPath",
     "Kernel",
     "Layout",
     "ModelError",
@@ -193,10 +215,13 @@ __all__ = [
     "Motion",
     "NewtonEulerSystem",
     "Phase",
+    "PositionTask",
+    "PostureTask",
     "Profile",
     "Pulse",
     "RateGyro",
     "Recording",
+    "RelativePoseTask",
     "RemoraError",
     "Robot",
     "Scenario",
@@ -209,12 +234,15 @@ __all__ = [
     "State",
     "Status",
     "System",
+    "TargetError",
+    "Task",
     "Threshold",
     "Thruster",
     "UnknownName",
     "Wrench",
     "ZeroCrossing",
     "ZeroOrderHold",
+    "ZeroReactionTask",
     "accelerations",
     "algebra",
     "base_response",
@@ -256,6 +284,7 @@ __all__ = [
     "integrate",
     "inverse_dynamics",
     "inverse_dynamics_derivatives",
+    "inverse_kinematics",
     "jacobian",
     "jacobian_rate",
     "joint_accelerations",
