@@ -15,6 +15,25 @@ from remora.components.system import System
 from remora.control.attitude_pd import AttitudePD
 from remora.control.controllers import CONTROLLERS
 from remora.control.joint_pd import JointPD
+from remora.control.laws.admittance import Admittance
+from remora.control.laws.base_pose_tracking import BasePoseTracking
+from remora.control.laws.base_reaction_compensation import BaseReactionCompensation
+from remora.control.laws.coordinated_tracking import CoordinatedTracking
+from remora.control.laws.desired_reaction import DesiredReaction
+from remora.control.laws.frame_pose_tracking import FramePoseTracking
+from remora.control.laws.impedance import Impedance
+from remora.control.laws.joint_computed_torque import JointComputedTorque
+from remora.control.laws.joint_pid import JointPID
+from remora.control.laws.joint_rate_servo import JointRateServo
+from remora.control.laws.operational_computed_torque import OperationalComputedTorque
+from remora.control.laws.reaction_null_space import ReactionNullSpace
+from remora.control.laws.reaction_wheels import ReactionWheels
+from remora.control.laws.resolved_rate import ResolvedRate
+from remora.control.laws.transpose_jacobian import TransposeJacobian
+from remora.control.laws.wheel_desaturation import WheelDesaturation
+from remora.control.references.circle_reference import CircleReference
+from remora.control.references.joint_reference import JointReference
+from remora.control.references.pose_reference import PoseReference
 from remora.dynamics import spart
 from remora.dynamics.derivatives.derivatives import (
     ForwardDerivatives,
@@ -115,6 +134,7 @@ from remora.errors import (
     ShapeError,
     SimulationError,
     SimulationWarning,
+    SingularMatrix,
     UnknownName,
 )
 from remora.inverse_kinematics.floating_path import JointPath
@@ -165,6 +185,7 @@ from remora.viewer.report.animation_html import save_html
 from remora.viewer.report.report import report
 from remora.viewer.view import view
 from remora.world.spring import Spring
+from remora.world.wall import Wall
 
 __version__ = "0.1.0"
 
@@ -174,55 +195,72 @@ __all__ = [
     "FORMULATIONS",
     "INTEGRATORS",
     "JOINT_TYPES",
+    "Admittance",
     "AttitudePD",
     "BaseAttitudeTask",
+    "BasePoseTracking",
+    "BaseReactionCompensation",
     "Batch",
     "Body",
     "Builder",
     "CenterOfMassTask",
+    "CircleReference",
     "CompiledRobot",
     "Component",
     "Conservation",
     "Constraint",
     "Context",
     "Controller",
+    "CoordinatedTracking",
     "CudaKernel",
     "DHLink",
+    "DesiredReaction",
     "DirectionTask",
     "Event",
     "Fault",
     "FirstOrderActuator",
     "ForwardDerivatives",
     "Frame",
+    "FramePoseTracking",
     "FrameTask",
     "GeneralizedForce",
     "Geometry",
     "ImageSpaceConstraints",
     "ImageSpaceSolution",
     "ImageSpaceSystem",
+    "Impedance",
     "Interface",
     "InvalidValue",
     "InverseDerivatives",
     "InverseKinematicsResult",
     "Joint",
+    "JointComputedTorque",
     "JointForce",
     "JointPD",
+    "JointPID",
     "JointPath",
+    "JointRateServo",
+    "JointReference",
     "Kernel",
     "Layout",
     "ModelError",
     "ModelWarning",
     "Motion",
     "NewtonEulerSystem",
+    "OperationalComputedTorque",
     "Phase",
+    "PoseReference",
     "PositionTask",
     "PostureTask",
     "Profile",
     "Pulse",
     "RateGyro",
+    "ReactionNullSpace",
+    "ReactionWheels",
     "Recording",
     "RelativePoseTask",
     "RemoraError",
+    "ResolvedRate",
     "Robot",
     "Scenario",
     "ShapeError",
@@ -230,6 +268,7 @@ __all__ = [
     "SignalSource",
     "SimulationError",
     "SimulationWarning",
+    "SingularMatrix",
     "Spring",
     "State",
     "Status",
@@ -238,7 +277,10 @@ __all__ = [
     "Task",
     "Threshold",
     "Thruster",
+    "TransposeJacobian",
     "UnknownName",
+    "Wall",
+    "WheelDesaturation",
     "Wrench",
     "ZeroCrossing",
     "ZeroOrderHold",

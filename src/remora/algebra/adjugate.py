@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from remora.algebra.array_ops import Array, stack
+from remora.algebra.array_ops import Array, asarray, stack
 
 Columns: TypeAlias = tuple[int, ...]
 Minors: TypeAlias = list[dict[Columns, Array]]
@@ -34,7 +34,7 @@ def adjugate(A: Array) -> tuple[Array, Array]:
         [_cofactor(n, i, j, first[i], last[n - 1 - i]) for j in range(n)] for i in range(n)
     ]
     columns = [stack(row) for row in cofactors]
-    return stack(columns, axis=-1), first[n][tuple(range(n))]
+    return stack(columns, axis=-1), asarray(first[n][tuple(range(n))])
 
 
 def _minors(A: Array, rows: list[int]) -> Minors:

@@ -9,7 +9,7 @@ from remora.components.component_settings import ComponentSettings
 from remora.model.robot import Robot
 
 
-class LawSettings(ComponentSettings):
+class LawComponentSettings(ComponentSettings):
     """Settings whose fields have the names of the component's fields."""
 
     component: ClassVar[type[Component]]

@@ -14,7 +14,7 @@ from remora.components.component import Component, Interface
 from remora.components.component_settings import SampledSettings
 from remora.components.context import Context
 from remora.components.signals import Signal, State
-from remora.control.law_settings import LawSettings
+from remora.control.law_settings import LawComponentSettings
 from remora.control.motion.gains import gains
 from remora.errors import InvalidValue
 from remora.model.robot import Robot
@@ -86,7 +86,7 @@ class Admittance(Component):
         return {"displacement": x + h * after, "speed": after}
 
 
-class AdmittanceSettings(LawSettings, SampledSettings):
+class AdmittanceSettings(LawComponentSettings, SampledSettings):
     """The settings of an admittance component in a scenario file."""
 
     component: ClassVar[type[Component]] = Admittance

@@ -13,7 +13,7 @@ from remora.components.actions import JointForce
 from remora.components.component import Component, Interface
 from remora.components.context import Context
 from remora.components.signals import Signal
-from remora.control.law_settings import LawSettings
+from remora.control.law_settings import LawComponentSettings
 from remora.control.motion.gains import gains
 from remora.control.motion.screw_error import ERRORS, screw_error
 from remora.errors import InvalidValue, UnknownName
@@ -91,7 +91,7 @@ class BasePoseTracking(Component):
         return JointForce(at.robot.joints[0].name, self.outputs(at)["wrench"])
 
 
-class BasePoseTrackingSettings(LawSettings):
+class BasePoseTrackingSettings(LawComponentSettings):
     """The settings of a base_pose_tracking component in a scenario file."""
 
     component: ClassVar[type[Component]] = BasePoseTracking

@@ -13,7 +13,7 @@ from remora.components.actions import JointForce
 from remora.components.component import Component, Interface
 from remora.components.context import Context
 from remora.components.signals import Signal
-from remora.control.law_settings import LawSettings
+from remora.control.law_settings import LawComponentSettings
 from remora.control.motion import controlled_motion as motion
 from remora.control.motion.joint_signals import joint_signal
 from remora.errors import InvalidValue
@@ -74,7 +74,7 @@ class BaseReactionCompensation(Component):
         return JointForce(at.robot.joints[0].name, self.outputs(at)["force"])
 
 
-class BaseReactionCompensationSettings(LawSettings):
+class BaseReactionCompensationSettings(LawComponentSettings):
     """The settings of a base_reaction_compensation component in a scenario file."""
 
     component: ClassVar[type[Component]] = BaseReactionCompensation

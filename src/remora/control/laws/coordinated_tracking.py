@@ -15,7 +15,7 @@ from remora.components.component import Component, Interface
 from remora.components.context import Context
 from remora.components.parameter_checks import number
 from remora.components.signals import Signal
-from remora.control.law_settings import LawSettings
+from remora.control.law_settings import LawComponentSettings
 from remora.control.motion import controlled_motion as motion
 from remora.control.motion.gains import gains
 from remora.control.motion.joint_signals import joint_forces, joint_signal
@@ -121,7 +121,7 @@ class CoordinatedTracking(Component):
         return [on_base, *joint_forces(robot, names, found["torque"])]
 
 
-class CoordinatedTrackingSettings(LawSettings):
+class CoordinatedTrackingSettings(LawComponentSettings):
     """The settings of a coordinated_tracking component in a scenario file."""
 
     component: ClassVar[type[Component]] = CoordinatedTracking

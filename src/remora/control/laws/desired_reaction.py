@@ -14,7 +14,7 @@ from remora.components.component import Component, Interface
 from remora.components.context import Context
 from remora.components.parameter_checks import number
 from remora.components.signals import Signal
-from remora.control.law_settings import LawSettings
+from remora.control.law_settings import LawComponentSettings
 from remora.control.motion import controlled_motion as motion
 from remora.control.motion.gains import gains
 from remora.control.motion.joint_signals import joint_signal
@@ -38,9 +38,9 @@ class DesiredReaction(Component):
         least_squares  v_c = G⁺ (...), damped; with more joints than rows, the least rates
         adjugate       v_c = k adj(G) (...), k = 1/det(G) limited to ±`bound` [eq. 48]; G square
 
-    Rows of the base and of the frame are chosen. With `base_rows="orientation"` and no motion of the
-    base desired it is a zero-reaction manoeuvre. Joints of a second arm in `joints` compensate for
-    the first.
+    Rows of the base and of the frame are chosen. With `base_rows="orientation"` and no motion of
+    the base desired it is a zero-reaction manoeuvre. Joints of a second arm in `joints` compensate
+    for the first.
 
     Inputs: `pose`, `twist` of a reference of the frame, if it has rows; `base_pose`, `base_twist`
     of the base. Outputs: `rate`, `(k,)`; `error` and `base_error`, `(6,)`, inertial axes. It does
@@ -141,7 +141,7 @@ class DesiredReaction(Component):
         return k[..., None] * apply(adj, command)
 
 
-class DesiredReactionSettings(LawSettings):
+class DesiredReactionSettings(LawComponentSettings):
     """The settings of a desired_reaction component in a scenario file."""
 
     component: ClassVar[type[Component]] = DesiredReaction

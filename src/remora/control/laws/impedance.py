@@ -16,7 +16,7 @@ from remora.components.component import Component, Interface
 from remora.components.context import Context
 from remora.components.parameter_checks import number
 from remora.components.signals import Signal
-from remora.control.law_settings import LawSettings
+from remora.control.law_settings import LawComponentSettings
 from remora.control.motion import controlled_motion as motion
 from remora.control.motion.gains import definite
 from remora.control.motion.joint_signals import joint_forces, joint_signal
@@ -31,9 +31,10 @@ class Impedance(Component):
 
     τ_c = Aᵀ (Λ (ẍ_d - b) + K e + D (ẋ_d - ẋ)) + h* - H*(1 - A⁺A) k v_c, with ẍ = A a + b,
     Λ = (A H*⁻¹Aᵀ + λ²1)⁻¹ and A⁺ = H*⁻¹AᵀΛ. In contact with the force f on the frame
-    Λ ë + D ė + K e = -f: stiffness and damping are chosen, the inertia Λ stays the arm's own, so no
-    force sensor is needed. For a floating base A = J*, H* and h* are those of the joints with the
-    base eliminated.
+    Λ ë + D ė + K e = -f for a fixed base: stiffness and damping are chosen, the inertia Λ stays the
+    arm's own, so no force sensor is needed. For a floating base A = J*, H* and h* are those of the
+    joints with the base eliminated, and the right side is -(1 + Λ J_0 H_0⁻¹J_0ᵀ) f: the force also
+    pushes the base away, which the joints do not prevent.
 
     Inputs: `pose`, `twist`, `twist_rate` of a reference. Outputs: `torque`, `(k,)`; `force`,
     `(6,)`, K e + D ė, [torque, force] in inertial axes, zero in rows that are not controlled.
@@ -110,7 +111,7 @@ class Impedance(Component):
         return joint_forces(at.robot, names, self.outputs(at)["torque"])
 
 
-class ImpedanceSettings(LawSettings):
+class ImpedanceSettings(LawComponentSettings):
     """The settings of an impedance component in a scenario file."""
 
     component: ClassVar[type[Component]] = Impedance

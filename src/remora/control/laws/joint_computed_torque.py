@@ -12,7 +12,7 @@ from remora.algebra.vector import apply
 from remora.components.actions import Action
 from remora.components.component import Component, Interface
 from remora.components.context import Context
-from remora.control.law_settings import LawSettings
+from remora.control.law_settings import LawComponentSettings
 from remora.control.motion import controlled_motion as motion
 from remora.control.motion.gains import gains
 from remora.control.motion.joint_signals import joint_forces, joint_signal
@@ -87,7 +87,7 @@ class JointComputedTorque(Component):
         return joint_forces(at.robot, names, self.outputs(at)["torque"])
 
 
-class JointComputedTorqueSettings(LawSettings):
+class JointComputedTorqueSettings(LawComponentSettings):
     """The settings of a joint_computed_torque component in a scenario file."""
 
     component: ClassVar[type[Component]] = JointComputedTorque

@@ -15,7 +15,7 @@ from remora.components.component_settings import SampledSettings
 from remora.components.context import Context
 from remora.components.parameter_checks import limited, number
 from remora.components.signals import State
-from remora.control.law_settings import LawSettings
+from remora.control.law_settings import LawComponentSettings
 from remora.control.motion import controlled_motion as motion
 from remora.control.motion.gains import gains
 from remora.control.motion.joint_signals import joint_forces, joint_signal
@@ -110,7 +110,7 @@ class JointPID(Component):
         return error, demand, limited(demand, -1.0 * self.limit, self.limit)
 
 
-class JointPIDSettings(LawSettings, SampledSettings):
+class JointPIDSettings(LawComponentSettings, SampledSettings):
     """The settings of a joint_pid component in a scenario file."""
 
     component: ClassVar[type[Component]] = JointPID

@@ -13,7 +13,7 @@ from remora.components.actions import Action
 from remora.components.component import Component, Interface
 from remora.components.context import Context
 from remora.components.parameter_checks import limited, number
-from remora.control.law_settings import LawSettings
+from remora.control.law_settings import LawComponentSettings
 from remora.control.motion import controlled_motion as motion
 from remora.control.motion.gains import gains
 from remora.control.motion.joint_signals import joint_forces, joint_signal
@@ -88,7 +88,7 @@ class JointRateServo(Component):
         return joint_forces(at.robot, names, self.outputs(at)["torque"])
 
 
-class JointRateServoSettings(LawSettings):
+class JointRateServoSettings(LawComponentSettings):
     """The settings of a joint_rate_servo component in a scenario file."""
 
     component: ClassVar[type[Component]] = JointRateServo

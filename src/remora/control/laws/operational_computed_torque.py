@@ -15,7 +15,7 @@ from remora.components.component import Component, Interface
 from remora.components.context import Context
 from remora.components.parameter_checks import number
 from remora.components.signals import Signal
-from remora.control.law_settings import LawSettings
+from remora.control.law_settings import LawComponentSettings
 from remora.control.motion import controlled_motion as motion
 from remora.control.motion.gains import gains
 from remora.control.motion.joint_signals import joint_forces, joint_signal
@@ -119,7 +119,7 @@ class OperationalComputedTorque(Component):
         return joint_forces(at.robot, names, self.outputs(at)["torque"])
 
 
-class OperationalComputedTorqueSettings(LawSettings):
+class OperationalComputedTorqueSettings(LawComponentSettings):
     """The settings of an operational_computed_torque component in a scenario file."""
 
     component: ClassVar[type[Component]] = OperationalComputedTorque

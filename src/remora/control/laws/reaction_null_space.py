@@ -13,7 +13,7 @@ from remora.algebra.vector import apply
 from remora.components.component import Component, Interface
 from remora.components.context import Context
 from remora.components.parameter_checks import number
-from remora.control.law_settings import LawSettings
+from remora.control.law_settings import LawComponentSettings
 from remora.control.motion import controlled_motion as motion
 from remora.control.motion.joint_signals import joint_signal
 from remora.errors import InvalidValue
@@ -69,7 +69,7 @@ class ReactionNullSpace(Component):
         return {"rate": z - apply(inverse, apply(B.matrix, z) + B.offset)}
 
 
-class ReactionNullSpaceSettings(LawSettings):
+class ReactionNullSpaceSettings(LawComponentSettings):
     """The settings of a reaction_null_space component in a scenario file."""
 
     component: ClassVar[type[Component]] = ReactionNullSpace

@@ -16,7 +16,7 @@ from remora.components.component import Component, Interface
 from remora.components.context import Context
 from remora.components.parameter_checks import limited, number
 from remora.components.signals import Signal
-from remora.control.law_settings import LawSettings
+from remora.control.law_settings import LawComponentSettings
 from remora.control.motion.joint_signals import joint_forces
 from remora.errors import InvalidValue
 from remora.model.joints import turns_about_axis
@@ -136,7 +136,7 @@ def spin_inertias(robot: Robot, joints: Sequence[str]) -> Array:
     return stack(found)
 
 
-class ReactionWheelsSettings(LawSettings):
+class ReactionWheelsSettings(LawComponentSettings):
     """The settings of a reaction_wheels component in a scenario file."""
 
     component: ClassVar[type[Component]] = ReactionWheels

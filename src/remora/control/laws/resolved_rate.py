@@ -14,7 +14,7 @@ from remora.algebra.vector import apply
 from remora.components.component import Component, Interface
 from remora.components.context import Context
 from remora.components.parameter_checks import number
-from remora.control.law_settings import LawSettings
+from remora.control.law_settings import LawComponentSettings
 from remora.control.motion import controlled_motion as motion
 from remora.control.motion.gains import gains
 from remora.control.motion.joint_signals import joint_signal
@@ -176,7 +176,7 @@ def _slowed(rate: Array, most: float | None) -> Array:
     return scale[..., None] * rate
 
 
-class ResolvedRateSettings(LawSettings):
+class ResolvedRateSettings(LawComponentSettings):
     """The settings of a resolved_rate component in a scenario file."""
 
     component: ClassVar[type[Component]] = ResolvedRate

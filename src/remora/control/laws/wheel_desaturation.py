@@ -14,7 +14,7 @@ from remora.components.component_settings import SampledSettings
 from remora.components.context import Context
 from remora.components.parameter_checks import limited, number
 from remora.components.signals import Signal, State
-from remora.control.law_settings import LawSettings
+from remora.control.law_settings import LawComponentSettings
 from remora.errors import InvalidValue
 from remora.model.robot import Robot
 from remora.model.settings_fields import Positive
@@ -24,9 +24,9 @@ class WheelDesaturation(Component):
     """A torque on the base that takes momentum out of its wheels [MC14].
 
     T = -k h while on, each axis limited to ±max_torque, else 0. It goes on when ‖h‖ exceeds `upper`
-    and off below `lower` (Schmitt trigger). T is that of thrusters in pairs; connected to `external`
-    of `ReactionWheels`, the wheels take it up at once and the base does not move; without it the
-    attitude controller does so.
+    and off below `lower` (Schmitt trigger). T is that of thrusters in pairs. Connected to
+    `external` of `ReactionWheels`, the wheels take it up at once and the base does not move;
+    without it the attitude controller does so.
 
     Input: `momentum` h, `(3,)`, N m s, of the wheels, base axes. Outputs: `torque` T, `(3,)`, N m;
     `firing`, 1 while on. Discrete state: `on`.
@@ -86,7 +86,7 @@ class WheelDesaturation(Component):
         return select(less(self.upper * self.upper, square), 1.0, kept)
 
 
-class WheelDesaturationSettings(LawSettings, SampledSettings):
+class WheelDesaturationSettings(LawComponentSettings, SampledSettings):
     """The settings of a wheel_desaturation component in a scenario file."""
 
     component: ClassVar[type[Component]] = WheelDesaturation

@@ -50,7 +50,7 @@ class Affine(NamedTuple):
     offset: Array
 
 
-class Dynamics(NamedTuple):
+class ControlledDynamics(NamedTuple):
     """Accelerations and forces of a robot as functions of the controlled accelerations.
 
     Attributes:
@@ -151,7 +151,11 @@ def frame_rates(
 
 
 def frame_accelerations(
-    at: Context, frame: str, rows: Sequence[int], places: Sequence[int], dynamics: Dynamics
+    at: Context,
+    frame: str,
+    rows: Sequence[int],
+    places: Sequence[int],
+    dynamics: ControlledDynamics,
 ) -> Affine:
     """Return rows of the rate of a frame's twist as a function of the controlled accelerations.
 
@@ -166,7 +170,9 @@ def frame_accelerations(
     return Affine(A, _turned(at, frame, (own.offset + turning)[..., None])[..., list(rows), 0])
 
 
-def own_accelerations(at: Context, frame: str, places: Sequence[int], dynamics: Dynamics) -> Affine:
+def own_accelerations(
+    at: Context, frame: str, places: Sequence[int], dynamics: ControlledDynamics
+) -> Affine:
     """Return the rate of a frame's twist in its own axes, by the controlled accelerations.
 
     ξ̇ = J_c a + J_0 v̇_0(a) + J̇ v. Joints that are neither controlled nor the base are taken not to
@@ -180,7 +186,7 @@ def own_accelerations(at: Context, frame: str, places: Sequence[int], dynamics: 
     return Affine(A, drift)
 
 
-def controlled_dynamics(at: Context, places: Sequence[int], base: str) -> Dynamics:
+def controlled_dynamics(at: Context, places: Sequence[int], base: str) -> ControlledDynamics:
     """Return base accelerations and joint forces as functions of the controlled accelerations.
 
     H_0 v̇_0 + H_0c a + h_0 = 0 for a floating base, v̇_0 = 0 otherwise, and
@@ -194,12 +200,12 @@ def controlled_dynamics(at: Context, places: Sequence[int], base: str) -> Dynami
         raise UnknownName("base", base, BASES)
     if n0 == 0 or base != "floating":
         still = Affine(np.zeros((n0, len(own))), np.zeros(n0))
-        return Dynamics(still, Affine(Hc[..., :, own], h[..., own]))
+        return ControlledDynamics(still, Affine(Hc[..., :, own], h[..., own]))
     right = concatenate([H[..., :n0, own], h[..., :n0, None]])
     solved = -linear.solve(H[..., :n0, :n0], right)
     R, drift = solved[..., :, :-1], solved[..., :, -1]
     back = Hc[..., :, :n0]
-    return Dynamics(
+    return ControlledDynamics(
         Affine(R, drift),
         Affine(linear.mirror(Hc[..., :, own] + back @ R), h[..., own] + apply(back, drift)),
     )

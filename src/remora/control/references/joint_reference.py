@@ -13,7 +13,7 @@ from remora.algebra.array_ops import Array, asarray
 from remora.components.component import Component, Interface
 from remora.components.context import Context
 from remora.components.parameter_checks import number
-from remora.control.law_settings import LawSettings
+from remora.control.law_settings import LawComponentSettings
 from remora.control.motion import controlled_motion as motion
 from remora.control.motion.joint_signals import joint_signal
 from remora.control.references import segments
@@ -22,7 +22,7 @@ from remora.model.robot import Robot
 from remora.model.settings_fields import Angle, JointName, NotNegative, Positive
 
 
-class JointPath(Component):
+class JointReference(Component):
     """A reference of joints: straight lines in joint space through way-points, at rest at each.
 
     q_d = w_0 + Σ_i s_i (w_{i+1} - w_i), with s_i(t) from 0 to 1 by a time law: `minimum_jerk`, or
@@ -60,7 +60,7 @@ class JointPath(Component):
         object.__setattr__(self, "start", number("start of a path", self.start, 0.0))
         steps = np.diff(points, axis=0)
         durations, ramps = segments.segment_times(
-            "a joint path",
+            "a joint_reference",
             self.law,
             len(steps),
             self.durations,
@@ -100,11 +100,11 @@ class JointPath(Component):
         }
 
 
-class JointPathSettings(LawSettings):
-    """The settings of a joint_path component in a scenario file."""
+class JointReferenceSettings(LawComponentSettings):
+    """The settings of a joint_reference component in a scenario file."""
 
-    component: ClassVar[type[Component]] = JointPath
-    type: Literal["joint_path"]
+    component: ClassVar[type[Component]] = JointReference
+    type: Literal["joint_reference"]
     waypoints: list[list[Angle]] = Field(min_length=2, description="rad, m, or '30 deg'")
     joints: list[JointName] = Field(default=[], description="joints; default: all")
     durations: list[Positive] | None = Field(default=None, description="of the segments, s")

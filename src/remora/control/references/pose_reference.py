@@ -16,7 +16,7 @@ from remora.components.component import Component, Interface
 from remora.components.context import Context
 from remora.components.parameter_checks import number
 from remora.components.signals import Signal
-from remora.control.law_settings import LawSettings
+from remora.control.law_settings import LawComponentSettings
 from remora.control.references import segments
 from remora.control.references.time_laws import Travel
 from remora.errors import InvalidValue, ShapeError, UnknownName
@@ -29,7 +29,7 @@ INTERPOLATIONS = ("screw", "straight")
 POSE_OUTPUTS = {"pose": Signal(8), "twist": Signal(6), "twist_rate": Signal(6)}
 
 
-class PosePath(Component):
+class PoseReference(Component):
     """A reference of a pose through way-points, at rest at each.
 
         screw     x = x_i exp(s log(x_i* x_{i+1})): one screw motion, rotation and translation along
@@ -82,7 +82,7 @@ class PosePath(Component):
         turns, moves = self._steps(self.waypoints)
         sizes = [np.linalg.norm(x, axis=-1, keepdims=True) for x in (moves, turns)]
         durations, ramps = segments.segment_times(
-            "a pose path",
+            "a pose_reference",
             self.law,
             len(turns),
             self.durations,
@@ -151,11 +151,11 @@ class WaypointSettings(Settings):
         return pose.from_xyz_rpy(self.xyz, self.rpy)
 
 
-class PosePathSettings(LawSettings):
-    """The settings of a pose_path component in a scenario file."""
+class PoseReferenceSettings(LawComponentSettings):
+    """The settings of a pose_reference component in a scenario file."""
 
-    component: ClassVar[type[Component]] = PosePath
-    type: Literal["pose_path"]
+    component: ClassVar[type[Component]] = PoseReference
+    type: Literal["pose_reference"]
     waypoints: list[WaypointSettings] = Field(min_length=2, description="poses")
     durations: list[Positive] | None = Field(default=None, description="of the segments, s")
     interpolation: Literal["screw", "straight"] = "screw"

@@ -9,20 +9,20 @@ import numpy as np
 from pydantic import Field
 
 from remora.algebra import pose, quaternion
-from remora.algebra.array_ops import Array, ArrayLike, asarray, concatenate, cos, sin
-from remora.algebra.vector import cross
+from remora.algebra.array_ops import Array, ArrayLike, asarray, concatenate, cos, sin, sqrt
+from remora.algebra.vector import cross, dot
 from remora.components.component import Component, Interface
 from remora.components.context import Context
 from remora.components.parameter_checks import number, vector
-from remora.control.law_settings import LawSettings
-from remora.control.references.pose_path import POSE_OUTPUTS
+from remora.control.law_settings import LawComponentSettings
+from remora.control.references.pose_reference import POSE_OUTPUTS
 from remora.control.references.time_laws import time_law
 from remora.errors import InvalidValue
 from remora.model.robot import Robot
 from remora.model.settings_fields import AngleVector, NotNegative, Positive, Vector
 
 
-class Circle(Component):
+class CircleReference(Component):
     """A reference of a pose whose origin moves on a circle, with constant orientation.
 
     p = c + cos φ e + sin φ (n × e), φ = 2π turns s(t), with e from the centre c to the start and n
@@ -78,12 +78,13 @@ class Circle(Component):
 
     def outputs(self, at: Context) -> Mapping[str, Array]:
         """Return pose, twist and its rate."""
-        s = time_law(self.law)(asarray(at.t) - self.start, self.duration, 0.25 * self.duration)
-        angle, rate, push = (2.0 * np.pi * self.turns * x[..., None] for x in s)
+        since = asarray(at.t)[..., None] - self.start
+        s = time_law(self.law)(since, self.duration, 0.25 * self.duration)
+        angle, rate, push = (2.0 * np.pi * self.turns * x for x in s)
         center, arm, n = asarray(self.center), asarray(self.start_point), asarray(self.normal)
         arm = arm - center
-        n = n - arm * ((n * arm).sum(axis=-1) / (arm * arm).sum(axis=-1))[..., None]
-        side = cross(n, arm) / asarray((n * n).sum(axis=-1) ** 0.5)[..., None]
+        n = n - arm * (dot(n, arm) / dot(arm, arm))
+        side = cross(n, arm) / sqrt(dot(n, n))
         out, along = cos(angle) * arm + sin(angle) * side, cos(angle) * side - sin(angle) * arm
         back = quaternion.conjugate(asarray(self.orientation))
         v = quaternion.rotate(back, rate * along)
@@ -96,11 +97,11 @@ class Circle(Component):
         }
 
 
-class CircleSettings(LawSettings):
-    """The settings of a circle component in a scenario file."""
+class CircleReferenceSettings(LawComponentSettings):
+    """The settings of a circle_reference component in a scenario file."""
 
-    component: ClassVar[type[Component]] = Circle
-    type: Literal["circle"]
+    component: ClassVar[type[Component]] = CircleReference
+    type: Literal["circle_reference"]
     start_point: Vector = Field(description="m, inertial axes")
     center: Vector = Field(description="m, inertial axes")
     normal: Vector = Field(description="normal of its plane, inertial axes")
