@@ -3,6 +3,11 @@
 from remora import algebra
 from remora.actuators.first_order_actuator import FirstOrderActuator
 from remora.actuators.thruster import Thruster
+from remora.analysis.floating_workspace import FloatingWorkspace, floating_workspace
+from remora.analysis.manipulability import Manipulability, manipulability
+from remora.analysis.measures import manipulability_map
+from remora.analysis.straight_path import StraightPathWorkspace, straight_path_workspace
+from remora.analysis.workspace import Workspace, workspace
 from remora.codegen.gpu.cuda_kernel import CudaKernel
 from remora.codegen.kernel import Kernel
 from remora.components.actions import GeneralizedForce, JointForce, Wrench
@@ -35,6 +40,31 @@ from remora.control.references.circle_reference import CircleReference
 from remora.control.references.joint_reference import JointReference
 from remora.control.references.pose_reference import PoseReference
 from remora.dynamics import spart
+from remora.dynamics.assembly.assembly import Assembly
+from remora.dynamics.assembly.black_box import BlackBox
+from remora.dynamics.assembly.connection import Connection
+from remora.dynamics.assembly.interconnection_graph import InterconnectionGraph
+from remora.dynamics.assembly.sensor_reading import PointReading, SensorReading
+from remora.dynamics.assembly.sensor_recording import SensorRecording
+from remora.dynamics.assembly.split import SplitRobot, split_robot
+from remora.dynamics.assembly.subsystem import (
+    ForwardSubsystem,
+    Subsystem,
+    SubsystemAccelerations,
+    SubsystemLoads,
+)
+from remora.dynamics.constraints.loop_kinematics import (
+    constraint_bias,
+    constraint_jacobian,
+    constraint_residual,
+)
+from remora.dynamics.constraints.projection import (
+    ConstraintImpulse,
+    constraint_impulse,
+    project_configuration,
+    project_velocity,
+)
+from remora.dynamics.constraints.reactions import constraint_multipliers, constraint_wrenches
 from remora.dynamics.derivatives.derivatives import (
     ForwardDerivatives,
     InverseDerivatives,
@@ -125,6 +155,8 @@ from remora.dynamics.momentum import (
     momentum_matrix,
     potential_energy,
 )
+from remora.dynamics.recursive.articulated_body import ArticulatedBody
+from remora.dynamics.recursive.outward_pass import BodyMotion
 from remora.errors import (
     Fault,
     InvalidValue,
@@ -137,22 +169,10 @@ from remora.errors import (
     SingularMatrix,
     UnknownName,
 )
-from remora.inverse_kinematics.floating_path import JointPath
-from remora.inverse_kinematics.result import InverseKinematicsResult, TargetError
-from remora.inverse_kinematics.solve import inverse_kinematics
-from remora.inverse_kinematics.tasks import (
-    BaseAttitudeTask,
-    CenterOfMassTask,
-    DirectionTask,
-    FrameTask,
-    PositionTask,
-    PostureTask,
-    RelativePoseTask,
-    Task,
-    ZeroReactionTask,
-)
 from remora.model import topology
+from remora.model.building.add_constraint import add_constraint
 from remora.model.building.builder import Builder
+from remora.model.combine import combine
 from remora.model.constraint import Constraint
 from remora.model.formats.dh import DHLink, from_dh
 from remora.model.formats.load import bundled_robots, load
@@ -163,6 +183,22 @@ from remora.model.layouts.layout import Layout
 from remora.model.layouts.libraries import mujoco_layout, pinocchio_layout, spart_layout
 from remora.model.robot import Body, Frame, Geometry, Joint, Robot
 from remora.model.state import difference, integrate, neutral, normalize, random_state
+from remora.planning.differential import TaskSolution, solve_tasks
+from remora.planning.floating_path import JointPath
+from remora.planning.result import InverseKinematicsResult, TargetError
+from remora.planning.solve import inverse_kinematics
+from remora.planning.task_limits import TaskLimits
+from remora.planning.tasks import (
+    BaseAttitudeTask,
+    CenterOfMassTask,
+    DirectionTask,
+    FrameTask,
+    PositionTask,
+    PostureTask,
+    RelativePoseTask,
+    Task,
+    ZeroReactionTask,
+)
 from remora.sensors.rate_gyro import RateGyro
 from remora.sensors.threshold import Threshold
 from remora.simulation.batch.batch import simulate_batch
@@ -196,19 +232,25 @@ __all__ = [
     "INTEGRATORS",
     "JOINT_TYPES",
     "Admittance",
+    "ArticulatedBody",
+    "Assembly",
     "AttitudePD",
     "BaseAttitudeTask",
     "BasePoseTracking",
     "BaseReactionCompensation",
     "Batch",
+    "BlackBox",
     "Body",
+    "BodyMotion",
     "Builder",
     "CenterOfMassTask",
     "CircleReference",
     "CompiledRobot",
     "Component",
+    "Connection",
     "Conservation",
     "Constraint",
+    "ConstraintImpulse",
     "Context",
     "Controller",
     "CoordinatedTracking",
@@ -219,7 +261,9 @@ __all__ = [
     "Event",
     "Fault",
     "FirstOrderActuator",
+    "FloatingWorkspace",
     "ForwardDerivatives",
+    "ForwardSubsystem",
     "Frame",
     "FramePoseTracking",
     "FrameTask",
@@ -229,6 +273,7 @@ __all__ = [
     "ImageSpaceSolution",
     "ImageSpaceSystem",
     "Impedance",
+    "InterconnectionGraph",
     "Interface",
     "InvalidValue",
     "InverseDerivatives",
@@ -243,12 +288,14 @@ __all__ = [
     "JointReference",
     "Kernel",
     "Layout",
+    "Manipulability",
     "ModelError",
     "ModelWarning",
     "Motion",
     "NewtonEulerSystem",
     "OperationalComputedTorque",
     "Phase",
+    "PointReading",
     "PoseReference",
     "PositionTask",
     "PostureTask",
@@ -263,29 +310,40 @@ __all__ = [
     "ResolvedRate",
     "Robot",
     "Scenario",
+    "SensorReading",
+    "SensorRecording",
     "ShapeError",
     "Signal",
     "SignalSource",
     "SimulationError",
     "SimulationWarning",
     "SingularMatrix",
+    "SplitRobot",
     "Spring",
     "State",
     "Status",
+    "StraightPathWorkspace",
+    "Subsystem",
+    "SubsystemAccelerations",
+    "SubsystemLoads",
     "System",
     "TargetError",
     "Task",
+    "TaskLimits",
+    "TaskSolution",
     "Threshold",
     "Thruster",
     "TransposeJacobian",
     "UnknownName",
     "Wall",
     "WheelDesaturation",
+    "Workspace",
     "Wrench",
     "ZeroCrossing",
     "ZeroOrderHold",
     "ZeroReactionTask",
     "accelerations",
+    "add_constraint",
     "algebra",
     "base_response",
     "base_response_rate",
@@ -297,13 +355,21 @@ __all__ = [
     "center_of_mass_jacobian",
     "centroidal_momentum",
     "centroidal_momentum_matrix",
+    "combine",
     "compile",
+    "constraint_bias",
+    "constraint_impulse",
+    "constraint_jacobian",
+    "constraint_multipliers",
+    "constraint_residual",
     "constraint_violation",
+    "constraint_wrenches",
     "coriolis_matrix",
     "difference",
     "equivalent_manipulator",
     "equivalent_state",
     "floating_inverse_dynamics",
+    "floating_workspace",
     "forward_dynamics",
     "forward_dynamics_derivatives",
     "frame_acceleration",
@@ -336,6 +402,8 @@ __all__ = [
     "load",
     "load_scenario",
     "locked_inertia",
+    "manipulability",
+    "manipulability_map",
     "mass_matrix",
     "mass_matrix_partials",
     "momentum",
@@ -350,7 +418,9 @@ __all__ = [
     "plot",
     "poses",
     "potential_energy",
+    "project_configuration",
     "project_image_coordinates",
+    "project_velocity",
     "random_robot",
     "random_state",
     "reaction_wrenches",
@@ -369,11 +439,15 @@ __all__ = [
     "separated_velocity",
     "simulate",
     "simulate_batch",
+    "solve_tasks",
     "spart",
     "spart_layout",
+    "split_robot",
     "spring_forces",
     "stop_forces",
+    "straight_path_workspace",
     "topology",
     "twists",
     "view",
+    "workspace",
 ]

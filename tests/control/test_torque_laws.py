@@ -199,26 +199,26 @@ def test_base_tracking_of_a_robot_whose_joints_do_not_accelerate():
 
 
 def test_a_pid_does_not_wind_up_and_leaves_no_error():
-    """A constant load of 1 N m on a joint, and a reference that jumps beyond what 3 N m reach."""
+    """A constant load of 1 N m on a joint, a limit of 3 N m, and a reference that jumps far."""
     robot = arm(1, "fixed", spread=False)
 
     class Load(rm.Component):
         def act(self, at):
-            return rm.JointForce("j0", 1.0)
+            return rm.JointForce("j0", -1.0)
 
     law = rm.JointPID(20.0, 12.0, 12.0, limit=3.0, sample_time=0.01)
-    system = rm.System(robot, [law, Load()], {"joint_pid.position": [1.0]})
+    system = rm.System(robot, [law, Load()], {"joint_pid.position": [4.0]})
     run = rm.simulate(system, np.zeros(1), np.zeros(1), 25.0, sample=0.1, limits="ignore")
     assert np.abs(run.signals["joint_pid.torque"]).max() <= 3.0
-    assert abs(run.q[-1, 0] - 1.0) < 1e-4
+    assert abs(run.q[-1, 0] - 4.0) < 1e-4
     # the same without taking back what the limit cuts off
     x, speed, integral, most = 0.0, 0.0, 0.0, 0.0
     for _ in range(2500):
-        tau = np.clip(20.0 * (1.0 - x) + 12.0 * integral - 12.0 * speed, -3.0, 3.0) + 1.0
-        integral += 0.01 * (1.0 - x)
+        tau = np.clip(20.0 * (4.0 - x) + 12.0 * integral - 12.0 * speed, -3.0, 3.0) - 1.0
+        integral += 0.01 * (4.0 - x)
         x, speed = x + 0.01 * speed + 0.5e-4 * tau / 0.835, speed + 0.01 * tau / 0.835
         most = max(most, x)
-    assert run.q[:, 0].max() - 1.0 < 0.75 * (most - 1.0)
+    assert run.q[:, 0].max() - 4.0 < 0.2 * (most - 4.0)
 
 
 @pytest.mark.parametrize(
