@@ -1,0 +1,1 @@
+"""Analysis of robots: manipulability, workspaces, coupling of base and arm, identification."""
