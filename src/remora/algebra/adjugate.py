@@ -12,6 +12,7 @@ from typing import TypeAlias
 import numpy as np
 
 from remora.algebra.array_ops import Array, asarray, stack
+from remora.errors import ShapeError
 
 Columns: TypeAlias = tuple[int, ...]
 Minors: TypeAlias = list[dict[Columns, Array]]
@@ -27,7 +28,7 @@ def adjugate(A: Array) -> tuple[Array, Array]:
     """
     n = A.shape[-1]
     if A.shape[-2] != n or not 0 < n <= LARGEST:
-        raise ValueError(f"adjugate needs a square matrix of at most {LARGEST} rows, not {A.shape}")
+        raise ShapeError(f"adjugate needs a square matrix of at most {LARGEST} rows, not {A.shape}")
     first: Minors = _minors(A, list(range(n)))
     last: Minors = _minors(A, list(range(n))[::-1])
     cofactors = [

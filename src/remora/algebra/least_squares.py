@@ -25,15 +25,13 @@ def damped_inverse(A: Array, damping: ArrayLike = 0.0, weight: Array | None = No
         damping: λ ≥ 0, `(...)`, in the unit of A.
         weight: W, `(..., n, n)`, symmetric and positive definite; the identity by default.
     """
-    square_of = asarray(damping) * asarray(damping)
+    size = asarray(damping)[..., None, None]
     if A.shape[-2] > A.shape[-1]:
         W = np.eye(A.shape[-1]) if weight is None else weight
-        return linear.solve(
-            linear.mirror(transpose(A) @ A) + square_of[..., None, None] * W, transpose(A)
-        )
+        return linear.solve(linear.mirror(transpose(A) @ A) + size * size * W, transpose(A))
     spread = transpose(A) if weight is None else linear.solve(weight, transpose(A))
     square = linear.mirror(A @ spread)
-    extra = square_of[..., None, None] * np.eye(A.shape[-2])
+    extra = size * size * np.eye(A.shape[-2])
     # A⁺ = spread · square⁻¹, and square is symmetric
     return transpose(linear.solve(square + extra, transpose(spread)))
 

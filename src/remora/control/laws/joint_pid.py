@@ -110,7 +110,7 @@ class JointPID(Component):
         return error, demand, limited(demand, -1.0 * self.limit, self.limit)
 
 
-class JointPIDSettings(LawComponentSettings, SampledSettings):
+class JointPIDSettings(SampledSettings, LawComponentSettings):
     """The settings of a joint_pid component in a scenario file."""
 
     component: ClassVar[type[Component]] = JointPID

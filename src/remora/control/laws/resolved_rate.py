@@ -39,7 +39,7 @@ class ResolvedRate(Component):
     other joints. A⁺ is the damped inverse weighted by W: 1, given weights, or the inertia
     H_cc - H_c0 H_0⁻¹H_0c, which minimizes the kinetic energy. z moves joints to the middle of their
     range, z = -k_l (q - q_m), or away from singular poses, z = k_m ∂ ln w/∂q with w the
-    manipulability of the arm on a fixed base [Y85].
+    manipulability of the arm on a fixed base [Yos85].
 
     Inputs: `pose`, `twist` of a reference. Outputs: `rate`, `(k,)`; `error`, `(6,)`,
     [rotation vector, p_d - p] in inertial axes. It does not act: connect `rate` to a

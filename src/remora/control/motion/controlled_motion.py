@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 
 from remora.algebra import linear, pose
-from remora.algebra.array_ops import Array, concatenate
+from remora.algebra.array_ops import Array, asarray, concatenate
 from remora.algebra.vector import apply, cross, transpose
 from remora.components.context import Context
 from remora.dynamics.kinematics import jacobian_rate
@@ -233,13 +233,14 @@ def _turned(at: Context, frame: str, columns: Array) -> Array:
 def manipulability_gradient(
     at: Context, frame: str, rows: Sequence[int], places: Sequence[int], damping: Array | float
 ) -> Array:
-    """Return ∂ ln √det(J Jᵀ) / ∂q_c, `(..., k)`, of the arm on a fixed base [Y85].
+    """Return ∂ ln √det(J Jᵀ) / ∂q_c, `(..., k)`, of the arm on a fixed base [Yos85].
 
     tr((J Jᵀ + λ²1)⁻¹ ∂J/∂q_i Jᵀ); ∂J/∂q_i is J̇ at unit speed of joint i.
     """
     own, J_own = list(places), at.jacobian(frame)
     J = _turned(at, frame, J_own)[..., list(rows), :][..., :, own]
-    extra = np.asarray(damping) ** 2 * np.eye(J.shape[-2])
+    size = asarray(damping)[..., None, None]
+    extra = size * size * np.eye(J.shape[-2])
     X = transpose(linear.solve(linear.mirror(J @ transpose(J)) + extra, J))  # Jᵀ (JJᵀ + λ²)⁻¹
     slopes: list[Array] = []
     for place in own:

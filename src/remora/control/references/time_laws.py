@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from remora.algebra.array_ops import Array, ArrayLike, asarray, clip, less, select
+from remora.algebra.array_ops import Array, ArrayLike, asarray, clip, lasting, less, select
 from remora.errors import UnknownName
 
 #: Peak rate and acceleration of the minimum-jerk law of unit duration.
@@ -32,7 +32,7 @@ def minimum_jerk(t: ArrayLike, duration: ArrayLike, ramp: ArrayLike = 0.0) -> Tr
         duration: T, s.
         ramp: not used.
     """
-    T = asarray(duration)
+    T = lasting(asarray(duration))
     u = clip(asarray(t) / T, 0.0, 1.0)
     return Travel(
         u * u * u * (10.0 + u * (6.0 * u - 15.0)),
@@ -51,7 +51,7 @@ def trapezoidal(t: ArrayLike, duration: ArrayLike, ramp: ArrayLike) -> Travel:
         duration: T, s.
         ramp: T_r ≤ T/2, duration of the acceleration and of the deceleration, s.
     """
-    t, T, R = asarray(t), asarray(duration), asarray(ramp)
+    t, T, R = asarray(t), lasting(asarray(duration)), lasting(asarray(ramp))
     v = 1.0 / (T - R)
     a = v / R
     first, second, third = clip(t, 0.0, R), clip(t - R, 0.0, T - 2.0 * R), clip(t - (T - R), 0.0, R)
