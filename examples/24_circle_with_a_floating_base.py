@@ -16,7 +16,12 @@ q[8:] = np.radians([0, 40, 20, -80, 0, 60, 0])
 start = rm.frame_pose(robot, q, "tool")
 place = pose.translation(start)
 circle = rm.CircleReference(
-    place, place + [0, 0.1, 0], (1, 0, 0), duration=20.0, orientation=start[:4], sample_time=0.01
+    place,
+    place + np.array([0, 0.1, 0]),
+    (1, 0, 0),
+    duration=20.0,
+    orientation=start[:4],
+    sample_time=0.01,
 )
 servo = rm.JointRateServo(gain=50.0, sample_time=0.01)
 for base in ("floating", "fixed"):

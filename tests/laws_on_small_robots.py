@@ -109,7 +109,7 @@ MADE = {
         rm.PoseReference([POSE, BASE["base_pose"], POSE], durations=0.4),
         {},
     ),
-    "circle_reference": (PLANAR, rm.CircleReference([1, 0, 0], [0.9, 0, 0], [0, 0, 1], 0.15), {}),
+    "circle_reference": (PLANAR, rm.CircleReference([1, 0, 0], [0.9, 0, 0], [0, 0, 1], 1.5), {}),
 }
 
 

@@ -3,10 +3,27 @@
 from remora import algebra
 from remora.actuators.first_order_actuator import FirstOrderActuator
 from remora.actuators.thruster import Thruster
+from remora.analysis.coupling import (
+    Coupling,
+    DisturbanceBudget,
+    coupling,
+    coupling_map,
+    disturbance_budget,
+    momentum_demand,
+    wheel_envelope,
+    wheel_margin,
+)
 from remora.analysis.floating_workspace import FloatingWorkspace, floating_workspace
 from remora.analysis.manipulability import Manipulability, manipulability
 from remora.analysis.measures import manipulability_map
+from remora.analysis.payload import PayloadEstimate, identify_payload
 from remora.analysis.straight_path import StraightPathWorkspace, straight_path_workspace
+from remora.analysis.waveforms import (
+    differentiate,
+    low_pass,
+    multiple_correlation,
+    root_mean_square_error,
+)
 from remora.analysis.workspace import Workspace, workspace
 from remora.codegen.gpu.cuda_kernel import CudaKernel
 from remora.codegen.kernel import Kernel
@@ -42,6 +59,7 @@ from remora.control.references.pose_reference import PoseReference
 from remora.dynamics import spart
 from remora.dynamics.assembly.assembly import Assembly
 from remora.dynamics.assembly.black_box import BlackBox
+from remora.dynamics.assembly.compiled_assembly import CompiledAssembly
 from remora.dynamics.assembly.connection import Connection
 from remora.dynamics.assembly.interconnection_graph import InterconnectionGraph
 from remora.dynamics.assembly.sensor_reading import PointReading, SensorReading
@@ -53,6 +71,8 @@ from remora.dynamics.assembly.subsystem import (
     SubsystemAccelerations,
     SubsystemLoads,
 )
+from remora.dynamics.constraints.close_loops import close_loops
+from remora.dynamics.constraints.constraint_report import ConstraintReport, constraint_report
 from remora.dynamics.constraints.loop_kinematics import (
     constraint_bias,
     constraint_jacobian,
@@ -181,6 +201,7 @@ from remora.model.formats.yaml.yaml import robot_to_yaml, save_robot
 from remora.model.joint_types import JOINT_TYPES
 from remora.model.layouts.layout import Layout
 from remora.model.layouts.libraries import mujoco_layout, pinocchio_layout, spart_layout
+from remora.model.mimic_gears import mimic_to_gears
 from remora.model.robot import Body, Frame, Geometry, Joint, Robot
 from remora.model.state import difference, integrate, neutral, normalize, random_state
 from remora.planning.differential import TaskSolution, solve_tasks
@@ -245,19 +266,23 @@ __all__ = [
     "Builder",
     "CenterOfMassTask",
     "CircleReference",
+    "CompiledAssembly",
     "CompiledRobot",
     "Component",
     "Connection",
     "Conservation",
     "Constraint",
     "ConstraintImpulse",
+    "ConstraintReport",
     "Context",
     "Controller",
     "CoordinatedTracking",
+    "Coupling",
     "CudaKernel",
     "DHLink",
     "DesiredReaction",
     "DirectionTask",
+    "DisturbanceBudget",
     "Event",
     "Fault",
     "FirstOrderActuator",
@@ -294,6 +319,7 @@ __all__ = [
     "Motion",
     "NewtonEulerSystem",
     "OperationalComputedTorque",
+    "PayloadEstimate",
     "Phase",
     "PointReading",
     "PoseReference",
@@ -355,17 +381,23 @@ __all__ = [
     "center_of_mass_jacobian",
     "centroidal_momentum",
     "centroidal_momentum_matrix",
+    "close_loops",
     "combine",
     "compile",
     "constraint_bias",
     "constraint_impulse",
     "constraint_jacobian",
     "constraint_multipliers",
+    "constraint_report",
     "constraint_residual",
     "constraint_violation",
     "constraint_wrenches",
     "coriolis_matrix",
+    "coupling",
+    "coupling_map",
     "difference",
+    "differentiate",
+    "disturbance_budget",
     "equivalent_manipulator",
     "equivalent_state",
     "floating_inverse_dynamics",
@@ -381,6 +413,7 @@ __all__ = [
     "generalized_jacobian",
     "generalized_jacobian_rate",
     "hybrid_dynamics",
+    "identify_payload",
     "image_coordinates",
     "image_rates",
     "image_space_constraints",
@@ -402,13 +435,17 @@ __all__ = [
     "load",
     "load_scenario",
     "locked_inertia",
+    "low_pass",
     "manipulability",
     "manipulability_map",
     "mass_matrix",
     "mass_matrix_partials",
+    "mimic_to_gears",
     "momentum",
+    "momentum_demand",
     "momentum_matrix",
     "mujoco_layout",
+    "multiple_correlation",
     "neutral",
     "newton_euler_solution",
     "newton_euler_system",
@@ -430,6 +467,7 @@ __all__ = [
     "reduced_momentum_force",
     "report",
     "robot_to_yaml",
+    "root_mean_square_error",
     "save_component_c",
     "save_html",
     "save_loop_c",
@@ -449,5 +487,7 @@ __all__ = [
     "topology",
     "twists",
     "view",
+    "wheel_envelope",
+    "wheel_margin",
     "workspace",
 ]

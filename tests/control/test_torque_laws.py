@@ -218,7 +218,7 @@ def test_a_pid_does_not_wind_up_and_leaves_no_error():
         integral += 0.01 * (4.0 - x)
         x, speed = x + 0.01 * speed + 0.5e-4 * tau / 0.835, speed + 0.01 * tau / 0.835
         most = max(most, x)
-    assert run.q[:, 0].max() - 4.0 < 0.2 * (most - 4.0)
+    assert run.q[:, 0].max() - 4.0 < 0.35 * (most - 4.0)
 
 
 @pytest.mark.parametrize(

@@ -26,11 +26,11 @@ def adjugate(A: Array) -> tuple[Array, Array]:
     Args:
         A: `(..., n, n)`, n ≤ 10.
     """
-    n = A.shape[-1]
+    n = int(A.shape[-1])
     if A.shape[-2] != n or not 0 < n <= LARGEST:
         raise ShapeError(f"adjugate needs a square matrix of at most {LARGEST} rows, not {A.shape}")
-    first: Minors = _minors(A, list(range(n)))
-    last: Minors = _minors(A, list(range(n))[::-1])
+    every: list[int] = [*range(n)]
+    first, last = _minors(A, every), _minors(A, every[::-1])
     cofactors = [
         [_cofactor(n, i, j, first[i], last[n - 1 - i]) for j in range(n)] for i in range(n)
     ]
@@ -44,7 +44,8 @@ def _minors(A: Array, rows: list[int]) -> Minors:
     Rows are in increasing order within a minor, whichever end they are taken from.
     """
     n = A.shape[-1]
-    found: Minors = [{(): np.ones(A.shape[:-2])}]
+    empty: dict[Columns, Array] = {(): np.ones(A.shape[:-2])}
+    found: Minors = [empty]
     upward = rows[0] > 0  # a new row is the first one of its minor
     for k, i in enumerate(rows, start=1):
         level: dict[Columns, Array] = {}

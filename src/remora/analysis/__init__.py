@@ -1,1 +1,1 @@
-"""Analysis of robots: manipulability, workspaces, coupling of base and arm, identification."""
+"""Analysis of robots: manipulability, workspaces, identification; waveforms of measured data."""

@@ -86,7 +86,7 @@ class Admittance(Component):
         return {"displacement": x + h * after, "speed": after}
 
 
-class AdmittanceSettings(SampledSettings, LawComponentSettings):
+class AdmittanceSettings(SampledSettings, LawComponentSettings):  # pyright: ignore[reportIncompatibleVariableOverride]
     """The settings of an admittance component in a scenario file."""
 
     component: ClassVar[type[Component]] = Admittance

@@ -110,7 +110,7 @@ class JointPID(Component):
         return error, demand, limited(demand, -1.0 * self.limit, self.limit)
 
 
-class JointPIDSettings(SampledSettings, LawComponentSettings):
+class JointPIDSettings(SampledSettings, LawComponentSettings):  # pyright: ignore[reportIncompatibleVariableOverride]
     """The settings of a joint_pid component in a scenario file."""
 
     component: ClassVar[type[Component]] = JointPID

@@ -86,7 +86,7 @@ class WheelDesaturation(Component):
         return select(less(self.upper * self.upper, square), 1.0, kept)
 
 
-class WheelDesaturationSettings(SampledSettings, LawComponentSettings):
+class WheelDesaturationSettings(SampledSettings, LawComponentSettings):  # pyright: ignore[reportIncompatibleVariableOverride]
     """The settings of a wheel_desaturation component in a scenario file."""
 
     component: ClassVar[type[Component]] = WheelDesaturation
