@@ -36,6 +36,7 @@ from remora.components.signals import Signal, State
 from remora.components.system import System
 from remora.control.attitude_pd import AttitudePD
 from remora.control.controllers import CONTROLLERS
+from remora.control.end_effector_wrench import EndEffectorWrenchControl
 from remora.control.joint_pd import JointPD
 from remora.control.laws.admittance import Admittance
 from remora.control.laws.base_pose_tracking import BasePoseTracking
@@ -226,6 +227,7 @@ from remora.simulation.batch.batch import simulate_batch
 from remora.simulation.batch.result import Batch
 from remora.simulation.engine.progress import Status
 from remora.simulation.engine.simulate import simulate
+from remora.simulation.hardware_loop import HardwareRun, simulate_assembly
 from remora.simulation.inputs.events import Event
 from remora.simulation.inputs.loads import Controller, ZeroOrderHold
 from remora.simulation.inputs.phases import Phase
@@ -234,6 +236,7 @@ from remora.simulation.inputs.signal_source import SignalSource
 from remora.simulation.integrators.table import INTEGRATORS
 from remora.simulation.recording.conservation import Conservation
 from remora.simulation.recording.recording import Recording
+from remora.simulation.scenario.assembly_file import bundled_assemblies, load_assembly
 from remora.simulation.scenario.component_table import COMPONENTS
 from remora.simulation.scenario.scenario import Scenario, bundled_scenarios, load_scenario
 from remora.simulation.storage.reading import open_run
@@ -283,6 +286,7 @@ __all__ = [
     "DesiredReaction",
     "DirectionTask",
     "DisturbanceBudget",
+    "EndEffectorWrenchControl",
     "Event",
     "Fault",
     "FirstOrderActuator",
@@ -294,6 +298,7 @@ __all__ = [
     "FrameTask",
     "GeneralizedForce",
     "Geometry",
+    "HardwareRun",
     "ImageSpaceConstraints",
     "ImageSpaceSolution",
     "ImageSpaceSystem",
@@ -375,6 +380,7 @@ __all__ = [
     "base_response_rate",
     "base_velocity",
     "bias_force",
+    "bundled_assemblies",
     "bundled_robots",
     "bundled_scenarios",
     "center_of_mass",
@@ -433,6 +439,7 @@ __all__ = [
     "joint_twists",
     "kinetic_energy",
     "load",
+    "load_assembly",
     "load_scenario",
     "locked_inertia",
     "low_pass",
@@ -476,6 +483,7 @@ __all__ = [
     "separated_mass_matrix",
     "separated_velocity",
     "simulate",
+    "simulate_assembly",
     "simulate_batch",
     "solve_tasks",
     "spart",
