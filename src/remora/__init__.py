@@ -3,6 +3,10 @@
 from remora import algebra
 from remora.actuators.first_order_actuator import FirstOrderActuator
 from remora.actuators.thruster import Thruster
+from remora.campaigns.campaign import campaign
+from remora.campaigns.campaign_report import campaign_report
+from remora.campaigns.result import Campaign, open_campaign
+from remora.campaigns.study import Study, bundled_studies, load_study
 from remora.codegen.gpu.cuda_kernel import CudaKernel
 from remora.codegen.kernel import Kernel
 from remora.components.actions import GeneralizedForce, JointForce, Wrench
@@ -164,6 +168,7 @@ __all__ = [
     "Batch",
     "Body",
     "Builder",
+    "Campaign",
     "CompiledRobot",
     "Component",
     "Conservation",
@@ -210,6 +215,7 @@ __all__ = [
     "Spring",
     "State",
     "Status",
+    "Study",
     "System",
     "Threshold",
     "Thruster",
@@ -225,6 +231,9 @@ __all__ = [
     "bias_force",
     "bundled_robots",
     "bundled_scenarios",
+    "bundled_studies",
+    "campaign",
+    "campaign_report",
     "center_of_mass",
     "center_of_mass_jacobian",
     "centroidal_momentum",
@@ -266,6 +275,7 @@ __all__ = [
     "kinetic_energy",
     "load",
     "load_scenario",
+    "load_study",
     "locked_inertia",
     "mass_matrix",
     "mass_matrix_partials",
@@ -276,6 +286,7 @@ __all__ = [
     "newton_euler_solution",
     "newton_euler_system",
     "normalize",
+    "open_campaign",
     "open_run",
     "pinocchio_layout",
     "plot",

@@ -128,7 +128,9 @@ def _fault(detail: ErrorDetails, root: YamlNode, whole: Schema, file: str) -> Fa
         key = str(context.get("discriminator", "")).strip("'")
         what, table = TAGS[key]
         if kind == "union_tag_not_found":
-            return Fault(named(found, file), f"{key} is missing: one of {', '.join(table)}", node.line)
+            return Fault(
+                named(found, file), f"{key} is missing: one of {', '.join(table)}", node.line
+            )
         reason = no_such(what, str(context.get("tag", "")), table)
         return Fault(named(found, file), reason, located(node, [key])[0].line)
     if kind in ("too_short", "too_long"):

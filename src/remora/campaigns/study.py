@@ -13,10 +13,10 @@ import numpy as np
 from pydantic import ValidationError
 
 from remora.algebra.array_ops import Array
-from remora.campaign import targets as places
-from remora.campaign.dispersions import Dispersion, Dispersions, correlation_factor, dispersion
-from remora.campaign.outputs import Criterion, Output, Quantity, output, quantity
-from remora.campaign.study_schema import DispersionFile, StudyFile, schema
+from remora.campaigns import targets as places
+from remora.campaigns.dispersions import Dispersion, Dispersions, correlation_factor, dispersion
+from remora.campaigns.outputs import Criterion, Output, Quantity, output, quantity
+from remora.campaigns.study_schema import DispersionFile, StudyFile, schema
 from remora.components.system import System
 from remora.errors import Fault, InvalidValue, ModelError, RemoraError, UnknownName
 from remora.identity.digest import digest
@@ -74,8 +74,8 @@ class Study:
         scenario = self.scenario
         if not values:
             n = stop - start
-            tiled = (np.tile(x, (n, 1)) for x in (scenario.q, scenario.v))
-            return values, places.RunInputs(*tiled, {})
+            q, v = np.tile(scenario.q, (n, 1)), np.tile(scenario.v, (n, 1))
+            return values, places.RunInputs(q, v, {})
         return values, places.inputs_of(self.system, scenario.q, scenario.v, self.targets, values)
 
     def identity(self) -> dict[str, str]:
@@ -213,7 +213,9 @@ def _checked(
         success[name] = Criterion(name, own)
     columns = [*told.disperse, *told.outputs, *told.success]
     for name in {n for n in columns if columns.count(n) > 1 or n in RESERVED}:
-        refuse((), f"{name!r} names two of dispersions, outputs and criteria, or a column of its own")
+        refuse(
+            (), f"{name!r} names two of dispersions, outputs and criteria, or a column of its own"
+        )
     options = _options(told, scenario, outputs, refuse)
     draws = Dispersions(tuple(items), told.sampling, told.seed, told.runs, groups)
     return Study(

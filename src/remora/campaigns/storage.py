@@ -22,11 +22,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import zarr
 
 from remora.algebra.array_ops import Array
-from remora.campaign.blocks import REASONS, Block
-from remora.campaign.study import Study
+from remora.campaigns.blocks import REASONS, Block
+from remora.campaigns.study import Study
 from remora.errors import RemoraError
 
 #: Version of the folder's format.
@@ -71,7 +70,7 @@ class CampaignFolder:
                 f"{path}: exists and is not empty; continue it with resume=True (--resume), or "
                 "name another folder"
             )
-        info = {
+        info: dict[str, Any] = {
             "format": FORMAT,
             "name": study.name,
             "source": str(study.source.resolve()),
@@ -92,7 +91,7 @@ class CampaignFolder:
             path.mkdir(parents=True, exist_ok=True)
             (path / "blocks").mkdir()
             _write(path / "study.yaml", study.text)
-            group: Any = zarr.create_group(path / "results.zarr")
+            group: Any = _zarr().create_group(path / "results.zarr")
             names = [*study.targets, *study.outputs, *study.success]
             for name in (*names, "ok", "outcome", "end", "success"):
                 _array(group, name, (study.runs,), block)
@@ -111,9 +110,11 @@ class CampaignFolder:
         """
         stop = block.start + next(iter(block.columns.values())).size
         try:
-            group: Any = zarr.open_group(self.path / "results.zarr", mode="r+")
+            group: Any = _zarr().open_group(self.path / "results.zarr", mode="r+")
             for name, values in _named(block).items():
-                group[name][block.start : stop] = values
+                whole = np.full((self.block, *values.shape[1:]), np.nan)  # a shard is written whole
+                whole[: len(values)] = values
+                group[name][block.start : block.start + self.block] = whole
             told = {"start": block.start, "stop": stop, "digest": _digest(_named(block))}
             _write(self._marker(block.start), json.dumps(told))
         except OSError as error:
@@ -172,8 +173,8 @@ class CampaignFolder:
 
     def column(self, name: str, start: int = 0, stop: int | None = None) -> Array:
         """Return numbers of runs, NaN where they are not computed yet."""
-        group: Any = zarr.open_group(self.path / "results.zarr", mode="r")
-        return np.asarray(group[name][start:stop])
+        group: Any = _zarr().open_group(self.path / "results.zarr", mode="r")
+        return np.asarray(group[name][start : self.runs if stop is None else stop])
 
     def frame(self) -> Any:
         """Return a pandas data frame, one row per computed run."""
@@ -205,12 +206,17 @@ def differences(folder: CampaignFolder, study: Study) -> list[str]:
     return [name for name in own if own[name] != other.get(name)]
 
 
+def _zarr() -> Any:
+    return importlib.import_module("zarr")  # imported late, which keeps `import remora` short
+
+
 def _array(group: Any, name: str, shape: tuple[int, ...], block: int) -> None:
-    rows = min(ROWS, block)
-    shard = -(-block // rows) * rows
+    """Create an array with one shard per block; rows beyond the last run stay NaN."""
+    rows = next(block // k for k in range(-(-block // ROWS), block + 1) if block % k == 0)
+    padded = (-(-shape[0] // block) * block, *shape[1:])
     group.create_array(
-        name, shape=shape, dtype="float64", fill_value=float("nan"),
-        chunks=(rows, *shape[1:]), shards=(shard, *shape[1:]),
+        name, shape=padded, dtype="float64", fill_value=float("nan"),
+        chunks=(rows, *shape[1:]), shards=(block, *shape[1:]),
     )  # fmt: skip
 
 

@@ -26,7 +26,8 @@ def wilson(successes: int, runs: int, z: float = Z95) -> tuple[float, float]:
     centre = p + z * z / (2.0 * n)
     half = z * math.sqrt(p * (1.0 - p) / n + z * z / (4.0 * n * n))
     scale = 1.0 + z * z / n
-    return max(0.0, (centre - half) / scale), min(1.0, (centre + half) / scale)
+    low = 0.0 if successes == 0 else (centre - half) / scale
+    return low, 1.0 if successes == runs else (centre + half) / scale
 
 
 def rank_correlation(x: Array, y: Array) -> float:

@@ -10,7 +10,7 @@ import numpy as np
 
 from remora.algebra import pose, quaternion
 from remora.algebra.array_ops import Array
-from remora.campaign.study_schema import CriterionFile, OutputFile, QuantityFile
+from remora.campaigns.study_schema import CriterionFile, OutputFile, QuantityFile
 from remora.components.system import System
 from remora.dynamics.kinematics import frame_pose, frame_twist
 from remora.errors import InvalidValue, UnknownName
@@ -178,12 +178,17 @@ class Criterion:
         below = x < told.below if told.below is not None else ~np.isnan(x)
         return above & below
 
-    def __str__(self) -> str:
-        """Return the comparison as text."""
+    def described(self, outputs: Mapping[str, Output]) -> str:
+        """Return the comparison as text, in the units of reports."""
         told = self.told
         if told.event is not None:
             return f"{told.event} {'occurs' if told.occurs else 'does not occur'}"
-        parts = [f"{told.above:g} <"] if told.above is not None else []
-        parts.append(told.output or "")
-        parts += [f"< {told.below:g}"] if told.below is not None else []
+        own = outputs[told.output or ""].quantity
+
+        def shown(x: float) -> str:
+            return f"{float(own.shown(np.array(x))):.6g} {own.shown_unit}".strip()
+
+        parts = [f"{shown(told.above)} <"] if told.above is not None else []
+        parts.append(own.name)
+        parts += [f"< {shown(told.below)}"] if told.below is not None else []
         return " ".join(parts)

@@ -7,17 +7,17 @@ import logging
 import os
 import pickle
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from remora.campaign.blocks import Block, block_size, run_block
-from remora.campaign.result import Campaign
-from remora.campaign.storage import CampaignFolder, differences
-from remora.campaign.study import Study, load_study
+from remora.campaigns.blocks import Block, block_size, run_block
+from remora.campaigns.result import Campaign
+from remora.campaigns.storage import CampaignFolder, differences
+from remora.campaigns.study import Study, load_study
 from remora.errors import RemoraError
 from remora.simulation.engine.progress import campaign_bar
 
@@ -126,7 +126,7 @@ def _dask(name: str) -> Any:
 
 
 @contextmanager
-def _client(workers: int | None, scheduler: str | None) -> Iterator[Any]:
+def _client(workers: int | None, scheduler: str | None) -> Generator[Any]:
     """Yield a client of own workers, or of a running scheduler."""
     distributed = _dask("distributed")
     if scheduler is not None:
@@ -138,11 +138,17 @@ def _client(workers: int | None, scheduler: str | None) -> Iterator[Any]:
             yield client
         return
     count = os.cpu_count() or 1 if workers is None else workers
-    # Workers are started as commands, so a script needs no `if __name__ == "__main__"`.
-    cluster = _dask("distributed.deploy.subprocess").SubprocessCluster(
-        host="127.0.0.1", dashboard_address="127.0.0.1:0", n_workers=count, threads_per_worker=1,
-        worker_kwargs={"memory_limit": MEMORY}, silence_logs=logging.CRITICAL,
-    )  # fmt: skip
+    # Workers are started as commands, so a script needs no `if __name__ == "__main__"`. The
+    # scheduler lives in this process, and workers end soon after it.
+    address = {"host": "127.0.0.1", "port": 0, "dashboard_address": "127.0.0.1:0"}
+    own = {"nthreads": 1, "memory_limit": MEMORY, "death_timeout": "60 s", "host": "127.0.0.1"}
+    worker = {"cls": _dask("distributed.deploy.subprocess").SubprocessWorker,
+              "options": {"worker_kwargs": {**own, "silence_logs": logging.CRITICAL}}}  # fmt: skip
+    cluster = distributed.SpecCluster(
+        scheduler={"cls": distributed.Scheduler, "options": address},
+        workers=dict.fromkeys(range(count), worker),
+        silence_logs=logging.CRITICAL,
+    )
     with cluster, distributed.Client(cluster) as client:
         yield client
 
@@ -201,7 +207,9 @@ def _finished(client: Any, spans: dict[Any, tuple[int, int]]) -> list[Any]:
             if count:
                 alone = time.monotonic()
             elif time.monotonic() - alone > PATIENCE:
-                raise RemoraError(f"there have been no workers for {PATIENCE:g} s; resume continues")
+                raise RemoraError(
+                    f"there have been no workers for {PATIENCE:g} s; resume continues"
+                )
         time.sleep(0.005)
 
 

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from remora.algebra.array_ops import Array
-from remora.campaign import blocks
-from remora.campaign.statistics import first_order_index, rank_correlation, wilson
-from remora.campaign.storage import CampaignFolder, differences
-from remora.campaign.study import Study, load_study
+from remora.campaigns import blocks
+from remora.campaigns.statistics import first_order_index, rank_correlation, wilson
+from remora.campaigns.storage import CampaignFolder, differences
+from remora.campaigns.study import Study, load_study
 from remora.errors import InvalidValue, RemoraError, UnknownName
 from remora.simulation.recording.recording import Recording
 

@@ -33,7 +33,9 @@ MOST_RUNS = 2**32 - 1
 class NormalFile(Settings):
     """A normal distribution."""
 
-    mean: AngleOrRate | None = Field(default=None, description="default: the nominal value; see `as`")
+    mean: AngleOrRate | None = Field(
+        default=None, description="default: the nominal value; see `as`"
+    )
     std: Annotated[AngleOrRate, Field(gt=0.0)] = Field(description="standard deviation")
 
 
@@ -134,9 +136,7 @@ class QuantityFile(Settings):
     element: Annotated[int, Field(ge=0)] | None = Field(
         default=None, description="one element of several; default: their norm"
     )
-    minus: Numbers | None = Field(
-        default=None, description="subtracted first: the desired value"
-    )
+    minus: Numbers | None = Field(default=None, description="subtracted first: the desired value")
 
     @model_validator(mode="after")
     def _check(self) -> QuantityFile:
@@ -218,9 +218,9 @@ class StudyFile(Settings):
     disperse: dict[Text, DispersionFile] = Field(
         default={}, description="numbers of the robot, of components and of the start, by name"
     )
-    correlate: list[CorrelationFile] = []
+    correlate: list[CorrelationFile] = Field(default=[])
     outputs: dict[Text, OutputFile] = Field(min_length=1)
-    bands: dict[Text, BandFile] = {}
+    bands: dict[Text, BandFile] = Field(default={})
     success: dict[Text, CriterionFile] = Field(
         default={}, description="a run succeeds if all hold, and if it did not fail"
     )

@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from remora.algebra.array_ops import Array
-from remora.campaign import targets
-from remora.campaign.study import Study
+from remora.campaigns import targets
+from remora.campaigns.study import Study
 from remora.errors import SimulationError
 from remora.simulation.batch.batch import simulate_batch
 from remora.simulation.batch.result import OUTCOMES
@@ -86,7 +86,7 @@ def replay(study: Study, run: int, sample: float | None = None) -> Recording:
     Args:
         study: the study.
         run: index of the run.
-        sample: s between samples; default: as in the scenario.
+        sample: s between samples; default: those of the study, at which steps end as in the study.
 
     Raises:
         SimulationError: if the run cannot be finished, as in the study; it holds the recording.
@@ -95,9 +95,9 @@ def replay(study: Study, run: int, sample: float | None = None) -> Recording:
     system, q, v = targets.single(study.system, inputs)
     options = {k: x for k, x in study.scenario.options.items() if k not in ("seed", "run")}
     options |= {"step": study.options["step"], "integrator": study.options["integrator"]}
-    options["limits"] = "ignore"
+    options |= {"limits": "ignore", "sample": study.options["sample"], "step_to_samples": True}
     if sample is not None:
-        options["sample"] = sample
+        options |= {"sample": sample, "step_to_samples": False}
     try:
         return simulate(
             system, q, v, phases=study.scenario.phases, seed=study.seed, run=run,

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from remora.algebra.array_ops import Array
-from remora.campaign.study_schema import DispersionFile
+from remora.campaigns.study_schema import DispersionFile
 from remora.components import noise
 from remora.errors import RemoraError
 

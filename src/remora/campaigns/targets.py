@@ -90,9 +90,7 @@ def target(system: System, q: Array, v: Array, name: str) -> Target:
     return Target(name, part, key, place, float(values[index]))
 
 
-def _array(
-    system: System, q: Array, v: Array, name: str
-) -> tuple[str, str, Array, int | None]:
+def _array(system: System, q: Array, v: Array, name: str) -> tuple[str, str, Array, int | None]:
     """Return part, key, nominal values, and where they begin in q or v, or raise."""
     robot = system.robot
     head, _, rest = name.partition(".")
@@ -178,7 +176,9 @@ def inputs_of(
         states["q"][:, base] = pose.from_xyz_rpy(turned[:, :3], turned[:, 3:])
     for name, array in arrays["robot"].items():
         if name.endswith(".inertia"):  # symmetric, whichever element was named
-            arrays["robot"][name] = _symmetric(array, [t for t in targets.values() if t.key == name])
+            arrays["robot"][name] = _symmetric(
+                array, [t for t in targets.values() if t.key == name]
+            )
     return RunInputs(states["q"], states["v"], {**arrays["robot"], **arrays["component"]})
 
 
