@@ -3,6 +3,17 @@
 from remora import algebra
 from remora.actuators.first_order_actuator import FirstOrderActuator
 from remora.actuators.thruster import Thruster
+from remora.analysis.floating_workspace import FloatingWorkspace, floating_workspace
+from remora.analysis.manipulability import Manipulability, manipulability
+from remora.analysis.measures import manipulability_map
+from remora.analysis.straight_path import StraightPathWorkspace, straight_path_workspace
+from remora.analysis.waveforms import (
+    differentiate,
+    low_pass,
+    multiple_correlation,
+    root_mean_square_error,
+)
+from remora.analysis.workspace import Workspace, workspace
 from remora.campaigns.campaign import campaign
 from remora.campaigns.campaign_report import campaign_report
 from remora.campaigns.result import Campaign, open_campaign
@@ -20,6 +31,32 @@ from remora.control.attitude_pd import AttitudePD
 from remora.control.controllers import CONTROLLERS
 from remora.control.joint_pd import JointPD
 from remora.dynamics import spart
+from remora.dynamics.assembly.assembly import Assembly
+from remora.dynamics.assembly.black_box import BlackBox
+from remora.dynamics.assembly.compiled_assembly import CompiledAssembly
+from remora.dynamics.assembly.connection import Connection
+from remora.dynamics.assembly.interconnection_graph import InterconnectionGraph
+from remora.dynamics.assembly.sensor_reading import PointReading, SensorReading
+from remora.dynamics.assembly.sensor_recording import SensorRecording
+from remora.dynamics.assembly.split import SplitRobot, split_robot
+from remora.dynamics.assembly.subsystem import (
+    ForwardSubsystem,
+    Subsystem,
+    SubsystemAccelerations,
+    SubsystemLoads,
+)
+from remora.dynamics.constraints.loop_kinematics import (
+    constraint_bias,
+    constraint_jacobian,
+    constraint_residual,
+)
+from remora.dynamics.constraints.projection import (
+    ConstraintImpulse,
+    constraint_impulse,
+    project_configuration,
+    project_velocity,
+)
+from remora.dynamics.constraints.reactions import constraint_multipliers, constraint_wrenches
 from remora.dynamics.derivatives.derivatives import (
     ForwardDerivatives,
     InverseDerivatives,
@@ -110,6 +147,8 @@ from remora.dynamics.momentum import (
     momentum_matrix,
     potential_energy,
 )
+from remora.dynamics.recursive.articulated_body import ArticulatedBody
+from remora.dynamics.recursive.outward_pass import BodyMotion
 from remora.errors import (
     Fault,
     InvalidValue,
@@ -122,7 +161,9 @@ from remora.errors import (
     UnknownName,
 )
 from remora.model import topology
+from remora.model.building.add_constraint import add_constraint
 from remora.model.building.builder import Builder
+from remora.model.combine import combine
 from remora.model.constraint import Constraint
 from remora.model.formats.dh import DHLink, from_dh
 from remora.model.formats.load import bundled_robots, load
@@ -133,6 +174,22 @@ from remora.model.layouts.layout import Layout
 from remora.model.layouts.libraries import mujoco_layout, pinocchio_layout, spart_layout
 from remora.model.robot import Body, Frame, Geometry, Joint, Robot
 from remora.model.state import difference, integrate, neutral, normalize, random_state
+from remora.planning.differential import TaskSolution, solve_tasks
+from remora.planning.floating_path import JointPath
+from remora.planning.result import InverseKinematicsResult, TargetError
+from remora.planning.solve import inverse_kinematics
+from remora.planning.task_limits import TaskLimits
+from remora.planning.tasks import (
+    BaseAttitudeTask,
+    CenterOfMassTask,
+    DirectionTask,
+    FrameTask,
+    PositionTask,
+    PostureTask,
+    RelativePoseTask,
+    Task,
+    ZeroReactionTask,
+)
 from remora.sensors.rate_gyro import RateGyro
 from remora.sensors.threshold import Threshold
 from remora.simulation.batch.batch import simulate_batch
@@ -164,66 +221,101 @@ __all__ = [
     "FORMULATIONS",
     "INTEGRATORS",
     "JOINT_TYPES",
+    "ArticulatedBody",
+    "Assembly",
     "AttitudePD",
+    "BaseAttitudeTask",
     "Batch",
+    "BlackBox",
     "Body",
+    "BodyMotion",
     "Builder",
     "Campaign",
+    "CenterOfMassTask",
+    "CompiledAssembly",
     "CompiledRobot",
     "Component",
+    "Connection",
     "Conservation",
     "Constraint",
+    "ConstraintImpulse",
     "Context",
     "Controller",
     "CudaKernel",
     "DHLink",
+    "DirectionTask",
     "Event",
     "Fault",
     "FirstOrderActuator",
+    "FloatingWorkspace",
     "ForwardDerivatives",
+    "ForwardSubsystem",
     "Frame",
+    "FrameTask",
     "GeneralizedForce",
     "Geometry",
     "ImageSpaceConstraints",
     "ImageSpaceSolution",
     "ImageSpaceSystem",
+    "InterconnectionGraph",
     "Interface",
     "InvalidValue",
     "InverseDerivatives",
+    "InverseKinematicsResult",
     "Joint",
     "JointForce",
     "JointPD",
+    "JointPath",
     "Kernel",
     "Layout",
+    "Manipulability",
     "ModelError",
     "ModelWarning",
     "Motion",
     "NewtonEulerSystem",
     "Phase",
+    "PointReading",
+    "PositionTask",
+    "PostureTask",
     "Profile",
     "Pulse",
     "RateGyro",
     "Recording",
+    "RelativePoseTask",
     "RemoraError",
     "Robot",
     "Scenario",
+    "SensorReading",
+    "SensorRecording",
     "ShapeError",
     "Signal",
     "SignalSource",
     "SimulationError",
     "SimulationWarning",
+    "SplitRobot",
     "Spring",
     "State",
     "Status",
+    "StraightPathWorkspace",
     "Study",
+    "Subsystem",
+    "SubsystemAccelerations",
+    "SubsystemLoads",
     "System",
+    "TargetError",
+    "Task",
+    "TaskLimits",
+    "TaskSolution",
     "Threshold",
     "Thruster",
     "UnknownName",
+    "Workspace",
     "Wrench",
     "ZeroCrossing",
     "ZeroOrderHold",
+    "ZeroReactionTask",
     "accelerations",
+    "add_constraint",
     "algebra",
     "base_response",
     "base_response_rate",
@@ -238,13 +330,22 @@ __all__ = [
     "center_of_mass_jacobian",
     "centroidal_momentum",
     "centroidal_momentum_matrix",
+    "combine",
     "compile",
+    "constraint_bias",
+    "constraint_impulse",
+    "constraint_jacobian",
+    "constraint_multipliers",
+    "constraint_residual",
     "constraint_violation",
+    "constraint_wrenches",
     "coriolis_matrix",
     "difference",
+    "differentiate",
     "equivalent_manipulator",
     "equivalent_state",
     "floating_inverse_dynamics",
+    "floating_workspace",
     "forward_dynamics",
     "forward_dynamics_derivatives",
     "frame_acceleration",
@@ -267,6 +368,7 @@ __all__ = [
     "integrate",
     "inverse_dynamics",
     "inverse_dynamics_derivatives",
+    "inverse_kinematics",
     "jacobian",
     "jacobian_rate",
     "joint_accelerations",
@@ -277,11 +379,15 @@ __all__ = [
     "load_scenario",
     "load_study",
     "locked_inertia",
+    "low_pass",
+    "manipulability",
+    "manipulability_map",
     "mass_matrix",
     "mass_matrix_partials",
     "momentum",
     "momentum_matrix",
     "mujoco_layout",
+    "multiple_correlation",
     "neutral",
     "newton_euler_solution",
     "newton_euler_system",
@@ -292,7 +398,9 @@ __all__ = [
     "plot",
     "poses",
     "potential_energy",
+    "project_configuration",
     "project_image_coordinates",
+    "project_velocity",
     "random_robot",
     "random_state",
     "reaction_wrenches",
@@ -302,6 +410,7 @@ __all__ = [
     "reduced_momentum_force",
     "report",
     "robot_to_yaml",
+    "root_mean_square_error",
     "save_component_c",
     "save_html",
     "save_loop_c",
@@ -311,11 +420,15 @@ __all__ = [
     "separated_velocity",
     "simulate",
     "simulate_batch",
+    "solve_tasks",
     "spart",
     "spart_layout",
+    "split_robot",
     "spring_forces",
     "stop_forces",
+    "straight_path_workspace",
     "topology",
     "twists",
     "view",
+    "workspace",
 ]

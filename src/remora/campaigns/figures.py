@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import importlib
 import math
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
@@ -15,8 +14,7 @@ from remora.campaigns.outputs import Quantity
 from remora.campaigns.result import Campaign
 from remora.campaigns.statistics import percentiles, wilson
 from remora.campaigns.study import Study
-from remora.errors import RemoraError
-from remora.viewer.figures.figures import COLOURS, INK, STYLE
+from remora.viewer.figures.figures import COLOURS, INK, STYLE, library
 
 #: Width and height of a row of axes, inches.
 WIDTH, HEIGHT = 7.2, 1.9
@@ -34,7 +32,7 @@ def styled(draw: F) -> F:
 
     @functools.wraps(draw)
     def drawn(*args: Any) -> Any:
-        with _matplotlib("matplotlib").rc_context(STYLE):
+        with library("matplotlib").rc_context(STYLE):
             return draw(*args)
 
     return cast("F", drawn)
@@ -99,7 +97,7 @@ def drivers(campaign: Campaign) -> Any:
         return None
     table = np.array([[campaign.drivers(o)[d][0] for d in columns] for o in rows])
     size = (WIDTH, 1.0 + 0.3 * len(rows))
-    figure = _matplotlib("matplotlib.figure").Figure(figsize=size, layout="constrained")
+    figure = library("matplotlib.figure").Figure(figsize=size, layout="constrained")
     ax = figure.subplots()
     ax.imshow(table, cmap="RdBu_r", vmin=-1.0, vmax=1.0, aspect="auto")
     ax.set_xticks(range(len(columns)), columns, rotation=20, ha="right")
@@ -141,15 +139,8 @@ def _grid(count: int, columns: int = COLUMNS) -> tuple[Any, list[Any]]:
     columns = min(count, columns)
     rows = math.ceil(count / columns)
     size = (WIDTH, HEIGHT * rows)
-    figure = _matplotlib("matplotlib.figure").Figure(figsize=size, layout="constrained")
+    figure = library("matplotlib.figure").Figure(figsize=size, layout="constrained")
     axes: list[Any] = figure.subplots(rows, columns, squeeze=False).ravel().tolist()
     for ax in axes[count:]:
         ax.set_visible(False)
     return figure, axes
-
-
-def _matplotlib(name: str) -> Any:
-    try:
-        return importlib.import_module(name)
-    except ImportError:
-        raise RemoraError("reports need matplotlib: pip install 'remora[campaign]'") from None

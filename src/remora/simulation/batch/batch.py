@@ -418,10 +418,9 @@ def _run(
     with batch_bar(total, progress) as advance:
         try:
             for phase in plan:
-                now = phase.equations.system
-                carried_states(system, before, phase, state, count, xp)
+                carried_states(system, before, phase, runs, count, xp)
                 state["anchor"] = state["q"]
-                before = now
+                before = phase
                 if phase.equations.held:
                     runs.status = _checked_starts(phase, runs, settings)
                 if free:

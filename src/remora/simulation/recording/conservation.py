@@ -146,12 +146,15 @@ def outside_forces(robot: Robot, run: Mapping[str, Array], linear: float, angula
         linear: largest sum of the bodies' momenta, N s.
         angular: the same of angular momenta, N m s.
     """
-    base = robot.joints[0]
+    bases = [(joint, body) for joint, body in zip(robot.joints, robot.bodies, strict=True)
+             if joint.parent < 0]  # fmt: skip
     found: list[str] = []
-    if base.kind != "free":
-        found.append(f"the base is held by a {base.kind} joint")
-    elif np.any(run["tau"][:, base.v]) or np.any(run["passive"][:, base.v]):
-        found.append("forces on the base")
+    for base, body in bases:
+        called = "the base" if len(bases) == 1 else f"the base {body.name!r}"
+        if base.kind != "free":
+            found.append(f"{called} is held by a {base.kind} joint")
+        elif np.any(run["tau"][:, base.v]) or np.any(run["passive"][:, base.v]):
+            found.append(f"forces on {called}")
     if np.any(robot.gravity):
         found.append("gravity")
     if "wrenches" in run and not _balanced(run["wrenches"], run["poses"]):
