@@ -3,9 +3,20 @@
 from remora import algebra
 from remora.actuators.first_order_actuator import FirstOrderActuator
 from remora.actuators.thruster import Thruster
+from remora.analysis.coupling import (
+    Coupling,
+    DisturbanceBudget,
+    coupling,
+    coupling_map,
+    disturbance_budget,
+    momentum_demand,
+    wheel_envelope,
+    wheel_margin,
+)
 from remora.analysis.floating_workspace import FloatingWorkspace, floating_workspace
 from remora.analysis.manipulability import Manipulability, manipulability
 from remora.analysis.measures import manipulability_map
+from remora.analysis.payload import PayloadEstimate, identify_payload
 from remora.analysis.straight_path import StraightPathWorkspace, straight_path_workspace
 from remora.analysis.waveforms import (
     differentiate,
@@ -29,6 +40,7 @@ from remora.components.signals import Signal, State
 from remora.components.system import System
 from remora.control.attitude_pd import AttitudePD
 from remora.control.controllers import CONTROLLERS
+from remora.control.end_effector_wrench import EndEffectorWrenchControl
 from remora.control.joint_pd import JointPD
 from remora.dynamics import spart
 from remora.dynamics.assembly.assembly import Assembly
@@ -45,6 +57,8 @@ from remora.dynamics.assembly.subsystem import (
     SubsystemAccelerations,
     SubsystemLoads,
 )
+from remora.dynamics.constraints.close_loops import close_loops
+from remora.dynamics.constraints.constraint_report import ConstraintReport, constraint_report
 from remora.dynamics.constraints.loop_kinematics import (
     constraint_bias,
     constraint_jacobian,
@@ -172,6 +186,7 @@ from remora.model.formats.yaml.yaml import robot_to_yaml, save_robot
 from remora.model.joint_types import JOINT_TYPES
 from remora.model.layouts.layout import Layout
 from remora.model.layouts.libraries import mujoco_layout, pinocchio_layout, spart_layout
+from remora.model.mimic_gears import mimic_to_gears
 from remora.model.robot import Body, Frame, Geometry, Joint, Robot
 from remora.model.state import difference, integrate, neutral, normalize, random_state
 from remora.planning.differential import TaskSolution, solve_tasks
@@ -196,6 +211,7 @@ from remora.simulation.batch.batch import simulate_batch
 from remora.simulation.batch.result import Batch
 from remora.simulation.engine.progress import Status
 from remora.simulation.engine.simulate import simulate
+from remora.simulation.hardware_loop import HardwareRun, simulate_assembly
 from remora.simulation.inputs.events import Event
 from remora.simulation.inputs.loads import Controller, ZeroOrderHold
 from remora.simulation.inputs.phases import Phase
@@ -204,6 +220,7 @@ from remora.simulation.inputs.signal_source import SignalSource
 from remora.simulation.integrators.table import INTEGRATORS
 from remora.simulation.recording.conservation import Conservation
 from remora.simulation.recording.recording import Recording
+from remora.simulation.scenario.assembly_file import bundled_assemblies, load_assembly
 from remora.simulation.scenario.component_table import COMPONENTS
 from remora.simulation.scenario.scenario import Scenario, bundled_scenarios, load_scenario
 from remora.simulation.storage.reading import open_run
@@ -239,11 +256,15 @@ __all__ = [
     "Conservation",
     "Constraint",
     "ConstraintImpulse",
+    "ConstraintReport",
     "Context",
     "Controller",
+    "Coupling",
     "CudaKernel",
     "DHLink",
     "DirectionTask",
+    "DisturbanceBudget",
+    "EndEffectorWrenchControl",
     "Event",
     "Fault",
     "FirstOrderActuator",
@@ -254,6 +275,7 @@ __all__ = [
     "FrameTask",
     "GeneralizedForce",
     "Geometry",
+    "HardwareRun",
     "ImageSpaceConstraints",
     "ImageSpaceSolution",
     "ImageSpaceSystem",
@@ -273,6 +295,7 @@ __all__ = [
     "ModelWarning",
     "Motion",
     "NewtonEulerSystem",
+    "PayloadEstimate",
     "Phase",
     "PointReading",
     "PositionTask",
@@ -321,6 +344,7 @@ __all__ = [
     "base_response_rate",
     "base_velocity",
     "bias_force",
+    "bundled_assemblies",
     "bundled_robots",
     "bundled_scenarios",
     "bundled_studies",
@@ -330,18 +354,23 @@ __all__ = [
     "center_of_mass_jacobian",
     "centroidal_momentum",
     "centroidal_momentum_matrix",
+    "close_loops",
     "combine",
     "compile",
     "constraint_bias",
     "constraint_impulse",
     "constraint_jacobian",
     "constraint_multipliers",
+    "constraint_report",
     "constraint_residual",
     "constraint_violation",
     "constraint_wrenches",
     "coriolis_matrix",
+    "coupling",
+    "coupling_map",
     "difference",
     "differentiate",
+    "disturbance_budget",
     "equivalent_manipulator",
     "equivalent_state",
     "floating_inverse_dynamics",
@@ -357,6 +386,7 @@ __all__ = [
     "generalized_jacobian",
     "generalized_jacobian_rate",
     "hybrid_dynamics",
+    "identify_payload",
     "image_coordinates",
     "image_rates",
     "image_space_constraints",
@@ -376,6 +406,7 @@ __all__ = [
     "joint_twists",
     "kinetic_energy",
     "load",
+    "load_assembly",
     "load_scenario",
     "load_study",
     "locked_inertia",
@@ -384,7 +415,9 @@ __all__ = [
     "manipulability_map",
     "mass_matrix",
     "mass_matrix_partials",
+    "mimic_to_gears",
     "momentum",
+    "momentum_demand",
     "momentum_matrix",
     "mujoco_layout",
     "multiple_correlation",
@@ -419,6 +452,7 @@ __all__ = [
     "separated_mass_matrix",
     "separated_velocity",
     "simulate",
+    "simulate_assembly",
     "simulate_batch",
     "solve_tasks",
     "spart",
@@ -430,5 +464,7 @@ __all__ = [
     "topology",
     "twists",
     "view",
+    "wheel_envelope",
+    "wheel_margin",
     "workspace",
 ]
