@@ -266,15 +266,15 @@ def test_workers_and_client_may_be_killed(made, folder, tmp_path):
     command = [sys.executable, str(script), str(folder / "study.yaml"), str(out)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True)
     try:
-        killed, until = 0, time.monotonic() + 100.0
+        until = time.monotonic() + 200.0
+        while not (workers := _workers(process.pid)) and time.monotonic() < until:
+            assert process.poll() is None
+            time.sleep(0.1)
+        os.kill(workers[0], signal.SIGKILL)
         while not _markers(out) and process.poll() is None and time.monotonic() < until:
-            time.sleep(0.05)
-        for pid in _workers(process.pid)[:1]:
-            os.kill(pid, signal.SIGKILL)
-            killed += 1
-        assert killed
-        time.sleep(0.3)
-        os.killpg(process.pid, signal.SIGKILL)
+            time.sleep(0.02)
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
     finally:
         process.kill()
         process.wait()
