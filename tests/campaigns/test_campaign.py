@@ -264,7 +264,7 @@ def test_workers_and_client_may_be_killed(made, folder, tmp_path):
     script = tmp_path / "script.py"
     script.write_text(textwrap.dedent(SCRIPT), encoding="utf-8")
     command = [sys.executable, str(script), str(folder / "study.yaml"), str(out)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True)
+    process = subprocess.Popen(command, start_new_session=True)
     try:
         until = time.monotonic() + 200.0
         while not (workers := _workers(process.pid)) and time.monotonic() < until:
@@ -278,7 +278,6 @@ def test_workers_and_client_may_be_killed(made, folder, tmp_path):
     finally:
         process.kill()
         process.wait()
-        process.stdout.close()
     assert 0 < len(rm.open_campaign(out)) <= 40
     again = rm.campaign(folder / "study.yaml", out, resume=True, workers=2, progress=False)
     assert same(made, again)
@@ -292,7 +291,7 @@ def _markers(out):
 def _workers(parent):
     """Return the processes that compute: grandchildren started by the nannies."""
     listed = subprocess.run(
-        ["ps", "-eo", "pid,ppid,args"], capture_output=True, text=True, check=True
+        ["ps", "-ww", "-eo", "pid,ppid,args"], capture_output=True, text=True, check=True
     ).stdout.splitlines()[1:]
     rows = [line.split(None, 2) for line in listed]
     children = [int(p) for p, up, _ in rows if int(up) == parent]
