@@ -1,4 +1,4 @@
-"""The command line: `remora` with one file per command: `info`, `run`, `view`, `analyze`, ..."""
+"""The command line: `remora demo`, `info`, `run`, `campaign`, `view`, `report`, `analyze`, ..."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from remora import __version__
-from remora.cli import analyze, bench, compile, demo, info, report, run, view
+from remora.cli import analyze, bench, campaign, compile, demo, info, report, run, view
 from remora.errors import RemoraError
 from remora.simulation.engine.interrupts import interruptible
 
@@ -27,6 +27,7 @@ app.command("view")(view.view)
 app.command("report")(report.report)
 app.command("analyze")(analyze.analyze)
 app.command("demo")(demo.demo)
+app.command("campaign")(campaign.campaign)
 app.command("compile")(compile.compile)
 app.command("bench")(bench.bench)
 
