@@ -3,9 +3,20 @@
 from remora import algebra
 from remora.actuators.first_order_actuator import FirstOrderActuator
 from remora.actuators.thruster import Thruster
+from remora.analysis.coupling import (
+    Coupling,
+    DisturbanceBudget,
+    coupling,
+    coupling_map,
+    disturbance_budget,
+    momentum_demand,
+    wheel_envelope,
+    wheel_margin,
+)
 from remora.analysis.floating_workspace import FloatingWorkspace, floating_workspace
 from remora.analysis.manipulability import Manipulability, manipulability
 from remora.analysis.measures import manipulability_map
+from remora.analysis.payload import PayloadEstimate, identify_payload
 from remora.analysis.straight_path import StraightPathWorkspace, straight_path_workspace
 from remora.analysis.waveforms import (
     differentiate,
@@ -25,6 +36,7 @@ from remora.components.signals import Signal, State
 from remora.components.system import System
 from remora.control.attitude_pd import AttitudePD
 from remora.control.controllers import CONTROLLERS
+from remora.control.end_effector_wrench import EndEffectorWrenchControl
 from remora.control.joint_pd import JointPD
 from remora.dynamics import spart
 from remora.dynamics.assembly.assembly import Assembly
@@ -199,6 +211,7 @@ from remora.simulation.batch.batch import simulate_batch
 from remora.simulation.batch.result import Batch
 from remora.simulation.engine.progress import Status
 from remora.simulation.engine.simulate import simulate
+from remora.simulation.hardware_loop import HardwareRun, simulate_assembly
 from remora.simulation.inputs.events import Event
 from remora.simulation.inputs.loads import Controller, ZeroOrderHold
 from remora.simulation.inputs.phases import Phase
@@ -207,6 +220,7 @@ from remora.simulation.inputs.signal_source import SignalSource
 from remora.simulation.integrators.table import INTEGRATORS
 from remora.simulation.recording.conservation import Conservation
 from remora.simulation.recording.recording import Recording
+from remora.simulation.scenario.assembly_file import bundled_assemblies, load_assembly
 from remora.simulation.scenario.component_table import COMPONENTS
 from remora.simulation.scenario.scenario import Scenario, bundled_scenarios, load_scenario
 from remora.simulation.storage.reading import open_run
@@ -244,9 +258,12 @@ __all__ = [
     "ConstraintReport",
     "Context",
     "Controller",
+    "Coupling",
     "CudaKernel",
     "DHLink",
     "DirectionTask",
+    "DisturbanceBudget",
+    "EndEffectorWrenchControl",
     "Event",
     "Fault",
     "FirstOrderActuator",
@@ -257,6 +274,7 @@ __all__ = [
     "FrameTask",
     "GeneralizedForce",
     "Geometry",
+    "HardwareRun",
     "ImageSpaceConstraints",
     "ImageSpaceSolution",
     "ImageSpaceSystem",
@@ -276,6 +294,7 @@ __all__ = [
     "ModelWarning",
     "Motion",
     "NewtonEulerSystem",
+    "PayloadEstimate",
     "Phase",
     "PointReading",
     "PositionTask",
@@ -323,6 +342,7 @@ __all__ = [
     "base_response_rate",
     "base_velocity",
     "bias_force",
+    "bundled_assemblies",
     "bundled_robots",
     "bundled_scenarios",
     "center_of_mass",
@@ -343,8 +363,11 @@ __all__ = [
     "constraint_violation",
     "constraint_wrenches",
     "coriolis_matrix",
+    "coupling",
+    "coupling_map",
     "difference",
     "differentiate",
+    "disturbance_budget",
     "equivalent_manipulator",
     "equivalent_state",
     "floating_inverse_dynamics",
@@ -360,6 +383,7 @@ __all__ = [
     "generalized_jacobian",
     "generalized_jacobian_rate",
     "hybrid_dynamics",
+    "identify_payload",
     "image_coordinates",
     "image_rates",
     "image_space_constraints",
@@ -379,6 +403,7 @@ __all__ = [
     "joint_twists",
     "kinetic_energy",
     "load",
+    "load_assembly",
     "load_scenario",
     "locked_inertia",
     "low_pass",
@@ -388,6 +413,7 @@ __all__ = [
     "mass_matrix_partials",
     "mimic_to_gears",
     "momentum",
+    "momentum_demand",
     "momentum_matrix",
     "mujoco_layout",
     "multiple_correlation",
@@ -421,6 +447,7 @@ __all__ = [
     "separated_mass_matrix",
     "separated_velocity",
     "simulate",
+    "simulate_assembly",
     "simulate_batch",
     "solve_tasks",
     "spart",
@@ -432,5 +459,7 @@ __all__ = [
     "topology",
     "twists",
     "view",
+    "wheel_envelope",
+    "wheel_margin",
     "workspace",
 ]
