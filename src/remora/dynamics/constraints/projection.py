@@ -128,6 +128,7 @@ def row_response(
         dense = dense_loops.response(robot, q, held)
         return dense.rows, dense.motion
     rest = np.zeros(robot.nv)
-    of = articulated_loops.response(robot, q, rest, rest, None, held)
+    with np.errstate(invalid="ignore"):  # CasADi folds 0 · inf where forces are not needed
+        of = articulated_loops.response(robot, q, rest, rest, None, held)
     batch = batch_shape(q)
     return of.rows, lambda x: gather(robot, of.motion(x)[0], batch)
