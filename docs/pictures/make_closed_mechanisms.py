@@ -83,6 +83,7 @@ def stewart(ax: plt.Axes) -> None:
     ax.scatter(*np.transpose(plate), color=ROCKER, s=28, depthshade=False)
     ax.set(title="Stewart platform: 18 equations, 6 ball joints", xlabel="x, m", ylabel="y, m")
     ax.set(zlabel="z, m", zlim=(0, 1.4), xlim=(-0.8, 0.8), ylim=(-0.8, 0.8))
+    ax.set(xticks=(-0.5, 0, 0.5), yticks=(-0.5, 0, 0.5), zticks=(0, 0.5, 1))
     ax.set_box_aspect((1, 1, 0.9))
     ax.view_init(22, -58)
 
