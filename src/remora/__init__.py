@@ -25,6 +25,10 @@ from remora.analysis.waveforms import (
     root_mean_square_error,
 )
 from remora.analysis.workspace import Workspace, workspace
+from remora.campaigns.campaign import campaign
+from remora.campaigns.campaign_report import campaign_report
+from remora.campaigns.result import Campaign, open_campaign
+from remora.campaigns.study import Study, bundled_studies, load_study
 from remora.codegen.gpu.cuda_kernel import CudaKernel
 from remora.codegen.kernel import Kernel
 from remora.components.actions import GeneralizedForce, JointForce, Wrench
@@ -247,6 +251,7 @@ __all__ = [
     "Body",
     "BodyMotion",
     "Builder",
+    "Campaign",
     "CenterOfMassTask",
     "CompiledAssembly",
     "CompiledRobot",
@@ -319,6 +324,7 @@ __all__ = [
     "State",
     "Status",
     "StraightPathWorkspace",
+    "Study",
     "Subsystem",
     "SubsystemAccelerations",
     "SubsystemLoads",
@@ -345,6 +351,9 @@ __all__ = [
     "bundled_assemblies",
     "bundled_robots",
     "bundled_scenarios",
+    "bundled_studies",
+    "campaign",
+    "campaign_report",
     "center_of_mass",
     "center_of_mass_jacobian",
     "centroidal_momentum",
@@ -405,6 +414,7 @@ __all__ = [
     "load",
     "load_assembly",
     "load_scenario",
+    "load_study",
     "locked_inertia",
     "low_pass",
     "manipulability",
@@ -421,6 +431,7 @@ __all__ = [
     "newton_euler_solution",
     "newton_euler_system",
     "normalize",
+    "open_campaign",
     "open_run",
     "pinocchio_layout",
     "plot",
