@@ -149,6 +149,8 @@ from remora.viewer.figures.figures import plot
 from remora.viewer.report.animation_html import save_html
 from remora.viewer.report.report import report
 from remora.viewer.view import view
+from remora.world.bushing import Bushing
+from remora.world.compliant_capture import CompliantCapture
 from remora.world.spring import Spring
 
 __version__ = "0.1.0"
@@ -163,8 +165,10 @@ __all__ = [
     "Batch",
     "Body",
     "Builder",
+    "Bushing",
     "CompiledRobot",
     "Component",
+    "CompliantCapture",
     "Conservation",
     "Context",
     "Controller",

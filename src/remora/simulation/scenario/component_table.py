@@ -15,6 +15,8 @@ from remora.sensors.rate_gyro import RateGyro, RateGyroSettings
 from remora.sensors.threshold import Threshold, ThresholdSettings
 from remora.simulation.inputs.signal_source import SignalSource
 from remora.simulation.scenario.signal_source_settings import SignalSourceSettings
+from remora.world.bushing import Bushing, BushingSettings
+from remora.world.compliant_capture import CompliantCapture, CompliantCaptureSettings
 from remora.world.spring import Spring, SpringSettings
 
 #: Components that a scenario file can list, by their `type` there.
@@ -25,6 +27,8 @@ COMPONENTS: dict[str, type[Component]] = {
     "first_order_actuator": FirstOrderActuator,
     "thruster": Thruster,
     "spring": Spring,
+    "bushing": Bushing,
+    "compliant_capture": CompliantCapture,
     "signal_source": SignalSource,
     "threshold": Threshold,
 }
@@ -37,6 +41,8 @@ AnyComponentSettings: TypeAlias = Annotated[
     | FirstOrderActuatorSettings
     | ThrusterSettings
     | SpringSettings
+    | BushingSettings
+    | CompliantCaptureSettings
     | SignalSourceSettings
     | ThresholdSettings,
     Field(discriminator="type"),
