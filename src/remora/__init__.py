@@ -6,10 +6,10 @@ from remora.actuators.thruster import Thruster
 from remora.codegen.gpu.cuda_kernel import CudaKernel
 from remora.codegen.kernel import Kernel
 from remora.components.actions import GeneralizedForce, JointForce, Wrench
-from remora.components.c_component import save_component_c
-from remora.components.c_loop import save_loop_c
 from remora.components.component import Component, Interface, ZeroCrossing
 from remora.components.context import Context
+from remora.components.export.c_component import save_component_c
+from remora.components.export.c_loop import save_loop_c
 from remora.components.signals import Signal, State
 from remora.components.system import System
 from remora.control.attitude_pd import AttitudePD
@@ -119,10 +119,11 @@ from remora.errors import (
 )
 from remora.model import topology
 from remora.model.building.builder import Builder
+from remora.model.constraint import Constraint
 from remora.model.formats.dh import DHLink, from_dh
 from remora.model.formats.load import bundled_robots, load
 from remora.model.formats.random_robot import random_robot
-from remora.model.formats.yaml import robot_to_yaml, save_robot
+from remora.model.formats.yaml.yaml import robot_to_yaml, save_robot
 from remora.model.joint_types import JOINT_TYPES
 from remora.model.layouts.layout import Layout
 from remora.model.layouts.libraries import mujoco_layout, pinocchio_layout, spart_layout
@@ -170,6 +171,7 @@ __all__ = [
     "Component",
     "CompliantCapture",
     "Conservation",
+    "Constraint",
     "Context",
     "Controller",
     "CudaKernel",

@@ -13,7 +13,7 @@ import pytest
 
 import remora as rm
 from remora.cli import bench
-from remora.model.formats.yaml import save_robot
+from remora.model.formats.yaml.yaml import save_robot
 
 ROOT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.timeout(400)  # whole benchmarks, and peers

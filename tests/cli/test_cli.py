@@ -9,7 +9,7 @@ import sys
 import pytest
 
 import remora as rm
-from remora.model.formats.yaml import save_robot
+from remora.model.formats.yaml.yaml import save_robot
 
 
 def remora(*arguments, columns=80):

@@ -12,9 +12,9 @@ import remora as rm
 from c_structs import CC, CROSS, CModule, built_test, verdict
 from remora.algebra.array_ops import less, select, stack
 from remora.components.actions import GeneralizedForce, JointForce, Wrench
-from remora.components.c_component import save_component_c
 from remora.components.component import Component, Interface, ZeroCrossing
 from remora.components.evaluation import Instant
+from remora.components.export.c_component import save_component_c
 from remora.components.signals import Signal, State
 from remora.components.system import System
 from remora.errors import RemoraError, UnknownName

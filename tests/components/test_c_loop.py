@@ -8,9 +8,9 @@ import pytest
 import remora as rm
 from c_structs import CC, CROSS, CModule, built_test, verdict
 from remora.components.actions import GeneralizedForce, JointForce, Wrench
-from remora.components.c_loop import save_loop_c
 from remora.components.component import Component, Interface, ZeroCrossing
 from remora.components.evaluation import Instant
+from remora.components.export.c_loop import save_loop_c
 from remora.components.signals import Signal
 from remora.components.system import System
 from remora.errors import InvalidValue, RemoraError, UnknownName

@@ -17,13 +17,14 @@ from remora.dynamics.forces.equations_of_motion import PassiveParameters, state_
 from remora.dynamics.formulations import Formulation
 from remora.dynamics.kernels.cache_keys import kernel_key
 from remora.dynamics.kernels.compiled import FUNCTIONS, STATIC
+from remora.model.constraint import Constraint
 from remora.model.robot import Body, Frame, Geometry, Joint, Limits, Mimic, Named, Robot
-from remora.model.robot_fields import FIELDS
+from remora.model.robot_fields import FIELDS, rows
 from remora.simulation.robot_kernels import kernel as run_kernel
 
 PARTS = {
     "robot": Robot, "body": Body, "joint": Joint, "limits": Limits, "mimic": Mimic, "frame": Frame,
-    "geometry": Geometry,
+    "geometry": Geometry, "constraint": Constraint,
 }  # fmt: skip
 
 
@@ -49,9 +50,15 @@ def made():
     b.frame("tool", "arm", xyz=(0.0, 0.6, 0.0))
     robot = b.build()
     shape = Geometry("box", (1.0, 1.0, 1.0), robot.joints[0].placement, (1.0, 0.0, 0.0, 1.0))
+    here = robot.joints[0].placement
+    rod = Constraint(
+        "rod", "rod", 0, 2, here, here, np.eye(3)[:1], *np.array([0.1, 0.5, 2.0, 0.3]),
+        active=False,
+    )  # fmt: skip
     return robot.replace(
         bodies=[dataclasses.replace(x, geometry=(shape,)) for x in robot.bodies],
         frames=[*robot.frames],
+        constraints=[rod],
     )
 
 
@@ -63,6 +70,7 @@ def changed(value, row, item):
         "text": lambda: "prismatic" if row.name == "kind" else f"{value} 2",
         "body": lambda: value - 1,
         "joint": lambda: value - 1,
+        "end": lambda: value - 1,
         "slice": lambda: slice(value.start, value.stop + 1),
         "part": lambda: None if value is None else value,
         "parts": lambda: type(value)(value[:-1], value.what) if isinstance(value, Named) else (),
@@ -92,6 +100,8 @@ def item_of(robot, part):
         )
     if part == "frame":
         return robot.frames[0], lambda new: rebuilt(robot, "frames", 0, new)
+    if part == "constraint":
+        return robot.constraints[0], lambda new: rebuilt(robot, "constraints", 0, new)
     body = robot.bodies[1]
     return body.geometry[0], lambda new: rebuilt(
         robot, "bodies", 1, dataclasses.replace(body, geometry=(new,))
@@ -173,10 +183,11 @@ NOT_IN_EQUATIONS = {("limits", "velocity"), ("limits", "effort")}
 
 def test_every_number_has_a_function_that_depends_on_it():
     numbers = {
-        (part, row.name) for part, rows in FIELDS.items() for row in rows
+        (part, row.name) for part, table in FIELDS.items() for row in table
         if row.holds == "numbers" and row.seen
     }  # fmt: skip
-    assert numbers == {*DEPENDS, *NOT_IN_EQUATIONS}
+    of_constraints = {("constraint", name) for name in rows("constraint", holds="numbers")}
+    assert numbers == {*DEPENDS, *NOT_IN_EQUATIONS, *of_constraints}
 
 
 @pytest.mark.parametrize(("part", "name"), DEPENDS)

@@ -9,7 +9,7 @@ import remora.model
 from remora.algebra import pose
 from remora.dynamics.kinematics import poses
 from remora.model.formats.load import bundled_robots, load
-from remora.model.formats.yaml import read_yaml, save_robot
+from remora.model.formats.yaml.yaml import read_yaml, save_robot
 from remora.model.state import neutral
 from remora.model.topology import incidence_matrix, leaves
 

@@ -12,7 +12,7 @@ from remora.algebra import pose
 from remora.dynamics.formulations import forward_dynamics, mass_matrix
 from remora.dynamics.kinematics import poses
 from remora.errors import ModelError, RemoraError
-from remora.model.formats.mjcf import read_mjcf
+from remora.model.formats.mjcf.mjcf import read_mjcf
 from remora.model.layouts.libraries import mujoco_layout
 from remora.model.robot import Robot
 from remora.model.state import random_state

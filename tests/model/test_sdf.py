@@ -13,7 +13,7 @@ from remora.dynamics.formulations import bias_force, mass_matrix
 from remora.dynamics.kinematics import frame_pose, poses
 from remora.errors import ModelError, RemoraError
 from remora.model.formats.load import load
-from remora.model.formats.sdf import read_sdf
+from remora.model.formats.sdf.sdf import read_sdf
 from remora.model.robot import Robot
 from remora.model.state import random_state
 

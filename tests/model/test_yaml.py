@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from remora.algebra import pose
 from remora.errors import ModelError, RemoraError
 from remora.model.building.builder import Builder
-from remora.model.formats import yaml, yaml_tree
 from remora.model.formats.load import load
 from remora.model.formats.random_robot import random_robot
-from remora.model.formats.yaml import read_yaml, robot_to_yaml, save_robot
+from remora.model.formats.yaml import yaml, yaml_tree
+from remora.model.formats.yaml.yaml import read_yaml, robot_to_yaml, save_robot
 from remora.model.joint_types import JOINT_TYPES
 from remora.model.robot import Geometry, Robot
 

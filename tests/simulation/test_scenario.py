@@ -10,7 +10,7 @@ import pytest
 
 import remora as rm
 from remora.algebra import pose
-from remora.model.formats.yaml import save_robot
+from remora.model.formats.yaml.yaml import save_robot
 from remora.simulation.inputs.moves import Move, through
 from remora.simulation.scenario.file_schema import IntegratorFile, schema
 

@@ -16,6 +16,7 @@ from rich.table import Table
 from remora.algebra.array_ops import Array
 from remora.cli.robot_options import Inertia, MeshRoot, NoDynamics
 from remora.errors import ModelWarning
+from remora.model.constraint import GEAR
 from remora.model.formats.bounded_xml import shown
 from remora.model.formats.load import load
 from remora.model.joints import kind
@@ -126,11 +127,12 @@ def _told(robot: Robot, item: Any) -> dict[str, Any]:
         if row.name == "limits":
             told |= _told(robot, value)
         elif row.name != "geometry" and row.holds not in ("plain", "derived"):
-            told[row.name] = _plain(robot, value, row, item.part)
+            of_gear = getattr(item, "kind", "") == GEAR
+            told[row.name] = _plain(robot, value, row, item.part, of_gear)
     return told
 
 
-def _plain(robot: Robot, value: Any, row: Field, part: str) -> Any:
+def _plain(robot: Robot, value: Any, row: Field, part: str, of_gear: bool) -> Any:
     """Return a field as a JSON value."""
     if row.holds == "parts":
         return [_told(robot, item) for item in value]
@@ -140,6 +142,8 @@ def _plain(robot: Robot, value: Any, row: Field, part: str) -> Any:
         return [value.start, value.stop]
     if row.holds == "joint":
         return robot.joints[int(value)].name
+    if row.holds == "end":
+        return robot.joints[int(value)].name if of_gear else _carrier(robot, value)
     if row.holds == "body" and part == "frame":
         return _carrier(robot, value)
     if row.bounds:

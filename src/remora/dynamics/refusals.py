@@ -1,4 +1,4 @@
-"""Checks that dynamics is defined: no kinematics-only model, no joint without inertia."""
+"""Checks that dynamics is defined: masses, inertia at every joint, no unsupported constraints."""
 
 from __future__ import annotations
 
@@ -14,15 +14,37 @@ from remora.model.robot import Robot
 P = ParamSpec("P")
 R = TypeVar("R")
 
+#: Functions of masses that are the same with and without active constraints: they follow from the
+#: state, or are quantities of the tree. All others refuse a robot with active constraints.
+UNAFFECTED_BY_CONSTRAINTS = frozenset((
+    "center_of_mass",
+    "center_of_mass_jacobian",
+    "momentum",
+    "momentum_matrix",
+    "centroidal_momentum",
+    "centroidal_momentum_matrix",
+    "locked_inertia",
+    "kinetic_energy",
+    "potential_energy",
+    "mass_matrix",
+    "coriolis_matrix",
+    "bias_force",
+    "inertia_regressor",
+))  # fmt: skip
+
 
 def needs_dynamics(function: Callable[P, R]) -> Callable[P, R]:
-    """Decorate a function of a robot so that it refuses a kinematics-only model."""
+    """Decorate a function so that it refuses a kinematics-only model and active constraints."""
+    unaffected = function.__name__ in UNAFFECTED_BY_CONSTRAINTS
 
     @functools.wraps(function)
     def checked(*arguments: P.args, **named: P.kwargs) -> R:
         robot = arguments[0] if arguments else named.get("robot")
-        if isinstance(robot, Robot) and not robot.dynamics:
-            refuse_kinematic(robot, function.__name__)
+        if isinstance(robot, Robot):
+            if not robot.dynamics:
+                refuse_kinematic(robot, function.__name__)
+            if robot.constraints and not unaffected:
+                refuse_constraints(robot, function.__name__)
         return function(*arguments, **named)
 
     checked.__dict__["needs_dynamics"] = True
@@ -39,10 +61,23 @@ def refuse_kinematic(robot: Robot, what: str) -> None:
         )
 
 
+def refuse_constraints(robot: Robot, what: str) -> None:
+    """Raise if a robot has active constraints, which `what` does not take into account."""
+    active = [repr(c.name) for c in robot.constraints if c.active]
+    if active:
+        names = ", ".join(active[:10]) + (", ..." if len(active) > 10 else "")
+        raise InvalidValue(
+            f"{what} does not take constraints into account, and robot {robot.name!r} has active "
+            f"ones: {names}; switch them off: robot.with_active(off=[...])"
+        )
+
+
 def refuse_function(robot: Robot, function: Callable[..., Any]) -> None:
     """Raise if a function marked by `needs_dynamics` cannot be computed for a robot."""
     if getattr(function, "needs_dynamics", False):
         refuse_kinematic(robot, function.__name__)
+        if function.__name__ not in UNAFFECTED_BY_CONSTRAINTS:
+            refuse_constraints(robot, function.__name__)
         if function.__name__.startswith("forward_dynamics"):
             refuse_undefined(robot)
 

@@ -9,16 +9,17 @@ the tree is static.
 from __future__ import annotations
 
 import dataclasses
-import operator
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Generic, SupportsIndex, TypeVar, overload
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
 from remora.algebra import dual_quaternion
 from remora.algebra.array_ops import Array, ArrayLike, asarray, is_symbolic
 from remora.errors import ShapeError, UnknownName
+from remora.model.constraint import Constraint, switched
+from remora.model.named import Named
 from remora.model.numbers import finite, frozen
 from remora.model.robot_fields import rows
 from remora.model.value_equality import ByValue
@@ -170,69 +171,15 @@ class Frame(ByValue):
         return f"Frame({self.name!r}, body={self.body})"
 
 
-T = TypeVar("T", Body, Joint, Frame)
-
-
-class Named(tuple[T, ...], Generic[T]):
-    """A tuple of named items that can also be indexed by name: `robot.bodies["arm"]`.
-
-    Attributes:
-        what: what an item is called in error messages.
-    """
-
-    what: str
-
-    def __new__(cls, items: Iterable[T], what: str) -> Named[T]:
-        """Store `items`, each of them a `what`."""
-        named = super().__new__(cls, items)
-        named.what = what
-        return named
-
-    def __getnewargs__(self) -> tuple[tuple[T, ...], str]:
-        """Return the arguments of `__new__`, for copies and pickles."""
-        return tuple(self), self.what
-
-    @property
-    def names(self) -> list[str]:
-        """The names in order."""
-        return [item.name for item in self]
-
-    def position(self, key: SupportsIndex | str) -> int:
-        """Return the index of the item of that name, or an index after checking it.
-
-        Raises:
-            UnknownName: if there is no such item; negative indices are not accepted.
-        """
-        if isinstance(key, str):
-            for i, item in enumerate(self):
-                if item.name == key:
-                    return i
-            raise UnknownName(self.what, key, self.names)
-        try:
-            index = operator.index(key)
-        except TypeError:
-            raise UnknownName(self.what, key, self.names) from None
-        if not 0 <= index < len(self):
-            known = [f"0 to {len(self) - 1}"] if self else []
-            raise UnknownName(self.what, index, known)
-        return index
-
-    @overload
-    def __getitem__(self, key: SupportsIndex | str) -> T: ...
-    @overload
-    def __getitem__(self, key: slice) -> tuple[T, ...]: ...
-    def __getitem__(self, key: SupportsIndex | slice | str) -> T | tuple[T, ...]:
-        """Return items by index, slice or name."""
-        return super().__getitem__(self.position(key) if isinstance(key, str) else key)
-
-    def __contains__(self, key: object) -> bool:
-        """Tell whether the tuple has this item, or an item of that name."""
-        return key in self.names if isinstance(key, str) else super().__contains__(key)
+P = TypeVar("P", Body, Joint, Frame, Constraint)
+#: The parts of a robot that are replaced as a whole, and what one of them is called.
+_PARTS = {"bodies": "body", "joints": "joint", "frames": "frame", "constraints": "constraint"}
+_NO_CONSTRAINTS: Named[Constraint] = Named((), "constraint")
 
 
 @dataclass(frozen=True, eq=False)
 class Robot(ByValue):
-    """A tree of bodies on joints, with named frames and gravity.
+    """A tree of bodies on joints, with named frames, gravity and constraints.
 
     Robots are made and validated by `rm.load`, `rm.Builder`, `rm.from_dh` or `rm.random_robot`.
 
@@ -244,6 +191,7 @@ class Robot(ByValue):
         gravity: acceleration in the inertial frame, `(3,)`, m/s².
         warnings: irregularities that the loader accepted.
         dynamics: False for a kinematics-only model, refused by functions that need masses.
+        constraints: what acts beside the joints: closed loops, rods and gears.
     """
 
     part: ClassVar[str] = "robot"
@@ -254,6 +202,7 @@ class Robot(ByValue):
     gravity: Array
     warnings: tuple[str, ...] = ()
     dynamics: bool = True
+    constraints: Named[Constraint] = _NO_CONSTRAINTS
     nq: int = field(init=False)
     nv: int = field(init=False)
 
@@ -293,11 +242,11 @@ class Robot(ByValue):
         return Frame(self.bodies[index].name, index, dual_quaternion.identity())
 
     def replace(self, **changes: Any) -> Robot:
-        """Return a copy with another `name`, `bodies`, `joints`, `frames` or `gravity`.
+        """Return a copy with another `name`, `bodies`, `joints`, `frames`, `gravity`, ...
 
-        Here and in `replace_body` and `replace_joint` the numbers may be symbolic or carry a batch
-        shape; they are copied, and must have the right shape and be finite. Physical consistency (a
-        positive mass, a unit pose) is not validated.
+        Here and in `replace_body`, `replace_joint` and `replace_constraint` the numbers may be
+        symbolic or carry a batch shape; they are copied, and must have the right shape and be
+        finite. Physical consistency (a positive mass, a unit pose) is not validated.
 
         Raises:
             UnknownName: for a field that a robot (body, joint) does not have; the message lists the
@@ -305,7 +254,7 @@ class Robot(ByValue):
             ShapeError: for numbers of the wrong shape or that are not finite.
         """
         _check_fields(self, "robot", changes)
-        for key, what in (("bodies", "body"), ("joints", "joint"), ("frames", "frame")):
+        for key, what in _PARTS.items():
             if key in changes:
                 known = {id(item) for item in getattr(self, key)}
                 items = [i if id(i) in known else _with_arrays(i, what) for i in changes[key]]
@@ -325,8 +274,23 @@ class Robot(ByValue):
         """
         return self.replace(joints=_replaced(self.joints, self.joint_index(joint), changes))
 
+    def replace_constraint(self, constraint: str | int, /, **changes: Any) -> Robot:
+        """Return a copy in which one constraint has another `length`, `child_placement`, ..."""
+        index = self.constraints.position(constraint)
+        return self.replace(constraints=_replaced(self.constraints, index, changes))
+
+    def with_active(self, on: Iterable[str] = (), off: Iterable[str] = ()) -> Robot:
+        """Return a copy with constraints switched on and off, by name.
+
+        Raises:
+            UnknownName: for a name that is not a constraint; the message lists the known ones.
+            InvalidValue: for a constraint that is already on or off.
+        """
+        constraints = switched(self.constraints, on, off)
+        return dataclasses.replace(self, constraints=Named(constraints, "constraint"))
+
     def __repr__(self) -> str:
-        """Return the tree, one line per joint."""
+        """Return the tree, one line per joint, its frames and its constraints."""
         depth = {-1: 0}
         count = "1 body" if len(self.bodies) == 1 else f"{len(self.bodies)} bodies"
         head = f"Robot {self.name!r}: {count}, nq={self.nq}, nv={self.nv}"
@@ -337,24 +301,29 @@ class Robot(ByValue):
             lines.append(f"{indent}{i} {body.name}  <- {joint.name} ({joint.kind})")
         if self.frames:
             lines.append("  frames: " + ", ".join(self.frames.names))
+        if self.constraints:
+            shown = (f"{c.name} ({c.kind}{'' if c.active else ', off'})" for c in self.constraints)
+            lines.append("  constraints: " + ", ".join(shown))
         return "\n".join(lines)
 
 
-def _check_fields(item: Robot | Body | Joint | Frame, what: str, changes: Iterable[str]) -> None:
+def _check_fields(
+    item: Robot | Body | Joint | Frame | Constraint, what: str, changes: Iterable[str]
+) -> None:
     known = [f.name for f in dataclasses.fields(item) if f.init]
     for key in changes:
         if key not in known:
             raise UnknownName(f"field of a {what}", key, known)
 
 
-def _replaced(items: Named[T], index: int, changes: dict[str, Any]) -> list[T]:
+def _replaced(items: Named[P], index: int, changes: dict[str, Any]) -> list[P]:
     _check_fields(items[index], items.what, changes)
     return [
         dataclasses.replace(item, **changes) if i == index else item for i, item in enumerate(items)
     ]
 
 
-def _with_arrays(item: T, what: str) -> T:
+def _with_arrays(item: P, what: str) -> P:
     """Return the part with its numbers checked and copied to read-only arrays."""
     clean: dict[str, Array] = {}
     for key, row in rows(what, only="replaceable").items():
@@ -365,7 +334,7 @@ def _with_arrays(item: T, what: str) -> T:
             clean[key] = frozen(finite(name, getattr(item, key), *(row.shape or ())))
     if "axes" in clean and clean["axes"].ndim != 2:
         shape = clean["axes"].shape
-        raise ShapeError(f"axes of joint {item.name!r} must have shape (k, 3), not {shape}")
+        raise ShapeError(f"axes of {what} {item.name!r} must have shape (k, 3), not {shape}")
     return dataclasses.replace(item, **clean)
 
 

@@ -11,10 +11,21 @@ import math
 from typing import Literal, NamedTuple, TypeAlias
 
 #: What a field holds. `numbers`: an array; `text`, `flag`, `slice`: as such; `body`, `joint`: the
-#: index of one; `part`: another part of the robot, or None; `parts`: a tuple of parts; `plain`:
-#: text or a tuple of numbers that no equation reads; `derived`: follows from the other fields.
+#: index of one; `end`: the index of a body, or of a joint for a gear; `part`: another part of the
+#: robot, or None; `parts`: a tuple of parts; `plain`: text or a tuple of numbers that no equation
+#: reads; `derived`: follows from the other fields.
 Holds: TypeAlias = Literal[
-    "numbers", "text", "flag", "body", "joint", "slice", "part", "parts", "plain", "derived"
+    "numbers",
+    "text",
+    "flag",
+    "body",
+    "joint",
+    "end",
+    "slice",
+    "part",
+    "parts",
+    "plain",
+    "derived",
 ]
 #: The shape of a field with one number per speed of the joint.
 PER_SPEED = None
@@ -34,7 +45,7 @@ class Field(NamedTuple):
         written: its key in YAML files and `remora info`; empty: not written as such.
         absent: default of numbers omitted from a YAML file; None: they are required.
         bounds: whether its numbers may be infinite, which YAML writes as null.
-        replaceable: whether `replace_body`, `replace_joint` and `replace` check it as numbers.
+        replaceable: whether `replace`, `replace_body`, ... check it as numbers.
     """
 
     name: str
@@ -68,6 +79,7 @@ FIELDS: dict[str, tuple[Field, ...]] = {
         _number("gravity", (3,)),
         Field("warnings", "plain", seen=False, compared=False),
         Field("dynamics", "flag", written="dynamics"),
+        Field("constraints", "parts"),
         Field("nq", "derived", seen=False, compared=False),
         Field("nv", "derived", seen=False, compared=False),
     ),
@@ -110,6 +122,20 @@ FIELDS: dict[str, tuple[Field, ...]] = {
         Field("name", "text", written="name"),
         Field("body", "body", written="body"),
         _number("placement", (8,)),
+    ),
+    "constraint": (
+        Field("name", "text", written="name"),
+        Field("kind", "text", written="kind"),
+        Field("parent", "end", written="parent"),
+        Field("child", "end", written="child"),
+        _number("parent_placement", (8,), open=True),
+        _number("child_placement", (8,), open=True),
+        _number("axes", (3,), written=""),
+        _number("pitch", (), open=True, absent=0.0),
+        _number("length", (), open=True, absent=0.0),
+        _number("ratio", (), open=True, absent=1.0),
+        _number("offset", (), open=True, absent=0.0),
+        Field("active", "flag", written="active"),
     ),
     "geometry": (
         Field("kind", "plain", seen=False),

@@ -94,6 +94,6 @@ def _value(value: Any, row: Field, which: str) -> Any:
     if row.holds == "numbers":
         array = np.asarray(value)
         return array if is_symbolic(array) else np.asarray(array, dtype=float)
-    if row.holds in ("body", "joint"):
+    if row.holds in ("body", "joint", "end"):
         return int(value)
     return value

@@ -13,6 +13,7 @@ from remora.model.robot_fields import rows
 Change = Callable[[Robot, Array], Robot]
 _OF_BODY = {name: row.shape or () for name, row in rows("body", only="open").items()}
 _OF_JOINT = {name: row.shape for name, row in rows("joint", only="open").items()}
+_OF_CONSTRAINT = {name: row.shape or () for name, row in rows("constraint", only="open").items()}
 
 
 def parameter(robot: Robot, name: str) -> tuple[Signature, Change]:
@@ -42,7 +43,11 @@ def parameter(robot: Robot, name: str) -> tuple[Signature, Change]:
         if shape is None:
             shape = robot.joints[owner].damping.shape
         return Signature(name, shape), lambda r, x: r.replace_joint(owner, **{number: x})
+    if number in _OF_CONSTRAINT and owner in robot.constraints:
+        shape = _OF_CONSTRAINT[number]
+        return Signature(name, shape), lambda r, x: r.replace_constraint(owner, **{number: x})
     of_one = [f"BODY.{n}" for n in _OF_BODY] + [f"JOINT.{n}" for n in _OF_JOINT]
+    of_one += [f"CONSTRAINT.{n}" for n in _OF_CONSTRAINT] if robot.constraints else []
     raise UnknownName("parameter", name, (*_OF_BODY, "placement", *of_one))
 
 

@@ -12,11 +12,11 @@ from remora.errors import Fault, InvalidValue, ModelError, ModelWarning, Unknown
 from remora.model.building.builder import Builder, base_kind
 from remora.model.building.inertia_consistency import treatment
 from remora.model.building.validate import Place
-from remora.model.formats.mjcf import read_mjcf
-from remora.model.formats.sdf import read_sdf
-from remora.model.formats.urdf import read_urdf
-from remora.model.formats.xacro import read_xacro
-from remora.model.formats.yaml import read_yaml
+from remora.model.formats.mjcf.mjcf import read_mjcf
+from remora.model.formats.sdf.sdf import read_sdf
+from remora.model.formats.urdf.urdf import read_urdf
+from remora.model.formats.urdf.xacro import read_xacro
+from remora.model.formats.yaml.yaml import read_yaml
 from remora.model.robot import Robot
 
 #: One reader per file format: (file, mesh_root) -> builder.

@@ -14,7 +14,7 @@ import numpy as np
 from remora.algebra import dual_quaternion, pose, quaternion, vector
 from remora.algebra.array_ops import Array, ArrayLike, concatenate
 from remora.errors import RemoraError
-from remora.model.formats.mjcf_names import body_names, joint_addresses
+from remora.model.formats.mjcf.mjcf_names import body_names, joint_addresses
 from remora.model.joint_types import JOINT_TYPES
 from remora.model.joints import kind
 from remora.model.layouts.layout import Entry, Layout, Rule, accounted, entry

@@ -15,7 +15,7 @@ from remora.codegen.ir.philox import RUN_BITS, SEED_BITS
 from remora.components.system import System
 from remora.dynamics.forces.equations_of_motion import PassiveParameters
 from remora.dynamics.formulations import FORMULATIONS, usual_formulation
-from remora.dynamics.refusals import refuse_kinematic
+from remora.dynamics.refusals import refuse_constraints, refuse_kinematic
 from remora.errors import InvalidValue, RemoraError, ShapeError, SimulationWarning, UnknownName
 from remora.model.robot import Robot
 from remora.model.state import configuration, velocity
@@ -290,6 +290,7 @@ def model_of(
     """Return the checked constant settings of a run."""
     able = [name for name, row in FORMULATIONS.items() if row.hybrid is not None]
     refuse_kinematic(robot, "a simulation")
+    refuse_constraints(robot, "a simulation")
     formulation = usual_formulation(robot) if formulation is None else formulation
     if formulation not in able:
         raise UnknownName("formulation of forward dynamics", formulation, able)

@@ -26,7 +26,7 @@ from remora.components.system import System
 from remora.errors import Fault, InvalidValue, ModelError, RemoraError, UnknownName
 from remora.model.building.validate import Checker
 from remora.model.formats import load as robots
-from remora.model.formats.yaml_tree import read_tree
+from remora.model.formats.yaml.yaml_tree import read_tree
 from remora.model.robot import Robot
 from remora.model.settings_fields import Text, degrees_of_a_slide
 from remora.model.state import neutral, random_state

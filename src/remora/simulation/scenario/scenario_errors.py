@@ -12,7 +12,7 @@ from pydantic_core import ErrorDetails
 
 from remora.control.controllers import CONTROLLERS
 from remora.errors import Fault
-from remora.model.formats.yaml_tree import Node, shown
+from remora.model.formats.yaml.yaml_tree import Node, shown
 from remora.model.settings_fields import no_such
 from remora.simulation.scenario.component_table import COMPONENTS
 from remora.simulation.scenario.file_schema import schema

@@ -34,7 +34,7 @@ import numpy as np
 from remora.algebra.array_ops import Array
 from remora.dynamics.kernels.compiled import CompiledRobot
 from remora.errors import RemoraError, UnknownName
-from remora.model.formats.yaml import robot_to_yaml
+from remora.model.formats.yaml.yaml import robot_to_yaml
 from remora.model.robot import Robot
 from remora.simulation.recording.checkpoint import Checkpoint, sealed
 from remora.simulation.recording.quantities import (

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeGuard
 
 from remora.errors import RemoraError
-from remora.model.formats.yaml import robot_to_yaml
+from remora.model.formats.yaml.yaml import robot_to_yaml
 from remora.model.robot import Robot
 from remora.simulation.inputs.loads import is_mapping
 from remora.simulation.recording.checkpoint import Checkpoint, unsealed

@@ -11,7 +11,7 @@ from remora.algebra.array_ops import Array
 from remora.model.building.validate import Place
 from remora.model.formats.bounded_xml import Element, shown
 from remora.model.formats.mesh_paths import Meshes
-from remora.model.formats.sdf_text import SdfText
+from remora.model.formats.sdf.sdf_text import SdfText
 from remora.model.numbers import frozen
 from remora.model.robot import Geometry
 

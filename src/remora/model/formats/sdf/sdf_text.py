@@ -12,7 +12,7 @@ from remora.algebra.array_ops import Array
 from remora.model.building.builder import Builder
 from remora.model.building.validate import Place
 from remora.model.formats.bounded_xml import Element, shown
-from remora.model.formats.urdf_text import MAX_NAME, Text, why_not_numbers
+from remora.model.formats.urdf.urdf_text import MAX_NAME, Text, why_not_numbers
 
 #: SDF's values for "unlimited".
 _UNLIMITED = 1e15

@@ -15,7 +15,7 @@ from xml.sax.saxutils import quoteattr
 import numpy as np
 
 from remora.errors import Fault, ModelError, RemoraError
-from remora.model.formats.mjcf_includes import Node, Source
+from remora.model.formats.mjcf.mjcf_includes import Node, Source
 
 #: The corners of the tetrahedron that replaces a mesh, and its two sizes.
 _CORNERS = np.array([[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 2.0, 0.0], [0.0, 0.0, 3.0]])

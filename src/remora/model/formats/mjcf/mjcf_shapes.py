@@ -9,7 +9,7 @@ import numpy as np
 
 from remora.algebra import dual_quaternion, pose, quaternion
 from remora.algebra.array_ops import Array
-from remora.model.formats.mjcf_includes import MeshFile, Source
+from remora.model.formats.mjcf.mjcf_includes import MeshFile, Source
 from remora.model.numbers import frozen
 from remora.model.robot import Geometry
 

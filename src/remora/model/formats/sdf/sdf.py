@@ -24,11 +24,11 @@ from remora.errors import Fault, ModelError
 from remora.model.building.builder import Builder
 from remora.model.building.validate import Place
 from remora.model.formats.bounded_xml import Element, parse, shown
-from remora.model.formats.sdf_frames import FrameError, Scope
-from remora.model.formats.sdf_joints import axis_of, drive_of, kind_of, mimic_of, pitch_of
-from remora.model.formats.sdf_links import inertial_of, moved_shapes, shapes_of
-from remora.model.formats.sdf_models import Models, Part, joint_end, joint_frame, sdf_minor
-from remora.model.formats.sdf_text import SdfText
+from remora.model.formats.sdf.sdf_frames import FrameError, Scope
+from remora.model.formats.sdf.sdf_joints import axis_of, drive_of, kind_of, mimic_of, pitch_of
+from remora.model.formats.sdf.sdf_links import inertial_of, moved_shapes, shapes_of
+from remora.model.formats.sdf.sdf_models import Models, Part, joint_end, joint_frame, sdf_minor
+from remora.model.formats.sdf.sdf_text import SdfText
 
 #: SDF's default gravity of a world, m/s².
 _GRAVITY = (0.0, 0.0, -9.8)

@@ -37,8 +37,8 @@ import numpy as np
 from remora.model.building.builder import Builder
 from remora.model.building.validate import SHAPES, Checker, Place
 from remora.model.formats.mesh_paths import Meshes
-from remora.model.formats.yaml_tree import Node, read_tree, shown
-from remora.model.formats.yaml_write import FORMAT, robot_to_yaml, save_robot
+from remora.model.formats.yaml.yaml_tree import Node, read_tree, shown
+from remora.model.formats.yaml.yaml_write import FORMAT, robot_to_yaml, save_robot
 from remora.model.joint_types import JOINT_TYPES
 from remora.model.robot import Geometry
 from remora.model.robot_fields import PER_SPEED, rows

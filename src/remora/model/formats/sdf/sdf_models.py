@@ -12,9 +12,9 @@ from remora.model.building.builder import MAX_BODIES
 from remora.model.building.validate import Place
 from remora.model.formats.bounded_xml import Element, parse, shown
 from remora.model.formats.mesh_paths import Meshes
-from remora.model.formats.sdf_frames import JOINT, FrameError, PoseFrame, Scope
-from remora.model.formats.sdf_text import SdfText
-from remora.model.formats.urdf_text import MAX_NAME
+from remora.model.formats.sdf.sdf_frames import JOINT, FrameError, PoseFrame, Scope
+from remora.model.formats.sdf.sdf_text import SdfText
+from remora.model.formats.urdf.urdf_text import MAX_NAME
 
 #: Maximum number of included files, and their maximum depth.
 MAX_FILES, MAX_NESTING = 100, 8

@@ -10,7 +10,7 @@ import numpy as np
 from remora.algebra.array_ops import Array
 from remora.model.building.validate import Place
 from remora.model.formats.bounded_xml import Element, shown
-from remora.model.formats.sdf_text import SdfText
+from remora.model.formats.sdf.sdf_text import SdfText
 
 #: SDF's joint types: Remora's type and the number of axes.
 KINDS = {

@@ -30,11 +30,11 @@ from remora.algebra import dual_quaternion, pose
 from remora.algebra.array_ops import Array
 from remora.model.building.builder import Builder
 from remora.model.building.validate import Place
-from remora.model.formats.mjcf_compile import compiled, mujoco_module
-from remora.model.formats.mjcf_includes import Node, Source, read_files
-from remora.model.formats.mjcf_joints import Link, links
-from remora.model.formats.mjcf_names import body_names, joined, joint_names, unused
-from remora.model.formats.mjcf_shapes import body_shapes, pose_of
+from remora.model.formats.mjcf.mjcf_compile import compiled, mujoco_module
+from remora.model.formats.mjcf.mjcf_includes import Node, Source, read_files
+from remora.model.formats.mjcf.mjcf_joints import Link, links
+from remora.model.formats.mjcf.mjcf_names import body_names, joined, joint_names, unused
+from remora.model.formats.mjcf.mjcf_shapes import body_shapes, pose_of
 
 #: MuJoCo's type number of an equality between two joints.
 _JOINT_EQUALITY = 2

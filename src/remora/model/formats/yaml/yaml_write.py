@@ -12,7 +12,7 @@ import numpy as np
 from remora.algebra import dual_quaternion
 from remora.algebra.array_ops import Array, is_symbolic
 from remora.errors import RemoraError
-from remora.model.formats.yaml_tree import scalar
+from remora.model.formats.yaml.yaml_tree import scalar
 from remora.model.joint_types import JOINT_TYPES
 from remora.model.robot import Body, Frame, Geometry, Joint, Robot
 from remora.model.robot_fields import PER_SPEED, rows
@@ -60,6 +60,8 @@ def robot_to_yaml(robot: Robot, folder: str | os.PathLike[str] | None = None) ->
     Raises:
         RemoraError: for symbols, batches and values that are not finite.
     """
+    if robot.constraints:
+        raise RemoraError("robots with constraints cannot be saved yet")
     root = None if folder is None else Path(folder).resolve()
     lines = [f"remora: {FORMAT}", f"name: {_text(robot.name)}"]
     lines.append(f"gravity: {_numbers('gravity', robot.gravity, 3)}")

@@ -30,7 +30,8 @@ from remora.codegen.export.c_step import (
 )
 from remora.codegen.export.c_text import identifier
 from remora.codegen.ir.arguments import DTYPES
-from remora.components.c_members import (
+from remora.components.evaluation import Instant
+from remora.components.export.c_members import (
     continuous_members,
     discrete_members,
     joint_places,
@@ -41,7 +42,6 @@ from remora.components.c_members import (
     traceable,
     vector,
 )
-from remora.components.evaluation import Instant
 from remora.components.system import ScheduledUpdate, System
 from remora.dynamics.forces.equations_of_motion import PassiveParameters, actuation
 from remora.dynamics.kernels.size_policy import LARGEST_STRAIGHT_LINE, fits_straight_line

@@ -22,7 +22,8 @@ from remora.codegen.export.c_module_test_program import RecordedCalls, write_mod
 from remora.codegen.export.c_text import identifier
 from remora.codegen.export.unfused_code import ModuleState
 from remora.codegen.ir.arguments import DTYPES
-from remora.components.c_members import (
+from remora.components.component_instant import ComponentInstant
+from remora.components.export.c_members import (
     at_place,
     continuous_members,
     discrete_members,
@@ -35,7 +36,6 @@ from remora.components.c_members import (
     unused,
     vector,
 )
-from remora.components.component_instant import ComponentInstant
 from remora.components.layout import delay_in_ticks
 from remora.components.system import System
 from remora.errors import RemoraError, UnknownName

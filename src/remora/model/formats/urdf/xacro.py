@@ -16,7 +16,7 @@ from typing import NoReturn
 from remora.errors import Fault, ModelError
 from remora.model.building.builder import Builder
 from remora.model.formats.bounded_xml import MAX_BYTES, shown
-from remora.model.formats.urdf import read_urdf
+from remora.model.formats.urdf.urdf import read_urdf
 
 #: Maximum time to expand a template, s.
 MAX_SECONDS = 60.0

@@ -1,0 +1,1 @@
+"""Export of components and closed loops as C99."""

@@ -1,0 +1,1 @@
+"""MJCF files, compiled by MuJoCo."""

@@ -1,0 +1,1 @@
+"""SDF files: models, links, joints and frames."""

@@ -1,0 +1,1 @@
+"""URDF files, and xacro templates of them."""

@@ -1,0 +1,1 @@
+"""Remora's own YAML robot files: reader and writer."""

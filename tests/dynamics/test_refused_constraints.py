@@ -1,0 +1,45 @@
+"""Functions that do not take active constraints into account refuse them."""
+
+import numpy as np
+import pytest
+
+import remora as rm
+from remora.dynamics.kernels.compiled import FUNCTIONS
+from remora.dynamics.refusals import UNAFFECTED_BY_CONSTRAINTS
+from remora.model.constraint import Constraint
+
+HERE = np.eye(8)[0]
+
+
+@pytest.fixture
+def robot():
+    latch = Constraint("latch", "fixed", 0, 2, HERE, HERE, np.zeros((0, 3)), *np.zeros(4))
+    return rm.random_robot(3, bodies=4).replace(constraints=[latch])
+
+
+def test_motion_is_refused_and_computed_when_they_are_off(robot):
+    q, v = rm.random_state(robot, 1)
+    off = robot.with_active(off=["latch"])
+    with pytest.raises(rm.InvalidValue, match=r"forward_dynamics .* constraints .*'latch'"):
+        rm.forward_dynamics(robot, q, v, 0.0 * v)
+    plain = rm.forward_dynamics(robot.replace(constraints=()), q, v, 0.0 * v)
+    assert np.array_equal(rm.forward_dynamics(off, q, v, 0.0 * v), plain)
+    with pytest.raises(rm.InvalidValue, match=r"a simulation .* constraints"):
+        rm.simulate(robot, q, v, 0.1)
+    with pytest.raises(rm.InvalidValue, match=r"a simulation .* constraints"):
+        rm.simulate_batch(robot, q[None], v[None], 0.1, step=0.1)
+
+
+def test_what_follows_from_the_state_is_computed(robot):
+    q, v = rm.random_state(robot, 1)
+    plain = robot.replace(constraints=())
+    assert np.array_equal(rm.momentum(robot, q, v), rm.momentum(plain, q, v))
+    assert np.array_equal(rm.mass_matrix(robot, q), rm.mass_matrix(plain, q))
+
+
+@pytest.mark.parametrize("name", [n for n, f in FUNCTIONS.items() if hasattr(f, "needs_dynamics")])
+def test_kernels_are_refused_alike(robot, name):
+    if name in UNAFFECTED_BY_CONSTRAINTS:
+        return
+    with pytest.raises(rm.InvalidValue, match="constraints"):
+        rm.compile(FUNCTIONS[name], robot)
