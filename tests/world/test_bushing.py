@@ -61,7 +61,8 @@ def test_a_capture_begins_in_reach_and_holds_the_pose_of_that_moment():
     assert event.name == "compliant_capture.captured"
     gap = run.frame("fixture").position - run.frame("grapple").position
     here = np.interp(event.t, run.t, run.signals["compliant_capture.holding"])
-    assert here >= 0.0 and run.signals["compliant_capture.holding"][-1] == 1.0
+    assert 0.0 <= here <= 1.0
+    assert run.signals["compliant_capture.holding"][-1] == 1.0
     assert np.linalg.norm(gap[-1]) == pytest.approx(0.05, abs=1e-6)
     assert np.linalg.norm(run.signals["compliant_capture.force"][0]) == 0.0
     assert run.conservation().angular_momentum.relative < 1e-12
