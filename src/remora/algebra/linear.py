@@ -78,6 +78,27 @@ def ldl_solve(factors: tuple[Array, Array], B: Array, size: Array | None = None)
     return solution if size is None else _refused(solution, d, size)
 
 
+def forward_substitute(L: Array, B: Array) -> Array:
+    """Return L⁻¹B for unit lower triangular L `(..., n, n)` and B `(..., n, m)`."""
+    y: list[Array] = []
+    for i in range(L.shape[-1]):
+        row = B[..., i, :]
+        for k in range(i):
+            row = row - L[..., i, k, None] * y[k]
+        y.append(row)
+    return stack(y, axis=-2)
+
+
+def back_substitute(L: Array, B: Array) -> Array:
+    """Return L⁻ᵀB for unit lower triangular L `(..., n, n)` and B `(..., n, m)`."""
+    n = L.shape[-1]
+    x = [B[..., i, :] for i in range(n)]
+    for i in reversed(range(n)):
+        for k in range(i + 1, n):
+            x[i] = x[i] - L[..., k, i, None] * x[k]
+    return stack(x, axis=-2)
+
+
 def ltdl(A: Array, size: Array | None = None) -> tuple[Array, Array]:
     """Return L (unit lower triangular) and d with A = Lᵀ diag(d) L, for symmetric A.
 
