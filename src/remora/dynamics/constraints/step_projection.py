@@ -9,14 +9,14 @@ no gain to choose.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 import numpy as np
 
 from remora.algebra import linear, orthogonal, screw, vector
 from remora.algebra.array_ops import Array, concatenate
-from remora.dynamics.constraints.articulated_loops import response
-from remora.dynamics.constraints import dense_loops
+from remora.algebra.orthogonal import Orthogonal
+from remora.dynamics.constraints import articulated_loops, dense_loops
 from remora.dynamics.constraints.loop_kinematics import (
     active_constraints,
     constraint_jacobian,
@@ -44,19 +44,8 @@ def step_projection(
         v: velocity, `(..., nv)`.
         held: names of joints that are prescribed or locked.
     """
-    rigid = {robot.joint_index(name): np.zeros_like(v[..., robot.joints[name].v]) for name in held}
     batch = batch_shape(q, v)
-    if any(joint.mimic is not None for joint in robot.joints):
-        dense = dense_loops.response(robot, q, rigid)
-        rows, motion = dense.rows, dense.motion
-    else:
-        rest = np.zeros(robot.nv)
-        of = response(robot, q, rest, rest, None, rigid)
-        rows = of.rows
-
-        def motion(x: Array) -> Array:
-            return gather(robot, of.motion(x)[0], batch)
-
+    rows, motion = _response(robot, q, held, batch)
     dq = motion(orthogonal.minimum_norm(rows, -constraint_residual(robot, q))[0])
     after = integrate(robot, q, dq)
     shift = _restored(robot, q, after, v) if conserves_momentum(robot, held) else np.zeros(robot.nv)
@@ -64,6 +53,46 @@ def step_projection(
     # the metric of q serves at the new configuration, too: the difference is of second order
     dv = shift + motion(orthogonal.minimum_norm(rows, -slip)[0])
     return with_batch(dq, batch, 1), with_batch(dv, batch, 1)
+
+
+def held_impulse(
+    robot: Robot, q: Array, v: Array, held: tuple[str, ...] = ()
+) -> tuple[Array, Array, Array]:
+    """Return what the impulse of the active constraints changes while joints are held.
+
+    As `constraint_impulse`, but held joints transmit the impulse rigidly and keep their speeds.
+
+    Args:
+        robot: the robot.
+        q: configuration, `(..., nq)`.
+        v: velocity before, `(..., nv)`.
+        held: names of joints that are prescribed or locked.
+
+    Returns:
+        Change of velocity `(..., nv)`; multipliers `(..., m)`, N s or N m s; the rows' part of G v
+        that held joints prescribe and no impulse can remove, `(..., m)`.
+    """
+    batch = batch_shape(q, v)
+    rows, motion = _response(robot, q, held, batch)
+    slip = vector.apply(constraint_jacobian(robot, q), v)
+    x, mu, misfit = orthogonal.minimum_norm(rows, -slip)
+    multipliers = orthogonal.smallest_multipliers(rows, mu)
+    found = motion(x), multipliers, misfit
+    return (with_batch(found[0], batch, 1), with_batch(found[1], batch, 1),
+            with_batch(found[2], batch, 1))  # fmt: skip
+
+
+def _response(
+    robot: Robot, q: Array, held: tuple[str, ...], batch: tuple[int, ...]
+) -> tuple[Orthogonal, Callable[[Array], Array]]:
+    """Return the orthogonalized rows of G in the metric of M⁻¹, and the map x -> M⁻¹Gᵀλ."""
+    rest = np.zeros(robot.nv)
+    rigid = {robot.joint_index(name): rest[robot.joints[name].v] for name in held}
+    if any(joint.mimic is not None for joint in robot.joints):
+        dense = dense_loops.response(robot, q, rigid)
+        return dense.rows, dense.motion
+    of = articulated_loops.response(robot, q, rest, rest, None, rigid)
+    return of.rows, lambda x: gather(robot, of.motion(x)[0], batch)
 
 
 def conserves_momentum(robot: Robot, held: Collection[str] = ()) -> bool:

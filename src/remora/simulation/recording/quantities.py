@@ -6,6 +6,7 @@ quantity is a function of those, sample by sample; kernels compute it for all sa
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -275,6 +276,34 @@ QUANTITIES: dict[str, Quantity] = {
 
 #: Derived quantities that are stored on disk.
 STORED = tuple(name for name, row in QUANTITIES.items() if row.stored)
+
+
+def by_phase(
+    quantity: Quantity, robots: Mapping[int, CompiledRobot], columns: Mapping[str, Array]
+) -> Array:
+    """Return a derived quantity at all samples, `(n, ...)`.
+
+    Args:
+        quantity: the quantity.
+        robots: by the phase from which on it is simulated: the robot; phase 0 is one of them.
+        columns: recorded columns by name.
+    """
+    first = sorted(robots)
+    if len(first) == 1:
+        return quantity.of(robots[first[0]], columns)
+    which = np.searchsorted(first, columns["phase"], side="right") - 1
+    edges = [0, *(np.flatnonzero(np.diff(which)) + 1).tolist(), len(which)]
+    parts = [
+        quantity.of(
+            robots[first[which[a]]],
+            {name: np.ascontiguousarray(values[a:b]) for name, values in columns.items()},
+        )
+        for a, b in itertools.pairwise(edges)
+        if b > a
+    ]
+    if parts:
+        return np.concatenate(parts)
+    return quantity.of(robots[first[0]], columns)
 
 
 #: A run without components.

@@ -27,11 +27,13 @@ from remora.model.numbers import finite
 from remora.model.robot import Robot
 from remora.model.state import difference, integrate, log_rate, log_velocity
 from remora.simulation.recording.conservation import NEEDED, Conservation, conservation
+from remora.simulation.recording.constraint_switch import ConstraintSwitch, robot_in_phase
 from remora.simulation.recording.quantities import (
     QUANTITIES,
     STORED,
     SignalColumn,
     SignalColumns,
+    by_phase,
     column,
     described,
 )
@@ -102,6 +104,7 @@ class Recording:
         stored: (name) -> a derived quantity from disk, or None.
         phase_starts: start time of each phase that was reached, s.
         signal_columns: signals and states of the components, by name.
+        switches: switches of constraints in order, with their impulses.
     """
 
     robot: Robot
@@ -115,6 +118,7 @@ class Recording:
     stored: Callable[[str], Array | None] = _not_stored
     phase_starts: tuple[float, ...] = ()
     signal_columns: SignalColumns = field(default_factory=dict[str, SignalColumn])
+    switches: tuple[ConstraintSwitch, ...] = ()
     _kept: dict[str, Array] = field(default_factory=dict[str, Array], init=False)
 
     def __len__(self) -> int:
@@ -168,10 +172,26 @@ class Recording:
             column(name, self.signal_columns)
         if name not in self._kept:
             stored = self.stored(name)
-            values = QUANTITIES[name].of(self._fast, self.columns) if stored is None else stored
+            values = self._evaluated(name) if stored is None else stored
             values.flags.writeable = False
             self._kept[name] = values
         return self._kept[name]
+
+    def _evaluated(self, name: str) -> Array:
+        """Return a derived quantity, in each phase with the constraints that act in it."""
+        return by_phase(QUANTITIES[name], self._robots, self.columns)
+
+    @cached_property
+    def _robots(self) -> dict[int, CompiledRobot]:
+        """The robot of the first phase, and of every phase in which constraints are switched."""
+        switched = {s.phase: robot_in_phase(self.robot, self.switches, s.phase)
+                    for s in self.switches}  # fmt: skip
+        robots = {0: self.robot, **switched}
+        return {k: CompiledRobot(robot) for k, robot in robots.items()}
+
+    def robot_in_phase(self, phase: int) -> Robot:
+        """Return the robot with the constraints that act in a phase, by its index."""
+        return robot_in_phase(self.robot, self.switches, phase)
 
     vdot = _Values("Rate of the components of v, `(n, nv)`.")
     reactions = _Values(
@@ -315,10 +335,6 @@ class Recording:
             shown = [f"{name} [{unit}]" if unit else name for name, unit in units.items()]
             lines.append(f"  signals: {', '.join(shown)}")
         return "\n".join(lines)
-
-    @cached_property
-    def _fast(self) -> CompiledRobot:
-        return CompiledRobot(self.robot)
 
     @cached_property
     def _conservation(self) -> Conservation:

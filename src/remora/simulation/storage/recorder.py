@@ -42,6 +42,7 @@ from remora.simulation.recording.quantities import (
     QUANTITIES,
     STORED,
     SignalColumns,
+    by_phase,
     column,
     recorded,
 )
@@ -195,7 +196,7 @@ class _Folder:
         self._samples: _Table | None = None
         self._events: _Table | None = None
         self._broken = False
-        self._fast = CompiledRobot(run.robot)
+        self._fast: dict[int, CompiledRobot] = {}
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="remora-recorder")
         attributes = {
             "remora_run": FORMAT,
@@ -284,12 +285,28 @@ class _Folder:
             self._samples.add(specs)  # wrenches may start late
             self._samples.write(len(run), partial(self._rows, run))
         if mark is not None:
-            where = {"phase_starts": run.phase_starts, "mark": sealed(mark, run.phase_starts)}
+            switches = [s.plain() for s in run.switches]
+            where = {
+                "phase_starts": run.phase_starts,
+                "switches": switches,
+                "mark": sealed(mark, run.phase_starts, switches),
+            }
             self._group.update_attributes(where)
 
     def _rows(self, run: Recording, rows: slice) -> dict[str, Array]:
         block = {name: values[rows] for name, values in run.columns.items()}
-        return block | {name: QUANTITIES[name].of(self._fast, block) for name in STORED}
+        robots = {
+            0: run.robot,
+            **{s.phase: run.robot_in_phase(s.phase) for s in run.switches},
+        }
+        fast = {k: self._compiled(k, robot) for k, robot in robots.items()}
+        return block | {name: by_phase(QUANTITIES[name], fast, block) for name in STORED}
+
+    def _compiled(self, phase: int, robot: Robot) -> CompiledRobot:
+        """Return the kernels of the robot in a phase, compiled once."""
+        if phase not in self._fast:
+            self._fast[phase] = CompiledRobot(robot)
+        return self._fast[phase]
 
     def _close(self, run: Recording) -> None:
         end: dict[str, Any] = {"status": run.status, "message": run.message}
@@ -298,6 +315,7 @@ class _Folder:
                 table.resize(table.rows)  # remove rows allocated ahead
             end["rows"] = {"samples": len(run), "events": len(run.events)}
             end["phase_starts"] = run.phase_starts
+            end["switches"] = [s.plain() for s in run.switches]
         if run.status == "complete":
             end["mark"] = None
         self._group.update_attributes(end)
