@@ -135,12 +135,14 @@ from remora.simulation.batch.batch import simulate_batch
 from remora.simulation.batch.result import Batch
 from remora.simulation.engine.progress import Status
 from remora.simulation.engine.simulate import simulate
+from remora.simulation.inputs.capture import capture_events
 from remora.simulation.inputs.events import Event
 from remora.simulation.inputs.loads import Controller, ZeroOrderHold
 from remora.simulation.inputs.phases import Phase
 from remora.simulation.inputs.profiles import Motion, Profile, Pulse
 from remora.simulation.inputs.signal_source import SignalSource
 from remora.simulation.integrators.table import INTEGRATORS
+from remora.simulation.recording.constraint_switch import ConstraintSwitch
 from remora.simulation.recording.conservation import Conservation
 from remora.simulation.recording.recording import Recording
 from remora.simulation.scenario.component_table import COMPONENTS
@@ -172,6 +174,7 @@ __all__ = [
     "Component",
     "Conservation",
     "Constraint",
+    "ConstraintSwitch",
     "Context",
     "Controller",
     "CudaKernel",
@@ -229,6 +232,7 @@ __all__ = [
     "bias_force",
     "bundled_robots",
     "bundled_scenarios",
+    "capture_events",
     "center_of_mass",
     "center_of_mass_jacobian",
     "centroidal_momentum",

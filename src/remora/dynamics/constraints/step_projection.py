@@ -76,7 +76,7 @@ def held_impulse(
     rows, motion = _response(robot, q, held, batch)
     slip = vector.apply(constraint_jacobian(robot, q), v)
     x, mu, misfit = orthogonal.minimum_norm(rows, -slip)
-    multipliers = orthogonal.smallest_multipliers(rows, mu)
+    multipliers = orthogonal.smallest_multipliers(rows.R, rows.kept, mu)
     found = motion(x), multipliers, misfit
     return (with_batch(found[0], batch, 1), with_batch(found[1], batch, 1),
             with_batch(found[2], batch, 1))  # fmt: skip

@@ -21,7 +21,7 @@ from remora.dynamics.constraints.loop_kinematics import (
 from remora.dynamics.constraints.step_projection import held_impulse, step_projection
 from remora.dynamics.formulations import mass_matrix
 from remora.dynamics.recursive.outward_pass import moving_links
-from remora.errors import RemoraError
+from remora.errors import InvalidValue, RemoraError
 from remora.model import joints
 from remora.model.constraint import GEAR, ROD, Constraint
 from remora.model.robot import Robot
@@ -64,7 +64,7 @@ def phase_robots(robot: Robot, phases: Sequence[Phase]) -> list[Robot]:
             robot = robot.with_active(on=phase.activate, off=phase.release)
         except RemoraError as error:
             name = phase.name or f"phase {k}"
-            raise type(error)(f"{name}: {error}") from None
+            raise InvalidValue(f"{name}: {error}") from None
         found.append(robot)
     return found
 

@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 
 from remora.algebra.array_ops import Array
+from remora.dynamics.constraints.constraint_types import count
+from remora.dynamics.constraints.loop_kinematics import active_constraints
 from remora.dynamics.kernels.compiled import FUNCTIONS, CompiledRobot
 from remora.dynamics.kernels.size_policy import compiles_quickly
 from remora.dynamics.kernels.tree_recursions import RECURSIONS
@@ -157,6 +159,18 @@ def _bodies(width: int) -> Callable[[Robot], tuple[int, ...]]:
     return lambda robot: (len(robot.bodies), width)
 
 
+def _constraints(*width: int) -> Callable[[Robot], tuple[int, ...]]:
+    return lambda robot: (len(robot.constraints), *width)
+
+
+def _per_constraint(own: tuple[tuple[str, str], ...]) -> Callable[[Robot], Components]:
+    return lambda robot: [
+        (f"{c.name}.{name}" if name else c.name, unit)
+        for c in robot.constraints
+        for name, unit in own
+    ]
+
+
 # Evaluation of derived quantities ---------------------------------------------------------------
 
 
@@ -195,6 +209,24 @@ def _driven(name: str) -> Callable[[CompiledRobot, Mapping[str, Array]], Array]:
         return evaluated(fast, name, columns["q"], columns["v"], total, wrenches)
 
     return of
+
+
+def _loop_wrenches(fast: CompiledRobot, columns: Mapping[str, Array]) -> Array:
+    if not active_constraints(fast.robot):
+        return np.zeros((len(columns["t"]), len(fast.robot.constraints), 6))
+    return _driven("constraint_wrenches")(fast, columns)
+
+
+def _violations(fast: CompiledRobot, columns: Mapping[str, Array]) -> Array:
+    robot, rows = fast.robot, np.zeros((len(columns["t"]), 0))
+    if active_constraints(robot):
+        rows = np.abs(_by("constraint_residual", "q")(fast, columns))
+    parts, start = list[Array](), 0
+    for c in robot.constraints:
+        stop = start + (count(c) if c.active else 0)
+        parts.append(np.max(rows[:, start:stop], axis=1, initial=0.0))
+        start = stop
+    return np.stack(parts, axis=1) if parts else rows
 
 
 def _energy(fast: CompiledRobot, columns: Mapping[str, Array]) -> Array:
@@ -267,6 +299,15 @@ QUANTITIES: dict[str, Quantity] = {
     "poses": Quantity(
         _bodies(8), _per_body(_POSE), "pose of each body, a unit dual quaternion, inertial frame",
         of=_by("poses", "q"),
+    ),
+    "constraint_wrenches": Quantity(
+        _constraints(6), _per_constraint(_WRENCH),
+        "wrench [f, τ] of every constraint on its child, in the axes of its frame there",
+        of=_loop_wrenches,
+    ),
+    "constraint_violations": Quantity(
+        _constraints(), _per_constraint((("", "m or rad"),)),
+        "largest violation of every constraint that acts", of=_violations,
     ),
     "twists": Quantity(
         _bodies(6), _per_body(_TWIST), "twist [ω, v] of each body in its own axes",

@@ -23,6 +23,7 @@ from remora.algebra.array_ops import Array, ArrayLike
 from remora.components.context import Values
 from remora.dynamics.kernels.compiled import CompiledRobot
 from remora.errors import InvalidValue, RemoraError, UnknownName
+from remora.model.constraint import GEAR
 from remora.model.numbers import finite
 from remora.model.robot import Robot
 from remora.model.state import difference, integrate, log_rate, log_velocity
@@ -37,7 +38,7 @@ from remora.simulation.recording.quantities import (
     column,
     described,
 )
-from remora.simulation.recording.views import FrameView, JointView
+from remora.simulation.recording.views import ConstraintView, FrameView, JointView
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,6 +205,12 @@ class Recording:
     energy = _Values("Kinetic and potential energy, `(n,)`, J.")
     com = _Values("Centre of mass in the inertial frame, `(n, 3)`, m.")
     poses = _Values("Pose of every body in the inertial frame, `(n, nb, 8)`.")
+    constraint_wrenches = _Values(
+        "Wrench [f, τ] of every constraint on its child, its frame there, `(n, nc, 6)`."
+    )
+    constraint_violations = _Values(
+        "Largest violation of every constraint that acts, `(n, nc)`, m or rad."
+    )
     twists = _Values("Twist [ω, v] of every body in its own frame, `(n, nb, 6)`.")
 
     def frame_pose(self, target: str) -> Array:
@@ -265,6 +272,17 @@ class Recording:
         if name not in robot.bodies and name not in robot.frames:
             raise UnknownName("body or frame", name, [*robot.bodies.names, *robot.frames.names])
         return FrameView(self, name)
+
+    def constraint(self, name: str) -> ConstraintView:
+        """Return the recorded quantities of one constraint: `run.constraint("grasp").wrench`."""
+        return ConstraintView(self, self.robot.constraints.position(name))
+
+    def active(self, constraint: str) -> Array:
+        """Return whether a constraint acts at each sample, `(n,)`, booleans."""
+        self.robot.constraints.position(constraint)
+        last = int(np.max(self.phase, initial=0))
+        acts = [self.robot_in_phase(k).constraints[constraint].active for k in range(last + 1)]
+        return np.array(acts, dtype=bool)[self.phase]
 
     # Export ----------------------------------------------------------------------------------
 
@@ -341,4 +359,10 @@ class Recording:
         needed = {name: self.quantity(name) for name in NEEDED}
         if self.wrenches is not None:
             needed["wrenches"] = self.wrenches
-        return conservation(self.robot, needed)
+        if self.robot.constraints:
+            needed["constraint_violations"] = self.constraint_violations
+        inertial = [
+            c.name for c in self.robot.constraints
+            if c.kind != GEAR and min(c.parent, c.child) < 0 and np.any(self.active(c.name))
+        ]  # fmt: skip
+        return conservation(self.robot, needed, inertial)
