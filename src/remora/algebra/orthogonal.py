@@ -2,9 +2,9 @@
 
     Y = Q R,    Qᵀ W Q = diag(n),    R unit upper triangular,
 
-by the modified Gram-Schmidt method without square roots. A column whose remainder is zero to
-rounding depends on the columns before it; its reciprocal is zero. Unlike the factorization of
-YᵀWY, which squares the condition number, this resolves angles between columns down to `DEPENDENT`.
+by the modified Gram-Schmidt method without square roots. A column whose remainder is nearly zero
+depends on the columns before it; its reciprocal is zero. A factorization of YᵀWY would square the
+condition number; here angles between columns are resolved down to `DEPENDENT`.
 Minimum-norm solutions are computed as in [B96, section 2.4], where loss of orthogonality of Q does no harm.
 """
 
@@ -19,6 +19,8 @@ from remora.algebra.array_ops import Array, concatenate, less, select, stack
 
 #: Sine of the angle to the earlier columns below which a column counts as dependent on them.
 DEPENDENT = 1e-8
+#: The square of that sine for columns of which only the products YᵀWY are known.
+DEPENDENT_SQUARE = 1e-12
 
 
 class Orthogonal(NamedTuple):
@@ -95,19 +97,49 @@ def minimum_norm(factors: Orthogonal, b: Array) -> tuple[Array, Array, Array]:
     return x, concatenate(mu), concatenate(z) * (1.0 - kept)
 
 
-def smallest_multipliers(factors: Orthogonal, mu: Array) -> Array:
-    """Return the λ of smallest Euclidean norm with Yλ = Qμ, `(..., m)`.
+def smallest_multipliers(R: Array, kept: Array, mu: Array) -> Array:
+    """Return the λ of smallest Euclidean norm with (Rλ)_i = μ_i for independent i, `(..., m)`.
 
     λ = Rₖᵀ (Rₖ Rₖᵀ)⁻¹ μ, with Rₖ the rows of R that belong to independent columns.
 
     Args:
-        factors: of Y `(..., n, m)`.
+        R: unit upper triangular, `(..., m, m)`.
+        kept: 1 for independent columns, 0 for others, `(..., m)`.
         mu: `(..., m)`.
     """
-    kept = factors.kept
-    R = factors.R * kept[..., None]
-    square = R @ vector.transpose(R)
+    rows = R * kept[..., None]
     eye = np.eye(mu.shape[-1])
-    B = square + eye * (1.0 - kept)[..., None]
-    found = linear.ldl_solve(linear.ldl(B), (mu * kept)[..., None], B)[..., 0]
-    return vector.apply(vector.transpose(R), found)
+    square = rows @ vector.transpose(rows) + eye * (1.0 - kept)[..., None]
+    found = linear.ldl_solve(linear.ldl(square), (mu * kept)[..., None], square)[..., 0]
+    return vector.apply(vector.transpose(rows), found)
+
+
+def solve_semidefinite(A: Array, b: Array, size: Array) -> Array:
+    """Return the λ of smallest Euclidean norm with Aλ = b, `(..., m)`.
+
+    A = RᵀNR is symmetric and positive semi-definite. As A holds squares, angles between columns are
+    only resolved down to the root of `DEPENDENT_SQUARE`.
+
+    Args:
+        A: `(..., m, m)`; its upper triangle is read.
+        b: `(..., m)`.
+        size: magnitude of A's diagonal before cancellation, `(..., m)`.
+    """
+    m = A.shape[-1]
+    rest = [[A[..., i, k : k + 1] for k in range(m)] for i in range(m)]
+    right = [b[..., i : i + 1] for i in range(m)]
+    R: list[list[Array]] = [[np.zeros(1)] * i + [np.ones(1)] for i in range(m)]
+    flags: list[Array] = []
+    mu: list[Array] = []
+    for i in range(m):
+        keep = less(DEPENDENT_SQUARE * size[..., i : i + 1], rest[i][i])
+        flags.append(select(keep, 1.0, 0.0))
+        reciprocal = flags[i] / select(keep, rest[i][i], 1.0)
+        mu.append(right[i] * reciprocal)
+        R[i] += [rest[i][k] * reciprocal for k in range(i + 1, m)]
+        for k in range(i + 1, m):
+            right[k] = right[k] - R[i][k] * right[i]
+            for n in range(k, m):
+                rest[k][n] = rest[k][n] - R[i][k] * rest[i][n]
+    rows = stack([concatenate(row) for row in R], axis=-2)
+    return smallest_multipliers(rows, concatenate(flags), concatenate(mu))

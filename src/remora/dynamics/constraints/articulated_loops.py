@@ -148,7 +148,7 @@ def hybrid(
     x, mu, misfit = orthogonal.minimum_norm(of.rows, b)
     x = checked_misfit(robot, x, misfit, b, v, vdots, prescribed)
     dv, moved = of.motion(x)
-    lam = orthogonal.smallest_multipliers(of.rows, mu)
+    lam = orthogonal.smallest_multipliers(of.rows.R, of.rows.kept, mu)
     taus = [
         part.tau if isinstance(by, ForceDriven) else _held(of, i, by, a[i] + moved[i], lam)
         for i, (part, by) in enumerate(zip(left, of.driven, strict=True))

@@ -40,14 +40,14 @@ class ConstraintType(NamedTuple):
     """A row of the table.
 
     Attributes:
-        count: number of equations.
-        wrenches: (constraint, X) -> V `(..., 6, count)`, child's frame, for X the child's frame in
+        equations: their number, m_c.
+        wrenches: (constraint, X) -> V `(..., 6, m_c)`, child's frame, for X the child's frame in
             the parent's.
-        rate: (constraint, X, ξ) -> V̇ `(..., 6, count)`; None where V is constant.
-        residual: (constraint, x) -> φ `(..., count)` for the pose x `(..., 8)`, m or rad.
+        rate: (constraint, X, ξ) -> V̇ `(..., 6, m_c)`; None where V is constant.
+        residual: (constraint, x) -> φ `(..., m_c)` for the pose x `(..., 8)`, m or rad.
     """
 
-    count: int
+    equations: int
     wrenches: Callable[[Constraint, Transform], Array]
     rate: Callable[[Constraint, Transform, Array], Array] | None
     residual: Callable[[Constraint, Array], Array]
@@ -62,7 +62,7 @@ def constraint_type(constraint: Constraint) -> ConstraintType:
 
 def count(constraint: Constraint) -> int:
     """Return the number of equations of a constraint."""
-    return 1 if constraint.kind == GEAR else constraint_type(constraint).count
+    return 1 if constraint.kind == GEAR else constraint_type(constraint).equations
 
 
 # Joint types --------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from remora.algebra import linear, orthogonal, vector
-from remora.algebra.array_ops import Array, concatenate, stack
+from remora.algebra.array_ops import Array, stack
 from remora.algebra.orthogonal import Orthogonal
 from remora.dynamics.constraints.contradictions import checked_misfit
 from remora.dynamics.constraints.loop_kinematics import (
@@ -49,7 +49,7 @@ class DenseResponse(NamedTuple):
     def motion(self, x: Array) -> Array:
         """Return M⁻¹Gᵀλ `(..., nv)` for x = Yλ, zero for prescribed speeds."""
         if self.factors is None:
-            return np.zeros(self.H.shape[-1])
+            return 0.0 * x
         own = stack([x[..., i] * self.rows.w[..., i] for i in self.free])
         found = linear.forward_substitute(self.factors[0], own[..., None])[..., 0]
         return self.spread(found)
@@ -77,9 +77,7 @@ def response(robot: Robot, q: Array, prescribed: Mapping[int, Array]) -> DenseRe
             weights[i] = 1.0 / factors[1][..., k]
     links = moving_links(robot, q, np.zeros(robot.nv))
     w = stack(weights)
-    sizes = row_sizes(
-        robot, loops_at(robot, links), [b.X for b in links], [b.S for b in links], w
-    )
+    sizes = row_sizes(robot, loops_at(robot, links), [b.X for b in links], [b.S for b in links], w)
     Y = orthogonal.orthogonalize(stack(rows, axis=-2), w, sizes)
     return DenseResponse(H, G, free, factors, scale, Y)
 
@@ -118,7 +116,7 @@ def hybrid(
     x, mu, misfit = orthogonal.minimum_norm(of.rows, b)
     x = checked_misfit(robot, x, misfit, b, v, [vdot], prescribed)
     vdot = vdot + of.motion(x)
-    lam = orthogonal.smallest_multipliers(of.rows, mu)
+    lam = orthogonal.smallest_multipliers(of.rows.R, of.rows.kept, mu)
     force = vector.apply(of.H, vdot) + bias - vector.apply(vector.transpose(of.G), lam)
     taus = [tau[..., i] if i in of.free else force[..., i] for i in range(robot.nv)]
     return (

@@ -49,7 +49,9 @@ def constraint_residual(robot: Robot, q: ArrayLike) -> Array:
     for c in active_constraints(robot):
         if c.kind == GEAR:
             leading, driven = (_coordinate(robot, j, q) for j in (c.parent, c.child))
-            parts.append(driven - asarray(c.ratio)[..., None] * leading - asarray(c.offset)[..., None])
+            parts.append(
+                driven - asarray(c.ratio)[..., None] * leading - asarray(c.offset)[..., None]
+            )
         else:
             parts.append(constraint_type(c).residual(c, relative_pose(robot, c, q)))
     return _joined(parts, batch_shape(q))

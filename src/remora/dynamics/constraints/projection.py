@@ -107,7 +107,7 @@ def constraint_impulse(robot: Robot, q: ArrayLike, v: ArrayLike) -> ConstraintIm
     Gv = vector.apply(constraint_jacobian(robot, q), v)
     x, mu, _ = orthogonal.minimum_norm(rows, -Gv)
     loss = 0.5 * vector.dot(rows.w * x, x)[..., 0]  # ½ λᵀ G M⁻¹ Gᵀ λ
-    lam = orthogonal.smallest_multipliers(rows, mu)
+    lam = orthogonal.smallest_multipliers(rows.R, rows.kept, mu)
     return ConstraintImpulse(
         with_batch(v + motion(x), batch, 1), with_batch(lam, batch, 1), with_batch(loss, batch, 0)
     )

@@ -29,9 +29,7 @@ def row_sizes(
     return stack([part for loop in loops for part in _sizes(robot, loop, X, S, w)])
 
 
-def _sizes(
-    robot: Robot, loop: Loop, X: list[Transform], S: list[Array], w: Array
-) -> list[Array]:
+def _sizes(robot: Robot, loop: Loop, X: list[Transform], S: list[Array], w: Array) -> list[Array]:
     c = loop.constraint
     if loop.to_joint:
         total = np.zeros(())
