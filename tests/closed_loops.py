@@ -50,21 +50,31 @@ def closed(robot, *constraints):
 def random_loops(seed, bodies=8, kinds=(), count=2, base="free"):
     """Return a random robot with random loops, and a consistent random state."""
     rng = np.random.default_rng(seed)
-    robot = rm.random_robot(seed, bodies=bodies, base=base)
+    robot = _with_single_freedoms(seed, bodies, base)
     q, v = rm.random_state(robot, seed)
     chosen = list(kinds) or list(rng.choice([*KINDS, "rod", "gear"], size=count))
     made = []
     for k, kind in enumerate(chosen):
         if kind == "gear":
-            able = [i for i, j in enumerate(robot.joints) if j.v.stop - j.v.start == 1]
-            if len(able) < 2:
-                continue
-            ends = rng.choice(able, size=2, replace=False)
+            ends = rng.choice(_single_freedoms(robot), size=2, replace=False)
         else:
             ends = rng.choice(np.arange(-1, len(robot.bodies)), size=2, replace=False)
         made.append(constraint(str(kind), robot, q, *map(int, ends), rng, f"{kind}{k}"))
     robot = closed(robot, *made)
     return robot, q, v
+
+
+def _single_freedoms(robot):
+    return [i for i, joint in enumerate(robot.joints) if joint.v.stop - joint.v.start == 1]
+
+
+def _with_single_freedoms(seed, bodies, base):
+    """Return a random robot that has two joints for a gear, if it has room for them."""
+    for k in range(100):
+        robot = rm.random_robot(seed + 1000 * k, bodies=bodies, base=base)
+        if len(_single_freedoms(robot)) > 1 or bodies < 3:
+            break
+    return robot
 
 
 def _random(rng):

@@ -16,6 +16,19 @@ from remora.control.attitude_pd import AttitudePD
 from remora.control.controllers import CONTROLLERS
 from remora.control.joint_pd import JointPD
 from remora.dynamics import spart
+from remora.dynamics.assembly.assembly import Assembly
+from remora.dynamics.assembly.black_box import BlackBox
+from remora.dynamics.assembly.connection import Connection
+from remora.dynamics.assembly.interconnection_graph import InterconnectionGraph
+from remora.dynamics.assembly.sensor_reading import PointReading, SensorReading
+from remora.dynamics.assembly.sensor_recording import SensorRecording
+from remora.dynamics.assembly.split import SplitRobot, split_robot
+from remora.dynamics.assembly.subsystem import (
+    ForwardSubsystem,
+    Subsystem,
+    SubsystemAccelerations,
+    SubsystemLoads,
+)
 from remora.dynamics.constraints.loop_kinematics import (
     constraint_bias,
     constraint_jacobian,
@@ -118,6 +131,8 @@ from remora.dynamics.momentum import (
     momentum_matrix,
     potential_energy,
 )
+from remora.dynamics.recursive.articulated_body import ArticulatedBody
+from remora.dynamics.recursive.outward_pass import BodyMotion
 from remora.errors import (
     Fault,
     InvalidValue,
@@ -129,8 +144,24 @@ from remora.errors import (
     SimulationWarning,
     UnknownName,
 )
+from remora.inverse_kinematics.floating_path import JointPath
+from remora.inverse_kinematics.result import InverseKinematicsResult, TargetError
+from remora.inverse_kinematics.solve import inverse_kinematics
+from remora.inverse_kinematics.tasks import (
+    BaseAttitudeTask,
+    CenterOfMassTask,
+    DirectionTask,
+    FrameTask,
+    PositionTask,
+    PostureTask,
+    RelativePoseTask,
+    Task,
+    ZeroReactionTask,
+)
 from remora.model import topology
+from remora.model.building.add_constraint import add_constraint
 from remora.model.building.builder import Builder
+from remora.model.combine import combine
 from remora.model.constraint import Constraint
 from remora.model.formats.dh import DHLink, from_dh
 from remora.model.formats.load import bundled_robots, load
@@ -176,14 +207,21 @@ __all__ = [
     "FORMULATIONS",
     "INTEGRATORS",
     "JOINT_TYPES",
+    "ArticulatedBody",
+    "Assembly",
     "AttitudePD",
+    "BaseAttitudeTask",
     "Batch",
+    "BlackBox",
     "Body",
+    "BodyMotion",
     "Builder",
     "Bushing",
+    "CenterOfMassTask",
     "CompiledRobot",
     "CompliantCapture",
     "Component",
+    "Connection",
     "Conservation",
     "Constraint",
     "ConstraintImpulse",
@@ -192,22 +230,28 @@ __all__ = [
     "Controller",
     "CudaKernel",
     "DHLink",
+    "DirectionTask",
     "Event",
     "Fault",
     "FirstOrderActuator",
     "ForwardDerivatives",
+    "ForwardSubsystem",
     "Frame",
+    "FrameTask",
     "GeneralizedForce",
     "Geometry",
     "ImageSpaceConstraints",
     "ImageSpaceSolution",
     "ImageSpaceSystem",
+    "InterconnectionGraph",
     "Interface",
     "InvalidValue",
     "InverseDerivatives",
+    "InverseKinematicsResult",
     "Joint",
     "JointForce",
     "JointPD",
+    "JointPath",
     "Kernel",
     "Layout",
     "ModelError",
@@ -215,29 +259,43 @@ __all__ = [
     "Motion",
     "NewtonEulerSystem",
     "Phase",
+    "PointReading",
+    "PositionTask",
+    "PostureTask",
     "Profile",
     "Pulse",
     "RateGyro",
     "Recording",
+    "RelativePoseTask",
     "RemoraError",
     "Robot",
     "Scenario",
+    "SensorReading",
+    "SensorRecording",
     "ShapeError",
     "Signal",
     "SignalSource",
     "SimulationError",
     "SimulationWarning",
+    "SplitRobot",
     "Spring",
     "State",
     "Status",
+    "Subsystem",
+    "SubsystemAccelerations",
+    "SubsystemLoads",
     "System",
+    "TargetError",
+    "Task",
     "Threshold",
     "Thruster",
     "UnknownName",
     "Wrench",
     "ZeroCrossing",
     "ZeroOrderHold",
+    "ZeroReactionTask",
     "accelerations",
+    "add_constraint",
     "algebra",
     "base_response",
     "base_response_rate",
@@ -250,6 +308,7 @@ __all__ = [
     "center_of_mass_jacobian",
     "centroidal_momentum",
     "centroidal_momentum_matrix",
+    "combine",
     "compile",
     "constraint_bias",
     "constraint_impulse",
@@ -285,6 +344,7 @@ __all__ = [
     "integrate",
     "inverse_dynamics",
     "inverse_dynamics_derivatives",
+    "inverse_kinematics",
     "jacobian",
     "jacobian_rate",
     "joint_accelerations",
@@ -331,6 +391,7 @@ __all__ = [
     "simulate_batch",
     "spart",
     "spart_layout",
+    "split_robot",
     "spring_forces",
     "stop_forces",
     "topology",

@@ -10,7 +10,7 @@ import pytest
 
 import remora as rm
 from remora.components.diagram.columns import columns
-from remora.components.diagram.shapes import Rectangle, Text, Wire
+from remora.components.diagram.shapes import Rectangle, TextShape, Wire
 
 SERVICER = rm.load("servicer")
 
@@ -65,7 +65,7 @@ def system(request):
 
 
 def texts(diagram):
-    return [shape.text for shape in diagram.drawing.shapes if isinstance(shape, Text)]
+    return [shape.text for shape in diagram.drawing.shapes if isinstance(shape, TextShape)]
 
 
 def test_every_name_class_signal_unit_and_event_is_written(system):

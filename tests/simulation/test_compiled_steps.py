@@ -383,3 +383,60 @@ def test_resumed_runs_have_the_same_bits(method, sampled, tmp_path, monkeypatch)
     assert run.status == "complete"
     for name, values in whole.columns.items():
         assert np.asarray(run.columns[name]).tobytes() == values.tobytes(), name
+
+
+# What a component reads may change from run to run ------------------------------------------------
+
+PUSH = 1.0
+
+
+class ReadsGlobal(rm.Component):
+    def act(self, at):
+        return rm.JointForce("slide", PUSH + 0.0 * at.q[..., 0])
+
+
+class ReadsField(rm.Component):
+    pushes: object = None
+
+    def act(self, at):
+        return rm.JointForce("slide", self.pushes[0] + 0.0 * at.q[..., 0])
+
+
+@pytest.mark.parametrize("what", ["global", "array", "list", "method"])
+def test_a_system_that_was_changed_since_is_compiled_again(what, monkeypatch):
+    """The same object, another force: 1 N, then 3 N."""
+    given = {"array": np.array([1.0]), "list": [1.0]}.get(what)
+    component = ReadsGlobal() if given is None else ReadsField(pushes=given)
+    system = rm.System(slider(), [component])
+
+    def end():
+        run = rm.simulate(
+            system, [0.0], [0.0], 1.0, integrator="dopri5", limits="ignore", progress=False
+        )
+        return run.q[-1, 0]
+
+    assert end() == pytest.approx(0.5, abs=1e-12)
+    if what == "global":
+        monkeypatch.setitem(globals(), "PUSH", 3.0)
+    elif what == "method":
+        monkeypatch.setattr(
+            ReadsGlobal, "act", lambda self, at: rm.JointForce("slide", 3.0 + 0.0 * at.q[..., 0])
+        )
+    else:
+        given[0] = 3.0
+    assert end() == pytest.approx(1.5, abs=1e-12)
+
+
+def test_a_default_by_keyword_that_changed_is_compiled_again():
+    def force(t, *, size=1.0):
+        return size + 0.0 * t
+
+    pulse, robot = rm.Pulse(0.0, 1.0, force), slider()
+
+    def end():
+        run = rm.simulate(robot, [0.0], [0.0], 1.0, torque={"slide": pulse}, progress=False)
+        return run.q[-1, 0]
+
+    assert end() == pytest.approx(0.5, abs=1e-12)
+    force.__kwdefaults__["size"] = 3.0
+    assert end() == pytest.approx(1.5, abs=1e-12)

@@ -4,8 +4,8 @@
 
 by the modified Gram-Schmidt method without square roots. A column whose remainder is nearly zero
 depends on the columns before it; its reciprocal is zero. A factorization of YᵀWY would square the
-condition number; here angles between columns are resolved down to `DEPENDENT`.
-Minimum-norm solutions are computed as in [B96, section 2.4], where loss of orthogonality of Q does no harm.
+condition number; here angles between columns are resolved down to `DEPENDENT`. Minimum-norm
+solutions are computed as in [B96, section 2.4], where loss of orthogonality of Q does no harm.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ import numpy as np
 from remora.algebra import dual_quaternion, pose, screw, vector
 from remora.algebra.array_ops import Array, ArrayLike, stack
 from remora.dynamics.joint_arrays import batch_shape, columns, with_batch
-from remora.dynamics.recursive.outward_pass import Motion, accelerating, moving
+from remora.dynamics.recursive.outward_pass import BodyMotion, accelerating, moving
 from remora.dynamics.recursive.tree_passes import JointContext, Pass, run
 from remora.model import joints
 from remora.model.numbers import finite
@@ -77,19 +77,21 @@ def accelerations(robot: Robot, q: ArrayLike, v: ArrayLike, vdot: ArrayLike) -> 
     return with_batch(stack([here.rate for here in left], axis=-2), batch, trailing=2)
 
 
-class Placed(NamedTuple):
+class BodyPose(NamedTuple):
     """The pose of a body in the inertial frame, `(..., 8)`."""
 
     pose: Array
 
 
-def _place(at: JointContext, _: Any, parent: Array | None) -> tuple[Placed, Array]:
+def _place(at: JointContext, _: Any, parent: Array | None) -> tuple[BodyPose, Array]:
     relative = joints.relative_pose(at.joint, at.q)
     x = relative if parent is None else dual_quaternion.mul(parent, relative)
-    return Placed(x), x
+    return BodyPose(x), x
 
 
-def _accelerate(at: JointContext, _: Any, parent: Motion | None) -> tuple[Motion, Motion]:
+def _accelerate(
+    at: JointContext, _: Any, parent: BodyMotion | None
+) -> tuple[BodyMotion, BodyMotion]:
     """Return the motion of a body; the inertial frame is at rest regardless of gravity."""
     motion = accelerating(at._replace(ground=np.zeros(6)), (), parent)[1]
     return motion, motion

@@ -244,6 +244,8 @@ def floating_convective_inertia(robot: Robot, q: ArrayLike, joint_speeds: ArrayL
 
 
 def _require_free_base(robot: Robot) -> None:
+    if sum(j.parent < 0 for j in robot.joints) > 1:
+        raise InvalidValue(f"SPART has one base; robot {robot.name!r} has several")
     if joints.kind(robot.joints[0]).nv != 6:
         raise InvalidValue(
             f"SPART's matrices part base and manipulator: the base {robot.bodies[0].name!r} must "

@@ -9,6 +9,7 @@ the tree is static.
 from __future__ import annotations
 
 import dataclasses
+import importlib
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, TypeVar
@@ -288,6 +289,11 @@ class Robot(ByValue):
         """
         constraints = switched(self.constraints, on, off)
         return dataclasses.replace(self, constraints=Named(constraints, "constraint"))
+
+    def split(self, joints: Any) -> Any:
+        """Return the robot cut into subsystems at some joints; see `rm.split_robot`."""
+        # Assemblies build on robots, so the public function is imported at the call.
+        return importlib.import_module("remora").split_robot(self, joints)
 
     def __repr__(self) -> str:
         """Return the tree, one line per joint, its frames and its constraints."""

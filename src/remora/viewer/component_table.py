@@ -7,10 +7,10 @@ from typing import Any, TypeGuard
 
 from remora.model.formats.bounded_xml import shown
 from remora.simulation.recording.recording import Recording
-from remora.viewer.run_tables import LONGEST, MOST_ROWS, Table, loaded, settings_in_words
+from remora.viewer.run_tables import LONGEST, MOST_ROWS, TextTable, loaded, settings_in_words
 
 
-def components(run: Recording) -> Table:
+def components(run: Recording) -> TextTable:
     """Return a table of the components: timing, sources of inputs, signals, settings."""
     given, wired = run.settings.get("components"), run.settings.get("connections")
     named: Mapping[str, Any] = given if _is_mapping(given) else {}
@@ -33,7 +33,7 @@ def components(run: Recording) -> Table:
         )  # fmt: skip
         rows.append(tuple(shown(cell, LONGEST) for cell in cells))
     head = ("component", "timing", "inputs", "signals and states", "settings")
-    return Table(head, rows, len(named) - len(rows))
+    return TextTable(head, rows, len(named) - len(rows))
 
 
 def _timing(own: Mapping[str, Any]) -> str:

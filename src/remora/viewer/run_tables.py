@@ -43,7 +43,7 @@ def labelled(name: str, rest: str = "") -> str:
 
 
 @dataclass(frozen=True)
-class Table:
+class TextTable:
     """A table of text.
 
     Attributes:
@@ -59,9 +59,9 @@ class Table:
 
 def _cut(
     head: tuple[str, ...], rows: Iterable[tuple[str, ...]], count: int, most: int = MOST_ROWS
-) -> Table:
+) -> TextTable:
     made = list(itertools.islice(rows, most))
-    return Table(head, made, count - len(made))
+    return TextTable(head, made, count - len(made))
 
 
 # What was simulated -----------------------------------------------------------------------------
@@ -143,7 +143,7 @@ def phase_starts(run: Recording) -> list[float]:
     return [float(run.t[np.searchsorted(run.phase, k)]) for k in range(last + 1)]
 
 
-def phases(run: Recording) -> Table:
+def phases(run: Recording) -> TextTable:
     """Return a table of the phases: times and loads."""
     given, starts = described_phases(run), phase_starts(run)
     rows: list[tuple[str, ...]] = []
@@ -166,7 +166,7 @@ def phases(run: Recording) -> Table:
         name = shown(str(phase.get("name") or ""), LONGEST)
         rows.append((str(k + 1), name, *span, "; ".join(acts) or "nothing acts"))
     head = ("#", "phase", "#from, s", "#to, s", "what acts")
-    return Table(head, rows, len(given) - len(rows))
+    return TextTable(head, rows, len(given) - len(rows))
 
 
 def loaded(given: Any) -> str:
@@ -269,7 +269,7 @@ def sources(run: Recording) -> dict[str, str]:
     return dict(list(found.items())[:20])
 
 
-def events(run: Recording) -> Table:
+def events(run: Recording) -> TextTable:
     """Return a table of the events."""
     rows = ((f"{e.t:.9g}", shown(e.name, LONGEST), shown(e.action)) for e in run.events)
     return _cut(("#time, s", "event", "action"), rows, len(run.events), MOST_EVENTS)
@@ -278,7 +278,7 @@ def events(run: Recording) -> Table:
 # The robot --------------------------------------------------------------------------------------
 
 
-def robot_table(robot: Robot) -> Table:
+def robot_table(robot: Robot) -> TextTable:
     """Return a table of bodies and joints with their limits, in degrees and metres."""
 
     def rows() -> Iterable[tuple[str, ...]]:
@@ -321,7 +321,7 @@ def _bounds(robot: Robot, joint: Joint) -> tuple[str, str, str]:
 # How far to trust it ----------------------------------------------------------------------------
 
 
-def conservation_table(run: Recording) -> Table:
+def conservation_table(run: Recording) -> TextTable:
     """Return the rows of `run.conservation()`."""
     kept = run.conservation()
     rows: list[tuple[str, ...]] = []
@@ -339,7 +339,7 @@ def conservation_table(run: Recording) -> Table:
         rows.append((name, f"{drift.absolute:.2e} {drift.unit}", f"{drift.relative:.2e}", to))
     rows.append(("unit quaternions, | |r|² − 1 |", f"{kept.quaternion:.2e}", "", ""))
     rows.append(("dual quaternions, | r·d |", f"{kept.dual_quaternion:.2e} m", "", ""))
-    return Table(("must be kept", "#largest drift", "#relative", "to"), rows)
+    return TextTable(("must be kept", "#largest drift", "#relative", "to"), rows)
 
 
 # At a glance ------------------------------------------------------------------------------------

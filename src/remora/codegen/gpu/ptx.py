@@ -20,7 +20,15 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from remora.codegen.gpu.schedule import Memory, Part, accesses, cost, parts, positive, slots_of
+from remora.codegen.gpu.schedule import (
+    SchedulePart,
+    ThreadCost,
+    accesses,
+    cost,
+    parts,
+    positive,
+    slots_of,
+)
 from remora.codegen.ir.graph import ELEMENTARY, Graph
 from remora.codegen.llvm.host import llvm
 from remora.codegen.llvm.lowering import SCALARS, SUFFIX, Writer, constant, declared, operation
@@ -32,8 +40,8 @@ TRIPLE = "nvptx64-nvidia-cuda"
 ARCHITECTURE, VERSION = "sm_70", "+ptx70"
 #: A thread has 255 32-bit registers, some used for addresses; access cost as measured on an H200.
 MEMORY = {
-    "float64": Memory(registers=100, access=9.0, item=8),
-    "float32": Memory(registers=220, access=20.0, item=4),
+    "float64": ThreadCost(registers=100, access=9.0, item=8),
+    "float32": ThreadCost(registers=220, access=20.0, item=4),
 }
 
 
@@ -57,7 +65,7 @@ class Piece(NamedTuple):
     """An entry to be generated: some outputs of a graph, and the names of its arrays."""
 
     graph: Graph
-    part: Part
+    part: SchedulePart
     inputs: list[str]
     outputs: list[str]
 
@@ -90,7 +98,7 @@ def write_ptx(graph: Graph, name: str, dtype: str, layouts: Sequence[str]) -> Pt
     return Ptx(note + assembled(text + "\n".join(sorted(needed))), entries, waist)
 
 
-def _pieces(graph: Graph, memory: Memory) -> tuple[list[Piece], int]:
+def _pieces(graph: Graph, memory: ThreadCost) -> tuple[list[Piece], int]:
     """Return the entries, by the cheaper of two ways: undivided, or divided at the waist."""
     inputs = [f"a{k}" for k in range(len(graph.inputs))]
     outputs = [f"o{k}" for k in range(len(graph.outputs))]

@@ -15,7 +15,7 @@ from remora.codegen.gpu import ptx
 from remora.codegen.tree_loops.item_classes import LoopPlan, classed
 from remora.codegen.tree_loops.loop_lowering import constants, sweeps
 from remora.codegen.tree_loops.loops import Loops
-from remora.codegen.tree_loops.memory import Blocks, Memory
+from remora.codegen.tree_loops.memory import Blocks, LaneMemory
 from remora.codegen.tree_loops.step_code import StepCode
 from remora.codegen.tree_loops.tables import tables
 from remora.errors import RemoraError
@@ -36,7 +36,7 @@ def write_loops(loops: Loops, name: str, dtype: str, layouts: Sequence[str]) -> 
         raise RemoraError(f"{name} of so large a robot has no GPU code yet: compile for the CPU")
     plan = classed(loops)
     found = tables(plan)
-    code = ThreadCode(plan, found, ThreadMemory(plan, dtype, layouts), dtype, fma=True)
+    code = LoopThreadCode(plan, found, ThreadMemory(plan, dtype, layouts), dtype, fma=True)
     text = constants(found, dtype, "addrspace(1) ") + _function(code, name)
     registers = ("tid.x", "ctaid.x", "ntid.x", "nctaid.x")
     needed = {*code.needed, *ptx.declared_always(dtype, registers)}
@@ -47,7 +47,7 @@ def write_loops(loops: Loops, name: str, dtype: str, layouts: Sequence[str]) -> 
 
 
 @dataclass
-class ThreadCode(StepCode):
+class LoopThreadCode(StepCode):
     """IR of one GPU thread, with branch-free division."""
 
     def operation(self, op: str, arguments: Sequence[str]) -> str:
@@ -57,7 +57,7 @@ class ThreadCode(StepCode):
         return super().operation(op, arguments)
 
 
-class ThreadMemory(Memory):
+class ThreadMemory(LaneMemory):
     """Memory as accessed by a GPU thread."""
 
     def __init__(self, plan: LoopPlan, dtype: str, layouts: Sequence[str]) -> None:

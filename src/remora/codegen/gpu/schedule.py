@@ -40,7 +40,7 @@ class ScheduledOperation(NamedTuple):
     slot: int = -1
 
 
-class Part(NamedTuple):
+class SchedulePart(NamedTuple):
     """The steps of a thread for one state.
 
     Attributes:
@@ -52,7 +52,7 @@ class Part(NamedTuple):
     steps: list[ScheduledOperation]
 
 
-class Memory(NamedTuple):
+class ThreadCost(NamedTuple):
     """Cost model of a thread's memory.
 
     Attributes:
@@ -66,13 +66,13 @@ class Memory(NamedTuple):
     item: int
 
 
-def parts(graph: Graph, memory: Memory) -> list[Part]:
+def parts(graph: Graph, memory: ThreadCost) -> list[SchedulePart]:
     """Return the steps for a state, in one part if that is cheap enough, otherwise in several."""
     everything = list(_by_columns(graph))
     whole = _part(graph, everything, memory)
     if not accesses(whole):
         return [whole]
-    split: list[Part] = []
+    split: list[SchedulePart] = []
     for k in range(len(graph.outputs)):
         own = [place for place in everything if place[0] == k]
         if not own:
@@ -85,7 +85,7 @@ def parts(graph: Graph, memory: Memory) -> list[Part]:
     return min([whole], split, key=lambda chosen: cost(chosen, memory))
 
 
-def ahead(graph: Graph, first: Sequence[int], memory: Memory) -> Part:
+def ahead(graph: Graph, first: Sequence[int], memory: ThreadCost) -> SchedulePart:
     """Return one part for all outputs, some of which are computed before the rest.
 
     Inputs are loaded where they are used, again each time if that is cheaper than keeping them.
@@ -102,23 +102,23 @@ def ahead(graph: Graph, first: Sequence[int], memory: Memory) -> Part:
     orders = [[*early, *(i for i in order if i not in done)] for order in orders]
     for registers in (int(memory.registers * _SLACK), memory.registers):
         steps = (allocated(graph, order, registers) for order in orders)
-        part = Part(everything, min(steps, key=len))
+        part = SchedulePart(everything, min(steps, key=len))
         if not accesses(part):
             break
     return part
 
 
-def accesses(part: Part) -> int:
+def accesses(part: SchedulePart) -> int:
     """Return the number of spills and reloads."""
     return sum(step.slot >= 0 for step in part.steps)
 
 
-def slots_of(part: Part) -> int:
+def slots_of(part: SchedulePart) -> int:
     """Return the number of spill slots."""
     return 1 + max((step.slot for step in part.steps), default=-1)
 
 
-def cost(chosen: Sequence[Part], memory: Memory) -> float:
+def cost(chosen: Sequence[SchedulePart], memory: ThreadCost) -> float:
     """Return the cost of some parts in operations; spills beyond the cache size cost more."""
     total = 0.0
     for part in chosen:
@@ -155,7 +155,7 @@ def _chunks(
         start = stop
 
 
-def _part(graph: Graph, results: list[tuple[int, int]], memory: Memory) -> Part:
+def _part(graph: Graph, results: list[tuple[int, int]], memory: ThreadCost) -> SchedulePart:
     """Return the steps that compute some of the outputs, in the best of a few orders.
 
     If everything fits, all inputs are loaded first, so that their latencies overlap.
@@ -166,9 +166,9 @@ def _part(graph: Graph, results: list[tuple[int, int]], memory: Memory) -> Part:
         plain = [ScheduledOperation("do", i) for i in orders[0] if graph.nodes[i][0] != "neg"]
         inputs = dict.fromkeys(k for step in plain for k in _sources(graph, step.node))
         fetched = [ScheduledOperation("fetch", i) for i in inputs if graph.nodes[i][0] == "input"]
-        return Part(results, fetched + plain)
+        return SchedulePart(results, fetched + plain)
     steps = (allocated(graph, order, memory.registers) for order in orders[:3])
-    return Part(results, min(steps, key=len))
+    return SchedulePart(results, min(steps, key=len))
 
 
 # Registers ---------------------------------------------------------------------------------------

@@ -56,7 +56,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from remora.codegen.integration.program_checks import Checker, as_cells
+from remora.codegen.integration.program_checks import ProgramChecker, as_cells
 from remora.codegen.integration.statements import (
     Cell,
     GraphBlock,
@@ -103,7 +103,7 @@ class Program:
                     f"{inputs[name].shape}"
                 )
         tables = tuple(self.tables)
-        check = Checker(inputs, cells, tables)
+        check = ProgramChecker(inputs, cells, tables)
         for k, name in enumerate(tables):
             check.new_name("table", name, tables[:k])
         object.__setattr__(self, "inputs", tuple(inputs.values()))

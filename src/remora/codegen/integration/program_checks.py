@@ -42,7 +42,7 @@ def as_cells(what: str, given: Sequence[Signature]) -> dict[str, Cell]:
     return found
 
 
-class Checker:
+class ProgramChecker:
     """Traces the blocks of a body and collects its outputs.
 
     Attributes:

@@ -38,7 +38,7 @@ from remora.codegen.llvm.lowering import SCALARS, constant, vector
 from remora.codegen.tree_loops.memory import Blocks
 
 
-class Given(NamedTuple):
+class LoopNumbers(NamedTuple):
     """Numbers that a loop provides, in all lanes.
 
     Attributes:
@@ -76,7 +76,7 @@ class ProgramCode:
         self.outputs: dict[str, tuple[str, Output]] = {
             o.name: (f"o{k}", o) for k, o in enumerate(plan.program.outputs)
         }
-        self.given: dict[str, Given] = {}
+        self.given: dict[str, LoopNumbers] = {}
         self._entry = ""
         self._constants: list[str] = []
         self._labels = 0
@@ -292,26 +292,26 @@ class ProgramCode:
         """Return the name of a table of coefficients in double precision."""
         return table if self.dtype == "float64" else f"{table}_wide"
 
-    def _row(self, table: str, i: str, width: int) -> Given:
+    def _row(self, table: str, i: str, width: int) -> LoopNumbers:
         start = self.w.emit(f"mul i64 {i}, {width}")
         places = [self.w.emit(f"add i64 {start}, {k}") for k in range(width)]
         narrow = [self.number(table, self.scalar, place) for place in places]
         if self.scalar == "double":
             values = [self.everywhere(x, "double") for x in narrow]
-            return Given(values, values)
+            return LoopNumbers(values, values)
         wide = [self.number(self._exact(table), "double", place) for place in places]
-        return Given(
+        return LoopNumbers(
             [self.everywhere(x, self.scalar) for x in narrow],
             [self.everywhere(x, "double") for x in wide],
         )
 
-    def _everywhere(self, numbers: Sequence[str]) -> Given:
+    def _everywhere(self, numbers: Sequence[str]) -> LoopNumbers:
         """Return double-precision numbers as values of a loop."""
         wide = [self.everywhere(x, "double") for x in numbers]
         if self.scalar == "double":
-            return Given(wide, wide)
+            return LoopNumbers(wide, wide)
         narrow = [self.w.emit(f"fptrunc double {x} to float") for x in numbers]
-        return Given([self.everywhere(x, "float") for x in narrow], wide)
+        return LoopNumbers([self.everywhere(x, "float") for x in narrow], wide)
 
     def everywhere(self, x: str, scalar: str) -> str:
         """Emit a number broadcast to all lanes."""

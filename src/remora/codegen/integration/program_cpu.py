@@ -24,7 +24,7 @@ from remora.algebra.array_ops import Array, ArrayLike
 from remora.codegen import kernel_cache
 from remora.codegen.integration.program import Program
 from remora.codegen.integration.program_code import ProgramCode
-from remora.codegen.integration.program_interface import Interface, entries_of
+from remora.codegen.integration.program_interface import ProgramInterface, entries_of
 from remora.codegen.integration.program_plan import ProgramPlan, planned
 from remora.codegen.integration.statements import Cell, GraphBlock, Output
 from remora.codegen.ir.arguments import DTYPES, listed, ordered
@@ -216,7 +216,7 @@ class LaneCode(ProgramCode):
         head = f"define void @program({', '.join(parameters)}, ptr noalias %cells)"
         head += f" alignstack({WIDEST})"
         body = "\n".join([head + " {", "entry:", *w.lines, "}\n"])
-        taken, returned = Interface.of(program).dtypes(self.dtype)
+        taken, returned = ProgramInterface.of(program).dtypes(self.dtype)
         others = ["i64", *["ptr"] * len(program.tables), *["i64"] * len(program.buffers)]
         chunk = chunk_call.ir(
             len(arrays), "program", "chunk", [*taken, *returned], others, scratch=True
@@ -244,9 +244,9 @@ class CompiledProgram:
         return self._source if isinstance(self._source, Program) else self._source()
 
     @functools.cached_property
-    def interface(self) -> Interface:
+    def interface(self) -> ProgramInterface:
         """What a call passes and returns."""
-        return Interface.of(self.program)
+        return ProgramInterface.of(self.program)
 
     @property
     def inputs(self) -> tuple[Cell, ...]:
@@ -315,7 +315,7 @@ class ProgramKernel(CompiledProgram):
         stored = kernel_cache.load(entry)
         if stored is not None:
             size, self._scratch = (int.from_bytes(stored[k : k + 8], "little") for k in (0, 8))
-            self.interface = Interface.from_json(stored[16 : 16 + size].decode())
+            self.interface = ProgramInterface.from_json(stored[16 : 16 + size].decode())
             return stored[16 + size :]
         plan = planned(self.program, self.dtype, self._host.fma, self.lanes)
         code = LaneCode(plan, self.dtype, self.lanes)

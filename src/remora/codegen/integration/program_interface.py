@@ -17,7 +17,7 @@ from remora.errors import InvalidValue, RemoraError, ShapeError, UnknownName
 _LARGEST = 2.0**53
 
 
-class Interface(NamedTuple):
+class ProgramInterface(NamedTuple):
     """Names and shapes of everything that a call passes.
 
     Attributes:
@@ -35,7 +35,7 @@ class Interface(NamedTuple):
     buffers: tuple[str, ...]
 
     @classmethod
-    def of(cls, program: Program) -> Interface:
+    def of(cls, program: Program) -> ProgramInterface:
         """Return the interface of a program."""
         inputs = [Cell(s.name, s.shape, program.wide_input(s.name)) for s in program.inputs]
         counts = [s.count for s in walked(program.body) if isinstance(s, Repeat)]
@@ -50,7 +50,7 @@ class Interface(NamedTuple):
         return json.dumps([*arrays, self.tables, self.counts, self.buffers])
 
     @classmethod
-    def from_json(cls, text: str) -> Interface:
+    def from_json(cls, text: str) -> ProgramInterface:
         """Return what `to_json` wrote."""
         inputs, outputs, *names = json.loads(text)
         return cls(

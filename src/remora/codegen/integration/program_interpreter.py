@@ -11,7 +11,7 @@ import numpy as np
 from remora.algebra.array_ops import Array, ArrayLike
 from remora.codegen.integration import random_words
 from remora.codegen.integration.program import Program
-from remora.codegen.integration.program_interface import Interface, entries_of
+from remora.codegen.integration.program_interface import ProgramInterface, entries_of
 from remora.codegen.integration.statements import (
     For,
     ForEach,
@@ -52,7 +52,7 @@ def interpret(
         capacity: rows of the records, of each buffer by name or of all.
         dtype: precision of whatever is not wide.
     """
-    interface = Interface.of(program)
+    interface = ProgramInterface.of(program)
     found, rows = interface.tables_of(tables), interface.capacities(capacity)
     dtypes, kinds = interface.dtypes(dtype)
     arrays = [np.asarray(a, own) for a, own in zip(arguments, dtypes, strict=True)]

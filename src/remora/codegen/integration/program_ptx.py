@@ -44,7 +44,7 @@ def write_program(program: Program, name: str, dtype: str) -> ptx.Ptx:
         name: name of the entry.
         dtype: `float64` or `float32`.
     """
-    code = ThreadCode(planned(program, dtype), dtype)
+    code = ProgramThreadCode(planned(program, dtype), dtype)
     entry = code.function(name)
     needed = code.declared()
     for precision in {"float64", dtype}:
@@ -53,7 +53,7 @@ def write_program(program: Program, name: str, dtype: str) -> ptx.Ptx:
     return ptx.Ptx(f"// n threads; to launch: {name}\n" + text, [name])
 
 
-class ThreadCode(ProgramCode):
+class ProgramThreadCode(ProgramCode):
     """The IR of a program for one GPU thread."""
 
     pointer = _GLOBAL
@@ -197,7 +197,7 @@ class BlockLines(ptx.Lines):
     """The IR of one block."""
 
     def __init__(
-        self, code: ThreadCode, block: GraphBlock, piece: ptx.Piece, row: str | None
+        self, code: ProgramThreadCode, block: GraphBlock, piece: ptx.Piece, row: str | None
     ) -> None:
         """Emit the block.
 

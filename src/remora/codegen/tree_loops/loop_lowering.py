@@ -15,7 +15,7 @@ from remora.codegen.llvm.lowering import SCALARS, constant
 from remora.codegen.tree_loops.ancestor_loops import ancestor_rows, mirror
 from remora.codegen.tree_loops.item_classes import ItemClass, classed
 from remora.codegen.tree_loops.loops import Loops
-from remora.codegen.tree_loops.memory import Memory
+from remora.codegen.tree_loops.memory import LaneMemory
 from remora.codegen.tree_loops.step_code import StepCode
 from remora.codegen.tree_loops.tables import Tables, tables
 
@@ -32,7 +32,7 @@ def module(loops: Loops, functions: dict[str, int], dtype: str, fma: bool) -> tu
     if loops.rows and not loops.shared:
         text += mirror(loops.outputs[0].shape[0], dtype, max(functions.values()))
     for name, lanes in functions.items():
-        code = StepCode(plan, found, Memory(plan, dtype, lanes), dtype, fma)
+        code = StepCode(plan, found, LaneMemory(plan, dtype, lanes), dtype, fma)
         text += _function(code, name)
         needed.update(code.needed)
         rooms.append(code.memory.size + found.size)

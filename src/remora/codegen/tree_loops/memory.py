@@ -1,7 +1,7 @@
 """Memory layout of tree loops: arguments in rows of states, scratch in vectors of lanes.
 
 The code of a step defines *what* is read and written; this class defines *where*. Another machine
-(a GPU thread, with one lane and transposed arrays) has another `Memory`.
+(a GPU thread, with one lane and transposed arrays) has another `LaneMemory`.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Blocks(Writer):
         self.label(f"{name}.done")
 
 
-class Memory:
+class LaneMemory:
     """Memory of a CPU: arguments in rows of states, scratch in vectors of lanes.
 
     Arguments are transposed to vectors before the sweeps and results back after them; a single lane

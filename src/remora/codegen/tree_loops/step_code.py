@@ -11,7 +11,7 @@ from remora.codegen.llvm import lowering
 from remora.codegen.llvm.lowering import constant
 from remora.codegen.tree_loops.item_classes import ItemClass, LoopPlan
 from remora.codegen.tree_loops.loops import LEFT, NUMBERS, RECEIVED
-from remora.codegen.tree_loops.memory import Blocks, Memory
+from remora.codegen.tree_loops.memory import Blocks, LaneMemory
 from remora.codegen.tree_loops.tables import Tables
 
 
@@ -31,7 +31,7 @@ class StepCode:
 
     plan: LoopPlan
     found: Tables
-    memory: Memory
+    memory: LaneMemory
     dtype: str
     fma: bool
     w: Blocks = field(default_factory=Blocks)

@@ -38,7 +38,7 @@ class Port:
 
 
 @dataclass(frozen=True)
-class Block:
+class DiagramBlock:
     """A component in a diagram.
 
     Attributes:
@@ -64,9 +64,9 @@ def blocks_of(
     layouts: Mapping[str, ComponentLayout],
     connections: Mapping[str, str | Array],
     reads_robot: Set[str],
-) -> dict[str, Block]:
+) -> dict[str, DiagramBlock]:
     """Return the blocks of the components of a system by name; see `System` for the arguments."""
-    found: dict[str, Block] = {}
+    found: dict[str, DiagramBlock] = {}
     for name, layout in layouts.items():
         component, interface = layout.component, layout.interface
         left: list[Port] = []
@@ -85,7 +85,7 @@ def blocks_of(
         ]
         right += [Port("action", short(text)) for text in actions_text(layout.actions)]
         events = tuple(short(f"{e}: {crossing.action}") for e, crossing in interface.events.items())
-        found[name] = Block(
+        found[name] = DiagramBlock(
             short(name), short(type(component).__name__), timing_text(
                 component.sample_time, component.offset, component.delay),
             layout.sampled, tuple(left), tuple(right), events,

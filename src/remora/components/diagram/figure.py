@@ -11,7 +11,7 @@ from remora.components.diagram.shapes import (
     Diamond,
     Drawing,
     Rectangle,
-    Text,
+    TextShape,
     Wire,
 )
 from remora.errors import RemoraError
@@ -68,7 +68,7 @@ def _draw(axes: Any, patches: Any, shape: Any) -> None:
         corners = [(x, y - s), (x + s, y), (x, y + s), (x - s, y)]
         axes.add_patch(patches.Polygon(corners, closed=True, color=colour, linewidth=0.0))
     else:
-        assert isinstance(shape, Text)
+        assert isinstance(shape, TextShape)
         axes.text(
             shape.x, shape.y, shape.text, color=colour, fontsize=0.66 * shape.size,
             ha=_ANCHORS[shape.anchor], va="center_baseline", parse_math=False,

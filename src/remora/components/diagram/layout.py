@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from remora.components.diagram.blocks import Block, Port, short
+from remora.components.diagram.blocks import DiagramBlock, Port, short
 from remora.components.diagram.columns import columns
-from remora.components.diagram.shapes import Diamond, Drawing, Rectangle, Shape, Text
-from remora.components.diagram.wires import Placed, Routes, routes
+from remora.components.diagram.shapes import Diamond, Drawing, Rectangle, Shape, TextShape
+from remora.components.diagram.wires import PlacedBlock, Routes, routes
 from remora.model.robot import Robot
 
 #: Height of the head of a block, of a row, and of an event, px.
@@ -34,7 +34,7 @@ class _RobotText:
     lines: tuple[str, ...]
 
 
-def drawn(robot: Robot, blocks: Mapping[str, Block], delayed: Sequence[str]) -> Drawing:
+def drawn(robot: Robot, blocks: Mapping[str, DiagramBlock], delayed: Sequence[str]) -> Drawing:
     """Return the drawing of a system.
 
     Args:
@@ -54,7 +54,7 @@ def drawn(robot: Robot, blocks: Mapping[str, Block], delayed: Sequence[str]) -> 
     heights = {n: _height(b) for n, b in blocks.items()}
     tops = _tops(listed, blocks, heights)
     placed = {
-        n: Placed(n, blocks[n], k, tops[n] + HEAD + 0.5 * ROW, ROW)
+        n: PlacedBlock(n, blocks[n], k, tops[n] + HEAD + 0.5 * ROW, ROW)
         for k, column in enumerate(listed) for n in column
     }  # fmt: skip
     widths = [max(_width(blocks[n]) for n in column) for column in listed]
@@ -81,12 +81,12 @@ def _snapped(y: float) -> float:
     return ROW * -(-y // ROW)
 
 
-def _height(block: Block) -> float:
+def _height(block: DiagramBlock) -> float:
     rows = max(len(block.left), len(block.right))
     return HEAD + ROW * rows + EVENT * len(block.events) + (8.0 if rows or block.events else 0.0)
 
 
-def _width(block: Block) -> float:
+def _width(block: DiagramBlock) -> float:
     rows = max(len(block.left), len(block.right))
     both = 0
     for k in range(rows):
@@ -98,7 +98,9 @@ def _width(block: Block) -> float:
 
 
 def _tops(
-    listed: Sequence[Sequence[str]], blocks: Mapping[str, Block], heights: Mapping[str, float]
+    listed: Sequence[Sequence[str]],
+    blocks: Mapping[str, DiagramBlock],
+    heights: Mapping[str, float],
 ) -> dict[str, float]:
     """Return the top of every block, so that wires to the next column are straight if possible."""
     tops: dict[str, float] = {}
@@ -118,13 +120,13 @@ def _tops(
     return {name: top - highest for name, top in tops.items()}
 
 
-def _block(block: Block, x: float, y: float, width: float, height: float) -> list[Shape]:
+def _block(block: DiagramBlock, x: float, y: float, width: float, height: float) -> list[Shape]:
     shapes: list[Shape] = [Rectangle(x, y, width, height, "block")]
     middle = x + 0.5 * width
     timing = "sampled" if block.sampled else "muted"
-    shapes.append(Text(middle, y + 16.0, block.name, "ink", "middle", 13.5, True))
-    shapes.append(Text(middle, y + 33.0, block.kind, "muted", "middle", 11.5))
-    shapes.append(Text(middle, y + 49.0, block.timing, timing, "middle", 11.5))
+    shapes.append(TextShape(middle, y + 16.0, block.name, "ink", "middle", 13.5, True))
+    shapes.append(TextShape(middle, y + 33.0, block.kind, "muted", "middle", 11.5))
+    shapes.append(TextShape(middle, y + 49.0, block.timing, timing, "middle", 11.5))
     rows = max(len(block.left), len(block.right))
     for k in range(rows):
         at = y + HEAD + ROW * (k + 0.5)
@@ -134,23 +136,26 @@ def _block(block: Block, x: float, y: float, width: float, height: float) -> lis
             shapes.append(_port(block.right[k], x + width - 10.0, at, "end"))
     for k, event in enumerate(block.events):
         at = y + HEAD + ROW * rows + EVENT * (k + 0.5)
-        shapes += [Diamond(x + 15.0, at, "event"), Text(x + 26.0, at, event, "event", size=11.5)]
+        shapes += [
+            Diamond(x + 15.0, at, "event"),
+            TextShape(x + 26.0, at, event, "event", size=11.5),
+        ]
     return shapes
 
 
-def _port(port: Port, x: float, y: float, anchor: str) -> Text:
+def _port(port: Port, x: float, y: float, anchor: str) -> TextShape:
     style = {"action": "action", "state": "muted", "constant": "muted"}.get(port.kind, "ink")
-    return Text(x, y, port.text, style, anchor)
+    return TextShape(x, y, port.text, style, anchor)
 
 
 def _robot(robot: _RobotText, x: float, bottom: float) -> list[Shape]:
     middle, centre = x + 0.5 * ROBOT, 0.5 * (MARGIN + bottom)
     lines = [
-        Text(middle, centre + 10.0 + 18.0 * k, line, "muted", "middle", 11.5)
+        TextShape(middle, centre + 10.0 + 18.0 * k, line, "muted", "middle", 11.5)
         for k, line in enumerate(robot.lines)
     ]
     return [
         Rectangle(x, MARGIN, ROBOT, bottom - MARGIN, "robot"),
-        Text(middle, centre - 12.0, robot.name, "ink", "middle", 14.0, True),
+        TextShape(middle, centre - 12.0, robot.name, "ink", "middle", 14.0, True),
         *lines,
     ]

@@ -31,7 +31,7 @@ class Wire:
 
 
 @dataclass(frozen=True)
-class Text:
+class TextShape:
     """A text; `anchor` is start, middle or end, and y is its middle."""
 
     x: float
@@ -53,7 +53,7 @@ class Diamond:
     size: float = 5.0
 
 
-Shape: TypeAlias = Rectangle | Wire | Text | Diamond
+Shape: TypeAlias = Rectangle | Wire | TextShape | Diamond
 
 #: (light, dark) colours by style.
 STYLES: dict[str, tuple[str, str]] = {

@@ -11,7 +11,7 @@ from remora.components.diagram.shapes import (
     Drawing,
     Rectangle,
     Shape,
-    Text,
+    TextShape,
     Wire,
 )
 
@@ -73,7 +73,7 @@ def _drawn(shape: Shape) -> str:
     return _text(shape)
 
 
-def _text(shape: Text) -> str:
+def _text(shape: TextShape) -> str:
     weight = ' font-weight="600"' if shape.bold else ""
     return (
         f'<text x="{shape.x:g}" y="{shape.y:g}" dy="0.35em" font-size="{shape.size:g}" '

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from remora.components.diagram.blocks import Block, Port
-from remora.components.diagram.shapes import Point, Shape, Text, Wire
+from remora.components.diagram.blocks import DiagramBlock, Port
+from remora.components.diagram.shapes import Point, Shape, TextShape, Wire
 
 #: Distance between trunks of a channel, and from the last trunk to the next column, px.
 TRUNK, ARROW = 13.0, 24.0
@@ -17,7 +17,7 @@ EMPTY = 30.0
 
 
 @dataclass(frozen=True)
-class Placed:
+class PlacedBlock:
     """A block in a column.
 
     Attributes:
@@ -29,7 +29,7 @@ class Placed:
     """
 
     name: str
-    block: Block
+    block: DiagramBlock
     column: int
     first: float
     row: float
@@ -148,7 +148,7 @@ class Routes:
         if len(paths) > 1 and trunk is not None:
             shapes.append(Wire(((trunk, y0), (trunk, y0)), net.style, arrow=False, dot=True))
         if net.label:
-            shapes.append(Text(x0 + 6.0, y0 - 8.0, net.label, net.style, size=10.5))
+            shapes.append(TextShape(x0 + 6.0, y0 - 8.0, net.label, net.style, size=10.5))
         return shapes
 
     def _returned(self, net: _Net, shift: float, bottom: float, width: float) -> list[Shape]:
@@ -161,12 +161,12 @@ class Routes:
             x = self.trunks[channel, net.key]
             end = (self._goal_x(channel), y + shift)
             shapes.append(Wire((*start, (x, level), (x, end[1]), end), "state"))
-        shapes.append(Text(x0 - 8.0, level - 9.0, "state q, v", "muted", "end", 10.5))
+        shapes.append(TextShape(x0 - 8.0, level - 9.0, "state q, v", "muted", "end", 10.5))
         return shapes
 
 
 def routes(
-    placed: Mapping[str, Placed], widths: Sequence[float], margin: float, lane: float
+    placed: Mapping[str, PlacedBlock], widths: Sequence[float], margin: float, lane: float
 ) -> Routes:
     """Return the routes of all wires, and the places of the columns between them."""
     last = len(widths)

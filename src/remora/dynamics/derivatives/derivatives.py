@@ -195,16 +195,16 @@ def _displacement_changes(
     Otherwise v = q̇, and E = Ṡ and K = S̈.
     """
     A = accelerations_of(tree.robot, tree.links, q, v, vdot)
-    loads = loads_of(tree.links, tree.bodies, A, wrenches)
+    loads = loads_of(tree.links, tree.bodies, A.own, wrenches)
     changes: list[Change] = []
     for i, (link, joint) in enumerate(zip(tree.links, tree.robot.joints, strict=True)):
         S, E, own = link.S, link.carried, None
         second = joints.motion_subspace_second_rate(joint, q, v, vdot)
         if second is None or link.own_rate is None:
-            K = screw.cross(as_row(A[link.parent + 1]), S) + screw.cross(as_row(link.before), E)
+            K = screw.cross(as_row(A.before[i]), S) + screw.cross(as_row(link.before), E)
         else:
             turned = screw.cross(as_row(link.twist), E + link.own_rate)
-            K = screw.cross(as_row(A[i + 1]), S) + turned + as_rows(link.X, second)
+            K = screw.cross(as_row(A.own[i]), S) + turned + as_rows(link.X, second)
             own = _work_of_own_screws(tree.robot, joint, q, screw.to_inner(link.X, loads[i]))
         displaced = screw.cross(S, as_row(loads[i]))
         changes.append(Change(K, E[..., :3] + E[..., :3], displaced, own))
@@ -275,7 +275,7 @@ def _mass_blocks(tree: Tree) -> Blocks:
 def _bias(tree: Tree, q: Array, v: Array, wrenches: Array | None) -> Array:
     """Return the forces `(..., nv)` at which v̇ = 0."""
     A = accelerations_of(tree.robot, tree.links, q, v, 0.0 * v)
-    loads = loads_of(tree.links, tree.bodies, A, wrenches)
+    loads = loads_of(tree.links, tree.bodies, A.own, wrenches)
     parts = [
         _work(link.S, as_row(load))[..., 0] for link, load in zip(tree.links, loads, strict=True)
     ]

@@ -116,7 +116,7 @@ def _required_wrenches(
     In its own frame, with p = v̇ + ω × v the acceleration of its origin:
     f = m p + (ω̇ × + ω × ω ×) m c and τ = m c × p + I ω̇ + ω × I ω.
     """
-    for link, A in zip(links, accelerations_of(robot, links, q, v, vdot)[1:], strict=True):
+    for link, A in zip(links, accelerations_of(robot, links, q, v, vdot).own, strict=True):
         twist, a = screw.to_inner(link.X, link.twist), screw.to_inner(link.X, A)
         omega, turning = twist[..., :3], a[..., :3]
         p = a[..., 3:] + vector.cross(omega, twist[..., 3:])

@@ -1,4 +1,4 @@
-"""Links, inertias and loads of all bodies in one frame, that of the root body.
+"""Links, inertias and loads of all bodies of a tree in one frame, that of its root body.
 
 In one common frame, twists, wrenches and inertias of different bodies add without transformation,
 and the motion subspace of a free base is the identity.
@@ -15,7 +15,7 @@ from remora.algebra.array_ops import Array, asarray, concatenate, stack
 from remora.algebra.screw import Inertia, Transform
 from remora.dynamics.recursive.recursive_newton_euler import minus_gravity
 from remora.model import joints
-from remora.model.robot import Body, Robot
+from remora.model.robot import Body, Joint, Robot
 
 _REST = np.zeros(6)
 
@@ -42,6 +42,18 @@ class RootFrameLink(NamedTuple):
     carried: Array
     before: Array
     twist: Array
+
+
+class Accelerations(NamedTuple):
+    """Accelerations in the root's frame, each `(..., 6)`.
+
+    Attributes:
+        before: of each body's parent; of the inertial frame, minus gravity.
+        own: of each body.
+    """
+
+    before: list[Array]
+    own: list[Array]
 
 
 class RootFrameBody(NamedTuple):
@@ -97,21 +109,24 @@ def links_of(robot: Robot, q: Array, v: Array) -> list[RootFrameLink]:
 
 def accelerations_of(
     robot: Robot, links: list[RootFrameLink], q: Array, v: Array, vdot: Array
-) -> list[Array]:
-    """Return A_i = A_parent + S_i v̇_i + Ṡ_i v_i of every body and, first, of the inertial frame.
+) -> Accelerations:
+    """Return A_i = A_parent + S_i v̇_i + Ṡ_i v_i of every body, and of every body's parent.
 
-    The acceleration of the inertial frame is minus gravity.
+    The acceleration of the inertial frame, in the axes of the root that it carries, is minus
+    gravity.
     """
-    A = [minus_gravity_in_root(robot, q)]
+    before: list[Array] = []
+    A: list[Array] = []
     for link, joint in zip(links, robot.joints, strict=True):
+        before.append(A[link.parent] if link.parent >= 0 else _minus_gravity_in(joint, robot, q))
         own = along(link.S, vdot[..., joint.v]) + along(link.rate, v[..., joint.v])
-        A.append(A[link.parent + 1] + own)
-    return A
+        A.append(before[-1] + own)
+    return Accelerations(before, A)
 
 
-def minus_gravity_in_root(robot: Robot, q: Array) -> Array:
+def _minus_gravity_in(root: Joint, robot: Robot, q: Array) -> Array:
     """Return the acceleration of the inertial frame that acts like gravity, `(..., 6)`."""
-    return screw.to_inner(joints.relative_transform(robot.joints[0], q), minus_gravity(robot))
+    return screw.to_inner(joints.relative_transform(root, q), minus_gravity(robot))
 
 
 def as_rows(X: Transform, S: Array) -> Array:
@@ -165,7 +180,7 @@ def loads_of(
         turning = concatenate(
             [vector.cross(omega, body.momentum), vector.apply(body.turning, omega)]
         )
-        load = screw.momentum(body.inertia, A[i + 1]) + turning
+        load = screw.momentum(body.inertia, A[i]) + turning
         if wrenches is not None:
             load = load - screw.to_outer(link.X, wrenches[..., i, :])
         loads.append(load)

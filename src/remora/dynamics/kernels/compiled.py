@@ -20,7 +20,6 @@ from remora.codegen.gpu.cuda_kernel import CudaKernel
 from remora.codegen.ir.graph import Signature
 from remora.codegen.kernel import Kernel
 from remora.dynamics import floating, formulations, kinematics, momentum
-from remora.dynamics.constraints import loop_kinematics, projection, reactions
 from remora.dynamics.constraints.loop_kinematics import active_constraints
 from remora.dynamics.derivatives import derivatives, regressor
 from remora.dynamics.forces import friction
@@ -65,10 +64,6 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
         regressor.inertia_regressor,
         joint_relations.joint_twists, joint_relations.joint_speeds,
         joint_relations.joint_accelerations, joint_relations.constraint_violation,
-        loop_kinematics.constraint_residual, loop_kinematics.constraint_jacobian,
-        loop_kinematics.constraint_bias, projection.project_configuration,
-        projection.project_velocity, projection.constraint_impulse,
-        reactions.constraint_multipliers, reactions.constraint_wrenches,
         state.integrate, state.difference, state.normalize,
     )
 }  # fmt: skip
@@ -253,14 +248,6 @@ class CompiledRobot:
     joint_speeds: CompiledMethod
     joint_accelerations: CompiledMethod
     constraint_violation: CompiledMethod
-    constraint_residual: CompiledMethod
-    constraint_jacobian: CompiledMethod
-    constraint_bias: CompiledMethod
-    project_configuration: CompiledMethod
-    project_velocity: CompiledMethod
-    constraint_impulse: CompiledMethod
-    constraint_multipliers: CompiledMethod
-    constraint_wrenches: CompiledMethod
     integrate: CompiledMethod
     difference: CompiledMethod
     normalize: CompiledMethod

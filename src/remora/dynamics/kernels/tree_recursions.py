@@ -62,7 +62,7 @@ class Recursion:
     climb: Callable[[JointContext, Any, Array], tuple[Array, Array]] | None = None
 
 
-def _rows(block: composite_rigid_body.Block) -> Array:
+def _rows(block: composite_rigid_body.DiagonalBlock) -> Array:
     """Return for each speed of a joint the wrench on the parent, and its row of D."""
     D, F = block
     above = np.zeros((6, D.shape[-1])) if F is None else F

@@ -118,7 +118,7 @@ def articulated_inertia(
     given = np.zeros(0) if S.shape[-1] == 0 else at.given  # a fixed joint: empty acceleration
     if given is not None:  # rigid, with prescribed acceleration
         felt = I._replace(p=I.p + _apply(I, here.c(at) + vector.apply(S, given)))
-        return MotionPrescribed(I, given), None if at.is_root else _to_outer(here.X, felt), None
+        return MotionPrescribed(I, given), None if at.is_root else to_outer(here.X, felt), None
     U, factors, size = _response(at, S, I)
     u = at.tau[..., at.joint.v] - vector.apply(vector.transpose(S), dual_quaternion.swap(I.p))
     if at.is_root:
@@ -130,7 +130,7 @@ def articulated_inertia(
     felt = _without(I, U, K)
     pushed = dual_quaternion.swap(vector.apply(U, k))
     felt = felt._replace(p=I.p + _apply(felt, here.c(at)) + pushed)
-    return ForceDriven(K, k), _to_outer(here.X, felt), factors
+    return ForceDriven(K, k), to_outer(here.X, felt), factors
 
 
 def acceleration_step(
@@ -225,7 +225,7 @@ def _apply(I: ArticulatedBody, s: Array) -> Array:
     return concatenate([f, vector.apply(I.A, omega) + vector.apply(I.B, v)])
 
 
-def _to_outer(X: Transform, I: ArticulatedBody) -> ArticulatedBody:
+def to_outer(X: Transform, I: ArticulatedBody) -> ArticulatedBody:
     """Transform an articulated-body inertia and bias force from B's frame to A's.
 
     The rotated blocks are A', B', C'. Translation, with P = [p]×, leaves C' unchanged and gives B''

@@ -37,7 +37,7 @@ class CompositeBody(NamedTuple):
     M: Inertia
 
 
-class Block(NamedTuple):
+class DiagonalBlock(NamedTuple):
     """A joint's diagonal block of H, and the wrenches its unit accelerations require.
 
     Attributes:
@@ -65,14 +65,14 @@ def _composite_step(
 
 def _block_step(
     at: JointContext, before: tuple[PlacedBody], beyond: Inertia | None
-) -> tuple[Block, Inertia | None]:
+) -> tuple[DiagonalBlock, Inertia | None]:
     """Inward pass: the joint's block of H and the wrenches of its unit accelerations."""
     (here,) = before
     (M,), on = _composite_step(at, before, beyond)
     F = screw.inertia_matrix(M) @ here.S
     rotor = joints.rotor_inertia(at.joint)[..., None] * np.eye(here.S.shape[-1])
     D = linear.mirror(paired(here.S, F)) + rotor if here.S.shape[-1] else np.zeros((0, 0))
-    return Block(D, None if at.is_root else screw.columns_to_outer(here.X, F)), on
+    return DiagonalBlock(D, None if at.is_root else screw.columns_to_outer(here.X, F)), on
 
 
 def ancestor_row(at: JointContext, here: PlacedBody, F: Array) -> tuple[Array, Array]:

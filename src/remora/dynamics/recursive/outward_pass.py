@@ -77,7 +77,7 @@ def moving(at: JointContext, _: Any, twist: Array | None) -> tuple[MovingBody, A
     return MovingBody(X, S, rate, own), own
 
 
-class Motion(NamedTuple):
+class BodyMotion(NamedTuple):
     """A body's twist and its rate, passed to its children, `(..., 6)`, body frame."""
 
     twist: Array
@@ -85,8 +85,8 @@ class Motion(NamedTuple):
 
 
 def accelerating(
-    at: JointContext, _: Any, parent: Motion | None
-) -> tuple[tuple[MovingBody, Array], Motion]:
+    at: JointContext, _: Any, parent: BodyMotion | None
+) -> tuple[tuple[MovingBody, Array], BodyMotion]:
     """Return a joint's and its body's motion with accelerations; passes it to the children.
 
     ω̇_i = x* ω̇_parent x + S_i v̇_i + c_i [VT18, eq. 64]; at a root, ω̇_parent is
@@ -96,7 +96,7 @@ def accelerating(
     before = at.ground if parent is None else parent.rate
     own = vector.apply(here.S, at.vdot[..., at.joint.v])
     a = screw.to_inner(here.X, before) + own + here.c(at)
-    return (here, a), Motion(twist, a)
+    return (here, a), BodyMotion(twist, a)
 
 
 def moving_links(robot: Robot, q: Array, v: Array) -> list[Link]:

@@ -3,50 +3,32 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from remora.algebra.array_ops import Array, ArrayLike, is_symbolic
-from remora.errors import Fault, InvalidValue, ModelError
+from remora.errors import Fault, ModelError
 from remora.model.building import physical_checks, tree
+from remora.model.building.constraint_drafts import DescribesConstraints
 from remora.model.building.inertia_consistency import treatment, violation
+from remora.model.building.joint_kinds import base_kind, joint_axes, kind_named
 from remora.model.building.tree import BodyDraft, FrameDraft, JointDraft
 from remora.model.building.validate import Checker, Place
-from remora.model.joint_types import JOINT_TYPES, plane
-from remora.model.numbers import frozen
+from remora.model.joint_types import JOINT_TYPES
 from remora.model.robot import Body, Geometry, Joint, Limits, Named, Robot
 
 #: Maximum number of bodies; a description with more is refused.
 MAX_BODIES = 10_000
 
-#: Alternative names of joint types, from URDF and the papers.
-ALIASES = {"continuous": "revolute", "floating": "free"}
-
 #: Maximum number of warnings: a file may have a hundred thousand unknown elements.
 MAX_WARNINGS = 100
 
 
-def base_kind(base: str) -> str:
-    """Return the joint type for the option `base`.
+class Builder(DescribesConstraints):
+    """Collects bodies, joints, frames and constraints; `build` validates and makes the Robot.
 
-    Raises:
-        InvalidValue: if there is no such type; the message lists the known ones.
-    """
-    kind = kind_named(base)
-    if kind is None:
-        raise InvalidValue(f"base={base!r} is no kind of joint; known: {', '.join(JOINT_TYPES)}")
-    return kind
-
-
-def kind_named(name: object) -> str | None:
-    """Return the joint type of that name or alias; None if there is none."""
-    kind = ALIASES.get(name, name) if isinstance(name, str) else None
-    return kind if kind in JOINT_TYPES else None
-
-
-class Builder:
-    """Collects bodies, joints and frames in any order; `build` validates and makes the Robot.
+    They may come in any order.
 
     Faults are collected, not raised one by one: `build` reports all of them in one `ModelError`.
 
@@ -74,7 +56,7 @@ class Builder:
         """
         self.name = name
         self.source = source or f"robot {name!r}"
-        self.check = Checker()
+        super().__init__(Checker())
         self.warnings: list[str] = []
         self.loud: list[str] = []
         #: Pose of a root without a joint; None: at the origin of the inertial frame.
@@ -117,7 +99,7 @@ class Builder:
         )
         for shape in geometry:
             self.check.geometry(place, shape)
-        if self._new_name(place, name, self._bodies, self._frames):
+        if self.check.new_name(place, name, self._bodies, self._frames):
             self._bodies[name] = BodyDraft(body, place)
         return self
 
@@ -190,7 +172,7 @@ class Builder:
             q=slice(0, 0),
             v=slice(0, 0),
             placement=check.pose(place, placement, xyz, rpy),
-            axes=self._axes(place, kind, axis, axis2),
+            axes=joint_axes(check, place, kind, axis, axis2),
             pitch=check.numbers(place, "pitch", pitch),
             limits=Limits(
                 low,
@@ -207,7 +189,7 @@ class Builder:
         if mimic is not None:
             numbers = check.numbers(place, "mimic ratio and offset", mimic[1:], 2)
             mimic = (mimic[0], float(numbers[0]), float(numbers[1]))
-        if self._new_name(place, name, self._joints):
+        if self.check.new_name(place, name, self._joints):
             self._joints[name] = JointDraft(name, kind, parent, child, place, joint, mimic)
         return self
 
@@ -241,7 +223,7 @@ class Builder:
         """
         place = place or Place(f"frame {name!r}")
         x = self.check.pose(place, placement, xyz, rpy)
-        if self._new_name(place, name, self._bodies, self._frames):
+        if self.check.new_name(place, name, self._bodies, self._frames):
             self._frames[name] = FrameDraft(name, body, place, x)
         return self
 
@@ -303,11 +285,13 @@ class Builder:
         for frame in self._frames.values():
             tree.check_known(self._bodies, frame.body, "body", frame.place, self.check)
         tree.check_mimics(joints, self._kindless, self.check)
+        self.check_constraints(self._bodies, joints, self._frames, self._kindless)
         if self.check.faults and how == "strict" and dynamics:
             self._judge_links(joints if merge_fixed else ())
         self._raise()
         kept, carriers = tree.merge(self._bodies, order, merge_fixed)
         indexed = tree.indexed_joints(kept, carriers, self.check)
+        constraints = self.indexed_constraints(kept, carriers, self._frames)
         self._raise()
         robot = Robot(
             name=self.name,
@@ -316,6 +300,7 @@ class Builder:
             frames=Named(tree.indexed_frames(kept, carriers, self._frames.values()), "frame"),
             gravity=self._gravity,
             dynamics=dynamics,
+            constraints=Named(constraints, "constraint"),
         )
         if dynamics:
             places = [draft.place for draft, _ in kept]
@@ -370,39 +355,6 @@ class Builder:
             reason = None if is_symbolic(inertia) else violation(inertia)
             if reason is not None and name not in merged:
                 self.check.fault(draft.place, reason)
-
-    def _new_name(self, place: Place, name: object, *tables: Mapping[str, object]) -> bool:
-        if not name:
-            self.check.fault(place, "has no name")
-        elif not isinstance(name, str):
-            self.check.fault(place, f"its name must be text, not {name!r}")
-        elif any(name in table for table in tables):
-            self.check.fault(place, f"the name {name!r} is used twice")
-        else:
-            return True
-        return False
-
-    def _axes(
-        self, place: Place, kind: str, axis: ArrayLike | None, axis2: ArrayLike | None
-    ) -> Array:
-        count = JOINT_TYPES[kind].axes
-        given = sum(a is not None for a in (axis, axis2))
-        if given > count:
-            self.check.fault(place, f"a {kind} joint takes {count} axes, {given} are given")
-        if count == 0:
-            return np.zeros((0, 3))
-        first = self.check.unit_axis(place, "axis", (0.0, 0.0, 1.0) if axis is None else axis)
-        if kind == "planar":
-            return frozen(plane(first))
-        if count == 1:
-            return frozen(first[None])
-        if axis is None or axis2 is None:
-            self.check.fault(place, "a universal joint needs both axis and axis2")
-            return frozen(np.eye(3)[:2])
-        second = self.check.unit_axis(place, "axis2", axis2)
-        if np.linalg.norm(np.cross(first, second)) < 1e-6:
-            self.check.fault(place, "axis and axis2 are parallel")
-        return frozen(np.stack([first, second]))
 
     def _with_base(self, base: str | None) -> list[JointDraft]:
         """Return the joints, with one from the inertial frame for a root that has none."""

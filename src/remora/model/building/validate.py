@@ -5,6 +5,7 @@ Symbols have no value yet and pass. Floats must be finite and physically possibl
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -43,6 +44,18 @@ class Checker:
         """Record a fault."""
         if len(self.faults) < MAX_FAULTS:
             self.faults.append(Fault(place.element, reason, place.line))
+
+    def new_name(self, place: Place, name: object, *tables: Mapping[str, object]) -> bool:
+        """Tell whether a name is text and in none of the tables, else record a fault."""
+        if not name:
+            self.fault(place, "has no name")
+        elif not isinstance(name, str):
+            self.fault(place, f"its name must be text, not {name!r}")
+        elif any(name in table for table in tables):
+            self.fault(place, f"the name {name!r} is used twice")
+        else:
+            return True
+        return False
 
     def numbers(self, place: Place, what: str, value: ArrayLike, *shape: int) -> Array:
         """Return `value` as an array of that shape and finite numbers, else zeros and a fault."""
@@ -145,6 +158,13 @@ class Checker:
             return axis
         axis = axis / largest  # so that the squares neither overflow nor underflow
         return axis / np.linalg.norm(axis)
+
+    def positive(self, place: Place, what: str, value: ArrayLike) -> Array:
+        """Return a positive number; zero or less is a fault."""
+        array = self.numbers(place, what, value)
+        if not is_symbolic(array) and array <= 0.0:
+            self.fault(place, f"{what} must be positive, not {shown_value(value)}")
+        return array
 
     def per_speed(self, place: Place, what: str, value: ArrayLike, nv: int) -> Array:
         """Return one non-negative number per speed; a single number applies to all."""

@@ -9,8 +9,9 @@ from pathlib import Path
 
 from remora.algebra.array_ops import ArrayLike
 from remora.errors import Fault, InvalidValue, ModelError, ModelWarning, UnknownName
-from remora.model.building.builder import Builder, base_kind
+from remora.model.building.builder import Builder
 from remora.model.building.inertia_consistency import treatment
+from remora.model.building.joint_kinds import base_kind
 from remora.model.building.validate import Place
 from remora.model.formats.mjcf.mjcf import read_mjcf
 from remora.model.formats.sdf.sdf import read_sdf

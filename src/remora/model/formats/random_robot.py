@@ -9,7 +9,8 @@ import numpy as np
 from remora.algebra import pose
 from remora.algebra.array_ops import Array
 from remora.errors import InvalidValue
-from remora.model.building.builder import Builder, base_kind, kind_named
+from remora.model.building.builder import Builder
+from remora.model.building.joint_kinds import base_kind, kind_named
 from remora.model.joint_types import JOINT_TYPES, lookup
 from remora.model.robot import Robot
 

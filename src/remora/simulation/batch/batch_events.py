@@ -20,7 +20,7 @@ from remora.simulation.batch.result import BatchEvents
 from remora.simulation.inputs.events import Event
 
 
-class Condition(Component):
+class EventCondition(Component):
     """The condition of an `rm.Event` as a component.
 
     Attributes:
@@ -42,9 +42,9 @@ class Condition(Component):
         return {"event": self.condition(at.t, at.q, at.v)}
 
 
-def conditions(robot: Robot, events: Sequence[Event]) -> list[Condition]:
+def conditions(robot: Robot, events: Sequence[Event]) -> list[EventCondition]:
     """Return events as components, or raise if one cannot be compiled."""
-    found: list[Condition] = []
+    found: list[EventCondition] = []
     for k, event in enumerate(events):
         with np.errstate(all="ignore"):
             value: Any = event.condition(0.0, neutral(robot), np.zeros(robot.nv))
@@ -55,7 +55,9 @@ def conditions(robot: Robot, events: Sequence[Event]) -> list[Condition]:
             )
         name = re.sub(r"[^A-Za-z0-9_\-]", "_", event.name) or "event"
         crossing = ZeroCrossing(event.direction, event.action)
-        found.append(Condition(event.condition, crossing, event.name, name=f"event_{k}_{name}"))
+        found.append(
+            EventCondition(event.condition, crossing, event.name, name=f"event_{k}_{name}")
+        )
     return found
 
 
@@ -64,7 +66,7 @@ def event_names(system: System) -> list[str]:
     names: list[str] = []
     for own in system.events:
         component = system.components[own.component]
-        names.append(component.event if isinstance(component, Condition) else str(own))
+        names.append(component.event if isinstance(component, EventCondition) else str(own))
     return names
 
 

@@ -19,11 +19,13 @@ from remora.components.system import ScheduledUpdate, System
 from remora.dynamics.kernels.cache_keys import value_key
 from remora.dynamics.kernels.size_policy import fits_straight_line
 from remora.errors import RemoraError
+from remora.identity.digest import NoIdentity
 from remora.simulation.batch.free_program import StepControl, free_program
 from remora.simulation.batch.large_robots import LargeRobotProgram
 from remora.simulation.batch.lockstep_program import lockstep_program, timetable
 from remora.simulation.batch.run_blocks import RunBlocks
 from remora.simulation.batch.run_equations import RunEquations
+from remora.simulation.inputs.loads import SAME_SAMPLE
 
 #: Runs per thread between two updates of the progress bar.
 BLOCK = 256
@@ -87,6 +89,7 @@ class BatchRuns:
     Attributes:
         state: cells by name.
         t: time of each run, s.
+        began: time at which each run began its last phase, s.
         status: outcome of each run so far.
         samples: recorded arrays by name, `(runs, n, *shape)`.
         events: system, counts, times and flags of the events of each phase.
@@ -101,6 +104,7 @@ class BatchRuns:
         self._runs = runs
         self.state = state
         self.t = array_module.full((runs, 1), settings.start)
+        self.began = self.t
         self.status = array_module.zeros((runs, 1))
         self.samples: dict[str, Any] = {}
         self.events: list[tuple[System, Any, Any, Any]] = []
@@ -116,11 +120,12 @@ class BatchRuns:
         chosen = np.flatnonzero(low & (settings.times <= end + close))
         updates = phase.equations.system.schedule
         origins = [begin if phase.counted_from_phase(u) else settings.start for u in updates]
+        done = [float(self.state[f"tick {i}"].max(initial=0.0)) for i in range(len(updates))]
         shift = begin if phase.equations.own_clock else 0.0
         breaks = [shift + b for b in phase.breaks]
         table = timetable(
             np.clip(settings.times[chosen], begin, end), begin, end, settings.control.step, breaks,
-            list(zip(updates, origins, strict=True)),
+            list(zip(updates, origins, map(int, done), strict=True)),
         )  # fmt: skip
         kernel = self._kernel(phase, "lockstep")
         given = {"phase start": np.full(1, begin)}
@@ -131,7 +136,7 @@ class BatchRuns:
             for name in names:
                 self._kept(name, found[name])[part, chosen] = found[name]
         self._filled[:, chosen] = True
-        self.t = xp.full((self._runs, 1), end)
+        self.t, self.began = xp.full((self._runs, 1), end), xp.full((self._runs, 1), begin)
 
     def free(self, phase: BatchPhase, begins: Any, advance: Callable[[int], None]) -> None:
         """Perform a phase in which each run has its own steps."""
@@ -160,7 +165,7 @@ class BatchRuns:
                 ends[name][part] = found[f"final {name}"]
             if "event t" in found:
                 logged.append((found["event t"], found["event fired"]))
-        self.t, self.status = ends["t"], ends["status"]
+        self.t, self.status, self.began = ends["t"], ends["status"], begins
         if logged:
             times, fired = (xp.concatenate([x[i] for x in logged]) for i in range(2))
             self.events.append((phase.equations.system, ends["events"], times, fired))
@@ -267,40 +272,58 @@ _kept: dict[tuple[str, str], ProgramKernel | CudaProgram] = {}
 
 
 def carried_states(
-    system: System, old: System | None, phase: BatchPhase, state: dict[str, Any], runs: int,
+    system: System, old: BatchPhase | None, phase: BatchPhase, runs: BatchRuns, count: int,
     array_module: Any,
 ) -> None:  # fmt: skip
-    """Put the states of components into the layout of the next phase; `state` is changed.
+    """Put the states of components into the layout of the next phase; `runs.state` is changed.
 
     The components of the system come first in all phases, so their states are a prefix. Those of a
-    phase, its sampled loads and conditions, begin anew.
+    phase, its sampled loads and conditions, begin anew; but a sampled load that is the same in both
+    phases and has just been sampled keeps its value, as in `rm.simulate`.
 
     Args:
         system: the system without what its phases add.
-        old: the system of the last phase, or None.
+        old: the last phase, or None.
         phase: the next phase.
-        state: cells by name.
-        runs: number of runs.
+        runs: the runs.
+        count: number of runs.
         array_module: NumPy or CuPy.
     """
-    new = phase.equations.system
-    ticks = {k: v for k, v in state.items() if k.startswith("tick ")}
-    kept: dict[tuple[str, str], Any] = {}
-    if old is not None:
-        for i, update in enumerate(old.schedule):
-            kept |= {(update.kind, name): ticks[f"tick {i}"] for name in update.names}
-    for name in ticks:
-        del state[name]
-    for i, update in enumerate(new.schedule):
-        key = update.kind, update.names[0]
-        goes_on = key in kept and not phase.counted_from_phase(update)
-        state[f"tick {i}"] = kept[key] if goes_on else array_module.zeros((runs, 1))
-    for name, count, size, initial in (
+    state, new = runs.state, phase.equations.system
+    before = {name: state[name] for name in ("x", "z", "rest x")}
+    for name, size, total, initial in (
         ("x", system.nx, new.nx, new.initial_x), ("z", system.nz, new.nz, new.initial_z),
         ("rest x", system.nx, new.nx, np.zeros(new.nx)),
     ):  # fmt: skip
-        before = state[name]
         rest = array_module.broadcast_to(
-            array_module.asarray(initial[count:], dtype=before.dtype), (runs, size - count)
+            array_module.asarray(initial[size:], dtype=before[name].dtype), (count, total - size)
         )
-        state[name] = array_module.concatenate([before[:, :count], rest], axis=-1)
+        state[name] = array_module.concatenate([before[name][:, :size], rest], axis=-1)
+    ticks = {k: state.pop(k) for k in list(state) if k.startswith("tick ")}
+    known: dict[tuple[str, str], Any] = {}
+    if old is not None:
+        for i, update in enumerate(old.equations.system.schedule):
+            known |= {(update.kind, name): ticks[f"tick {i}"] for name in update.names}
+    for i, update in enumerate(new.schedule):
+        number = known.get((update.kind, update.names[0]))
+        if number is None or old is None:
+            number = array_module.zeros((count, 1))
+        elif phase.counted_from_phase(update):
+            last = runs.began + update.sample_time * (number - 1.0)
+            near = runs.t - last <= min(SAME_SAMPLE, 0.01 * update.sample_time)
+            near &= _same_sampled(old, phase, update)
+            number = array_module.where(near, 1.0, 0.0)
+            for name in update.names if array_module.any(near) else ():
+                here, there = (p.equations.system.layouts[name].effective for p in (phase, old))
+                held = array_module.where(near, before["z"][:, there], state["z"][:, here])
+                state["z"][:, here] = held
+        state[f"tick {i}"] = number
+
+
+def _same_sampled(old: BatchPhase, phase: BatchPhase, update: ScheduledUpdate) -> bool:
+    """Return whether the components of an update are sampled loads of the last phase, too."""
+    now, then = phase.equations.system.components, old.equations.system.components
+    try:
+        return all(n in old.from_phase and now[n] == then[n] for n in update.names)
+    except NoIdentity:
+        return False

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from remora.algebra.array_ops import Array, total_and_rest
-from remora.codegen.integration.program_interface import Interface
+from remora.codegen.integration.program_interface import ProgramInterface
 from remora.codegen.integration.statements import Cell, Output
 from remora.components.evaluation import Instant
 from remora.components.noise import normals, stream_number
@@ -64,7 +64,7 @@ class LargeRobotProgram:
         shapes |= {name: system.signals[name][0] for name in signals}
         outputs = [Output(n, s, per="record", buffer="records") for n, s in shapes.items()]
         outputs += [Output(f"final {c.name}", c.shape, c.wide) for c in (*state, *rests, *ticks)]
-        self.interface = Interface(
+        self.interface = ProgramInterface(
             (*state, *rests, *ticks, *keys, *clock, *data), tuple(outputs),
             tuple(table_names(system)), ("count",), ("records",),
         )  # fmt: skip

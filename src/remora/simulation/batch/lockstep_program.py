@@ -190,7 +190,7 @@ def timetable(
     end: float,
     step: float,
     breaks: Sequence[float],
-    updates: Sequence[tuple[ScheduledUpdate, float]],
+    updates: Sequence[tuple[ScheduledUpdate, float, int]],
 ) -> Timetable:
     """Return intervals from `begin` to `end` that end at every sample, break and update.
 
@@ -200,10 +200,11 @@ def timetable(
         end: s.
         step: maximum step size, s.
         breaks: times at which loads are not smooth, s.
-        updates: scheduled updates, each with the time from which its ticks are counted, s.
+        updates: scheduled updates, each with the time from which its ticks are counted, s, and how
+            many of them have happened.
     """
     close = CLOSE * np.spacing(max(abs(begin), abs(end)))
-    ticks = [_ticks(u, start, begin, end, close) for u, start in updates]
+    ticks = [_ticks(u, start, number, begin, end, close) for u, start, number in updates]
     inner = np.array([float(t) for t in breaks if begin < t < end])
     knots = _merged([np.array([begin, end]), samples, *ticks, inner], close)
     lengths = np.diff(knots)
@@ -219,10 +220,12 @@ def timetable(
     return Timetable(start, steps, whole, keep, tuple(due), int(np.count_nonzero(keep)))
 
 
-def _ticks(update: ScheduledUpdate, start: float, begin: float, end: float, close: float) -> Array:
-    """Return the times of an update from `begin` on, before `end`."""
+def _ticks(
+    update: ScheduledUpdate, start: float, number: int, begin: float, end: float, close: float
+) -> Array:
+    """Return the times of an update from `begin` on, before `end`, but for the first `number`."""
     origin = start + update.offset
-    first = max(int(np.ceil((begin - close - origin) / update.sample_time)), 0)
+    first = max(int(np.ceil((begin - close - origin) / update.sample_time)), number)
     last = int(np.ceil((end - close - origin) / update.sample_time))
     return start + (update.offset + update.sample_time * np.arange(first, max(last, first)))
 

@@ -17,6 +17,7 @@ from remora.algebra.array_ops import Array
 from remora.codegen.integration.program_cpu import ProgramKernel
 from remora.components.system import System
 from remora.dynamics.kernels.cache_keys import tables_digest, value_key
+from remora.identity.digest import digest_or_none
 from remora.model.robot import Robot
 from remora.simulation.compiled.advance_equations import (
     CHAINED,
@@ -182,12 +183,19 @@ class CompiledSteps:
         return done
 
     def _kernel(self, dense: bool) -> _AdvanceKernel:
-        """Return the kernel, from memory if it was compiled before for the same objects."""
-        objects = self._robot, self._system
-        key = (tables_digest(), dense, self._loads.captured, *map(id, objects), *self._settings)
+        """Return the kernel, from memory if it was compiled before.
+
+        Robots are immutable and compared by identity. Components are compared by value: a global or
+        an array that their methods read may have changed since.
+        """
+        parts = None if self._system is None else self._system.identity_parts()[1:]
+        tables, system = tables_digest(), digest_or_none(parts)
+        if tables is None or system is None:
+            return _AdvanceKernel(self._equations(dense))
+        key = (tables, system, dense, self._loads.captured, id(self._robot), *self._settings)
         known = _kept.pop(key, None)
         made = _AdvanceKernel(self._equations(dense)) if known is None else known[0]
-        _kept[key] = made, objects  # most recently used: dropped last
+        _kept[key] = made, self._robot  # most recently used: dropped last
         while len(_kept) > MOST_KEPT:
             _kept.pop(next(iter(_kept)))
         return made
@@ -215,8 +223,8 @@ class _AdvanceKernel:
         self.kernel = ProgramKernel(lambda: advance_program(own), "advance", key=key, lanes=1)
 
 
-#: Compiled programs by their settings, with the objects whose identity is in the key.
-_kept: dict[tuple[Any, ...], tuple[_AdvanceKernel, tuple[Any, ...]]] = {}
+#: Compiled programs by their settings, with the robot whose identity is in the key.
+_kept: dict[tuple[Any, ...], tuple[_AdvanceKernel, Robot]] = {}
 
 
 class _BoundKernel:

@@ -24,7 +24,7 @@ from remora.simulation.engine.event_location import EventLocator
 from remora.simulation.engine.phase_dynamics import PhaseDynamics
 from remora.simulation.engine.update_schedule import UpdateSchedule
 from remora.simulation.inputs.events import EventMonitor, MonitoredCondition
-from remora.simulation.inputs.loads import HeldValue
+from remora.simulation.inputs.loads import SAME_SAMPLE, HeldValue
 from remora.simulation.integrators.error_scale import ErrorScale
 from remora.simulation.integrators.step_control import CLOSE, GROW, SAFETY, SHRINK
 from remora.simulation.integrators.step_result import StepResult, norm
@@ -32,9 +32,6 @@ from remora.simulation.integrators.table import Integrator
 from remora.simulation.phase.run_state import RunState
 from remora.simulation.recording.checkpoint import PhaseCheckpoint
 
-#: A controller sampled less than this before the end of a phase is not sampled again at the start
-#: of the next, s; at most a hundredth of its sample time.
-SAME_SAMPLE = 1e-6
 #: The cause of a failed step is looked for until so much later, s.
 AHEAD = 1e-6
 

@@ -48,6 +48,9 @@ class ZeroOrderHold:
         return self.function(t, q, v)
 
 
+#: A controller sampled less than this before the end of a phase is not sampled again at the start
+#: of the next, s; at most a hundredth of its sample time.
+SAME_SAMPLE = 1e-6
 #: Arrays with more elements are not written into the settings of a run.
 MOST_TOLD = 1000
 

@@ -70,8 +70,10 @@ class CapturedNumbers:
         """Return the numbers, and other objects that it names."""
         if not isinstance(self._function, types.FunctionType):
             return ()
-        cells = [cell.cell_contents for cell in self._cells]
-        return (*cells, *[self._globals.get(n) for n in self._names], self._function.__defaults__)
+        cells, own = [cell.cell_contents for cell in self._cells], self._function
+        named = tuple((own.__kwdefaults__ or {}).items())
+        outside = [self._globals.get(n) for n in self._names]
+        return (*cells, *outside, own.__code__, own.__defaults__, named)
 
 
 def _outside(function: types.FunctionType) -> dict[str, Any] | None:

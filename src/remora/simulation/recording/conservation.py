@@ -162,15 +162,15 @@ def outside_forces(
         angular: the same of angular momenta, N m s.
         inertial: names of constraints to the inertial frame that act.
     """
+    bases = [(joint, body) for joint, body in zip(robot.joints, robot.bodies, strict=True)
+             if joint.parent < 0]  # fmt: skip
     found: list[str] = []
-    for i, base in enumerate(robot.joints):
-        if base.parent >= 0:
-            continue
-        who = "the base" if i == 0 else repr(robot.bodies[i].name)
+    for base, body in bases:
+        called = "the base" if len(bases) == 1 else f"the base {body.name!r}"
         if base.kind != "free":
-            found.append(f"{who} is held by a {base.kind} joint")
+            found.append(f"{called} is held by a {base.kind} joint")
         elif np.any(run["tau"][:, base.v]) or np.any(run["passive"][:, base.v]):
-            found.append(f"forces on {who}")
+            found.append(f"forces on {called}")
     found += [f"constraint {name!r} to the inertial frame" for name in inertial]
     if np.any(robot.gravity):
         found.append("gravity")

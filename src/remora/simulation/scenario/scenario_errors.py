@@ -12,7 +12,7 @@ from pydantic_core import ErrorDetails
 
 from remora.control.controllers import CONTROLLERS
 from remora.errors import Fault
-from remora.model.formats.yaml.yaml_tree import Node, shown
+from remora.model.formats.yaml.yaml_tree import YamlNode, shown
 from remora.model.settings_fields import no_such
 from remora.simulation.scenario.component_table import COMPONENTS
 from remora.simulation.scenario.file_schema import schema
@@ -43,7 +43,7 @@ WORDS = {
 }
 
 
-def plain(node: Node) -> Any:
+def plain(node: YamlNode) -> Any:
     """Return the content of a node as dictionaries, lists, strings and numbers; integers as int."""
     value = node.value
     if isinstance(value, dict):
@@ -55,7 +55,7 @@ def plain(node: Node) -> Any:
     return value
 
 
-def located(root: Node, path: Path) -> tuple[Node, list[str | int], list[str | int]]:
+def located(root: YamlNode, path: Path) -> tuple[YamlNode, list[str | int], list[str | int]]:
     """Return the node at a path, the path to it, and the part of the path that does not exist.
 
     pydantic's tags of the chosen alternative (such as `map`) within a path are skipped.
@@ -71,7 +71,7 @@ def located(root: Node, path: Path) -> tuple[Node, list[str | int], list[str | i
     return node, found, missing
 
 
-def _below(node: Node, part: str | int) -> Node | None:
+def _below(node: YamlNode, part: str | int) -> YamlNode | None:
     value = node.value
     if isinstance(value, dict) and isinstance(part, str):
         return value.get(part)
@@ -88,19 +88,19 @@ def named(path: Path) -> str:
     return text.removeprefix(".") or "scenario"
 
 
-def fault_at(root: Node, path: Path, reason: str) -> Fault:
+def fault_at(root: YamlNode, path: Path, reason: str) -> Fault:
     """Return a fault located at a path."""
     node, found, _ = located(root, path)
     return Fault(named(found), reason, node.line)
 
 
-def faults_of(error: ValidationError, root: Node) -> Iterator[Fault]:
+def faults_of(error: ValidationError, root: YamlNode) -> Iterator[Fault]:
     """Yield pydantic's errors with our messages."""
     for detail in error.errors(include_url=False, include_input=False):
         yield _fault(detail, root)
 
 
-def _fault(detail: ErrorDetails, root: Node) -> Fault:
+def _fault(detail: ErrorDetails, root: YamlNode) -> Fault:
     kind, path = detail["type"], detail["loc"]
     context: Mapping[str, Any] = detail.get("ctx", {})
     node, found, missing = located(root, path)

@@ -23,7 +23,7 @@ from remora.simulation.scenario.file_schema import MoveFile, PhaseFile, UntilFil
 from remora.simulation.scenario.scenario_loads import Path, Refuse, load, sine, sized
 
 
-class Condition:
+class ScenarioCondition:
     """A condition (t, q, v) -> a number that crosses zero, with a plain description."""
 
     def __init__(self, function: Callable[[float, Array, Array], float], told: Any) -> None:
@@ -170,7 +170,7 @@ def _event(robot: Robot, told: UntilFile, path: Path, duration: float, fault: Re
 
         function = _of_time(limit)
         subject = "time"
-    condition = Condition(function, told.model_dump(exclude_none=True))
+    condition = ScenarioCondition(function, told.model_dump(exclude_none=True))
     return Event(condition, told.name or f"{subject} {limit:.6g}", told.action, direction)
 
 

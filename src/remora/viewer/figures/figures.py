@@ -90,9 +90,9 @@ def plot(run: Recording, *what: str | Sequence[str], degrees: bool = True) -> An
         RemoraError: if matplotlib is not installed, or the run has no samples.
         UnknownName: for an unknown name; the message lists the known ones.
     """
-    pyplot = _library("matplotlib.pyplot")
+    pyplot = library("matplotlib.pyplot")
     chosen = _asked(run, what, degrees)
-    with _library("matplotlib").rc_context(_STYLE):
+    with library("matplotlib").rc_context(_STYLE):
         figure = pyplot.figure()
         draw(figure, run, chosen, 2 if len(chosen) > 5 else 1)
     if "inline" in pyplot.get_backend():
@@ -107,8 +107,8 @@ def figure_of(run: Recording, *names: str) -> Any:
     chosen = [panel for panel in found if panel.lines]
     if not chosen:
         return None
-    with _library("matplotlib").rc_context(_STYLE):
-        figure = _library("matplotlib.figure").Figure()
+    with library("matplotlib").rc_context(_STYLE):
+        figure = library("matplotlib.figure").Figure()
         draw(figure, run, chosen, 1)
     return figure
 
@@ -143,7 +143,8 @@ def split(panel: Panel) -> list[Panel]:
     ]
 
 
-def _library(name: str) -> Any:
+def library(name: str) -> Any:
+    """Return a module of matplotlib; raise if it is not installed."""
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError:
@@ -261,7 +262,7 @@ def _near(line: Line) -> list[float]:
 
 def _logarithmic(ax: Any, panel: Panel) -> str:
     """Set a logarithmic axis that marks the level of rounding errors."""
-    ticker = _library("matplotlib.ticker")
+    ticker = library("matplotlib.ticker")
     largest = max((_largest(line) for line in panel.lines), default=0.0)
     decades = max(-12, math.ceil(math.log10(max(largest, 1e-300)) + 0.3))
     ax.set_yscale("log")
@@ -282,7 +283,7 @@ def _powers(ax: Any, panel: Panel) -> str:
     """Factor a common power of ten out of the tick labels; return the unit including it."""
     if panel.log or not panel.lines:
         return panel.unit
-    ticker = _library("matplotlib.ticker")
+    ticker = library("matplotlib.ticker")
     low, high = ax.get_ylim()
     power = 3 * math.floor(math.log10(max(abs(low), abs(high))) / 3)
     if -3 <= power <= 3 or high - low < 1e-3 * abs(high):

@@ -214,7 +214,7 @@ def _robot(run: Recording) -> str:
     return _table(run_tables.robot_table(run.robot)) + note
 
 
-def _table(table: run_tables.Table) -> str:
+def _table(table: run_tables.TextTable) -> str:
     numbers = [name.startswith("#") for name in table.head]
     looks = [' class="n"' if number else "" for number in numbers]
     head = "".join(

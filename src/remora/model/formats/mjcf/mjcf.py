@@ -31,8 +31,8 @@ from remora.algebra.array_ops import Array
 from remora.model.building.builder import Builder
 from remora.model.building.validate import Place
 from remora.model.formats.mjcf.mjcf_compile import compiled, mujoco_module
-from remora.model.formats.mjcf.mjcf_includes import Node, Source, read_files
-from remora.model.formats.mjcf.mjcf_joints import Link, links
+from remora.model.formats.mjcf.mjcf_includes import Source, SourceElement, read_files
+from remora.model.formats.mjcf.mjcf_joints import ConvertedJoint, links
 from remora.model.formats.mjcf.mjcf_names import body_names, joined, joint_names, unused
 from remora.model.formats.mjcf.mjcf_shapes import body_shapes, pose_of
 
@@ -140,7 +140,7 @@ class _Converter:
 
     def _chain(
         self, joints: Sequence[int], mimics: dict[int, tuple[str, float, float]]
-    ) -> list[Link]:
+    ) -> list[ConvertedJoint]:
         """Return the joint chain of a body; joints stay separate if one needs its own treatment."""
         model = self._model
         start = model.qpos0[model.jnt_qposadr[joints]]
@@ -163,7 +163,7 @@ class _Converter:
         body: str,
         parent: int,
         joints: Sequence[int],
-        chain: Sequence[Link],
+        chain: Sequence[ConvertedJoint],
         x_body: Array,
         mimics: dict[int, tuple[str, float, float]],
     ) -> None:
@@ -204,7 +204,7 @@ class _Converter:
             )
             on, before = child, dual_quaternion.conjugate(link.moved)
 
-    def _drive(self, joints: Sequence[int], link: Link) -> dict[str, Any]:
+    def _drive(self, joints: Sequence[int], link: ConvertedJoint) -> dict[str, Any]:
         """Return limits, damping, friction and armature of every speed, in MuJoCo's order."""
         model = self._model
         dofs = [k for j in joints for k in self._dofs(j)]
@@ -306,9 +306,9 @@ class _Converter:
         self._builder.warn(self._place(tag, name), reason)
 
 
-def _nodes(root: Node) -> dict[tuple[str, str], Node]:
+def _nodes(root: SourceElement) -> dict[tuple[str, str], SourceElement]:
     """Return the elements of the file by kind and name; some tags state only their type."""
-    nodes: dict[tuple[str, str], Node] = {}
+    nodes: dict[tuple[str, str], SourceElement] = {}
     waiting = [(root, "")]
     while waiting:
         node, outer = waiting.pop()

@@ -15,7 +15,7 @@ from xml.sax.saxutils import quoteattr
 import numpy as np
 
 from remora.errors import Fault, ModelError, RemoraError
-from remora.model.formats.mjcf.mjcf_includes import Node, Source
+from remora.model.formats.mjcf.mjcf_includes import Source, SourceElement
 
 #: The corners of the tetrahedron that replaces a mesh, and its two sizes.
 _CORNERS = np.array([[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 2.0, 0.0], [0.0, 0.0, 3.0]])
@@ -109,13 +109,13 @@ def _compile(source: Source, opened: set[str], size: float, notes: list[str]) ->
         mujoco.set_mju_user_warning(before)
 
 
-def _text(source: Source, opened: set[str], size: float) -> tuple[str, list[Node]]:
+def _text(source: Source, opened: set[str], size: float) -> tuple[str, list[SourceElement]]:
     """Return the copy as text, and the element that starts on each of its lines."""
     stand_ins = {id(mesh.node): name for name, mesh in source.meshes.items()}
     pieces: list[str] = []
-    nodes: list[Node] = []
+    nodes: list[SourceElement] = []
 
-    def write(node: Node) -> None:
+    def write(node: SourceElement) -> None:
         given = node.attributes
         name = stand_ins.get(id(node))
         if name is not None and name in opened:
@@ -136,7 +136,7 @@ def _text(source: Source, opened: set[str], size: float) -> tuple[str, list[Node
     return "".join(pieces), nodes
 
 
-def _fault(source: Source, message: str, nodes: list[Node]) -> Fault:
+def _fault(source: Source, message: str, nodes: list[SourceElement]) -> Fault:
     """Return MuJoCo's message as a fault, with the element and line it refers to."""
     found = re.search(r"line(?: number=)?\s*(\d+)", message, re.IGNORECASE)
     line = int(found.group(1)) if found else 0

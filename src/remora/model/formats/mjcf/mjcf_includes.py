@@ -49,14 +49,14 @@ _FOLDERS = ("meshdir", "texturedir", "assetdir")
 
 
 @dataclass(frozen=True)
-class Node:
+class SourceElement:
     """An element of the copy, with the file and line it comes from."""
 
     tag: str
     attributes: dict[str, str]
     file: Path
     line: int
-    children: list[Node] = field(default_factory=list["Node"])
+    children: list[SourceElement] = field(default_factory=list["SourceElement"])
 
     @property
     def label(self) -> str:
@@ -75,7 +75,7 @@ class MeshFile:
         why: why it is not opened; empty if it can be.
     """
 
-    node: Node
+    node: SourceElement
     file: str
     path: Path | None
     why: str = ""
@@ -93,11 +93,11 @@ class Source:
     """
 
     path: Path
-    root: Node
+    root: SourceElement
     meshes: dict[str, MeshFile]
     warnings: list[str]
 
-    def where(self, node: Node) -> tuple[str, int]:
+    def where(self, node: SourceElement) -> tuple[str, int]:
         """Return the name of an element in reports, and its line."""
         inside = "" if node.file == self.path else f" in {node.file.name}"
         return node.label + inside, node.line
@@ -139,13 +139,13 @@ class _Look:
         self._seen: set[Path] = {main.resolve()}
         self._meshdir = ""
         self._strip = False
-        self._named: list[tuple[Node, str]] = []
+        self._named: list[tuple[SourceElement, str]] = []
         self._weight = 0
 
-    def copied(self, element: Element, file: Path, times: int, depth: int) -> Node:
+    def copied(self, element: Element, file: Path, times: int, depth: int) -> SourceElement:
         """Return a copy of an element that expands to `times` elements."""
         self._weight += times
-        node = Node(element.tag, dict(element.attributes), file, element.line)
+        node = SourceElement(element.tag, dict(element.attributes), file, element.line)
         if self._weight > MAX_ELEMENTS:
             self._stop(node, f"<replicate> makes more than {MAX_ELEMENTS} elements")
         if depth > MAX_DEPTH:
@@ -179,7 +179,7 @@ class _Look:
                 self._fault(node, f"the name {shown(name)!r} is used twice")
             self.meshes[name] = MeshFile(node, value, path, why)
 
-    def _check(self, node: Node) -> None:
+    def _check(self, node: SourceElement) -> None:
         """Report refused content, and remove files that MuJoCo must not open from the copy."""
         given = node.attributes
         if node.tag in _REFUSED:
@@ -209,9 +209,11 @@ class _Look:
                 if number is not None and number > MAX_COUNT:
                     self._fault(node, f'{name}="{shown(given[name])}" is more than {MAX_COUNT}')
 
-    def _included(self, element: Element, file: Path, times: int, depth: int) -> list[Node]:
+    def _included(
+        self, element: Element, file: Path, times: int, depth: int
+    ) -> list[SourceElement]:
         """Return the content of an included file, searched first beside the including file."""
-        node = Node(element.tag, dict(element.attributes), file, element.line)
+        node = SourceElement(element.tag, dict(element.attributes), file, element.line)
         name = element.attributes.get("file", "")
         path, why = located(self._root, [file.parent.resolve(), self._folder], name)
         if path is None or why or path in self._seen:
@@ -227,15 +229,15 @@ class _Look:
             raise ModelError(str(self._main), faults) from None
         return self.copied(root, path, times, depth).children
 
-    def _stop(self, node: Node, reason: str) -> NoReturn:
+    def _stop(self, node: SourceElement, reason: str) -> NoReturn:
         raise ModelError(str(self._main), [self._of(node, reason)])
 
-    def _fault(self, node: Node, reason: str) -> None:
+    def _fault(self, node: SourceElement, reason: str) -> None:
         fault = self._of(node, reason)
         if fault not in self.faults and len(self.faults) < 100:
             self.faults.append(fault)
 
-    def _of(self, node: Node, reason: str) -> Fault:
+    def _of(self, node: SourceElement, reason: str) -> Fault:
         inside = "" if node.file == self._main else f" in {node.file.name}"
         return Fault(node.label + inside, reason, node.line)
 

@@ -23,7 +23,7 @@ FREE, BALL, SLIDE, HINGE = range(4)
 
 
 @dataclass(frozen=True)
-class Link:
+class ConvertedJoint:
     """A Remora joint, made of one or several MuJoCo joints (or of a part of one).
 
     Attributes:
@@ -48,7 +48,9 @@ class Link:
         return pose.from_axis_angle(axis, np.array(q))
 
 
-def links(types: Sequence[int], p: Array, a: Array, apart: bool, armature: bool) -> list[Link]:
+def links(
+    types: Sequence[int], p: Array, a: Array, apart: bool, armature: bool
+) -> list[ConvertedJoint]:
     """Return the chain of joints of a body; the last one carries it.
 
     A free joint's armature acts along world axes, since its linear speeds are in the world frame.
@@ -62,12 +64,12 @@ def links(types: Sequence[int], p: Array, a: Array, apart: bool, armature: bool)
         armature: whether they have any.
     """
     if not types:
-        return [Link("fixed", dual_quaternion.identity(), joints=range(0))]
+        return [ConvertedJoint("fixed", dual_quaternion.identity(), joints=range(0))]
     if tuple(types) == (FREE,) and armature:
         here = dual_quaternion.identity()
         return [
-            Link("cartesian", here, part=range(3)),
-            Link("spherical", here, part=range(3, 6)),
+            ConvertedJoint("cartesian", here, part=range(3)),
+            ConvertedJoint("spherical", here, part=range(3, 6)),
         ]
     make = None if apart else STACKS.get(tuple(types))
     whole = make(p, a) if make else None
@@ -76,38 +78,38 @@ def links(types: Sequence[int], p: Array, a: Array, apart: bool, armature: bool)
     return [_SINGLE[t](p[k], a[k], range(k, k + 1)) for k, t in enumerate(types)]
 
 
-_SINGLE: dict[int, Callable[[Array, Array, range], Link]] = {
-    FREE: lambda p, a, k: Link("free", dual_quaternion.identity(), joints=k),
-    BALL: lambda p, a, k: Link("spherical", pose.from_translation(p), joints=k),
-    SLIDE: lambda p, a, k: Link("prismatic", dual_quaternion.identity(), {"axis": a}, k),
-    HINGE: lambda p, a, k: Link("revolute", pose.from_translation(p), {"axis": a}, k),
+_SINGLE: dict[int, Callable[[Array, Array, range], ConvertedJoint]] = {
+    FREE: lambda p, a, k: ConvertedJoint("free", dual_quaternion.identity(), joints=k),
+    BALL: lambda p, a, k: ConvertedJoint("spherical", pose.from_translation(p), joints=k),
+    SLIDE: lambda p, a, k: ConvertedJoint("prismatic", dual_quaternion.identity(), {"axis": a}, k),
+    HINGE: lambda p, a, k: ConvertedJoint("revolute", pose.from_translation(p), {"axis": a}, k),
 }
 
 
-def _cylindrical(p: Array, a: Array) -> Link | None:
+def _cylindrical(p: Array, a: Array) -> ConvertedJoint | None:
     same = np.max(np.abs(a[0] - a[1])) <= SQUARE
     return _anchored("cylindrical", p[0], axis=a[0]) if same else None
 
 
-def _universal(p: Array, a: Array) -> Link | None:
+def _universal(p: Array, a: Array) -> ConvertedJoint | None:
     meet = np.max(np.abs(p[0] - p[1])) <= SQUARE and np.linalg.norm(np.cross(*a)) > 1e-6
     return _anchored("universal", p[0], axis=a[0], axis2=a[1]) if meet else None
 
 
-def _anchored(kind: str, p: Array, **axes: Array) -> Link:
-    return Link(kind, pose.from_translation(p), axes, range(2))
+def _anchored(kind: str, p: Array, **axes: Array) -> ConvertedJoint:
+    return ConvertedJoint(kind, pose.from_translation(p), axes, range(2))
 
 
-def _planar(p: Array, a: Array) -> Link | None:
+def _planar(p: Array, a: Array) -> ConvertedJoint | None:
     if not _right_handed(a):
         return None
     turned = pose.from_rotation_matrix(a.T, p[2])
-    return Link("planar", turned, {"axis": np.eye(3)[2]}, range(3))
+    return ConvertedJoint("planar", turned, {"axis": np.eye(3)[2]}, range(3))
 
 
-def _cartesian(p: Array, a: Array) -> Link | None:
+def _cartesian(p: Array, a: Array) -> ConvertedJoint | None:
     turned = pose.from_rotation_matrix(a.T)
-    return Link("cartesian", turned, joints=range(3)) if _right_handed(a) else None
+    return ConvertedJoint("cartesian", turned, joints=range(3)) if _right_handed(a) else None
 
 
 def _right_handed(a: Array) -> bool:
@@ -116,7 +118,7 @@ def _right_handed(a: Array) -> bool:
 
 
 #: By the types on one body, in order: their equivalent (anchors and axes `(n, 3)` -> joint).
-STACKS: dict[tuple[int, ...], Callable[[Array, Array], Link | None]] = {
+STACKS: dict[tuple[int, ...], Callable[[Array, Array], ConvertedJoint | None]] = {
     (HINGE, SLIDE): _cylindrical,
     (HINGE, HINGE): _universal,
     (SLIDE, SLIDE, HINGE): _planar,

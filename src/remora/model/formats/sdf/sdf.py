@@ -27,7 +27,13 @@ from remora.model.formats.bounded_xml import Element, parse, shown
 from remora.model.formats.sdf.sdf_frames import FrameError, Scope
 from remora.model.formats.sdf.sdf_joints import axis_of, drive_of, kind_of, mimic_of, pitch_of
 from remora.model.formats.sdf.sdf_links import inertial_of, moved_shapes, shapes_of
-from remora.model.formats.sdf.sdf_models import Models, Part, joint_end, joint_frame, sdf_minor
+from remora.model.formats.sdf.sdf_models import (
+    Models,
+    ScopedElement,
+    joint_end,
+    joint_frame,
+    sdf_minor,
+)
 from remora.model.formats.sdf.sdf_text import SdfText
 
 #: SDF's default gravity of a world, m/s².
@@ -116,7 +122,9 @@ class _Converter:
         for frame in self._models.frames:
             self._frame(frame)
 
-    def _ends(self, joint: Part, carried: dict[str, str]) -> tuple[str | None, str, Array] | None:
+    def _ends(
+        self, joint: ScopedElement, carried: dict[str, str]
+    ) -> tuple[str | None, str, Array] | None:
         """Return parent, child and pose of a joint, or None if one is faulty."""
         text, place = self._text, joint.place
         names = {role: joint_end(text, joint, role) for role in ("parent", "child")}
@@ -150,7 +158,7 @@ class _Converter:
             return parent, child, x
         return None
 
-    def _link(self, link: Part) -> None:
+    def _link(self, link: ScopedElement) -> None:
         text, element, place = self._text, link.element, link.place
         body = link.scope.prefix + link.name
         mass, com, inertia = inertial_of(text, element, place)
@@ -167,7 +175,7 @@ class _Converter:
             self._builder.frame(f"{body}_sdf", body, placement=back, place=place)
         self._builder.body(body, mass, com, inertia, moved_shapes(shapes, back), place)
 
-    def _joint(self, joint: Part, parent: str | None, child: str, x: Array) -> None:
+    def _joint(self, joint: ScopedElement, parent: str | None, child: str, x: Array) -> None:
         text, element, place = self._text, joint.element, joint.place
         name = joint.scope.prefix + joint.name
         on = dual_quaternion.identity() if parent is None else self._body_pose(parent)
@@ -201,7 +209,7 @@ class _Converter:
             **drive_of(text, axes, place, kind),
         )
 
-    def _axis(self, joint: Part, axis: Element, x: Array) -> Array:
+    def _axis(self, joint: ScopedElement, axis: Element, x: Array) -> Array:
         """Return an axis in the joint's frame."""
         xyz, frame = axis_of(self._text, axis, joint.place, joint.minor)
         if frame is None:
@@ -223,7 +231,7 @@ class _Converter:
                 f"{body}_base", "free", None, body, placement=self._at[body], place=place
             )
 
-    def _frame(self, frame: Part) -> None:
+    def _frame(self, frame: ScopedElement) -> None:
         try:
             body = frame.scope.link(frame.name)
             x = frame.scope.world_pose(frame.name)

@@ -21,7 +21,7 @@ MAX_FILES, MAX_NESTING = 100, 8
 
 
 @dataclass(frozen=True)
-class Part:
+class ScopedElement:
     """A link, joint or frame, its scope, and the mesh finder of its file."""
 
     element: Element
@@ -53,9 +53,9 @@ class Models:
         self._text = text
         self._root = mesh_root
         self._files = 0
-        self.links: list[Part] = []
-        self.joints: list[Part] = []
-        self.frames: list[Part] = []
+        self.links: list[ScopedElement] = []
+        self.joints: list[ScopedElement] = []
+        self.frames: list[ScopedElement] = []
 
     def read(self, path: Path, top: Element, minor: int) -> Scope:
         """Read the content of a world, or of a file without one, and return its scope."""
@@ -122,7 +122,7 @@ class Models:
     ) -> None:
         """Record a link, joint or frame, and the frame that it defines."""
         text = self._text
-        part = Part(element, scope, place, file.meshes, static, file.minor)
+        part = ScopedElement(element, scope, place, file.meshes, static, file.minor)
         x, relative_to = text.pose(element, place)
         attached: str | None = None
         if element.tag == "joint":
@@ -203,7 +203,7 @@ class Models:
         return path
 
 
-def joint_end(text: SdfText, joint: Part, role: str) -> str:
+def joint_end(text: SdfText, joint: ScopedElement, role: str) -> str:
     """Return the frame that a joint names as its parent or child."""
     element, place = joint.element, joint.place
     name = text.word(element, role, place)
@@ -213,7 +213,7 @@ def joint_end(text: SdfText, joint: Part, role: str) -> str:
     return name
 
 
-def joint_frame(joint: Part) -> str:
+def joint_frame(joint: ScopedElement) -> str:
     """Return the key of a joint's frame in its scope."""
     return JOINT + joint.name
 

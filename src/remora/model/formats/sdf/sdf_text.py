@@ -12,7 +12,7 @@ from remora.algebra.array_ops import Array
 from remora.model.building.builder import Builder
 from remora.model.building.validate import Place
 from remora.model.formats.bounded_xml import Element, shown
-from remora.model.formats.urdf.urdf_text import MAX_NAME, Text, why_not_numbers
+from remora.model.formats.urdf.urdf_text import MAX_NAME, ElementReader, why_not_numbers
 
 #: SDF's values for "unlimited".
 _UNLIMITED = 1e15
@@ -20,8 +20,8 @@ _UNLIMITED = 1e15
 _UNIT = 1e-2
 
 
-class SdfText(Text):
-    """Reads elements whose values are text; see `Text` for faults and warnings."""
+class SdfText(ElementReader):
+    """Reads elements whose values are text; see `ElementReader` for faults and warnings."""
 
     def __init__(self, builder: Builder) -> None:
         """Report to `builder`."""

@@ -17,7 +17,7 @@ from remora.model.building.builder import MAX_BODIES, Builder
 from remora.model.building.validate import Place
 from remora.model.formats.bounded_xml import Element, parse, shown
 from remora.model.formats.mesh_paths import Meshes
-from remora.model.formats.urdf.urdf_text import EXTENSIONS, Text, inside
+from remora.model.formats.urdf.urdf_text import EXTENSIONS, ElementReader, inside
 from remora.model.numbers import frozen
 from remora.model.robot import Geometry
 
@@ -101,7 +101,7 @@ class _Reader:
 
     def __init__(self, builder: Builder, meshes: Meshes) -> None:
         self._builder = builder
-        self._text = Text(builder)
+        self._text = ElementReader(builder)
         self._meshes = meshes
         self._colors: dict[str, Color] = {}
         self._joint_names: frozenset[str] = frozenset()

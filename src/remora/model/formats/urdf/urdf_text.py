@@ -69,7 +69,7 @@ def inside(owner: Place, element: Element) -> Place:
     return Place(f"{element.label} in {owner.element}", element.line)
 
 
-class Text:
+class ElementReader:
     """Reads elements and reports faults and warnings to the builder.
 
     The argument `owner` is the location of the enclosing element.

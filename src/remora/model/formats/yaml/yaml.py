@@ -37,7 +37,7 @@ import numpy as np
 from remora.model.building.builder import Builder
 from remora.model.building.validate import SHAPES, Checker, Place
 from remora.model.formats.mesh_paths import Meshes
-from remora.model.formats.yaml.yaml_tree import Node, read_tree, shown
+from remora.model.formats.yaml.yaml_tree import YamlNode, read_tree, shown
 from remora.model.formats.yaml.yaml_write import FORMAT, robot_to_yaml, save_robot
 from remora.model.joint_types import JOINT_TYPES
 from remora.model.robot import Geometry
@@ -107,7 +107,7 @@ class _Map:
     """The entries of a map, read by key; each fault names the line of its key."""
 
     def __init__(
-        self, check: Checker, node: Node, element: str, known: tuple[str, ...], what: str = ""
+        self, check: Checker, node: YamlNode, element: str, known: tuple[str, ...], what: str = ""
     ) -> None:
         """Wrap `node`, reported as `element` until its own name as a `what` is known."""
         self.check = check
@@ -130,11 +130,11 @@ class _Map:
         entry = self._entries.get(key) if key is not None else None
         return Place(self.element, self._line if entry is None else entry.line)
 
-    def node(self, key: str) -> Node | None:
+    def node(self, key: str) -> YamlNode | None:
         """Return the value of a key, or None if it is absent."""
         return self._entries.get(key)
 
-    def items(self, key: str) -> list[Node]:
+    def items(self, key: str) -> list[YamlNode]:
         """Return the items of a list; empty if absent."""
         node = self.node(key)
         if node is None:
@@ -198,7 +198,7 @@ class _Map:
         return found
 
 
-def _plain(node: Node, null: float | None) -> tuple[Any, Node | None]:
+def _plain(node: YamlNode, null: float | None) -> tuple[Any, YamlNode | None]:
     """Return a node as nested lists of numbers, or the part that is not a finite number."""
     value = node.value
     if isinstance(value, list):

@@ -29,11 +29,11 @@ MAX_DEPTH = 16
 #: Maximum number of maps, lists and scalars; 10 000 bodies need less.
 MAX_NODES = 1_000_000
 
-Value: TypeAlias = "str | float | bool | list[Node] | dict[str, Node] | None"
+Value: TypeAlias = "str | float | bool | list[YamlNode] | dict[str, YamlNode] | None"
 
 
 @dataclass(frozen=True)
-class Node:
+class YamlNode:
     """A map, list or scalar, and its line: that of its key if it has one."""
 
     line: int
@@ -44,12 +44,12 @@ class Node:
 class _Open:
     """An unfinished map or list; `key` is the map's key that waits for a value."""
 
-    node: Node
+    node: YamlNode
     key: str | None = None
     key_line: int = 0
 
 
-def read_tree(path: str, check: Checker) -> Node:
+def read_tree(path: str, check: Checker) -> YamlNode:
     """Return the tree of a YAML file.
 
     Args:
@@ -64,7 +64,7 @@ def read_tree(path: str, check: Checker) -> Node:
     if strange is not None:
         line = text.count("\n", 0, strange.start()) + 1
         _refuse(path, check, line, f"unprintable character U+{ord(strange.group()):04X}")
-    root: Node | None = None
+    root: YamlNode | None = None
     waiting: list[_Open] = []
     count = documents = 0
     for event in _parsed(path, check, text):
@@ -141,18 +141,18 @@ def _parsed(path: str, check: Checker, text: str) -> Iterator[Any]:
         _refuse(path, check, line, f"is not YAML: {error}")
 
 
-def _node(path: str, check: Checker, event: Any, line: int) -> Node:
+def _node(path: str, check: Checker, event: Any, line: int) -> YamlNode:
     if isinstance(event, _events.AliasEvent) or event.anchor is not None:
         _refuse(path, check, line, "anchors (&) and aliases (*) are not allowed")
     if event.tag is not None:
         _refuse(path, check, line, f"tags are not allowed: {str(event.tag)[:60]!r}")
     if isinstance(event, _events.ScalarEvent):
         text = str(event.value)
-        return Node(line, scalar(text) if event.style is None else text)
-    return Node(line, {} if isinstance(event, _events.MappingStartEvent) else [])
+        return YamlNode(line, scalar(text) if event.style is None else text)
+    return YamlNode(line, {} if isinstance(event, _events.MappingStartEvent) else [])
 
 
-def _attach(path: str, check: Checker, parent: _Open, node: Node) -> Node:
+def _attach(path: str, check: Checker, parent: _Open, node: YamlNode) -> YamlNode:
     """Add a node to its map or list (or make it the map's next key) and return it."""
     container = parent.node.value
     if isinstance(container, list):
@@ -163,7 +163,7 @@ def _attach(path: str, check: Checker, parent: _Open, node: Node) -> Node:
                 _refuse(path, check, node.line, f"a key must be a word, not {shown(node)}")
             parent.key, parent.key_line = node.value, node.line
             return node
-        node = Node(parent.key_line, node.value)
+        node = YamlNode(parent.key_line, node.value)
         if parent.key in container:
             first = container[parent.key].line
             reason = f"is given twice, first on line {first}"
@@ -174,7 +174,7 @@ def _attach(path: str, check: Checker, parent: _Open, node: Node) -> Node:
     return node
 
 
-def shown(node: Node) -> str:
+def shown(node: YamlNode) -> str:
     """Return a node's value as shown in error messages."""
     value = node.value
     if isinstance(value, dict):

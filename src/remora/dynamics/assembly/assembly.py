@@ -1,0 +1,294 @@
+"""`rm.Assembly`: subsystems connected to a tree, with dynamics by composition [SA24]."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, cast
+
+import numpy as np
+
+from remora.algebra.array_ops import Array, ArrayLike, asarray, concatenate
+from remora.dynamics.assembly.composition import (
+    Arguments,
+    PartLoads,
+    forward_sweeps,
+    inverse_sweeps,
+)
+from remora.dynamics.assembly.connection import Connection
+from remora.dynamics.assembly.interconnection_graph import (
+    InterconnectionGraph,
+    interconnection_graph,
+)
+from remora.dynamics.assembly.joined_robot import joined_robot
+from remora.dynamics.assembly.nesting import flattened
+from remora.dynamics.assembly.placed_parts import AnySubsystem, Part, placed
+from remora.dynamics.formulations import finite_result
+from remora.dynamics.joint_arrays import batch_shape
+from remora.errors import RemoraError, ShapeError, UnknownName
+from remora.model.numbers import finite, frozen
+from remora.model.robot import Robot
+from remora.model.state import configuration, neutral, random_state
+
+
+class Assembly:
+    """Subsystems connected to a tree at named points [SA24].
+
+    A subsystem is a robot, an assembly, a black box or an object with the methods of
+    `rm.Subsystem`. Each is modelled on its own; the assembly propagates twists and their rates
+    from the root outward and wrenches back, through the connection points only.
+
+    The state of an assembly stacks those of its subsystems in the order of `names`, which is
+    breadth-first from the root: q `(..., nq)`, v `(..., nv)`. Black boxes have no state. Gravity is
+    that of the root.
+
+    Attributes:
+        subsystems: by name, in breadth-first order; those of a nested assembly `wing` are named
+            `wing/arm`.
+        connections: in the same order; every subsystem but the root has one.
+        gravity: acceleration in the inertial frame, `(3,)`, m/s².
+        parts: the subsystems in their places.
+        nq: number of coordinates.
+        nv: number of speeds.
+        nb: number of bodies of all robots.
+    """
+
+    def __init__(
+        self,
+        subsystems: Mapping[str, AnySubsystem | Assembly],
+        connections: Iterable[Connection | Sequence[Any]] = (),
+        gravity: ArrayLike | None = None,
+    ) -> None:
+        """Check the tree and place the parts.
+
+        Args:
+            subsystems: by name.
+            connections: a `Connection`, or its arguments `(child, parent, at)`, for every subsystem
+                but one, the root.
+            gravity: in the inertial frame, `(3,)`; by default that of the root robot.
+
+        Raises:
+            RemoraError: naming the subsystem: connections in a cycle, two predecessors, several
+                roots, an unknown subsystem or connection point, contradicting gravity.
+        """
+        if not subsystems:
+            raise RemoraError("an assembly needs at least one subsystem")
+        links = [c if isinstance(c, Connection) else Connection(*c) for c in connections]
+        self._place(*flattened(subsystems, links), gravity, {})
+
+    def _place(
+        self,
+        subsystems: Mapping[str, AnySubsystem],
+        links: Sequence[Connection],
+        gravity: ArrayLike | None,
+        before: Mapping[str, Part],
+    ) -> None:
+        self.parts = placed(subsystems, links, before)
+        self.subsystems: dict[str, Any] = {part.name: part.subsystem for part in self.parts}
+        self.connections = tuple(p.connection for p in self.parts if p.connection is not None)
+        self.nq, self.nv, self.nb = (
+            getattr(self.parts[-1], which).stop for which in ("q", "v", "bodies")
+        )
+        self.gravity = _gravity(self.parts, gravity)
+
+    # Structure -------------------------------------------------------------------------------
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the subsystems in breadth-first order."""
+        return [part.name for part in self.parts]
+
+    @property
+    def root(self) -> str:
+        """Name of the root subsystem."""
+        return self.parts[0].name
+
+    @functools.cached_property
+    def _index(self) -> dict[str, int]:
+        return {part.name: i for i, part in enumerate(self.parts)}
+
+    def part(self, name: str) -> Part:
+        """Return the part with that name; its slices are `.q`, `.v` and `.bodies`."""
+        if name not in self._index:
+            raise UnknownName("subsystem", name, self._index)
+        return self.parts[self._index[name]]
+
+    def neutral(self) -> Array:
+        """Return the configuration `(nq,)` with all joints of all robots at zero."""
+        return concatenate([neutral(part.subsystem) for part in self._robots(True)])
+
+    def random_state(
+        self, seed: int | np.random.Generator, batch: int | tuple[int, ...] = ()
+    ) -> tuple[Array, Array]:
+        """Return a random configuration `(*batch, nq)` and velocity `(*batch, nv)`."""
+        rng = np.random.default_rng(seed)
+        states = [random_state(part.subsystem, rng, batch) for part in self._robots(True)]
+        q, v = (concatenate([state[k] for state in states]) for k in range(2))
+        return q, v
+
+    def to_robot(self, name: str = "assembly") -> Robot:
+        """Return the assembly as one robot with the same states, if every part is a robot.
+
+        Bodies, joints and frames are named `subsystem/name`.
+        """
+        return joined_robot(self.parts, self.gravity, name)
+
+    def _robots(self, all_known: bool = False) -> list[Part]:
+        """Return the parts that are robots; with `all_known`, refuse other parts with states."""
+        for part in self.parts if all_known else ():
+            if part.module is None and part.black_box is None:
+                raise RemoraError(
+                    f"subsystem {part.name!r} ({type(part.subsystem).__name__}) is no robot: its "
+                    "coordinates are not known here"
+                )
+        return [part for part in self.parts if part.module is not None]
+
+    # Dynamics --------------------------------------------------------------------------------
+
+    def inverse_dynamics(
+        self,
+        q: ArrayLike,
+        v: ArrayLike,
+        vdot: ArrayLike,
+        wrenches: ArrayLike | Mapping[str, ArrayLike] | None = None,
+        t: ArrayLike | None = None,
+    ) -> Array:
+        """Return the generalized forces tau `(..., nv)` [SA24, Algorithms 1 to 7].
+
+        Args:
+            q: configuration, `(..., nq)`.
+            v: velocity, `(..., nv)`.
+            vdot: rate of v, `(..., nv)`.
+            wrenches: external, [f, τ] on each body of the robots in its own frame, `(..., nb, 6)`,
+                or by subsystem.
+            t: time of the data of black boxes, s, `()` or of the batch shape.
+        """
+        loads = self.joint_loads(q, v, vdot, wrenches, t)
+        return finite_result(concatenate([load.tau for load in loads]))
+
+    def joint_loads(
+        self,
+        q: ArrayLike,
+        v: ArrayLike,
+        vdot: ArrayLike,
+        wrenches: ArrayLike | Mapping[str, ArrayLike] | None = None,
+        t: ArrayLike | None = None,
+    ) -> list[PartLoads]:
+        """Return the loads of every subsystem: on its joints, its base and its points.
+
+        The arguments are those of `inverse_dynamics`.
+        """
+        return inverse_sweeps(self.parts, self._arguments(q, v, vdot, "vdot", wrenches, t))
+
+    def graph(
+        self,
+        q: ArrayLike,
+        v: ArrayLike,
+        vdot: ArrayLike,
+        wrenches: ArrayLike | Mapping[str, ArrayLike] | None = None,
+        t: ArrayLike | None = None,
+    ) -> InterconnectionGraph:
+        """Return the weighted graph of the assembly at a state [SA24, section II-A].
+
+        The arguments are those of `inverse_dynamics`.
+        """
+        given = self._arguments(q, v, vdot, "vdot", wrenches, t)
+        return interconnection_graph(self.parts, inverse_sweeps(self.parts, given), given)
+
+    def forward_dynamics(
+        self,
+        q: ArrayLike,
+        v: ArrayLike,
+        tau: ArrayLike,
+        wrenches: ArrayLike | Mapping[str, ArrayLike] | None = None,
+        t: ArrayLike | None = None,
+    ) -> Array:
+        """Return the accelerations vdot `(..., nv)` by composition of articulated-body inertias.
+
+        Args:
+            q: configuration, `(..., nq)`.
+            v: velocity, `(..., nv)`.
+            tau: generalized forces, `(..., nv)`.
+            wrenches: external, [f, τ] on each body of the robots in its own frame, `(..., nb, 6)`,
+                or by subsystem.
+            t: time of the data of black boxes, s, `()` or of the batch shape.
+        """
+        given = self._arguments(q, v, tau, "tau", wrenches, t)
+        return finite_result(concatenate(forward_sweeps(self.parts, given)))
+
+    def _arguments(
+        self, q: ArrayLike, v: ArrayLike, w: ArrayLike, what: str, wrenches: Any, t: Any
+    ) -> Arguments:
+        q, v, w = finite("q", q, self.nq), finite("v", v, self.nv), finite(what, w, self.nv)
+        for part in self._robots():
+            configuration(part.subsystem, q[..., part.q])
+        time = None if t is None else finite("t", t)
+        external = self._external(wrenches)
+        batch = batch_shape(
+            q, v, w, *([] if time is None else [time[..., None]]),
+            *([] if external is None else [external[..., 0]]),
+        )  # fmt: skip
+        return Arguments(q, v, w, external, time, self.gravity, batch)
+
+    def _external(self, wrenches: Any) -> Array | None:
+        if wrenches is None:
+            return None
+        if not isinstance(wrenches, Mapping):
+            return finite("wrenches", wrenches, self.nb, 6)
+        named = cast(Mapping[str, ArrayLike], wrenches)
+        for name in named:
+            if self.part(name).module is None:
+                raise RemoraError(f"wrenches: subsystem {name!r} is no robot and has no bodies")
+        rows: list[Array] = []
+        for part in self._robots():
+            given = named.get(part.name, np.zeros((part.count, 6)))
+            rows.append(finite(f"wrenches of subsystem {part.name!r}", given, part.count, 6))
+        try:
+            return concatenate(rows, trailing=2)
+        except ValueError:
+            shapes = ", ".join(str(row.shape) for row in rows)
+            raise ShapeError(f"the batch shapes of wrenches do not fit: {shapes}") from None
+
+    def __repr__(self) -> str:
+        """Return the tree, one line per subsystem."""
+        depth = [0] * len(self.parts)
+        count = "1 subsystem" if len(self.parts) == 1 else f"{len(self.parts)} subsystems"
+        lines = [f"Assembly: {count}, {self.nb} bodies, nq={self.nq}, nv={self.nv}"]
+        children: dict[int, list[int]] = {}
+        for i, part in enumerate(self.parts):
+            children.setdefault(part.parent, []).append(i)
+        todo = [0]
+        while todo:
+            i = todo.pop()
+            part = self.parts[i]
+            depth[i] = 0 if part.parent < 0 else depth[part.parent] + 1
+            where = "" if part.connection is None else f"  at {part.connection.at}"
+            lines.append(f"{'  ' * (depth[i] + 1)}{part.name} ({_what(part)}){where}")
+            todo.extend(reversed(children.get(i, [])))
+        return "\n".join(lines)
+
+
+def _what(part: Part) -> str:
+    if part.module is not None:
+        return f"{part.count} {'body' if part.count == 1 else 'bodies'}, nv={part.subsystem.nv}"
+    if part.black_box is not None:
+        return "black box"
+    return f"{type(part.subsystem).__name__}, nv={part.subsystem.nv}"
+
+
+def _gravity(parts: Sequence[Part], gravity: ArrayLike | None) -> Array:
+    """Return the gravity of an assembly; refuse robots that contradict it."""
+    root = parts[0].subsystem
+    own = root.gravity if isinstance(root, Robot) else np.zeros(3)
+    g = frozen(finite("gravity", own if gravity is None else gravity, 3))
+    for part in parts:
+        if part.module is None:
+            continue
+        theirs = asarray(part.subsystem.gravity)
+        alike = theirs.shape == g.shape and np.array_equal(theirs, g)
+        if not alike and np.any(theirs != 0.0):
+            raise RemoraError(
+                f"subsystem {part.name!r} has gravity {theirs.tolist()}, the assembly "
+                f"{g.tolist()}: give the assembly gravity=..., and its robots the same or none"
+            )
+    return g

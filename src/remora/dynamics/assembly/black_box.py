@@ -1,0 +1,120 @@
+"""Black boxes: subsystems known only through measurements at their connection points."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from remora.algebra import screw
+from remora.algebra.array_ops import Array, ArrayLike, asarray, concatenate
+from remora.dynamics.assembly.sensor_reading import (
+    SensorReading,
+    checked_point,
+    checked_wrench,
+    known_points,
+)
+from remora.dynamics.assembly.sensor_recording import SensorRecording
+from remora.dynamics.recursive.outward_pass import BodyMotion
+from remora.errors import InvalidValue, RemoraError, UnknownName
+from remora.identity.table import Table
+
+#: Sign that turns a sensor's wrench into the wrench of the predecessor on the black box.
+SENSOR_SIGNS: Table[str, float] = Table({"reaction": -1.0, "actuation": 1.0})
+
+#: A live source: (time, twist of the base or None) -> what the sensors read.
+LiveSource = Callable[[ArrayLike, Array | None], SensorReading]
+
+
+@dataclass(frozen=True, eq=False)
+class BlackBox:
+    """A subsystem of which only sensor data is known (GET_FROM_SENSORS of SA24).
+
+    A sensor between predecessor and black box is usually mounted so that it reads the reaction,
+    the wrench of the black box on its predecessor. The recursion propagates the opposite, the
+    actuation: ζ = -ζ_sensor [SA24, footnote 15]. `sensor` says which of them the data is.
+
+    Attributes:
+        source: a recording, or a function `(t, twist) -> SensorReading` that is called with the
+            time and the twist of the base, in its frame (None for a root).
+        points: names of its connection points.
+        sensor: `reaction` (default) or `actuation`.
+        accelerometer: whether measured rates contain minus the acceleration of gravity, as an
+            accelerometer's do; otherwise gravity is added, which takes the poses of the points.
+        max_age: largest age of a live reading with a time stamp, s; None: any.
+    """
+
+    source: SensorRecording | LiveSource
+    points: tuple[str, ...] = ()
+    sensor: Literal["reaction", "actuation"] = "reaction"
+    accelerometer: bool = False
+    max_age: float | None = None
+
+    def __post_init__(self) -> None:
+        """Check the source and the words."""
+        if not isinstance(self.source, SensorRecording) and not callable(self.source):
+            raise RemoraError(
+                "the source of a BlackBox is a SensorRecording or a function (t, twist) -> "
+                f"SensorReading, not {type(self.source).__name__}"
+            )
+        if self.sensor not in SENSOR_SIGNS:
+            raise UnknownName("kind of sensor", self.sensor, SENSOR_SIGNS)
+        if isinstance(self.points, str):
+            raise RemoraError(f"points={self.points!r} of a BlackBox; write ({self.points!r},)")
+        object.__setattr__(self, "points", tuple(self.points))
+
+    def read(self, name: str, t: ArrayLike | None, twist: Array | None) -> SensorReading:
+        """Return what the sensors of the subsystem `name` read at time t, checked."""
+        if t is None:
+            raise InvalidValue(f"subsystem {name!r} is a black box: its data needs the time, t=...")
+        if isinstance(self.source, SensorRecording):
+            known_points(name, self.source.points, self.points)
+            return self.source.at(t, name)
+        reading = self.source(t, twist)
+        if not isinstance(reading, SensorReading):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise RemoraError(
+                f"black box {name!r}: its source returned {type(reading).__name__}, not a "
+                "SensorReading"
+            )
+        known_points(name, reading.points, self.points)
+        if reading.time is not None and self.max_age is not None:
+            age = float(np.max(np.abs(asarray(t) - reading.time)))
+            if age > self.max_age:
+                latest = float(np.max(asarray(t)))
+                raise InvalidValue(
+                    f"black box {name!r} has only stale data at t = {latest:.9g} s: its "
+                    f"reading is of t = {reading.time:.9g} s, max_age is {self.max_age:.6g} s"
+                )
+        return reading
+
+    def wrench(self, name: str, reading: SensorReading) -> Array:
+        """Return the wrench of the predecessor on the black box, in its base frame."""
+        return SENSOR_SIGNS[self.sensor] * checked_wrench(name, reading)
+
+    def motions(
+        self, name: str, reading: SensorReading, used: Iterable[str], gravity: Array
+    ) -> list[BodyMotion]:
+        """Return the motions of the connection points in use.
+
+        Args:
+            name: of the subsystem.
+            reading: what its sensors read.
+            used: names of points.
+            gravity: acceleration in the inertial frame, `(3,)`.
+        """
+        found: list[BodyMotion] = []
+        for point in used:
+            at = checked_point(name, reading, point)
+            rate = at.rate
+            if not self.accelerometer and np.any(asarray(gravity) != 0.0):
+                if at.pose is None:
+                    raise InvalidValue(
+                        f"black box {name!r}: with gravity, the motion of point {point!r} needs "
+                        "its pose, or accelerometer=True if the rate is an accelerometer's"
+                    )
+                ground = concatenate([np.zeros(3), -asarray(gravity)])
+                rate = rate + screw.adjoint_inverse(at.pose, ground)
+            found.append(BodyMotion(at.twist, rate))
+        return found

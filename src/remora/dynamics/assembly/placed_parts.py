@@ -1,0 +1,208 @@
+"""The parts of an assembly in breadth-first order, checked and placed in one state layout."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from remora.algebra import dual_quaternion
+from remora.algebra.array_ops import Array
+from remora.dynamics.assembly.black_box import BlackBox
+from remora.dynamics.assembly.connection import Connection
+from remora.dynamics.assembly.robot_module import RobotModule, module_of
+from remora.dynamics.assembly.subsystem import Subsystem
+from remora.errors import RemoraError, UnknownName
+from remora.model.robot import Robot
+
+AnySubsystem: TypeAlias = "Robot | BlackBox | Subsystem"
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """A subsystem in its place.
+
+    Attributes:
+        name: of the subsystem.
+        subsystem: the robot, the black box or the user's object.
+        connection: to its predecessor; None for the root.
+        parent: index of its predecessor, -1 for the root.
+        slot: which of the predecessor's used points it is mounted on.
+        points: names of its own connection points that are used, each once.
+        module: its recursions, if it is a robot.
+        q: slice of its coordinates in the assembly's q.
+        v: slice of its speeds in the assembly's v.
+        bodies: slice of its bodies among those of all robots.
+    """
+
+    name: str
+    subsystem: Any
+    connection: Connection | None
+    parent: int
+    slot: int
+    points: tuple[str, ...]
+    module: RobotModule | None
+    q: slice
+    v: slice
+    bodies: slice
+
+    @property
+    def placement(self) -> Array | None:
+        """Pose of its base in the connection point's frame, unless its module contains it."""
+        if self.connection is None or self.module is not None:
+            return None
+        return self.connection.placement
+
+    @property
+    def black_box(self) -> BlackBox | None:
+        """The black box, if it is one."""
+        return self.subsystem if isinstance(self.subsystem, BlackBox) else None
+
+    @property
+    def count(self) -> int:
+        """Number of its joint wrenches: its bodies."""
+        return self.bodies.stop - self.bodies.start
+
+
+def placed(
+    subsystems: Mapping[str, AnySubsystem],
+    connections: Sequence[Connection],
+    before: Mapping[str, Part],
+) -> tuple[Part, ...]:
+    """Return the parts in breadth-first order [SA24, Algorithm 2].
+
+    Args:
+        subsystems: by name.
+        connections: one for each subsystem but the root.
+        before: parts of another assembly by name, whose modules are reused where nothing changed.
+    """
+    by_child = _by_child(subsystems, connections)
+    order = _breadth_first(subsystems, by_child)
+    used: dict[str, list[str]] = {name: [] for name in subsystems}
+    for name in order[1:]:
+        link = by_child[name]
+        if link.at not in used[link.parent]:
+            used[link.parent].append(link.at)
+    index = {name: i for i, name in enumerate(order)}
+    parts: list[Part] = []
+    nq = nv = nb = 0
+    for name in order:
+        subsystem, link = subsystems[name], by_child.get(name)
+        points = tuple(used[name])
+        size = _size(name, subsystem, points, link)
+        parts.append(
+            Part(
+                name, subsystem, link,
+                -1 if link is None else index[link.parent],
+                0 if link is None else used[link.parent].index(link.at),
+                points, _module(name, subsystem, link, points, before.get(name)),
+                slice(nq, nq + size[0]), slice(nv, nv + size[1]), slice(nb, nb + size[2]),
+            )
+        )  # fmt: skip
+        nq, nv, nb = nq + size[0], nv + size[1], nb + size[2]
+    return tuple(parts)
+
+
+def _by_child(
+    subsystems: Mapping[str, AnySubsystem], connections: Sequence[Connection]
+) -> dict[str, Connection]:
+    found: dict[str, Connection] = {}
+    for link in connections:
+        for name in (link.child, link.parent):
+            if name not in subsystems:
+                raise UnknownName("subsystem", name, subsystems)
+        if link.child == link.parent:
+            raise RemoraError(f"subsystem {link.child!r} is connected to itself")
+        if link.child in found:
+            raise RemoraError(
+                f"subsystem {link.child!r} has two predecessors, {found[link.child].parent!r} and "
+                f"{link.parent!r}; an assembly is a tree"
+            )
+        found[link.child] = link
+    return found
+
+
+def _breadth_first(
+    subsystems: Mapping[str, AnySubsystem], by_child: Mapping[str, Connection]
+) -> list[str]:
+    """Return the names from the root outward; raise on cycles and on several roots."""
+    roots = [name for name in subsystems if name not in by_child]
+    if len(roots) > 1:
+        raise RemoraError(
+            f"subsystems {', '.join(map(repr, roots))} have no predecessor; exactly one, the root, "
+            "has none: connect the others"
+        )
+    children: dict[str, list[str]] = {}
+    for child, link in by_child.items():
+        children.setdefault(link.parent, []).append(child)
+    order: list[str] = []
+    queue = deque(roots)
+    while queue:
+        name = queue.popleft()
+        order.append(name)
+        queue.extend(children.get(name, ()))
+    if len(order) < len(subsystems):
+        inside = set(order)
+        raise RemoraError(
+            "subsystems are connected in a cycle: "
+            + _cycle(next(n for n in subsystems if n not in inside), by_child)
+        )
+    return order
+
+
+def _cycle(start: str, by_child: Mapping[str, Connection]) -> str:
+    seen: list[str] = []
+    name = start
+    while name not in seen:
+        seen.append(name)
+        name = by_child[name].parent
+    return " -> ".join(map(repr, [*seen[seen.index(name) :], name]))
+
+
+def _size(
+    name: str, subsystem: object, points: tuple[str, ...], link: Connection | None
+) -> tuple[int, int, int]:
+    """Return the numbers of coordinates, speeds and bodies, after checks of type and points."""
+    if isinstance(subsystem, Robot):
+        return subsystem.nq, subsystem.nv, len(subsystem.bodies)
+    if not isinstance(subsystem, (BlackBox, Subsystem)):
+        raise RemoraError(
+            f"subsystem {name!r} is a {type(subsystem).__name__}; it must be a Robot, an Assembly, "
+            "a BlackBox, or have nq, nv, points, point_motions and inverse_dynamics (rm.Subsystem)"
+        )
+    for point in points:
+        if point not in subsystem.points:
+            raise UnknownName(f"connection point of subsystem {name!r}", point, subsystem.points)
+    if link is not None and link.mount is not None:
+        raise RemoraError(f"subsystem {name!r} is no robot; its connection takes no mount=")
+    if isinstance(subsystem, BlackBox):
+        return 0, 0, 0
+    return subsystem.nq, subsystem.nv, 0
+
+
+def _module(
+    name: str,
+    subsystem: object,
+    link: Connection | None,
+    points: tuple[str, ...],
+    before: Part | None,
+) -> RobotModule | None:
+    if not isinstance(subsystem, Robot):
+        return None
+    if (
+        before is not None
+        and before.subsystem is subsystem
+        and before.points == points
+        and (before.connection is link or _placed_alike(before.connection, link))
+    ):
+        return before.module
+    mount = None if link is None else link.mount
+    placement = dual_quaternion.identity() if link is None else link.placement
+    return module_of(name, subsystem, mount, placement, link is None, list(points))
+
+
+def _placed_alike(one: Connection | None, other: Connection | None) -> bool:
+    if one is None or other is None:
+        return one is other
+    return one.mount == other.mount and one.placement.tobytes() == other.placement.tobytes()

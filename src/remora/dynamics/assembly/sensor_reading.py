@@ -1,0 +1,91 @@
+"""What is measured at the connection points of a black box: readings, checked by name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from remora.algebra.array_ops import Array, ArrayLike
+from remora.errors import InvalidValue, RemoraError, UnknownName
+from remora.model.numbers import finite
+
+
+@dataclass(frozen=True)
+class PointReading:
+    """The measured motion of a connection point, in the point's frame.
+
+    Attributes:
+        twist: [ω, v], `(..., 6)`.
+        rate: its rate, `(..., 6)`.
+        pose: pose of the point in the inertial frame, `(..., 8)`; needed where there is gravity,
+            unless the rate is an accelerometer's (see `BlackBox`).
+    """
+
+    twist: ArrayLike
+    rate: ArrayLike
+    pose: ArrayLike | None = None
+
+
+@dataclass(frozen=True)
+class SensorReading:
+    """What the sensors at a black box read at one time.
+
+    Attributes:
+        wrench: of the force-torque sensor at its base, [f, τ] in its base frame, `(..., 6)`; None
+            for a root, which has no predecessor.
+        points: motions of its connection points, by name.
+        time: time stamp of the reading, s; None for one taken when it is asked for.
+    """
+
+    wrench: ArrayLike | None = None
+    points: Mapping[str, PointReading] = field(default_factory=dict[str, PointReading])
+    time: float | None = None
+
+
+class CheckedPoint:
+    """A point reading with its numbers as arrays.
+
+    Attributes:
+        twist: `(..., 6)`.
+        rate: `(..., 6)`.
+        pose: `(..., 8)`, or None.
+    """
+
+    def __init__(self, name: str, point: str, reading: object) -> None:
+        """Check the reading of a point of the subsystem `name`."""
+        if not isinstance(reading, PointReading):
+            raise RemoraError(
+                f"black box {name!r}: the motion of point {point!r} must be a PointReading, not "
+                f"{type(reading).__name__}"
+            )
+        self.twist: Array = _measured(f"twist of point {point!r}", name, reading.twist, 6)
+        self.rate: Array = _measured(f"rate of point {point!r}", name, reading.rate, 6)
+        self.pose: Array | None = None
+        if reading.pose is not None:
+            self.pose = _measured(f"pose of point {point!r}", name, reading.pose, 8)
+
+
+def checked_wrench(name: str, reading: SensorReading) -> Array:
+    """Return the wrench of a reading of the subsystem `name`, or raise."""
+    if reading.wrench is None:
+        raise InvalidValue(f"black box {name!r} has no wrench in its reading")
+    return _measured("wrench", name, reading.wrench, 6)
+
+
+def checked_point(name: str, reading: SensorReading, point: str) -> CheckedPoint:
+    """Return the motion of a point of a reading of the subsystem `name`, or raise."""
+    if point not in reading.points:
+        raise UnknownName(f"point in the reading of black box {name!r}", point, reading.points)
+    return CheckedPoint(name, point, reading.points[point])
+
+
+def known_points(name: str, given: Iterable[str], allowed: Iterable[str]) -> None:
+    """Raise if a reading has points that the black box does not declare."""
+    allowed = tuple(allowed)
+    for point in given:
+        if point not in allowed:
+            raise UnknownName(f"connection point of black box {name!r}", point, allowed)
+
+
+def _measured(what: str, name: str, value: ArrayLike, size: int) -> Array:
+    return finite(f"black box {name!r}: its measured {what}", value, size)

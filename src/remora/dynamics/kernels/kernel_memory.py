@@ -1,0 +1,89 @@
+"""In-memory cache of a robot's kernels, reused from call to call and from run to run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from remora.codegen.kernel import Kernel
+from remora.dynamics.formulations import FORMULATIONS
+from remora.dynamics.kernels.cache_keys import is_equation, value_key
+from remora.dynamics.kernels.compiled import compile_function
+from remora.identity.table import Table
+from remora.model.joint_types import JOINT_TYPES
+from remora.model.robot import Robot
+
+#: Maximum number of cached kernels.
+MOST_KEPT = 256
+
+
+def kernel(
+    function: Callable[..., Any],
+    robot: Robot,
+    arguments: Sequence[str],
+    shapes: Mapping[str, tuple[int, ...]] | None = None,
+    **fixed: Any,
+) -> Kernel:
+    """Return a function compiled for a robot; see `rm.compile`.
+
+    Args:
+        function: a function of the library.
+        robot: the robot.
+        arguments: names of its arguments.
+        shapes: shapes of arguments that cannot be inferred from their names.
+        **fixed: values to compile in.
+    """
+    sizes = dict(shapes or {})
+    short = _short_key(function, robot, arguments, sizes, fixed)
+    if short is not None and short in _recent:
+        return _recent[short][0]
+    found = _by_value(function, robot, arguments, sizes, fixed)
+    if short is not None:
+        _recent[short] = found, robot
+        while len(_recent) > MOST_KEPT:
+            _recent.pop(next(iter(_recent)))
+    return found
+
+
+def _short_key(
+    function: Callable[..., Any],
+    robot: Robot,
+    arguments: Sequence[str],
+    sizes: Mapping[str, tuple[int, ...]],
+    fixed: Mapping[str, Any],
+) -> tuple[Any, ...] | None:
+    """Return a key that holds for the same robot object; None: only values can be compared."""
+    if not is_equation(function) or FORMULATIONS.replaced() or JOINT_TYPES.replaced():
+        return None  # a user's function may change at any time
+    key = (function, id(robot), Table.changes, tuple(arguments), *sizes.items(), *fixed.items())
+    try:
+        hash(key)
+    except TypeError:
+        return None
+    return key
+
+
+def _by_value(
+    function: Callable[..., Any],
+    robot: Robot,
+    arguments: Sequence[str],
+    sizes: Mapping[str, tuple[int, ...]],
+    fixed: Mapping[str, Any],
+) -> Kernel:
+    key = value_key(function, robot, tuple(arguments), sorted(sizes.items()), sorted(fixed.items()))
+    if key is not None and key in _kept:
+        _kept[key] = _kept.pop(key)  # most recently used: dropped last
+        return _kept[key]
+    made: Kernel = compile_function(
+        function, robot, arguments=tuple(arguments), fixed=fixed, shapes=sizes
+    )
+    if key is not None:
+        _kept[key] = made
+        while len(_kept) > MOST_KEPT:
+            _kept.pop(next(iter(_kept)))
+    return made
+
+
+_kept: dict[str, Kernel] = {}
+#: By the identity of the robot, which is stored, too, so that no other has its identity.
+_recent: dict[tuple[Any, ...], tuple[Kernel, Robot]] = {}

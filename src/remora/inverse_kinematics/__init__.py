@@ -1,0 +1,1 @@
+"""Inverse kinematics: tasks, closest configurations, and joint speeds under limits."""

@@ -1,0 +1,104 @@
+"""One Levenberg-Marquardt step of inverse kinematics within the ranges of the joints.
+
+With the weighted error e, its Jacobian J and cost ½ e·e, the step solves
+
+    (J Jᵀ + μ) y = e,  dq = Jᵀ y,    μ = damping × cost + rounding,
+
+for as many unknowns as J has rows (or columns, if these are fewer). μ vanishes with the error, so
+convergence is quadratic where the goal can be reached, and the step stays short where it cannot, or
+where the arm is singular. Speeds that would leave their range are taken out, the rest is clipped. A
+step that does not reduce the cost is not taken and the damping grows. Everything is arithmetic on
+arrays, so many starts run as one batch of compiled code.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from remora.algebra import linear, vector
+from remora.algebra.array_ops import Array, clip, constant, less, select, stack
+from remora.inverse_kinematics.joint_ranges import coordinate_indices
+from remora.inverse_kinematics.task_equations import TaskSpec, task_errors, task_jacobian
+from remora.model.robot import Robot
+from remora.model.state import integrate
+
+#: Fraction of the trace that is added to J Jᵀ, so that its pivots stay above rounding.
+ROUNDING = 1e-12
+#: Added besides, for frames that nothing moves.
+TINY = 1e-30
+#: Factors on the damping after a step that was taken, and after one that was not.
+TAKEN, REFUSED = 0.2, 8.0
+SMALLEST_DAMPING, LARGEST_DAMPING = 1e-8, 1e12
+
+
+def damped_step(
+    robot: Robot,
+    q: Array,
+    goals: Array,
+    weights: Array,
+    free: Array,
+    lower: Array,
+    upper: Array,
+    damping: Array,
+    specs: tuple[TaskSpec, ...],
+) -> tuple[Array, Array, Array]:
+    """Return q after one step, the errors there (without weights), and the next damping.
+
+    Args:
+        robot: the robot.
+        q: configuration within its range, `(..., nq)`.
+        goals: of all tasks, `(..., k)`.
+        weights: of all rows, `(..., m)`.
+        free: 1 for each speed that may be used, else 0, `(..., nv)`.
+        lower: `(..., nq)`.
+        upper: `(..., nq)`.
+        damping: `(..., 1)`.
+        specs: the tasks.
+
+    Returns:
+        q `(..., nq)`, errors `(..., m)`, damping `(..., 1)`.
+    """
+    errors = task_errors(robot, q, goals, specs)
+    e = weights * errors
+    J = weights[..., None] * task_jacobian(robot, q, specs)
+    cost = 0.5 * vector.dot(e, e)
+    J = (
+        J
+        * (free * movable(robot, q, lower, upper, vector.apply(vector.transpose(J), e)))[
+            ..., None, :
+        ]
+    )
+    moved = clip(integrate(robot, q, damped_solution(J, e, damping * cost)), lower, upper)
+    there = task_errors(robot, moved, goals, specs)
+    lighter = less(vector.dot(weights * there, weights * there), 2.0 * cost)
+    factor = select(lighter, TAKEN, REFUSED)
+    next_damping = clip(factor * damping, SMALLEST_DAMPING, LARGEST_DAMPING)
+    return select(lighter, moved, q), select(lighter, there, errors), next_damping
+
+
+def damped_solution(J: Array, e: Array, mu: Array) -> Array:
+    """Return dq `(..., nv)` of (JᵀJ + μ) dq = Jᵀe, by the smaller of the two systems."""
+    m, n = J.shape[-2:]
+    Jt = vector.transpose(J)
+    wide = m <= n
+    A = J @ Jt if wide else Jt @ J
+    trace = sum((A[..., i, i] for i in range(1, A.shape[-1])), start=A[..., 0, 0])
+    shift = mu + ROUNDING * stack([trace]) + TINY
+    A = A + shift[..., None] * constant(np.eye(A.shape[-1]), like=A)
+    right = e[..., None] if wide else Jt @ e[..., None]
+    y = linear.ldl_solve(linear.ldl(A), right)
+    return (Jt @ y if wide else y)[..., 0]
+
+
+def movable(robot: Robot, q: Array, lower: Array, upper: Array, descent: Array) -> Array:
+    """Return 0 for each speed whose coordinate would be pushed out of its range, else 1."""
+    parts: list[Array] = []
+    for i, k in enumerate(coordinate_indices(robot)):
+        if k is None:
+            parts.append(1.0 + 0.0 * descent[..., i])
+            continue
+        down, up = less(descent[..., i], 0.0), less(0.0, descent[..., i])
+        below = select(less(lower[..., k], q[..., k]), 1.0, select(down, 0.0, 1.0))
+        above = select(less(q[..., k], upper[..., k]), 1.0, select(up, 0.0, 1.0))
+        parts.append(below * above)
+    return stack(parts)

@@ -1,0 +1,117 @@
+"""A problem of inverse kinematics, its functions in machine code or NumPy, and what was found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from remora.algebra.array_ops import Array
+from remora.dynamics.kernels.kernel_memory import kernel
+from remora.inverse_kinematics.damped_step import damped_step
+from remora.inverse_kinematics.floating_path import JointPath
+from remora.inverse_kinematics.joint_ranges import JointRanges
+from remora.inverse_kinematics.task_equations import TaskSpec, task_terms
+from remora.inverse_kinematics.tasks import BoundTask
+from remora.model.robot import Robot
+
+#: A start ends after this many steps in a row that reduce the cost by less than this fraction.
+PATIENCE, PROGRESS = 6, 1e-3
+FIRST_DAMPING = 1e-2
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """What is searched for.
+
+    Attributes:
+        robot: the robot.
+        tasks: the targets.
+        ranges: bounds of the joints.
+        start: the first start, `(nq,)`; for a floating base, where the path begins.
+        groups: S of `row_groups`.
+        tolerance: m and rad.
+        max_iterations: per start.
+        compiled: whether to use machine code.
+        goals: of all targets, `(k,)`.
+        weights: of all rows, `(m,)`.
+        terms: q -> errors `(..., m)` and Jacobian `(..., m, nv)`.
+    """
+
+    robot: Robot
+    tasks: tuple[BoundTask, ...]
+    ranges: JointRanges
+    start: Array
+    groups: Array
+    tolerance: float
+    max_iterations: int
+    compiled: bool
+    goals: Array = field(init=False)
+    weights: Array = field(init=False)
+    terms: Callable[[Array], tuple[Array, Array]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Join the goals and the weights of all targets."""
+        none = np.zeros(0)
+        goals = np.concatenate([none, *(t.goal for t in self.tasks)])
+        weights = np.concatenate([none, *(t.weights for t in self.tasks)])
+        object.__setattr__(self, "goals", goals)
+        object.__setattr__(self, "weights", weights)
+        object.__setattr__(self, "terms", self._terms())
+
+    @property
+    def specs(self) -> tuple[TaskSpec, ...]:
+        """What the equations of the targets need to know."""
+        return tuple(t.spec for t in self.tasks)
+
+    @property
+    def movable(self) -> bool:
+        """Whether anything may move, and anything is asked for."""
+        return bool(np.any(self.ranges.free)) and self.weights.size > 0
+
+    def cost(self, errors: Array) -> Array:
+        """Return the sum of the squares of the weighted errors."""
+        return np.sum((self.weights * errors) ** 2, axis=-1)
+
+    def met(self, errors: Array) -> Array:
+        """Tell whether all targets are met, `(..., m) -> (...)`."""
+        return np.all((errors**2) @ self.groups.T <= self.tolerance**2, axis=-1)
+
+    def _terms(self) -> Callable[[Array], tuple[Array, Array]]:
+        robot, specs, goals = self.robot, self.specs, self.goals
+        if not self.compiled or not self.movable:
+            return lambda q: task_terms(robot, q, goals, specs)
+        made = kernel(task_terms, robot, ("q", "goals"), {"goals": goals.shape}, specs=specs)
+        return lambda q: made(q, goals)
+
+    def step(self) -> Callable[[Array, Array], tuple[Array, Array, Array]]:
+        """Return q, damping -> q, errors, damping after one step, see `damped_step`."""
+        robot, specs, ranges = self.robot, self.specs, self.ranges
+        others = self.goals, self.weights, ranges.free, ranges.lower, ranges.upper
+        if not self.compiled:
+            return lambda q, damping: damped_step(robot, q, *others, damping, specs)
+        names = ("goals", "weights", "free", "lower", "upper")
+        shapes = {name: x.shape for name, x in zip(names, others, strict=True)}
+        shapes["damping"] = (1,)
+        made = kernel(damped_step, robot, ("q", *names, "damping"), shapes, specs=specs)
+        return lambda q, damping: made(q, *others, damping)
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """What a search found.
+
+    Attributes:
+        q: the best configuration.
+        jacobian: of the weighted errors there; zero for speeds that may not be used, `(m, nv)`.
+        iterations: steps of all starts.
+        starts: number of starts.
+        path: of a floating base.
+    """
+
+    q: Array
+    jacobian: Array
+    iterations: int
+    starts: int
+    path: JointPath | None = None

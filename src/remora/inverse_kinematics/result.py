@@ -1,0 +1,83 @@
+"""The result of inverse kinematics: the configuration, what is left over, and what limits it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from remora.algebra.array_ops import Array
+from remora.inverse_kinematics.floating_path import JointPath
+
+#: Below this ratio of singular values a direction of the tasks counts as singular.
+SINGULAR = 1e-3
+
+
+@dataclass(frozen=True)
+class TargetError:
+    """How far a target was missed.
+
+    Attributes:
+        position: distance, m; None if the target has no position.
+        angle: angle, rad; None if the target has no orientation.
+    """
+
+    position: float | None
+    angle: float | None
+
+    def __str__(self) -> str:
+        """Return distance and angle with units."""
+        parts = [
+            *([] if self.position is None else [f"{self.position:.3g} m"]),
+            *([] if self.angle is None else [f"{np.degrees(self.angle):.3g}°"]),
+        ]
+        return ", ".join(parts) or "none"
+
+
+@dataclass(frozen=True, eq=False)
+class InverseKinematicsResult:
+    """What `rm.inverse_kinematics` found.
+
+    Attributes:
+        q: the configuration, `(nq,)`: a solution, or the closest one found.
+        success: whether every target is met within the tolerance.
+        errors: what is left over, by target.
+        iterations: number of steps, of all starts together.
+        starts: number of starting points that were tried.
+        joints_at_limits: names of the joints at an end of their range.
+        limited_by: those of them that would have to move on to come closer.
+        singular_value: smallest singular value of the targets' Jacobian relative to the largest.
+        singular_direction: the rows' combination that the joints cannot move there, `(m,)`, if the
+            Jacobian is nearly singular, else None.
+        path: for a floating base, the straight joint path and the base's poses along it.
+    """
+
+    q: Array
+    success: bool
+    errors: dict[str, TargetError]
+    iterations: int
+    starts: int
+    joints_at_limits: tuple[str, ...]
+    limited_by: tuple[str, ...]
+    singular_value: float
+    singular_direction: Array | None
+    path: JointPath | None = None
+
+    def __str__(self) -> str:
+        """Return a report in plain words."""
+        head = "solved" if self.success else "not reached; closest configuration found"
+        starts = "1 start" if self.starts == 1 else f"{self.starts} starts"
+        steps = "1 step" if self.iterations == 1 else f"{self.iterations} steps"
+        lines = [f"{head} ({steps} from {starts})"]
+        lines += [f"  {name}: off by {error}" for name, error in self.errors.items()]
+        if self.limited_by:
+            lines.append(f"  limited by the range of {', '.join(self.limited_by)}")
+        elif not self.success and self.singular_direction is not None:
+            lines.append(
+                "  out of reach: the joints cannot move the targets any closer (singular, ratio "
+                f"{self.singular_value:.1e})"
+            )
+        others = [name for name in self.joints_at_limits if name not in self.limited_by]
+        if others:
+            lines.append(f"  at a limit: {', '.join(others)}")
+        return "\n".join(lines)

@@ -1,0 +1,140 @@
+"""`rm.inverse_kinematics`: the configuration that meets targets, or comes closest to them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Literal
+
+import numpy as np
+
+from remora.algebra.array_ops import Array, ArrayLike
+from remora.dynamics.base_requirements import require_free_base
+from remora.dynamics.refusals import refuse_kinematic
+from remora.errors import InvalidValue, UnknownName
+from remora.inverse_kinematics.configuration_search import search_configuration
+from remora.inverse_kinematics.joint_ranges import UNBOUNDED, JointRanges, at_limits, joint_ranges
+from remora.inverse_kinematics.path_search import search_path
+from remora.inverse_kinematics.problem import Found, Problem
+from remora.inverse_kinematics.result import SINGULAR, InverseKinematicsResult
+from remora.inverse_kinematics.starts import first_start, wrapped
+from remora.inverse_kinematics.targets import bound_targets, row_groups, target_errors
+from remora.inverse_kinematics.tasks import Target, Task
+from remora.model.robot import Robot
+from remora.model.takes_robot import takes_robot
+
+BASES = ("fixed", "floating", "flying")
+Targets = Mapping[Target, ArrayLike] | Task | Sequence[Task]
+
+
+@takes_robot
+def inverse_kinematics(
+    robot: Robot,
+    targets: Targets,
+    q0: ArrayLike | None = None,
+    base: Literal["fixed", "floating", "flying"] = "fixed",
+    *,
+    tolerance: float = 1e-8,
+    locked: Collection[str] = (),
+    limits: bool = True,
+    starts: int = 65,
+    max_iterations: int = 100,
+    seed: int | np.random.Generator = 0,
+    compiled: bool = True,
+) -> InverseKinematicsResult:
+    """Return the configuration that meets all targets, or the closest one and what limits it.
+
+    Levenberg-Marquardt steps on the manifold of q, from q0 and then from random starts, reduce the
+    sum of the squares of the targets' weighted errors within the joints' ranges (`damped_step`). Of
+    several solutions of one batch of starts the closest to q0 is returned.
+
+    Args:
+        robot: the robot.
+        targets: frame -> pose `(8,)` or position `(3,)` in the inertial frame; or tasks, such as
+            `rm.FrameTask`, `rm.PositionTask`, `rm.DirectionTask`, one or several.
+        q0: configuration to start from, `(nq,)`; neutral by default.
+        base: "fixed": free joints on the inertial frame stay as in q0. "floating": the joints move
+            along a straight line from q0, and the base recoils so that the momentum stays zero; the
+            end, `result.path`, is where the robot really arrives, at any speed along the path, when
+            it starts at rest. "flying": the base moves at will.
+        tolerance: on each target's distance, m, and angle, rad.
+        locked: names of joints that must not move.
+        limits: whether to keep the joints within their ranges.
+        starts: number of starting points that are tried, q0 among them.
+        max_iterations: steps per start.
+        seed: of the random starts.
+        compiled: use machine code, made on first use for a robot and its targets and kept; False
+            evaluates in NumPy, which is slower but starts at once.
+
+    Raises:
+        RemoraError: if an argument is wrong; an unreachable target is no error but a result.
+    """
+    if base not in BASES:
+        raise UnknownName("base", base, BASES)
+    if base == "floating":
+        require_free_base(robot)
+        refuse_kinematic(robot, "inverse_kinematics with a floating base")
+    if not (np.isfinite(tolerance) and tolerance > 0.0):
+        raise InvalidValue(f"tolerance must be positive, not {tolerance!r}")
+    for what, number in (("starts", starts), ("max_iterations", max_iterations)):
+        if number < 1:
+            raise InvalidValue(f"{what} must be at least 1, not {number!r}")
+    ranges = joint_ranges(robot, locked, base)
+    if not limits:
+        free = np.full(robot.nq, UNBOUNDED)
+        ranges = JointRanges(-free, free, ranges.free)
+    tasks = bound_targets(robot, targets)
+    problem = Problem(
+        robot, tuple(tasks), ranges, first_start(robot, q0, ranges), row_groups(robot, tasks),
+        tolerance, max_iterations, compiled,
+    )  # fmt: skip
+    search = search_path if base == "floating" else search_configuration
+    return _result(problem, search(problem, starts, np.random.default_rng(seed)))
+
+
+def _result(problem: Problem, found: Found) -> InverseKinematicsResult:
+    robot, ranges, q = problem.robot, problem.ranges, found.q
+    errors = problem.terms(q)[0]
+    value, direction = _singular(found.jacobian)
+    if found.path is None:
+        q = wrapped(robot, q, problem.start, ranges)
+    success = bool(problem.met(errors))
+    near = at_limits(robot, ranges, q)
+    return InverseKinematicsResult(
+        q=q,
+        success=success,
+        errors=target_errors(problem.tasks, problem.groups, errors),
+        iterations=found.iterations,
+        starts=found.starts,
+        joints_at_limits=near,
+        limited_by=() if success else _limiting(problem, found, errors, near),
+        singular_value=value,
+        singular_direction=direction,
+        path=found.path,
+    )
+
+
+def _singular(J: Array) -> tuple[float, Array | None]:
+    """Return the ratio of the singular values, and the direction of the rows that is hardest."""
+    if 0 in J.shape or not np.any(J):
+        return 0.0, None
+    U, sizes, _ = np.linalg.svd(J)
+    smallest = float(sizes[-1]) if J.shape[0] <= J.shape[1] else 0.0
+    ratio = smallest / float(sizes[0])
+    return ratio, U[:, -1] if ratio < SINGULAR else None
+
+
+def _limiting(
+    problem: Problem, found: Found, errors: Array, near: tuple[str, ...]
+) -> tuple[str, ...]:
+    """Return the joints at their limits that would have to move on to come closer."""
+    descent = found.jacobian.T @ (problem.weights * errors)
+    size = float(np.linalg.norm(descent))
+    names: list[str] = []
+    for name in near:
+        joint = problem.robot.joints[name]
+        push = descent[joint.v] * np.where(
+            problem.ranges.upper[joint.q] - found.q[joint.q] <= 1e-9, 1.0, -1.0
+        )
+        if np.any(push > 1e-3 * size) and np.any(push > 1e-9):
+            names.append(name)
+    return tuple(names)

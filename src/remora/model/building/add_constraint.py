@@ -1,0 +1,73 @@
+"""Constraints added to a robot that is already built."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+from remora.algebra import dual_quaternion
+from remora.errors import InvalidValue, ModelError, UnknownName
+from remora.model.building.constraint_drafts import DescribesConstraints
+from remora.model.building.tree import BodyDraft, Carrier, FrameDraft, JointDraft
+from remora.model.building.validate import Checker, Place
+from remora.model.constraint import GEAR, ROD
+from remora.model.named import Named
+from remora.model.robot import Robot
+from remora.model.takes_robot import takes_robot
+
+_GIVEN = ("self", "name", "kind", "parent", "child", "place")
+
+
+@takes_robot
+def add_constraint(
+    robot: Robot, name: str, kind: str, parent: str | None, child: str | None, **options: Any
+) -> Robot:
+    """Return the robot with one more constraint.
+
+    Args:
+        robot: the robot.
+        name: of the constraint, unique among constraints.
+        kind: a key of JOINT_TYPES except `free`, or `rod` or `gear`.
+        parent: a body or a frame; None for the inertial frame; for a gear: the leading joint.
+        child: another body or a frame on one; for a gear: the driven joint.
+        **options: as for `Builder.constraint`, `Builder.rod` and `Builder.gear`: `parent_xyz`,
+            `child_xyz`, `axis`, `length`, `ratio`, `active`, ...
+
+    Raises:
+        ModelError: with every fault found.
+        UnknownName: for an option that this kind does not have.
+    """
+    check = Checker()
+    described = DescribesConstraints(check, robot.constraints.names)
+    describe: Any = {ROD: described.rod, GEAR: described.gear}.get(kind, described.constraint)
+    given = (name, parent, child) if kind in (ROD, GEAR) else (name, kind, parent, child)
+    parameters = inspect.signature(describe).parameters
+    known = [key for key in parameters if key not in _GIVEN]
+    for key in options:
+        if key not in known:
+            raise UnknownName(f"option of a {kind} constraint", key, known)
+    if kind == ROD and "length" not in options:
+        raise InvalidValue(f"rod {name!r} needs its length: length=...")
+    describe(*given, **options)
+
+    bodies = [BodyDraft(b, Place(f"body {b.name!r}")) for b in robot.bodies]
+    names = {i: b.name for i, b in enumerate(robot.bodies)}
+    joints = [
+        JointDraft(j.name, j.kind, names.get(j.parent), names[i], Place(f"joint {j.name!r}"), j,
+                   None if j.mimic is None else (robot.joints[j.mimic.joint].name, 1.0, 0.0))
+        for i, j in enumerate(robot.joints)
+    ]  # fmt: skip
+    frames = {
+        f.name: FrameDraft(f.name, names.get(f.body), Place(f"frame {f.name!r}"), f.placement)
+        for f in robot.frames
+    }
+    described.check_constraints({b.body.name: b for b in bodies}, joints, frames, frozenset())
+    added: list[Any] = []
+    if not check.faults:
+        here = dual_quaternion.identity()
+        carriers = {name: Carrier(name, here) for name in (None, *names.values())}
+        kept = list(zip(bodies, joints, strict=True))
+        added = described.indexed_constraints(kept, carriers, frames)
+    if check.faults:
+        raise ModelError(f"robot {robot.name!r}", check.faults)
+    return robot.replace(constraints=Named([*robot.constraints, *added], "constraint"))

@@ -1,0 +1,123 @@
+"""Assemblies that cannot be are refused with the names of their subsystems."""
+
+import numpy as np
+import pytest
+
+import remora as rm
+from dynamics.assembly.modules import WheelBody, arm
+
+ARM = arm()
+
+
+@pytest.mark.parametrize(
+    ("subsystems", "connections", "message"),
+    [
+        ({}, [], "at least one subsystem"),
+        ({"a": ARM, "b": ARM}, [], "subsystems 'a', 'b' have no predecessor"),
+        ({"a": ARM, "b": ARM}, [("b", "a", "tip"), ("a", "b", "tip")], "cycle: 'a' -> 'b' -> 'a'"),
+        (
+            {"a": ARM, "b": ARM, "c": ARM, "d": ARM},
+            [("b", "c", "tip"), ("c", "d", "tip"), ("d", "c", "tip")],
+            "cycle: 'c' -> 'd' -> 'c'",
+        ),
+        ({"a": ARM}, [("a", "a", "tip")], "'a' is connected to itself"),
+        ({"a": ARM, "b": ARM}, [("b", "c", "tip")], "no subsystem named 'c'; known: a, b"),
+        (
+            {"a": ARM, "b": ARM, "c": ARM},
+            [("b", "a", "tip"), ("c", "a", "tip"), ("b", "c", "tip")],
+            "'b' has two predecessors, 'a' and 'c'",
+        ),
+        (
+            {"a": ARM, "b": ARM},
+            [("b", "a", "tipp")],
+            "no connection point of subsystem 'a' named 'tipp'; did you mean 'tip'",
+        ),
+        (
+            {"a": WheelBody(), "b": ARM},
+            [("b", "a", "hand")],
+            "no connection point of subsystem 'a' named 'hand'; known: tip",
+        ),
+        (
+            {"a": ARM, "b": ARM},
+            [rm.Connection("b", "a", "tip", mount="tip")],
+            "'b' cannot be mounted by 'tip': joint 'joint1' .revolute. moves it",
+        ),
+        (
+            {"a": ARM, "b": WheelBody()},
+            [rm.Connection("b", "a", "tip", mount="tip")],
+            "'b' is no robot; its connection takes no mount=",
+        ),
+        ({"a": 3.0}, [], "subsystem 'a' is a float; it must be a Robot"),
+        (
+            {"a": ARM, "b": arm(gravity=(0, 0, -1.6))},
+            [("b", "a", "tip")],
+            r"'b' has gravity \[0.0, 0.0, -1.6\], the assembly \[0.0, 0.0, 0.0\]",
+        ),
+    ],
+)
+def test_refusals(subsystems, connections, message):
+    with pytest.raises(rm.RemoraError, match=message):
+        rm.Assembly(subsystems, connections)
+
+
+def test_connections_and_arguments_are_checked():
+    with pytest.raises(rm.RemoraError, match="placement of the connection of 'b'"):
+        rm.Connection("b", "a", "tip", placement=np.zeros(8))
+    with pytest.raises(rm.RemoraError, match="placement of the connection of 'b'"):
+        rm.Connection("b", "a", "tip", placement=np.zeros(7))
+    assembly = rm.Assembly({"a": ARM, "b": ARM}, [("b", "a", "tip")])
+    with pytest.raises(rm.ShapeError, match=r"q must have shape \(..., 4\)"):
+        assembly.inverse_dynamics(np.zeros(3), np.zeros(4), np.zeros(4))
+    with pytest.raises(rm.ShapeError, match="batch shapes do not broadcast"):
+        assembly.forward_dynamics(np.zeros((2, 4)), np.zeros((3, 4)), np.zeros(4))
+    with pytest.raises(rm.RemoraError, match="tau holds values that are not finite"):
+        assembly.forward_dynamics(np.zeros(4), np.zeros(4), np.full(4, np.nan))
+    with pytest.raises(rm.RemoraError, match="no subsystem named 'c'"):
+        assembly.inverse_dynamics(*np.zeros((3, 4)), {"c": np.zeros((2, 6))})
+    with pytest.raises(rm.ShapeError, match="wrenches of subsystem 'b' must have shape"):
+        assembly.inverse_dynamics(*np.zeros((3, 4)), {"b": np.zeros((3, 6))})
+    with pytest.raises(rm.RemoraError, match="no subsystem named 'c'"):
+        assembly.part("c")
+
+
+def test_objects_without_forward_dynamics_are_named():
+    class InverseOnly:
+        nq = nv = 0
+        points = ()
+
+        def point_motions(self, base, q, v, vdot):
+            return {}
+
+        def inverse_dynamics(self, base, q, v, vdot, loads):
+            return rm.SubsystemLoads(base.rate, np.zeros(0))
+
+    assembly = rm.Assembly({"a": ARM, "load": InverseOnly()}, [("load", "a", "tip")])
+    assert assembly.inverse_dynamics(*np.ones((3, 2))).shape == (2,)
+    with pytest.raises(rm.RemoraError, match=r"'load' \(InverseOnly\) has no forward dynamics"):
+        assembly.forward_dynamics(*np.ones((3, 2)))
+    with pytest.raises(rm.RemoraError, match=r"'load' \(InverseOnly\) does not tell the wrenches"):
+        assembly.graph(*np.ones((3, 2)))
+    with pytest.raises(rm.RemoraError, match=r"'load' \(InverseOnly\) is no robot"):
+        assembly.neutral()
+    with pytest.raises(rm.RemoraError, match="'load' is not a robot: no robot can be made"):
+        assembly.to_robot()
+
+
+def test_splits_that_cannot_be():
+    robot = arm(axes=((0, 0, 1),) * 3)
+    with pytest.raises(rm.RemoraError, match="joint 'joint0': nothing precedes the base"):
+        rm.split_robot(robot, ["joint0"])
+    with pytest.raises(rm.RemoraError, match="joint 'joint1': it is cut there already"):
+        rm.split_robot(robot, ["joint1", "joint1"])
+    with pytest.raises(rm.RemoraError, match="no joint named 'joint9'"):
+        rm.split_robot(robot, ["joint9"])
+    with pytest.raises(rm.RemoraError, match="names of subsystems must differ"):
+        rm.split_robot(robot, {"joint1": "x", "joint2": "x"})
+    split = robot.split({"joint1": "middle", "joint2": "end"})
+    assert split.assembly.names == ["link0", "middle", "end"]
+    assert repr(split.assembly).splitlines() == [
+        "Assembly: 3 subsystems, 3 bodies, nq=3, nv=3",
+        "  link0 (1 body, nv=1)",
+        "    middle (1 body, nv=1)  at link0",
+        "      end (1 body, nv=1)  at link1",
+    ]
