@@ -4,45 +4,9 @@ import numpy as np
 import pytest
 
 import remora as rm
+from captures import MOVING, joined, state
 from remora.algebra import dual_quaternion as dq
-from remora.algebra import pose, quaternion
-from remora.model.constraint import Constraint
-from remora.model.named import Named
-
-
-def joined(kind="fixed", **changes):
-    """Return a servicer with one arm joint and a free target, with a constraint that is off."""
-    builder = rm.Builder("capture").body("bus", mass=20.0, com=(0.1, 0, 0), inertia=(2, 3, 4))
-    builder = builder.joint("base", "free", None, "bus")
-    builder = builder.body("arm", mass=2.0, com=(0.4, 0, 0), inertia=(0.05, 0.2, 0.2))
-    builder = builder.joint("shoulder", "revolute", "bus", "arm", xyz=(0.5, 0, 0), axis=(0, 0, 1))
-    builder = builder.body("target", mass=8.0, com=(0.2, 0.1, 0), inertia=(0.8, 1.1, 1.3))
-    builder = builder.joint("gap", "free", "bus", "target")
-    builder = builder.frame("grapple", "arm", xyz=(0.8, 0, 0))
-    robot = builder.frame("fixture", "target", xyz=(-0.3, 0, 0)).build()
-    ends = [robot.frame(name).placement for name in ("grapple", "fixture")]
-    bodies = [robot.frame(name).body for name in ("grapple", "fixture")]
-    axes = np.array([[0.0, 0.0, 1.0]]) if kind == "revolute" else np.zeros((0, 3))
-    numbers = dict(zip(("pitch", "length", "ratio", "offset"), [np.array(0.0)] * 4, strict=True))
-    grasp = Constraint("grasp", kind, *bodies, *ends, axes, *numbers.values(), active=False)
-    return robot.replace(constraints=Named([grasp], "constraint"))
-
-
-def state(robot, gap=0.0, speed=(0.0, 0.0, 0.0), rate=(0.0, 0.0, 0.0), turn=(0.0, 0.0, 0.0)):
-    """Return a moving state with the fixture `gap` in front of the grapple."""
-    q, v = rm.neutral(robot), np.zeros(robot.nv)
-    q[8] = 0.4
-    x = rm.poses(robot, q)
-    grapple = dq.mul(x[1], robot.frame("grapple").placement)
-    turned = pose.from_parts(quaternion.exp(0.5 * np.array(turn)), np.array([gap, 0.0, 0.0]))
-    there = dq.mul(dq.mul(grapple, turned), dq.conjugate(robot.frame("fixture").placement))
-    q[robot.joints["gap"].q] = dq.mul(dq.conjugate(x[0]), there)
-    v[:6] = (0.02, -0.01, 0.03, 0.1, 0.0, -0.05)
-    v[6], v[7:10], v[10:] = 0.05, rate, speed
-    return q, v
-
-
-MOVING = {"speed": (-0.2, 0.1, 0.05), "rate": (0.3, -0.2, 0.1)}
+from remora.algebra import pose
 
 
 def momenta(robot, q, v, bodies):
@@ -87,7 +51,7 @@ def test_a_rigid_capture_transmits_the_impulse_that_stops_the_relative_motion():
 
 
 def welded(q):
-    """Return the robot whose target is part of the arm from the start, at the relative pose of q."""
+    """Return the robot whose target is part of the arm, at the relative pose of q."""
     robot = joined()
     x = rm.poses(robot, q)
     target, bodies = dq.mul(dq.conjugate(x[1]), x[2]), robot.bodies
@@ -178,28 +142,28 @@ def test_a_locked_joint_transmits_the_impulse():
 def test_what_cannot_be_switched_is_refused():
     robot = joined()
     q, v = state(robot, 0.05, **MOVING)
-    with pytest.raises(rm.RemoraError, match="'grasp'.*latch=True"):
+    with pytest.raises(rm.RemoraError, match=r"'grasp'.*latch=True"):
         rm.simulate(robot, q, v, phases=[rm.Phase(1.0, activate="grasp")])
     with pytest.raises(rm.RemoraError, match=r"second.*'grasp' is already on"):
         rm.simulate(robot, q, v, phases=[
             rm.Phase(1.0, activate="grasp", latch=True),
             rm.Phase(1.0, activate="grasp", name="second"),
         ])  # fmt: skip
-    with pytest.raises(rm.RemoraError, match="'grasp' is already off"):
+    with pytest.raises(rm.RemoraError, match=r"'grasp' is already off"):
         rm.simulate(robot, q, v, phases=[rm.Phase(1.0, release="grasp")])
-    with pytest.raises(rm.RemoraError, match="no constraint named|grip"):
+    with pytest.raises(rm.RemoraError, match=r"no constraint named|grip"):
         rm.simulate(robot, q, v, phases=[rm.Phase(1.0, activate="grip")])
-    with pytest.raises(rm.RemoraError, match="not released"):
+    with pytest.raises(rm.RemoraError, match=r"not released"):
         rm.Phase(1.0, separation={"grasp": 0.1})
-    with pytest.raises(rm.RemoraError, match="both activated and released"):
+    with pytest.raises(rm.RemoraError, match=r"both activated and released"):
         rm.Phase(1.0, activate="grasp", release="grasp")
     closed = robot.with_active(on=["grasp"])
-    with pytest.raises(rm.RemoraError, match="'grasp' by 0.05.*close_loops"):
+    with pytest.raises(rm.RemoraError, match=r"'grasp' by 0.05.*close_loops"):
         rm.simulate(closed, q, v, 1.0)
     q, v = state(robot, **MOVING)
-    with pytest.raises(rm.RemoraError, match="velocity that violates.*'grasp'.*close_loops"):
+    with pytest.raises(rm.RemoraError, match=r"velocity that violates.*'grasp'.*close_loops"):
         rm.simulate(closed, q, v, 1.0)
-    with pytest.raises(rm.RemoraError, match="variational.*'grasp'"):
+    with pytest.raises(rm.RemoraError, match=r"variational.*'grasp'"):
         rm.simulate(closed, q, v, 1.0, integrator="variational", step=0.1)
-    with pytest.raises(rm.RemoraError, match="reduced.*'grasp'"):
+    with pytest.raises(rm.RemoraError, match=r"reduced.*'grasp'"):
         rm.simulate(closed, q, v, 1.0, model="reduced")

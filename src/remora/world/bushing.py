@@ -142,4 +142,5 @@ class BushingSettings(ContinuousSettings):
     def made(self, robot: Robot, name: str) -> Bushing:
         """Return the component."""
         numbers = {key: getattr(self, key) for key in NUMBERS}
-        return Bushing(*self.between, **numbers, name=name)
+        a, b = self.between
+        return Bushing(a, b, **numbers, name=name)

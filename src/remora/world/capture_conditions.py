@@ -40,7 +40,9 @@ def capture_margin(
     return larger(larger(reach_margin(motion, distance), turned), fast)
 
 
-def check_limits(what: str, distance: float, angle: float, speed: float) -> tuple[float, ...]:
+def check_limits(
+    what: str, distance: float, angle: float, speed: float
+) -> tuple[float, float, float]:
     """Return the limits of a capture as numbers, or raise."""
     found = (
         number(f"distance of {what}", distance, 0.0, above=True),

@@ -205,7 +205,11 @@ class RunLoop:
             latched = {name: latched_numbers(robot, name, self._state.q) for name in names}
             recorder.switches.append(
                 ConstraintSwitch(
-                    self._state.t, index, phase.activate, phase.release, latched=latched
+                    self._state.t,
+                    index,
+                    tuple(phase.activate),
+                    tuple(phase.release),
+                    latched=latched,
                 )
             )
         robot = robot_in_phase(model.robot, recorder.switches, index)

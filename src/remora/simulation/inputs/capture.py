@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -60,13 +60,10 @@ def capture_events(
     if missed not in MISSED:
         raise UnknownName("action of a missed capture", missed, MISSED)
     before = f"{name} " if name else ""
-    conditions = (
-        CaptureCondition(robot, grapple, fixture, *limits, which) for which in ("capture", "reach")
-    )
-    first, second = conditions
+    near = CaptureCondition(robot, grapple, fixture, *limits, "reach")
     return (
-        Event(first, f"{before}captured", "next", -1),
-        Event(second, f"{before}missed", missed, 1),
+        Event(replace(near, which="capture"), f"{before}captured", "next", -1),
+        Event(near, f"{before}missed", missed, 1),
     )
 
 
@@ -102,7 +99,8 @@ class CaptureCondition:
 
     def __call__(self, t: float | Array, q: Array, v: Array) -> Any:
         """Return the margin, `(...)`."""
-        numbers = {"grapple": self.grapple, "fixture": self.fixture, "which": self.which,
+        numbers: dict[str, Any] = {
+            "grapple": self.grapple, "fixture": self.fixture, "which": self.which,
                    "limits": (self.distance, self.angle, self.speed)}  # fmt: skip
         if is_symbolic(asarray(q)) or is_symbolic(asarray(v)):
             return margin_between(self.robot, q, v, **numbers)
