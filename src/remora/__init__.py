@@ -29,6 +29,8 @@ from remora.dynamics.assembly.subsystem import (
     SubsystemAccelerations,
     SubsystemLoads,
 )
+from remora.dynamics.constraints.close_loops import close_loops
+from remora.dynamics.constraints.constraint_report import ConstraintReport, constraint_report
 from remora.dynamics.constraints.loop_kinematics import (
     constraint_bias,
     constraint_jacobian,
@@ -144,20 +146,6 @@ from remora.errors import (
     SimulationWarning,
     UnknownName,
 )
-from remora.inverse_kinematics.floating_path import JointPath
-from remora.inverse_kinematics.result import InverseKinematicsResult, TargetError
-from remora.inverse_kinematics.solve import inverse_kinematics
-from remora.inverse_kinematics.tasks import (
-    BaseAttitudeTask,
-    CenterOfMassTask,
-    DirectionTask,
-    FrameTask,
-    PositionTask,
-    PostureTask,
-    RelativePoseTask,
-    Task,
-    ZeroReactionTask,
-)
 from remora.model import topology
 from remora.model.building.add_constraint import add_constraint
 from remora.model.building.builder import Builder
@@ -172,6 +160,22 @@ from remora.model.layouts.layout import Layout
 from remora.model.layouts.libraries import mujoco_layout, pinocchio_layout, spart_layout
 from remora.model.robot import Body, Frame, Geometry, Joint, Robot
 from remora.model.state import difference, integrate, neutral, normalize, random_state
+from remora.planning.differential import TaskSolution, solve_tasks
+from remora.planning.floating_path import JointPath
+from remora.planning.result import InverseKinematicsResult, TargetError
+from remora.planning.solve import inverse_kinematics
+from remora.planning.task_limits import TaskLimits
+from remora.planning.tasks import (
+    BaseAttitudeTask,
+    CenterOfMassTask,
+    DirectionTask,
+    FrameTask,
+    PositionTask,
+    PostureTask,
+    RelativePoseTask,
+    Task,
+    ZeroReactionTask,
+)
 from remora.sensors.rate_gyro import RateGyro
 from remora.sensors.threshold import Threshold
 from remora.simulation.batch.batch import simulate_batch
@@ -225,6 +229,7 @@ __all__ = [
     "Conservation",
     "Constraint",
     "ConstraintImpulse",
+    "ConstraintReport",
     "ConstraintSwitch",
     "Context",
     "Controller",
@@ -287,6 +292,8 @@ __all__ = [
     "System",
     "TargetError",
     "Task",
+    "TaskLimits",
+    "TaskSolution",
     "Threshold",
     "Thruster",
     "UnknownName",
@@ -308,12 +315,14 @@ __all__ = [
     "center_of_mass_jacobian",
     "centroidal_momentum",
     "centroidal_momentum_matrix",
+    "close_loops",
     "combine",
     "compile",
     "constraint_bias",
     "constraint_impulse",
     "constraint_jacobian",
     "constraint_multipliers",
+    "constraint_report",
     "constraint_residual",
     "constraint_violation",
     "constraint_wrenches",
@@ -389,6 +398,7 @@ __all__ = [
     "separated_velocity",
     "simulate",
     "simulate_batch",
+    "solve_tasks",
     "spart",
     "spart_layout",
     "split_robot",

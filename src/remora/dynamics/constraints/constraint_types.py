@@ -33,7 +33,7 @@ from remora.algebra.screw import Transform
 from remora.errors import UnknownName
 from remora.model.constraint import GEAR, ROD, Constraint
 from remora.model.joint_types import lookup
-from remora.model.robot import Joint
+from remora.model.robot import Joint, Robot
 
 
 class ConstraintType(NamedTuple):
@@ -63,6 +63,15 @@ def constraint_type(constraint: Constraint) -> ConstraintType:
 def count(constraint: Constraint) -> int:
     """Return the number of equations of a constraint."""
     return 1 if constraint.kind == GEAR else constraint_type(constraint).equations
+
+
+def units(robot: Robot, constraint: Constraint) -> list[str]:
+    """Return the unit of every equation of a constraint: m or rad."""
+    if constraint.kind == GEAR:
+        freedom = lookup(robot.joints[constraint.child].kind).freedoms[0]
+        return [freedom.coordinate_unit]
+    V = constraint_type(constraint).wrenches(constraint, Transform(np.eye(3), np.ones(3)))
+    return ["m" if np.any(V[:3, i] != 0.0) else "rad" for i in range(V.shape[-1])]
 
 
 # Joint types --------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ mass matrix.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -113,12 +113,21 @@ def constraint_impulse(robot: Robot, q: ArrayLike, v: ArrayLike) -> ConstraintIm
     )
 
 
-def row_response(robot: Robot, q: Array) -> tuple[Orthogonal, Motion]:
-    """Return the orthogonalized rows of G in the metric of M⁻¹, and the map x -> M⁻¹Gᵀλ."""
+def row_response(
+    robot: Robot, q: Array, prescribed: Mapping[int, Array] | None = None
+) -> tuple[Orthogonal, Motion]:
+    """Return the orthogonalized rows of G in the metric of M⁻¹, and the map x -> M⁻¹Gᵀλ.
+
+    Args:
+        robot: the robot.
+        q: configuration, `(..., nq)`.
+        prescribed: joints that do not yield, by index, with zeros `(nv_i,)`.
+    """
+    held = prescribed or {}
     if any(joint.mimic is not None for joint in robot.joints):
-        dense = dense_loops.response(robot, q, {})
+        dense = dense_loops.response(robot, q, held)
         return dense.rows, dense.motion
     rest = np.zeros(robot.nv)
-    of = articulated_loops.response(robot, q, rest, rest, None, {})
+    of = articulated_loops.response(robot, q, rest, rest, None, held)
     batch = batch_shape(q)
     return of.rows, lambda x: gather(robot, of.motion(x)[0], batch)

@@ -7,7 +7,7 @@ import remora as rm
 from numeric import assert_close
 from remora.algebra import dual_quaternion as dq
 from remora.algebra import pose
-from remora.inverse_kinematics.floating_path import end_of_path, end_variation, responses
+from remora.planning.floating_path import end_of_path, end_variation, responses
 
 FIXED_KINDS = ("revolute", "prismatic", "helical", "cylindrical", "universal", "planar",
                "cartesian", "spherical")  # fmt: skip

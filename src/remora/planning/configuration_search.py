@@ -7,10 +7,10 @@ from collections.abc import Callable
 import numpy as np
 
 from remora.algebra.array_ops import Array
-from remora.inverse_kinematics.problem import FIRST_DAMPING, PATIENCE, PROGRESS, Found, Problem
-from remora.inverse_kinematics.starts import random_starts
 from remora.model.robot import Robot
 from remora.model.state import difference
+from remora.planning.problem import FIRST_DAMPING, PATIENCE, PROGRESS, Found, Problem
+from remora.planning.starts import random_starts
 
 #: Random starts that run as one batch.
 BATCH = 16

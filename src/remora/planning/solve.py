@@ -11,16 +11,16 @@ from remora.algebra.array_ops import Array, ArrayLike
 from remora.dynamics.base_requirements import require_free_base
 from remora.dynamics.refusals import refuse_kinematic
 from remora.errors import InvalidValue, UnknownName
-from remora.inverse_kinematics.configuration_search import search_configuration
-from remora.inverse_kinematics.joint_ranges import UNBOUNDED, JointRanges, at_limits, joint_ranges
-from remora.inverse_kinematics.path_search import search_path
-from remora.inverse_kinematics.problem import Found, Problem
-from remora.inverse_kinematics.result import SINGULAR, InverseKinematicsResult
-from remora.inverse_kinematics.starts import first_start, wrapped
-from remora.inverse_kinematics.targets import bound_targets, row_groups, target_errors
-from remora.inverse_kinematics.tasks import Target, Task
 from remora.model.robot import Robot
 from remora.model.takes_robot import takes_robot
+from remora.planning.configuration_search import search_configuration
+from remora.planning.joint_ranges import UNBOUNDED, JointRanges, at_limits, joint_ranges
+from remora.planning.path_search import search_path
+from remora.planning.problem import Found, Problem
+from remora.planning.result import SINGULAR, InverseKinematicsResult
+from remora.planning.starts import first_start, wrapped
+from remora.planning.targets import bound_targets, row_groups, target_errors
+from remora.planning.tasks import Target, Task
 
 BASES = ("fixed", "floating", "flying")
 Targets = Mapping[Target, ArrayLike] | Task | Sequence[Task]

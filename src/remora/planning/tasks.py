@@ -15,10 +15,10 @@ import numpy as np
 from remora.algebra import dual_quaternion, quaternion
 from remora.algebra.array_ops import Array, ArrayLike, is_symbolic
 from remora.errors import InvalidValue, RemoraError, ShapeError
-from remora.inverse_kinematics.task_equations import TaskSpec, equation
 from remora.model.numbers import UNIT_TOLERANCE, finite
 from remora.model.robot import Frame, Robot
 from remora.model.state import configuration
+from remora.planning.task_equations import TaskSpec, equation
 
 Target = str | int | Frame
 

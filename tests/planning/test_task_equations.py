@@ -6,7 +6,7 @@ import pytest
 import remora as rm
 from numeric import assert_close, rate_along_motion
 from remora.algebra import pose, vector
-from remora.inverse_kinematics.task_equations import (
+from remora.planning.task_equations import (
     TASK_EQUATIONS,
     equation,
     task_biases,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from remora.algebra.array_ops import Array
-from remora.inverse_kinematics.floating_path import JointPath
+from remora.planning.floating_path import JointPath
 
 #: Below this ratio of singular values a direction of the tasks counts as singular.
 SINGULAR = 1e-3

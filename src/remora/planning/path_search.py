@@ -8,7 +8,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from remora.algebra.array_ops import Array
-from remora.inverse_kinematics.damped_step import (
+from remora.model.state import difference
+from remora.planning.damped_step import (
     LARGEST_DAMPING,
     REFUSED,
     SMALLEST_DAMPING,
@@ -16,16 +17,15 @@ from remora.inverse_kinematics.damped_step import (
     damped_solution,
     movable,
 )
-from remora.inverse_kinematics.floating_path import (
+from remora.planning.floating_path import (
     end_of_path,
     end_variation,
     responses,
     sampled_path,
 )
-from remora.inverse_kinematics.joint_ranges import coordinate_indices
-from remora.inverse_kinematics.problem import FIRST_DAMPING, PATIENCE, PROGRESS, Found, Problem
-from remora.inverse_kinematics.starts import random_starts
-from remora.model.state import difference
+from remora.planning.joint_ranges import coordinate_indices
+from remora.planning.problem import FIRST_DAMPING, PATIENCE, PROGRESS, Found, Problem
+from remora.planning.starts import random_starts
 
 #: Longest joint motion of one Magnus step while searching, rad or m; the result is refined.
 STEP = 0.15

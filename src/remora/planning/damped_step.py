@@ -17,10 +17,10 @@ import numpy as np
 
 from remora.algebra import linear, vector
 from remora.algebra.array_ops import Array, clip, constant, less, select, stack
-from remora.inverse_kinematics.joint_ranges import coordinate_indices
-from remora.inverse_kinematics.task_equations import TaskSpec, task_errors, task_jacobian
 from remora.model.robot import Robot
 from remora.model.state import integrate
+from remora.planning.joint_ranges import coordinate_indices
+from remora.planning.task_equations import TaskSpec, task_errors, task_jacobian
 
 #: Fraction of the trace that is added to J Jᵀ, so that its pivots stay above rounding.
 ROUNDING = 1e-12

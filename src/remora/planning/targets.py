@@ -9,11 +9,11 @@ import numpy as np
 
 from remora.algebra.array_ops import Array
 from remora.errors import InvalidValue, ShapeError
-from remora.inverse_kinematics.result import TargetError
-from remora.inverse_kinematics.task_equations import equation
-from remora.inverse_kinematics.tasks import BoundTask, FrameTask, PositionTask, Task
 from remora.model.numbers import finite
 from remora.model.robot import Robot
+from remora.planning.result import TargetError
+from remora.planning.task_equations import equation
+from remora.planning.tasks import BoundTask, FrameTask, PositionTask, Task
 
 #: Goals that may stand for a task, by the shape of the array.
 SHORT = {(8,): FrameTask, (3,): PositionTask}

@@ -9,12 +9,12 @@ import numpy as np
 
 from remora.algebra.array_ops import Array
 from remora.dynamics.kernels.kernel_memory import kernel
-from remora.inverse_kinematics.damped_step import damped_step
-from remora.inverse_kinematics.floating_path import JointPath
-from remora.inverse_kinematics.joint_ranges import JointRanges
-from remora.inverse_kinematics.task_equations import TaskSpec, task_terms
-from remora.inverse_kinematics.tasks import BoundTask
 from remora.model.robot import Robot
+from remora.planning.damped_step import damped_step
+from remora.planning.floating_path import JointPath
+from remora.planning.joint_ranges import JointRanges
+from remora.planning.task_equations import TaskSpec, task_terms
+from remora.planning.tasks import BoundTask
 
 #: A start ends after this many steps in a row that reduce the cost by less than this fraction.
 PATIENCE, PROGRESS = 6, 1e-3

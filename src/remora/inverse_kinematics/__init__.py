@@ -1,1 +1,0 @@
-"""Inverse kinematics: tasks, closest configurations, and joint speeds under limits."""

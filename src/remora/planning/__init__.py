@@ -1,0 +1,1 @@
+"""Planning of motion: tasks, inverse kinematics, and joint speeds under limits."""
