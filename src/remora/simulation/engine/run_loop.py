@@ -165,7 +165,10 @@ class RunLoop:
             else:
                 for hold, order in zip(system.controllers, resumed.inside.orders, strict=True):
                     hold.value = order
-            tableau = plan.stepping.integrator.tableau if plan.compiled else None
+            # the numbers of a latch are those of this run: its program would be compiled for them
+            latched = any(s.latched and s.phase <= index for s in self._recorder.switches)
+            compiled = plan.compiled and not latched
+            tableau = plan.stepping.integrator.tableau if compiled else None
             drive = PhaseLoop(
                 system, state, plan.stepping, watch, self._made, self._advanced,
                 self._reset, start, self._schedule, plan.times,

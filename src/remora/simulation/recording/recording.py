@@ -21,7 +21,6 @@ import numpy as np
 from remora.algebra import dual_quaternion, hermite, screw
 from remora.algebra.array_ops import Array, ArrayLike
 from remora.components.context import Values
-from remora.dynamics.kernels.compiled import CompiledRobot
 from remora.errors import InvalidValue, RemoraError, UnknownName
 from remora.model.constraint import GEAR
 from remora.model.numbers import finite
@@ -32,11 +31,13 @@ from remora.simulation.recording.constraint_switch import ConstraintSwitch, robo
 from remora.simulation.recording.quantities import (
     QUANTITIES,
     STORED,
+    EvaluatedRobot,
     SignalColumn,
     SignalColumns,
     by_phase,
     column,
     described,
+    robots_by_phase,
 )
 from remora.simulation.recording.views import ConstraintView, FrameView, JointView
 
@@ -183,12 +184,9 @@ class Recording:
         return by_phase(QUANTITIES[name], self._robots, self.columns)
 
     @cached_property
-    def _robots(self) -> dict[int, CompiledRobot]:
+    def _robots(self) -> dict[int, EvaluatedRobot]:
         """The robot of the first phase, and of every phase in which constraints are switched."""
-        switched = {s.phase: robot_in_phase(self.robot, self.switches, s.phase)
-                    for s in self.switches}  # fmt: skip
-        robots = {0: self.robot, **switched}
-        return {k: CompiledRobot(robot) for k, robot in robots.items()}
+        return robots_by_phase(self.robot, self.switches)
 
     def robot_in_phase(self, phase: int) -> Robot:
         """Return the robot with the constraints that act in a phase, by its index."""

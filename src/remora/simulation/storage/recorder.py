@@ -32,7 +32,6 @@ from typing import Any
 import numpy as np
 
 from remora.algebra.array_ops import Array
-from remora.dynamics.kernels.compiled import CompiledRobot
 from remora.errors import RemoraError, UnknownName
 from remora.model.formats.yaml.yaml import robot_to_yaml
 from remora.model.robot import Robot
@@ -41,10 +40,12 @@ from remora.simulation.recording.quantities import (
     NO_SIGNALS,
     QUANTITIES,
     STORED,
+    EvaluatedRobot,
     SignalColumns,
     by_phase,
     column,
     recorded,
+    robots_by_phase,
 )
 from remora.simulation.recording.recording import RecordedEvent, Recording
 from remora.simulation.recording.samples import SampleBuffer
@@ -196,7 +197,7 @@ class _Folder:
         self._samples: _Table | None = None
         self._events: _Table | None = None
         self._broken = False
-        self._fast: dict[int, CompiledRobot] = {}
+        self._robots: dict[int, EvaluatedRobot] = {}
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="remora-recorder")
         attributes = {
             "remora_run": FORMAT,
@@ -295,18 +296,10 @@ class _Folder:
 
     def _rows(self, run: Recording, rows: slice) -> dict[str, Array]:
         block = {name: values[rows] for name, values in run.columns.items()}
-        robots = {
-            0: run.robot,
-            **{s.phase: run.robot_in_phase(s.phase) for s in run.switches},
-        }
-        fast = {k: self._compiled(k, robot) for k, robot in robots.items()}
-        return block | {name: by_phase(QUANTITIES[name], fast, block) for name in STORED}
-
-    def _compiled(self, phase: int, robot: Robot) -> CompiledRobot:
-        """Return the kernels of the robot in a phase, compiled once."""
-        if phase not in self._fast:
-            self._fast[phase] = CompiledRobot(robot)
-        return self._fast[phase]
+        known = len(run.switches) + 1
+        if len(self._robots) != known:  # compiled once, and once for every switch
+            self._robots = robots_by_phase(run.robot, run.switches) | self._robots
+        return block | {name: by_phase(QUANTITIES[name], self._robots, block) for name in STORED}
 
     def _close(self, run: Recording) -> None:
         end: dict[str, Any] = {"status": run.status, "message": run.message}
