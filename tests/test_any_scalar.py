@@ -14,7 +14,16 @@ import remora as rm
 from closed_loops import closed, constraint
 from numeric import assert_close, traced
 from remora.algebra import dual_quaternion as dq
-from remora.algebra import hermite, linear, pose, quaternion, screw, tangent, vector
+from remora.algebra import (
+    hermite,
+    linear,
+    pose,
+    quaternion,
+    screw,
+    singular_values,
+    tangent,
+    vector,
+)
 from remora.dynamics import floating, formulations, kinematics, momentum, variational_midpoint
 from remora.dynamics.constraints import loop_kinematics, projection, reactions
 from remora.dynamics.derivatives import derivatives, regressor
@@ -136,6 +145,18 @@ def add_inertia(*a):
     return tuple(screw.add_inertia(screw.Inertia(*a[:3]), screw.Inertia(*a[3:])))
 
 
+def left_svd_without_signs(U, sigma):
+    return U * sigma[..., None, :] ** 2 @ np.swapaxes(U, -1, -2), sigma
+
+
+def ellipsoid(base, kind):
+    def of(q):
+        found = rm.manipulability(ROBOT, q, TARGET, base, kind)
+        return found.semi_axes, found.center
+
+    return of
+
+
 TABLE = {
     vector: {
         "dot": (vector.dot, v3, v3), "cross": (vector.cross, v3, v3), "skew": (vector.skew, v3),
@@ -242,6 +263,11 @@ TABLE = {
         ),
         "mirror": (linear.mirror, array(3, 3)),
         "congruence": (linear.congruence, array(4, 3), positive_definite(4)),
+    },
+    singular_values: {
+        "left_svd": (lambda A: left_svd_without_signs(*singular_values.left_svd(A)), array(3, 5)),
+        "singular_values": (singular_values.singular_values, array(6, 4)),
+        "volume": (singular_values.volume, array(3, 5)),
     },
     kinematics: {
         "poses": (on_robot(rm.poses), state_q), "twists": (on_robot(rm.twists), state_q, v_),
@@ -422,6 +448,9 @@ TABLE = {
         "increment": (on_robot(state.increment), state_q, v_),
         "log_rate": (on_robot(state.log_rate), v_, v_),
         "log_velocity": (on_robot(state.log_velocity), v_, v_),
+        "manipulability": (ellipsoid("fixed", "kinematic"), state_q),
+        "static_manipulability": (ellipsoid("floating", "static"), state_q),
+        "dynamic_manipulability": (ellipsoid("flying", "dynamic"), state_q),
     },
 }  # fmt: skip
 
@@ -450,7 +479,9 @@ def test_three_ways(name, rng):
         "variational", "reduced", "center_of_mass_coordinates", "euler_angles", "projection",
         "reactions",
     )  # fmt: skip
-    rounding = 1e-12 if name.startswith(solving) else 1e-14
+    rounding = (
+        1e-12 if name.startswith((*solving, "singular_values")) or "ability" in name else 1e-14
+    )
     batch = [[make(rng) for make in makers] for _ in range(6)]
     single = [_outputs(function(*arguments)) for arguments in batch]
 

@@ -3,6 +3,17 @@
 from remora import algebra
 from remora.actuators.first_order_actuator import FirstOrderActuator
 from remora.actuators.thruster import Thruster
+from remora.analysis.floating_workspace import FloatingWorkspace, floating_workspace
+from remora.analysis.manipulability import Manipulability, manipulability
+from remora.analysis.measures import manipulability_map
+from remora.analysis.straight_path import StraightPathWorkspace, straight_path_workspace
+from remora.analysis.waveforms import (
+    differentiate,
+    low_pass,
+    multiple_correlation,
+    root_mean_square_error,
+)
+from remora.analysis.workspace import Workspace, workspace
 from remora.codegen.gpu.cuda_kernel import CudaKernel
 from remora.codegen.kernel import Kernel
 from remora.components.actions import GeneralizedForce, JointForce, Wrench
@@ -18,6 +29,7 @@ from remora.control.joint_pd import JointPD
 from remora.dynamics import spart
 from remora.dynamics.assembly.assembly import Assembly
 from remora.dynamics.assembly.black_box import BlackBox
+from remora.dynamics.assembly.compiled_assembly import CompiledAssembly
 from remora.dynamics.assembly.connection import Connection
 from remora.dynamics.assembly.interconnection_graph import InterconnectionGraph
 from remora.dynamics.assembly.sensor_reading import PointReading, SensorReading
@@ -158,6 +170,7 @@ from remora.model.formats.yaml.yaml import robot_to_yaml, save_robot
 from remora.model.joint_types import JOINT_TYPES
 from remora.model.layouts.layout import Layout
 from remora.model.layouts.libraries import mujoco_layout, pinocchio_layout, spart_layout
+from remora.model.mimic_gears import mimic_to_gears
 from remora.model.robot import Body, Frame, Geometry, Joint, Robot
 from remora.model.state import difference, integrate, neutral, normalize, random_state
 from remora.planning.differential import TaskSolution, solve_tasks
@@ -222,6 +235,7 @@ __all__ = [
     "Builder",
     "Bushing",
     "CenterOfMassTask",
+    "CompiledAssembly",
     "CompiledRobot",
     "CompliantCapture",
     "Component",
@@ -239,6 +253,7 @@ __all__ = [
     "Event",
     "Fault",
     "FirstOrderActuator",
+    "FloatingWorkspace",
     "ForwardDerivatives",
     "ForwardSubsystem",
     "Frame",
@@ -259,6 +274,7 @@ __all__ = [
     "JointPath",
     "Kernel",
     "Layout",
+    "Manipulability",
     "ModelError",
     "ModelWarning",
     "Motion",
@@ -286,6 +302,7 @@ __all__ = [
     "Spring",
     "State",
     "Status",
+    "StraightPathWorkspace",
     "Subsystem",
     "SubsystemAccelerations",
     "SubsystemLoads",
@@ -297,6 +314,7 @@ __all__ = [
     "Threshold",
     "Thruster",
     "UnknownName",
+    "Workspace",
     "Wrench",
     "ZeroCrossing",
     "ZeroOrderHold",
@@ -328,9 +346,11 @@ __all__ = [
     "constraint_wrenches",
     "coriolis_matrix",
     "difference",
+    "differentiate",
     "equivalent_manipulator",
     "equivalent_state",
     "floating_inverse_dynamics",
+    "floating_workspace",
     "forward_dynamics",
     "forward_dynamics_derivatives",
     "frame_acceleration",
@@ -363,11 +383,16 @@ __all__ = [
     "load",
     "load_scenario",
     "locked_inertia",
+    "low_pass",
+    "manipulability",
+    "manipulability_map",
     "mass_matrix",
     "mass_matrix_partials",
+    "mimic_to_gears",
     "momentum",
     "momentum_matrix",
     "mujoco_layout",
+    "multiple_correlation",
     "neutral",
     "newton_euler_solution",
     "newton_euler_system",
@@ -389,6 +414,7 @@ __all__ = [
     "reduced_momentum_force",
     "report",
     "robot_to_yaml",
+    "root_mean_square_error",
     "save_component_c",
     "save_html",
     "save_loop_c",
@@ -404,7 +430,9 @@ __all__ = [
     "split_robot",
     "spring_forces",
     "stop_forces",
+    "straight_path_workspace",
     "topology",
     "twists",
     "view",
+    "workspace",
 ]

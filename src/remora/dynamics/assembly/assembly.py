@@ -9,6 +9,7 @@ from typing import Any, cast
 import numpy as np
 
 from remora.algebra.array_ops import Array, ArrayLike, asarray, concatenate
+from remora.dynamics.assembly.compiled_assembly import CompiledAssembly
 from remora.dynamics.assembly.composition import (
     Arguments,
     PartLoads,
@@ -143,6 +144,49 @@ class Assembly:
                 )
         return [part for part in self.parts if part.module is not None]
 
+    # Changes ---------------------------------------------------------------------------------
+
+    def add(
+        self,
+        name: str,
+        subsystem: AnySubsystem | Assembly,
+        parent: str,
+        at: str,
+        mount: str | None = None,
+        placement: ArrayLike | None = None,
+    ) -> Assembly:
+        """Return an assembly with one more subsystem; see `rm.Connection`.
+
+        Here and in `remove` and `swap` unchanged subsystems keep their recursions and kernels: only
+        what changes is modelled, or compiled, anew.
+        """
+        if name in self.subsystems:
+            raise RemoraError(f"there is a subsystem {name!r} already; see Assembly.swap")
+        links = [*self.connections, Connection(name, parent, at, mount, placement)]
+        return self._changed({**self.subsystems, name: subsystem}, links)
+
+    def remove(self, name: str) -> Assembly:
+        """Return an assembly without a subsystem and everything that is mounted on it."""
+        if self.part(name).parent < 0:
+            raise RemoraError(f"subsystem {name!r} is the root; it cannot be removed")
+        gone = {name}
+        for part in self.parts:  # predecessors come first
+            if part.connection is not None and part.connection.parent in gone:
+                gone.add(part.name)
+        kept = {key: item for key, item in self.subsystems.items() if key not in gone}
+        return self._changed(kept, [c for c in self.connections if c.child not in gone])
+
+    def swap(self, name: str, subsystem: AnySubsystem | Assembly) -> Assembly:
+        """Return an assembly with another subsystem in the place of one."""
+        self.part(name)
+        return self._changed({**self.subsystems, name: subsystem}, self.connections)
+
+    def _changed(self, subsystems: Mapping[str, Any], links: Sequence[Connection]) -> Assembly:
+        other = object.__new__(Assembly)
+        before = {part.name: part for part in self.parts}
+        other._place(*flattened(subsystems, links), self.gravity, before)
+        return other
+
     # Dynamics --------------------------------------------------------------------------------
 
     def inverse_dynamics(
@@ -215,6 +259,14 @@ class Assembly:
         """
         given = self._arguments(q, v, tau, "tau", wrenches, t)
         return finite_result(concatenate(forward_sweeps(self.parts, given)))
+
+    def compile(self) -> CompiledAssembly:
+        """Return the dynamics as machine code, one kernel per distinct module and pass.
+
+        Kernels are compiled when first used, or taken from the cache; those of equal modules are
+        shared, also with other assemblies.
+        """
+        return CompiledAssembly(self.parts, self.gravity)
 
     def _arguments(
         self, q: ArrayLike, v: ArrayLike, w: ArrayLike, what: str, wrenches: Any, t: Any

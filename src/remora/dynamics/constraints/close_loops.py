@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from remora.algebra import orthogonal
+from remora.algebra import linear, orthogonal, vector
 from remora.algebra.array_ops import Array, ArrayLike, is_symbolic
 from remora.dynamics.constraints.constraint_types import count, units
 from remora.dynamics.constraints.loop_kinematics import (
@@ -112,8 +112,9 @@ def _approached(robot: Robot, q: Array, moving: list[int]) -> Array:
         for _ in range(12):
             # the step of smallest |J dq + φ|² + damping dqᵀ H dq, scaled to a mean inertia of one
             scale = np.trace(H) / len(moving)
-            dq = np.linalg.solve(J.T @ J + damping * H / scale, -J.T @ phi)
-            dq *= min(1.0, 1.0 / np.max(np.abs(dq), initial=1e-300))
+            normal = J.T @ J + damping * H / scale
+            dq = linear.solve(normal, vector.apply(-J.T, phi)[:, None])[:, 0]
+            dq = dq * min(1.0, 1.0 / float(np.max(np.abs(dq), initial=1e-300)))
             step = np.zeros(robot.nv)
             step[moving] = dq
             next_q = integrate(robot, q, step)
