@@ -5,8 +5,6 @@ import numpy as np
 import remora as rm
 from remora.algebra import dual_quaternion as dq
 from remora.algebra import pose, quaternion
-from remora.model.constraint import Constraint
-from remora.model.named import Named
 
 
 def joined(kind="fixed"):
@@ -19,12 +17,8 @@ def joined(kind="fixed"):
     builder = builder.joint("gap", "free", "bus", "target")
     builder = builder.frame("grapple", "arm", xyz=(0.8, 0, 0))
     robot = builder.frame("fixture", "target", xyz=(-0.3, 0, 0)).build()
-    ends = [robot.frame(name).placement for name in ("grapple", "fixture")]
-    bodies = [robot.frame(name).body for name in ("grapple", "fixture")]
-    axes = np.array([[0.0, 0.0, 1.0]]) if kind == "revolute" else np.zeros((0, 3))
-    numbers = dict(zip(("pitch", "length", "ratio", "offset"), [np.array(0.0)] * 4, strict=True))
-    grasp = Constraint("grasp", kind, *bodies, *ends, axes, *numbers.values(), active=False)
-    return robot.replace(constraints=Named([grasp], "constraint"))
+    options = {"axis": (0, 0, 1)} if kind == "revolute" else {}
+    return rm.add_constraint(robot, "grasp", kind, "grapple", "fixture", active=False, **options)
 
 
 def state(robot, gap=0.0, speed=(0.0, 0.0, 0.0), rate=(0.0, 0.0, 0.0), turn=(0.0, 0.0, 0.0)):
