@@ -321,6 +321,14 @@ QUANTITIES: dict[str, Quantity] = {
         _bodies(8), _per_body(_POSE), "pose of each body, a unit dual quaternion, inertial frame",
         of=_by("poses", "q"),
     ),
+    "twists": Quantity(
+        _bodies(6), _per_body(_TWIST), "twist [ω, v] of each body in its own axes",
+        of=_by("twists", "q", "v"),
+    ),
+}  # fmt: skip
+
+#: Derived quantities of robots with constraints.
+OF_CONSTRAINTS: dict[str, Quantity] = {
     "constraint_wrenches": Quantity(
         _constraints(6), _per_constraint(_WRENCH),
         "wrench [f, τ] of every constraint on its child, in the axes of its frame there",
@@ -329,10 +337,6 @@ QUANTITIES: dict[str, Quantity] = {
     "constraint_violations": Quantity(
         _constraints(), _per_constraint((("", "m or rad"),)),
         "largest violation of every constraint that acts", of=_violations,
-    ),
-    "twists": Quantity(
-        _bodies(6), _per_body(_TWIST), "twist [ω, v] of each body in its own axes",
-        of=_by("twists", "q", "v"),
     ),
 }  # fmt: skip
 

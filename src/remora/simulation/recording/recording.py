@@ -29,6 +29,7 @@ from remora.model.state import difference, integrate, log_rate, log_velocity
 from remora.simulation.recording.conservation import NEEDED, Conservation, conservation
 from remora.simulation.recording.constraint_switch import ConstraintSwitch, robot_in_phase
 from remora.simulation.recording.quantities import (
+    OF_CONSTRAINTS,
     QUANTITIES,
     STORED,
     EvaluatedRobot,
@@ -168,7 +169,7 @@ class Recording:
         """
         if name in self.columns:
             return self.columns[name]
-        if name not in QUANTITIES:
+        if name not in QUANTITIES and name not in OF_CONSTRAINTS:
             if name == "wrenches":
                 raise RemoraError("the run has no external wrenches")
             column(name, self.signal_columns)
@@ -181,7 +182,8 @@ class Recording:
 
     def _evaluated(self, name: str) -> Array:
         """Return a derived quantity, in each phase with the constraints that act in it."""
-        return by_phase(QUANTITIES[name], self._robots, self.columns)
+        quantity = QUANTITIES[name] if name in QUANTITIES else OF_CONSTRAINTS[name]
+        return by_phase(quantity, self._robots, self.columns)
 
     @cached_property
     def _robots(self) -> dict[int, EvaluatedRobot]:
