@@ -3,9 +3,20 @@
 from remora import algebra
 from remora.actuators.first_order_actuator import FirstOrderActuator
 from remora.actuators.thruster import Thruster
+from remora.analysis.coupling import (
+    Coupling,
+    DisturbanceBudget,
+    coupling,
+    coupling_map,
+    disturbance_budget,
+    momentum_demand,
+    wheel_envelope,
+    wheel_margin,
+)
 from remora.analysis.floating_workspace import FloatingWorkspace, floating_workspace
 from remora.analysis.manipulability import Manipulability, manipulability
 from remora.analysis.measures import manipulability_map
+from remora.analysis.payload import PayloadEstimate, identify_payload
 from remora.analysis.straight_path import StraightPathWorkspace, straight_path_workspace
 from remora.analysis.waveforms import (
     differentiate,
@@ -25,6 +36,7 @@ from remora.components.signals import Signal, State
 from remora.components.system import System
 from remora.control.attitude_pd import AttitudePD
 from remora.control.controllers import CONTROLLERS
+from remora.control.end_effector_wrench import EndEffectorWrenchControl
 from remora.control.joint_pd import JointPD
 from remora.dynamics import spart
 from remora.dynamics.assembly.assembly import Assembly
@@ -195,6 +207,7 @@ from remora.simulation.batch.batch import simulate_batch
 from remora.simulation.batch.result import Batch
 from remora.simulation.engine.progress import Status
 from remora.simulation.engine.simulate import simulate
+from remora.simulation.hardware_loop import HardwareRun, simulate_assembly
 from remora.simulation.inputs.capture import capture_events
 from remora.simulation.inputs.events import Event
 from remora.simulation.inputs.loads import Controller, ZeroOrderHold
@@ -205,6 +218,7 @@ from remora.simulation.integrators.table import INTEGRATORS
 from remora.simulation.recording.conservation import Conservation
 from remora.simulation.recording.constraint_switch import ConstraintSwitch
 from remora.simulation.recording.recording import Recording
+from remora.simulation.scenario.assembly_file import bundled_assemblies, load_assembly
 from remora.simulation.scenario.component_table import COMPONENTS
 from remora.simulation.scenario.scenario import Scenario, bundled_scenarios, load_scenario
 from remora.simulation.storage.reading import open_run
@@ -247,9 +261,12 @@ __all__ = [
     "ConstraintSwitch",
     "Context",
     "Controller",
+    "Coupling",
     "CudaKernel",
     "DHLink",
     "DirectionTask",
+    "DisturbanceBudget",
+    "EndEffectorWrenchControl",
     "Event",
     "Fault",
     "FirstOrderActuator",
@@ -260,6 +277,7 @@ __all__ = [
     "FrameTask",
     "GeneralizedForce",
     "Geometry",
+    "HardwareRun",
     "ImageSpaceConstraints",
     "ImageSpaceSolution",
     "ImageSpaceSystem",
@@ -279,6 +297,7 @@ __all__ = [
     "ModelWarning",
     "Motion",
     "NewtonEulerSystem",
+    "PayloadEstimate",
     "Phase",
     "PointReading",
     "PositionTask",
@@ -326,6 +345,7 @@ __all__ = [
     "base_response_rate",
     "base_velocity",
     "bias_force",
+    "bundled_assemblies",
     "bundled_robots",
     "bundled_scenarios",
     "capture_events",
@@ -345,8 +365,11 @@ __all__ = [
     "constraint_violation",
     "constraint_wrenches",
     "coriolis_matrix",
+    "coupling",
+    "coupling_map",
     "difference",
     "differentiate",
+    "disturbance_budget",
     "equivalent_manipulator",
     "equivalent_state",
     "floating_inverse_dynamics",
@@ -362,6 +385,7 @@ __all__ = [
     "generalized_jacobian",
     "generalized_jacobian_rate",
     "hybrid_dynamics",
+    "identify_payload",
     "image_coordinates",
     "image_rates",
     "image_space_constraints",
@@ -381,6 +405,7 @@ __all__ = [
     "joint_twists",
     "kinetic_energy",
     "load",
+    "load_assembly",
     "load_scenario",
     "locked_inertia",
     "low_pass",
@@ -390,6 +415,7 @@ __all__ = [
     "mass_matrix_partials",
     "mimic_to_gears",
     "momentum",
+    "momentum_demand",
     "momentum_matrix",
     "mujoco_layout",
     "multiple_correlation",
@@ -423,6 +449,7 @@ __all__ = [
     "separated_mass_matrix",
     "separated_velocity",
     "simulate",
+    "simulate_assembly",
     "simulate_batch",
     "solve_tasks",
     "spart",
@@ -434,5 +461,7 @@ __all__ = [
     "topology",
     "twists",
     "view",
+    "wheel_envelope",
+    "wheel_margin",
     "workspace",
 ]

@@ -43,3 +43,19 @@ def test_kernels_are_refused_alike(robot, name):
         return
     with pytest.raises(rm.InvalidValue, match="constraints"):
         rm.compile(FUNCTIONS[name], robot)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda robot, q: rm.inverse_kinematics(robot, {"body_1": rm.poses(robot, q)[1]}),
+        lambda robot, q: rm.manipulability(robot, q, "body_1"),
+        lambda robot, q: rm.workspace(robot, "body_1"),
+        lambda robot, q: rm.save_loop_c(rm.System(robot, []), "unused", step=0.01),
+        lambda robot, q: rm.split_robot(robot, ["joint_1"]),
+    ],
+)
+def test_kinematics_of_the_tree_alone_is_refused_too(robot, function):
+    """A configuration that breaks the loops is no answer."""
+    with pytest.raises(rm.RemoraError, match=r"constraints .*"):
+        function(robot, rm.neutral(robot))

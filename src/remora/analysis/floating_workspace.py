@@ -36,6 +36,7 @@ from remora.analysis.subspaces import selection
 from remora.dynamics.kernels.compiled import compile_function
 from remora.dynamics.kinematics import Target, frame_pose
 from remora.dynamics.momentum import center_of_mass
+from remora.dynamics.refusals import without_constraints
 from remora.errors import InvalidValue, UnknownName
 from remora.model.robot import Frame, Robot
 from remora.model.state import configuration, neutral
@@ -85,6 +86,7 @@ class FloatingWorkspace:
 
 
 @takes_robot
+@without_constraints
 def floating_workspace(
     robot: Robot,
     target: Target,

@@ -33,7 +33,7 @@ from remora.analysis.arm import (
 from remora.analysis.subspaces import selection
 from remora.dynamics.joint_arrays import batch_shape, with_batch
 from remora.dynamics.kinematics import Target, frame_pose
-from remora.dynamics.refusals import needs_dynamics
+from remora.dynamics.refusals import needs_dynamics, without_constraints
 from remora.errors import InvalidValue, ShapeError, UnknownName
 from remora.model.numbers import finite
 from remora.model.robot import Robot
@@ -79,6 +79,7 @@ class Manipulability(NamedTuple):
 
 
 @takes_robot
+@without_constraints
 def manipulability(
     robot: Robot,
     q: ArrayLike,

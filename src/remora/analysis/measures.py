@@ -14,6 +14,7 @@ from remora.analysis.arm import base_speeds
 from remora.analysis.manipulability import characteristic_length, ellipsoid_matrix
 from remora.dynamics.kernels.compiled import compile_function
 from remora.dynamics.kinematics import Target
+from remora.dynamics.refusals import without_constraints
 from remora.errors import InvalidValue, UnknownName
 from remora.model.joints import in_coordinates
 from remora.model.numbers import finite
@@ -67,6 +68,7 @@ def check_measure(name: str) -> str:
 
 
 @takes_robot
+@without_constraints
 def manipulability_map(
     robot: Robot,
     target: Target,

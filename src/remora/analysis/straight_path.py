@@ -32,6 +32,7 @@ from remora.analysis.subspaces import selection
 from remora.dynamics.floating import base_response
 from remora.dynamics.kernels.compiled import compile_function
 from remora.dynamics.kinematics import Target, frame_pose
+from remora.dynamics.refusals import without_constraints
 from remora.errors import InvalidValue, ShapeError, UnknownName
 from remora.model.numbers import finite
 from remora.model.robot import Frame, Robot
@@ -96,6 +97,7 @@ class StraightPathWorkspace:
 
 
 @takes_robot
+@without_constraints
 def straight_path_workspace(
     robot: Robot,
     q: ArrayLike,

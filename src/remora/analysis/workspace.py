@@ -37,6 +37,7 @@ from remora.analysis.sampling import (
 )
 from remora.dynamics.kernels.compiled import TARGETS, compile_function
 from remora.dynamics.kinematics import Target, frame_pose
+from remora.dynamics.refusals import without_constraints
 from remora.errors import InvalidValue, UnknownName
 from remora.model.joints import kind as joint_kind
 from remora.model.robot import Frame, Robot
@@ -160,6 +161,7 @@ class Workspace:
 
 
 @takes_robot
+@without_constraints
 def workspace(
     robot: Robot,
     target: Target,

@@ -69,6 +69,19 @@ def needs_dynamics(function: Callable[P, R]) -> Callable[P, R]:
     return checked
 
 
+def without_constraints(function: Callable[P, R]) -> Callable[P, R]:
+    """Decorate a function of the tree alone so that it refuses a robot with active constraints."""
+
+    @functools.wraps(function)
+    def checked(*arguments: P.args, **named: P.kwargs) -> R:
+        robot = arguments[0] if arguments else named.get("robot")
+        if isinstance(robot, Robot):
+            refuse_constraints(robot, function.__name__)
+        return function(*arguments, **named)
+
+    return checked
+
+
 def refuse_kinematic(robot: Robot, what: str) -> None:
     """Raise if a robot is a kinematics-only model, for which `what` is undefined."""
     if not robot.dynamics:

@@ -24,6 +24,8 @@ from remora.dynamics.assembly.interconnection_graph import (
 from remora.dynamics.assembly.joined_robot import joined_robot
 from remora.dynamics.assembly.nesting import flattened
 from remora.dynamics.assembly.placed_parts import AnySubsystem, Part, placed
+from remora.dynamics.assembly.power_balance import power_factors
+from remora.dynamics.assembly.wrench_parts import WrenchParts, wrench_parts
 from remora.dynamics.formulations import finite_result
 from remora.dynamics.joint_arrays import batch_shape
 from remora.errors import RemoraError, ShapeError, UnknownName
@@ -75,22 +77,32 @@ class Assembly:
         if not subsystems:
             raise RemoraError("an assembly needs at least one subsystem")
         links = [c if isinstance(c, Connection) else Connection(*c) for c in connections]
-        self._place(*flattened(subsystems, links), gravity, {})
+        self._place(subsystems, links, gravity, {})
 
     def _place(
         self,
-        subsystems: Mapping[str, AnySubsystem],
+        subsystems: Mapping[str, Any],
         links: Sequence[Connection],
         gravity: ArrayLike | None,
         before: Mapping[str, Part],
     ) -> None:
-        self.parts = placed(subsystems, links, before)
+        self.parts = placed(*flattened(subsystems, links), before)
         self.subsystems: dict[str, Any] = {part.name: part.subsystem for part in self.parts}
         self.connections = tuple(p.connection for p in self.parts if p.connection is not None)
         self.nq, self.nv, self.nb = (
             getattr(self.parts[-1], which).stop for which in ("q", "v", "bodies")
         )
+        nested = {name: s for name, s in subsystems.items() if isinstance(s, Assembly)}
+        if gravity is None:
+            first = self.parts[0].name.partition("/")[0]
+            gravity = nested[first].gravity if first in nested else None
         self.gravity = _gravity(self.parts, gravity)
+        for name, inner in nested.items():
+            if np.any(inner.gravity != 0.0) and not np.array_equal(inner.gravity, self.gravity):
+                raise RemoraError(
+                    f"assembly {name!r} has gravity {inner.gravity.tolist()}, the one it is part "
+                    f"of {self.gravity.tolist()}: give both the same, or none to {name!r}"
+                )
 
     # Structure -------------------------------------------------------------------------------
 
@@ -184,7 +196,7 @@ class Assembly:
     def _changed(self, subsystems: Mapping[str, Any], links: Sequence[Connection]) -> Assembly:
         other = object.__new__(Assembly)
         before = {part.name: part for part in self.parts}
-        other._place(*flattened(subsystems, links), self.gravity, before)
+        other._place(subsystems, links, self.gravity, before)
         return other
 
     # Dynamics --------------------------------------------------------------------------------
@@ -239,6 +251,19 @@ class Assembly:
         given = self._arguments(q, v, vdot, "vdot", wrenches, t)
         return interconnection_graph(self.parts, inverse_sweeps(self.parts, given), given)
 
+    def wrench_parts(
+        self,
+        q: ArrayLike,
+        v: ArrayLike,
+        vdot: ArrayLike,
+        wrenches: ArrayLike | Mapping[str, ArrayLike] | None = None,
+    ) -> WrenchParts:
+        """Return the inertial, Coriolis, gravity and external parts of the wrenches at all joints.
+
+        The arguments are those of `inverse_dynamics` [SA24, section IV].
+        """
+        return wrench_parts(self.parts, self._arguments(q, v, vdot, "vdot", wrenches, None))
+
     def forward_dynamics(
         self,
         q: ArrayLike,
@@ -259,6 +284,31 @@ class Assembly:
         """
         given = self._arguments(q, v, tau, "tau", wrenches, t)
         return finite_result(concatenate(forward_sweeps(self.parts, given)))
+
+    def check_energy(
+        self, q: ArrayLike, v: ArrayLike, vdot: ArrayLike, tau: ArrayLike, t: ArrayLike
+    ) -> dict[str, float]:
+        """Check the wrenches of black boxes against the power of measured generalized forces.
+
+        The power vᵀτ that the joints supply equals what moves the known parts plus what goes into
+        the black boxes. The factors s_k of their powers that fit it best (least squares over the
+        samples) are 1 for exact data and negative for a wrench with the wrong sign.
+
+        Args:
+            q: measured configurations, `(n, nq)`.
+            v: measured velocities, `(n, nv)`.
+            vdot: rates of v, `(n, nv)`.
+            tau: measured generalized forces, `(n, nv)`.
+            t: times, `(n,)`, s.
+
+        Returns:
+            The factor of each black box with a predecessor.
+
+        Raises:
+            InvalidValue: naming the black box: if its wrench has the wrong sign, or if it exchanges
+                no power to judge by.
+        """
+        return power_factors(self, q, v, vdot, tau, t)
 
     def compile(self) -> CompiledAssembly:
         """Return the dynamics as machine code, one kernel per distinct module and pass.
