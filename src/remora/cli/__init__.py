@@ -1,4 +1,4 @@
-"""The command line: `remora demo`, `info`, `run`, `view`, `report`, `compile`, `bench`."""
+"""The command line: `remora demo`, `info`, `run`, `campaign`, `view`, `report`, `compile`, ..."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from remora import __version__
-from remora.cli import bench, compile, demo, info, report, run, view
+from remora.cli import bench, campaign, compile, demo, info, report, run, view
 from remora.errors import RemoraError
 from remora.simulation.engine.interrupts import interruptible
 
@@ -26,6 +26,7 @@ app.command("run")(run.run)
 app.command("view")(view.view)
 app.command("report")(report.report)
 app.command("demo")(demo.demo)
+app.command("campaign")(campaign.campaign)
 app.command("compile")(compile.compile)
 app.command("bench")(bench.bench)
 

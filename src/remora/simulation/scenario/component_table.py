@@ -11,6 +11,7 @@ from remora.actuators.thruster import Thruster, ThrusterSettings
 from remora.components.component import Component
 from remora.control.attitude_pd import AttitudePD, AttitudePDComponentSettings
 from remora.control.joint_pd import JointPD, JointPDComponentSettings
+from remora.control.law_table import CONTROL_COMPONENTS, AnyControlSettings
 from remora.sensors.rate_gyro import RateGyro, RateGyroSettings
 from remora.sensors.threshold import Threshold, ThresholdSettings
 from remora.simulation.inputs.signal_source import SignalSource
@@ -18,6 +19,7 @@ from remora.simulation.scenario.signal_source_settings import SignalSourceSettin
 from remora.world.bushing import Bushing, BushingSettings
 from remora.world.compliant_capture import CompliantCapture, CompliantCaptureSettings
 from remora.world.spring import Spring, SpringSettings
+from remora.world.wall import Wall, WallSettings
 
 #: Components that a scenario file can list, by their `type` there.
 COMPONENTS: dict[str, type[Component]] = {
@@ -29,8 +31,10 @@ COMPONENTS: dict[str, type[Component]] = {
     "spring": Spring,
     "bushing": Bushing,
     "compliant_capture": CompliantCapture,
+    "wall": Wall,
     "signal_source": SignalSource,
     "threshold": Threshold,
+    **CONTROL_COMPONENTS,
 }
 
 #: The settings of any component in a scenario file; the key `type` selects the class.
@@ -43,7 +47,9 @@ AnyComponentSettings: TypeAlias = Annotated[
     | SpringSettings
     | BushingSettings
     | CompliantCaptureSettings
+    | WallSettings
     | SignalSourceSettings
-    | ThresholdSettings,
+    | ThresholdSettings
+    | AnyControlSettings,
     Field(discriminator="type"),
 ]
