@@ -13,9 +13,10 @@ import pytest
 import remora as rm
 from closed_loops import closed, constraint
 from numeric import assert_close, traced
-from remora.algebra import dual_quaternion as dq
 from remora.algebra import (
+    adjugate,
     hermite,
+    least_squares,
     linear,
     pose,
     quaternion,
@@ -24,6 +25,7 @@ from remora.algebra import (
     tangent,
     vector,
 )
+from remora.algebra import dual_quaternion as dq
 from remora.dynamics import floating, formulations, kinematics, momentum, variational_midpoint
 from remora.dynamics.constraints import loop_kinematics, projection, reactions
 from remora.dynamics.derivatives import derivatives, regressor
@@ -239,6 +241,14 @@ TABLE = {
     hermite: {
         name: (getattr(hermite, name), array(3), array(3), array(3), array(3))
         for name in ("value", "rate", "second_rate")
+    },
+    adjugate: {"adjugate": (adjugate.adjugate, array(4, 4))},
+    least_squares: {
+        "damped_inverse": (
+            lambda A, s, W: least_squares.damped_inverse(A, s, W),
+            array(2, 4), array(), positive_definite(4),
+        ),
+        "projected": (least_squares.projected, array(2, 4), array(4, 2), array(4)),
     },
     linear: {
         "ldl": (linear.ldl, positive_definite(4)),

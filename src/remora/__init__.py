@@ -25,6 +25,10 @@ from remora.analysis.waveforms import (
     root_mean_square_error,
 )
 from remora.analysis.workspace import Workspace, workspace
+from remora.campaigns.campaign import campaign
+from remora.campaigns.campaign_report import campaign_report
+from remora.campaigns.result import Campaign, open_campaign
+from remora.campaigns.study import Study, bundled_studies, load_study
 from remora.codegen.gpu.cuda_kernel import CudaKernel
 from remora.codegen.kernel import Kernel
 from remora.components.actions import GeneralizedForce, JointForce, Wrench
@@ -38,6 +42,25 @@ from remora.control.attitude_pd import AttitudePD
 from remora.control.controllers import CONTROLLERS
 from remora.control.end_effector_wrench import EndEffectorWrenchControl
 from remora.control.joint_pd import JointPD
+from remora.control.laws.admittance import Admittance
+from remora.control.laws.base_pose_tracking import BasePoseTracking
+from remora.control.laws.base_reaction_compensation import BaseReactionCompensation
+from remora.control.laws.coordinated_tracking import CoordinatedTracking
+from remora.control.laws.desired_reaction import DesiredReaction
+from remora.control.laws.frame_pose_tracking import FramePoseTracking
+from remora.control.laws.impedance import Impedance
+from remora.control.laws.joint_computed_torque import JointComputedTorque
+from remora.control.laws.joint_pid import JointPID
+from remora.control.laws.joint_rate_servo import JointRateServo
+from remora.control.laws.operational_computed_torque import OperationalComputedTorque
+from remora.control.laws.reaction_null_space import ReactionNullSpace
+from remora.control.laws.reaction_wheels import ReactionWheels
+from remora.control.laws.resolved_rate import ResolvedRate
+from remora.control.laws.transpose_jacobian import TransposeJacobian
+from remora.control.laws.wheel_desaturation import WheelDesaturation
+from remora.control.references.circle_reference import CircleReference
+from remora.control.references.joint_reference import JointReference
+from remora.control.references.pose_reference import PoseReference
 from remora.dynamics import spart
 from remora.dynamics.assembly.assembly import Assembly
 from remora.dynamics.assembly.black_box import BlackBox
@@ -52,6 +75,10 @@ from remora.dynamics.assembly.subsystem import (
     Subsystem,
     SubsystemAccelerations,
     SubsystemLoads,
+)
+from remora.dynamics.constraints.actuation import (
+    constrained_inverse_dynamics,
+    constraint_projector,
 )
 from remora.dynamics.constraints.close_loops import close_loops
 from remora.dynamics.constraints.constraint_report import ConstraintReport, constraint_report
@@ -168,6 +195,7 @@ from remora.errors import (
     ShapeError,
     SimulationError,
     SimulationWarning,
+    SingularMatrix,
     UnknownName,
 )
 from remora.model import topology
@@ -225,6 +253,7 @@ from remora.viewer.report.animation_html import save_html
 from remora.viewer.report.report import report
 from remora.viewer.view import view
 from remora.world.spring import Spring
+from remora.world.wall import Wall
 
 __version__ = "0.1.0"
 
@@ -234,16 +263,21 @@ __all__ = [
     "FORMULATIONS",
     "INTEGRATORS",
     "JOINT_TYPES",
+    "Admittance",
     "ArticulatedBody",
     "Assembly",
     "AttitudePD",
     "BaseAttitudeTask",
+    "BasePoseTracking",
+    "BaseReactionCompensation",
     "Batch",
     "BlackBox",
     "Body",
     "BodyMotion",
     "Builder",
+    "Campaign",
     "CenterOfMassTask",
+    "CircleReference",
     "CompiledAssembly",
     "CompiledRobot",
     "Component",
@@ -254,9 +288,11 @@ __all__ = [
     "ConstraintReport",
     "Context",
     "Controller",
+    "CoordinatedTracking",
     "Coupling",
     "CudaKernel",
     "DHLink",
+    "DesiredReaction",
     "DirectionTask",
     "DisturbanceBudget",
     "EndEffectorWrenchControl",
@@ -267,6 +303,7 @@ __all__ = [
     "ForwardDerivatives",
     "ForwardSubsystem",
     "Frame",
+    "FramePoseTracking",
     "FrameTask",
     "GeneralizedForce",
     "Geometry",
@@ -274,15 +311,20 @@ __all__ = [
     "ImageSpaceConstraints",
     "ImageSpaceSolution",
     "ImageSpaceSystem",
+    "Impedance",
     "InterconnectionGraph",
     "Interface",
     "InvalidValue",
     "InverseDerivatives",
     "InverseKinematicsResult",
     "Joint",
+    "JointComputedTorque",
     "JointForce",
     "JointPD",
+    "JointPID",
     "JointPath",
+    "JointRateServo",
+    "JointReference",
     "Kernel",
     "Layout",
     "Manipulability",
@@ -290,17 +332,22 @@ __all__ = [
     "ModelWarning",
     "Motion",
     "NewtonEulerSystem",
+    "OperationalComputedTorque",
     "PayloadEstimate",
     "Phase",
     "PointReading",
+    "PoseReference",
     "PositionTask",
     "PostureTask",
     "Profile",
     "Pulse",
     "RateGyro",
+    "ReactionNullSpace",
+    "ReactionWheels",
     "Recording",
     "RelativePoseTask",
     "RemoraError",
+    "ResolvedRate",
     "Robot",
     "Scenario",
     "SensorReading",
@@ -310,11 +357,13 @@ __all__ = [
     "SignalSource",
     "SimulationError",
     "SimulationWarning",
+    "SingularMatrix",
     "SplitRobot",
     "Spring",
     "State",
     "Status",
     "StraightPathWorkspace",
+    "Study",
     "Subsystem",
     "SubsystemAccelerations",
     "SubsystemLoads",
@@ -325,7 +374,10 @@ __all__ = [
     "TaskSolution",
     "Threshold",
     "Thruster",
+    "TransposeJacobian",
     "UnknownName",
+    "Wall",
+    "WheelDesaturation",
     "Workspace",
     "Wrench",
     "ZeroCrossing",
@@ -341,6 +393,9 @@ __all__ = [
     "bundled_assemblies",
     "bundled_robots",
     "bundled_scenarios",
+    "bundled_studies",
+    "campaign",
+    "campaign_report",
     "center_of_mass",
     "center_of_mass_jacobian",
     "centroidal_momentum",
@@ -348,10 +403,12 @@ __all__ = [
     "close_loops",
     "combine",
     "compile",
+    "constrained_inverse_dynamics",
     "constraint_bias",
     "constraint_impulse",
     "constraint_jacobian",
     "constraint_multipliers",
+    "constraint_projector",
     "constraint_report",
     "constraint_residual",
     "constraint_violation",
@@ -399,6 +456,7 @@ __all__ = [
     "load",
     "load_assembly",
     "load_scenario",
+    "load_study",
     "locked_inertia",
     "low_pass",
     "manipulability",
@@ -415,6 +473,7 @@ __all__ = [
     "newton_euler_solution",
     "newton_euler_system",
     "normalize",
+    "open_campaign",
     "open_run",
     "pinocchio_layout",
     "plot",

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from remora.algebra.array_ops import Array, absolute, asarray, casadi, is_symbolic, stack
-from remora.errors import InvalidValue
+from remora.errors import SingularMatrix
 
 #: A pivot of at most this fraction of its size before cancellation is rounding error.
 PIVOT_ROUNDING = 1e-14
@@ -176,7 +176,7 @@ def _checked_pivot(pivot: Array, A: Array, size: Array, i: int) -> Array:
     if is_symbolic(A) or is_symbolic(asarray(rounding)):
         return pivot
     if not np.all(np.isfinite(pivot) & (np.abs(pivot) > rounding)):
-        raise InvalidValue(SINGULAR)
+        raise SingularMatrix(SINGULAR)
     return pivot
 
 
@@ -201,7 +201,7 @@ def _refused_number(x: Any, pivot: Any, size: Any) -> Any:
     x, pivot, size = casadi.SX(x), casadi.SX(pivot), casadi.fabs(casadi.SX(size))
     if pivot.is_constant() and size.is_constant():
         if not abs(float(pivot)) > PIVOT_ROUNDING * float(size):
-            raise InvalidValue(SINGULAR)
+            raise SingularMatrix(SINGULAR)
         return x
     if casadi.is_equal(casadi.fabs(pivot), size, 2):
         return x  # no cancellation: only zero is singular, and divides to infinity by itself
