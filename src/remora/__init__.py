@@ -76,6 +76,10 @@ from remora.dynamics.assembly.subsystem import (
     SubsystemAccelerations,
     SubsystemLoads,
 )
+from remora.dynamics.constraints.actuation import (
+    constrained_inverse_dynamics,
+    constraint_projector,
+)
 from remora.dynamics.constraints.close_loops import close_loops
 from remora.dynamics.constraints.constraint_report import ConstraintReport, constraint_report
 from remora.dynamics.constraints.loop_kinematics import (
@@ -407,10 +411,12 @@ __all__ = [
     "close_loops",
     "combine",
     "compile",
+    "constrained_inverse_dynamics",
     "constraint_bias",
     "constraint_impulse",
     "constraint_jacobian",
     "constraint_multipliers",
+    "constraint_projector",
     "constraint_report",
     "constraint_residual",
     "constraint_violation",
