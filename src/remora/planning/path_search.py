@@ -14,7 +14,7 @@ from remora.planning.damped_step import (
     REFUSED,
     SMALLEST_DAMPING,
     TAKEN,
-    damped_solution,
+    bounded_solution,
     movable,
 )
 from remora.planning.floating_path import (
@@ -95,7 +95,9 @@ def _descend(problem: Problem, way: Array) -> tuple[Array, Array, Array, int]:
         e = problem.weights * errors
         cost = float(e @ e)
         usable = free * movable(robot, q, ranges.lower, ranges.upper, full.T @ e)[6:]
-        step = damped_solution(Jw * usable, e, np.array([0.5 * damping * cost]))
+        usable = np.concatenate([np.zeros(6), usable])
+        mu = np.array([0.5 * damping * cost])
+        step = bounded_solution(robot, q, ranges.lower, ranges.upper, full, e, usable, mu)[6:]
         moved = _within(problem, way + step)
         trial = end(moved, refined * _steps(moved))
         count += 1
