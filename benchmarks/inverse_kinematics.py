@@ -5,9 +5,9 @@
 Targets are the tool's poses at random configurations within the joints' ranges, so each of them can
 be reached. The servicer's arm starts from one posture; a target counts as reached within 1e-4 m and
 1e-3 rad, with the joints in their ranges. Both libraries may start again from the same random
-configurations; the first row of each allows a single start. pink solves its quadratic programs with
-DAQP and takes whole steps (gain 1, dt 1 s, no speed limit), with two values of its damping. Its time
-has no loading, Remora's no compilation.
+configurations; the first row of each allows a single start. pink solves
+its quadratic programs with DAQP and takes whole steps (gain 1, dt 1 s, no speed limit), with two
+values of its damping. Its time has no loading, Remora's no compilation.
 
 For a floating base the targets are the tool's poses at the ends of straight joint paths with
 conserved momentum.
@@ -30,7 +30,7 @@ from rich.table import Table
 
 import remora as rm
 from remora.algebra import dual_quaternion, pose
-from remora.planning.floating_path import end_of_path, responses
+from remora.planning.floating_path import base_motion, end_of_path
 
 LENGTH, ANGLE = 1e-4, 1e-3
 STARTS, ITERATIONS = 8, 100
@@ -128,7 +128,7 @@ def floating(count: int) -> dict[str, float]:
     robot = rm.load("servicer")
     q0 = rm.neutral(robot)
     q0[8:] = START
-    response, _ = responses(robot, True)
+    response = base_motion(robot, True)
     rng, met, taken = np.random.default_rng(7), 0, 0.0
     for k in range(count):
         end = np.array([rng.uniform(j.limits.lower, j.limits.upper)[0] for j in robot.joints[1:]])
