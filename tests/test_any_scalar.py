@@ -11,10 +11,23 @@ import numpy as np
 import pytest
 
 import remora as rm
+from closed_loops import closed, constraint
 from numeric import assert_close, traced
+from remora.algebra import (
+    adjugate,
+    hermite,
+    least_squares,
+    linear,
+    pose,
+    quaternion,
+    screw,
+    singular_values,
+    tangent,
+    vector,
+)
 from remora.algebra import dual_quaternion as dq
-from remora.algebra import hermite, linear, pose, quaternion, screw, tangent, vector
 from remora.dynamics import floating, formulations, kinematics, momentum, variational_midpoint
+from remora.dynamics.constraints import loop_kinematics, projection, reactions
 from remora.dynamics.derivatives import derivatives, regressor
 from remora.dynamics.forces import equations_of_motion, friction, reduced_motion, springs, stops
 from remora.dynamics.lagrangian import (
@@ -49,6 +62,21 @@ def _with_stops_and_springs(robot):
 LIMITED = _with_stops_and_springs(ROBOT)
 CONTACTS = stops.stop_overlaps(LIMITED, rm.neutral(LIMITED)).size
 NB = len(ROBOT.bodies)
+
+
+def _with_loops(robot):
+    """Return the robot with two loops, a rod and a gear."""
+    q = rm.neutral(robot)
+    rng = np.random.default_rng(5)
+    ends = {"spherical": (-1, 11), "universal": (2, 9), "rod": (4, 10)}
+    single = [i for i, j in enumerate(robot.joints) if j.v.stop - j.v.start == 1]
+    ends["gear"] = (single[0], single[-1])
+    made = [constraint(kind, robot, q, *pair, rng) for kind, pair in ends.items()]
+    return closed(robot, *made)
+
+
+CLOSED = _with_loops(ROBOT)
+EQUATIONS = rm.constraint_residual(CLOSED, rm.neutral(CLOSED)).size
 
 
 def unit_quaternion(rng):
@@ -103,6 +131,10 @@ def on_robot(function, *more):
     return lambda *arguments: function(ROBOT, *arguments, *more)
 
 
+def on_closed(function, *more):
+    return lambda *arguments: function(CLOSED, *arguments, *more)
+
+
 def inertia_of(function):
     return lambda m, moment, about, *rest: function(screw.Inertia(m, moment, about), *rest)
 
@@ -113,6 +145,18 @@ def transform_inertia(x, m, moment, about):
 
 def add_inertia(*a):
     return tuple(screw.add_inertia(screw.Inertia(*a[:3]), screw.Inertia(*a[3:])))
+
+
+def left_svd_without_signs(U, sigma):
+    return U * sigma[..., None, :] ** 2 @ np.swapaxes(U, -1, -2), sigma
+
+
+def ellipsoid(base, kind):
+    def of(q):
+        found = rm.manipulability(ROBOT, q, TARGET, base, kind)
+        return found.semi_axes, found.center
+
+    return of
 
 
 TABLE = {
@@ -198,6 +242,14 @@ TABLE = {
         name: (getattr(hermite, name), array(3), array(3), array(3), array(3))
         for name in ("value", "rate", "second_rate")
     },
+    adjugate: {"adjugate": (adjugate.adjugate, array(4, 4))},
+    least_squares: {
+        "damped_inverse": (
+            lambda A, s, W: least_squares.damped_inverse(A, s, W),
+            array(2, 4), array(), positive_definite(4),
+        ),
+        "projected": (least_squares.projected, array(2, 4), array(4, 2), array(4)),
+    },
     linear: {
         "ldl": (linear.ldl, positive_definite(4)),
         "uncancelled": (linear.uncancelled, array(4, 2), array(4)),
@@ -211,8 +263,21 @@ TABLE = {
             lambda A, B: linear.ltdl_solve(linear.ltdl(A), B), positive_definite(4), array(4, 2),
         ),
         "ltdl_inverse": (lambda A: linear.ltdl_inverse(linear.ltdl(A)), positive_definite(4)),
+        "forward_substitute": (
+            lambda A, B: linear.forward_substitute(linear.ldl(A)[0], B),
+            positive_definite(4), array(4, 2),
+        ),
+        "back_substitute": (
+            lambda A, B: linear.back_substitute(linear.ldl(A)[0], B),
+            positive_definite(4), array(4, 2),
+        ),
         "mirror": (linear.mirror, array(3, 3)),
         "congruence": (linear.congruence, array(4, 3), positive_definite(4)),
+    },
+    singular_values: {
+        "left_svd": (lambda A: left_svd_without_signs(*singular_values.left_svd(A)), array(3, 5)),
+        "singular_values": (singular_values.singular_values, array(6, 4)),
+        "volume": (singular_values.volume, array(3, 5)),
     },
     kinematics: {
         "poses": (on_robot(rm.poses), state_q), "twists": (on_robot(rm.twists), state_q, v_),
@@ -366,6 +431,26 @@ TABLE = {
             on_robot(rm.constraint_violation), state_q, v_, bodies6, bodies6,
         ),
     },
+    loop_kinematics: {
+        "constraint_residual": (on_closed(rm.constraint_residual), state_q),
+        "constraint_jacobian": (on_closed(rm.constraint_jacobian), state_q),
+        "constraint_bias": (on_closed(rm.constraint_bias), state_q, v_),
+    },
+    projection: {
+        "project_configuration": (on_closed(rm.project_configuration), state_q),
+        "project_velocity": (on_closed(rm.project_velocity), state_q, v_),
+        "constraint_impulse": (
+            lambda *a: tuple(rm.constraint_impulse(CLOSED, *a)), state_q, v_,
+        ),
+    },
+    reactions: {
+        "constraint_multipliers": (
+            on_closed(rm.constraint_multipliers), state_q, v_, a_, bodies6,
+        ),
+        "constraint_wrenches": (on_closed(rm.constraint_wrenches), state_q, v_, a_, bodies6),
+        "wrenches_of": (on_closed(reactions.wrenches_of), state_q, array(EQUATIONS)),
+        "loop_loads": (on_closed(reactions.loop_loads), state_q, array(EQUATIONS)),
+    },
     rm: {
         "integrate": (on_robot(rm.integrate), state_q, v_),
         "difference": (on_robot(rm.difference), state_q, state_q),
@@ -373,6 +458,9 @@ TABLE = {
         "increment": (on_robot(state.increment), state_q, v_),
         "log_rate": (on_robot(state.log_rate), v_, v_),
         "log_velocity": (on_robot(state.log_velocity), v_, v_),
+        "manipulability": (ellipsoid("fixed", "kinematic"), state_q),
+        "static_manipulability": (ellipsoid("floating", "static"), state_q),
+        "dynamic_manipulability": (ellipsoid("flying", "dynamic"), state_q),
     },
 }  # fmt: skip
 
@@ -386,7 +474,8 @@ CASES = {
 LEFT_OUT = {
     "identity", "prescribed_by_index", "momentum_per_speed", "inertia_parameters",
     "checked_arguments", "finite_result", "links_of", "screw_partials", "reduction",
-    "require_free_base", "usual_formulation", "has_spring",
+    "require_free_base", "usual_formulation", "has_spring", "active_constraints", "branches",
+    "loop_at", "loops_at", "relative_pose", "row_response",
 }  # fmt: skip
 
 
@@ -397,9 +486,12 @@ def test_three_ways(name, rng):
     # solving with the whole robot's inertia magnifies rounding by its condition, here about 1e3
     solving = (
         "formulations", "floating", "derivatives", "regressor", "equations_of_motion",
-        "variational", "reduced", "center_of_mass_coordinates", "euler_angles",
+        "variational", "reduced", "center_of_mass_coordinates", "euler_angles", "projection",
+        "reactions",
     )  # fmt: skip
-    rounding = 1e-12 if name.startswith(solving) else 1e-14
+    rounding = (
+        1e-12 if name.startswith((*solving, "singular_values")) or "ability" in name else 1e-14
+    )
     batch = [[make(rng) for make in makers] for _ in range(6)]
     single = [_outputs(function(*arguments)) for arguments in batch]
 

@@ -3,6 +3,32 @@
 from remora import algebra
 from remora.actuators.first_order_actuator import FirstOrderActuator
 from remora.actuators.thruster import Thruster
+from remora.analysis.coupling import (
+    Coupling,
+    DisturbanceBudget,
+    coupling,
+    coupling_map,
+    disturbance_budget,
+    momentum_demand,
+    wheel_envelope,
+    wheel_margin,
+)
+from remora.analysis.floating_workspace import FloatingWorkspace, floating_workspace
+from remora.analysis.manipulability import Manipulability, manipulability
+from remora.analysis.measures import manipulability_map
+from remora.analysis.payload import PayloadEstimate, identify_payload
+from remora.analysis.straight_path import StraightPathWorkspace, straight_path_workspace
+from remora.analysis.waveforms import (
+    differentiate,
+    low_pass,
+    multiple_correlation,
+    root_mean_square_error,
+)
+from remora.analysis.workspace import Workspace, workspace
+from remora.campaigns.campaign import campaign
+from remora.campaigns.campaign_report import campaign_report
+from remora.campaigns.result import Campaign, open_campaign
+from remora.campaigns.study import Study, bundled_studies, load_study
 from remora.codegen.gpu.cuda_kernel import CudaKernel
 from remora.codegen.kernel import Kernel
 from remora.components.actions import GeneralizedForce, JointForce, Wrench
@@ -14,10 +40,31 @@ from remora.components.signals import Signal, State
 from remora.components.system import System
 from remora.control.attitude_pd import AttitudePD
 from remora.control.controllers import CONTROLLERS
+from remora.control.end_effector_wrench import EndEffectorWrenchControl
 from remora.control.joint_pd import JointPD
+from remora.control.laws.admittance import Admittance
+from remora.control.laws.base_pose_tracking import BasePoseTracking
+from remora.control.laws.base_reaction_compensation import BaseReactionCompensation
+from remora.control.laws.coordinated_tracking import CoordinatedTracking
+from remora.control.laws.desired_reaction import DesiredReaction
+from remora.control.laws.frame_pose_tracking import FramePoseTracking
+from remora.control.laws.impedance import Impedance
+from remora.control.laws.joint_computed_torque import JointComputedTorque
+from remora.control.laws.joint_pid import JointPID
+from remora.control.laws.joint_rate_servo import JointRateServo
+from remora.control.laws.operational_computed_torque import OperationalComputedTorque
+from remora.control.laws.reaction_null_space import ReactionNullSpace
+from remora.control.laws.reaction_wheels import ReactionWheels
+from remora.control.laws.resolved_rate import ResolvedRate
+from remora.control.laws.transpose_jacobian import TransposeJacobian
+from remora.control.laws.wheel_desaturation import WheelDesaturation
+from remora.control.references.circle_reference import CircleReference
+from remora.control.references.joint_reference import JointReference
+from remora.control.references.pose_reference import PoseReference
 from remora.dynamics import spart
 from remora.dynamics.assembly.assembly import Assembly
 from remora.dynamics.assembly.black_box import BlackBox
+from remora.dynamics.assembly.compiled_assembly import CompiledAssembly
 from remora.dynamics.assembly.connection import Connection
 from remora.dynamics.assembly.interconnection_graph import InterconnectionGraph
 from remora.dynamics.assembly.sensor_reading import PointReading, SensorReading
@@ -29,6 +76,24 @@ from remora.dynamics.assembly.subsystem import (
     SubsystemAccelerations,
     SubsystemLoads,
 )
+from remora.dynamics.constraints.actuation import (
+    constrained_inverse_dynamics,
+    constraint_projector,
+)
+from remora.dynamics.constraints.close_loops import close_loops
+from remora.dynamics.constraints.constraint_report import ConstraintReport, constraint_report
+from remora.dynamics.constraints.loop_kinematics import (
+    constraint_bias,
+    constraint_jacobian,
+    constraint_residual,
+)
+from remora.dynamics.constraints.projection import (
+    ConstraintImpulse,
+    constraint_impulse,
+    project_configuration,
+    project_velocity,
+)
+from remora.dynamics.constraints.reactions import constraint_multipliers, constraint_wrenches
 from remora.dynamics.derivatives.derivatives import (
     ForwardDerivatives,
     InverseDerivatives,
@@ -130,6 +195,7 @@ from remora.errors import (
     ShapeError,
     SimulationError,
     SimulationWarning,
+    SingularMatrix,
     UnknownName,
 )
 from remora.model import topology
@@ -144,6 +210,7 @@ from remora.model.formats.yaml.yaml import robot_to_yaml, save_robot
 from remora.model.joint_types import JOINT_TYPES
 from remora.model.layouts.layout import Layout
 from remora.model.layouts.libraries import mujoco_layout, pinocchio_layout, spart_layout
+from remora.model.mimic_gears import mimic_to_gears
 from remora.model.robot import Body, Frame, Geometry, Joint, Robot
 from remora.model.state import difference, integrate, neutral, normalize, random_state
 from remora.planning.differential import TaskSolution, solve_tasks
@@ -168,6 +235,7 @@ from remora.simulation.batch.batch import simulate_batch
 from remora.simulation.batch.result import Batch
 from remora.simulation.engine.progress import Status
 from remora.simulation.engine.simulate import simulate
+from remora.simulation.hardware_loop import HardwareRun, simulate_assembly
 from remora.simulation.inputs.events import Event
 from remora.simulation.inputs.loads import Controller, ZeroOrderHold
 from remora.simulation.inputs.phases import Phase
@@ -177,6 +245,7 @@ from remora.simulation.inputs.signal_source import SignalSource
 from remora.simulation.integrators.table import INTEGRATORS
 from remora.simulation.recording.conservation import Conservation
 from remora.simulation.recording.recording import Recording
+from remora.simulation.scenario.assembly_file import bundled_assemblies, load_assembly
 from remora.simulation.scenario.component_table import COMPONENTS
 from remora.simulation.scenario.scenario import Scenario, bundled_scenarios, load_scenario
 from remora.simulation.storage.reading import open_run
@@ -185,6 +254,7 @@ from remora.viewer.report.animation_html import save_html
 from remora.viewer.report.report import report
 from remora.viewer.view import view
 from remora.world.spring import Spring
+from remora.world.wall import Wall
 
 __version__ = "0.1.0"
 
@@ -194,64 +264,92 @@ __all__ = [
     "FORMULATIONS",
     "INTEGRATORS",
     "JOINT_TYPES",
+    "Admittance",
     "ArticulatedBody",
     "Assembly",
     "AttitudePD",
     "BaseAttitudeTask",
+    "BasePoseTracking",
+    "BaseReactionCompensation",
     "Batch",
     "BlackBox",
     "Body",
     "BodyMotion",
     "Builder",
+    "Campaign",
     "CenterOfMassTask",
+    "CircleReference",
+    "CompiledAssembly",
     "CompiledRobot",
     "Component",
     "Connection",
     "Conservation",
     "Constraint",
+    "ConstraintImpulse",
+    "ConstraintReport",
     "Context",
     "Controller",
+    "CoordinatedTracking",
+    "Coupling",
     "CudaKernel",
     "DHLink",
+    "DesiredReaction",
     "DirectionTask",
+    "DisturbanceBudget",
+    "EndEffectorWrenchControl",
     "Event",
     "Fault",
     "FirstOrderActuator",
+    "FloatingWorkspace",
     "ForwardDerivatives",
     "ForwardSubsystem",
     "Frame",
+    "FramePoseTracking",
     "FrameTask",
     "GeneralizedForce",
     "Geometry",
+    "HardwareRun",
     "ImageSpaceConstraints",
     "ImageSpaceSolution",
     "ImageSpaceSystem",
+    "Impedance",
     "InterconnectionGraph",
     "Interface",
     "InvalidValue",
     "InverseDerivatives",
     "InverseKinematicsResult",
     "Joint",
+    "JointComputedTorque",
     "JointForce",
     "JointPD",
+    "JointPID",
     "JointPath",
+    "JointRateServo",
+    "JointReference",
     "Kernel",
     "Layout",
+    "Manipulability",
     "ModelError",
     "ModelWarning",
     "Motion",
     "NewtonEulerSystem",
+    "OperationalComputedTorque",
+    "PayloadEstimate",
     "Phase",
     "PointReading",
+    "PoseReference",
     "PositionTask",
     "PostureTask",
     "Profile",
     "Pulse",
     "RateGyro",
     "ReachPlan",
+    "ReactionNullSpace",
+    "ReactionWheels",
     "Recording",
     "RelativePoseTask",
     "RemoraError",
+    "ResolvedRate",
     "Robot",
     "Scenario",
     "SensorReading",
@@ -261,10 +359,13 @@ __all__ = [
     "SignalSource",
     "SimulationError",
     "SimulationWarning",
+    "SingularMatrix",
     "SplitRobot",
     "Spring",
     "State",
     "Status",
+    "StraightPathWorkspace",
+    "Study",
     "Subsystem",
     "SubsystemAccelerations",
     "SubsystemLoads",
@@ -275,7 +376,11 @@ __all__ = [
     "TaskSolution",
     "Threshold",
     "Thruster",
+    "TransposeJacobian",
     "UnknownName",
+    "Wall",
+    "WheelDesaturation",
+    "Workspace",
     "Wrench",
     "ZeroCrossing",
     "ZeroOrderHold",
@@ -287,20 +392,39 @@ __all__ = [
     "base_response_rate",
     "base_velocity",
     "bias_force",
+    "bundled_assemblies",
     "bundled_robots",
     "bundled_scenarios",
+    "bundled_studies",
+    "campaign",
+    "campaign_report",
     "center_of_mass",
     "center_of_mass_jacobian",
     "centroidal_momentum",
     "centroidal_momentum_matrix",
+    "close_loops",
     "combine",
     "compile",
+    "constrained_inverse_dynamics",
+    "constraint_bias",
+    "constraint_impulse",
+    "constraint_jacobian",
+    "constraint_multipliers",
+    "constraint_projector",
+    "constraint_report",
+    "constraint_residual",
     "constraint_violation",
+    "constraint_wrenches",
     "coriolis_matrix",
+    "coupling",
+    "coupling_map",
     "difference",
+    "differentiate",
+    "disturbance_budget",
     "equivalent_manipulator",
     "equivalent_state",
     "floating_inverse_dynamics",
+    "floating_workspace",
     "forward_dynamics",
     "forward_dynamics_derivatives",
     "frame_acceleration",
@@ -312,6 +436,7 @@ __all__ = [
     "generalized_jacobian",
     "generalized_jacobian_rate",
     "hybrid_dynamics",
+    "identify_payload",
     "image_coordinates",
     "image_rates",
     "image_space_constraints",
@@ -331,24 +456,35 @@ __all__ = [
     "joint_twists",
     "kinetic_energy",
     "load",
+    "load_assembly",
     "load_scenario",
+    "load_study",
     "locked_inertia",
+    "low_pass",
+    "manipulability",
+    "manipulability_map",
     "mass_matrix",
     "mass_matrix_partials",
+    "mimic_to_gears",
     "momentum",
+    "momentum_demand",
     "momentum_matrix",
     "mujoco_layout",
+    "multiple_correlation",
     "neutral",
     "newton_euler_solution",
     "newton_euler_system",
     "normalize",
+    "open_campaign",
     "open_run",
     "pinocchio_layout",
     "plan_reach",
     "plot",
     "poses",
     "potential_energy",
+    "project_configuration",
     "project_image_coordinates",
+    "project_velocity",
     "random_robot",
     "random_state",
     "reaction_wrenches",
@@ -358,6 +494,7 @@ __all__ = [
     "reduced_momentum_force",
     "report",
     "robot_to_yaml",
+    "root_mean_square_error",
     "save_component_c",
     "save_html",
     "save_loop_c",
@@ -366,6 +503,7 @@ __all__ = [
     "separated_mass_matrix",
     "separated_velocity",
     "simulate",
+    "simulate_assembly",
     "simulate_batch",
     "solve_tasks",
     "spart",
@@ -373,7 +511,11 @@ __all__ = [
     "split_robot",
     "spring_forces",
     "stop_forces",
+    "straight_path_workspace",
     "topology",
     "twists",
     "view",
+    "wheel_envelope",
+    "wheel_margin",
+    "workspace",
 ]

@@ -27,6 +27,10 @@ class InvalidValue(RemoraError, ValueError):
     """A value is outside its domain (not finite, not unit, singular, ...)."""
 
 
+class SingularMatrix(InvalidValue):
+    """A matrix that must be inverted is singular."""
+
+
 class UnknownName(RemoraError, LookupError):
     """A name is not in a table; the message has the closest known name and lists all of them.
 

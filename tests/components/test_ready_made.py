@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import laws_on_small_robots as laws
 import remora as rm
 
 SERVICER = rm.load("servicer")
@@ -14,8 +15,10 @@ MADE = {
     "first_order_actuator": rm.FirstOrderActuator(("elbow_pitch",), limit=2.0),
     "thruster": rm.Thruster("tool", 3.0),
     "spring": rm.Spring("bus", "tool", 2.0, 1.0, 0.3),
+    "wall": rm.Wall("tool", (0, 0, 1), (0, 0, 1), 300.0, 20.0),
     "signal_source": rm.SignalSource(rm.Profile([0.0, 1.0], [0.0, 2.0])),
     "threshold": rm.Threshold(3.0, size=3),
+    **{name: component for name, (_, component, _) in laws.MADE.items()},
 }
 
 
@@ -28,9 +31,11 @@ def test_every_component_of_the_table_is_tested():
 def test_each_is_traced_and_has_the_same_values_compiled_and_in_numpy(name):
     inputs = {"threshold.signal": [1.0, 2.0, 3.0], "first_order_actuator.command": [3.0]}
     connect = {key: x for key, x in inputs.items() if key.startswith(f"{name}.")}
-    system = rm.System(SERVICER, [MADE[name]], connect)
+    robot, _, needed = laws.MADE.get(name, (SERVICER, None, {}))
+    connect |= {f"{name}.{key}": x for key, x in needed.items()}
+    system = rm.System(robot, [MADE[name]], connect)
     assert dict(system.untraceable) == {}
-    q, v = rm.random_state(SERVICER, 3)
+    q, v = rm.random_state(robot, 3)
     options = {"integrator": "rk4", "step": 0.01, "sample": 0.05, "limits": "ignore"}
     run = rm.simulate(system, q, 0.1 * v, 0.2, **options)
     batch = rm.simulate_batch(system, q, 0.1 * v, 0.2, step=0.01, sample=0.05, runs=2)

@@ -19,7 +19,7 @@ from remora.dynamics.kernels.cache_keys import kernel_key
 from remora.dynamics.kernels.compiled import FUNCTIONS, STATIC
 from remora.model.constraint import Constraint
 from remora.model.robot import Body, Frame, Geometry, Joint, Limits, Mimic, Named, Robot
-from remora.model.robot_fields import FIELDS, rows
+from remora.model.robot_fields import FIELDS
 from remora.simulation.robot_kernels import kernel as run_kernel
 
 PARTS = {
@@ -186,8 +186,39 @@ def test_every_number_has_a_function_that_depends_on_it():
         (part, row.name) for part, table in FIELDS.items() for row in table
         if row.holds == "numbers" and row.seen
     }  # fmt: skip
-    of_constraints = {("constraint", name) for name in rows("constraint", holds="numbers")}
-    assert numbers == {*DEPENDS, *NOT_IN_EQUATIONS, *of_constraints}
+    assert numbers == {*DEPENDS, *NOT_IN_EQUATIONS, *(("constraint", n) for n in OF_CONSTRAINTS)}
+
+
+#: Every number of a constraint, and a kind whose residual depends on it.
+OF_CONSTRAINTS = {
+    "parent_placement": "fixed", "child_placement": "fixed", "axes": "revolute", "pitch": "helical",
+    "length": "rod", "ratio": "gear", "offset": "gear",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OF_CONSTRAINTS)
+def test_every_number_of_a_constraint_changes_the_result_of_a_kernel(name, tmp_path, monkeypatch):
+    monkeypatch.setenv("REMORA_CACHE", str(private(tmp_path)))
+    robot, kind = made().replace(constraints=()), OF_CONSTRAINTS[name]
+    ends = ("elbow", "left") if kind == "gear" else ("base", "left finger")
+    options = {"length": 0.4} if kind == "rod" else {"axis": (0.0, 0.6, 0.8)}
+    options = {} if kind in ("fixed", "gear") else options
+    options |= {"pitch": 0.1} if kind == "helical" else {}
+    robot = rm.add_constraint(robot, "c", kind, *ends, **options)
+    row = next(row for row in FIELDS["constraint"] if row.name == name)
+    value = changed(getattr(robot.constraints["c"], name), row, None)
+    value = rm.algebra.dual_quaternion.normalize(value) if row.shape == (8,) else value
+    other = robot.replace_constraint("c", **{name: value})
+    q, _ = rm.random_state(robot, 3)
+    results = []
+    for which in (robot, other, robot):
+        results.append(rm.compile(rm.constraint_residual, which)(q))
+        np.testing.assert_allclose(results[-1], rm.constraint_residual(which, q), atol=1e-9)
+    assert np.array_equal(results[0], results[2])
+    assert not np.allclose(results[0], results[1], rtol=1e-6, atol=1e-9)
+    off = robot.with_active(off=["c"])
+    assert rm.constraint_residual(off, q).shape == (0,)
+    assert key(off) != key(robot)
 
 
 @pytest.mark.parametrize(("part", "name"), DEPENDS)

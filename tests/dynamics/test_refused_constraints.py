@@ -5,7 +5,7 @@ import pytest
 
 import remora as rm
 from remora.dynamics.kernels.compiled import FUNCTIONS
-from remora.dynamics.refusals import UNAFFECTED_BY_CONSTRAINTS
+from remora.dynamics.refusals import UNAFFECTED_BY_CONSTRAINTS, WITH_CONSTRAINTS
 from remora.model.constraint import Constraint
 
 HERE = np.eye(8)[0]
@@ -20,8 +20,8 @@ def robot():
 def test_motion_is_refused_and_computed_when_they_are_off(robot):
     q, v = rm.random_state(robot, 1)
     off = robot.with_active(off=["latch"])
-    with pytest.raises(rm.InvalidValue, match=r"forward_dynamics .* constraints .*'latch'"):
-        rm.forward_dynamics(robot, q, v, 0.0 * v)
+    with pytest.raises(rm.InvalidValue, match=r"'decoupled' .* constraints .*'latch'.*articulated"):
+        rm.forward_dynamics(robot, q, v, 0.0 * v, formulation="decoupled")
     plain = rm.forward_dynamics(robot.replace(constraints=()), q, v, 0.0 * v)
     assert np.array_equal(rm.forward_dynamics(off, q, v, 0.0 * v), plain)
     with pytest.raises(rm.InvalidValue, match=r"a simulation .* constraints"):
@@ -39,7 +39,23 @@ def test_what_follows_from_the_state_is_computed(robot):
 
 @pytest.mark.parametrize("name", [n for n, f in FUNCTIONS.items() if hasattr(f, "needs_dynamics")])
 def test_kernels_are_refused_alike(robot, name):
-    if name in UNAFFECTED_BY_CONSTRAINTS:
+    if name in UNAFFECTED_BY_CONSTRAINTS | WITH_CONSTRAINTS:
         return
     with pytest.raises(rm.InvalidValue, match="constraints"):
         rm.compile(FUNCTIONS[name], robot)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda robot, q: rm.inverse_kinematics(robot, {"body_1": rm.poses(robot, q)[1]}),
+        lambda robot, q: rm.manipulability(robot, q, "body_1"),
+        lambda robot, q: rm.workspace(robot, "body_1"),
+        lambda robot, q: rm.save_loop_c(rm.System(robot, []), "unused", step=0.01),
+        lambda robot, q: rm.split_robot(robot, ["joint_1"]),
+    ],
+)
+def test_kinematics_of_the_tree_alone_is_refused_too(robot, function):
+    """A configuration that breaks the loops is no answer."""
+    with pytest.raises(rm.RemoraError, match=r"constraints .*"):
+        function(robot, rm.neutral(robot))

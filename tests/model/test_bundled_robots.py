@@ -13,7 +13,7 @@ from remora.model.formats.yaml.yaml import read_yaml, save_robot
 from remora.model.state import neutral
 from remora.model.topology import incidence_matrix, leaves
 
-NAMES = ["servicer", "vt18_satellite", "vt18_two_arm"]
+NAMES = ["servicer", "spart17_planar", "spart17_planar_3", "vt18_satellite", "vt18_two_arm"]
 
 
 def frame_position(robot, q, name):
@@ -21,7 +21,7 @@ def frame_position(robot, q, name):
     return pose.translation(pose.compose(poses(robot, q)[frame.body], frame.placement))
 
 
-def test_there_are_three():
+def test_these_are_bundled():
     assert sorted(bundled_robots()) == NAMES
 
 

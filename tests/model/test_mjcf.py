@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from remora.algebra import pose
+from remora.algebra import dual_quaternion, pose
 from remora.dynamics.formulations import forward_dynamics, mass_matrix
 from remora.dynamics.kinematics import poses
 from remora.errors import ModelError, RemoraError
@@ -197,10 +197,80 @@ def test_a_joint_of_a_stack_may_lead_and_follow(tmp_path):
     assert robot.joints["j"].mimic is None
 
 
-def test_an_inactive_equality_is_no_loop(tmp_path):
-    weld = '<equality><weld name="w" body1="bus" body2="hand" active="false"/></equality>'
-    robot = robot_of(tmp_path, mjcf(J, weld))
-    assert any("'w': is not active" in w for w in robot.warnings)
+def test_an_inactive_equality_is_known_by_its_name(tmp_path):
+    weld = '<weld name="w" body1="bus" body2="hand" active="false"/>'
+    gear = '<joint name="g" joint1="grip" joint2="j" polycoef="0.1 -2 0 0 0" active="false"/>'
+    robot = robot_of(tmp_path, mjcf(J, f"<equality>{weld}{gear}</equality>"))
+    w, g = robot.constraints
+    assert (w.name, w.kind, w.active) == ("w", "fixed", False)
+    assert (g.name, g.kind, g.active, g.ratio, g.offset) == ("g", "gear", False, -2.0, 0.1)
+    assert (robot.joints[g.parent].name, robot.joints[g.child].name) == ("j", "grip")
+    tendons = '<tendon><fixed name="t"><joint joint="j" coef="1"/></fixed></tendon>'
+    text = f'<equality><tendon name="e" tendon1="t" active="false"/></equality>{tendons}'
+    assert any("'e': is not active" in w for w in robot_of(tmp_path, mjcf(J, text)).warnings)
+
+
+def test_joints_of_inactive_equalities_stay_apart(tmp_path):
+    gear = '<joint joint1="k" joint2="grip" active="false"/>'
+    stack = '<joint name="j" axis="1 0 0"/><joint name="k" axis="0 1 0"/>'
+    robot = robot_of(tmp_path, mjcf(stack, f"<equality>{gear}</equality>"))
+    assert robot.joints[robot.constraints["equality_0"].child].name == "k"
+    taken = '<joint joint1="k" joint2="grip"/><joint joint1="j" joint2="k" active="false"/>'
+    robot = robot_of(tmp_path, mjcf(stack, f"<equality>{taken}</equality>"))
+    assert robot.constraints == ()
+    assert any("one of its joints is a mimic" in w for w in robot.warnings)
+
+
+SITE = '<site name="palm" pos="0.1 -0.2 0.3" euler="0.2 0.1 0"/>'
+EQUALITIES = {
+    "connect": ('<connect body1="bus" body2="hand" anchor="0.1 0.2 0.3"/>', "spherical"),
+    "connect to the world": ('<connect body1="hand" anchor="0.1 0.2 0.3"/>', "spherical"),
+    "connect sites": ('<connect site1="tip" site2="palm"/>', "spherical"),
+    "weld": ('<weld body1="bus" body2="hand"/>', "fixed"),
+    "weld to the world": ('<weld body1="hand"/>', "fixed"),
+    "weld at an anchor": ('<weld body1="hand" body2="bus" anchor="0.1 0.2 0.3"/>', "fixed"),
+    "weld at a pose": (
+        '<weld body1="bus" body2="hand" anchor="0.1 0.2 0.3" relpose="1 2 3 0.5 0.5 0.5 0.5"/>',
+        "fixed",
+    ),
+    "weld sites": ('<weld site1="tip" site2="palm"/>', "fixed"),
+    "weld without torque": ('<weld body1="bus" body2="hand" torquescale="0"/>', "spherical"),
+}
+
+
+@pytest.mark.parametrize("case", EQUALITIES)
+def test_connects_and_welds_are_violated_as_in_mujoco(tmp_path, case):
+    """The distance of both frames, and the angle between them, are MuJoCo's in random states."""
+    text, kind = EQUALITIES[case]
+    body = mjcf(J, f"<equality>{text}</equality>")
+    body = body.replace('<geom type="ellipsoid"', f'{SITE}<geom type="ellipsoid"')
+    robot = robot_of(tmp_path, body)
+    (c,) = robot.constraints
+    assert (c.name, c.kind, c.active) == ("equality_0", kind, True)
+    model = mujoco.MjModel.from_xml_path(str(tmp_path / "robot.xml"))
+    data = mujoco.MjData(model)
+    for seed in range(3):
+        q, _ = random_state(robot, seed)
+        data.qpos[:] = mujoco_q(robot, model, q)
+        mujoco.mj_forward(model, data)
+        ends = []
+        for body, placement in ((c.parent, c.parent_placement), (c.child, c.child_placement)):
+            on = np.eye(8)[0] if body < 0 else poses(robot, q)[body]
+            ends.append(dual_quaternion.mul(on, placement))
+        apart = pose.translation(ends[0]) - pose.translation(ends[1])
+        found = data.efc_pos[data.efc_type == mujoco.mjtConstraint.mjCNSTR_EQUALITY]
+        np.testing.assert_allclose(found[:3], apart, atol=1e-12)
+        if kind == "fixed":
+            turn = dual_quaternion.mul(dual_quaternion.conjugate(ends[0]), ends[1])
+            sine = np.linalg.norm(turn[1:4])  # of half the angle
+            np.testing.assert_allclose(np.linalg.norm(found[3:]), sine, atol=1e-12)
+
+
+def test_an_equality_within_one_rigid_body_is_left_out(tmp_path):
+    weld = '<equality><weld name="w" body1="bus" body2="arm"/></equality>'
+    robot = robot_of(tmp_path, mjcf("", weld))
+    assert robot.constraints == ()
+    assert any("'w': is left out: both" in w for w in robot.warnings)
 
 
 def test_states_convert_where_nothing_has_a_name(tmp_path):
@@ -329,9 +399,10 @@ BOMB = '<replicate count="9999">' * 9 + '<geom size="1"/>' + "</replicate>" * 9
 
 # name: (text, line, part of the report)
 MALFORMED = {
-    "weld": (equality('<weld name="w" body1="bus" body2="hand"/>'), 11, "closed loops"),
-    "connect": (
-        equality('<connect name="w" body1="bus" body2="hand" anchor="0 0 0"/>'), 11, "closed loops"
+    "tendon": (
+        mjcf(J, '<tendon><fixed name="t"><joint joint="j" coef="1"/></fixed></tendon>'
+             '<equality>\n<tendon name="w" tendon1="t"/></equality>'),
+        12, "is a tendon constraint, which is not supported",
     ),
     "curved equality": (
         equality('<joint name="w" joint1="grip" joint2="j" polycoef="0 1 2 0 0"/>'), 11, "linear"

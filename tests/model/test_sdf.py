@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from remora.algebra import pose
+from remora.algebra import dual_quaternion, pose, quaternion
 from remora.dynamics.formulations import bias_force, mass_matrix
 from remora.dynamics.kinematics import frame_pose, poses
 from remora.errors import ModelError, RemoraError
 from remora.model.formats.load import load
 from remora.model.formats.sdf.sdf import read_sdf
 from remora.model.robot import Robot
-from remora.model.state import random_state
+from remora.model.state import neutral, random_state
 
 #: A value in a file: an attribute, or the text of an element.
 VALUE = re.compile(r'(?<=")[^"<>]*(?=")|(?<=>)[^<>\n]+(?=<)')
@@ -280,6 +280,43 @@ def test_looks_never_refuse_a_robot(tmp_path):
 # Refusals ------------------------------------------------------------------------------------
 
 TREE = link("a") + "\n" + link("b")
+
+
+def test_a_joint_that_closes_a_loop_is_a_constraint(tmp_path):
+    """Its frames are at the joint in the file's configuration, on both of its bodies."""
+    place = '<pose relative_to="b">0.3 0.2 0.1 0.1 0.2 0.3</pose>'
+    axis = '<axis><xyz expressed_in="a">0 1 0</xyz><limit><lower>-1</lower></limit></axis>'
+    parts = link("a") + link("b", "<pose>1 2 3 0.4 0.5 0.6</pose>")
+    parts += link("c", "<pose>3 2 1 0 0 0.6</pose>") + joint("j", "revolute", "a", "b")
+    parts += joint(
+        "i", "revolute", "a", "c", "<axis><xyz>0 0 1</xyz></axis><pose>0 0 1 0 0 0</pose>"
+    )
+    for kind, ours in (("revolute", "revolute"), ("fixed", "fixed"), ("ball", "spherical")):
+        closing = joint("k", kind, "b", "c", place + (axis if kind == "revolute" else ""))
+        robot = robot_of(tmp_path, sdf(parts + closing), merge_fixed=False)
+        assert robot.joints.names == ["base", "j", "i"]
+        (k,) = robot.constraints
+        assert (k.name, k.kind, k.active) == ("k", ours, True)
+        assert (k.parent, k.child) == (robot.body_index("b"), robot.body_index("c"))
+        x = poses(robot, neutral(robot))
+        ends = dual_quaternion.mul(x[k.parent], k.parent_placement)
+        np.testing.assert_allclose(
+            dual_quaternion.mul(x[k.child], k.child_placement), ends, atol=1e-12
+        )
+        in_b = pose.from_xyz_rpy(np.array([0.3, 0.2, 0.1]), np.array([0.1, 0.2, 0.3]))
+        np.testing.assert_allclose(k.parent_placement, in_b, atol=1e-12)
+        if kind == "revolute":
+            along = quaternion.rotate(ends[:4], k.axes[0])
+            np.testing.assert_allclose(along, [0.0, 1.0, 0.0], atol=1e-12)
+            assert any("closes a loop: its lower are left out" in w for w in robot.warnings)
+
+
+def test_a_loop_may_be_closed_by_the_world(tmp_path):
+    closing = joint("j", "revolute", "a", "b") + joint("k", "ball", "world", "b", "")
+    (k,) = robot_of(tmp_path, sdf(TREE + closing)).constraints
+    assert (k.parent, k.child) == (-1, 1)
+
+
 CYCLE = (
     '<frame name="f"><pose relative_to="g"/></frame><frame name="g"><pose relative_to="f"/></frame>'
 )
@@ -314,9 +351,13 @@ MALFORMED = {
     "no parent": (sdf(TREE + joint("j", "revolute", "", "b")), 4, "has no <parent>"),
     "itself": (sdf(TREE + joint("j", "revolute", "a", "a")), 4, "the same link"),
     "world as a child": (sdf(TREE + joint("j", "revolute", "a", "world")), 4, "swap"),
-    "loop": (
-        sdf(TREE + joint("j", "revolute", "a", "b") + "\n" + joint("k", "ball", "world", "b", "")),
-        5, "closed loops"
+    "loop of unknown type": (
+        sdf(TREE + joint("j", "revolute", "a", "b") + "\n" + joint("k", "glue", "world", "b")),
+        5, "unknown type 'glue'"
+    ),
+    "loop without an axis": (
+        sdf(TREE + joint("j", "revolute", "a", "b") + "\n" + joint("k", "screw", "world", "b", "")),
+        5, "has no <axis>"
     ),
     "cycle": (
         sdf(TREE + joint("j", "revolute", "a", "b") + joint("k", "revolute", "b", "a")), 4, "cycle"

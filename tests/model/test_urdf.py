@@ -422,3 +422,60 @@ def _walk(element: Element) -> Iterator[Element]:
     yield element
     for child in element.children:
         yield from _walk(child)
+
+
+# Loops --------------------------------------------------------------------------------------------
+
+
+def loops(tmp_path, *lines, **options):
+    """A robot of two arms on a bus with these loop joints."""
+    moments = "ixx='1' ixy='0' ixz='0' iyy='1' iyz='0' izz='1'"
+    mass = f"<inertial><mass value='1'/><inertia {moments}/></inertial>"
+    links = "".join(f'<link name="{n}">{mass}</link>' for n in ("bus", "plate", "left", "right"))
+    ends = {"plate": "bus", "left": "plate", "right": "bus"}
+    joints = "".join(
+        f'<joint name="{c} joint" type="{"fixed" if c == "plate" else "revolute"}">'
+        f'<origin xyz="0 0.5 0"/><parent link="{p}"/><child link="{c}"/></joint>'
+        for c, p in ends.items()
+    )
+    path = tmp_path / "loop.urdf"
+    path.write_text(f'<robot name="r">{links}{joints}{"".join(lines)}</robot>')
+    return load(path, **options)
+
+
+def loop_joint(kind, inside="", parent="left", child="right", at='<origin xyz="1 0 0"/>'):
+    ends = f'<parent link="{parent}">{at}</parent><child link="{child}"/>'
+    return f'<loop_joint name="pin" type="{kind}">{ends}{inside}</loop_joint>'
+
+
+def test_a_loop_joint_is_a_constraint(tmp_path):
+    robot = loops(tmp_path, loop_joint("continuous", '<axis xyz="0 0 2"/>'))
+    (pin,) = robot.constraints
+    assert robot.warnings == ()
+    assert (pin.name, pin.kind, pin.active) == ("pin", "revolute", True)
+    assert (pin.parent, pin.child) == (robot.body_index("left"), robot.body_index("right"))
+    assert np.array_equal(pin.axes, [[0.0, 0.0, 1.0]])
+    np.testing.assert_allclose(pose.translation(pin.parent_placement), [1.0, 0.0, 0.0])
+    assert np.array_equal(loops(tmp_path, loop_joint("prismatic")).constraints[0].axes, [[1, 0, 0]])
+
+
+@pytest.mark.parametrize("kind", ["fixed", "planar", "cartesian", "spherical", "cylindrical"])
+def test_loop_joints_of_every_type(tmp_path, kind):
+    assert loops(tmp_path, loop_joint(kind)).constraints[0].kind == kind
+
+
+def test_loop_joints_with_more_numbers(tmp_path):
+    screw = loop_joint('helical" pitch="0.25', '<axis xyz="0 1 0"/>')
+    assert loops(tmp_path, screw).constraints[0].pitch == 0.25
+    rod = loop_joint('rod" length="1.5" active="false')
+    pin = loops(tmp_path, rod).constraints[0]
+    assert (pin.kind, pin.length, pin.active) == ("rod", 1.5, False)
+    cross = loop_joint("universal", '<axis xyz="0 1 0"/><axis2 xyz="1 0 0"/>')
+    assert np.array_equal(loops(tmp_path, cross).constraints[0].axes, [[0, 1, 0], [1, 0, 0]])
+
+
+def test_a_loop_joint_on_a_merged_link_and_on_the_world(tmp_path):
+    pin = loops(tmp_path, loop_joint("fixed", parent="plate"), merge_fixed=True).constraints[0]
+    assert pin.parent == 0
+    np.testing.assert_allclose(pose.translation(pin.parent_placement), [1.0, 0.5, 0.0])
+    assert loops(tmp_path, loop_joint("fixed", parent="world")).constraints[0].parent == -1

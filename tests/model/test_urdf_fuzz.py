@@ -63,6 +63,16 @@ VALID = """<?xml version="1.0" encoding="utf-8"?>
     <child link="slide"/>
     <mimic joint="shoulder" multiplier="0.5" offset="0.1"/>
   </joint>
+  <loop_joint name="pin" type="universal" active="false">
+    <parent link="mount"><origin xyz="0.1 0 0" rpy="0 0.1 0"/></parent>
+    <child link="slide"><origin xyz="0 0.2 0"/></child>
+    <axis xyz="0 0 1"/>
+    <axis2 xyz="0 1 0"/>
+  </loop_joint>
+  <loop_joint name="strut" type="rod" length="1.5">
+    <parent link="world"/>
+    <child link="arm"/>
+  </loop_joint>
 </robot>
 """
 #: Values that have broken readers before.
@@ -71,6 +81,7 @@ ODD = (
     "1_0", "0x1p3", "1e", "--1", "1 2", "1 2 3", "0 0 0", "1e50 1e50 1e50", "bus", "arm", "slide",
     "fixed", "floating", "planar", "continuous", "../../x", "/etc/passwd", "package://", "file://",
     "package://../..", "http://x", "~", "\ud7ff", "ı", "９", "${x}", "x" * 300, "shoulder", "base",
+    "rod", "helical", "gear", "true", "world",
 )  # fmt: skip
 
 FUZZ = settings(
@@ -103,6 +114,10 @@ def attempt(content: bytes, **options: object) -> Robot | None:
     for joint in robot.joints:
         assert np.all(np.isfinite(joint.placement))
         assert np.all(np.isfinite(joint.axes))
+    for constraint in robot.constraints:
+        assert constraint.parent != constraint.child or constraint.kind == "gear"
+        assert np.all(np.isfinite(constraint.parent_placement))
+        assert np.all(np.isfinite(constraint.child_placement))
     assert repr(robot)
     return robot
 
@@ -111,6 +126,7 @@ def test_valid_file_loads() -> None:
     robot = attempt(VALID.encode())
     assert robot is not None
     assert (robot.nq, robot.nv, len(robot.bodies)) == (9, 7, 3)
+    assert [c.active for c in robot.constraints] == [False, True]
 
 
 @FUZZ

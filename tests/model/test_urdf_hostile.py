@@ -50,6 +50,18 @@ def joint(inside: str = "", kind: str = 'type="revolute"', ends: str = ENDS) -> 
     return robot(A, B, f'<joint name="j" {kind}>{ends}', inside, "</joint>")
 
 
+def loop(
+    inside: str = "",
+    kind: str = 'type="revolute"',
+    child: str = '<child link="b"/>',
+    name: str = "l",
+) -> str:
+    """Return a robot of two links (2, 3), a joint (4) and a loop (5), its content on line 6."""
+    named = f'name="{name}"' if name else ""
+    head = f'<loop_joint {named} {kind}><parent link="a"/>{child}'
+    return robot(A, B, hinge("j", "a", "b"), head, inside, "</loop_joint>")
+
+
 def visual(inside: str) -> str:
     return bodies(f"{INERTIAL}<visual>{inside}</visual>")
 
@@ -64,6 +76,7 @@ def hinge(name: str, parent: str, child: str, inside: str = "") -> str:
 
 
 LINK = '<link name="a">'
+LOOP = '<loop_joint name="l">'
 JOINT = '<joint name="j">'
 
 #: name: (the file, the line of the fault, what the report must say)
@@ -209,6 +222,54 @@ MALFORMED: dict[str, tuple[str | bytes, int | None, tuple[str, ...]]] = {
         robot(A, B, C, hinge("j", "b", "c"), hinge("k", "c", "b")),
         5,
         (JOINT, "cycle: 'j', 'k'"),
+    ),
+    # Loops
+    "loop without a name": (loop(name=""), 5, ("<loop_joint>", "has no name")),
+    "loop without a type": (loop(kind=""), 5, (LOOP, "has no type", "revolute")),
+    "loop of unknown type": (loop(kind='type="glue"'), 5, (LOOP, "unknown type 'glue'", "rod")),
+    "floating loop": (loop(kind='type="floating"'), 5, (LOOP, "constrains nothing")),
+    "gear": (loop(kind='type="gear"'), 5, (LOOP, "unknown type 'gear'")),
+    "loop without a child": (loop(child=""), 5, (LOOP, "has no <child>")),
+    "loop with two children": (
+        loop(child='<child link="b"/><child link="a"/>'),
+        5,
+        ("<child>", LOOP, "is given twice"),
+    ),
+    "loop of no link": (loop(child="<child/>"), 5, ("<child>", LOOP, "no attribute link")),
+    "loop to an unknown link": (loop(child='<child link="x"/>'), 5, (LOOP, "unknown child")),
+    "loop to itself": (loop(child='<child link="a"/>'), 5, (LOOP, "'a' to itself")),
+    "place of a loop": (
+        loop(child='<child link="b"><origin xyz="0 nan 0"/></child>'),
+        5,
+        ("<origin>", "finite"),
+    ),
+    "two places of a loop": (
+        loop(child='<child link="b"><origin/><origin/></child>'),
+        5,
+        ("<origin>", "given twice"),
+    ),
+    "axis of a loop": (loop('<axis xyz="0 0 0"/>'), 5, (LOOP, "axis is zero")),
+    "half an axis": (loop('<axis xyz="0 1"/>'), 6, ("<axis>", LOOP, "must be 3 numbers")),
+    "one axis of two": (loop(kind='type="universal"'), 5, (LOOP, "both axis and axis2")),
+    "screw without a pitch": (loop(kind='type="helical"'), 5, (LOOP, "no attribute pitch")),
+    "rod without a length": (loop(kind='type="rod"'), 5, (LOOP, "no attribute length")),
+    "rod of no length": (loop(kind='type="rod" length="0"'), 5, (LOOP, "must be positive")),
+    "rod of negative length": (loop(kind='type="rod" length="-2"'), 5, (LOOP, "positive")),
+    "hinge with a length": (
+        loop(kind='type="revolute" length="2"'),
+        5,
+        (LOOP, "has no length; a rod one has"),
+    ),
+    "a bit active": (loop(kind='type="fixed" active="maybe"'), 5, (LOOP, "true or false")),
+    "two loops of a name": (
+        robot(
+            A,
+            B,
+            hinge("j", "a", "b"),
+            *[f'<loop_joint name="l" type="fixed">{ENDS}</loop_joint>'] * 2,
+        ),
+        6,
+        (LOOP, "'l' is used twice"),
     ),
     # Mimic
     "mimic of nothing": (joint("<mimic/>"), 5, ("<mimic>", JOINT, "no attribute joint")),

@@ -47,6 +47,27 @@ def assert_same(a: Robot, b: Robot) -> None:
             assert bits(getattr(one.limits, key)) == bits(getattr(two.limits, key))
     for one, two in zip(a.frames, b.frames, strict=True):
         assert (one.body, bits(one.placement)) == (two.body, bits(two.placement))
+    for one, two in zip(a.constraints, b.constraints, strict=True):
+        assert one == two, one.name
+        for key in ("parent_placement", "child_placement", "axes"):
+            assert bits(getattr(one, key)) == bits(getattr(two, key)), (one.name, key)
+
+
+def constrained(builder: Builder, bodies: list[str], joints: list[str]) -> Builder:
+    """Add a constraint of every kind between random bodies, and a gear between the joints."""
+    rng = np.random.default_rng(8)
+    for i, kind in enumerate(k for k in JOINT_TYPES if k != "free"):
+        parent, child = rng.choice([*bodies, None], 2, replace=False)
+        axes = {"axis": rng.normal(size=3)} if JOINT_TYPES[kind].axes else {}
+        axes |= {"axis2": rng.normal(size=3)} if kind == "universal" else {}
+        builder.constraint(
+            f"c: {kind}", kind, parent, child, parent_xyz=rng.normal(size=3),
+            parent_rpy=rng.normal(size=3), child_placement=pose.from_xyz_rpy(rng.normal(size=3)),
+            pitch=0.1 / 3 if kind == "helical" else 0.0, active=bool(i % 2), **axes,
+        )  # fmt: skip
+    builder.rod("strut", bodies[0], bodies[-1], 1 / 3, child_xyz=(0.1, -0.0, 1 / 3), active=False)
+    builder.gear("gear", joints[0], joints[1], -1 / 3, offset=0.1)
+    return builder
 
 
 def everything() -> Builder:
@@ -88,7 +109,7 @@ def everything() -> Builder:
     builder.frame("tool", "b3", xyz=(0.1, 0.2, 0.3), rpy=(1, 1, 1))
     builder.frame("null", None, xyz=(5, 0, 0))
     builder.frame("at the bus", "bus")
-    return builder
+    return constrained(builder, ["0", "b1", "2", "tool", "4"], ["revolute", "helical"])
 
 
 @pytest.mark.parametrize("merge", [False, True])
@@ -207,8 +228,83 @@ BOMB = "a: &a [x, x, x]\n" + "".join(
     f"{b}: &{b} [{', '.join(['*' + a] * 9)}]\n" for a, b in zip("abcdefgh", "bcdefghi", strict=True)
 )
 
+
+def constraint(text: str) -> str:
+    """A good robot, and on line 6 a constraint."""
+    return f"{arm(body='mass: 1, inertia: [1, 1, 1]')}constraints:\n  - {{{text}}}\n"
+
+
 # name: (text, line, part of the reason)
 MALFORMED = {
+    "constraints that are no list": (GOOD + "constraints: 3\n", 4, "must be a list"),
+    "a constraint that is no map": (GOOD + "constraints: [3]\n", 4, "must be a map"),
+    "a constraint without a name": (
+        constraint("kind: fixed, parent: bus, child: arm"), 6, "name is missing",
+    ),
+    "a constraint without a kind": (
+        constraint("name: c, parent: bus, child: arm"), 6, "kind is missing",
+    ),
+    "a constraint of unknown kind": (
+        constraint("name: c, kind: glue, parent: bus, child: arm"), 6, "unknown kind 'glue'",
+    ),
+    "a free constraint": (
+        constraint("name: c, kind: free, parent: bus, child: arm"), 6, "constrains nothing",
+    ),
+    "a constraint without a child": (
+        constraint("name: c, kind: fixed, parent: bus"), 6, "child is missing",
+    ),
+    "a constraint on an unknown body": (
+        constraint("name: c, kind: fixed, parent: bus, child: leg"), 6, "unknown child body",
+    ),
+    "a constraint of a body to itself": (
+        constraint("name: c, kind: fixed, parent: arm, child: arm"), 6, "'arm' to itself",
+    ),
+    "a constraint with the length of a rod": (
+        constraint("name: c, kind: fixed, parent: bus, child: arm, length: 1"), 6,
+        "unknown key 'length'",
+    ),
+    "a rod without a length": (
+        constraint("name: c, kind: rod, parent: bus, child: arm"), 6, "length is missing",
+    ),
+    "a rod of negative length": (
+        constraint("name: c, kind: rod, parent: bus, child: arm, length: -1"), 6,
+        "length must be positive",
+    ),
+    "a rod of infinite length": (
+        constraint("name: c, kind: rod, parent: bus, child: arm, length: .inf"), 6,
+        "must be finite numbers",
+    ),
+    "a constraint with a zero axis": (
+        constraint("name: c, kind: revolute, parent: bus, child: arm, axis: [0, 0, 0]"), 6,
+        "axis is zero",
+    ),
+    "a constraint placed twice": (
+        constraint("name: c, kind: fixed, parent: bus, child: arm, child_xyz: [0, 0, 0], "
+                   "child_placement: [1, 0, 0, 0, 0, 0, 0, 0]"), 6,
+        "gives a child_placement and child_xyz",
+    ),
+    "a constraint that is a bit active": (
+        constraint("name: c, kind: fixed, parent: bus, child: arm, active: 1"), 6,
+        "active must be true or false",
+    ),
+    "a gear on the base": (
+        constraint("name: c, kind: gear, parent: base, child: j"), 6,
+        "'base' is free; it must have one coordinate",
+    ),
+    "a gear of a joint with itself": (
+        constraint("name: c, kind: gear, parent: j, child: j"), 6, "'j' to itself",
+    ),
+    "a gear on an unknown joint": (
+        constraint("name: c, kind: gear, parent: k, child: j"), 6, "unknown leading joint 'k'",
+    ),
+    "a rod with angles": (
+        constraint("name: c, kind: rod, parent: bus, child: arm, length: 1, child_rpy: [0, 0, 0]"),
+        6, "unknown key 'child_rpy'",
+    ),
+    "a gear with a pose": (
+        constraint("name: c, kind: gear, parent: k, child: j, child_xyz: [0, 0, 0]"), 6,
+        "unknown key 'child_xyz'",
+    ),
     "empty": ("", 1, "empty"),
     "only a comment": ("# nothing\n", 1, "empty"),
     "a list at the top": ("- a\n- b\n", 1, "must be a map"),
@@ -423,6 +519,26 @@ JUNK = st.one_of(
 )  # fmt: skip
 
 
+CONSTRAINTS = """\
+constraints:
+  - name: latch
+    kind: universal
+    parent: body_0
+    child: body_2
+    parent_xyz: [0.1, 0.2, 0.3]
+    child_placement: [1, 0, 0, 0, 0, 0, 0, 0]
+    axis: [0, 0, 1]
+    axis2: [0, 1, 0]
+    active: false
+  - {name: strut, kind: rod, parent: null, child: body_3, length: 0.5}
+  - name: gear
+    kind: gear
+    parent: joint_1
+    child: joint_2
+    ratio: 2
+"""
+
+
 def loads_or_refuses(text: str, path) -> None:
     path.write_text(text, encoding="utf-8", errors="surrogatepass")
     try:
@@ -448,6 +564,7 @@ def test_fuzzed_text(scratch, text):
 @given(st.data())
 def test_fuzzed_values(scratch, data):
     text = robot_to_yaml(random_robot(3, bodies=4))
+    text += data.draw(st.sampled_from(["", CONSTRAINTS]))
     for _ in range(data.draw(st.integers(1, 3))):
         values = list(re.finditer(r"(?<=: )[^\n]+", text))
         hit = data.draw(st.sampled_from(values))

@@ -191,6 +191,29 @@ def test_a_robot_file_lies_beside_the_scenario(write, tmp_path):
     assert rm.load_scenario(write(base)).robot.nv == 3
 
 
+def test_every_free_base_of_a_combined_robot_has_its_start(write, tmp_path):
+    body = rm.Builder("body").body("bus", mass=2.0, inertia=(1.0, 1.5, 2.0)).build()
+    robot = rm.combine({"servicer": body, "target": body})
+    save_robot(robot, tmp_path / "both.yaml")
+    name = write("""
+        scenario: 1
+        robot: both.yaml
+        start:
+          base: {xyz: [1, 0, 0]}
+          bases:
+            target/base: {xyz: [0, 2, 0], rpy: [0, 0, 90 deg], omega: [0, 0, 1 deg/s]}
+        phases:
+          - {duration: 1}
+    """)
+    scenario = rm.load_scenario(name)
+    assert scenario.robot == robot
+    first, second = (robot.joints[f"{name}/base"] for name in ("servicer", "target"))
+    np.testing.assert_allclose(pose.translation(scenario.q[first.q]), [1.0, 0.0, 0.0])
+    np.testing.assert_allclose(pose.translation(scenario.q[second.q]), [0.0, 2.0, 0.0])
+    np.testing.assert_allclose(scenario.v[second.v], [0, 0, np.pi / 180.0, 0, 0, 0])
+    assert not np.any(scenario.v[first.v])
+
+
 def test_a_spline_is_smooth_and_meets_its_points():
     t, x = [0.0, 1.0, 1.5, 4.0], [0.2, 1.0, -0.5, 0.3]
     motion = through(t, x)
@@ -450,7 +473,10 @@ def test_degrees_of_a_joint_that_slides(write):
         ("integrator: {name: rk4}", "step is missing"),
         ("formulation: magic", "no formulation of forward dynamics named 'magic'"),
         ("output: {sample: 1e-9}", "10,000,000 are the most"),
-        ("start: {joints: {base: 3}}", "for the base say start.base"),
+        ("start: {joints: {base: 3}}", "is a free joint: say start.base or start.bases"),
+        ("start: {bases: {J1: {xyz: [1, 2, 3]}}}", "joint 'J1' is revolute, not free"),
+        ("start: {base: {}, bases: {base: {}}}", "is said twice, in base and in bases"),
+        ("start: {bases: {nobody: {}}}", "nobody"),
         ("start: {joints: {J1: [1, 2]}}", "must be one number, not 2"),
         ("seed: 1.5", "seed: must be a whole number, not 1.5"),
         ("stops: 3", "stops: must be a map, not 3.0"),

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from remora.algebra.array_ops import Array, absolute, asarray, casadi, is_symbolic, stack
-from remora.errors import InvalidValue
+from remora.errors import SingularMatrix
 
 #: A pivot of at most this fraction of its size before cancellation is rounding error.
 PIVOT_ROUNDING = 1e-14
@@ -76,6 +76,27 @@ def ldl_solve(factors: tuple[Array, Array], B: Array, size: Array | None = None)
             x[i] = x[i] - L[..., k, i, None] * x[k]
     solution = stack(x, axis=-2)
     return solution if size is None else _refused(solution, d, size)
+
+
+def forward_substitute(L: Array, B: Array) -> Array:
+    """Return L⁻¹B for unit lower triangular L `(..., n, n)` and B `(..., n, m)`."""
+    y: list[Array] = []
+    for i in range(L.shape[-1]):
+        row = B[..., i, :]
+        for k in range(i):
+            row = row - L[..., i, k, None] * y[k]
+        y.append(row)
+    return stack(y, axis=-2)
+
+
+def back_substitute(L: Array, B: Array) -> Array:
+    """Return L⁻ᵀB for unit lower triangular L `(..., n, n)` and B `(..., n, m)`."""
+    n = L.shape[-1]
+    x = [B[..., i, :] for i in range(n)]
+    for i in reversed(range(n)):
+        for k in range(i + 1, n):
+            x[i] = x[i] - L[..., k, i, None] * x[k]
+    return stack(x, axis=-2)
 
 
 def ltdl(A: Array, size: Array | None = None) -> tuple[Array, Array]:
@@ -155,7 +176,7 @@ def _checked_pivot(pivot: Array, A: Array, size: Array, i: int) -> Array:
     if is_symbolic(A) or is_symbolic(asarray(rounding)):
         return pivot
     if not np.all(np.isfinite(pivot) & (np.abs(pivot) > rounding)):
-        raise InvalidValue(SINGULAR)
+        raise SingularMatrix(SINGULAR)
     return pivot
 
 
@@ -180,7 +201,7 @@ def _refused_number(x: Any, pivot: Any, size: Any) -> Any:
     x, pivot, size = casadi.SX(x), casadi.SX(pivot), casadi.fabs(casadi.SX(size))
     if pivot.is_constant() and size.is_constant():
         if not abs(float(pivot)) > PIVOT_ROUNDING * float(size):
-            raise InvalidValue(SINGULAR)
+            raise SingularMatrix(SINGULAR)
         return x
     if casadi.is_equal(casadi.fabs(pivot), size, 2):
         return x  # no cancellation: only zero is singular, and divides to infinity by itself

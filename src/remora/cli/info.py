@@ -15,8 +15,9 @@ from rich.table import Table
 
 from remora.algebra.array_ops import Array
 from remora.cli.robot_options import Inertia, MeshRoot, NoDynamics
-from remora.errors import ModelWarning
-from remora.model.constraint import GEAR
+from remora.dynamics.constraints.constraint_report import ConstraintReport, constraint_report
+from remora.errors import ModelWarning, RemoraError
+from remora.model.constraint import GEAR, ROD, Constraint
 from remora.model.formats.bounded_xml import shown
 from remora.model.formats.load import load
 from remora.model.joints import kind
@@ -74,8 +75,55 @@ def info(
     if robot.frames:
         carried = (f"{f.name} (on {_carrier(robot, f.body)})" for f in robot.frames)
         console.print("frames: " + ", ".join(map(_text, carried)))
+    if robot.constraints:
+        print_constraints(robot, console)
     for warning in robot.warnings:
         console.print(f"[yellow]warning:[/] {_text(warning)}")
+
+
+def print_constraints(robot: Robot, console: Console) -> None:
+    """Print the constraints as a table, what they leave of the motion, and whether any is moot."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in ("constraint", "kind", "between", ""):
+        table.add_column(name, no_wrap=True)
+    for c in robot.constraints:
+        ends = " and ".join(_text(end_name(robot, c, end)) for end in (c.parent, c.child))
+        table.add_row(_text(c.name), c.kind, ends, _numbers(c) if c.active else "off")
+    console.print(table, crop=False)
+    report = reported(robot)
+    if isinstance(report, str):
+        console.print(f"[yellow]warning:[/] {_text(report)}")
+        return
+    console.print(
+        f"{report.freedoms} of {robot.nv} degrees of freedom remain: {report.equations} equations, "
+        f"{report.rank} independent"
+    )
+    for warning in report.warnings:
+        console.print(f"[yellow]warning:[/] {_text(warning)}")
+
+
+def reported(robot: Robot) -> ConstraintReport | str:
+    """Return the report of the active constraints, or why there is none."""
+    if not robot.dynamics:
+        return "the rank of the constraints is not determined for a kinematics-only model"
+    try:
+        return constraint_report(robot)
+    except RemoraError as error:
+        return str(error)
+
+
+def end_name(robot: Robot, constraint: Constraint, end: int) -> str:
+    """Return the body or, for a gear, the joint at one end of a constraint."""
+    return robot.joints[end].name if constraint.kind == GEAR else _carrier(robot, end)
+
+
+def _numbers(constraint: Constraint) -> str:
+    """Return the number that belongs to the kind of a constraint."""
+    if constraint.kind == ROD:
+        return f"{float(constraint.length):.6g} m"
+    if constraint.kind == GEAR:
+        return f"ratio {float(constraint.ratio):.6g}"
+    return ""
 
 
 def print_tree(robot: Robot, console: Console) -> None:
@@ -116,7 +164,11 @@ def as_dictionary(robot: Robot) -> dict[str, Any]:
     """Return all parameters of a robot except its shapes as plain lists; infinite limits: None."""
     counts = {"nq": robot.nq, "nv": robot.nv, "mass": float(robot.mass)}
     told = _told(robot, robot)
-    return {"name": told.pop("name"), **counts, **told, "warnings": list(robot.warnings)}
+    told = {"name": told.pop("name"), **counts, **told, "warnings": list(robot.warnings)}
+    if any(c.active for c in robot.constraints):
+        report = reported(robot)
+        told["constraint_report"] = report if isinstance(report, str) else report._asdict()
+    return told
 
 
 def _told(robot: Robot, item: Any) -> dict[str, Any]:

@@ -120,6 +120,14 @@ class Kernel(TracedFunction):
             f"{self._host.cpu}, {self._host.lanes(self.dtype)} lanes"
         )
 
+    @property
+    def chunk_address(self) -> int:
+        """Address of its function of `chunk_call`, for `kernel_sequence`; valid while it lives.
+
+        Kernels of loops need scratch memory and have none (0).
+        """
+        return 0 if self._scratch else self._loaded.address["chunk"]
+
     def identity_parts(self) -> tuple[Any, ...]:
         """Return the parts of its identity by value, see `TracedFunction.identity_parts`."""
         if self._function is not nothing_to_run:

@@ -11,7 +11,7 @@ from typing import Any, Literal, dataclass_transform
 
 import numpy as np
 
-from remora.algebra.array_ops import Array, ArrayLike, is_array
+from remora.algebra.array_ops import Array, ArrayLike, is_array, lasting
 from remora.components.actions import Action
 from remora.components.context import Context
 from remora.components.signals import Signal, State
@@ -214,5 +214,5 @@ def with_parameters(component: Component, values: Mapping[str, Any]) -> Componen
     """Return a copy with other values of some parameters, which may be symbolic."""
     changed = copy.copy(component)
     for name, value in values.items():
-        object.__setattr__(changed, name, value)
+        object.__setattr__(changed, name, lasting(value) if is_array(value) else value)
     return changed

@@ -8,17 +8,19 @@ from collections.abc import Iterator, Mapping
 from remora.algebra import dual_quaternion, pose, quaternion, screw
 from remora.algebra.array_ops import Array, lasting
 from remora.components.returned_values import NO_NOISE
-from remora.dynamics.kinematics import poses, twists
+from remora.dynamics.formulations import bias_force, mass_matrix
+from remora.dynamics.kinematics import jacobian, poses, twists
 from remora.errors import RemoraError, UnknownName
 from remora.model.robot import Robot
 
 
 class Kinematics:
-    """Poses and twists of the bodies at one state, computed on first use."""
+    """Poses, twists, inertia and Jacobians at one state, each computed on first use."""
 
     def __init__(self, robot: Robot, q: Array, v: Array) -> None:
         """Store the state."""
         self._robot, self._q, self._v = robot, q, v
+        self._jacobians: dict[str, Array] = {}
 
     @functools.cached_property
     def poses(self) -> Array:
@@ -29,6 +31,22 @@ class Kinematics:
     def twists(self) -> Array:
         """Twists of the bodies in their own frames, `(..., nb, 6)`."""
         return twists(self._robot, self._q, self._v)
+
+    @functools.cached_property
+    def mass_matrix(self) -> Array:
+        """H, `(..., nv, nv)`."""
+        return mass_matrix(self._robot, self._q)
+
+    @functools.cached_property
+    def bias_force(self) -> Array:
+        """C v and gravity, `(..., nv)`."""
+        return bias_force(self._robot, self._q, self._v)
+
+    def jacobian(self, frame: str) -> Array:
+        """Return the Jacobian of a body or frame in its own axes, `(..., 6, nv)`."""
+        if frame not in self._jacobians:
+            self._jacobians[frame] = jacobian(self._robot, self._q, frame)
+        return self._jacobians[frame]
 
 
 class Values(Mapping[str, Array]):
@@ -120,6 +138,20 @@ class Context:
     def angular_velocity(self, frame: str) -> Array:
         """Return the angular velocity of a body or frame in its own axes, `(..., 3)`, rad/s."""
         return self.twist(frame)[..., :3]
+
+    def jacobian(self, frame: str) -> Array:
+        """Return J with twist = J v of a body or frame in its own axes, `(..., 6, nv)`."""
+        return self._kinematics.jacobian(frame)
+
+    @property
+    def mass_matrix(self) -> Array:
+        """Mass matrix H of the robot, `(..., nv, nv)`."""
+        return self._kinematics.mass_matrix
+
+    @property
+    def bias_force(self) -> Array:
+        """Forces C v and gravity, with which v̇ = 0, `(..., nv)`."""
+        return self._kinematics.bias_force
 
     def joint_position(self, joint: str) -> Array:
         """Return the coordinates of a joint, `(..., k)`, rad or m."""

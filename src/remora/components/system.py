@@ -29,10 +29,10 @@ from remora.components.feedthrough import dependence
 from remora.components.layout import ComponentLayout, component_layout, delay_in_ticks
 from remora.components.returned_values import checked
 from remora.components.wiring import evaluation_order, sources
-from remora.errors import Fault, ModelError, RemoraError, ShapeError, UnknownName
+from remora.errors import Fault, ModelError, RemoraError, ShapeError, SingularMatrix, UnknownName
 from remora.identity.digest import digest
 from remora.model.robot import Robot
-from remora.model.state import neutral
+from remora.model.state import neutral, random_state
 from remora.model.takes_robot import check_robot
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_\-]*")
@@ -450,7 +450,10 @@ def _is_time(value: Any) -> bool:
 def _example(
     robot: Robot, name: str, component: Component, interface: Interface, faults: list[Fault]
 ) -> tuple[actions.Action, ...]:
-    """Evaluate a component once at the neutral state; return its actions, report what is wrong."""
+    """Evaluate a component once; return its actions, report what is wrong.
+
+    At the neutral state, or, where a law is singular there (an outstretched arm), at a random one.
+    """
     arrays = {
         "continuous": {k: s.initial for k, s in interface.continuous.items()},
         "discrete": {k: s.initial for k, s in interface.discrete.items()},
@@ -458,27 +461,34 @@ def _example(
         "noise": {k: np.zeros(n) for k, n in interface.noise.items()},
     }
     sampled = component.sample_time is not None
-    at = context_of(robot, arrays, np.zeros(()), neutral(robot), np.zeros(robot.nv), sampled)
     shapes = {
         "outputs": {k: s.shape for k, s in interface.outputs.items()},
         "derivative": {k: s.shape for k, s in interface.continuous.items()},
         "crossings": dict.fromkeys(interface.events, ()),
         "update": {k: s.shape for k, s in interface.discrete.items()} if sampled else {},
     }
-    found: tuple[actions.Action, ...] = ()
+
+    def evaluated(q: Array) -> tuple[actions.Action, ...]:
+        at = context_of(robot, arrays, np.zeros(()), q, np.zeros(robot.nv), sampled)
+        for method, own in shapes.items():
+            if own:
+                checked(method, own, getattr(component, method)(at))
+        found = tuple(actions.listed("act", component.act(at)))
+        for action in found:
+            actions.check("act", robot, action)
+        return found
+
     with np.errstate(all="ignore"):
         try:
-            for method, own in shapes.items():
-                if own:
-                    checked(method, own, getattr(component, method)(at))
-            found = tuple(actions.listed("act", component.act(at)))
-            for action in found:
-                actions.check("act", robot, action)
+            try:
+                return evaluated(neutral(robot))
+            except SingularMatrix:
+                return evaluated(random_state(robot, 0)[0])
         except RemoraError as error:
             faults.append(Fault(f"component {name!r}", str(error)))
         except Exception as error:
             faults.append(Fault(f"component {name!r}", f"raised {type(error).__name__}: {error}"))
-    return found
+    return ()
 
 
 def _schedule(components: Mapping[str, Component], names: Sequence[str]) -> list[ScheduledUpdate]:

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-import numpy as np
-
 from remora.algebra import dual_quaternion, vector
 from remora.algebra.array_ops import Array, ArrayLike, is_symbolic, stack
+from remora.dynamics.constraints import articulated_loops, dense_loops
+from remora.dynamics.constraints.loop_kinematics import active_constraints
+from remora.dynamics.constraints.reactions import loop_loads
 from remora.dynamics.joint_arrays import batch_shape, with_batch
 from remora.dynamics.lagrangian import euler_angles, matrices
 from remora.dynamics.lagrangian import lagrange_equations as lagrangian
@@ -22,7 +23,12 @@ from remora.dynamics.prescribed_solve import solve_prescribed
 from remora.dynamics.recursive import articulated_body, recursive_newton_euler
 from remora.dynamics.recursive.composite_rigid_body import mass_matrix_of, mass_matrix_size
 from remora.dynamics.recursive.coriolis import coriolis_matrix_of
-from remora.dynamics.refusals import needs_dynamics, refuse_undefined
+from remora.dynamics.refusals import (
+    finite_result,
+    needs_dynamics,
+    refuse_constraints,
+    refuse_undefined,
+)
 from remora.errors import InvalidValue, RemoraError, ShapeError, UnknownName
 from remora.identity.table import Table
 from remora.model.joints import actuation_basis, kind, motion_subspace
@@ -33,6 +39,9 @@ from remora.model.takes_robot import takes_robot
 
 Hybrid = Callable[
     [Robot, Array, Array, Array, Array | None, Mapping[int, Array]], tuple[Array, Array]
+]
+Constrained = Callable[
+    [Robot, Array, Array, Array, Array | None, Mapping[int, Array]], tuple[Array, Array, Array]
 ]
 Inverse = Callable[[Robot, Array, Array, Array, Array | None], Array]
 
@@ -47,6 +56,8 @@ class Formulation:
         mass_matrix: (robot, q) -> H; None if not available.
         coriolis_matrix: (robot, q, v) -> C; None if not available.
         followers: whether it supports mimic joints.
+        constrained: `hybrid` with active constraints -> vdot, tau, multipliers; None if not
+            available.
     """
 
     hybrid: Hybrid | None
@@ -54,6 +65,7 @@ class Formulation:
     mass_matrix: Callable[[Robot, Array], Array] | None = None
     coriolis_matrix: Callable[[Robot, Array, Array], Array] | None = None
     followers: bool = False
+    constrained: Constrained | None = None
 
 
 def _by_mass_matrix(
@@ -101,14 +113,32 @@ def _maximal(solve: Callable[..., MaximalSolution]) -> Hybrid:
     return hybrid
 
 
+def _closed_maximal(
+    robot: Robot,
+    q: Array,
+    v: Array,
+    tau: Array,
+    wrenches: Array | None,
+    prescribed: Mapping[int, Array],
+) -> tuple[Array, Array, Array]:
+    solution, multipliers = newton_euler.solve_closed(robot, q, v, tau, wrenches, prescribed)
+    return solution.vdot, solution.tau, multipliers
+
+
 #: All formulations, by name. The maximal-coordinate ones also compute joint reactions.
 FORMULATIONS: Table[str, Formulation] = Table({
-    "articulated": Formulation(articulated_body.hybrid, None),
+    "articulated": Formulation(
+        articulated_body.hybrid, None, constrained=articulated_loops.hybrid
+    ),
     "recursive": Formulation(None, recursive_newton_euler.inverse, followers=True),
     "composite": Formulation(
-        _by_mass_matrix, _inverse_by_mass_matrix, mass_matrix_of, coriolis_matrix_of, followers=True
+        _by_mass_matrix, _inverse_by_mass_matrix, mass_matrix_of, coriolis_matrix_of,
+        followers=True, constrained=dense_loops.hybrid,
     ),
-    "newton_euler": Formulation(_maximal(newton_euler.solve_maximal), newton_euler.inverse_maximal),
+    "newton_euler": Formulation(
+        _maximal(newton_euler.solve_maximal), newton_euler.inverse_maximal,
+        constrained=_closed_maximal,
+    ),
     "decoupled": Formulation(_maximal(decoupled.solve_decoupled), decoupled.inverse_decoupled),
     "image_space": Formulation(
         _maximal(image_space.solve_image_space), image_space.inverse_image_space
@@ -152,7 +182,9 @@ def forward_dynamics(
     wrenches: ArrayLike | None = None,
     formulation: str | None = None,
 ) -> Array:
-    """Return the accelerations vdot `(..., nv)` of H v̇ + C v = τ + Σ JᵀW + gravity.
+    """Return the accelerations vdot `(..., nv)` of H v̇ + C v = τ + Σ JᵀW + gravity + Gᵀλ.
+
+    Gᵀλ are the forces of the robot's active constraints, G v̇ = γ.
 
     Args:
         robot: the robot; rotor inertias are included, friction is not (see `friction_forces`).
@@ -233,8 +265,23 @@ def hybrid_dynamics(
     given = prescribed_by_index(robot, prescribed, q.shape[:-1])
     if is_symbolic(q) or is_symbolic(v):
         refuse_undefined(robot, given)
+    if active_constraints(robot):
+        closed = _constrained(robot, formulation)(robot, q, v, tau, w, given)
+        return finite_result(closed[0]), finite_result(closed[1])
     vdot, found = able[formulation](robot, q, v, tau, w, given)
     return finite_result(vdot), finite_result(found)
+
+
+def _constrained(robot: Robot, formulation: str) -> Constrained:
+    """Return a formulation's function for active constraints, or raise if it has none."""
+    solve = FORMULATIONS[formulation].constrained
+    if solve is None:
+        able = [repr(name) for name, row in FORMULATIONS.items() if row.constrained is not None]
+        refuse_constraints(
+            robot, f"the formulation {formulation!r}", f"use formulation={' or '.join(able)}"
+        )
+    assert solve is not None
+    return solve
 
 
 @takes_robot
@@ -263,6 +310,10 @@ def newton_euler_solution(
         raise UnknownName("maximal formulation", formulation, MAXIMAL)
     q, v, tau, w = checked_arguments(robot, q, v, tau, wrenches, "tau")
     given = prescribed_by_index(robot, prescribed or {}, q.shape[:-1])
+    if active_constraints(robot):
+        _constrained(robot, formulation)
+        closed = newton_euler.solve_closed(robot, q, v, tau, w, given)[0]
+        return MaximalSolution(*map(finite_result, closed))
     return MaximalSolution(*map(finite_result, MAXIMAL[formulation](robot, q, v, tau, w, given)))
 
 
@@ -281,7 +332,8 @@ def reaction_wrenches(
     In body i's frame, about its origin. It does no work along the joint's degrees of freedom; the
     total load on the joint is its sum with the actuation wrench V_act τ_i. (The part of τ_i that
     accelerates the rotor does not reach the joint. The force between a mimic joint and its leader
-    is not part of tau and is not included in the reaction.)
+    is not part of tau and is not included in the reaction, nor is that of a gear.) For the wrenches
+    of constraints see `constraint_wrenches`.
 
     Args:
         robot: the robot.
@@ -295,7 +347,15 @@ def reaction_wrenches(
     if formulation in MAXIMAL:
         solution = newton_euler_solution(robot, q, v, tau, wrenches, formulation=formulation)
         return solution.reactions
-    vdot = forward_dynamics(robot, q, v, tau, wrenches, formulation)
+    if active_constraints(robot):
+        formulation = usual_formulation(robot) if formulation is None else formulation
+        solve = _constrained(robot, formulation)
+        q, v, tau, w = checked_arguments(robot, q, v, tau, wrenches, "tau")
+        vdot, _, lam = map(finite_result, solve(robot, q, v, tau, w, {}))
+        loads = loop_loads(robot, q, lam)
+        wrenches = loads if w is None else w + loads
+    else:
+        vdot = forward_dynamics(robot, q, v, tau, wrenches, formulation)
     q, v, vdot, w = checked_arguments(robot, q, v, vdot, wrenches, "vdot")
     reactions: list[Array] = []
     loads = recursive_newton_euler.joint_loads(robot, q, v, vdot, w)
@@ -378,13 +438,6 @@ def prescribed_by_index(
         if not set(array.shape[:-1]) <= {1, *batch} or array.ndim > len(batch) + 1:
             raise ShapeError(f"{what} has batch shape {array.shape[:-1]}, the state {batch}")
         result[i] = array
-    return result
-
-
-def finite_result(result: Array) -> Array:
-    """Return a result, or raise where the numbers were too large for it."""
-    if not is_symbolic(result) and not np.all(np.isfinite(result)):
-        raise InvalidValue("the result is not finite: velocities or forces are too large")
     return result
 
 

@@ -6,6 +6,9 @@ import functools
 from collections.abc import Callable, Collection
 from typing import Any, ParamSpec, TypeVar
 
+import numpy as np
+
+from remora.algebra.array_ops import Array, is_symbolic
 from remora.errors import InvalidValue
 from remora.model.building.mass_matrix_check import undefined_joint
 from remora.model.building.physical_checks import cannot_accelerate
@@ -15,7 +18,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 #: Functions of masses that are the same with and without active constraints: they follow from the
-#: state, or are quantities of the tree. All others refuse a robot with active constraints.
+#: state, or are quantities of the tree.
 UNAFFECTED_BY_CONSTRAINTS = frozenset((
     "center_of_mass",
     "center_of_mass_jacobian",
@@ -30,12 +33,34 @@ UNAFFECTED_BY_CONSTRAINTS = frozenset((
     "coriolis_matrix",
     "bias_force",
     "inertia_regressor",
+    "base_response",
+    "base_response_rate",
+    "base_velocity",
+    "generalized_jacobian",
+    "generalized_jacobian_rate",
 ))  # fmt: skip
+#: Functions that take active constraints into account; a formulation that cannot, refuses itself.
+WITH_CONSTRAINTS = frozenset((
+    "forward_dynamics",
+    "hybrid_dynamics",
+    "newton_euler_solution",
+    "reaction_wrenches",
+    "constraint_impulse",
+    "constraint_multipliers",
+    "constraint_wrenches",
+    "project_configuration",
+    "project_velocity",
+    "close_loops",
+    "constraint_report",
+    "constraint_projector",
+    "constrained_inverse_dynamics",
+))  # fmt: skip
+_ALLOWED = UNAFFECTED_BY_CONSTRAINTS | WITH_CONSTRAINTS
 
 
 def needs_dynamics(function: Callable[P, R]) -> Callable[P, R]:
     """Decorate a function so that it refuses a kinematics-only model and active constraints."""
-    unaffected = function.__name__ in UNAFFECTED_BY_CONSTRAINTS
+    allowed = function.__name__ in _ALLOWED
 
     @functools.wraps(function)
     def checked(*arguments: P.args, **named: P.kwargs) -> R:
@@ -43,11 +68,24 @@ def needs_dynamics(function: Callable[P, R]) -> Callable[P, R]:
         if isinstance(robot, Robot):
             if not robot.dynamics:
                 refuse_kinematic(robot, function.__name__)
-            if robot.constraints and not unaffected:
+            if robot.constraints and not allowed:
                 refuse_constraints(robot, function.__name__)
         return function(*arguments, **named)
 
     checked.__dict__["needs_dynamics"] = True
+    return checked
+
+
+def without_constraints(function: Callable[P, R]) -> Callable[P, R]:
+    """Decorate a function of the tree alone so that it refuses a robot with active constraints."""
+
+    @functools.wraps(function)
+    def checked(*arguments: P.args, **named: P.kwargs) -> R:
+        robot = arguments[0] if arguments else named.get("robot")
+        if isinstance(robot, Robot):
+            refuse_constraints(robot, function.__name__)
+        return function(*arguments, **named)
+
     return checked
 
 
@@ -61,14 +99,16 @@ def refuse_kinematic(robot: Robot, what: str) -> None:
         )
 
 
-def refuse_constraints(robot: Robot, what: str) -> None:
+def refuse_constraints(
+    robot: Robot, what: str, advice: str = "switch them off: robot.with_active(off=[...])"
+) -> None:
     """Raise if a robot has active constraints, which `what` does not take into account."""
     active = [repr(c.name) for c in robot.constraints if c.active]
     if active:
         names = ", ".join(active[:10]) + (", ..." if len(active) > 10 else "")
         raise InvalidValue(
             f"{what} does not take constraints into account, and robot {robot.name!r} has active "
-            f"ones: {names}; switch them off: robot.with_active(off=[...])"
+            f"ones: {names}; {advice}"
         )
 
 
@@ -76,7 +116,7 @@ def refuse_function(robot: Robot, function: Callable[..., Any]) -> None:
     """Raise if a function marked by `needs_dynamics` cannot be computed for a robot."""
     if getattr(function, "needs_dynamics", False):
         refuse_kinematic(robot, function.__name__)
-        if function.__name__ not in UNAFFECTED_BY_CONSTRAINTS:
+        if function.__name__ not in _ALLOWED:
             refuse_constraints(robot, function.__name__)
         if function.__name__.startswith("forward_dynamics"):
             refuse_undefined(robot)
@@ -96,3 +136,10 @@ def refuse_undefined(robot: Robot, prescribed: Collection[int] = ()) -> None:
     if found is not None and found.everywhere:
         hint = "prescribe or lock that joint, or give what it carries a mass and an inertia"
         raise InvalidValue(f"robot {robot.name!r}: {cannot_accelerate(robot, found.joint)}; {hint}")
+
+
+def finite_result(result: Array) -> Array:
+    """Return a result, or raise where the numbers were too large for it."""
+    if not is_symbolic(result) and not np.all(np.isfinite(result)):
+        raise InvalidValue("the result is not finite: velocities or forces are too large")
+    return result

@@ -19,6 +19,8 @@ from remora.model.value_equality import ByValue
 
 #: Kinds of constraints that are not types of joints.
 ROD, GEAR = "rod", "gear"
+#: The numbers that only some kinds have; all others keep the defaults of the field table.
+NUMBERS_OF_KIND = {"helical": ("pitch",), ROD: ("length",), GEAR: ("ratio", "offset")}
 
 
 @dataclass(frozen=True, eq=False)

@@ -66,8 +66,8 @@ class Degrees(float):
     """An angle or a rate in rad or rad/s that was given in degrees."""
 
 
-def _in_degrees(unit: str) -> WrapValidator:
-    pattern = re.compile(rf"({_NUMBER})\s*{unit}")
+def _in_degrees(unit: str, accepted: str | None = None) -> WrapValidator:
+    pattern = re.compile(rf"({_NUMBER})\s*{accepted or unit}")
 
     def converted(value: Any, check: Callable[[Any], float]) -> float:
         if not isinstance(value, str):
@@ -103,6 +103,10 @@ def _text_or_number(unit: str) -> WithJsonSchema:
 Angle: TypeAlias = Annotated[float, _in_degrees("deg"), _text_or_number("deg")]
 #: A number, or a text such as `5 deg/s`.
 Rate: TypeAlias = Annotated[float, _in_degrees("deg/s"), _text_or_number("deg/s")]
+#: A number, or a text such as `30 deg` or `5 deg/s`.
+AngleOrRate: TypeAlias = Annotated[
+    float, _in_degrees("deg", "deg(?:/s)?"), _text_or_number("deg(/s)?")
+]
 Positive: TypeAlias = Annotated[float, Field(gt=0.0)]
 NotNegative: TypeAlias = Annotated[float, Field(ge=0.0)]
 Text: TypeAlias = Annotated[str, Field(min_length=1, max_length=MAX_TEXT)]

@@ -25,7 +25,7 @@ from remora.dynamics.forces.equations_of_motion import passive_loads
 from remora.dynamics.formulations import bias_force, mass_matrix
 from remora.dynamics.kernels.kernel_memory import kernel
 from remora.dynamics.momentum import momentum_matrix
-from remora.dynamics.refusals import refuse_kinematic
+from remora.dynamics.refusals import refuse_kinematic, without_constraints
 from remora.errors import InvalidValue, UnknownName
 from remora.model.robot import Robot
 from remora.model.state import configuration
@@ -72,6 +72,7 @@ class TaskSolution:
 
 
 @takes_robot
+@without_constraints
 def solve_tasks(
     robot: Robot,
     q: ArrayLike,

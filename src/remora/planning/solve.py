@@ -9,7 +9,7 @@ import numpy as np
 
 from remora.algebra.array_ops import Array, ArrayLike
 from remora.dynamics.base_requirements import require_free_base
-from remora.dynamics.refusals import refuse_kinematic
+from remora.dynamics.refusals import refuse_kinematic, without_constraints
 from remora.errors import InvalidValue, UnknownName
 from remora.model.robot import Robot
 from remora.model.takes_robot import takes_robot
@@ -27,6 +27,7 @@ Targets = Mapping[Target, ArrayLike] | Task | Sequence[Task]
 
 
 @takes_robot
+@without_constraints
 def inverse_kinematics(
     robot: Robot,
     targets: Targets,

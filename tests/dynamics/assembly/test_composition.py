@@ -175,3 +175,24 @@ def test_mimic_joints_stay_in_one_subsystem():
     assert relative_error(a, rm.inverse_dynamics(robot, q, v, w)[split.v]) < 1e-13
     robot = split.assembly.to_robot()
     assert relative_error(a, rm.inverse_dynamics(robot, q[split.q], v[split.v], w[split.v])) < 1e-13
+
+
+def test_parts_of_the_wrenches_add_up_and_gravity_counts_once():
+    case = Case(4, largest=8)
+    split, at = cut(case, 0.5)
+    assembly = split.assembly
+    parts = assembly.wrench_parts(at.q, at.v, at.vdot, at.wrenches)
+    total = assembly.graph(at.q, at.v, at.vdot, at.wrenches).total
+    assert relative_error(sum(parts), total) < 1e-13
+    zero = 0.0 * at.v
+    still = assembly.graph(at.q, zero, zero).total
+    assert relative_error(parts.gravity, still) < 1e-14
+    assert np.abs(still).max() > 1.0
+    printed = sum(  # SA24's sum has two gravities too many
+        assembly.graph(at.q, v, w).total for v, w in ((zero, at.vdot), (at.v, zero), (zero, zero))
+    )
+    exact = assembly.graph(at.q, at.v, at.vdot).total
+    assert relative_error(printed - 2.0 * still, exact) < 1e-12
+    box = rm.BlackBox(lambda t, twist: rm.SensorReading(np.zeros(6)))
+    with pytest.raises(rm.RemoraError, match="'box' is a black box: its wrenches cannot be split"):
+        rm.Assembly({"a": arm(), "box": box}, [("box", "a", "tip")]).wrench_parts(*np.zeros((3, 2)))

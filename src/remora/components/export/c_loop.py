@@ -45,6 +45,7 @@ from remora.components.export.c_members import (
 from remora.components.system import ScheduledUpdate, System
 from remora.dynamics.forces.equations_of_motion import PassiveParameters, actuation
 from remora.dynamics.kernels.size_policy import LARGEST_STRAIGHT_LINE, fits_straight_line
+from remora.dynamics.refusals import refuse_constraints
 from remora.errors import InvalidValue, RemoraError, UnknownName
 from remora.model.state import increment, integrate, log_rate, random_state
 
@@ -92,6 +93,7 @@ def save_loop_c(
         raise InvalidValue(f"step must be a positive number of seconds, not {step!r}")
     traceable("save_loop_c", system)
     robot = system.robot
+    refuse_constraints(robot, "save_loop_c")
     if system.events:
         listed = ", ".join(map(str, system.events))
         raise RemoraError(

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, cast
 
 import numpy as np
 
 from remora.algebra.array_ops import Array, ArrayLike, asarray, concatenate
+from remora.dynamics.assembly.compiled_assembly import CompiledAssembly
 from remora.dynamics.assembly.composition import (
     Arguments,
     PartLoads,
@@ -23,6 +25,8 @@ from remora.dynamics.assembly.interconnection_graph import (
 from remora.dynamics.assembly.joined_robot import joined_robot
 from remora.dynamics.assembly.nesting import flattened
 from remora.dynamics.assembly.placed_parts import AnySubsystem, Part, placed
+from remora.dynamics.assembly.power_balance import power_factors
+from remora.dynamics.assembly.wrench_parts import WrenchParts, wrench_parts
 from remora.dynamics.formulations import finite_result
 from remora.dynamics.joint_arrays import batch_shape
 from remora.errors import RemoraError, ShapeError, UnknownName
@@ -74,22 +78,63 @@ class Assembly:
         if not subsystems:
             raise RemoraError("an assembly needs at least one subsystem")
         links = [c if isinstance(c, Connection) else Connection(*c) for c in connections]
-        self._place(*flattened(subsystems, links), gravity, {})
+        self._place(subsystems, links, gravity, {})
+        object.__setattr__(self, "_sealed", True)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Refuse changes: `add`, `remove` and `swap` return another assembly."""
+        if getattr(self, "_sealed", False):
+            raise AttributeError(f"an Assembly is immutable; {name!r} cannot be set")
+        object.__setattr__(self, name, value)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return the constructor arguments, for copies and pickles."""
+        return Assembly, self.identity_parts()
+
+    def identity_parts(self) -> tuple[Any, ...]:
+        """Return its identity by value."""
+        return dict(self.subsystems), self.connections, self.gravity
+
+    def __eq__(self, other: object) -> bool:
+        """Tell whether two assemblies have equal subsystems, connections and gravity."""
+        if not isinstance(other, Assembly):
+            return NotImplemented
+        return (
+            self.subsystems == other.subsystems
+            and self.connections == other.connections
+            and np.array_equal(self.gravity, other.gravity)
+        )
+
+    def __hash__(self) -> int:
+        """Return a hash that equal assemblies share."""
+        return hash((tuple(self.subsystems), self.connections))
 
     def _place(
         self,
-        subsystems: Mapping[str, AnySubsystem],
+        subsystems: Mapping[str, Any],
         links: Sequence[Connection],
         gravity: ArrayLike | None,
         before: Mapping[str, Part],
     ) -> None:
-        self.parts = placed(subsystems, links, before)
-        self.subsystems: dict[str, Any] = {part.name: part.subsystem for part in self.parts}
+        self.parts = placed(*flattened(subsystems, links), before)
+        self.subsystems: Mapping[str, Any] = MappingProxyType(
+            {part.name: part.subsystem for part in self.parts}
+        )
         self.connections = tuple(p.connection for p in self.parts if p.connection is not None)
         self.nq, self.nv, self.nb = (
             getattr(self.parts[-1], which).stop for which in ("q", "v", "bodies")
         )
+        nested = {name: s for name, s in subsystems.items() if isinstance(s, Assembly)}
+        if gravity is None:
+            first = self.parts[0].name.partition("/")[0]
+            gravity = nested[first].gravity if first in nested else None
         self.gravity = _gravity(self.parts, gravity)
+        for name, inner in nested.items():
+            if np.any(inner.gravity != 0.0) and not np.array_equal(inner.gravity, self.gravity):
+                raise RemoraError(
+                    f"assembly {name!r} has gravity {inner.gravity.tolist()}, the one it is part "
+                    f"of {self.gravity.tolist()}: give both the same, or none to {name!r}"
+                )
 
     # Structure -------------------------------------------------------------------------------
 
@@ -115,7 +160,7 @@ class Assembly:
 
     def neutral(self) -> Array:
         """Return the configuration `(nq,)` with all joints of all robots at zero."""
-        return concatenate([neutral(part.subsystem) for part in self._robots(True)])
+        return concatenate([np.zeros(0), *(neutral(p.subsystem) for p in self._robots(True))])
 
     def random_state(
         self, seed: int | np.random.Generator, batch: int | tuple[int, ...] = ()
@@ -123,7 +168,8 @@ class Assembly:
         """Return a random configuration `(*batch, nq)` and velocity `(*batch, nv)`."""
         rng = np.random.default_rng(seed)
         states = [random_state(part.subsystem, rng, batch) for part in self._robots(True)]
-        q, v = (concatenate([state[k] for state in states]) for k in range(2))
+        none = np.zeros((*((batch,) if isinstance(batch, int) else batch), 0))
+        q, v = (concatenate([none, *(state[k] for state in states)]) for k in range(2))
         return q, v
 
     def to_robot(self, name: str = "assembly") -> Robot:
@@ -142,6 +188,50 @@ class Assembly:
                     "coordinates are not known here"
                 )
         return [part for part in self.parts if part.module is not None]
+
+    # Changes ---------------------------------------------------------------------------------
+
+    def add(
+        self,
+        name: str,
+        subsystem: AnySubsystem | Assembly,
+        parent: str,
+        at: str,
+        mount: str | None = None,
+        placement: ArrayLike | None = None,
+    ) -> Assembly:
+        """Return an assembly with one more subsystem; see `rm.Connection`.
+
+        Here and in `remove` and `swap` unchanged subsystems keep their recursions and kernels: only
+        what changes is modelled, or compiled, anew.
+        """
+        if name in self.subsystems:
+            raise RemoraError(f"there is a subsystem {name!r} already; see Assembly.swap")
+        links = [*self.connections, Connection(name, parent, at, mount, placement)]
+        return self._changed({**self.subsystems, name: subsystem}, links)
+
+    def remove(self, name: str) -> Assembly:
+        """Return an assembly without a subsystem and everything that is mounted on it."""
+        if self.part(name).parent < 0:
+            raise RemoraError(f"subsystem {name!r} is the root; it cannot be removed")
+        gone = {name}
+        for part in self.parts:  # predecessors come first
+            if part.connection is not None and part.connection.parent in gone:
+                gone.add(part.name)
+        kept = {key: item for key, item in self.subsystems.items() if key not in gone}
+        return self._changed(kept, [c for c in self.connections if c.child not in gone])
+
+    def swap(self, name: str, subsystem: AnySubsystem | Assembly) -> Assembly:
+        """Return an assembly with another subsystem in the place of one."""
+        self.part(name)
+        return self._changed({**self.subsystems, name: subsystem}, self.connections)
+
+    def _changed(self, subsystems: Mapping[str, Any], links: Sequence[Connection]) -> Assembly:
+        other = object.__new__(Assembly)
+        before = {part.name: part for part in self.parts}
+        other._place(subsystems, links, self.gravity, before)
+        object.__setattr__(other, "_sealed", True)
+        return other
 
     # Dynamics --------------------------------------------------------------------------------
 
@@ -195,6 +285,19 @@ class Assembly:
         given = self._arguments(q, v, vdot, "vdot", wrenches, t)
         return interconnection_graph(self.parts, inverse_sweeps(self.parts, given), given)
 
+    def wrench_parts(
+        self,
+        q: ArrayLike,
+        v: ArrayLike,
+        vdot: ArrayLike,
+        wrenches: ArrayLike | Mapping[str, ArrayLike] | None = None,
+    ) -> WrenchParts:
+        """Return the inertial, Coriolis, gravity and external parts of the wrenches at all joints.
+
+        The arguments are those of `inverse_dynamics` [SA24, section IV].
+        """
+        return wrench_parts(self.parts, self._arguments(q, v, vdot, "vdot", wrenches, None))
+
     def forward_dynamics(
         self,
         q: ArrayLike,
@@ -215,6 +318,39 @@ class Assembly:
         """
         given = self._arguments(q, v, tau, "tau", wrenches, t)
         return finite_result(concatenate(forward_sweeps(self.parts, given)))
+
+    def check_energy(
+        self, q: ArrayLike, v: ArrayLike, vdot: ArrayLike, tau: ArrayLike, t: ArrayLike
+    ) -> dict[str, float]:
+        """Check the wrenches of black boxes against the power of measured generalized forces.
+
+        The power vᵀτ that the joints supply equals what moves the known parts plus what goes into
+        the black boxes. The factors s_k of their powers that fit it best (least squares over the
+        samples) are 1 for exact data and negative for a wrench with the wrong sign.
+
+        Args:
+            q: measured configurations, `(n, nq)`.
+            v: measured velocities, `(n, nv)`.
+            vdot: rates of v, `(n, nv)`.
+            tau: measured generalized forces, `(n, nv)`.
+            t: times, `(n,)`, s.
+
+        Returns:
+            The factor of each black box with a predecessor.
+
+        Raises:
+            InvalidValue: naming the black box: if its wrench has the wrong sign, or if it exchanges
+                no power to judge by.
+        """
+        return power_factors(self, q, v, vdot, tau, t)
+
+    def compile(self) -> CompiledAssembly:
+        """Return the dynamics as machine code, one kernel per distinct module and pass.
+
+        Kernels are compiled when first used, or taken from the cache; those of equal modules are
+        shared, also with other assemblies.
+        """
+        return CompiledAssembly(self.parts, self.gravity)
 
     def _arguments(
         self, q: ArrayLike, v: ArrayLike, w: ArrayLike, what: str, wrenches: Any, t: Any

@@ -85,6 +85,7 @@ def placed(
         if link.at not in used[link.parent]:
             used[link.parent].append(link.at)
     index = {name: i for i, name in enumerate(order)}
+    made: dict[tuple[Any, ...], RobotModule] = {}
     parts: list[Part] = []
     nq = nv = nb = 0
     for name in order:
@@ -96,7 +97,7 @@ def placed(
                 name, subsystem, link,
                 -1 if link is None else index[link.parent],
                 0 if link is None else used[link.parent].index(link.at),
-                points, _module(name, subsystem, link, points, before.get(name)),
+                points, _module(name, subsystem, link, points, before.get(name), made),
                 slice(nq, nq + size[0]), slice(nv, nv + size[1]), slice(nb, nb + size[2]),
             )
         )  # fmt: skip
@@ -187,7 +188,9 @@ def _module(
     link: Connection | None,
     points: tuple[str, ...],
     before: Part | None,
+    made: dict[tuple[Any, ...], RobotModule],
 ) -> RobotModule | None:
+    """Return the recursions of a robot in its place; equal places of one robot share them."""
     if not isinstance(subsystem, Robot):
         return None
     if (
@@ -199,7 +202,10 @@ def _module(
         return before.module
     mount = None if link is None else link.mount
     placement = dual_quaternion.identity() if link is None else link.placement
-    return module_of(name, subsystem, mount, placement, link is None, list(points))
+    key = (id(subsystem), mount, placement.tobytes(), link is None, points)
+    if key not in made:
+        made[key] = module_of(name, subsystem, mount, placement, link is None, list(points))
+    return made[key]
 
 
 def _placed_alike(one: Connection | None, other: Connection | None) -> bool:

@@ -31,10 +31,10 @@ from remora.dynamics.derivatives.root_frame import (
     loads_of,
     moving_bodies,
 )
-from remora.dynamics.formulations import checked_arguments, finite_result
+from remora.dynamics.formulations import checked_arguments
 from remora.dynamics.joint_arrays import gather
 from remora.dynamics.recursive.composite_rigid_body import square
-from remora.dynamics.refusals import needs_dynamics, refuse_undefined
+from remora.dynamics.refusals import finite_result, needs_dynamics, refuse_undefined
 from remora.model import joints
 from remora.model.robot import Joint, Robot
 from remora.model.takes_robot import takes_robot

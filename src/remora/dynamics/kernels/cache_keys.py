@@ -22,7 +22,7 @@ from remora.model.joint_types import JOINT_TYPES
 from remora.model.robot import Robot
 
 #: Packages whose functions are equations: they depend only on their arguments and on tables.
-_EQUATIONS = ("algebra", "model", "dynamics", "planning")
+_EQUATIONS = ("algebra", "model", "dynamics", "planning", "analysis")
 
 
 def kernel_key(

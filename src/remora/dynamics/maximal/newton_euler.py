@@ -11,7 +11,7 @@ the actuation that VT18 solve for in eqs. 61-76.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -31,7 +31,9 @@ from remora.dynamics.maximal.joint_maps import (
     mass_properties,
     refuse_unfit,
 )
+from remora.dynamics.maximal.loop_rows import loop_rows
 from remora.dynamics.recursive.outward_pass import Link, accelerations_of, moving_links
+from remora.dynamics.refusals import refuse_constraints
 from remora.model import joints
 from remora.model.numbers import finite
 from remora.model.robot import Robot
@@ -49,9 +51,35 @@ def solve_maximal(
     prescribed: Mapping[int, Array],
 ) -> MaximalSolution:
     """Return accelerations, reactions and the forces of prescribed joints [VT18, eqs. 57-76]."""
+    return _solution(robot, q, v, tau, wrenches, prescribed, None)[0]
+
+
+def solve_closed(
+    robot: Robot,
+    q: Array,
+    v: Array,
+    tau: Array,
+    wrenches: Array | None,
+    prescribed: Mapping[int, Array],
+) -> tuple[MaximalSolution, Array]:
+    """Return the solution with active constraints, and their multipliers `(..., m)`."""
+    return _solution(robot, q, v, tau, wrenches, prescribed, loop_rows)
+
+
+def _solution(
+    robot: Robot,
+    q: Array,
+    v: Array,
+    tau: Array,
+    wrenches: Array | None,
+    prescribed: Mapping[int, Array],
+    closing: Callable[..., saddle_point.LoopRows] | None,
+) -> tuple[MaximalSolution, Array]:
     links = moving_links(robot, q, v)
     maps = joint_maps(robot, q, prescribed)
-    ydot, T = saddle_point.solve(_assembled(robot, q, links, maps, tau, wrenches, prescribed))
+    system = _assembled(robot, q, links, maps, tau, wrenches, prescribed)
+    rows = None if closing is None else closing(robot, links, maps)
+    ydot, T, lam = saddle_point.solve_with_loops(system, rows)
     # from eight components at the centre of mass to six at the body frame's origin
     a = [
         screw.adjoint(pose.from_translation(body.com), dq.vec6(y))
@@ -62,7 +90,7 @@ def solve_maximal(
         before = np.zeros(6) if link.parent < 0 else a[link.parent]
         across.append(a[i] - screw.to_inner(link.X, before) - link.c)  # S v̇ [VT18, eq. 48]
     batch = batch_shape(q, v, tau)
-    return collected(robot, maps, links, tau, T, across, a, prescribed, batch)
+    return collected(robot, maps, links, tau, T, across, a, prescribed, batch), lam
 
 
 def inverse_maximal(robot: Robot, q: Array, v: Array, vdot: Array, wrenches: Array | None) -> Array:
@@ -160,6 +188,7 @@ def newton_euler_system(
         twists: of all bodies in their own frames about their origins, `(..., nb, 6)`, in place of
             those that follow from v: VT18 integrate them as states, and they may have drifted.
     """
+    refuse_constraints(robot, "newton_euler_system")
     q, v = configuration(robot, q), velocity(robot, v)
     forces = 0.0 * v if tau is None else velocity(robot, tau, "tau")
     n = len(robot.bodies)

@@ -10,12 +10,30 @@ has no fill-in, so that the cost is linear in the number of bodies.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
-from remora.algebra import linear, vector
-from remora.algebra.array_ops import Array, concatenate
+from remora.algebra import linear, orthogonal, vector
+from remora.algebra.array_ops import Array, concatenate, stack
 from remora.errors import InvalidValue
+
+#: The place of the rows of closed loops among the joints: before the first, thus eliminated last.
+LOOP = -1
+
+
+class LoopRows(NamedTuple):
+    """The rows and columns that closed loops add to S.
+
+    Attributes:
+        S12: by body, `(..., n, m)`.
+        S21: by body, `(..., m, n)`.
+        B2: `(..., m)`.
+    """
+
+    S12: dict[int, Array]
+    S21: dict[int, Array]
+    B2: Array
 
 
 @dataclass(frozen=True)
@@ -67,26 +85,42 @@ def solve(system: SaddlePointSystem) -> tuple[list[Array], list[Array]]:
 
     T = (S21 S11⁻¹ S12)⁻¹ (S21 S11⁻¹ B1 - B2),    y = S11⁻¹ (B1 - S12 T).
     """
+    return solve_with_loops(system, None)[:2]
+
+
+def solve_with_loops(
+    system: SaddlePointSystem, loops: LoopRows | None
+) -> tuple[list[Array], list[Array], Array]:
+    """Return y per body, T per joint, and the multipliers of closed loops, `(..., m)`.
+
+    The rows of closed loops are eliminated last. What is left of them, the mobility of the loops,
+    may be singular: then the multipliers of smallest Euclidean norm are returned.
+    """
+    S12, S21 = dict(system.S12), dict(system.S21)
+    h = {j: -b for j, b in enumerate(system.B2)}
+    if loops is not None:
+        S12 |= {(i, LOOP): block for i, block in loops.S12.items()}
+        S21 |= {(LOOP, i): block for i, block in loops.S21.items()}
+        h[LOOP] = -loops.B2
     touched: dict[int, list[int]] = {}
-    for i, j in system.S12:
+    for i, j in S12:
         touched.setdefault(i, []).append(j)
     G: dict[tuple[int, int], Array] = {}
-    h = [-b for b in system.B2]
     for i, around in touched.items():
         for j in around:
-            row = system.S21[j, i] @ system.S11_inverse[i]
+            row = S21[j, i] @ system.S11_inverse[i]
             h[j] = h[j] + vector.apply(row, system.B1[i])
             for k in around:
-                block = row @ system.S12[i, k]
+                block = row @ S12[i, k]
                 G[j, k] = G[j, k] + block if (j, k) in G else block
     T = _block_solve(G, h)
     y: list[Array] = []
     for i, (inverse, b) in enumerate(zip(system.S11_inverse, system.B1, strict=True)):
         rest = b
         for j in touched.get(i, []):
-            rest = rest - vector.apply(system.S12[i, j], T[j])
+            rest = rest - vector.apply(S12[i, j], T[j])
         y.append(vector.apply(inverse, rest))
-    return y, T
+    return y, [T[j] for j in range(len(system.B2))], T.get(LOOP, np.zeros(0))
 
 
 def solve_known(system: SaddlePointSystem, y: list[Array]) -> list[Array]:
@@ -111,14 +145,15 @@ def solve_known(system: SaddlePointSystem, y: list[Array]) -> list[Array]:
     return [T[i] for i in range(len(rest))]
 
 
-def _block_solve(G: dict[tuple[int, int], Array], h: list[Array]) -> list[Array]:
-    """Solve G T = h for symmetric block-sparse G, eliminating the last joint first."""
+def _block_solve(G: dict[tuple[int, int], Array], h: dict[int, Array]) -> dict[int, Array]:
+    """Solve G T = h for symmetric block-sparse G, eliminating the last joint first, loops last."""
     near: dict[int, set[int]] = {}
     for j, k in G:
         if k < j:
             near.setdefault(j, set()).add(k)
+    size = G.get((LOOP, LOOP))
     factors: dict[int, tuple[Array, Array]] = {}
-    for j in sorted({j for j, _ in G}, reverse=True):
+    for j in sorted({j for j, _ in G} - {LOOP}, reverse=True):
         factors[j] = _factor(G[j, j], j)
         inward = sorted(near.get(j, ()))
         for k in inward:
@@ -129,7 +164,10 @@ def _block_solve(G: dict[tuple[int, int], Array], h: list[Array]) -> list[Array]
                 G[k, m] = G[k, m] - fill if (k, m) in G else -fill
                 if m < k:
                     near.setdefault(k, set()).add(m)
-    T: list[Array] = list(h)
+    T = dict(h)
+    if size is not None:  # minus the mobility of the loops, negative semi-definite
+        diagonal = stack([-size[..., i, i] for i in range(size.shape[-1])])
+        T[LOOP] = orthogonal.solve_semidefinite(-G[LOOP, LOOP], -h[LOOP], diagonal)
     for j in sorted(factors):
         rest = h[j]
         for k in near.get(j, ()):

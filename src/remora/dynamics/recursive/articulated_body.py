@@ -100,7 +100,16 @@ def _articulated_inertia_step(
     at: JointContext, before: tuple[MovingBody], beyond: ArticulatedBody | None
 ) -> tuple[ForceDriven | MotionPrescribed, ArticulatedBody | None]:
     """Inward pass: the articulated-body inertia; passes the part felt through the joint on."""
-    (here,) = before
+    return articulated_inertia(at, before[0], beyond)[:2]
+
+
+def articulated_inertia(
+    at: JointContext, here: MovingBody, beyond: ArticulatedBody | None
+) -> tuple[ForceDriven | MotionPrescribed, ArticulatedBody | None, tuple[Array, Array] | None]:
+    """Return a joint's part of the recursion, what its parent feels, and the LDLᵀ factors of D.
+
+    The factors are None for a joint with prescribed acceleration.
+    """
     M, S = at.inertia, here.S
     p = screw.cross(here.twist, screw.momentum(M, here.twist))
     if at.wrench is not None:
@@ -109,21 +118,22 @@ def _articulated_inertia_step(
     given = np.zeros(0) if S.shape[-1] == 0 else at.given  # a fixed joint: empty acceleration
     if given is not None:  # rigid, with prescribed acceleration
         felt = I._replace(p=I.p + _apply(I, here.c(at) + vector.apply(S, given)))
-        return MotionPrescribed(I, given), None if at.is_root else to_outer(here.X, felt)
+        return MotionPrescribed(I, given), None if at.is_root else to_outer(here.X, felt), None
     U, factors, size = _response(at, S, I)
     u = at.tau[..., at.joint.v] - vector.apply(vector.transpose(S), dual_quaternion.swap(I.p))
     if at.is_root:
         rest = u - vector.apply(vector.transpose(U), _at_rest(at, here, at.ground))
-        return ForceDriven(None, linear.ldl_solve(factors, rest[..., None], size)[..., 0]), None
+        k = linear.ldl_solve(factors, rest[..., None], size)[..., 0]
+        return ForceDriven(None, k), None, factors
     k = linear.ldl_solve(factors, u[..., None], size)[..., 0]
     K = linear.ldl_solve(factors, vector.transpose(U))
     felt = _without(I, U, K)
     pushed = dual_quaternion.swap(vector.apply(U, k))
     felt = felt._replace(p=I.p + _apply(felt, here.c(at)) + pushed)
-    return ForceDriven(K, k), to_outer(here.X, felt)
+    return ForceDriven(K, k), to_outer(here.X, felt), factors
 
 
-def _acceleration_step(
+def acceleration_step(
     at: JointContext, before: tuple[MovingBody, ForceDriven | MotionPrescribed], a: Array | None
 ) -> tuple[AcceleratedBody, Array]:
     """Outward pass: joint acceleration and force; passes the body's acceleration on."""
@@ -133,16 +143,32 @@ def _acceleration_step(
         vdot = by.k if by.K is None else by.k - vector.apply(by.K, rest)
         return AcceleratedBody(vdot, at.tau[..., at.joint.v]), rest + vector.apply(here.S, vdot)
     a = rest + vector.apply(here.S, by.vdot)
-    load = dual_quaternion.swap(_apply(by.load, a) + by.load.p)
-    force = vector.apply(vector.transpose(here.S), load)
-    return AcceleratedBody(by.vdot, force + joints.rotor_inertia(at.joint) * by.vdot), a
+    return AcceleratedBody(by.vdot, held_force(at, here, by, a)), a
+
+
+def held_force(
+    at: JointContext, here: MovingBody, by: MotionPrescribed, a: Array, felt: Array | None = None
+) -> Array:
+    """Return the force of a joint with prescribed acceleration, `(..., nv_i)`.
+
+    Args:
+        at: the joint.
+        here: its motion.
+        by: its load and acceleration.
+        a: acceleration of its body, `(..., 6)`.
+        felt: a further wrench on its articulated body, `(..., 6)`.
+    """
+    load = _apply(by.load, a) + by.load.p
+    load = load if felt is None else load - felt
+    force = vector.apply(vector.transpose(here.S), dual_quaternion.swap(load))
+    return force + joints.rotor_inertia(at.joint) * by.vdot
 
 
 #: The passes: twists outward, articulated-body inertias inward, accelerations outward.
 PASSES = (
     Pass(inward=False, step=moving),
     Pass(True, _articulated_inertia_step),
-    Pass(False, _acceleration_step),
+    Pass(False, acceleration_step),
 )
 
 

@@ -22,6 +22,8 @@ from remora.model.constraint import GEAR, ROD, Constraint
 from remora.model.joint_types import JOINT_TYPES
 from remora.model.numbers import frozen
 
+#: Maximum number of constraints; a description with more is refused.
+MAX_CONSTRAINTS = 10_000
 #: Kinds of constraints: the joint types that constrain something, rods and gears.
 KINDS = (*(name for name in JOINT_TYPES if name != "free"), ROD, GEAR)
 
@@ -141,6 +143,9 @@ class DescribesConstraints:
             check.fault(place, f"{why}; known: {', '.join(KINDS[:-2])}{hint}")
             known = "fixed"
             axis = axis2 = None
+        if known != "helical" and np.any(np.asarray(pitch) != 0.0):
+            check.fault(place, f"a {known} constraint has no pitch; a helical one has")
+            pitch = 0.0
         made = drafted(
             check,
             place,
@@ -160,7 +165,9 @@ class DescribesConstraints:
         parent: str | None,
         child: str | None,
         length: ArrayLike,
+        parent_placement: ArrayLike | None = None,
         parent_xyz: ArrayLike = (0.0, 0.0, 0.0),
+        child_placement: ArrayLike | None = None,
         child_xyz: ArrayLike = (0.0, 0.0, 0.0),
         active: bool = True,
         place: Place | None = None,
@@ -172,7 +179,9 @@ class DescribesConstraints:
             parent: a body or a frame; None for the inertial frame.
             child: another body or a frame on one; None for the inertial frame.
             length: distance of both points, positive, m.
+            parent_placement: pose whose origin is the point on the parent; or give `parent_xyz`.
             parent_xyz: the point on the parent, m.
+            child_placement: pose whose origin is the point on the child; or give `child_xyz`.
             child_xyz: the point on the child, m.
             active: whether it acts from the start.
             place: location of the description in its file.
@@ -183,8 +192,8 @@ class DescribesConstraints:
             place,
             name,
             ROD,
-            check.pose(place, None, parent_xyz),
-            check.pose(place, None, child_xyz),
+            check.pose(place, parent_placement, parent_xyz),
+            check.pose(place, child_placement, child_xyz),
             length=check.positive(place, "length", length),
             active=active,
         )
@@ -228,15 +237,25 @@ class DescribesConstraints:
         kindless: Set[str],
     ) -> None:
         """Report unknown ends, and ends that cannot be connected."""
+        if len(self._constraints) > MAX_CONSTRAINTS:
+            reason = f"has {len(self._constraints)} constraints; {MAX_CONSTRAINTS} are allowed"
+            self.check.fault(Place("robot"), reason)
+            return
         by_name = {j.name: j for j in joints}
         for draft in self._constraints.values():
             if draft.constraint.kind == GEAR:
                 _check_gear(draft, by_name, kindless, self.check)
                 continue
+            on: list[str | None] = []
             for role, end in (("parent", draft.parent), ("child", draft.child)):
-                known = not isinstance(end, list | dict) and (end in bodies or end in frames)
+                known = isinstance(end, str | None) and (end in bodies or end in frames)  # pyright: ignore[reportUnnecessaryIsInstance]
                 if end is not None and not known:
                     _unknown(draft.place, f"{role} body or frame", end, bodies, self.check)
+                else:
+                    frame = frames.get(end) if end is not None else None
+                    on.append(end if frame is None else frame.body)
+            if len(on) == 2 and on[0] == on[1]:
+                self.check.fault(draft.place, _same_body(draft, on[0]))
 
     def indexed_constraints(
         self,
@@ -266,7 +285,8 @@ class DescribesConstraints:
                 parent, changes["parent_placement"] = at(draft.parent, c.parent_placement)
                 child, changes["child_placement"] = at(draft.child, c.child_placement)
                 if parent == child:
-                    self.check.fault(draft.place, _same_body(draft, kept, parent))
+                    carrier = None if parent < 0 else kept[parent][0].body.name
+                    self.check.fault(draft.place, _same_body(draft, carrier))
             made.append(dataclasses.replace(c, parent=parent, child=child, **changes))
         return made
 
@@ -297,12 +317,12 @@ def _unknown(
     check.fault(place, f"unknown {what} {name!r}; known: {names}")
 
 
-def _same_body(draft: ConstraintDraft, kept: list[tuple[BodyDraft, JointDraft]], body: int) -> str:
+def _same_body(draft: ConstraintDraft, name: str | None) -> str:
+    """Return the reason why both ends are on one body (None: the inertial frame)."""
     ends = [e for e in dict.fromkeys((draft.parent, draft.child)) if e is not None]
     shown = " and ".join(map(repr, ends))
-    if body < 0:
+    if name is None:
         return "connects the inertial frame to itself" + (f": {shown} are fixed in it" * bool(ends))
-    name = kept[body][0].body.name
     if ends == [name]:
         return f"connects the body {name!r} to itself"
     return f"connects a body to itself: {shown} are parts of {name!r}"

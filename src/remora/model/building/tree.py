@@ -68,7 +68,10 @@ def order(
             check_known(bodies, body, role, j.place, check)
         if j.child in carrier:
             other = carrier[j.child].name
-            check.fault(j.place, f"body {j.child!r} already hangs on joint {other!r}")
+            check.fault(
+                j.place,
+                f"body {j.child!r} already hangs on joint {other!r}; constraints close loops",
+            )
             continue
         carrier[j.child] = j
         children.setdefault(j.parent, []).append(j)

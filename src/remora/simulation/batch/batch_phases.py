@@ -20,7 +20,8 @@ from remora.dynamics.kernels.cache_keys import value_key
 from remora.dynamics.kernels.size_policy import fits_straight_line
 from remora.errors import RemoraError
 from remora.identity.digest import NoIdentity
-from remora.simulation.batch.free_program import StepControl, free_program
+from remora.simulation.batch.event_search import RUNNING
+from remora.simulation.batch.free_program import CONTROLLED, RATE, StepControl, free_program
 from remora.simulation.batch.large_robots import LargeRobotProgram
 from remora.simulation.batch.lockstep_program import lockstep_program, timetable
 from remora.simulation.batch.run_blocks import RunBlocks
@@ -31,6 +32,10 @@ from remora.simulation.inputs.loads import SAME_SAMPLE
 BLOCK = 256
 #: Offset from the ends of a step where loads are discontinuous there, in units in the last place.
 NUDGE = 16.0
+#: Numbers of steps that adaptive runs have tried at the end of each round.
+BUDGETS = (12.0, 40.0, math.inf)
+#: Fewest runs that are made in rounds.
+FEWEST = 32
 #: Maximum number of cached compiled programs.
 MOST_KEPT = 32
 
@@ -131,44 +136,95 @@ class BatchRuns:
         given = {"phase start": np.full(1, begin)}
         names = ("sample q", "sample v", *settings.signals)
         for part, found in self._in_blocks(
-            kernel, given, {"tables": table.passed(), "capacity": table.samples}, advance
+            kernel, given, {"tables": table.passed(), "capacity": table.samples}
         ):
             for name in names:
                 self._kept(name, found[name])[part, chosen] = found[name]
+            advance(part.stop - part.start)
         self._filled[:, chosen] = True
         self.t, self.began = xp.full((self._runs, 1), end), xp.full((self._runs, 1), begin)
 
     def free(self, phase: BatchPhase, begins: Any, advance: Callable[[int], None]) -> None:
-        """Perform a phase in which each run has its own steps."""
+        """Perform a phase in which each run has its own steps.
+
+        Runs without events are made in rounds, see `_round`.
+        """
         settings, xp = self._settings, self._xp
         kernel = self._kernel(phase, "free")
         until = begins + phase.duration
         given = {
             "t": self.t, "start": np.full(1, settings.start), "until": until, "phase start": begins,
-            "status": self.status,
+            "status": self.status, "h": xp.full((self._runs, 1), settings.control.step),
         }  # fmt: skip
-        capacity = dict.fromkeys(kernel.interface.buffers, settings.max_events)
-        names = ("sample q", "sample v", *settings.signals)
-        tables = {"sample time": settings.times}
-        ends = {n: xp.zeros((self._runs, 1)) for n in ("t", "status", "events")}
+        given |= {name: xp.zeros((self._runs, 1)) for name in ("refused", "tried", "events")}
+        given["fresh"] = xp.ones((self._runs, 1))
+        size = 2 * phase.equations.robot.nv + phase.equations.system.nx
+        self.state[RATE] = xp.zeros((self._runs, size), settings.dtype)
+        one = kernel.interface.buffers or settings.target == "cuda" or self._runs < FEWEST
+        budgets = (math.inf,) if one or not settings.control.adaptive else BUDGETS
         logged: list[Any] = []
+        active = None
+        for budget in budgets:
+            logged = self._round(kernel, given, active, budget, advance)
+            going = (given["status"] == float(RUNNING)) & (given["t"] < until)
+            active = xp.flatnonzero(going[:, 0])
+            left = ((until - given["t"]) / given["h"])[active, 0]
+            active = active[xp.argsort(left)]  # neighbours on the lanes take about as many steps
+        self.t, self.status, self.began = given["t"], given["status"], begins
+        if logged:
+            times, fired = (xp.concatenate([x[i] for x in logged]) for i in range(2))
+            self.events.append((phase.equations.system, given["events"], times, fired))
+
+    def _round(
+        self, kernel: Any, given: dict[str, Any], active: Any, budget: float,
+        advance: Callable[[int], None],
+    ) -> list[Any]:  # fmt: skip
+        """Advance some runs until they end or have tried so many steps; return their events.
+
+        SIMD lanes wait for the one that takes the most steps. Rounds keep the waiting short: after
+        the first, runs are ordered by the number of steps that they are expected to take. The
+        numbers of a run do not depend on it.
+
+        Args:
+            kernel: the program.
+            given: cells by name, `(runs, 1)`; those that change are replaced.
+            active: indices of the runs; None: all.
+            budget: steps that a run may have tried in this phase.
+            advance: shows progress.
+        """
+        settings, xp = self._settings, self._xp
+        names = ("sample q", "sample v", *settings.signals)
+        logged: list[Any] = []
+        columns = slice(0, None)
+        if budget < math.inf:  # each try reaches one sample at most
+            low: Any = given["t"] if active is None else given["t"][active]
+            first = int(np.searchsorted(settings.times, float(low.min(initial=math.inf))))
+            columns = slice(first, first + int(budget) + 2)
+        tables = {"sample time": settings.times[columns]}
+        capacity = dict.fromkeys(kernel.interface.buffers, settings.max_events)
+        now = {**given, "budget": np.full(1, budget)}
+        ends = {n: given[n].copy() for n in ("t", "status", "events", *CONTROLLED)}
         for part, found in self._in_blocks(
-            kernel, given, {"tables": tables, "capacity": capacity}, advance
+            kernel, now, {"tables": tables, "capacity": capacity}, active
         ):
-            valid = (found["late"][..., 0] == 0.0) & ~self._filled[part]
+            valid = (found["late"][..., 0] == 0.0) & ~self._filled[part, columns]
             for name in names:
                 kept = self._kept(name, found[name])
                 shape = (*valid.shape, *[1] * (found[name].ndim - 2))
-                kept[part] = xp.where(valid.reshape(shape), found[name], kept[part])
-            self._filled[part] |= valid
+                kept[part, columns] = xp.where(
+                    valid.reshape(shape), found[name], kept[part, columns]
+                )
+            self._filled[part, columns] |= valid
             for name in ends:
                 ends[name][part] = found[f"final {name}"]
             if "event t" in found:
                 logged.append((found["event t"], found["event fired"]))
-        self.t, self.status, self.began = ends["t"], ends["status"], begins
-        if logged:
-            times, fired = (xp.concatenate([x[i] for x in logged]) for i in range(2))
-            self.events.append((phase.equations.system, ends["events"], times, fired))
+            going = (found["final status"] == float(RUNNING)) & (
+                found["final t"] < given["until"][part]
+            )
+            advance(len(going) - (int(going.sum()) if budget < math.inf else 0))
+        given |= ends
+        return logged
 
     def sampled(self, name: str, shape: tuple[int, ...], dtype: Any = None) -> Any:
         """Return the samples of a quantity, `(runs, n, *shape)`; NaN where there are none yet."""
@@ -188,10 +244,16 @@ class BatchRuns:
         return self.sampled(name, like.shape[2:], like.dtype)
 
     def _in_blocks(
-        self, kernel: Any, given: Mapping[str, Any], call: dict[str, Any],
-        advance: Callable[[int], None],
-    ) -> Any:  # fmt: skip
-        """Run in blocks, so that progress is shown and finished runs survive an interrupt."""
+        self, kernel: Any, given: Mapping[str, Any], call: dict[str, Any], runs: Any = None
+    ) -> Any:
+        """Run in blocks, so that progress is shown and finished runs survive an interrupt.
+
+        Args:
+            kernel: the program.
+            given: cells by name.
+            call: more arguments of the kernel.
+            runs: indices of the runs; None: all.
+        """
         settings, interface = self._settings, kernel.interface
         arrays = {**self._data, **self.state, **given}
         names = [o.name for o in interface.outputs]
@@ -207,18 +269,18 @@ class BatchRuns:
         block = self._runs if on_gpu else BLOCK * threads
         more: dict[str, Any] = {} if on_gpu else {"threads": settings.threads}
         finals: dict[str, Any] = {}
-        for first in range(0, self._runs, max(block, 1)):
-            part = slice(first, min(first + block, self._runs))
+        count = self._runs if runs is None else len(runs)
+        for first in range(0, count, max(block, 1)):
+            part: Any = slice(first, min(first + block, count))
+            part = part if runs is None else runs[part]
             returned = kernel(*(a[part] for a in rows), **call, **more)
             found = dict(zip(names, returned, strict=True))
             for name, value in found.items():
                 if name.startswith("final ") and name[6:] in self.state:
-                    whole = finals.setdefault(
-                        name[6:], self._xp.zeros((self._runs, *value.shape[1:]), value.dtype)
-                    )
+                    old = self.state[name[6:]]
+                    whole = finals.setdefault(name[6:], self._xp.array(old, value.dtype))
                     whole[part] = value
             yield part, found
-            advance(part.stop - part.start)
         self.state.update(finals)
 
     def _kernel(

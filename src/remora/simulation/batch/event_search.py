@@ -43,7 +43,7 @@ from remora.dynamics.forces.stops import stop_overlaps, stop_rates
 from remora.model.joints import kind
 from remora.model.robot import Robot
 from remora.model.state import integrate, normalize
-from remora.simulation.batch.run_blocks import RunBlocks, plus_one, wide_run
+from remora.simulation.batch.run_blocks import RunBlocks, one, plus_one, wide_run
 
 #: Status of a run.
 RUNNING, STOPPED, NEXT, NOT_FINITE, TOO_SHORT, CHATTERING, BAD_EVENT, BAD_RESET, BAD_HOLD = range(9)
@@ -67,8 +67,9 @@ class EventSearch:
         functions: number of event functions: those of components, then those of stops.
     """
 
-    def __init__(self, blocks: RunBlocks) -> None:
-        """Store the blocks of a run."""
+    def __init__(self, blocks: RunBlocks, first: str, last: str) -> None:
+        """Store the blocks of a run, and the names of the rates at the ends of a step."""
+        self._ends = first, last
         self._blocks, self._equations = blocks, blocks.equations
         self._robot, self._events = blocks.equations.robot, blocks.equations.system.events
         self._names, self._stops = blocks.equations.data_names, blocks.equations.stops
@@ -156,11 +157,11 @@ class EventSearch:
 
         def inside(
             t: Array, length: Array, q: Array, v: Array, x: Array, z: Array, change: Array,
-            K: Array, *rest: Array,
+            first: Array, last: Array, *rest: Array,
         ) -> tuple[Array, Array]:  # fmt: skip
             symbol = casadi.SX.sym("theta")
             theta = asarray(symbol).reshape((1,))
-            y = hermite.value(theta, change, length * K[0], length * K[-1])
+            y = hermite.value(theta, change, length * first, length * last)
             there = integrate(robot, q, y[:nv]), v + y[nv : 2 * nv], x + y[2 * nv :]
             g = casadi.vertcat(*self._values(t + theta * length, *there, z, rest).tolist())
             slope = casadi.jacobian(g, symbol)
@@ -172,7 +173,8 @@ class EventSearch:
             values, slopes = (stack([at(e, p) for p in NODES], axis=0) for e in (g, slope))
             return values, slopes
 
-        reads = ("t", "length", "q", "v", "x", "z", "change", "K", *self._touched, *self._names)
+        state = ("t", "length", "q", "v", "x", "z", "change", *self._ends)
+        reads = (*state, *self._touched, *self._names)
         return [wide_run(inside, reads, ("g inside", "slopes"))]
 
     def bracket(self) -> list[Statement]:
@@ -361,6 +363,7 @@ class EventSearch:
             inner.append(Run(Block(flip, ("contact", "fired"), ("contact",))))
         flags = [f"fired {i}" for i in range(self.functions)]
         inner += [
+            wide_run(one, (), ("fresh",)),
             *self.look_after_jump(),
             wide_run(_none, ("fired",), ("fired", *flags)),
         ]

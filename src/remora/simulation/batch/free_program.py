@@ -25,7 +25,6 @@ from remora.algebra.array_ops import (
     less,
     select,
     sqrt,
-    stack,
     total_and_rest,
 )
 from remora.algebra.selections import flag, floor, larger, largest, negated, smaller
@@ -50,6 +49,7 @@ from remora.simulation.batch.lockstep_program import final_samples
 from remora.simulation.batch.run_blocks import (
     RunBlocks,
     numbers_of_noise,
+    one,
     plus_one,
     unchanged,
     wide_run,
@@ -60,6 +60,11 @@ from remora.simulation.integrators.tableaus import Tableau
 
 _EPS = float(np.finfo(float).eps)
 _NEVER = 1e300
+#: The step size control between two steps: next step size, whether the last try was rejected, and
+#: the number of tries; whether the rate is not known.
+CONTROLLED = ("h", "refused", "tried", "fresh")
+#: Rate of y at the start of the step, unless `fresh` says that it is not known.
+RATE = "rate"
 
 
 @dataclass(frozen=True)
@@ -99,7 +104,8 @@ def free_program(
 
     Inputs: q, v, x, z, their compensation terms, `tick 0`, ... of the updates, `t`, `start` of the
     run, `phase start`, `until`, `status`, the data of the equations; `anchor` with held joints,
-    `seed` and `run` with noise. Table: `sample time`.
+    `seed` and `run` with noise. Table: `sample time`. A run makes steps until it has tried `budget`
+    of them; one without events goes on in another call, with its state and `CONTROLLED` returned.
 
     Args:
         blocks: the blocks of a run.
@@ -129,7 +135,10 @@ class _FreeProgram:
         self._system, self._robot = blocks.equations.system, blocks.equations.robot
         self._updates, self._events = self._system.schedule, self._system.events
         self._names = self._equations.data_names
-        self._search = EventSearch(blocks)
+        stages = len(control.tableau.b)
+        #: Cells of the rates of y in the stages; the last is that at the end of the step.
+        self._rates = [RATE, *(f"k{i}" for i in range(1, stages + 1))]
+        self._search = EventSearch(blocks, RATE, self._rates[-1])
         self._ny = 2 * self._robot.nv + self._system.nx
         self._streams = blocks.streams()
         self._drawn = {name: f"noise of {name}" for name in self._streams}
@@ -137,20 +146,21 @@ class _FreeProgram:
     def program(self) -> Program:
         """Return the program."""
         blocks, equations, count = self._blocks, self._equations, self._search.functions
-        wide = ["t", "start", "phase start", "until", "status"]
+        wide = ["t", "start", "phase start", "until", "status", *CONTROLLED, "budget"]
         inputs: list[Signature] = [*blocks.state, *blocks.rests, *equations.data]
+        inputs.append(Signature(RATE, (self._ny,)))
         inputs += [Cell(f"tick {i}", (1,), wide=True) for i in range(len(self._updates))]
         inputs += [Cell(name, (1,), wide=True) for name in wide]
-        stages = len(self._control.tableau.b) + 1
         cells = [*blocks.state, *blocks.rests, *blocks.cells]
         cells += [Signature(f"{s.name} end", s.shape) for s in (*blocks.state[:3], *blocks.rests)]
-        cells += [Signature("K", (stages, self._ny)), Signature("error", (1,))]
+        cells += [Signature(name, (self._ny,)) for name in self._rates]
+        cells += [Cell(f"at {i}", (1,), wide=True) for i in range(len(self._rates))]
+        cells += [Signature("error", (1,))]
         cells += [Signature("reset fault", (1,))]
         numbers = (
-            *wide, "goal", "target", "end", "h", "length", "landing", "refused", "tried", "accept",
-            "active", "segment start", "segment steps", "segment step", "low", "high",
-            "side", "final", "search", "cut", "reached", "events", "recent", "recent time", "any",
-            "logged",
+            *wide, "goal", "target", "end", "length", "accept", "active", "use", "segment start",
+            "segment steps", "segment step", "low", "high", "side", "final", "search", "cut",
+            "reached", "events", "recent", "recent time", "any", "logged",
         )  # fmt: skip
         cells += [Cell(name, (1,), wide=True) for name in numbers]
         cells += [Cell(f"{n} {i}", (1,), wide=True)
@@ -170,7 +180,6 @@ class _FreeProgram:
                 for name, cell in self._drawn.items()
             ]
         body = [
-            wide_run(lambda: np.full(1, self._control.step), (), ("h",)),
             *self._search.first_contact(), *self._due(first=True), *self._search.look("t", "", "g"),
             ForEach([
                 *self._aim_at_sample(),
@@ -224,23 +233,22 @@ class _FreeProgram:
                 ]  # fmt: skip
             inner.append(self._blocks.update(update, "t", self._drawn))
             inner.append(wide_run(plus_one, (ticks[i],), (ticks[i],)))
+            inner.append(wide_run(one, (), ("fresh",)))
             found.append(If(f"is due {i}", inner))
         if self._search.functions and not first:
             found.append(If("any", self._search.look_after_jump()))
         return found
 
     def _aim_at_sample(self) -> list[Statement]:
-        def aim(t: Array, until: Array, status: Array, time: Array) -> tuple[Array, Array]:
+        def aim(time: Array, until: Array, *now: Array) -> tuple[Array, Array]:
             goal = smaller(time, until)
-            return goal, flag(less(t, goal)) * flag(less(status, 0.5))
+            return goal, _goes_on(goal, *now)
 
-        return [wide_run(aim, ("t", "until", "status", "sample time"), ("goal", "active"))]
+        reads = ("sample time", "until", *_PROGRESS)
+        return [wide_run(aim, reads, ("goal", "active"))]
 
     def _go_on(self) -> list[Statement]:
-        def on(t: Array, goal: Array, status: Array) -> Array:
-            return flag(less(t, goal)) * flag(less(status, 0.5))
-
-        return [wide_run(on, ("t", "goal", "status"), ("active",))]
+        return [wide_run(_goes_on, ("goal", *_PROGRESS), ("active",))]
 
     # Steps ----------------------------------------------------------------------------------------
 
@@ -316,34 +324,43 @@ class _FreeProgram:
     def _stages(self) -> list[Statement]:
         """Return the stages, the candidate state at the end of the step, and its error."""
         tableau, blocks, robot = self._control.tableau, self._blocks, self._robot
-        count, nv = len(tableau.b), robot.nv
+        count, nv, rates = len(tableau.b), robot.nv, self._rates
         width = count + 1
-        rows = np.zeros((width, 2 * width + 2))
-        rows[:count, :count], rows[count, :count] = tableau.a, tableau.b
-        rows[:, width] = [*tableau.c, 1.0]
-        ends = [1.0 if c == 0.0 else -1.0 if c == 1.0 else 0.0 for c in rows[:, width]]
-        rows[:, width + 1] = blocks.nudge * np.array(ends)
-        rows[:, width + 2 :] = np.eye(width)
+        weights = np.zeros((width, count))
+        weights[:count], weights[count] = tableau.a, tableau.b
+        c = np.array([*tableau.c, 1.0])
+        inward = blocks.nudge * np.where(c == 0.0, 1.0, np.where(c == 1.0, -1.0, 0.0))
+        rows = np.concatenate([c[:, None], inward[:, None], np.eye(width)], axis=1)
 
-        def prepare(
-            q: Array, v: Array, x: Array, K: Array, h: Array, row: Array
-        ) -> tuple[Array, ...]:
-            dy = h * _weighted(row[:count], K)
+        def begin(fresh: Array, row: Array) -> tuple[Array, ...]:
+            chosen = [row[2 + i : 3 + i] for i in range(width)]
+            return (select(less(0.5, chosen[0]), fresh, 1.0), *chosen)
+
+        def change_of(i: int) -> Run:
+            used = np.flatnonzero(weights[i])
+
+            def change(length: Array, *K: Array) -> Array:
+                return length * _weighted(weights[i][used], K) if K else np.zeros(self._ny)
+
+            return Run(Block(change, ("length", *(rates[k] for k in used)), ("change",)))
+
+        def place(q: Array, v: Array, x: Array, dy: Array) -> tuple[Array, ...]:
             us, vs, xs = dy[:nv], v + dy[nv : 2 * nv], x + dy[2 * nv :]
-            return dy, integrate(robot, q, us), us, vs, xs
+            return integrate(robot, q, us), us, vs, xs
 
-        def store(K: Array, k: Array, row: Array) -> Array:
-            chosen = row[width + 2 :]
-            return stack(
-                [select(less(0.5, chosen[i : i + 1]), k, K[i]) for i in range(width)], axis=0
-            )
-
+        flags = [f"at {i}" for i in range(width)]
         stage: list[Statement] = [
-            *([blocks.stage_times("t", "length", "row", width)] if blocks.timed else []),
-            Run(Block(prepare, ("q", "v", "x", "K", "length", "row"),
-                      ("change", "qs", "us", "vs", "xs"))),
-            *blocks.held_stage(), *blocks.evaluate(),
-            Run(Block(store, ("K", "k", "row"), ("K",))),
+            *([blocks.stage_times("t", "length", "row", 0)] if blocks.timed else []),
+            wide_run(begin, ("fresh", "row"), ("use", *flags)),
+            *(If(flag, [change_of(i)]) for i, flag in enumerate(flags)),
+            Run(Block(place, ("q", "v", "x", "change"), ("qs", "us", "vs", "xs"))),
+            *blocks.held_stage(),
+            # the first stage is the last one of the step before, unless something has changed
+            If("use", [
+                *blocks.evaluate(),
+                *(If(flag, [Run(Block(unchanged, ("k",), (rates[i],)))])
+                  for i, flag in enumerate(flags)),
+            ]),
         ]  # fmt: skip
 
         def candidate(
@@ -359,15 +376,17 @@ class _FreeProgram:
         ends_of = [f"{name} end" for name in names]
         found: list[Statement] = [
             For(rows, stage),
+            wide_run(_zero, (), ("fresh",)),
             Run(Block(candidate, (*names, "change"), ends_of)),
         ]
         if self._control.adaptive:
-            found.append(Run(Block(self._error, ("q", "v", "x", "K", "length"), ("error",))))
+            reads = ("q", "v", "x", "length", *self._rates)
+            found.append(Run(Block(self._error, reads, ("error",))))
         else:
             found.append(Run(Block(_finite_sum, ("q end", "v end", "x end"), ("error",))))
         return found
 
-    def _error(self, q: Array, v: Array, x: Array, K: Array, h: Array) -> Array:
+    def _error(self, q: Array, v: Array, x: Array, h: Array, *K: Array) -> Array:
         """Return the error norm in units of the tolerance, as in single runs."""
         rtol, atol = self._control.rtol, self._control.atol
         size = concatenate([coordinate_magnitudes(self._robot, q), v, x])
@@ -443,14 +462,25 @@ class _FreeProgram:
         """Return the statements that make the end of the step the state of the run."""
         names = ("q", "v", "x", "rest q", "rest v", "rest x")
         ends = [f"{name} end" for name in names]
+        held, nv = bool(self._equations.held), self._robot.nv
 
-        def time(t: Array, end: Array, length: Array, step: Array) -> tuple[Array, Array]:
+        def time(
+            t: Array, end: Array, length: Array, step: Array, target: Array
+        ) -> tuple[Array, ...]:
             full = negated(less(length, (end - t) * (1.0 - 1e-15)))
-            return select(full, end, t + length), select(full, step + 1.0, step)
+            reached = select(full, end, t + length)
+            # loads may jump at the target
+            fresh = np.ones(1) if held else flag(negated(less(reached, target)))
+            return reached, select(full, step + 1.0, step), fresh
 
+        def rate(v: Array, k: Array) -> Array:
+            return concatenate([v, k[nv:]])
+
+        reads = ("t", "end", "length", "segment step", "target")
         found: list[Statement] = [
+            Run(Block(rate, ("v end", self._rates[-1]), (RATE,))),
             Run(Block(unchanged, ends, names)),
-            wide_run(time, ("t", "end", "length", "segment step"), ("t", "segment step")),
+            wide_run(time, reads, ("t", "segment step", "fresh")),
             *self._blocks.place_held("t"),
         ]
         if self._search.functions:
@@ -458,8 +488,18 @@ class _FreeProgram:
         return found
 
     def _final(self) -> list[Statement]:
-        wide = ("t", "status", "tried", "events", "h")
-        return final_samples(self._blocks, len(self._updates), wide)
+        wide = ("t", "status", "events", *CONTROLLED)
+        last = Sample(Block(unchanged, (RATE,), (f"final {RATE}",)))
+        return [*final_samples(self._blocks, len(self._updates), wide), last]
+
+
+#: What decides whether a run goes on to its goal.
+_PROGRESS = ("t", "status", "tried", "budget")
+
+
+def _goes_on(goal: Array, t: Array, status: Array, tried: Array, budget: Array) -> Array:
+    """Return whether a run makes another step in this call."""
+    return flag(less(t, goal)) * flag(less(status, 0.5)) * flag(less(tried, budget))
 
 
 def _root(x: Array, n: int) -> Array:
@@ -472,8 +512,12 @@ def _root(x: Array, n: int) -> Array:
     return y
 
 
-def _weighted(weights: Array, K: Array) -> Array:
-    """Return Σ wᵢ Kᵢ over as many rows as there are weights."""
+def _zero() -> Array:
+    return np.zeros(1)
+
+
+def _weighted(weights: Array, K: Sequence[Array]) -> Array:
+    """Return Σ wᵢ Kᵢ over as many rates as there are weights."""
     total = weights[:1] * K[0]
     for i in range(1, len(weights)):
         total = total + weights[i : i + 1] * K[i]

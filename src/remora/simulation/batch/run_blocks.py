@@ -321,6 +321,11 @@ def unchanged(*cells: Array) -> tuple[Array, ...]:
     return cells
 
 
+def one() -> Array:
+    """Return 1."""
+    return np.ones(1)
+
+
 def plus_one(number: Array) -> Array:
     """Return the next whole number."""
     return number + 1.0

@@ -189,7 +189,7 @@ class CompiledSteps:
         an array that their methods read may have changed since.
         """
         parts = None if self._system is None else self._system.identity_parts()[1:]
-        tables, system = tables_digest(), digest_or_none(parts)
+        tables, system = tables_digest(), digest_or_none(parts) if parts else ""
         if tables is None or system is None:
             return _AdvanceKernel(self._equations(dense))
         key = (tables, system, dense, self._loads.captured, id(self._robot), *self._settings)

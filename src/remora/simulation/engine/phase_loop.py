@@ -468,7 +468,8 @@ class PhaseLoop:
             self._bounds = self._following[done.link - 1]
             self._following = self._following[done.link :]
             system.given.enter(*self._bounds)
-            self._enter_compiled()
+            if state.t < self._bounds[1]:
+                self._enter_compiled()
         if done.block is not None:
             system.center_chart(state.q, state.rest)
             end, before = done.block.t[-1], done.block.t[-2]

@@ -58,6 +58,40 @@ def batch_bar(runs: int, progress: bool | None) -> Generator[Callable[[int], Non
         yield lambda done: bar.advance(task, done)
 
 
+@contextmanager
+def campaign_bar(
+    runs: int, done: int, progress: bool | None
+) -> Generator[Callable[[int, int], None]]:
+    """Show a progress bar over the runs of a campaign; yields (runs, failures) -> None.
+
+    Args:
+        runs: number of runs.
+        done: number of runs that were complete before.
+        progress: True for a bar, False for none; None: a bar on a terminal.
+    """
+    if progress is False or (progress is None and not sys.stderr.isatty()):
+        yield lambda more, failed: None
+        return
+    columns = (
+        TextColumn("{task.completed:,.0f} of {task.total:,.0f} runs"),
+        BarColumn(),
+        TextColumn("{task.fields[rate]}{task.fields[failures]}"),
+        TimeRemainingColumn(),
+    )
+    since, made, bad = time.monotonic(), 0, 0
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=runs, completed=done, rate="", failures="")
+
+        def advance(more: int, failed: int) -> None:
+            nonlocal made, bad
+            made, bad = made + more, bad + failed
+            rate = f"{made / max(time.monotonic() - since, 1e-9):,.0f} runs/s"
+            told = f", {bad} failed" if bad else ""
+            bar.update(task, advance=more, rate=rate, failures=told)
+
+        yield advance
+
+
 class ProgressReporter:
     """Reports the progress of a run, ten times a second."""
 

@@ -73,4 +73,4 @@ class UpdateSchedule:
 
     def _time(self, k: int) -> float:
         entry = self._entries[k]
-        return self._start + entry.offset + self.counts[k] * entry.sample_time
+        return self._start + (entry.offset + self.counts[k] * entry.sample_time)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ import numpy as np
 from remora.algebra.array_ops import Array
 from remora.components.system import SystemEvent
 from remora.errors import InvalidValue, RemoraError, SimulationError, UnknownName
+from remora.identity.table import Table
 from remora.model.joints import in_coordinates
 from remora.model.robot import Robot
 from remora.simulation.inputs.arguments import is_several
@@ -127,6 +129,41 @@ class _Limits(NamedTuple):
         return cls(place.astype(int), speed.astype(int), *numbers)
 
 
+_NO_LIMITS = _Limits.of(())
+
+
+@functools.lru_cache(maxsize=64)
+def _limits_of(robot: Robot, changes: int) -> tuple[_Limits, _Limits, tuple[str, ...]]:
+    """Return the limits of the range, those of the speed, and the names of all conditions.
+
+    Args:
+        robot: the robot.
+        changes: number of changes of the table of joint types, for the cache.
+    """
+    ranges: list[_Limit] = []
+    speeds: list[_Limit] = []
+    names: list[str] = []
+    fast: list[str] = []
+    for joint in robot.joints:
+        q, v, mimic = joint.q.start, joint.v.start, joint.mimic  # of a follower: its leader's
+        ratio, offset = (1.0, 0.0) if mimic is None else (mimic.ratio, mimic.offset)
+        for k, limit in enumerate(np.atleast_1d(joint.limits.velocity).tolist()):
+            if math.isfinite(limit):
+                speeds.append(_Limit(q, v + k, 1.0, ratio, 0.0, limit))
+                fast.append(f"{joint.name} speed limit")
+        if not in_coordinates(joint):
+            continue
+        for side, values, sign in (
+            ("upper", joint.limits.upper, 1.0),
+            ("lower", joint.limits.lower, -1.0),
+        ):
+            for k, limit in enumerate(np.atleast_1d(values).tolist()):
+                if math.isfinite(limit):
+                    ranges.append(_Limit(q + k, v + k, sign, ratio, offset, limit))
+                    names.append(f"{joint.name} {side} limit")
+    return _Limits.of(ranges), _Limits.of(speeds), (*names, *fast, *fast)  # both ways
+
+
 class EventMonitor:
     """All conditions of a phase, as one function with several values.
 
@@ -172,38 +209,13 @@ class EventMonitor:
             *(MonitoredCondition(e.name, e.action, e.direction) for e in events),
         ]
         self._truths: set[int] = set()
-        self._ranges = _Limits.of(())
-        self._fastest = _Limits.of(())
+        self._ranges = self._fastest = _NO_LIMITS
         if limits is not None:
             self._watch_limits(robot, limits)
 
     def _watch_limits(self, robot: Robot, action: Action) -> None:
-        ranges: list[_Limit] = []
-        speeds: list[_Limit] = []
-        names: list[str] = []
-        for joint in robot.joints:
-            q, v, mimic = joint.q.start, joint.v.start, joint.mimic  # of a follower: its leader's
-            ratio, offset = (1.0, 0.0) if mimic is None else (mimic.ratio, mimic.offset)
-            for k, limit in enumerate(np.atleast_1d(joint.limits.velocity).tolist()):
-                if math.isfinite(limit):
-                    speeds.append(_Limit(q, v + k, 1.0, ratio, 0.0, limit))
-                    names.append(joint.name)
-            if not in_coordinates(joint):
-                continue
-            for side, values, sign in (
-                ("upper", joint.limits.upper, 1.0),
-                ("lower", joint.limits.lower, -1.0),
-            ):
-                for k, limit in enumerate(np.atleast_1d(values).tolist()):
-                    if math.isfinite(limit):
-                        ranges.append(_Limit(q + k, v + k, sign, ratio, offset, limit))
-                        self.items.append(
-                            MonitoredCondition(f"{joint.name} {side} limit", action, -1)
-                        )
-        self._ranges, self._fastest = _Limits.of(ranges), _Limits.of(speeds)
-        self.items += [
-            MonitoredCondition(f"{name} speed limit", action, -1) for name in names
-        ] * 2  # both ways
+        self._ranges, self._fastest, names = _limits_of(robot, Table.changes)
+        self.items += [MonitoredCondition(name, action, -1) for name in names]
 
     def __len__(self) -> int:
         """Return the number of conditions."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from remora.algebra.array_ops import Array, ArrayLike
 from remora.dynamics.base_requirements import require_free_base
-from remora.dynamics.refusals import refuse_kinematic
+from remora.dynamics.refusals import refuse_kinematic, without_constraints
 from remora.errors import InvalidValue, RemoraError, ShapeError, UnknownName
 from remora.model.joints import in_coordinates, kind
 from remora.model.numbers import finite
@@ -61,6 +61,7 @@ class ReachPlan:
 
 
 @takes_robot
+@without_constraints
 def plan_reach(
     robot: Robot,
     q: ArrayLike,

@@ -11,11 +11,13 @@ from remora.actuators.thruster import Thruster, ThrusterSettings
 from remora.components.component import Component
 from remora.control.attitude_pd import AttitudePD, AttitudePDComponentSettings
 from remora.control.joint_pd import JointPD, JointPDComponentSettings
+from remora.control.law_table import CONTROL_COMPONENTS, AnyControlSettings
 from remora.sensors.rate_gyro import RateGyro, RateGyroSettings
 from remora.sensors.threshold import Threshold, ThresholdSettings
 from remora.simulation.inputs.signal_source import SignalSource
 from remora.simulation.scenario.signal_source_settings import SignalSourceSettings
 from remora.world.spring import Spring, SpringSettings
+from remora.world.wall import Wall, WallSettings
 
 #: Components that a scenario file can list, by their `type` there.
 COMPONENTS: dict[str, type[Component]] = {
@@ -25,8 +27,10 @@ COMPONENTS: dict[str, type[Component]] = {
     "first_order_actuator": FirstOrderActuator,
     "thruster": Thruster,
     "spring": Spring,
+    "wall": Wall,
     "signal_source": SignalSource,
     "threshold": Threshold,
+    **CONTROL_COMPONENTS,
 }
 
 #: The settings of any component in a scenario file; the key `type` selects the class.
@@ -37,7 +41,9 @@ AnyComponentSettings: TypeAlias = Annotated[
     | FirstOrderActuatorSettings
     | ThrusterSettings
     | SpringSettings
+    | WallSettings
     | SignalSourceSettings
-    | ThresholdSettings,
+    | ThresholdSettings
+    | AnyControlSettings,
     Field(discriminator="type"),
 ]

@@ -195,6 +195,9 @@ class StartFile(Settings):
 
     random: bool = Field(default=False, description="what is not said is random, by the seed")
     base: BaseFile | None = None
+    bases: dict[JointName, BaseFile] = Field(
+        default={}, description="of robots with several free bases: by joint"
+    )
     joints: dict[JointName, Angles] = Field(default={}, description="by joint: rad, m, or '30 deg'")
     speeds: dict[JointName, Rates] = Field(
         default={}, description="by joint: rad/s, m/s, or '5 deg/s'"

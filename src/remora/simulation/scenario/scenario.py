@@ -276,12 +276,15 @@ def _start(robot: Robot, told: StartFile, seed: int, refuse: Refuse) -> tuple[Ar
     q, v = neutral(robot), np.zeros(robot.nv)
     if told.random:
         q, v = random_state(robot, seed)
-    base = robot.joints[0]
-    if told.base is not None:
+    bases = {("base",): (robot.joints[0], told.base)} if told.base is not None else {}
+    bases |= {("bases", name): (robot.joints[name], x) for name, x in told.bases.items()}
+    for path, (base, x) in bases.items():
+        called = "the base" if path == ("base",) else f"joint {base.name!r}"
         if base.kind != "free":
-            refuse(("start", "base"), f"the base is {base.kind}, not free: say it in joints")
+            refuse(("start", *path), f"{called} is {base.kind}, not free: say it in joints")
+        elif path != ("base",) and base is robot.joints[0] and told.base is not None:
+            refuse(("start", *path), "is said twice, in base and in bases")
         else:
-            x = told.base
             q[base.q] = pose.from_xyz_rpy(np.array(x.xyz), np.array(x.rpy))
             v[base.v] = [*x.omega, *x.velocity]
     for what, given, state in (("joints", told.joints, q), ("speeds", told.speeds, v)):
@@ -294,7 +297,7 @@ def _start(robot: Robot, told: StartFile, seed: int, refuse: Refuse) -> tuple[Ar
             if wrong:
                 refuse(("start", what, name), wrong)
             elif joint.kind == "free":
-                refuse(("start", what, name), "is a free joint: for the base say start.base")
+                refuse(("start", what, name), "is a free joint: say start.base or start.bases")
             elif numbers.shape != (size,):
                 wanted = "one number" if size == 1 else f"{size} numbers"
                 refuse(("start", what, name), f"must be {wanted}, not {numbers.size}")

@@ -99,7 +99,9 @@ class Recorder(SampleBuffer):
         Raises:
             RemoraError: if `out` cannot be used, or the robot or the settings cannot be written.
         """
-        rows = _chunk_rows(robot, signals) if chunk is None else chunk
+        rows = CHUNK_ROWS if chunk is None else chunk
+        if chunk is None and out is not None:
+            rows = _chunk_rows(robot, signals)
         super().__init__(robot, settings, rows, signals)
         mark = None if left is None else left.mark
         if left is not None and mark is not None:

@@ -43,7 +43,7 @@ WIDTH, HEIGHT, LEFT, LEGEND, TITLE, BOTTOM, ROW = 4.9, 1.3, 0.75, 2.3, 0.36, 0.5
 #: Maximum rows of labels above the first axes, and maximum events drawn as labelled lines; further
 #: events are short ticks.
 MOST_ROWS, MOST_EVENTS = 3, 15
-_STYLE: dict[str, Any] = {
+STYLE: dict[str, Any] = {
     "font.family": ["DejaVu Sans"], "font.size": 8, "text.parse_math": False, "text.usetex": False,
     "text.color": INK, "axes.edgecolor": MUTED, "axes.labelcolor": INK, "axes.linewidth": 0.6,
     "axes.titlesize": 8.5, "axes.titleweight": "bold", "axes.titlelocation": "left",
@@ -92,7 +92,7 @@ def plot(run: Recording, *what: str | Sequence[str], degrees: bool = True) -> An
     """
     pyplot = library("matplotlib.pyplot")
     chosen = _asked(run, what, degrees)
-    with library("matplotlib").rc_context(_STYLE):
+    with library("matplotlib").rc_context(STYLE):
         figure = pyplot.figure()
         draw(figure, run, chosen, 2 if len(chosen) > 5 else 1)
     if "inline" in pyplot.get_backend():
@@ -107,7 +107,7 @@ def figure_of(run: Recording, *names: str) -> Any:
     chosen = [panel for panel in found if panel.lines]
     if not chosen:
         return None
-    with library("matplotlib").rc_context(_STYLE):
+    with library("matplotlib").rc_context(STYLE):
         figure = library("matplotlib.figure").Figure()
         draw(figure, run, chosen, 1)
     return figure
@@ -144,7 +144,7 @@ def split(panel: Panel) -> list[Panel]:
 
 
 def library(name: str) -> Any:
-    """Return a module of matplotlib; raise if it is not installed."""
+    """Return a module of matplotlib, or raise an error that says how to install it."""
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError:

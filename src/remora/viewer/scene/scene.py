@@ -16,6 +16,7 @@ from remora.errors import ModelWarning
 from remora.model.robot import Robot
 from remora.model.state import neutral
 from remora.model.topology import leaves
+from remora.viewer.scene.constraint_marks import ConstraintMark, add_marks, marked_at
 from remora.viewer.scene.gltf import to_glb
 from remora.viewer.scene.shapes import missing_meshes, shapes
 from remora.viewer.scene.surfaces import surface
@@ -47,6 +48,10 @@ class Scene:
             self.nodes.append(server.scene.add_glb(name, to_glb(own)))
             self._corners.append(_corners([surface(shape).points for shape in own]))
         self._mark_places()
+        self._marks: list[ConstraintMark] = []
+        if robot.constraints:
+            _, radius = extent(self.cloud(poses(robot, neutral(robot))))
+            self._marks = add_marks(server, robot, WORLD, radius)
 
     def _mark_places(self) -> None:
         """Mark the inertially fixed frames, such as a target or a station."""
@@ -73,6 +78,9 @@ class Scene:
         for node, orientation, position in zip(self.nodes, r, p, strict=True):
             node.wxyz = orientation
             node.position = position
+        for constraint, node in self._marks:
+            orientation, position = marked_at(constraint, x)
+            node.wxyz, node.position = _fine(orientation, grain), _fine(position, grain)
         away = dual_quaternion.identity() if follow is None else dual_quaternion.conjugate(follow)
         self.world.wxyz = _fine(away[:4], grain)
         self.world.position = _fine(pose.translation(away), grain)

@@ -9,8 +9,8 @@ Differences:
   chain of joints with massless bodies in between (`mjcf_joints`).
 - A free joint with armature becomes three translations and a ball joint, with the same armature.
 - The initial pose of a free body is a state, not a property: its joint frame is the world's.
-- A linear `<equality><joint>` becomes a mimic joint: a hard constraint, while MuJoCo's is soft.
-  Every other active equality closes a loop and is refused.
+- A linear `<equality><joint>` becomes a mimic joint, `connect` and `weld` become constraints: all
+  are hard, while MuJoCo's are soft (`mjcf_equalities`). Other active equalities are refused.
 - Linear springs of hinges and slides become joint springs. Other springs and tendons give a
   warning, since they would act without control inputs. Actuators and contacts are not part of a
   robot.
@@ -31,13 +31,11 @@ from remora.algebra.array_ops import Array
 from remora.model.building.builder import Builder
 from remora.model.building.validate import Place
 from remora.model.formats.mjcf.mjcf_compile import compiled, mujoco_module
+from remora.model.formats.mjcf.mjcf_equalities import equalities, in_body
 from remora.model.formats.mjcf.mjcf_includes import Source, SourceElement, read_files
 from remora.model.formats.mjcf.mjcf_joints import ConvertedJoint, links
 from remora.model.formats.mjcf.mjcf_names import body_names, joined, joint_names, unused
 from remora.model.formats.mjcf.mjcf_shapes import body_shapes, pose_of
-
-#: MuJoCo's type number of an equality between two joints.
-_JOINT_EQUALITY = 2
 
 
 def read_mjcf(path: str | os.PathLike[str], mesh_root: str | Path | None = None) -> Builder:
@@ -78,13 +76,13 @@ class _Converter:
         self._joints = joint_names(model)
         self._taken = {name for name in self._bodies if name}
         self._moved: list[Array] = [dual_quaternion.identity()]
+        self._equalities = equalities(model, self._joints, self._warn, self._fault)
 
     def convert(self) -> Builder:
         """Return the builder."""
         model = self._model
-        mimics = self._mimics()
         for i in range(1, int(model.nbody)):
-            self._body(i, mimics)
+            self._body(i)
         for i in range(int(model.nsite)):
             if name := str(model.site(i).name):
                 body = int(model.site_bodyid[i])
@@ -92,6 +90,7 @@ class _Converter:
                 x = dual_quaternion.mul(dual_quaternion.conjugate(self._moved[body]), x)
                 own, place = self._unique(name, "site"), self._place("site", name)
                 self._builder.frame(own, self._bodies[body], placement=x, place=place)
+        self._constraints()
         for i in range(int(model.ntendon)):
             name = str(model.tendon(i).name) or str(i)
             if float(model.tendon_armature[i]) != 0.0:
@@ -105,11 +104,11 @@ class _Converter:
             )
         return self._builder
 
-    def _body(self, i: int, mimics: dict[int, tuple[str, float, float]]) -> None:
+    def _body(self, i: int) -> None:
         model, name = self._model, self._bodies[i] or ""
         first, count = int(model.body_jntadr[i]), int(model.body_jntnum[i])
         joints = list(range(first, first + count))
-        chain = self._chain(joints, mimics)
+        chain = self._chain(joints)
         moved = chain[-1].moved
         self._moved.append(moved)
         back = dual_quaternion.conjugate(moved)
@@ -129,7 +128,7 @@ class _Converter:
             place,
         )
         x_body = pose_of(model.body_pos[i], model.body_quat[i])
-        self._hang(name, int(model.body_parentid[i]), joints, chain, x_body, mimics)
+        self._hang(name, int(model.body_parentid[i]), joints, chain, x_body)
         if not np.array_equal(moved, dual_quaternion.identity()):
             own = self._unique(f"{name}_mjcf", "body")
             self._builder.frame(own, name, placement=back, place=place)
@@ -138,14 +137,11 @@ class _Converter:
         if float(model.body_gravcomp[i]) != 0.0:
             self._warn("body", name, "its gravity compensation is left out")
 
-    def _chain(
-        self, joints: Sequence[int], mimics: dict[int, tuple[str, float, float]]
-    ) -> list[ConvertedJoint]:
+    def _chain(self, joints: Sequence[int]) -> list[ConvertedJoint]:
         """Return the joint chain of a body; joints stay separate if one needs its own treatment."""
         model = self._model
         start = model.qpos0[model.jnt_qposadr[joints]]
-        leaders = {leader for leader, _, _ in mimics.values()}
-        tied = any(j in mimics or self._joints[j] in leaders for j in joints)
+        tied = any(self._equalities.ties(j, self._joints[j]) for j in joints)
         dofs = model.dof_armature[[k for j in joints for k in self._dofs(j)]]
         apart = len(joints) > 1 and bool(tied or np.any(start != 0.0))
         types = [int(model.jnt_type[j]) for j in joints]
@@ -165,7 +161,6 @@ class _Converter:
         joints: Sequence[int],
         chain: Sequence[ConvertedJoint],
         x_body: Array,
-        mimics: dict[int, tuple[str, float, float]],
     ) -> None:
         """Add the joints: x_body is the pose of MuJoCo's body in its parent at the reference.
 
@@ -197,7 +192,7 @@ class _Converter:
                 on,
                 child,
                 placement=placement,
-                mimic=mimics.get(own[0]) if own else None,
+                mimic=self._equalities.mimics.get(own[0]) if own else None,
                 place=place,
                 **link.axes,
                 **(self._drive(own, link) if own else {}),
@@ -246,39 +241,31 @@ class _Converter:
 
     # Equalities ------------------------------------------------------------------------------
 
-    def _mimics(self) -> dict[int, tuple[str, float, float]]:
-        """Return the relation of each mimic joint; any other equality is a fault."""
-        model = self._model
-        kinds = mujoco_module().mjtEq
-        found: dict[int, tuple[str, float, float]] = {}
-        for e in range(int(model.neq)):
-            name = str(model.equality(e).name) or str(e)
-            if not model.eq_active0[e]:
-                self._warn("equality", name, "is not active and left out")
-                continue
-            if int(model.eq_type[e]) != _JOINT_EQUALITY:
-                word = kinds(int(model.eq_type[e])).name.removeprefix("mjEQ_").lower()
-                reason = (
-                    f"is a {word} constraint, which closes a loop: closed loops are not supported "
-                    'yet; remove it, or set active="false", to load the tree alone'
-                )
-                self._fault("equality", name, reason)
-                continue
-            one, two = int(model.eq_obj1id[e]), int(model.eq_obj2id[e])
-            c = [float(x) for x in model.eq_data[e][:5]]
-            names = f"of joint {self._joints[one]!r}"
-            if two < 0:
-                self._fault("equality", name, f"{names} holds it still: remove the joint instead")
-            elif any(c[2:]):
-                self._fault("equality", name, f"{names} is not linear: polycoef {c}")
-            elif one in found:
-                self._fault("equality", name, f"{names} is the second on that joint")
-            else:
-                # q1 - ref1 = c0 + c1 (q2 - ref2)
-                refs = [float(model.qpos0[model.jnt_qposadr[j]]) for j in (one, two)]
-                offset = c[0] + refs[0] - c[1] * refs[1]
-                found[one] = (self._joints[two], c[1], offset)
-        return found
+    def _constraints(self) -> None:
+        """Add the constraints between bodies, and the gears."""
+        for loop in self._equalities.loops:
+            parent, child = (self._bodies[i] for i in loop.bodies)
+            x, y = (
+                in_body(self._moved[i], p)
+                for i, p in zip(loop.bodies, loop.placements, strict=True)
+            )
+            place = self._place("equality", loop.told)
+            self._builder.constraint(
+                loop.name,
+                loop.kind,
+                parent,
+                child,
+                parent_placement=x,
+                child_placement=y,
+                active=loop.active,
+                place=place,
+            )
+        for gear in self._equalities.gears:
+            place = self._place("equality", gear.told)
+            leading, driven = self._joints[gear.leading], self._joints[gear.driven]
+            self._builder.gear(
+                gear.name, leading, driven, gear.ratio, gear.offset, active=False, place=place
+            )
 
     # Names and places ------------------------------------------------------------------------
 

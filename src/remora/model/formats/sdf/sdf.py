@@ -9,12 +9,14 @@ Differences from URDF:
 - A file may have several models. A model not fixed to the world is free, with its pose from the
   file; a static model is fixed.
 - A world has gravity (by default 9.8 m/s² downwards); a model alone does not specify it.
-- Joints that close a loop are refused. Sensors, plugins and physics engines are ignored.
+- A joint whose child already hangs on another joint closes a loop and becomes a constraint, without
+  limits, damping, friction and springs. Sensors, plugins and physics engines are ignored.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -124,8 +126,8 @@ class _Converter:
 
     def _ends(
         self, joint: ScopedElement, carried: dict[str, str]
-    ) -> tuple[str | None, str, Array] | None:
-        """Return parent, child and pose of a joint, or None if one is faulty."""
+    ) -> tuple[str | None, str, Array, bool] | None:
+        """Return parent, child, pose and whether a joint closes a loop; None if it is faulty."""
         text, place = self._text, joint.place
         names = {role: joint_end(text, joint, role) for role in ("parent", "child")}
         for role, name in names.items():
@@ -147,15 +149,14 @@ class _Converter:
         elif parent == child:
             text.fault(place, f"parent and child are the same link {child!r}")
         elif child in carried:
-            reason = f"link {child!r} already hangs on {carried[child]!r}: closed loops are not"
-            text.fault(place, f"{reason} supported yet")
+            return parent, child, x, True
         else:
             carried[child] = joint.name
             if joint.element.attributes.get("type") not in ("fixed", None):
                 moved = dual_quaternion.mul(dual_quaternion.conjugate(self._at[child]), x)
                 same = np.max(np.abs(moved - dual_quaternion.identity())) <= _ROUNDING
                 self._moved[child] = dual_quaternion.identity() if same else moved
-            return parent, child, x
+            return parent, child, x, False
         return None
 
     def _link(self, link: ScopedElement) -> None:
@@ -175,13 +176,16 @@ class _Converter:
             self._builder.frame(f"{body}_sdf", body, placement=back, place=place)
         self._builder.body(body, mass, com, inertia, moved_shapes(shapes, back), place)
 
-    def _joint(self, joint: ScopedElement, parent: str | None, child: str, x: Array) -> None:
+    def _joint(
+        self, joint: ScopedElement, parent: str | None, child: str, x: Array, closes: bool
+    ) -> None:
         text, element, place = self._text, joint.element, joint.place
         name = joint.scope.prefix + joint.name
         on = dual_quaternion.identity() if parent is None else self._body_pose(parent)
         known = kind_of(text, element, place)
         if known is None:
-            self._builder.kindless_joint(name, parent, child, place)
+            if not closes:
+                self._builder.kindless_joint(name, parent, child, place)
             return
         kind, count = known
         at = self._at[child] if kind == "fixed" else x
@@ -190,9 +194,15 @@ class _Converter:
         axes = [a for tag in tags if (a := text.child(element, tag, place)) is not None]
         if len(axes) < count:
             text.fault(place, f"has no <{tags[len(axes)]}>")
-            self._builder.kindless_joint(name, parent, child, place)
+            if not closes:
+                self._builder.kindless_joint(name, parent, child, place)
             return
         vectors = {tag: self._axis(joint, a, x) for tag, a in zip(tags, axes, strict=True)}
+        pitch = pitch_of(text, element, place) if kind == "helical" else 0.0
+        drive = drive_of(text, axes, place, kind)
+        if closes:
+            self._constraint(place, name, kind, parent, child, x, pitch, vectors, drive)
+            return
         mimic = mimic_of(text, axes[0], place) if count == 1 else None
         if mimic is not None:
             mimic = (joint.scope.prefix + mimic[0], *mimic[1:])
@@ -203,10 +213,34 @@ class _Converter:
             child,
             placement=placement,
             mimic=mimic,
-            pitch=pitch_of(text, element, place) if kind == "helical" else 0.0,
+            pitch=pitch,
             place=place,
             **vectors,
-            **drive_of(text, axes, place, kind),
+            **drive,
+        )
+
+    def _constraint(
+        self,
+        place: Place,
+        name: str,
+        kind: str,
+        parent: str | None,
+        child: str,
+        x: Array,
+        pitch: float,
+        vectors: dict[str, Any],
+        drive: dict[str, Any],
+    ) -> None:
+        """Add a joint that closes a loop; both its frames are at x in the file's configuration."""
+        moot = [key for key, value in drive.items() if np.any((value != 0.0) & np.isfinite(value))]
+        if moot:
+            self._text.warn(place, f"closes a loop: its {', '.join(moot)} are left out")
+        ends: dict[str, Any] = {}
+        for role, body in (("parent", parent), ("child", child)):
+            on = dual_quaternion.identity() if body is None else self._body_pose(body)
+            ends[f"{role}_placement"] = dual_quaternion.mul(dual_quaternion.conjugate(on), x)
+        self._builder.constraint(
+            name, kind, parent, child, pitch=pitch, place=place, **ends, **vectors
         )
 
     def _axis(self, joint: ScopedElement, axis: Element, x: Array) -> Array:

@@ -17,6 +17,7 @@ from remora.model.building.builder import MAX_BODIES, Builder
 from remora.model.building.validate import Place
 from remora.model.formats.bounded_xml import Element, parse, shown
 from remora.model.formats.mesh_paths import Meshes
+from remora.model.formats.urdf.urdf_loops import read_loop_joint
 from remora.model.formats.urdf.urdf_text import EXTENSIONS, ElementReader, inside
 from remora.model.numbers import frozen
 from remora.model.robot import Geometry
@@ -77,7 +78,7 @@ def _not_urdf(root: Element) -> str | None:
 def _too_many(root: Element) -> str | None:
     tags = Counter(child.tag for child in root.children)
     tags["visual"] = sum(part.tag == "visual" for link in root.children for part in link.children)
-    for tag in ("link", "joint", "visual"):
+    for tag in ("link", "joint", "loop_joint", "visual"):
         count = tags[tag]
         if count > MAX_BODIES:
             return f"has {count} {tag}s; {MAX_BODIES} are allowed"
@@ -116,7 +117,13 @@ class _Reader:
         self._joint_names = frozenset(joint.attributes.get("name", "") for joint in joints)
         links = (child for child in root.children if child.tag == "link")
         self._has_world = any(link.attributes.get("name") == _WORLD for link in links)
-        readers = {"material": self._shared, "link": self._link, "joint": self._joint}
+        loop = partial(read_loop_joint, self._text, self._builder, self._is_world)
+        readers = {
+            "material": self._shared,
+            "link": self._link,
+            "joint": self._joint,
+            "loop_joint": loop,
+        }
         for tag, read in readers.items():
             for child in root.children:
                 if child.tag == tag:
@@ -251,7 +258,7 @@ class _Reader:
         if kind is None:
             self._builder.kindless_joint(name, parent, child, place)
             return
-        grounded = parent == _WORLD and not self._has_world
+        grounded = self._is_world(parent)
         if grounded:
             text.warn(place, f"there is no link {_WORLD!r}: taken for the inertial frame")
         self._builder.joint(
@@ -266,6 +273,10 @@ class _Reader:
             place=place,
             **drive,
         )
+
+    def _is_world(self, link: str) -> bool:
+        """Tell whether the name of a link means the inertial frame."""
+        return link == _WORLD and not self._has_world
 
     def _mimic(
         self, mimic: Element, kind: str | None, place: Place

@@ -32,7 +32,7 @@ def _shape(attributes: str = "", once: str = "", many: str = "") -> _Shape:
 
 
 _SHAPES = {
-    "robot": _shape("name version", many="link joint material"),
+    "robot": _shape("name version", many="link joint loop_joint material"),
     "link": _shape("name type", once="inertial", many="visual collision contact material"),
     "inertial": _shape(once="origin mass inertia"),
     "origin": _shape("xyz rpy"),
@@ -42,9 +42,12 @@ _SHAPES = {
         "name type",
         once="origin parent child axis limit mimic dynamics safety_controller calibration",
     ),
+    "loop_joint": _shape("name type active pitch length", once="parent child axis axis2"),
+    "loop end": _shape("link", once="origin"),
     "parent": _shape("link"),
     "child": _shape("link"),
     "axis": _shape("xyz"),
+    "axis2": _shape("xyz"),
     "limit": _shape("lower upper velocity effort acceleration deceleration jerk"),
     "dynamics": _shape("damping friction"),
     "mimic": _shape("joint multiplier offset"),
@@ -60,6 +63,8 @@ _SHAPES = {
 }
 #: Elements that have only attributes.
 _LEAVES = frozenset(tag for tag, shape in _SHAPES.items() if not shape.once | shape.many)
+#: Elements that may have an origin inside a `<loop_joint>`.
+_ENDS = ("parent", "child")
 #: Elements of other tools, irrelevant to the motion.
 EXTENSIONS = frozenset(("gazebo", "transmission", "sensor", "ros2_control", "plugin"))
 
@@ -100,9 +105,15 @@ class ElementReader:
         finally:
             self._consequence = None
 
-    def parts(self, element: Element, place: Place) -> dict[str, Element]:
-        """Return the children allowed at most once, and report unexpected content."""
-        shape = _SHAPES[element.tag]
+    def parts(self, element: Element, place: Place, like: str | None = None) -> dict[str, Element]:
+        """Return the children allowed at most once, and report unexpected content.
+
+        Args:
+            element: the element.
+            place: its location.
+            like: the kind of element if its tag does not say it: `loop end`.
+        """
+        shape = _SHAPES[like or element.tag]
         for key in element.attributes:
             if key not in shape.attributes and key != "xmlns" and ":" not in key:
                 self.warn(place, f"unknown attribute {shown(key)!r}; ignored")
@@ -115,7 +126,9 @@ class ElementReader:
                 self.fault(inside(place, child), f"is given twice; the first is on line {first}")
             elif child.tag in shape.once:
                 found[child.tag] = child
-                if child.tag in _LEAVES:
+                if child.tag in _LEAVES and not (
+                    element.tag == "loop_joint" and child.tag in _ENDS
+                ):
                     self.parts(child, inside(place, child))
             elif child.tag not in shape.many | EXTENSIONS and ":" not in child.tag:
                 known = ", ".join(sorted(shape.once | shape.many)) or "none"

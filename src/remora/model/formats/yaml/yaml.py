@@ -19,6 +19,9 @@ A file is a list of bodies, each with its joint, and a list of frames:
         geometry: [{kind: box, size: [1, 0.1, 0.1], xyz: [0.5, 0, 0], color: [1, 1, 1, 1]}]
     frames:
       - {name: tool, body: arm, xyz: [1, 0, 0], rpy: [0, 0, 0]}
+    constraints:                    # what closes loops, see docs/loops.md
+      - {name: latch, kind: fixed, parent: bus, child: tool, parent_xyz: [2, 0, 0], active: false}
+      - {name: strut, kind: rod, parent: bus, child: arm, child_xyz: [0.5, 0, 0], length: 1.2}
 
 A body without `joint` is the root; its base joint is chosen when loading. A pose is `xyz` and
 `rpy`, or `placement`: the 8 numbers of a unit dual quaternion. `save_robot` writes files that load
@@ -36,6 +39,7 @@ import numpy as np
 
 from remora.model.building.builder import Builder
 from remora.model.building.validate import SHAPES, Checker, Place
+from remora.model.constraint import GEAR, ROD
 from remora.model.formats.mesh_paths import Meshes
 from remora.model.formats.yaml.yaml_tree import YamlNode, read_tree, shown
 from remora.model.formats.yaml.yaml_write import FORMAT, robot_to_yaml, save_robot
@@ -52,13 +56,22 @@ _POSE = ("placement", "xyz", "rpy")
 _BOUNDS = {name: row.absent for name, row in rows("limits").items()}
 _DRIVE = tuple(rows("joint", holds="numbers", shape=PER_SPEED))
 _BODY_NUMBERS = tuple(rows("body", holds="numbers"))
-_ROBOT_KEYS = ("remora", "name", "gravity", "dynamics", "bodies", "frames")
+_ROBOT_KEYS = ("remora", "name", "gravity", "dynamics", "bodies", "frames", "constraints")
 _BODY_KEYS = ("name", *_BODY_NUMBERS, "joint", "geometry")
 _JOINT_NUMBERS = ("axis", "axis2", "pitch", *_DRIVE)
 _JOINT_KEYS = ("name", "kind", "parent", *_POSE, *_JOINT_NUMBERS, *_BOUNDS, "mimic")
 _MIMIC_KEYS = tuple(rows("mimic"))
 _GEOMETRY_KEYS = ("kind", "size", *_POSE, "color", "mesh")
 _FRAME_KEYS = ("name", "body", *_POSE)
+_END_KEYS = ("name", "kind", "parent", "child", "active")
+_ENDS = tuple(f"{end}_{key}" for end in ("parent", "child") for key in _POSE)
+#: The numbers of each kind of constraint; the rest are joint types.
+_CONSTRAINT_NUMBERS = {
+    ROD: (*(key for key in _ENDS if not key.endswith("rpy")), "length"),
+    GEAR: ("ratio", "offset"),
+}
+_JOINT_TYPE_NUMBERS = (*_ENDS, "axis", "axis2", "pitch")
+_ANY_CONSTRAINT_KEYS = (*_END_KEYS, *_JOINT_TYPE_NUMBERS, "length", "ratio", "offset")
 
 
 def read_yaml(path: str | os.PathLike[str], mesh_root: str | Path | None = None) -> Builder:
@@ -86,13 +99,8 @@ def read_yaml(path: str | os.PathLike[str], mesh_root: str | Path | None = None)
         gravity = check.numbers(robot.place("gravity"), "gravity", gravity, 3)
     builder = Builder(name, (0.0, 0.0, 0.0) if gravity is None else gravity, source)
     builder.check.faults.extend(check.faults)
-    dynamics = robot.node("dynamics")
-    if dynamics is not None and isinstance(dynamics.value, bool):
-        builder.dynamics = dynamics.value
-    elif dynamics is not None:
-        reason = f"dynamics must be true or false, not {shown(dynamics)}"
-        builder.check.fault(robot.place("dynamics"), reason)
     robot.check = builder.check
+    builder.dynamics = robot.flag("dynamics", True)
     meshes = Meshes(Path(source), mesh_root)
     for i, node in enumerate(robot.items("bodies")):
         _read_body(builder, _Map(builder.check, node, f"bodies[{i}]", _BODY_KEYS, "body"), meshes)
@@ -100,6 +108,8 @@ def read_yaml(path: str | os.PathLike[str], mesh_root: str | Path | None = None)
         frame = _Map(builder.check, node, f"frames[{i}]", _FRAME_KEYS, "frame")
         body = frame.reference("body")
         builder.frame(frame.name(), body, place=frame.place(), **frame.pose())
+    for i, node in enumerate(robot.items("constraints")):
+        _read_constraint(builder, node, f"constraints[{i}]")
     return builder
 
 
@@ -173,6 +183,16 @@ class _Map:
             self.check.fault(self.place(), reason)
         return None if node is None or node.value is None else self.text(key)
 
+    def flag(self, key: str, default: bool) -> bool:
+        """Return true or false, or the default."""
+        node = self.node(key)
+        if node is None:
+            return default
+        if isinstance(node.value, bool):
+            return node.value
+        self.check.fault(self.place(key), f"{key} must be true or false, not {shown(node)}")
+        return default
+
     def numbers(self, key: str, null: float | None = None) -> Any:
         """Return a number or nested lists of numbers; None if absent or faulty."""
         node = self.node(key)
@@ -189,12 +209,13 @@ class _Map:
         found = {key: self.numbers(key) for key in keys}
         return {key: value for key, value in found.items() if value is not None}
 
-    def pose(self) -> dict[str, Any]:
+    def pose(self, prefix: str = "") -> dict[str, Any]:
         """Return the pose's keys; `placement` excludes `xyz` and `rpy`."""
-        found = self.given(*_POSE)
-        if "placement" in found and len(found) > 1:
-            reason = "gives a placement and xyz or rpy; one says it all"
-            self.check.fault(self.place("placement"), reason)
+        found = self.given(*(f"{prefix}{key}" for key in _POSE))
+        placement = f"{prefix}placement"
+        if placement in found and len(found) > 1:
+            reason = f"gives a {placement} and {prefix}xyz or {prefix}rpy; one says it all"
+            self.check.fault(self.place(placement), reason)
         return found
 
 
@@ -263,6 +284,35 @@ def _read_joint(builder: Builder, joint: _Map, child: str) -> None:
         **joint.pose(),
         **numbers,
     )
+
+
+def _read_constraint(builder: Builder, node: YamlNode, element: str) -> None:
+    entries = node.value if isinstance(node.value, dict) else {}
+    told = entries.get("kind")
+    kind = told.value if told is not None and isinstance(told.value, str) else ""
+    numbers = _CONSTRAINT_NUMBERS.get(kind, _JOINT_TYPE_NUMBERS)
+    known = kind in (ROD, GEAR) or kind in JOINT_TYPES
+    keys = (*_END_KEYS, *numbers) if known else _ANY_CONSTRAINT_KEYS
+    constraint = _Map(builder.check, node, element, keys, "constraint")
+    poses = {**constraint.pose("parent_"), **constraint.pose("child_")}
+    given: dict[str, Any] = {
+        **{key: value for key, value in poses.items() if key in numbers},
+        **constraint.given(*(key for key in numbers if key not in _ENDS)),
+        "active": constraint.flag("active", True),
+        "place": constraint.place(),
+    }
+    name, kind = constraint.name(), constraint.text("kind")
+    if kind == GEAR:
+        leader, driven = constraint.text("parent"), constraint.text("child")
+        builder.gear(name, leader, driven, **given)
+        return
+    parent, child = constraint.reference("parent"), constraint.reference("child")
+    if kind == ROD and constraint.node("length") is None:
+        constraint.check.fault(constraint.place(), "length is missing")
+    elif kind == ROD and "length" in given:
+        builder.rod(name, parent, child, **given)
+    elif kind and kind != ROD:  # a missing kind is already a fault
+        builder.constraint(name, kind, parent, child, **given)
 
 
 def _read_geometry(builder: Builder, shape: _Map, meshes: Meshes) -> Geometry | None:

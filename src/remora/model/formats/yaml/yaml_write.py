@@ -12,6 +12,7 @@ import numpy as np
 from remora.algebra import dual_quaternion
 from remora.algebra.array_ops import Array, is_symbolic
 from remora.errors import RemoraError
+from remora.model.constraint import GEAR, NUMBERS_OF_KIND, ROD, Constraint
 from remora.model.formats.yaml.yaml_tree import scalar
 from remora.model.joint_types import JOINT_TYPES
 from remora.model.robot import Body, Frame, Geometry, Joint, Robot
@@ -60,8 +61,6 @@ def robot_to_yaml(robot: Robot, folder: str | os.PathLike[str] | None = None) ->
     Raises:
         RemoraError: for symbols, batches and values that are not finite.
     """
-    if robot.constraints:
-        raise RemoraError("robots with constraints cannot be saved yet")
     root = None if folder is None else Path(folder).resolve()
     lines = [f"remora: {FORMAT}", f"name: {_text(robot.name)}"]
     lines.append(f"gravity: {_numbers('gravity', robot.gravity, 3)}")
@@ -76,6 +75,9 @@ def robot_to_yaml(robot: Robot, folder: str | os.PathLike[str] | None = None) ->
     lines += ["frames:"] if robot.frames else []
     for frame in robot.frames:
         lines += _item(_frame(robot, frame))
+    lines += ["constraints:"] if robot.constraints else []
+    for constraint in robot.constraints:
+        lines += _item(_constraint(robot, constraint))
     return _HEAD + "\n".join(lines) + "\n"
 
 
@@ -97,14 +99,10 @@ def _body(body: Body) -> list[str]:
 def _joint(robot: Robot, joint: Joint) -> list[str]:
     what = f"joint {joint.name!r}"
     row = JOINT_TYPES[joint.kind]
-    parent = "null" if joint.parent < 0 else _text(robot.bodies[joint.parent].name)
+    parent = _body_name(robot, joint.parent)
     lines = [f"name: {_text(joint.name)}", f"kind: {joint.kind}", f"parent: {parent}"]
     lines += _placement(what, joint.placement)
-    if row.axes:
-        # A planar joint's axes are the plane's and its normal; only the normal is written.
-        lines.append(f"axis: {_numbers(what, joint.axes[2 if joint.kind == 'planar' else 0], 3)}")
-    if row.axes == 2:
-        lines.append(f"axis2: {_numbers(what, joint.axes[1], 3)}")
+    lines += _axes(what, joint)
     if joint.kind == "helical":
         lines.append(f"pitch: {_numbers(f'pitch of {what}', joint.pitch)}")
     for key, field in rows("limits").items():
@@ -147,17 +145,52 @@ def _geometry(what: str, shape: Geometry, root: Path | None) -> list[str]:
 
 
 def _frame(robot: Robot, frame: Frame) -> list[str]:
-    body = "null" if frame.body < 0 else _text(robot.bodies[frame.body].name)
     return [
         f"name: {_text(frame.name)}",
-        f"body: {body}",
+        f"body: {_body_name(robot, frame.body)}",
         *_placement(f"frame {frame.name!r}", frame.placement),
     ]
 
 
-def _placement(what: str, x: Array) -> list[str]:
-    text = _numbers(f"placement of {what}", x, 8)
-    return [] if _same(x, dual_quaternion.identity()) else [f"placement: {text}"]
+def _constraint(robot: Robot, constraint: Constraint) -> list[str]:
+    what, kind = f"constraint {constraint.name!r}", constraint.kind
+    own = NUMBERS_OF_KIND.get(kind, ())
+    lines = [f"name: {_text(constraint.name)}", f"kind: {kind}"]
+    if kind == GEAR:
+        ends = (_text(robot.joints[i].name) for i in (constraint.parent, constraint.child))
+        lines += [f"{role}: {end}" for role, end in zip(("parent", "child"), ends, strict=True)]
+    else:
+        for end in ("parent", "child"):
+            lines.append(f"{end}: {_body_name(robot, getattr(constraint, end))}")
+            lines += _placement(what, getattr(constraint, f"{end}_placement"), f"{end}_placement")
+        lines += [] if kind == ROD else _axes(what, constraint)
+    for key, field in rows("constraint", holds="numbers", shape=()).items():
+        value = getattr(constraint, key)
+        text = _numbers(f"{key} of {what}", value)
+        if key in own:
+            lines.append(f"{key}: {text}")
+        elif not _same(value, np.asarray(field.absent)):
+            raise RemoraError(f"{what} is {kind} and has no {key}, but it says {text}")
+    return lines + ([] if constraint.active else ["active: false"])
+
+
+def _body_name(robot: Robot, body: int) -> str:
+    return "null" if body < 0 else _text(robot.bodies[body].name)
+
+
+def _axes(what: str, part: Joint | Constraint) -> list[str]:
+    """Return the axes; of a planar joint's plane and normal only the normal is written."""
+    axes, lines = JOINT_TYPES[part.kind].axes, list[str]()
+    if axes:
+        lines.append(f"axis: {_numbers(what, part.axes[2 if part.kind == 'planar' else 0], 3)}")
+    if axes == 2:
+        lines.append(f"axis2: {_numbers(what, part.axes[1], 3)}")
+    return lines
+
+
+def _placement(what: str, x: Array, key: str = "placement") -> list[str]:
+    text = _numbers(f"{key} of {what}", x, 8)
+    return [] if _same(x, dual_quaternion.identity()) else [f"{key}: {text}"]
 
 
 def _inertia(what: str, I: Array) -> str:

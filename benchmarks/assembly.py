@@ -1,0 +1,76 @@
+"""Separately compiled modules against the kernel of the whole robot, as ratios in one process.
+
+    python benchmarks/assembly.py
+
+The robot is SA24's branched manipulator: eight modules of three joints. Then chains and trees of up
+to 10,000 modules, to show that the cost per module stays the same until memory is the limit.
+"""
+
+import time
+
+import numpy as np
+
+import remora as rm
+
+CONNECTIONS = [
+    ("2", "1", "link2"), ("3", "1", "link1"), ("5", "1", "link2"), ("7", "1", "link1"),
+    ("4", "2", "link3"), ("6", "5", "link3"), ("8", "7", "link3"),
+]  # fmt: skip
+POSE = rm.algebra.pose
+
+
+def arm(joints=3):
+    b = rm.Builder("arm")
+    for k in range(1, joints + 1):
+        b.body(f"link{k}", 1.0, (0.0, 0.02, 0.2), 0.1 * np.eye(3))
+        axis = (0, 0, 1) if k == 1 and joints > 1 else (0, 1, 0)
+        parent = f"link{k - 1}" if k > 1 else None
+        place = POSE.from_xyz_rpy((0, 0, 0.3))
+        b.joint(f"joint{k}", "revolute", parent, f"link{k}", axis=axis, placement=place)
+    return b.build()
+
+
+def best(repeats, function, *arguments):
+    function(*arguments)
+    times = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        function(*arguments)
+        times.append(time.perf_counter() - start)
+    return min(times)
+
+
+def modules_against_the_whole():
+    assembly = rm.Assembly(dict.fromkeys(map(str, range(1, 9)), arm()), CONNECTIONS)
+    robot, fast = assembly.to_robot(), assembly.compile()
+    whole = rm.compile(robot)
+    print("states  function           composed    whole   ratio   (µs per state)")
+    for states in (1, 64, 4096):
+        q, v = assembly.random_state(1, () if states == 1 else (states,))
+        w = 2.0 * v
+        for name in ("forward_dynamics", "inverse_dynamics"):
+            one, other = getattr(fast, name), getattr(whole, name)
+            pairs = [(best(20, one, q, v, w), best(20, other, q, v, w)) for _ in range(7)]
+            a, b = (min(pair[k] for pair in pairs) / states * 1e6 for k in range(2))
+            print(f"{states:6d}  {name:17s} {a:9.3f} {b:8.3f}  {a / b:6.2f}")
+
+
+def cost_per_module():
+    print("modules  shape  µs per module and state: forward, inverse of one state; of eight")
+    link = arm(1)
+    for count in (10, 100, 1000, 10_000):
+        for shape, parent in (("chain", lambda k: k - 1), ("tree", lambda k: (k - 1) // 2)):
+            names = [f"m{k}" for k in range(count)]
+            links = [(names[k], names[parent(k)], "link1") for k in range(1, count)]
+            fast = rm.Assembly(dict.fromkeys(names, link), links).compile()
+            costs = [
+                best(9, f, *[np.zeros((states, count))] * 3) / count / states * 1e6
+                for states in (1, 8)
+                for f in (fast.forward_dynamics, fast.inverse_dynamics)
+            ]
+            print(f"{count:7d}  {shape:5s}  " + "  ".join(f"{cost:.3f}" for cost in costs))
+
+
+if __name__ == "__main__":
+    modules_against_the_whole()
+    cost_per_module()

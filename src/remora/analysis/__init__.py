@@ -1,0 +1,1 @@
+"""Analysis of robots: manipulability, workspaces, identification; waveforms of measured data."""

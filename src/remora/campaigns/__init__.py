@@ -1,0 +1,1 @@
+"""Monte Carlo campaigns: dispersed runs of a scenario, computed in blocks, stored and reported."""

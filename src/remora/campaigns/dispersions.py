@@ -1,0 +1,189 @@
+"""Dispersions: the numbers of run i, a function of the study's seed and of i.
+
+Each dispersed number is the inverse distribution function of a uniform number u in (0, 1). With
+`random` sampling u follows from seed, run and name alone (counter-based, Philox). Latin hypercubes
+and Sobol sequences also depend on the number of runs or of dispersed numbers; they come from
+`scipy.stats.qmc`. Correlated numbers share a Gaussian copula: z = L Φ⁻¹(u), then u = Φ(z).
+"""
+
+from __future__ import annotations
+
+import importlib
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from remora.algebra.array_ops import Array
+from remora.campaigns.study_schema import DispersionFile
+from remora.components import noise
+from remora.errors import RemoraError
+
+#: Tick of the random numbers of dispersions; ticks of components do not reach it.
+TICK = 2**48 - 1
+SAMPLINGS = ("random", "latin_hypercube", "sobol")
+
+
+@dataclass(frozen=True)
+class Dispersion:
+    """The distribution of one number.
+
+    Attributes:
+        name: of the number.
+        kind: of the distribution.
+        numbers: its parameters by name, in SI units; resolved, none is missing.
+        relation: whether it is the `value`, an `offset` of the nominal value, or a `factor`.
+        nominal: value in the scenario.
+        rows: values of a table, or None.
+    """
+
+    name: str
+    kind: str
+    numbers: Mapping[str, float]
+    relation: str
+    nominal: float
+    rows: Array | None = None
+
+    def values(self, u: Array, runs: Array) -> Array:
+        """Return the numbers of runs.
+
+        Args:
+            u: uniform numbers in (0, 1), `(n,)`.
+            runs: indices of the runs, `(n,)`.
+        """
+        x = self.rows[runs] if self.rows is not None else INVERSE[self.kind](u, self.numbers)
+        if self.relation == "factor":
+            return self.nominal * x
+        return self.nominal + x if self.relation == "offset" else x
+
+
+def _normal(u: Array, p: Mapping[str, float]) -> Array:
+    return p["mean"] + p["std"] * _scipy_special().ndtri(u)
+
+
+def _truncated(u: Array, p: Mapping[str, float]) -> Array:
+    special = _scipy_special()
+    low, high = (special.ndtr((p[k] - p["mean"]) / p["std"]) for k in ("low", "high"))
+    x = p["mean"] + p["std"] * special.ndtri(low + u * (high - low))
+    return np.clip(x, p["low"], p["high"])
+
+
+def _uniform(u: Array, p: Mapping[str, float]) -> Array:
+    return p["low"] + u * (p["high"] - p["low"])
+
+
+def _log_normal(u: Array, p: Mapping[str, float]) -> Array:
+    return p["median"] * np.exp(p["sigma"] * _scipy_special().ndtri(u))
+
+
+#: Inverse distribution functions, by name.
+INVERSE = {
+    "normal": _normal,
+    "truncated_normal": _truncated,
+    "uniform": _uniform,
+    "log_normal": _log_normal,
+}
+
+
+def dispersion(
+    name: str, told: DispersionFile, nominal: float, rows: Array | None = None
+) -> Dispersion:
+    """Return a dispersion with its defaults filled in, or raise.
+
+    Args:
+        name: of the number.
+        told: from the file.
+        nominal: value in the scenario.
+        rows: column of a table.
+    """
+    kind = told.distribution
+    given = getattr(told, kind)
+    centre = {"value": nominal, "offset": 0.0, "factor": 1.0}[told.as_]
+    numbers: dict[str, float] = {}
+    if kind != "table":
+        for key, value in given.model_dump().items():
+            numbers[key] = float(centre if value is None else value)
+    if kind == "log_normal" and numbers["median"] <= 0.0:
+        raise RemoraError(f"the median of a log-normal must be positive, not {centre:g}")
+    return Dispersion(name, kind, numbers, told.as_, nominal, rows)
+
+
+def correlation_factor(names: Sequence[str], matrix: Sequence[Sequence[float]]) -> Array:
+    """Return the Cholesky factor of a correlation matrix, or raise."""
+    R = np.array(matrix, float) if len({len(row) for row in matrix}) == 1 else np.zeros(0)
+    n = len(names)
+    if R.shape != (n, n):
+        raise RemoraError(f"the matrix must be {n} x {n}, as there are {n} names")
+    if not np.array_equal(R, R.T) or np.any(np.diag(R) != 1.0):
+        raise RemoraError("a correlation matrix is symmetric with ones on its diagonal")
+    try:
+        return np.linalg.cholesky(R)
+    except np.linalg.LinAlgError:
+        raise RemoraError("the correlation matrix is not positive definite") from None
+
+
+@dataclass(frozen=True)
+class Dispersions:
+    """All dispersed numbers of a study.
+
+    Attributes:
+        items: in the order of the study.
+        sampling: `random`, `latin_hypercube` or `sobol`.
+        seed: of the study.
+        runs: number of runs of the study.
+        correlated: groups of correlated numbers: their places in `items`, and the Cholesky factor
+            of their correlation matrix.
+    """
+
+    items: tuple[Dispersion, ...]
+    sampling: str
+    seed: int
+    runs: int
+    correlated: tuple[tuple[tuple[int, ...], Array], ...] = ()
+
+    def draw(self, start: int, stop: int) -> dict[str, Array]:
+        """Return the numbers of the runs `start` to `stop - 1`, `(n,)` by name."""
+        runs = np.arange(start, stop)
+        u = self._uniform_numbers(start, stop)
+        for places, factor in self.correlated:
+            special = _scipy_special()
+            group = list(places)
+            z = special.ndtri(u[:, group]) @ factor.T
+            u = u.copy()
+            u[:, group] = np.clip(special.ndtr(z), 2.0**-54, 1.0 - 2.0**-53)
+        return {d.name: d.values(u[:, k], runs) for k, d in enumerate(self.items)}
+
+    def _uniform_numbers(self, start: int, stop: int) -> Array:
+        """Return uniform numbers in (0, 1), `(n, dispersions)`."""
+        count, n = len(self.items), stop - start
+        if not count:
+            return np.zeros((n, 0))
+        if self.sampling == "random":
+            runs = np.arange(start, stop)
+            return np.stack([_uniform_of(self.seed, runs, d.name) for d in self.items], axis=-1)
+        qmc: Any = importlib.import_module("scipy.stats.qmc")
+        if self.sampling == "latin_hypercube":
+            u = qmc.LatinHypercube(count, rng=np.random.default_rng(self.seed)).random(self.runs)
+            u = u[start:stop]
+        else:
+            sequence = qmc.Sobol(count, scramble=True, rng=np.random.default_rng(self.seed))
+            if start:
+                sequence.fast_forward(start)
+            with warnings.catch_warnings():  # the number of runs need not be a power of two
+                warnings.simplefilter("ignore", UserWarning)
+                u = sequence.random(n)
+        return np.clip(u, 2.0**-54, 1.0 - 2.0**-53)
+
+
+def _uniform_of(seed: int, runs: Array, name: str) -> Array:
+    """Return (2 m + 1)/2⁵³ in (0, 1) from 52 random bits m of each run, `(n,)`."""
+    words = noise.words(seed, runs, noise.stream_number(f"dispersion {name}"), TICK, 2)
+    high, low = (words[:, k].astype(np.uint64) for k in range(2))
+    bits = (high << np.uint64(20)) | (low >> np.uint64(12))
+    return (2.0 * bits.astype(float) + 1.0) * 2.0**-53
+
+
+def _scipy_special() -> Any:
+    return importlib.import_module("scipy.special")

@@ -1,0 +1,194 @@
+"""Outputs of the runs of a study: numbers computed from the samples of a batch, and criteria."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from remora.algebra import pose, quaternion
+from remora.algebra.array_ops import Array
+from remora.campaigns.study_schema import CriterionFile, OutputFile, QuantityFile
+from remora.components.system import System
+from remora.dynamics.kinematics import frame_pose, frame_twist
+from remora.errors import InvalidValue, UnknownName
+from remora.model.joints import in_coordinates, kind
+from remora.simulation.batch.result import Batch
+
+#: Units in which angles are shown.
+DEGREES = {"rad": "deg", "rad/s": "deg/s"}
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A number of a run over time.
+
+    Attributes:
+        name: its name in the study.
+        told: what it is.
+        unit: SI unit.
+        shown_unit: unit in reports.
+    """
+
+    name: str
+    told: QuantityFile
+    unit: str
+    shown_unit: str
+
+    def shown(self, x: Array) -> Array:
+        """Return values in the unit of reports."""
+        return np.degrees(x) if self.shown_unit != self.unit else x
+
+    def of(self, batch: Batch) -> Array:
+        """Return the values at all samples, `(runs, n)`."""
+        told, robot = self.told, batch.robot
+        if told.signal is not None:
+            x = np.asarray(batch.signals[told.signal], float)
+        elif told.joint is not None:
+            x = batch.q[..., robot.joints[told.joint].q]
+        elif told.speed is not None:
+            x = batch.v[..., robot.joints[told.speed].v]
+        else:
+            x = _of_frame(batch, told)
+        x = x.reshape((*batch.q.shape[:2], -1))
+        if told.minus is not None:
+            x = x - np.asarray(told.minus, float)
+        if told.element is not None:
+            return x[..., told.element]
+        return x[..., 0] if x.shape[-1] == 1 else np.sqrt(np.sum(x * x, axis=-1))
+
+
+def _of_frame(batch: Batch, told: QuantityFile) -> Array:
+    x = batch.evaluate(frame_pose, target=told.frame)
+    if told.of == "position":
+        at = pose.translation(x)
+        return at if told.point is None else at - np.array(told.point)
+    twist = batch.evaluate(frame_twist, target=told.frame)
+    part = twist[..., :3] if told.of == "angular_velocity" else twist[..., 3:]
+    return quaternion.rotate(pose.rotation(x), part)
+
+
+def quantity(system: System, name: str, told: QuantityFile, unit: str | None) -> Quantity:
+    """Return a quantity after checking it against the system, or raise."""
+    robot = system.robot
+    if told.signal is not None:
+        if told.signal not in system.signals:
+            raise UnknownName("signal", told.signal, system.signals)
+        shape, own = system.signals[told.signal]
+        size = int(np.prod(shape))
+    elif told.joint is not None or told.speed is not None:
+        joint = robot.joints[told.joint or told.speed or ""]
+        freedoms = kind(joint).freedoms
+        if told.joint is not None and not in_coordinates(joint):
+            raise InvalidValue(f"joint {joint.name!r} ({joint.kind}) has a quaternion")
+        size = len(freedoms)
+        own = freedoms[0].coordinate_unit if told.joint is not None else freedoms[0].speed_unit
+    elif told.frame is not None:
+        size = 3
+        own = {"position": "m", "velocity": "m/s", "angular_velocity": "rad/s"}[told.of]
+    else:
+        size, own = 1, "s"
+    if told.element is not None and told.element >= size:
+        raise InvalidValue(f"has {size} elements: there is no element {told.element}")
+    if told.minus is not None and np.size(told.minus) not in (1, size):
+        raise InvalidValue(f"minus must be one number, or {size}")
+    shown = own if unit is None else unit
+    if shown not in (own, DEGREES.get(own)):
+        allowed = " or ".join(repr(u) for u in (own, DEGREES.get(own)) if u)
+        raise InvalidValue(f"unit must be {allowed or 'left out'}, not {unit!r}")
+    return Quantity(name, told, own, shown)
+
+
+@dataclass(frozen=True)
+class Output:
+    """One number of a run.
+
+    Attributes:
+        quantity: what is measured.
+        at: time, s; or None.
+        take: `final`, `max`, `min` or `mean` of the samples, or `event`.
+    """
+
+    quantity: Quantity
+    at: float | None
+    take: str
+
+    @property
+    def name(self) -> str:
+        """Its name in the study."""
+        return self.quantity.name
+
+    def of(self, batch: Batch) -> Array:
+        """Return the number of each run, `(runs,)`; NaN where the run ended before."""
+        told = self.quantity.told
+        if told.event is not None:
+            return first_time(batch, told.event)
+        x = self.quantity.of(batch)
+        if self.at is not None:
+            return x[:, int(np.argmin(np.abs(batch.t - self.at)))]
+        known = np.isfinite(x)
+        none = ~known.any(axis=-1)
+        if self.take == "final":
+            last = x.shape[-1] - 1 - np.argmax(known[:, ::-1], axis=-1)
+            found = x[np.arange(len(x)), last]
+        elif self.take == "mean":
+            found = np.where(known, x, 0.0).sum(axis=-1) / np.maximum(known.sum(axis=-1), 1)
+        else:
+            fill = -np.inf if self.take == "max" else np.inf
+            best = np.max if self.take == "max" else np.min
+            found = best(np.where(known, x, fill), axis=-1)
+        return np.where(none, np.nan, found)
+
+
+def first_time(batch: Batch, event: str) -> Array:
+    """Return when an event first occurred in each run, `(runs,)`, s; NaN if it did not."""
+    assert batch.events is not None
+    times = batch.events.of(event)
+    least = np.min(np.where(np.isnan(times), np.inf, times), axis=-1, initial=np.inf)
+    return np.where(np.isfinite(least), least, np.nan)
+
+
+def output(system: System, name: str, told: OutputFile) -> Output:
+    """Return an output after checking it against the system, or raise."""
+    take = "event" if told.event is not None else told.take or "final"
+    return Output(quantity(system, name, told, told.unit), told.at, take)
+
+
+@dataclass(frozen=True)
+class Criterion:
+    """A success criterion.
+
+    Attributes:
+        name: its name in the study.
+        told: the comparison.
+    """
+
+    name: str
+    told: CriterionFile
+
+    def holds(self, outputs: Mapping[str, Array], batch: Any) -> Array:
+        """Return in which runs it holds, `(runs,)`; NaN fails every comparison."""
+        told = self.told
+        if told.event is not None:
+            return np.isfinite(first_time(batch, told.event)) == told.occurs
+        x = outputs[told.output or ""]
+        above = x > told.above if told.above is not None else ~np.isnan(x)
+        below = x < told.below if told.below is not None else ~np.isnan(x)
+        return above & below
+
+    def described(self, outputs: Mapping[str, Output]) -> str:
+        """Return the comparison as text, in the units of reports."""
+        told = self.told
+        if told.event is not None:
+            return f"{told.event} {'occurs' if told.occurs else 'does not occur'}"
+        own = outputs[told.output or ""].quantity
+
+        def shown(x: float) -> str:
+            return f"{float(own.shown(np.array(x))):.6g} {own.shown_unit}".strip()
+
+        parts = [f"{shown(told.above)} <"] if told.above is not None else []
+        parts.append(own.name)
+        parts += [f"< {shown(told.below)}"] if told.below is not None else []
+        return " ".join(parts)

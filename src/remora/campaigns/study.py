@@ -1,0 +1,334 @@
+"""Studies: a scenario whose numbers differ from run to run, from a YAML file."""
+
+from __future__ import annotations
+
+import csv
+import importlib
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from pydantic import ValidationError
+
+from remora.algebra.array_ops import Array
+from remora.campaigns import targets as places
+from remora.campaigns.dispersions import Dispersion, Dispersions, correlation_factor, dispersion
+from remora.campaigns.outputs import Criterion, Output, Quantity, output, quantity
+from remora.campaigns.study_schema import DispersionFile, StudyFile, schema
+from remora.components.system import System
+from remora.errors import Fault, InvalidValue, ModelError, RemoraError, UnknownName
+from remora.identity.digest import digest
+from remora.model.building.validate import Checker
+from remora.model.formats.yaml.yaml_tree import YamlNode, read_tree
+from remora.simulation.batch.batch import INTEGRATORS
+from remora.simulation.scenario import scenario_errors as faults
+from remora.simulation.scenario.scenario import Scenario, load_scenario
+
+#: Maximum number of bytes of a table.
+MOST_BYTES = 2**30
+
+_BUNDLED = Path(__file__).parents[1] / "studies"
+
+
+@dataclass(frozen=True, eq=False)
+class Study:
+    """A campaign that is ready to start, from `rm.load_study`.
+
+    Attributes:
+        name: name of the study.
+        description: description of the study.
+        source: the file.
+        text: content of the file.
+        scenario: the scenario of all runs.
+        system: its robot with all components.
+        runs: number of runs.
+        seed: of dispersions and noise.
+        dispersions: numbers that differ from run to run.
+        targets: where they belong, by name.
+        outputs: numbers computed of each run, by name.
+        bands: numbers over time, by name.
+        success: success criteria, by name.
+        options: arguments of `rm.simulate_batch`, by name.
+    """
+
+    name: str
+    description: str
+    source: Path
+    text: str
+    scenario: Scenario
+    system: System
+    runs: int
+    seed: int
+    dispersions: Dispersions
+    targets: dict[str, places.Target]
+    outputs: dict[str, Output]
+    bands: dict[str, Quantity]
+    success: dict[str, Criterion]
+    options: dict[str, Any] = field(default_factory=dict[str, Any])
+
+    def inputs(self, start: int, stop: int) -> tuple[dict[str, Array], places.RunInputs]:
+        """Return the dispersed numbers of runs by name, `(n,)`, and the inputs they make."""
+        values = self.dispersions.draw(start, stop)
+        scenario = self.scenario
+        if not values:
+            n = stop - start
+            q, v = np.tile(scenario.q, (n, 1)), np.tile(scenario.v, (n, 1))
+            return values, places.RunInputs(q, v, {})
+        return values, places.inputs_of(self.system, scenario.q, scenario.v, self.targets, values)
+
+    def identity(self) -> dict[str, str]:
+        """Return a digest of each part on which results depend, by name."""
+        parts: dict[str, Any] = {
+            "robot": self.system.robot,
+            "components": dict(self.system.components),
+            "connections": {k: str(x) for k, x in self.system.connections.items()},
+            "phases": [phase.described() for phase in self.scenario.phases],
+            "start": (self.scenario.q, self.scenario.v),
+            "runs": self.runs,
+            "seed": self.seed,
+            "sampling": self.dispersions.sampling,
+            "disperse": [
+                (d.name, d.kind, dict(d.numbers), d.relation, d.nominal, d.rows)
+                for d in self.dispersions.items
+            ],
+            "correlate": list(self.dispersions.correlated),
+            "outputs": {n: o.quantity.told.model_dump() for n, o in self.outputs.items()},
+            "bands": {n: b.told.model_dump() for n, b in self.bands.items()},
+            "success": {n: c.told.model_dump() for n, c in self.success.items()},
+            "options": self.options,
+        }
+        return {name: digest(part) for name, part in parts.items()}
+
+
+def bundled_studies() -> dict[str, Path]:
+    """Return the files of the studies bundled with Remora, by name."""
+    return {path.stem: path for path in sorted(_BUNDLED.glob("*.yaml"))}
+
+
+def load_study(path: str | os.PathLike[str], runs: int | None = None) -> Study:
+    """Load a study from a `.yaml` file, or a bundled one by name.
+
+    Nothing in the file is trusted or executed. All faults are reported in one error, each with its
+    line.
+
+    Args:
+        path: the file; or, without suffix and folder, the name of a bundled study.
+        runs: number of runs, overrides the file.
+
+    Raises:
+        ModelError: if the file, its scenario or its study is invalid.
+        UnknownName: if there is no bundled study of that name.
+    """
+    file = _located(path)
+    check = Checker()
+    root = read_tree(os.fspath(file), check)
+    source = f"bundled study {file.stem!r}" if file.parent == _BUNDLED else os.fspath(path)
+    if not isinstance(root.value, dict):
+        raise ModelError(source, [Fault("study", "must be a map with keys", root.line)])
+    data = faults.plain(root)
+    if runs is not None:
+        data["runs"] = runs
+    found: list[Fault] = []
+    scenario = _scenario(data.get("scenario"), file.parent, root, found)
+    told: StudyFile | None = None
+    robot = None if scenario is None else scenario.robot
+    try:
+        told = StudyFile.model_validate(data, context=robot)
+    except ValidationError as error:
+        found += faults.faults_of(error, root, schema(), "study")
+    if scenario is not None and told is not None:
+        study = _checked(file, told, scenario, root, found)
+        if study is not None and not found:
+            return study
+    raise ModelError(source, sorted(dict.fromkeys(found), key=lambda f: f.line or 0))
+
+
+def _located(path: str | os.PathLike[str]) -> Path:
+    file = Path(path)
+    if isinstance(path, str) and not file.suffix and file.name == path and not file.exists():
+        known = bundled_studies()
+        if path not in known:
+            raise UnknownName("bundled study", path, known)
+        return known[path]
+    return file
+
+
+def _scenario(given: Any, folder: Path, root: YamlNode, found: list[Fault]) -> Scenario | None:
+    if not isinstance(given, str) or not given:
+        return None  # the schema reports it
+    named = not Path(given).suffix and Path(given).name == given
+    try:
+        return load_scenario(given if named else folder / given)
+    except RemoraError as error:
+        found.append(faults.fault_at(root, ("scenario",), str(error).replace("\n", "\n  ")))
+        return None
+
+
+def _checked(
+    file: Path, told: StudyFile, scenario: Scenario, root: YamlNode, found: list[Fault]
+) -> Study | None:
+    """Return the study; record what does not fit the scenario."""
+
+    def refuse(path: faults.Path, reason: str) -> None:
+        found.append(faults.fault_at(root, path, reason, "study"))
+
+    system = System(scenario.robot) if scenario.system is None else scenario.system
+    targets: dict[str, places.Target] = {}
+    items: list[Dispersion] = []
+    for name, how in told.disperse.items():
+        try:
+            targets[name] = places.target(system, scenario.q, scenario.v, name)
+            rows = _table(file.parent, how, told.runs)
+            items.append(dispersion(name, how, targets[name].nominal, rows))
+        except RemoraError as error:
+            refuse(("disperse", name), str(error))
+    groups = _groups(told, [d.name for d in items], refuse)
+    outputs: dict[str, Output] = {}
+    bands: dict[str, Quantity] = {}
+    events = _events(system, scenario)
+    for name, own in told.outputs.items():
+        try:
+            outputs[name] = output(system, name, own)
+            _known_event(own.event, events)
+            if own.at is not None and own.at > scenario.duration:
+                raise InvalidValue(f"at {own.at:g} s the run is over: it takes "
+                                   f"{scenario.duration:g} s")  # fmt: skip
+        except RemoraError as error:
+            refuse(("outputs", name), str(error))
+    for name, own in told.bands.items():
+        try:
+            bands[name] = quantity(system, name, own, own.unit)
+        except RemoraError as error:
+            refuse(("bands", name), str(error))
+    success: dict[str, Criterion] = {}
+    for name, own in told.success.items():
+        if own.output is not None and own.output not in told.outputs:
+            refuse(("success", name), str(UnknownName("output", own.output, told.outputs)))
+        try:
+            _known_event(own.event, events)
+        except RemoraError as error:
+            refuse(("success", name), str(error))
+        success[name] = Criterion(name, own)
+    columns = [*told.disperse, *told.outputs, *told.success]
+    for name in {n for n in columns if columns.count(n) > 1 or n in RESERVED}:
+        refuse(
+            (), f"{name!r} names two of dispersions, outputs and criteria, or a column of its own"
+        )
+    options = _options(told, scenario, outputs, refuse)
+    draws = Dispersions(tuple(items), told.sampling, told.seed, told.runs, groups)
+    return Study(
+        told.name or file.stem, told.description, file, file.read_text(encoding="utf-8"), scenario,
+        system, told.runs, told.seed, draws, targets, outputs, bands, success, options,
+    )  # fmt: skip
+
+
+#: Columns that every study has.
+RESERVED = ("run", "ok", "outcome", "end", "success")
+
+
+def _groups(
+    told: StudyFile, names: list[str], refuse: Any
+) -> tuple[tuple[tuple[int, ...], Array], ...]:
+    made: list[tuple[tuple[int, ...], Array]] = []
+    used: set[str] = set()
+    for k, group in enumerate(told.correlate):
+        try:
+            for name in group.names:
+                if name not in told.disperse:
+                    raise UnknownName("dispersed number", name, told.disperse)
+                if name in used or group.names.count(name) > 1:
+                    raise InvalidValue(f"{name!r} is in two groups of correlated numbers")
+                if told.disperse[name].distribution == "table":
+                    raise InvalidValue(f"{name!r} comes from a table and cannot be correlated")
+            used |= {*group.names}
+            factor = correlation_factor(group.names, group.matrix)
+            if all(name in names for name in group.names):
+                made.append((tuple(names.index(name) for name in group.names), factor))
+        except RemoraError as error:
+            refuse(("correlate", k), str(error))
+    return tuple(made)
+
+
+def _table(folder: Path, how: DispersionFile, runs: int) -> Array | None:
+    """Return a column of a table, `(rows,)`, or None, or raise."""
+    if how.table is None:
+        return None
+    root = folder.resolve()
+    file = (root / how.table.file).resolve()
+    if not file.is_relative_to(root):
+        raise RemoraError(f"{how.table.file}: lies outside of the folder of the study")
+    if not file.is_file():
+        raise RemoraError(f"{how.table.file}: there is no such file")
+    if file.stat().st_size > MOST_BYTES:
+        raise RemoraError(f"{how.table.file}: is larger than {MOST_BYTES >> 20} MiB")
+    column = how.table.column
+    if file.suffix == ".csv":
+        with file.open(newline="", encoding="utf-8") as stream:
+            rows = csv.DictReader(stream)
+            if column not in (rows.fieldnames or ()):
+                raise UnknownName(f"column of {how.table.file}", column, rows.fieldnames or ())
+            text = [row[column] for row in rows]
+        try:
+            values = np.array(text, float)
+        except (TypeError, ValueError) as error:
+            raise RemoraError(f"{how.table.file}: column {column!r}: {error}") from None
+    elif file.suffix == ".parquet":
+        pandas: Any = importlib.import_module("pandas")
+        frame = pandas.read_parquet(file)
+        if column not in frame.columns:
+            raise UnknownName(f"column of {how.table.file}", column, list(frame.columns))
+        values = frame[column].to_numpy(float)
+    else:
+        raise RemoraError(f"{how.table.file}: must be .csv or .parquet")
+    if values.size < runs:
+        raise RemoraError(f"{how.table.file}: has {values.size} rows for {runs} runs")
+    if not np.all(np.isfinite(values)):
+        raise RemoraError(f"{how.table.file}: column {column!r} has numbers that are not finite")
+    return values[:runs]
+
+
+def _events(system: System, scenario: Scenario) -> list[str]:
+    own = [str(event) for event in system.events]
+    return own + [event.name for phase in scenario.phases for event in phase.events]
+
+
+def _known_event(event: str | None, known: list[str]) -> None:
+    if event is not None and event not in known:
+        raise UnknownName("event", event, known)
+
+
+def _options(
+    told: StudyFile, scenario: Scenario, outputs: dict[str, Output], refuse: Any
+) -> dict[str, Any]:
+    """Return the arguments of `rm.simulate_batch`, checked."""
+    own = scenario.options
+    integrator = own["integrator"] or "dop853"
+    if integrator not in INTEGRATORS:
+        refuse(("scenario",), f"its integrator {integrator!r} is not for batches, which take "
+               + ", ".join(INTEGRATORS))  # fmt: skip
+    if own["saturate"]:
+        refuse(("scenario",), "saturate is not available in batches: take an actuator with a limit")
+    if own["limits"] == "stop":
+        refuse(("scenario",), "limits: stop is not available in batches: take events or stops")
+    step = told.step if told.step is not None else own["step"]
+    if integrator == "rk4" and step is None:
+        refuse(("step",), "rk4 needs a step")
+    sample = told.sample if told.sample is not None else own["sample"]
+    times = {0.0, scenario.duration, *(o.at for o in outputs.values() if o.at is not None)}
+    if sample is not None:
+        count = int(scenario.duration / sample * (1.0 + 1e-12))
+        times |= {sample * k for k in range(count + 1)}
+    return {
+        "integrator": integrator,
+        "rtol": own["rtol"],
+        "atol": own["atol"],
+        "step": step,
+        "max_step": own["max_step"],
+        "sample": np.array(sorted(times)),
+        "stops": own["stops"],
+        "slip_speed": own["slip_speed"],
+        "formulation": own["formulation"],
+        "dtype": told.dtype,
+    }

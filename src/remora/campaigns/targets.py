@@ -1,0 +1,206 @@
+"""Targets of dispersions: numbers of the robot, of components and of the initial state, by name.
+
+| name | number |
+| --- | --- |
+| `arm.mass`, `elbow.damping[0]` | of the robot, see `rm.compile` |
+| `attitude.kp[2]` | parameter of a component |
+| `start.joints.elbow`, `start.speeds.elbow` | initial coordinate and speed of a joint |
+| `start.base.xyz[0]`, `rpy`, `omega`, `velocity` | initial state of a free base |
+
+An element of several numbers is written with its index, `bus.com[2]`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from remora.algebra import pose
+from remora.algebra.array_ops import Array, asarray
+from remora.components.system import System
+from remora.dynamics.kernels.parameters import parameter
+from remora.errors import InvalidValue, UnknownName
+from remora.model.joints import in_coordinates, kind
+from remora.model.robot import Robot
+
+_INDEX = re.compile(r"^(?P<name>.*?)\[(?P<index>\d+(?:,\d+)*)\]$")
+#: Initial state of a free base: name, first index in [xyz, rpy] or in v.
+_BASE = {"xyz": 0, "rpy": 3, "omega": 0, "velocity": 3}
+
+
+@dataclass(frozen=True)
+class Target:
+    """One dispersed number.
+
+    Attributes:
+        name: its name in the study.
+        part: `robot`, `component`, `q`, `v` or `base`.
+        key: name of the array that holds it, within its part.
+        index: its place in that array.
+        nominal: its value in the scenario.
+    """
+
+    name: str
+    part: str
+    key: str
+    index: tuple[int, ...]
+    nominal: float
+
+
+@dataclass(frozen=True)
+class RunInputs:
+    """What differs from run to run, with one leading axis of n runs.
+
+    Attributes:
+        q: initial configurations, `(n, nq)`.
+        v: initial velocities, `(n, nv)`.
+        parameters: of the robot and of components, by name.
+    """
+
+    q: Array
+    v: Array
+    parameters: dict[str, Array]
+
+
+def target(system: System, q: Array, v: Array, name: str) -> Target:
+    """Return the target of a name, or raise.
+
+    Args:
+        system: the robot with its components.
+        q: initial configuration of the scenario, `(nq,)`.
+        v: initial velocity of the scenario, `(nv,)`.
+        name: see the top of this file.
+    """
+    found = _INDEX.match(name)
+    plain = found["name"] if found else name
+    index = tuple(map(int, found["index"].split(","))) if found else ()
+    part, key, values, first = _array(system, q, v, plain)
+    if len(index) != values.ndim:
+        if not values.ndim:
+            raise InvalidValue("is one number: leave out the index")
+        one = f"{plain}[{','.join('0' * values.ndim)}]"
+        raise InvalidValue(f"has the shape {values.shape}: name one number of it, such as {one}")
+    if any(i >= n for i, n in zip(index, values.shape, strict=True)):
+        raise InvalidValue(f"has the shape {values.shape}: there is no element {list(index)}")
+    place = (first + index[0],) if first is not None and index else index
+    place = (first,) if first is not None and not index else place
+    return Target(name, part, key, place, float(values[index]))
+
+
+def _array(system: System, q: Array, v: Array, name: str) -> tuple[str, str, Array, int | None]:
+    """Return part, key, nominal values, and where they begin in q or v, or raise."""
+    robot = system.robot
+    head, _, rest = name.partition(".")
+    if head == "start":
+        return _start(robot, q, v, rest)
+    mine = system.parameters
+    if name in mine:
+        return "component", name, np.asarray(mine[name], float), None
+    if head in system.components and head not in (*robot.bodies.names, *robot.joints.names):
+        raise UnknownName("parameter of a component", name, mine)
+    return "robot", name, nominal_of(robot, name), None
+
+
+def _start(robot: Robot, q: Array, v: Array, rest: str) -> tuple[str, str, Array, int | None]:
+    what, _, name = rest.partition(".")
+    if what in ("joints", "speeds"):
+        joint = robot.joints[robot.joint_index(name)]
+        if joint.mimic is not None or kind(joint).nv == 0:
+            raise InvalidValue(f"joint {name!r} has no coordinates of its own")
+        if what == "joints" and not in_coordinates(joint):
+            raise InvalidValue(f"joint {name!r} ({joint.kind}) has a quaternion: not supported")
+        state, place = (q, joint.q) if what == "joints" else (v, joint.v)
+        values = state[place]
+        shaped = values[0] if values.size == 1 else values
+        return ("q" if what == "joints" else "v"), name, np.asarray(shaped), place.start
+    if what == "base" and name in _BASE:
+        base = robot.joints[0]
+        if base.kind != "free":
+            raise InvalidValue(f"the base is {base.kind}, not free: say it of its joint")
+        if name in ("omega", "velocity"):
+            place = base.v.start + _BASE[name]
+            return "v", name, v[place : place + 3], place
+        x = q[base.q]
+        return "base", name, pose.translation(x) if name == "xyz" else pose.to_rpy(x), _BASE[name]
+    known = ["start.joints.JOINT", "start.speeds.JOINT", *(f"start.base.{n}" for n in _BASE)]
+    raise UnknownName("initial state", f"start.{rest}", known)
+
+
+def nominal_of(robot: Robot, name: str) -> Array:
+    """Return the value of a robot's parameter."""
+    parameter(robot, name)  # raises for unknown names
+    owner, _, field = name.rpartition(".")
+    if not owner:
+        raise UnknownName("number of a robot", name, ("BODY.mass", "JOINT.damping", "..."))
+    for items in (robot.bodies, robot.joints, robot.constraints):
+        if owner in items and hasattr(items[owner], field):
+            return np.asarray(getattr(items[owner], field), float)
+    raise UnknownName("number of a robot", name, ("BODY.mass", "JOINT.damping", "..."))
+
+
+def inputs_of(
+    system: System, q: Array, v: Array, targets: Mapping[str, Target], values: Mapping[str, Array]
+) -> RunInputs:
+    """Return the arrays of n runs with their dispersed numbers.
+
+    Args:
+        system: the robot with its components.
+        q: initial configuration of the scenario, `(nq,)`.
+        v: initial velocity of the scenario, `(nv,)`.
+        targets: by name.
+        values: the number of each run by name, `(n,)`.
+    """
+    n = next(iter(values.values())).size if values else 1
+    states = {"q": np.tile(q, (n, 1)), "v": np.tile(v, (n, 1))}
+    arrays: dict[str, dict[str, Array]] = {"robot": {}, "component": {}}
+    base = system.robot.joints[0].q
+    turned: Array | None = None
+    for name, own in targets.items():
+        if own.part in states:
+            states[own.part][:, own.index[0]] = values[name]
+        elif own.part == "base":
+            if turned is None:
+                x = q[base]
+                turned = np.tile(np.r_[pose.translation(x), pose.to_rpy(x)], (n, 1))
+            turned[:, own.index[0]] = values[name]
+        else:
+            held = arrays[own.part]
+            if own.key not in held:
+                nominal = _nominal(system, own)
+                held[own.key] = np.tile(nominal, (n, *[1] * nominal.ndim))
+            held[own.key][(slice(None), *own.index)] = values[name]
+    if turned is not None:
+        states["q"][:, base] = pose.from_xyz_rpy(turned[:, :3], turned[:, 3:])
+    for name, array in arrays["robot"].items():
+        if name.endswith(".inertia"):  # symmetric, whichever element was named
+            arrays["robot"][name] = _symmetric(
+                array, [t for t in targets.values() if t.key == name]
+            )
+    return RunInputs(states["q"], states["v"], {**arrays["robot"], **arrays["component"]})
+
+
+def _symmetric(array: Array, own: list[Target]) -> Array:
+    for t in own:
+        i, j = t.index
+        array[:, j, i] = array[:, i, j]
+    return array
+
+
+def _nominal(system: System, own: Target) -> Array:
+    if own.part == "robot":
+        return nominal_of(system.robot, own.key)
+    return np.asarray(system.parameters[own.key], float)
+
+
+def single(system: System, inputs: RunInputs) -> tuple[System, Array, Array]:
+    """Return system, q and v of one run, from the inputs of one run."""
+    robot, own = system.robot, system.parameters
+    for name, value in inputs.parameters.items():
+        if name not in own:
+            robot = parameter(robot, name)[1](robot, asarray(value[0]))
+    made = system.with_robot(robot)
+    changed = {name: x[0] for name, x in inputs.parameters.items() if name in own}
+    return made.with_parameters(changed) if changed else made, inputs.q[0], inputs.v[0]

@@ -1,0 +1,217 @@
+"""Wrench-driven pose control of several end-effectors at once [SA24, section IV].
+
+Two laws with the same error feedback U (eq. 11):
+
+- `printed`: τ of Γ_u = N̄(X, 0, 0, Z_e) with Z_e = swap(U), eq. 12. It is a PD law in the space of
+  the end-effectors through the transposed Jacobian, with gravity compensation. SA24 calls it
+  feedback linearization, but inertial and Coriolis wrenches are not compensated.
+- `linearizing`: accelerations v̇ of the joints for which the twists of the end-effectors change at
+  the rate U, J v̇ + J̇ v = U, and τ from inverse dynamics. Where not all of U can be met (or joints
+  do not move an end-effector) v̇ minimizes |J v̇ + J̇ v - U|² + λ |v̇ + k_v v|².
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from remora.algebra import dual_quaternion, linear, pose, quaternion, screw, vector
+from remora.algebra.array_ops import Array, ArrayLike, concatenate, stack
+from remora.components.actions import GeneralizedForce
+from remora.components.component import Component, Interface, set_timing
+from remora.components.context import Context
+from remora.dynamics.formulations import inverse_dynamics
+from remora.dynamics.kinematics import frame_acceleration, frame_pose, frame_twist, jacobian
+from remora.errors import InvalidValue, RemoraError, ShapeError, UnknownName
+from remora.model.numbers import UNIT_TOLERANCE, finite
+from remora.model.robot import Robot
+
+LAWS = ("printed", "linearizing")
+
+
+def pose_logarithm(x: Array) -> Array:
+    """Return SA24's logarithm (φ n + ε p)/2 of a pose, `(..., 8) -> (..., 6)` [SA24, appendix A].
+
+    It is not the inverse of the exponential (see `dual_quaternion.log`), but zero only at the
+    identity, too.
+    """
+    r = quaternion.shortest(pose.rotation(x))
+    turned = quaternion.half_angle_over_sine(r) * r[..., 1:]
+    return concatenate([turned, 0.5 * pose.translation(x)])
+
+
+def pose_feedback(
+    x: Array,
+    twist: Array,
+    target: Array,
+    kp: Array | float,
+    kv: Array | float,
+    target_twist: Array | None = None,
+    target_rate: Array | None = None,
+) -> Array:
+    """Return the desired rate U of an end-effector's twist, `(..., 6)` [SA24, eq. 11].
+
+    With x̃ = x_d* x and ξ̃ = ξ - Ad(x̃*) ξ_d:
+
+        U = -k_p log x̃ - k_v ξ̃ + Ad(x̃*) ξ̇_d + (Ad(x̃*) ξ_d) × ξ̃.
+
+    Args:
+        x: pose, `(..., 8)`.
+        twist: ξ, in its own frame, `(..., 6)`.
+        target: desired pose x_d, `(..., 8)`.
+        kp: gain, 1/s².
+        kv: gain, 1/s.
+        target_twist: ξ_d, in the frame of the target; None: at rest.
+        target_rate: its rate; None: zero.
+    """
+    error = dual_quaternion.mul(dual_quaternion.conjugate(target), x)
+    if target_twist is None:
+        return -kp * pose_logarithm(error) - kv * twist
+    wanted = screw.adjoint_inverse(error, target_twist)
+    off = twist - wanted
+    forward = screw.cross(wanted, off)
+    if target_rate is not None:
+        forward = forward + screw.adjoint_inverse(error, target_rate)
+    return -kp * pose_logarithm(error) - kv * off + forward
+
+
+def printed_law(robot: Robot, q: Array, frames: tuple[str, ...], U: list[Array]) -> Array:
+    """Return τ of Γ_u = N̄(X, 0, 0, Z_e), Z_e = swap(U), `(..., nv)` [SA24, eqs. 10, 12].
+
+    The external wrench of the recursion is what the robot exerts at an end-effector; on the robot
+    acts the opposite.
+    """
+    on = [np.zeros(6)] * len(robot.bodies)
+    for name, u in zip(frames, U, strict=True):
+        frame = robot.frame(name)
+        W = screw.adjoint(frame.placement, dual_quaternion.swap(u))
+        on[frame.body] = on[frame.body] - W
+    rest = 0.0 * q[..., :1] * np.ones(robot.nv)
+    return inverse_dynamics(robot, q, rest, rest, stack(on, axis=-2))
+
+
+def linearizing_law(
+    robot: Robot,
+    q: Array,
+    v: Array,
+    frames: tuple[str, ...],
+    U: list[Array],
+    kv: Array | float,
+    regularization: Array | float,
+) -> Array:
+    """Return τ for which the twists of the end-effectors change at the rates U, `(..., nv)`."""
+    J = concatenate([jacobian(robot, q, name) for name in frames], trailing=2)
+    drift = [frame_acceleration(robot, q, v, 0.0 * v, name) for name in frames]
+    wanted = concatenate([u - a for u, a in zip(U, drift, strict=True)])
+    Jt = vector.transpose(J)
+    M = Jt @ J + regularization * np.eye(robot.nv)
+    right = vector.apply(Jt, wanted) - regularization * kv * v
+    vdot = linear.solve(M, right[..., None])[..., 0]
+    return inverse_dynamics(robot, q, v, vdot)
+
+
+class EndEffectorWrenchControl(Component):
+    """Pose control of several end-effectors by wrenches [SA24, section IV].
+
+    Attributes:
+        frames: names of the end-effectors' frames.
+        targets: desired poses in the inertial frame, `(l, 8)`.
+        kp: gain on the pose, 1/s² (`printed`: N m per rad of half the angle, N per half a metre).
+        kv: gain on the twist, 1/s (`printed`: N m s/rad, N s/m).
+        law: `printed` or `linearizing`.
+        regularization: λ of the linearizing law.
+    """
+
+    frames: tuple[str, ...]
+    targets: Array
+    kp: float
+    kv: float
+    law: str
+    regularization: float
+
+    def __init__(
+        self,
+        robot: Robot,
+        targets: Mapping[str, ArrayLike],
+        kp: float,
+        kv: float,
+        law: str = "linearizing",
+        sample_time: float | None = None,
+        *,
+        regularization: float = 1e-3,
+        name: str = "",
+        offset: float = 0.0,
+        delay: float = 0.0,
+    ) -> None:
+        """Check gains, frames and poses.
+
+        Args:
+            robot: the robot; of an assembly, `assembly.to_robot()`.
+            targets: desired pose `(8,)` by the name of a frame or body.
+            kp: gain on the pose, positive.
+            kv: gain on the twist, positive.
+            law: `printed` or `linearizing`.
+            sample_time: s; None: continuous.
+            regularization: λ of the linearizing law, positive.
+            name: name in a system.
+            offset: time of the first tick after the start of the run, s.
+            delay: time from a tick until the forces change, s.
+        """
+        if law not in LAWS:
+            raise UnknownName("law of end-effector control", law, LAWS)
+        if not targets:
+            raise RemoraError("end-effector control needs at least one target")
+        for gain, value in (("kp", kp), ("kv", kv), ("regularization", regularization)):
+            if not (np.isfinite(value) and value > 0.0):
+                raise InvalidValue(f"{gain}={value!r} of end-effector control must be positive")
+        poses: list[Array] = []
+        for frame, x in targets.items():
+            if robot.frame(frame).body < 0:
+                raise RemoraError(f"frame {frame!r} is fixed in the inertial frame: it cannot move")
+            target = finite(f"target of {frame!r}", x, 8)
+            if target.shape != (8,) or abs(float(target[:4] @ target[:4]) - 1.0) > UNIT_TOLERANCE:
+                raise ShapeError(
+                    f"target of {frame!r} must be one pose (8,), a unit dual quaternion"
+                )
+            poses.append(target)
+        for key, value in (
+            ("frames", tuple(targets)), ("targets", np.array(poses)), ("kp", float(kp)),
+            ("kv", float(kv)), ("law", law), ("regularization", float(regularization)),
+        ):  # fmt: skip
+            object.__setattr__(self, key, value)
+        set_timing(self, name, sample_time, offset, delay)
+
+    def interface(self, robot: Robot) -> Interface:
+        """Return the interface; raise if the robot has no such frames."""
+        for frame in self.frames:
+            robot.frame(frame)
+        return Interface()
+
+    def act(self, at: Context) -> GeneralizedForce:
+        """Return the generalized forces."""
+        return GeneralizedForce(self.forces(at.robot, at.q, at.v))
+
+    def forces(self, robot: Robot, q: Array, v: Array) -> Array:
+        """Return the generalized forces at a state, `(..., nv)`."""
+        U = [
+            pose_feedback(
+                frame_pose(robot, q, name), frame_twist(robot, q, v, name), self.targets[k],
+                self.kp, self.kv,
+            )
+            for k, name in enumerate(self.frames)
+        ]  # fmt: skip
+        if self.law == "printed":
+            return printed_law(robot, q, self.frames, U)
+        return linearizing_law(robot, q, v, self.frames, U, self.kv, self.regularization)
+
+    def errors(self, robot: Robot, q: Array) -> Array:
+        """Return |vec₆ log x̃| of every end-effector, `(..., l)`, as SA24's Figure 9."""
+        found: list[Any] = []
+        for k, name in enumerate(self.frames):
+            off = dual_quaternion.mul(
+                dual_quaternion.conjugate(self.targets[k]), frame_pose(robot, q, name)
+            )
+            found.append(np.linalg.norm(pose_logarithm(off), axis=-1))
+        return stack(found)

@@ -1,0 +1,1 @@
+"""Control laws as components: rates, torques, base and end-effector, impedance, wheels."""

@@ -1,0 +1,136 @@
+"""Coordinated control of base and arm: one law for both poses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import ClassVar, Literal
+
+from pydantic import Field
+
+from remora.algebra import least_squares
+from remora.algebra.array_ops import Array, ArrayLike, concatenate
+from remora.algebra.vector import apply
+from remora.components.actions import Action, JointForce
+from remora.components.component import Component, Interface
+from remora.components.context import Context
+from remora.components.parameter_checks import number
+from remora.components.signals import Signal
+from remora.control.law_settings import LawComponentSettings
+from remora.control.motion import controlled_motion as motion
+from remora.control.motion.gains import gains
+from remora.control.motion.joint_signals import joint_forces, joint_signal
+from remora.control.motion.pose_goal import ACCELERATED_POSE_INPUTS, base_inputs
+from remora.control.motion.screw_error import screw_error
+from remora.dynamics.kinematics import jacobian_rate
+from remora.errors import InvalidValue
+from remora.model.joints import is_free
+from remora.model.robot import Robot
+from remora.model.settings_fields import FrameName, JointName, NotNegative, Positive
+
+
+class CoordinatedTracking(Component):
+    """A wrench on the base and torques of the joints with which base and frame follow poses.
+
+    v̇_0 and ξ̇ of the frame are those of `BasePoseTracking` and `FramePoseTracking`; the joints
+    accelerate with a = J_c⁺ (ξ̇ - J̇v - J_0 v̇_0) - (1 - J_c⁺J_c) k v_c, and all forces follow by
+    inverse dynamics at once, [τ_0; τ_c] = H [v̇_0; a] + h [PE91; SA24, section IV]: neither disturbs
+    the other.
+
+    Inputs: `pose`, `twist`, `twist_rate` of the frame; `base_pose`, `base_twist`,
+    `base_twist_rate`. Outputs: `wrench`, `(6,)`, on the base, [torque, force] in body axes;
+    `torque`, `(k,)`; `error` and `base_error`, `(6,)`, screws in own axes.
+
+    Valid for a free base that has actuators, exact mass properties, J_c of full rank. Joints that
+    are not controlled are taken not to accelerate.
+
+    Attributes:
+        frame: name of the frame.
+        kp: 1/s², one or six, of the frame, rotation first.
+        kv: 1/s, likewise.
+        base_kp: 1/s², of the base.
+        base_kv: 1/s, of the base.
+        joints: names of the controlled joints; all by default.
+        damping: λ of the least squares.
+        joint_damping: k, 1/s, in the null space.
+    """
+
+    frame: str
+    kp: ArrayLike
+    kv: ArrayLike
+    base_kp: ArrayLike
+    base_kv: ArrayLike
+    joints: Sequence[str] = ()
+    damping: float = 0.0
+    joint_damping: float = 1.0
+
+    def __post_init__(self) -> None:
+        """Check."""
+        for name in ("kp", "kv", "base_kp", "base_kv"):
+            value = gains(f"{name} of a coordinated tracking", getattr(self, name), 6)
+            object.__setattr__(self, name, value)
+        for name in ("damping", "joint_damping"):
+            value = number(f"{name} of a coordinated tracking", getattr(self, name), 0.0)
+            object.__setattr__(self, name, value)
+
+    def interface(self, robot: Robot) -> Interface:
+        """Return the interface."""
+        base = robot.joints[0]
+        if not is_free(base):
+            raise InvalidValue(f"the base is {base.kind}: a pose needs a free one")
+        robot.frame(self.frame)
+        torque = joint_signal(robot, motion.joint_names(robot, self.joints), "force_unit")
+        return Interface(
+            inputs={**ACCELERATED_POSE_INPUTS, **base_inputs(accelerated=True)},
+            outputs={
+                "wrench": Signal(6),
+                "torque": torque,
+                "error": Signal(6),
+                "base_error": Signal(6),
+            },
+        )
+
+    def outputs(self, at: Context) -> Mapping[str, Array]:
+        """Return wrench, torques and errors."""
+        places = motion.speed_places(at.robot, motion.joint_names(at.robot, self.joints))
+        base = screw_error(at, at.robot.bodies[0].name, "base_", "logarithm")
+        tool = screw_error(at, self.frame, "", "logarithm")
+        base_rate = base.ahead - self.base_kp * base.pose - self.base_kv * base.twist
+        tool_rate = tool.ahead - self.kp * tool.pose - self.kv * tool.twist
+        J = at.jacobian(self.frame)
+        moving = apply(jacobian_rate(at.robot, at.q, at.v, self.frame), at.v)
+        J_c = J[..., :, places]
+        inverse = least_squares.damped_inverse(J_c, self.damping)
+        a = apply(inverse, tool_rate - moving - apply(J[..., :, :6], base_rate))
+        rest = -self.joint_damping * at.v[..., places]
+        a = a + least_squares.projected(J_c, inverse, rest)
+        all_places = [*range(6), *places]
+        H = at.mass_matrix[..., all_places, :][..., :, all_places]
+        force = apply(H, concatenate([base_rate, a])) + at.bias_force[..., all_places]
+        return {
+            "wrench": force[..., :6],
+            "torque": force[..., 6:],
+            "error": tool.pose,
+            "base_error": base.pose,
+        }
+
+    def act(self, at: Context) -> list[Action]:
+        """Return the wrench on the base and the torques of the joints."""
+        found, robot = self.outputs(at), at.robot
+        names = motion.joint_names(robot, self.joints)
+        on_base = JointForce(robot.joints[0].name, found["wrench"])
+        return [on_base, *joint_forces(robot, names, found["torque"])]
+
+
+class CoordinatedTrackingSettings(LawComponentSettings):
+    """The settings of a coordinated_tracking component in a scenario file."""
+
+    component: ClassVar[type[Component]] = CoordinatedTracking
+    type: Literal["coordinated_tracking"]
+    frame: FrameName = Field(description="body or frame that follows")
+    kp: Positive = Field(description="of the frame, 1/s²")
+    kv: Positive = Field(description="of the frame, 1/s")
+    base_kp: Positive = Field(description="of the base, 1/s²")
+    base_kv: Positive = Field(description="of the base, 1/s")
+    joints: list[JointName] = Field(default=[], description="controlled joints; default: all")
+    damping: NotNegative = Field(default=0.0, description="of the least squares")
+    joint_damping: NotNegative = Field(default=1.0, description="in the null space, 1/s")

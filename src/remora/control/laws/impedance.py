@@ -1,0 +1,126 @@
+"""Impedance control: a frame behaves as if held by a spring and a damper."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import ClassVar, Literal
+
+import numpy as np
+from pydantic import Field
+
+from remora.algebra import least_squares
+from remora.algebra.array_ops import Array, ArrayLike, asarray
+from remora.algebra.vector import apply, transpose
+from remora.components.actions import Action
+from remora.components.component import Component, Interface
+from remora.components.context import Context
+from remora.components.parameter_checks import number
+from remora.components.signals import Signal
+from remora.control.law_settings import LawComponentSettings
+from remora.control.motion import controlled_motion as motion
+from remora.control.motion.gains import definite
+from remora.control.motion.joint_signals import joint_forces, joint_signal
+from remora.control.motion.pose_goal import ACCELERATED_POSE_INPUTS, pose_goal
+from remora.errors import InvalidValue, UnknownName
+from remora.model.robot import Robot
+from remora.model.settings_fields import FrameName, JointName, NotNegative, Positive
+
+
+class Impedance(Component):
+    """Torques with which a frame yields to forces as a spring and a damper would [H85; K87].
+
+    τ_c = Aᵀ (Λ (ẍ_d - b) + K e + D (ẋ_d - ẋ)) + h* - H*(1 - A⁺A) k v_c, with ẍ = A a + b,
+    Λ = (A H*⁻¹Aᵀ + λ²1)⁻¹ and A⁺ = H*⁻¹AᵀΛ. In contact with the force f on the frame
+    Λ ë + D ė + K e = -f for a fixed base: stiffness and damping are chosen, the inertia Λ stays the
+    arm's own, so no force sensor is needed. For a floating base A = J*, H* and h* are those of the
+    joints with the base eliminated, and the right side is -(1 + Λ J_0 H_0⁻¹J_0ᵀ) f: the force also
+    pushes the base away, which the joints do not prevent.
+
+    Inputs: `pose`, `twist`, `twist_rate` of a reference. Outputs: `torque`, `(k,)`; `force`,
+    `(6,)`, K e + D ė, [torque, force] in inertial axes, zero in rows that are not controlled.
+
+    Valid for exact mass properties; a joint's friction adds to the impedance. Sampled with the time
+    h, contact with a stiff wall k_w limits h to about √(Λ/k_w).
+
+    Attributes:
+        frame: name of the frame.
+        stiffness: K, symmetric and positive definite: one number, six or 6 x 6; rotation first,
+            N m/rad and N/m.
+        damping_matrix: D, likewise, N m s/rad and N s/m.
+        joints: names of the controlled joints; all by default.
+        rows: rows that are controlled.
+        base: `fixed`, `flying` or `floating`.
+        damping: λ, of the inversion near singular poses.
+        joint_damping: k, 1/s, in the null space.
+    """
+
+    frame: str
+    stiffness: ArrayLike
+    damping_matrix: ArrayLike
+    joints: Sequence[str] = ()
+    rows: str | Sequence[str] = "pose"
+    base: str = "floating"
+    damping: float = 0.0
+    joint_damping: float = 1.0
+
+    def __post_init__(self) -> None:
+        """Check."""
+        if not motion.row_indices(self.rows):
+            raise InvalidValue("rows has no row to control")
+        if self.base not in motion.BASES:
+            raise UnknownName("base", self.base, motion.BASES)
+        for name in ("stiffness", "damping_matrix"):
+            value = definite(f"{name} of an impedance", getattr(self, name), 6)
+            object.__setattr__(self, name, value)
+        for name in ("damping", "joint_damping"):
+            value = number(f"{name} of an impedance", getattr(self, name), 0.0)
+            object.__setattr__(self, name, value)
+
+    def interface(self, robot: Robot) -> Interface:
+        """Return the interface."""
+        robot.frame(self.frame)
+        names = motion.joint_names(robot, self.joints)
+        return Interface(
+            inputs=ACCELERATED_POSE_INPUTS,
+            outputs={"torque": joint_signal(robot, names, "force_unit"), "force": Signal(6)},
+        )
+
+    def outputs(self, at: Context) -> Mapping[str, Array]:
+        """Return the torques and the force of spring and damper."""
+        places = motion.speed_places(at.robot, motion.joint_names(at.robot, self.joints))
+        rows = motion.row_indices(self.rows)
+        dynamics = motion.controlled_dynamics(at, places, self.base)
+        H, h = dynamics.force
+        map_ = motion.frame_accelerations(at, self.frame, rows, places, dynamics)
+        A = map_.matrix
+        goal = pose_goal(at, self.frame)
+        held = np.zeros(6)
+        held[rows] = 1.0
+        error, lag = held * goal.error, held * (goal.rate - goal.actual)
+        stiffness, damping = asarray(self.stiffness), asarray(self.damping_matrix)
+        force = held * (apply(stiffness, error) + apply(damping, lag))
+        inverse = least_squares.damped_inverse(A, self.damping, H)
+        ahead = apply(inverse, goal.acceleration[..., rows] - map_.offset)
+        still = least_squares.projected(A, inverse, -self.joint_damping * at.v[..., places])
+        tau = apply(H, ahead + still) + apply(transpose(A), force[..., rows]) + h
+        return {"torque": tau, "force": force}
+
+    def act(self, at: Context) -> list[Action]:
+        """Return the torques of the joints."""
+        names = motion.joint_names(at.robot, self.joints)
+        return joint_forces(at.robot, names, self.outputs(at)["torque"])
+
+
+class ImpedanceSettings(LawComponentSettings):
+    """The settings of an impedance component in a scenario file."""
+
+    component: ClassVar[type[Component]] = Impedance
+    type: Literal["impedance"]
+    frame: FrameName = Field(description="body or frame that yields")
+    stiffness: Positive = Field(description="N m/rad and N/m")
+    damping_matrix: Positive = Field(description="N m s/rad and N s/m, the diagonal")
+    joints: list[JointName] = Field(default=[], description="controlled joints; default: all")
+    rows: str | list[str] = Field(default="pose", description="pose, position, orientation, ...")
+    base: Literal["fixed", "flying", "floating"] = "floating"
+    damping: NotNegative = Field(default=0.0, description="of the inversion")
+    joint_damping: NotNegative = Field(default=1.0, description="in the null space, 1/s")

@@ -1,0 +1,98 @@
+"""Computed torque in joint space: joints follow a motion as uncoupled oscillators."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import ClassVar, Literal
+
+from pydantic import Field
+
+from remora.algebra.array_ops import Array, ArrayLike, asarray
+from remora.algebra.vector import apply
+from remora.components.actions import Action
+from remora.components.component import Component, Interface
+from remora.components.context import Context
+from remora.control.law_settings import LawComponentSettings
+from remora.control.motion import controlled_motion as motion
+from remora.control.motion.gains import gains
+from remora.control.motion.joint_signals import joint_forces, joint_signal
+from remora.errors import UnknownName
+from remora.model.robot import Robot
+from remora.model.settings_fields import JointName, Positive
+
+
+class JointComputedTorque(Component):
+    """Torques with which joints follow a motion [LWP80].
+
+    τ_c = H* (q̈_d + k_d (q̇_d - q̇) + k_p (q_d - q)) + h*; H* and h* are those of the joints with a
+    floating base, H* = H_cc - H_c0 H_0⁻¹H_0c, or H_cc and h_c for a fixed or flying one. The error
+    obeys ë + k_d ė + k_p e = 0 in every joint, at any momentum.
+
+    Inputs: `position`, `velocity`, `acceleration` of a joint reference, `(k,)`; the last two are
+    zero by default. Output: `torque`, `(k,)`.
+
+    Valid for exact mass properties, without friction; a mass error acts as a disturbance that
+    k_p keeps small. A reference that jumps gives a torque that jumps: use a path with limits.
+
+    Attributes:
+        kp: 1/s², one or one by joint.
+        kd: 1/s; 2 √kp is critical damping.
+        joints: names of the joints; all by default.
+        base: `fixed`, `flying` or `floating`.
+    """
+
+    kp: ArrayLike
+    kd: ArrayLike
+    joints: Sequence[str] = ()
+    base: str = "floating"
+
+    def __post_init__(self) -> None:
+        """Check."""
+        if self.base not in motion.BASES:
+            raise UnknownName("base", self.base, motion.BASES)
+        for name in ("kp", "kd"):
+            given = getattr(self, name)
+            value = gains(f"{name} of a computed torque", given, asarray(given).reshape(-1).size)
+            object.__setattr__(self, name, value)
+
+    def interface(self, robot: Robot) -> Interface:
+        """Return the interface."""
+        names = motion.joint_names(robot, self.joints)
+        position = joint_signal(robot, names, "coordinate_unit")
+        for name in ("kp", "kd"):
+            if asarray(getattr(self, name)).shape != (1,):
+                gains(f"{name} of a computed torque", getattr(self, name), position.size)
+        return Interface(
+            inputs={
+                "position": position,
+                "velocity": joint_signal(robot, names, "speed_unit", 0.0),
+                "acceleration": joint_signal(robot, names, "acceleration_unit", 0.0),
+            },
+            outputs={"torque": joint_signal(robot, names, "force_unit")},
+        )
+
+    def outputs(self, at: Context) -> Mapping[str, Array]:
+        """Return the torques."""
+        names = motion.joint_names(at.robot, self.joints)
+        places = motion.speed_places(at.robot, names)
+        force = motion.controlled_dynamics(at, places, self.base).force
+        off = at.inputs["position"] - at.q[..., motion.coordinate_places(at.robot, names)]
+        lag = at.inputs["velocity"] - at.v[..., places]
+        wanted = at.inputs["acceleration"] + self.kp * off + self.kd * lag
+        return {"torque": apply(force.matrix, wanted) + force.offset}
+
+    def act(self, at: Context) -> list[Action]:
+        """Return the torques of the joints."""
+        names = motion.joint_names(at.robot, self.joints)
+        return joint_forces(at.robot, names, self.outputs(at)["torque"])
+
+
+class JointComputedTorqueSettings(LawComponentSettings):
+    """The settings of a joint_computed_torque component in a scenario file."""
+
+    component: ClassVar[type[Component]] = JointComputedTorque
+    type: Literal["joint_computed_torque"]
+    kp: Positive = Field(description="1/s²")
+    kd: Positive = Field(description="1/s")
+    joints: list[JointName] = Field(default=[], description="joints; default: all")
+    base: Literal["fixed", "flying", "floating"] = "floating"

@@ -1,0 +1,122 @@
+"""PID control of joints with feed-forward, a limit and anti-windup."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import ClassVar, Literal
+
+import numpy as np
+from pydantic import Field
+
+from remora.algebra.array_ops import Array, ArrayLike, asarray
+from remora.components.actions import Action
+from remora.components.component import Component, Interface
+from remora.components.component_settings import SampledSettings
+from remora.components.context import Context
+from remora.components.parameter_checks import limited, number
+from remora.components.signals import State
+from remora.control.law_settings import LawComponentSettings
+from remora.control.motion import controlled_motion as motion
+from remora.control.motion.gains import gains
+from remora.control.motion.joint_signals import joint_forces, joint_signal
+from remora.errors import InvalidValue
+from remora.model.robot import Robot
+from remora.model.settings_fields import JointName, NotNegative, Positive
+
+
+class JointPID(Component):
+    """A PID controller of joint positions, sampled, with anti-windup by back-calculation [AH06].
+
+    u = k_p e + k_i ∫e + k_d (q̇_d - q̇) + τ_f, e = q_d - q, and τ = u limited to ±limit. At each
+    tick ∫e⁺ = ∫e + h (e + (τ - u)/k_p): what the limit cuts off is taken back from the integral.
+
+    Inputs: `position` q_d, `(k,)`; `velocity` q̇_d and `feedforward` τ_f, zero by default. Output:
+    `torque`, `(k,)`. Discrete state: `integral`.
+
+    Valid for gains that stabilize the coupled arm: of a joint with the inertia I and k_i below
+    k_p k_d / I. A reference that jumps saturates the torque without winding up the integral.
+
+    Attributes:
+        kp: N m/rad or N/m, one or one by joint.
+        ki: N m/(rad s).
+        kd: N m s/rad.
+        joints: names of the joints; all by default.
+        limit: of each torque, N m or N; None: no limit.
+    """
+
+    kp: ArrayLike
+    ki: ArrayLike
+    kd: ArrayLike
+    joints: Sequence[str] = ()
+    limit: float | None = None
+
+    def __post_init__(self) -> None:
+        """Check."""
+        if self.sample_time is None:
+            raise InvalidValue("a joint_pid needs a sample_time")
+        for name, zero in (("kp", False), ("ki", True), ("kd", True)):
+            given = getattr(self, name)
+            size = asarray(given).reshape(-1).size
+            object.__setattr__(self, name, gains(f"{name} of a joint_pid", given, size, zero))
+        if self.limit is not None:
+            most = number("limit of a joint_pid", self.limit, 0.0, above=True)
+            object.__setattr__(self, "limit", most)
+
+    def interface(self, robot: Robot) -> Interface:
+        """Return the interface."""
+        names = motion.joint_names(robot, self.joints)
+        position, torque = (
+            joint_signal(robot, names, "coordinate_unit"),
+            joint_signal(robot, names, "force_unit"),
+        )
+        for name in ("kp", "ki", "kd"):
+            if asarray(getattr(self, name)).shape != (1,):
+                gains(f"{name} of a joint_pid", getattr(self, name), position.size, zero=True)
+        return Interface(
+            inputs={
+                "position": position,
+                "velocity": joint_signal(robot, names, "speed_unit", 0.0),
+                "feedforward": joint_signal(robot, names, "force_unit", 0.0),
+            },
+            outputs={"torque": torque},
+            discrete={"integral": State(np.zeros(position.size))},
+        )
+
+    def outputs(self, at: Context) -> Mapping[str, Array]:
+        """Return the torques."""
+        return {"torque": self._law(at)[2]}
+
+    def update(self, at: Context) -> Mapping[str, Array]:
+        """Return the integral at the next tick."""
+        error, demand, torque = self._law(at)
+        assert self.sample_time is not None
+        change = error + (torque - demand) / self.kp
+        return {"integral": at.memory["integral"] + self.sample_time * change}
+
+    def act(self, at: Context) -> list[Action]:
+        """Return the torques of the joints."""
+        names = motion.joint_names(at.robot, self.joints)
+        return joint_forces(at.robot, names, self._law(at)[2])
+
+    def _law(self, at: Context) -> tuple[Array, Array, Array]:
+        """Return the error, the demanded and the limited torques."""
+        names = motion.joint_names(at.robot, self.joints)
+        error = at.inputs["position"] - at.q[..., motion.coordinate_places(at.robot, names)]
+        lag = at.inputs["velocity"] - at.v[..., motion.speed_places(at.robot, names)]
+        demand = self.kp * error + self.ki * at.memory["integral"] + self.kd * lag
+        demand = demand + at.inputs["feedforward"]
+        if self.limit is None:
+            return error, demand, demand
+        return error, demand, limited(demand, -1.0 * self.limit, self.limit)
+
+
+class JointPIDSettings(SampledSettings, LawComponentSettings):  # pyright: ignore[reportIncompatibleVariableOverride]
+    """The settings of a joint_pid component in a scenario file."""
+
+    component: ClassVar[type[Component]] = JointPID
+    type: Literal["joint_pid"]
+    kp: Positive = Field(description="N m/rad or N/m")
+    ki: NotNegative = Field(description="N m/(rad s) or N/(m s)")
+    kd: NotNegative = Field(description="N m s/rad or N s/m")
+    joints: list[JointName] = Field(default=[], description="joints; default: all")
+    limit: Positive | None = Field(default=None, description="of each torque, N m or N")

@@ -1,0 +1,135 @@
+"""Computed torque in operational space: a frame, and rows of the base, follow references."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import ClassVar, Literal
+
+from pydantic import Field
+
+from remora.algebra import least_squares
+from remora.algebra.array_ops import Array, ArrayLike, concatenate
+from remora.algebra.vector import apply
+from remora.components.actions import Action
+from remora.components.component import Component, Interface
+from remora.components.context import Context
+from remora.components.parameter_checks import number
+from remora.components.signals import Signal
+from remora.control.law_settings import LawComponentSettings
+from remora.control.motion import controlled_motion as motion
+from remora.control.motion.gains import gains
+from remora.control.motion.joint_signals import joint_forces, joint_signal
+from remora.control.motion.pose_goal import ACCELERATED_POSE_INPUTS, base_inputs, pose_goal
+from remora.errors import InvalidValue, UnknownName
+from remora.model.robot import Robot
+from remora.model.settings_fields import FrameName, JointName, NotNegative, Positive
+
+
+class OperationalComputedTorque(Component):
+    """Torques with which a frame follows a reference, resolved at accelerations [LWP80; K87].
+
+    A a = ẍ_d + K_d (ẋ_d - ẋ) + K_p e - b, with ẍ = A a + b the acceleration of the frame for the
+    joint accelerations a, solved by damped least squares with -k v_c in the null space, and
+    τ_c = H* a + h*. For a floating base A = J* and b holds J̇v and the base's acceleration by the
+    bias forces: exact at any momentum. The error obeys ë + K_d ė + K_p e = 0.
+
+    With `base_rows`, rows of the base's motion are added to the frame's: the joints also hold the
+    base (zero reaction) or move it, without any torque on it. This is eq. 46 of [SPART17] at the
+    level of accelerations, with the same singularities. The gains are those of the frame.
+
+    Inputs: `pose`, `twist`, `twist_rate` of a reference; with `base_rows` `base_pose`,
+    `base_twist`, `base_twist_rate`. Outputs: `torque`, `(k,)`; `error`, `(6,)`, inertial axes.
+
+    Valid for exact mass properties and where A has full rank; near a singular pose `damping` bounds
+    the accelerations and the frame lags behind.
+
+    Attributes:
+        frame: name of the frame.
+        kp: 1/s², one or six, three of rotation, three of translation.
+        kd: 1/s, likewise.
+        joints: names of the controlled joints; all by default.
+        rows: rows of the frame that are controlled.
+        base_rows: rows of the base that are controlled by the joints; none by default.
+        base: `fixed`, `flying` or `floating`.
+        damping: λ of the least squares.
+        joint_damping: k, 1/s, in the null space.
+    """
+
+    frame: str
+    kp: ArrayLike
+    kd: ArrayLike
+    joints: Sequence[str] = ()
+    rows: str | Sequence[str] = "pose"
+    base_rows: str | Sequence[str] = "none"
+    base: str = "floating"
+    damping: float = 0.0
+    joint_damping: float = 1.0
+
+    def __post_init__(self) -> None:
+        """Check."""
+        if not motion.row_indices(self.rows):
+            raise InvalidValue("rows has no row to control")
+        if self.base not in motion.BASES:
+            raise UnknownName("base", self.base, motion.BASES)
+        if motion.row_indices(self.base_rows) and self.base != "floating":
+            raise InvalidValue("joints move the base only if it floats")
+        for name in ("kp", "kd"):
+            value = gains(f"{name} of a computed torque", getattr(self, name), 6)
+            object.__setattr__(self, name, value)
+        for name in ("damping", "joint_damping"):
+            value = number(f"{name} of a computed torque", getattr(self, name), 0.0)
+            object.__setattr__(self, name, value)
+
+    def interface(self, robot: Robot) -> Interface:
+        """Return the interface."""
+        robot.frame(self.frame)
+        names = motion.joint_names(robot, self.joints)
+        base = base_inputs(accelerated=True) if motion.row_indices(self.base_rows) else {}
+        return Interface(
+            inputs={**ACCELERATED_POSE_INPUTS, **base},
+            outputs={"torque": joint_signal(robot, names, "force_unit"), "error": Signal(6)},
+        )
+
+    def outputs(self, at: Context) -> Mapping[str, Array]:
+        """Return the torques and the error."""
+        places = motion.speed_places(at.robot, motion.joint_names(at.robot, self.joints))
+        dynamics = motion.controlled_dynamics(at, places, self.base)
+        tasks = [(self.frame, motion.row_indices(self.rows), "")]
+        if motion.row_indices(self.base_rows):
+            base = at.robot.bodies[0].name
+            tasks.append((base, motion.row_indices(self.base_rows), "base_"))
+        matrices: list[Array] = []
+        commands: list[Array] = []
+        for frame, rows, prefix in tasks:
+            goal = pose_goal(at, frame, prefix)
+            map_ = motion.frame_accelerations(at, frame, rows, places, dynamics)
+            wanted = goal.acceleration + self.kd * (goal.rate - goal.actual) + self.kp * goal.error
+            matrices.append(map_.matrix)
+            commands.append(wanted[..., rows] - map_.offset)
+        A = concatenate(matrices, trailing=2)
+        inverse = least_squares.damped_inverse(A, self.damping)
+        rest = -self.joint_damping * at.v[..., places]
+        a = apply(inverse, concatenate(commands)) + least_squares.projected(A, inverse, rest)
+        tau = apply(dynamics.force.matrix, a) + dynamics.force.offset
+        return {"torque": tau, "error": pose_goal(at, self.frame).error}
+
+    def act(self, at: Context) -> list[Action]:
+        """Return the torques of the joints."""
+        names = motion.joint_names(at.robot, self.joints)
+        return joint_forces(at.robot, names, self.outputs(at)["torque"])
+
+
+class OperationalComputedTorqueSettings(LawComponentSettings):
+    """The settings of an operational_computed_torque component in a scenario file."""
+
+    component: ClassVar[type[Component]] = OperationalComputedTorque
+    type: Literal["operational_computed_torque"]
+    frame: FrameName = Field(description="body or frame that moves")
+    kp: Positive = Field(description="1/s²")
+    kd: Positive = Field(description="1/s")
+    joints: list[JointName] = Field(default=[], description="controlled joints; default: all")
+    rows: str | list[str] = Field(default="pose", description="pose, position, orientation, ...")
+    base_rows: str | list[str] = Field(default="none", description="of the base, by the joints")
+    base: Literal["fixed", "flying", "floating"] = "floating"
+    damping: NotNegative = Field(default=0.0, description="of the least squares")
+    joint_damping: NotNegative = Field(default=1.0, description="in the null space, 1/s")

@@ -1,0 +1,1 @@
+"""References as components: motions of joints and of poses in time."""

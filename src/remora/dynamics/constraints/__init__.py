@@ -1,0 +1,1 @@
+"""Dynamics with active constraints: loops between bodies, rods and gears."""

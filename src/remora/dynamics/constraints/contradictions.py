@@ -1,0 +1,73 @@
+"""The check that the active constraints do not contradict each other or the prescribed motion."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from remora.algebra.array_ops import Array, absolute, is_symbolic, less, select
+from remora.dynamics.constraints.constraint_types import count
+from remora.dynamics.constraints.loop_kinematics import active_constraints
+from remora.errors import InvalidValue
+from remora.model.robot import Robot
+
+#: Misfit of dependent equations, relative to the accelerations, beyond which they contradict.
+CONTRADICTION = 1e-6
+
+
+def checked_misfit(
+    robot: Robot,
+    x: Array,
+    misfit: Array,
+    b: Array,
+    v: Array,
+    vdots: Sequence[Array],
+    prescribed: Mapping[int, Array],
+) -> Array:
+    """Return x, or raise if equations that depend on each other ask for different accelerations.
+
+    Symbols have no values: with prescribed joints, x is infinite in compiled code where they
+    contradict. Without prescribed joints a consistent state cannot contradict itself.
+
+    Args:
+        robot: the robot.
+        x: solution, `(..., n)`.
+        misfit: of dependent equations, `(..., m)`.
+        b: right-hand side, `(..., m)`.
+        v: velocity, `(..., nv)`.
+        vdots: accelerations of the joints without constraints.
+        prescribed: accelerations by joint index.
+    """
+    size = _largest(b)
+    for part in (*vdots, *prescribed.values(), v * v):
+        size = size + _largest(part)
+    excess = absolute(misfit) - CONTRADICTION * size
+    if is_symbolic(excess):
+        if not prescribed:
+            return x
+        worst = excess[..., :1]
+        for i in range(1, excess.shape[-1]):
+            worst = select(less(worst, excess[..., i : i + 1]), excess[..., i : i + 1], worst)
+        return select(less(0.0, worst), np.inf, x)
+    if np.any(excess > 0.0):
+        row = int(np.argmax(np.max(excess.reshape(-1, excess.shape[-1]), axis=0)))
+        held = ", ".join(repr(robot.joints[i].name) for i in prescribed)
+        other = f" or the prescribed motion of {held}" if held else ""
+        raise InvalidValue(
+            f"constraint {owner(robot, row)!r} contradicts the other constraints{other}: their "
+            f"accelerations differ by {np.max(np.abs(misfit)):.3g} (m/s² or rad/s²); see "
+            "rm.close_loops"
+        )
+    return x
+
+
+def owner(robot: Robot, row: int) -> str:
+    """Return the name of the active constraint that an equation belongs to."""
+    names = [c.name for c in active_constraints(robot) for _ in range(count(c))]
+    return names[row]
+
+
+def _largest(x: Array) -> Array:
+    """Return the sum of absolute values `(..., 1)`."""
+    return np.sum(absolute(x), axis=-1, keepdims=True)

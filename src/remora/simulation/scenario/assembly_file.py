@@ -1,0 +1,158 @@
+"""Assembly files: subsystems, by their robot files, and connections in YAML.
+
+name: two arms
+gravity: [0, 0, -9.81]          # optional; by default that of the root
+subsystems:
+hub: {robot: hub.urdf, base: free}
+left: {robot: arm.yaml}       # files beside this one, or names of bundled robots
+wing: {assembly: wing.yaml}
+connections:
+- {child: left, parent: hub, at: left_flange}
+- {child: wing, parent: hub, at: hub, mount: foot, xyz: [0, 0, 1], rpy: [0, 0, 90 deg]}
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field, ValidationError, model_validator
+
+from remora.algebra import pose
+from remora.dynamics.assembly.assembly import Assembly
+from remora.dynamics.assembly.connection import Connection
+from remora.errors import Fault, ModelError, RemoraError, UnknownName
+from remora.model.building.validate import Checker
+from remora.model.formats.load import load
+from remora.model.formats.yaml.yaml_tree import YamlNode, read_tree
+from remora.model.settings_fields import AngleVector, Settings
+from remora.simulation.scenario import scenario_errors as faults
+
+_BUNDLED = Path(__file__).parents[2] / "assemblies"
+#: How deep assembly files may name each other.
+_DEEPEST = 20
+
+_Vector = Annotated[list[float], Field(min_length=3, max_length=3)]
+_Name = Annotated[str, Field(min_length=1, max_length=1000)]
+
+
+class SubsystemFile(Settings):
+    """A subsystem: the file of a robot or of an assembly."""
+
+    robot: _Name | None = None
+    assembly: _Name | None = None
+    base: _Name | None = None
+
+    @model_validator(mode="after")
+    def _one(self) -> SubsystemFile:
+        if (self.robot is None) == (self.assembly is None):
+            raise ValueError("needs either `robot` or `assembly`, a file or a bundled name")
+        if self.base is not None and self.robot is None:
+            raise ValueError("`base` is for robots")
+        return self
+
+
+class ConnectionFile(Settings):
+    """A connection; see `rm.Connection`."""
+
+    child: _Name
+    parent: _Name
+    at: _Name
+    mount: _Name | None = None
+    xyz: _Vector = Field(default=[0.0, 0.0, 0.0])
+    rpy: AngleVector = Field(default=[0.0, 0.0, 0.0])
+
+
+class AssemblyFile(Settings):
+    """The content of an assembly file."""
+
+    name: _Name = "assembly"
+    gravity: _Vector | None = None
+    subsystems: dict[str, SubsystemFile]
+    connections: list[ConnectionFile] = Field(default=[])
+
+
+def bundled_assemblies() -> dict[str, Path]:
+    """Return the files of the assemblies bundled with Remora, by name."""
+    return {path.stem: path for path in sorted(_BUNDLED.glob("*.yaml"))}
+
+
+def load_assembly(path: str | os.PathLike[str]) -> Assembly:
+    """Load an assembly of robots from a `.yaml` file, or a bundled one by name.
+
+    Args:
+        path: the file, see `docs/assembly.md`; or the name of a bundled assembly.
+
+    Raises:
+        ModelError: if the file, one of its robots or the assembly is invalid; all faults with their
+            lines.
+        UnknownName: if there is no bundled assembly of that name.
+    """
+    return _loaded(path, ())
+
+
+def _loaded(path: str | os.PathLike[str], above: tuple[Path, ...]) -> Assembly:
+    file = Path(path)
+    if isinstance(path, str) and not file.suffix and file.name == path:
+        if path not in bundled_assemblies():
+            raise UnknownName("bundled assembly", path, bundled_assemblies())
+        file = bundled_assemblies()[path]
+    source = os.fspath(file)
+    if file.resolve() in above or len(above) >= _DEEPEST:
+        raise ModelError(source, [Fault("file", "assembly files name each other in a circle")])
+    check = Checker()
+    root = read_tree(source, check)
+    if not isinstance(root.value, dict):
+        raise ModelError(source, [Fault("assembly", "must be a map with keys", root.line)])
+    try:
+        told = AssemblyFile.model_validate(faults.plain(root))
+    except ValidationError as error:
+        found = [_fault(root, tuple(e["loc"]), _reason(e)) for e in error.errors()]
+        raise ModelError(source, found) from None
+    parts: dict[str, Any] = {}
+    made: dict[SubsystemFile, Any] = {}  # equal entries are one robot, compiled once
+    for name, item in told.subsystems.items():
+        try:
+            if item not in made:
+                made[item] = _subsystem(item, file, above)
+            parts[name] = made[item]
+        except RemoraError as error:
+            reason = str(error).replace("\n", "\n  ")
+            check.faults.append(_fault(root, ("subsystems", name), reason))
+    if check.faults:
+        raise ModelError(source, check.faults)
+    links = [
+        Connection(c.child, c.parent, c.at, c.mount, pose.from_xyz_rpy(c.xyz, c.rpy))
+        for c in told.connections
+    ]
+    try:
+        return Assembly(parts, links, told.gravity)
+    except RemoraError as error:
+        raise ModelError(source, [_fault(root, ("connections",), str(error))]) from None
+
+
+def _subsystem(item: SubsystemFile, file: Path, above: tuple[Path, ...]) -> Any:
+    named = item.robot or item.assembly or ""
+    bare = not Path(named).suffix and Path(named).name == named
+    where = named if bare else file.parent / named
+    if item.assembly is not None:
+        return _loaded(where, (*above, file.resolve()))
+    return load(where, item.base)
+
+
+def _fault(root: YamlNode, path: tuple[str | int, ...], reason: str) -> Fault:
+    """Return a fault with the line of its key, or of the map that lacks it."""
+    line = faults.located(root, path)[0].line
+    return Fault(".".join(map(str, path)) or "assembly", reason, line)
+
+
+def _reason(error: Any) -> str:
+    kind, context = error["type"], error.get("ctx", {})
+    if kind == "extra_forbidden":
+        return "is no known key"
+    if kind == "missing":
+        return "is missing"
+    if kind in faults.WORDS:
+        return faults.WORDS[kind].format(**context)
+    return str(error["msg"]).removeprefix("Value error, ")

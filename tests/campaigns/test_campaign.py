@@ -1,0 +1,318 @@
+"""Campaigns: results, reproducibility, resume, faults of studies, reports."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+
+import numpy as np
+import pandas
+import pytest
+
+import remora as rm
+from remora.campaigns import campaign as module
+from remora.campaigns.blocks import run_block
+
+SCENARIO = """
+scenario: 1
+robot: vt18_satellite
+seed: 3
+start: {speeds: {J1: 0.1}}
+components:
+  - {type: rate_gyro, name: gyro, frame: body_1, sample_time: 0.1, noise: 1.0e-4}
+phases:
+  - {name: spin, duration: 2, torque: {J2: {pulse: {start: 0.5, stop: 1, value: 0.2}}}}
+integrator: {name: rk4, step: 0.1}
+output: {sample: 0.5}
+"""
+STUDY = """
+campaign: 1
+description: a small study
+scenario: small.yaml
+runs: 40
+seed: 9
+disperse:
+  body_2.mass: {uniform: {low: 5, high: 15}}
+  gyro.noise: {log_normal: {sigma: 0.5}}
+  start.speeds.J1: {normal: {std: 0.02}}
+  start.base.rpy[2]: {normal: {std: 1 deg}}
+outputs:
+  angle: {joint: J1, at: 1.25, unit: deg}
+  speed: {speed: J2, take: max}
+  rate: {signal: gyro.rate, element: 1, take: mean}
+  tip: {frame: body_3, point: [0, 0, 0]}
+bands:
+  elbow: {joint: J2, unit: deg}
+success:
+  slow: {output: speed, below: 0.0122}
+"""
+FAST = {"workers": 0, "progress": False}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    path = tmp_path_factory.mktemp("study")
+    (path / "small.yaml").write_text(SCENARIO, encoding="utf-8")
+    (path / "study.yaml").write_text(STUDY, encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def study(folder):
+    return rm.load_study(folder / "study.yaml")
+
+
+@pytest.fixture(scope="module")
+def made(study, tmp_path_factory):
+    return rm.campaign(study, tmp_path_factory.mktemp("out") / "a", block=16, **FAST)
+
+
+def same(one, other):
+    names = [*one.dispersions, *one.outputs, *one.criteria, *one.bands, "ok", "end", "success"]
+    return all(np.array_equal(one[name], other[name], equal_nan=True) for name in names)
+
+
+def test_results(made):
+    assert len(made) == 40
+    assert np.all(made["ok"] == 1.0)
+    assert made["elbow"].shape == (40, made.t.size)
+    assert 1.25 in made.t
+    table = pandas.read_parquet(made.folder.path / "summary.parquet")
+    assert table["run"].tolist() == list(range(40))
+    assert np.array_equal(table["angle"], made["angle"])
+    assert np.array_equal(table["success"], made["speed"] < 0.0122)
+    rate, low, high = made.success_rate()
+    assert rate == np.mean(made["speed"] < 0.0122)
+    assert low < rate < high
+    assert 5.0 <= made["body_2.mass"].min() < made["body_2.mass"].max() <= 15.0
+    assert "40 of 40 runs" in repr(made)
+
+
+def test_blocks_do_not_change_results(made, study, tmp_path):
+    assert same(made, rm.campaign(study, tmp_path / "b", block=40, **FAST))
+
+
+def test_a_run_can_be_replayed(made):
+    run = made.replay(17)
+    robot = run.robot
+    assert robot.bodies["body_2"].mass == made["body_2.mass"][17]
+    assert run.v[0, robot.joints["J1"].v.start] == made["start.speeds.J1"][17]
+    at = np.array([s for s in run.t if s in made.t])
+    rows = [int(np.flatnonzero(run.t == s)[0]) for s in at]
+    columns = [int(np.flatnonzero(made.t == s)[0]) for s in at]
+    elbow = run.joint("J2").q[rows]
+    assert np.allclose(elbow, made["elbow"][17, columns], rtol=1e-11, atol=1e-13)
+    assert np.mean(run.signals["gyro.rate"][rows, 1]) != 0.0
+
+
+def test_resume_computes_what_is_missing(made, study, tmp_path, monkeypatch):
+    out = tmp_path / "c"
+
+    def stopping(own, start, stop, **options):
+        if start >= 16:
+            raise KeyboardInterrupt
+        return run_block(own, start, stop, **options)
+
+    monkeypatch.setattr(module, "run_block", stopping)
+    with pytest.raises(KeyboardInterrupt):
+        rm.campaign(study, out, block=16, **FAST)
+    assert len(rm.open_campaign(out)) == 16
+    computed = []
+
+    def counting(own, start, stop, **options):
+        computed.append(start)
+        return run_block(own, start, stop, **options)
+
+    monkeypatch.setattr(module, "run_block", counting)
+    again = rm.campaign(study, out, resume=True, **FAST)
+    assert computed == [16, 32]
+    assert same(made, again)
+    rm.campaign(study, out, resume=True, **FAST)
+    assert computed == [16, 32]
+
+
+def test_damaged_blocks_are_computed_again(made, study, tmp_path):
+    out = tmp_path / "d"
+    one = rm.campaign(study, out, block=16, **FAST)
+    shard = next((out / "results.zarr" / "angle" / "c").iterdir())
+    content = bytearray(shard.read_bytes())
+    content[10] ^= 0xFF
+    shard.write_bytes(bytes(content))
+    assert len(one.folder.complete_blocks()) < 3
+    assert same(made, rm.campaign(study, out, resume=True, **FAST))
+
+
+def test_another_study_is_refused(study, folder, tmp_path):
+    out = tmp_path / "e"
+    rm.campaign(study, out, block=40, **FAST)
+    with pytest.raises(rm.RemoraError, match="not empty"):
+        rm.campaign(study, out, **FAST)
+    other = folder / "other.yaml"
+    other.write_text(STUDY.replace("seed: 9", "seed: 10"), encoding="utf-8")
+    with pytest.raises(rm.RemoraError, match="seed differs"):
+        rm.campaign(other, out, resume=True, **FAST)
+    other.write_text(STUDY.replace("high: 15", "high: 16"), encoding="utf-8")
+    with pytest.raises(rm.RemoraError, match="disperse differs"):
+        rm.campaign(other, out, resume=True, **FAST)
+    with pytest.raises(rm.RemoraError, match="runs"):
+        rm.campaign(folder / "study.yaml", out, runs=41, resume=True, **FAST)
+
+
+def test_impossible_runs_are_kept_with_their_reason(folder, tmp_path):
+    text = STUDY.replace("uniform: {low: 5, high: 15}", "uniform: {low: -5, high: 15}")
+    (folder / "impossible.yaml").write_text(text, encoding="utf-8")
+    made = rm.campaign(folder / "impossible.yaml", tmp_path / "f", **FAST)
+    bad = made["body_2.mass"] <= 0.0
+    assert 0 < bad.sum() < 40
+    assert np.array_equal(made["ok"] == 0.0, bad)
+    table = made.to_pandas()
+    assert set(table["outcome"][bad]) == {"impossible"}
+    assert not table["success"][bad].any()
+    page = rm.campaign_report(made, tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "impossible" in page
+
+
+def test_report(made, tmp_path):
+    page = rm.campaign_report(made, tmp_path / "report.html").read_text(encoding="utf-8")
+    for text in ("a small study", "Wilson", "remora campaign replay a ", "<svg", "Sobol"):
+        assert text in page
+    assert "http" not in page.replace("http-equiv", "")
+
+
+TABLES = {
+    "runs: 40": ("runs: 0", "line 5, runs: must be 1 or greater"),
+    "body_2.mass: {": ("body_9.mass: {", "no parameter named 'body_9.mass'"),
+    "high: 15": ("high: 4", "low must be below high"),
+    "sigma: 0.5": ("sigma: -1", "must be greater than 0"),
+    "start.speeds.J1": ("start.speeds.J7", "no joint named 'J7'"),
+    "rpy[2]": ("rpy", "name one number of it, such as start.base.rpy[0]"),
+    "at: 1.25": ("at: 3", "at 3 s the run is over"),
+    "take: max}": ("take: median}", "must be"),
+    "signal: gyro.rate": ("signal: gyro.ratee", "no signal named 'gyro.ratee'"),
+    "frame: body_3": ("frame: body_7", "no body or frame named 'body_7'"),
+    "output: speed": ("output: spead", "no output named 'spead'"),
+    "description:": ("descriptoin:", "did you mean 'description'"),
+    "unit: deg}\n  speed": ("unit: m}\n  speed", "unit must be 'rad' or 'deg'"),
+}
+
+
+@pytest.mark.parametrize("old", TABLES)
+def test_faulty_studies(old, folder, tmp_path):
+    new, words = TABLES[old]
+    (folder / "faulty.yaml").write_text(STUDY.replace(old, new, 1), encoding="utf-8")
+    with pytest.raises(rm.RemoraError) as refused:
+        rm.load_study(folder / "faulty.yaml")
+    assert words in str(refused.value)
+    assert "line " in str(refused.value)
+
+
+def test_all_faults_at_once(folder):
+    text = (
+        STUDY.replace("body_2.mass", "body_9.mass")
+        .replace("body_3", "body_7")
+        .replace("seed: 9", "seed: -1")
+    )
+    (folder / "faulty.yaml").write_text(text, encoding="utf-8")
+    with pytest.raises(rm.ModelError) as refused:
+        rm.load_study(folder / "faulty.yaml")
+    assert "seed" in str(refused.value)
+    assert "body_7" in str(refused.value)
+
+
+def test_tables(folder, tmp_path):
+    rows = "mass,other\n" + "\n".join(f"{5 + 0.1 * k},0" for k in range(40))
+    (folder / "masses.csv").write_text(rows, encoding="utf-8")
+    text = STUDY.replace("{uniform: {low: 5, high: 15}}", "{table: {file: FILE, column: mass}}")
+
+    def made(file):
+        (folder / "table.yaml").write_text(text.replace("FILE", file), encoding="utf-8")
+        return rm.load_study(folder / "table.yaml").dispersions.draw(3, 5)["body_2.mass"]
+
+    assert made("masses.csv") == pytest.approx([5.3, 5.4])
+    pandas.read_csv(folder / "masses.csv").to_parquet(folder / "masses.parquet")
+    assert made("masses.parquet") == pytest.approx([5.3, 5.4])
+    for file, words in (
+        ("../x.csv", "outside"),
+        ("none.csv", "no such file"),
+        ("study.yaml", ".csv"),
+    ):
+        with pytest.raises(rm.RemoraError, match=words):
+            made(file)
+
+
+def test_bundled_studies_load():
+    assert rm.bundled_studies()
+    for name in rm.bundled_studies():
+        assert rm.load_study(name, runs=2).runs == 2
+
+
+# Workers -----------------------------------------------------------------------------------------
+
+SCRIPT = """
+import sys, remora as rm
+print(rm.campaign(sys.argv[1], sys.argv[2], block=2, resume=True, workers=2, progress=False))
+"""
+
+
+@pytest.mark.timeout(300)
+def test_workers_and_client_may_be_killed(made, folder, tmp_path):
+    """Workers are killed while they compute, then the client; the numbers stay the same."""
+    out = tmp_path / "g"
+    script = tmp_path / "script.py"
+    script.write_text(textwrap.dedent(SCRIPT), encoding="utf-8")
+    command = [sys.executable, str(script), str(folder / "study.yaml"), str(out)]
+    process = subprocess.Popen(command, start_new_session=True)
+    try:
+        until = time.monotonic() + 200.0
+        while not (workers := _workers(process.pid)) and time.monotonic() < until:
+            assert process.poll() is None
+            time.sleep(0.1)
+        os.kill(workers[0], signal.SIGKILL)
+        while not _markers(out) and process.poll() is None and time.monotonic() < until:
+            time.sleep(0.02)
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+    finally:
+        process.kill()
+        process.wait()
+    assert 0 < len(rm.open_campaign(out)) <= 40
+    again = rm.campaign(folder / "study.yaml", out, resume=True, workers=2, progress=False)
+    assert same(made, again)
+    assert len(list((out / "blocks").iterdir())) == 20
+
+
+def _markers(out):
+    return list((out / "blocks").glob("*.json")) if (out / "blocks").exists() else []
+
+
+def _workers(parent):
+    """Return the processes that compute: grandchildren started by the nannies."""
+    listed = subprocess.run(
+        ["ps", "-ww", "-eo", "pid,ppid,args"], capture_output=True, text=True, check=True
+    ).stdout.splitlines()[1:]
+    rows = [line.split(None, 2) for line in listed]
+    children = [int(p) for p, up, _ in rows if int(up) == parent]
+    return [int(p) for p, up, args in rows if int(up) in children and "spawn_main" in args]
+
+
+def test_command_line(folder, tmp_path):
+    out = tmp_path / "cli"
+    command = [sys.executable, "-c", "from remora.cli import main; main()", "campaign"]
+    options = {"capture_output": True, "text": True, "check": False, "cwd": tmp_path}
+    done = subprocess.run(
+        [*command, str(folder / "study.yaml"), "--out", str(out), "--runs", "8", "--workers", "0"],
+        **options,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "8 of 8 runs" in done.stdout
+    assert json.loads((out / "campaign.json").read_text(encoding="utf-8"))["runs"] == 8
+    assert (out / "report.html").exists()
+    done = subprocess.run([*command, "replay", str(out), "3"], **options)
+    assert done.returncode == 0, done.stderr
+    assert len(rm.open_run(tmp_path / "run_3")) > 1
+    done = subprocess.run([*command, "replay", str(out), "nine"], **options)
+    assert done.returncode == 2
+    assert "replay DIR RUN" in done.stderr

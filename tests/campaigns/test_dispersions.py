@@ -1,0 +1,127 @@
+"""Dispersions: distributions, samplings and correlations."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+import remora as rm
+from remora.campaigns.dispersions import (
+    Dispersion,
+    Dispersions,
+    correlation_factor,
+    dispersion,
+)
+from remora.campaigns.statistics import first_order_index, rank_correlation, wilson
+from remora.campaigns.study_schema import DispersionFile
+
+PARAMETERS = {
+    "normal": {"mean": 3.0, "std": 0.5},
+    "truncated_normal": {"mean": 3.0, "std": 0.5, "low": 2.8, "high": 4.5},
+    "uniform": {"low": -1.0, "high": 2.0},
+    "log_normal": {"median": 2.0, "sigma": 0.3},
+}
+REFERENCE = {
+    "normal": stats.norm(3.0, 0.5),
+    "truncated_normal": stats.truncnorm(-0.4, 3.0, 3.0, 0.5),
+    "uniform": stats.uniform(-1.0, 3.0),
+    "log_normal": stats.lognorm(0.3, scale=2.0),
+}
+
+
+def several(sampling="random", runs=4000, seed=3, kinds=tuple(PARAMETERS), correlated=()):
+    items = tuple(Dispersion(k, k, PARAMETERS[k], "value", 0.0) for k in kinds)
+    return Dispersions(items, sampling, seed, runs, correlated)
+
+
+@pytest.mark.parametrize("kind", PARAMETERS)
+def test_inverse_distribution_functions(kind):
+    u = np.linspace(1e-9, 1.0 - 1e-9, 101)
+    own = Dispersion("x", kind, PARAMETERS[kind], "value", 0.0)
+    assert np.allclose(own.values(u, np.arange(101)), REFERENCE[kind].ppf(u), rtol=1e-9)
+
+
+@pytest.mark.parametrize("sampling", ["random", "latin_hypercube", "sobol"])
+def test_samples_have_their_distribution(sampling):
+    drawn = several(sampling).draw(0, 4000)
+    for kind, values in drawn.items():
+        assert stats.kstest(values, REFERENCE[kind].cdf).pvalue > 1e-3
+    table = np.corrcoef(np.stack(list(drawn.values())))
+    assert np.abs(table - np.eye(4)).max() < 0.08
+
+
+@pytest.mark.parametrize("sampling", ["random", "latin_hypercube", "sobol"])
+@given(start=st.integers(0, 250), size=st.integers(1, 50))
+def test_a_run_does_not_depend_on_its_block(sampling, start, size):
+    every = several(sampling, 300)
+    whole, part = every.draw(0, 300), every.draw(start, start + size)
+    for name, values in whole.items():
+        assert np.array_equal(values[start : start + size], part[name])
+
+
+def test_random_numbers_depend_on_seed_and_name_alone():
+    one = several(seed=5, kinds=("normal",)).draw(7, 9)["normal"]
+    other = several(seed=5, runs=99, kinds=("uniform", "normal")).draw(7, 9)["normal"]
+    assert np.array_equal(one, other)
+    assert not np.array_equal(one, several(seed=6, kinds=("normal",)).draw(7, 9)["normal"])
+
+
+def test_correlated_numbers():
+    factor = correlation_factor(["normal", "uniform"], [[1.0, 0.8], [0.8, 1.0]])
+    drawn = several(kinds=("normal", "uniform"), correlated=(((0, 1), factor),)).draw(0, 4000)
+    for kind, values in drawn.items():
+        assert stats.kstest(values, REFERENCE[kind].cdf).pvalue > 1e-3
+    # Spearman's correlation of a Gaussian copula: 6/π asin(ρ/2)
+    expected = 6.0 / np.pi * np.arcsin(0.4)
+    assert abs(rank_correlation(drawn["normal"], drawn["uniform"]) - expected) < 0.03
+
+
+@pytest.mark.parametrize(
+    ("matrix", "words"),
+    [
+        ([[1.0, 0.5]], "2 x 2"),
+        ([[1.0, 0.5], [0.4, 1.0]], "symmetric"),
+        ([[2.0, 0.5], [0.5, 1.0]], "ones on its diagonal"),
+        ([[1.0, 1.5], [1.5, 1.0]], "positive definite"),
+        ([[1.0], [0.5, 1.0]], "2 x 2"),
+    ],
+)
+def test_impossible_correlations_are_refused(matrix, words):
+    with pytest.raises(rm.RemoraError, match=words):
+        correlation_factor(["a", "b"], matrix)
+
+
+@pytest.mark.parametrize(
+    ("relation", "expected"), [("value", 12.0), ("offset", 0.0), ("factor", 1.0)]
+)
+def test_default_means(relation, expected):
+    told = DispersionFile.model_validate({"normal": {"std": 0.1}, "as": relation})
+    own = dispersion("x", told, 12.0)
+    assert own.numbers["mean"] == expected
+    assert own.values(np.array([0.5]), np.array([0]))[0] == pytest.approx(12.0)
+
+
+def test_wilson_interval():
+    low, high = wilson(95, 100)
+    expected = stats.binomtest(95, 100).proportion_ci(0.95, method="wilson")
+    assert (low, high) == pytest.approx((expected.low, expected.high), rel=1e-12)
+    assert wilson(0, 10)[0] == 0.0
+    assert wilson(10, 10)[1] == 1.0
+
+
+def test_rank_correlation_against_scipy():
+    rng = np.random.default_rng(1)
+    x = rng.integers(0, 20, 200).astype(float)
+    y = x**3 + rng.normal(size=200) * 500
+    assert rank_correlation(x, y) == pytest.approx(stats.spearmanr(x, y).statistic, rel=1e-12)
+    assert np.isnan(rank_correlation(x, np.ones(200)))
+
+
+def test_first_order_indices_of_ishigami():
+    """The function of Ishigami and Homma, whose indices are known."""
+    rng = np.random.default_rng(2)
+    x = rng.uniform(-np.pi, np.pi, (20_000, 3))
+    y = np.sin(x[:, 0]) + 7.0 * np.sin(x[:, 1]) ** 2 + 0.1 * x[:, 2] ** 4 * np.sin(x[:, 0])
+    found = [first_order_index(x[:, k], y) for k in range(3)]
+    assert found == pytest.approx([0.3139, 0.4424, 0.0], abs=0.02)

@@ -1,0 +1,126 @@
+"""Wrench-driven pose control [SA24, section IV]: the equations, and closed loops that settle."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+import remora as rm
+from dynamics.assembly.modules import arm
+from numeric import traced
+from remora.algebra import dual_quaternion as dq
+from remora.algebra import pose, screw
+from remora.control.end_effector_wrench import (
+    linearizing_law,
+    pose_feedback,
+    pose_logarithm,
+    printed_law,
+)
+from trees import relative_error
+
+AXES = ((0, 0, 1), (0, 1, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1), (1, 0, 0), (0, 1, 0))
+
+
+def two_arms():
+    """An arm with a branch: seven joints in the stem, two in the branch."""
+    parts = {"stem": arm(axes=AXES), "branch": arm()}
+    return rm.Assembly(parts, [("branch", "stem", "link2")], gravity=(0, 0, -9.81)).to_robot()
+
+
+def test_the_logarithm_of_sa24():
+    x = pose.from_xyz_rpy((0.2, -0.3, 0.4), (0.0, 0.0, 0.8))
+    assert np.allclose(pose_logarithm(x), [0, 0, 0.4, 0.1, -0.15, 0.2])
+    assert np.allclose(pose_logarithm(-x), pose_logarithm(x))
+    assert np.array_equal(pose_logarithm(dq.identity()), np.zeros(6))
+
+
+def test_feedback_on_a_moving_target_is_the_error_dynamics():
+    """With ξ̇ = U the twist of the error changes at the rate -k_p log x̃ - k_v ξ̃ [SA24, eq. 11]."""
+    rng = np.random.default_rng(1)
+    xd, x = (pose.from_xyz_rpy(*rng.normal(size=(2, 3))) for _ in range(2))
+    xi, xi_d, rate_d = rng.normal(size=(3, 6))
+    U = pose_feedback(x, xi, xd, 3.0, 2.0, xi_d, rate_d)
+
+    def off(h):
+        """ξ̃ at a time h, for motions with constant rates of the twists."""
+        moved = dq.mul(x, dq.exp(0.5 * (h * xi + 0.5 * h * h * U)))
+        target = dq.mul(xd, dq.exp(0.5 * (h * xi_d + 0.5 * h * h * rate_d)))
+        error = dq.mul(dq.conjugate(target), moved)
+        return xi + h * U - screw.adjoint_inverse(error, xi_d + h * rate_d)
+
+    h = 1e-5
+    found = (off(h) - off(-h)) / (2 * h)
+    error = dq.mul(dq.conjugate(xd), x)
+    assert np.allclose(found, -3.0 * pose_logarithm(error) - 2.0 * off(0.0), atol=1e-7)
+
+
+def test_the_printed_law_is_a_transposed_jacobian_with_gravity():
+    robot = two_arms()
+    q, _ = rm.random_state(robot, 2)
+    rng = np.random.default_rng(3)
+    frames, U = ("stem/tip", "branch/tip"), list(rng.normal(size=(2, 6)))
+    found = printed_law(robot, q, frames, U)
+    zero = np.zeros(robot.nv)
+    expected = rm.inverse_dynamics(robot, q, zero, zero)
+    expected = expected + sum(
+        rm.jacobian(robot, q, name).T @ u for name, u in zip(frames, U, strict=True)
+    )
+    assert relative_error(found, expected) < 1e-13
+
+
+def test_the_linearizing_law_gives_the_twists_the_rates_u():
+    robot = two_arms()
+    q, v = rm.random_state(robot, 4)
+    U = [np.random.default_rng(5).normal(size=6)]
+    tau = linearizing_law(robot, q, v, ("stem/tip",), U, 1.0, 1e-9)
+    vdot = rm.forward_dynamics(robot, q, v, tau)
+    rate = rm.frame_acceleration(robot, q, v, vdot, "stem/tip")
+    assert np.allclose(rate, U[0], atol=1e-5)
+    printed = rm.forward_dynamics(robot, q, v, printed_law(robot, q, ("stem/tip",), U))
+    missed = rm.frame_acceleration(robot, q, v, printed, "stem/tip") - U[0]
+    assert np.abs(missed).max() > 0.1  # SA24 calls (12) feedback linearization: it is not
+
+
+@pytest.mark.parametrize("law", ["printed", "linearizing"])
+def test_each_law_is_traced(law):
+    robot = two_arms()
+    q, v = rm.random_state(robot, 6)
+    targets = {"stem/tip": rm.frame_pose(robot, rm.neutral(robot), "stem/tip")}
+    control = rm.EndEffectorWrenchControl(robot, targets, 4.0, 3.0, law)
+    found = traced(lambda q, v: control.forces(robot, q, v), [q, v])
+    assert relative_error(found, control.forces(robot, q, v)) < 1e-10
+
+
+@pytest.mark.parametrize(
+    ("law", "gains"), [("printed", (60.0, 12.0)), ("linearizing", (20.0, 6.0))]
+)
+def test_closed_loops_settle(law, gains):
+    """As a sampled component of a system, compiled with the robot."""
+    robot = rm.Assembly({"a": arm()}, gravity=(0, 0, -9.81)).to_robot()
+    joints = [dataclasses.replace(joint, damping=np.array([0.5])) for joint in robot.joints]
+    robot = robot.replace(joints=joints)
+    q0, goal = np.array([0.2, 0.4]), np.array([0.5, -0.3])
+    targets = {"a/tip": rm.frame_pose(robot, goal, "a/tip")}
+    control = rm.EndEffectorWrenchControl(robot, targets, *gains, law, sample_time=0.01)
+    run = rm.simulate(rm.System(robot, [control]), q0, np.zeros(2), duration=8.0)
+    errors = control.errors(robot, run.q)[:, 0]
+    assert errors[0] > 0.3
+    assert errors[-1] < 2e-3
+
+
+def test_refusals():
+    robot = two_arms()
+    x = dq.identity()
+    make = rm.EndEffectorWrenchControl
+    with pytest.raises(rm.RemoraError, match="no law of end-effector control named 'pd'"):
+        make(robot, {"stem/tip": x}, 1.0, 1.0, "pd")
+    with pytest.raises(rm.RemoraError, match="no body or frame named 'nose'"):
+        make(robot, {"nose": x}, 1.0, 1.0)
+    with pytest.raises(rm.RemoraError, match=r"kv=-1.0 of end-effector control must be positive"):
+        make(robot, {"stem/tip": x}, 1.0, -1.0)
+    with pytest.raises(rm.RemoraError, match="at least one target"):
+        make(robot, {}, 1.0, 1.0)
+    with pytest.raises(rm.RemoraError, match="target of 'stem/tip' must be one pose"):
+        make(robot, {"stem/tip": 2.0 * x}, 1.0, 1.0)
+    with pytest.raises(rm.RemoraError, match="no body or frame named 'stem/tip'"):
+        rm.System(arm(), [make(robot, {"stem/tip": x}, 1.0, 1.0)])

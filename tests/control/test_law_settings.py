@@ -1,0 +1,114 @@
+"""Laws and references in scenario files: every type of the table, and what a file gets wrong."""
+
+import numpy as np
+import pytest
+from pydantic import TypeAdapter, ValidationError
+
+import remora as rm
+from arms import arm, wheeled
+from remora.algebra import pose, quaternion
+from remora.control.law_table import CONTROL_COMPONENTS
+from remora.simulation.scenario.component_table import AnyComponentSettings
+
+ARM = arm(3)
+TICK = {"sample_time": 0.1}
+X, Y = pose.from_xyz_rpy([1, 0, 0]), pose.from_xyz_rpy([0, 1, 0], [0, 0, np.radians(30)])
+WHEELS = ["w0", "w1", "w2", "w3"]
+
+#: By type: the file's entry, and what it makes.
+CASES = {
+    "resolved_rate": (
+        {"frame": "tool", "rows": ["vx", "vy"], "gain": 2.0, "secondary": ["limits"]},
+        rm.ResolvedRate("tool", rows=("vx", "vy"), gain=2.0, secondary=("limits",)),
+    ),
+    "desired_reaction": (
+        {"frame": "tool", "method": "adjugate", "rows": "none"},
+        rm.DesiredReaction("tool", method="adjugate", rows="none"),
+    ),
+    "reaction_null_space": ({"rows": ["wz"]}, rm.ReactionNullSpace(rows=("wz",))),
+    "joint_rate_servo": ({"gain": 5.0, "limit": 2.0}, rm.JointRateServo(gain=5.0, limit=2.0)),
+    "transpose_jacobian": (
+        {"frame": "tool", "kp": 3.0, "kd": 4.0}, rm.TransposeJacobian("tool", 3.0, 4.0),
+    ),
+    "joint_computed_torque": (
+        {"kp": 3.0, "kd": 4.0, "joints": ["j1"]}, rm.JointComputedTorque(3.0, 4.0, ("j1",)),
+    ),
+    "operational_computed_torque": (
+        {"frame": "tool", "kp": 3.0, "kd": 4.0, "base_rows": "orientation"},
+        rm.OperationalComputedTorque("tool", 3.0, 4.0, base_rows="orientation"),
+    ),
+    "impedance": (
+        {"frame": "tool", "stiffness": 3.0, "damping_matrix": 4.0}, rm.Impedance("tool", 3.0, 4.0),
+    ),
+    "admittance": (
+        {"mass": 3.0, "damping": 4.0, **TICK}, rm.Admittance(3.0, 4.0, **TICK),
+    ),
+    "base_reaction_compensation": (
+        {"torque_only": True}, rm.BaseReactionCompensation(torque_only=True),
+    ),
+    "joint_pid": ({"kp": 3.0, "ki": 1.0, "kd": 2.0, **TICK}, rm.JointPID(3.0, 1.0, 2.0, **TICK)),
+    "base_pose_tracking": ({"kp": 3.0, "kv": 4.0}, rm.BasePoseTracking(3.0, 4.0)),
+    "frame_pose_tracking": (
+        {"frame": "tool", "kp": 3.0, "kv": 4.0}, rm.FramePoseTracking("tool", 3.0, 4.0),
+    ),
+    "coordinated_tracking": (
+        {"frame": "tool", "kp": 3.0, "kv": 4.0, "base_kp": 1.0, "base_kv": 2.0},
+        rm.CoordinatedTracking("tool", 3.0, 4.0, 1.0, 2.0),
+    ),
+    "reaction_wheels": (
+        {"joints": WHEELS, "max_torque": 0.1, "max_speed": 50.0},
+        rm.ReactionWheels(tuple(WHEELS), 0.1, 50.0),
+    ),
+    "wheel_desaturation": (
+        {"gain": 1.0, "max_torque": 0.1, "upper": 2.0, "lower": 1.0, **TICK},
+        rm.WheelDesaturation(1.0, 0.1, 2.0, 1.0, **TICK),
+    ),
+    "joint_reference": (
+        {"waypoints": [["90 deg", 0.0, 0.0], [0.0, 0.0, 1.0]], "max_speed": 0.1},
+        rm.JointReference([[np.radians(90), 0, 0], [0, 0, 1]], max_speed=0.1),
+    ),
+    "pose_reference": (
+        {"waypoints": [{"xyz": [1.0, 0.0, 0.0]},
+                       {"xyz": [0.0, 1.0, 0.0], "rpy": [0.0, 0.0, "30 deg"]}],
+         "durations": [2.0], "interpolation": "straight"},
+        rm.PoseReference([X, Y], [2.0], "straight"),
+    ),
+    "circle_reference": (
+        {"start_point": [1.0, 0.0, 0.0], "center": [0.0, 0.0, 0.0], "normal": [0.0, 0.0, 1.0],
+         "duration": 3.0, "rpy": [0.0, 0.0, "30 deg"]},
+        rm.CircleReference([1, 0, 0], [0, 0, 0], [0, 0, 1], 3.0,
+                           quaternion.from_rpy(np.radians([0.0, 0.0, 30.0]))),
+    ),
+}  # fmt: skip
+
+
+def made(kind, entry, robot):
+    settings = TypeAdapter(AnyComponentSettings).validate_python(
+        {"type": kind, **entry}, context=robot
+    )
+    return settings.made(robot, "")
+
+
+@pytest.mark.parametrize("kind", CASES)
+def test_a_file_makes_what_python_makes(kind):
+    entry, expected = CASES[kind]
+    robot = wheeled(4) if kind == "reaction_wheels" else ARM
+    assert made(kind, entry, robot) == expected
+
+
+def test_every_type_of_the_table_is_here():
+    assert list(CASES) == list(CONTROL_COMPONENTS)
+
+
+@pytest.mark.parametrize(
+    ("kind", "entry", "told"),
+    [
+        ("resolved_rate", {"frame": "hand"}, "no body or frame named 'hand'"),
+        ("joint_pid", {"kp": 1.0, "ki": 1.0, "kd": 1.0}, "sample_time"),
+        ("joint_pid", {"kp": -1.0, "ki": 1.0, "kd": 1.0, **TICK}, "greater than 0"),
+        ("joint_computed_torque", {"kp": 1.0, "kd": 1.0, "joints": ["j7"]}, "no joint named 'j7'"),
+    ],
+)
+def test_what_a_file_gets_wrong(kind, entry, told):
+    with pytest.raises(ValidationError, match=told):
+        made(kind, entry, ARM)

@@ -1,0 +1,198 @@
+"""Zero- and desired-reaction manoeuvres, the reaction null space, and SPART's known mistakes."""
+
+import numpy as np
+import pytest
+
+import remora as rm
+from arms import arm
+from laws_on_small_robots import context, values
+from remora.algebra import pose
+from remora.control.motion import controlled_motion as motion
+
+SERVICER = rm.load("servicer")
+
+
+def base_speeds(robot, q, v, rate, places):
+    """Return all speeds after the controlled ones jump to `rate` and momentum is conserved."""
+    moved = v.copy()
+    moved[places] = rate
+    P = rm.momentum_matrix(robot, q)
+    n0 = motion.base_size(robot)
+    others = np.arange(n0, robot.nv)
+    left = P @ v - P[:, others] @ moved[others]
+    moved[:n0] = np.linalg.lstsq(P[:, :n0], left, rcond=None)[0]
+    return moved
+
+
+def inertial(robot, q, v, frame):
+    R = pose.to_rotation_matrix(rm.frame_pose(robot, q, frame))
+    own = rm.frame_twist(robot, q, v, frame)
+    return np.concatenate([R @ own[:3], R @ own[3:]])
+
+
+def goal(robot, q, twist, frame="tool"):
+    x = rm.frame_pose(robot, q, frame)
+    R = pose.to_rotation_matrix(x)
+    return {"pose": x, "twist": np.concatenate([R.T @ twist[:3], R.T @ twist[3:]])}
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_zero_reaction_with_momentum_leaves_the_attitude_alone(seed):
+    """Three rows of the tool, three of the base, seven joints; the robot tumbles beforehand."""
+    q, v = rm.random_state(SERVICER, seed)
+    twist = np.array([0.0, 0.0, 0.0, 0.03, -0.02, 0.01])
+    law = rm.DesiredReaction("tool", gain=0.0)
+    rate = values(law, SERVICER, q, v, goal(SERVICER, q, twist))["rate"]
+    moved = base_speeds(SERVICER, q, v, rate, range(6, 13))
+    assert np.abs(moved[:3]).max() < 1e-9 * np.abs(rate).max()
+    assert np.abs(inertial(SERVICER, q, moved, "tool")[3:] - twist[3:]).max() < 1e-9
+
+
+def test_a_desired_reaction_moves_base_and_tool_as_prescribed():
+    q, v = rm.random_state(SERVICER, 5)
+    twist, base = np.array([0, 0, 0, 0.03, -0.02, 0.01]), np.array([0.01, 0.02, -0.01, 0, 0, 0])
+    inputs = goal(SERVICER, q, twist)
+    wanted = goal(SERVICER, q, base, "bus")
+    inputs |= {"base_pose": wanted["pose"], "base_twist": wanted["twist"]}
+    rate = values(rm.DesiredReaction("tool", gain=0.0), SERVICER, q, v, inputs)["rate"]
+    moved = base_speeds(SERVICER, q, v, rate, range(6, 13))
+    assert np.abs(inertial(SERVICER, q, moved, "bus")[:3] - base[:3]).max() < 1e-9
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_adjugate_is_the_inverse_far_from_singular_poses_and_bounded_near_them(seed):
+    robot = arm(4, "planar", spread=False)  # three rows of the tool, the attitude of the base
+    q, v = rm.random_state(robot, seed)
+    v = 0.0 * v
+    inputs = goal(robot, q, np.array([0, 0, 0.1, 0.05, 0.02, 0]))
+    options = {"rows": "plane", "base_rows": ("wz",), "gain": 0.0}
+    exact = values(rm.DesiredReaction("tool", **options), robot, q, v, inputs)["rate"]
+    law = rm.DesiredReaction("tool", method="adjugate", bound=1e9, **options)
+    assert np.abs(values(law, robot, q, v, inputs)["rate"] - exact).max() < 1e-9
+    # the factor k is limited: the same direction, shorter
+    places = motion.speed_places(robot, motion.joint_names(robot, ()))
+    at = context(robot, q, v)
+    moves = motion.response(at, places, "floating")
+    G = np.concatenate(
+        [
+            motion.frame_rates(at, "bus", [2], places, "floating", moves).matrix,
+            motion.frame_rates(at, "tool", [2, 3, 4], places, "floating", moves).matrix,
+        ]
+    )
+    factor = abs(1.0 / np.linalg.det(G))
+    law = rm.DesiredReaction("tool", method="adjugate", bound=factor / 10.0, **options)
+    assert np.abs(values(law, robot, q, v, inputs)["rate"] - exact / 10.0).max() < 1e-9
+    q = np.zeros(robot.nq)  # outstretched
+    far = values(law, robot, q, v, goal(robot, q, np.array([0, 0, 0.1, 0.05, 0.02, 0])))["rate"]
+    assert np.all(np.isfinite(far))
+
+
+def test_sparts_desired_reaction_block_has_the_wrong_sign():
+    """SPART's block omits the minus of -H_0⁻¹H_0m [SPART17, eq. 46]: the base turns, doubled."""
+    q, v = rm.random_state(SERVICER, 2)
+    v = 0.0 * v
+    base = np.array([0.02, -0.01, 0.03])
+    H = rm.mass_matrix(SERVICER, q)
+    response = np.linalg.solve(H[:6, :6], H[:6, 6:])
+    inputs = {"base_twist": np.array([*base, 0, 0, 0]), "base_pose": rm.poses(SERVICER, q)[0]}
+    law = rm.DesiredReaction("tool", rows="none")
+    ours = values(law, SERVICER, q, v, inputs)["rate"]
+    theirs = np.linalg.pinv(response[:3]) @ base
+    assert np.abs(base_speeds(SERVICER, q, v, ours, range(6, 13))[:3] - base).max() < 1e-12
+    assert np.abs(base_speeds(SERVICER, q, v, theirs, range(6, 13))[:3] + base).max() < 1e-12
+
+
+def branched():
+    """Return a floating robot whose tree branches behind its first joint, not at the base."""
+    builder = rm.Builder("branched").body("bus", mass=50.0, inertia=(4, 5, 6))
+    builder = builder.joint("base", "free", None, "bus")
+    for name, parent, axis, xyz in (
+        ("trunk", "bus", (0, 0, 1), (0.4, 0, 0)),
+        ("left_1", "trunk", (0, 1, 0), (0.3, 0.2, 0)),
+        ("left_2", "left_1", (1, 0, 0), (0.4, 0, 0)),
+        ("right_1", "trunk", (0, 1, 0), (0.3, -0.2, 0)),
+        ("right_2", "right_1", (0, 0, 1), (0.4, 0, 0)),
+        ("right_3", "right_2", (0, 1, 0), (0.4, 0, 0)),
+    ):
+        builder = builder.body(name, mass=5.0, com=(0.2, 0, 0), inertia=(0.02, 0.1, 0.1))
+        builder = builder.joint(f"j_{name}", "revolute", parent, name, axis=axis, xyz=xyz)
+    return builder.frame("tool", "right_3", xyz=(0.3, 0, 0)).build()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_trees_that_branch_in_mid_chain(seed):
+    """One branch works, trunk and other branch keep the attitude, by rows of all six joints."""
+    robot = branched()
+    q, v = rm.random_state(robot, seed)
+    twist = np.array([0, 0, 0, 0.02, -0.01, 0.03])
+    rate = values(rm.DesiredReaction("tool", gain=0.0), robot, q, v, goal(robot, q, twist))["rate"]
+    moved = base_speeds(robot, q, v, rate, range(6, robot.nv))
+    assert np.abs(moved[:3]).max() < 1e-8 * np.abs(rate).max()
+    assert np.abs(inertial(robot, q, moved, "tool")[3:] - twist[3:]).max() < 1e-8
+    # joints of the other branch do not move the tool of a fixed base, but that of a floating one
+    left = motion.speed_places(robot, ["j_left_1", "j_left_2"])
+    at = context(robot, q, v)
+    fixed = motion.frame_rates(at, "tool", range(6), left, "fixed", None).matrix
+    moves = motion.response(at, left, "floating")
+    floating = motion.frame_rates(at, "tool", range(6), left, "floating", moves).matrix
+    assert not np.any(fixed)
+    assert np.abs(floating).max() > 1e-3
+
+
+def test_the_momentum_of_eq_46_is_not_constant():
+    """H_0 v_0 + H_0m v_m changes along a free motion with momentum, and eq. 46 needs its value."""
+    q, v = rm.random_state(SERVICER, 1)
+    run = rm.simulate(SERVICER, q, 0.3 * v, 10.0, sample=10.0, limits="ignore")
+    start, end = (
+        (rm.mass_matrix(SERVICER, q) @ v)[:6]
+        for q, v in zip(run.q[[0, -1]], run.v[[0, -1]], strict=True)
+    )
+    assert np.abs(end - start).max() > 0.1 * np.abs(start).max()
+    q, v = run.q[-1], run.v[-1]
+    H = rm.mass_matrix(SERVICER, q)
+    twist = np.array([0, 0, 0, 0.03, -0.02, 0.01])
+    rate = values(rm.DesiredReaction("tool", gain=0.0), SERVICER, q, v, goal(SERVICER, q, twist))
+    assert np.abs(base_speeds(SERVICER, q, v, rate["rate"], range(6, 13))[:3]).max() < 1e-9
+    # with the initial value, as printed, the base turns
+    J = rm.jacobian(SERVICER, q, "tool")
+    R = pose.to_rotation_matrix(rm.frame_pose(SERVICER, q, "tool"))
+    response = -np.linalg.solve(H[:6, :6], H[:6, 6:])
+    drift = np.linalg.solve(H[:6, :6], start)
+    G = np.concatenate([response[:3], R @ (J[3:, 6:] + J[3:, :6] @ response)])
+    right = np.concatenate([-drift[:3], twist[3:] - R @ (J[3:, :6] @ drift)])
+    printed = np.linalg.lstsq(G, right, rcond=None)[0]
+    assert np.abs(base_speeds(SERVICER, q, v, printed, range(6, 13))[:3]).max() > 1e-3
+
+
+def test_the_reaction_null_space_is_the_nearest_motion_without_reaction():
+    q, v = rm.random_state(SERVICER, 6)
+    z = np.random.default_rng(6).normal(size=7)
+    law = rm.ReactionNullSpace()
+    rate = values(law, SERVICER, q, v, {"command": z})["rate"]
+    assert np.abs(base_speeds(SERVICER, q, v, rate, range(6, 13))[:3]).max() < 1e-10
+    rest = values(law, SERVICER, q, 0 * v, {"command": z})["rate"]
+    H = rm.mass_matrix(SERVICER, q)
+    B = np.linalg.solve(H[:6, :6], H[:6, 6:])[:3]
+    assert np.abs(rest - (z - np.linalg.pinv(B) @ (B @ z))).max() < 1e-10
+
+
+@pytest.mark.parametrize(
+    ("make", "told"),
+    [
+        (lambda: rm.DesiredReaction("tool", method="adjugate"), "6 rows and 7 joints"),
+        (lambda: rm.DesiredReaction("tool", method="inverse"), "no method named"),
+        (lambda: rm.DesiredReaction("tool", rows="none", base_rows="none"), "neither"),
+        (lambda: rm.DesiredReaction("tool", bound=0.0), "greater than 0"),
+        (lambda: rm.ReactionNullSpace(rows="none"), "at least one row"),
+    ],
+)
+def test_refusals(make, told):
+    with pytest.raises(rm.RemoraError, match=told):
+        rm.System(SERVICER, [make()], {"desired_reaction.pose": np.eye(8)[0]})
+
+
+def test_a_fixed_base_has_no_reaction():
+    robot = rm.load("servicer", base="fixed")
+    for law in (rm.DesiredReaction("tool"), rm.ReactionNullSpace()):
+        with pytest.raises(rm.RemoraError, match="the base is fixed"):
+            law.interface(robot)
