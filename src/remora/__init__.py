@@ -241,6 +241,7 @@ from remora.simulation.inputs.events import Event
 from remora.simulation.inputs.loads import Controller, ZeroOrderHold
 from remora.simulation.inputs.phases import Phase
 from remora.simulation.inputs.profiles import Motion, Profile, Pulse
+from remora.simulation.inputs.reach import ReachPlan, plan_reach
 from remora.simulation.inputs.signal_source import SignalSource
 from remora.simulation.integrators.table import INTEGRATORS
 from remora.simulation.recording.conservation import Conservation
@@ -349,6 +350,7 @@ __all__ = [
     "Profile",
     "Pulse",
     "RateGyro",
+    "ReachPlan",
     "ReactionNullSpace",
     "ReactionWheels",
     "Recording",
@@ -484,6 +486,7 @@ __all__ = [
     "open_campaign",
     "open_run",
     "pinocchio_layout",
+    "plan_reach",
     "plot",
     "poses",
     "potential_energy",

@@ -207,7 +207,7 @@ class EndEffectorWrenchControl(Component):
         return linearizing_law(robot, q, v, self.frames, U, self.kv, self.regularization)
 
     def errors(self, robot: Robot, q: Array) -> Array:
-        """Return |vec₆ log x̃| of every end-effector, `(..., l)`, as SA24's Figure 9."""
+        """Return the norm of vec₆ log x̃ of every end-effector, `(..., l)`, as SA24's Figure 9."""
         found: list[Any] = []
         for k, name in enumerate(self.frames):
             off = dual_quaternion.mul(
