@@ -77,7 +77,7 @@ def run_alone(
 def _place(index: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
     """Return the place of a run in the batch shape, or raise."""
     count = int(np.prod(shape, dtype=int))
-    given: tuple[Any, ...] = index if isinstance(index, tuple) else (index,)
+    given: list[Any] = [*index] if isinstance(index, tuple) else [index]
     whole = all(isinstance(i, (int, np.integer)) and not isinstance(i, bool) for i in given)
     if whole and len(given) == 1 and len(shape) != 1 and 0 <= given[0] < count:
         return tuple(int(i) for i in np.unravel_index(int(given[0]), shape)) if shape else ()
