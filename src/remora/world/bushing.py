@@ -90,7 +90,7 @@ def refuse_same_body(robot: Robot, a: str, b: str) -> None:
 
 def forces(spring: Component, motion: RelativeMotion) -> tuple[Array, Array]:
     """Return force and torque on b in the axes of a, `(..., 3)` each; see `Bushing`."""
-    k, c, kappa, gamma = (asarray(getattr(spring, name)) for name in NUMBERS)
+    k, c, kappa, gamma = (asarray(getattr(spring, name))[..., None] for name in NUMBERS)
     return (
         -k * motion.position - c * motion.velocity,
         -kappa * motion.rotation - gamma * motion.rate,
@@ -99,9 +99,9 @@ def forces(spring: Component, motion: RelativeMotion) -> tuple[Array, Array]:
 
 def energy(spring: Component, motion: RelativeMotion) -> Array:
     """Return the energy of the springs, `(...)`, J."""
-    k, _, kappa, _ = (asarray(getattr(spring, name)) for name in NUMBERS)
-    stretched, turned = (vector.dot(x, x)[..., 0] for x in (motion.position, motion.rotation))
-    return 0.5 * (k * stretched + kappa * turned)
+    k, _, kappa, _ = (asarray(getattr(spring, name))[..., None] for name in NUMBERS)
+    stretched, turned = (vector.dot(x, x) for x in (motion.position, motion.rotation))
+    return (0.5 * (k * stretched + kappa * turned))[..., 0]
 
 
 def wrenches(

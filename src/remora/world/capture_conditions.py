@@ -16,8 +16,8 @@ from remora.world.relative_motion import RelativeMotion
 
 def reach_margin(motion: RelativeMotion, distance: Array | float) -> Array:
     """Return |p|²/d² - 1, `(...)`: negative where the fixture is within reach."""
-    p, limit = motion.position, asarray(distance)
-    return vector.dot(p, p)[..., 0] / (limit * limit) - 1.0
+    p, limit = motion.position, asarray(distance)[..., None]
+    return (vector.dot(p, p) / (limit * limit) - 1.0)[..., 0]
 
 
 def capture_margin(
@@ -34,10 +34,12 @@ def capture_margin(
         speed: largest relative speed of both origins, m/s.
     """
     vec = pose.rotation(motion.pose)[..., 1:]
-    sine = np.sin(0.5 * asarray(angle))
-    turned = vector.dot(vec, vec)[..., 0] / (sine * sine) - 1.0
-    fast = vector.dot(motion.velocity, motion.velocity)[..., 0] / asarray(speed) ** 2 - 1.0
-    return larger(larger(reach_margin(motion, distance), turned), fast)
+    sine = np.sin(0.5 * asarray(angle)[..., None])
+    limit = asarray(speed)[..., None]
+    turned = vector.dot(vec, vec) / (sine * sine) - 1.0
+    fast = vector.dot(motion.velocity, motion.velocity) / (limit * limit) - 1.0
+    near = reach_margin(motion, distance)[..., None]
+    return larger(larger(near, turned), fast)[..., 0]
 
 
 def check_limits(

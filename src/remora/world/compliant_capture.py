@@ -102,7 +102,7 @@ class CompliantCapture(Component):
         force, torque = forces(self, motion)
         return {
             "force": on[..., None] * force, "torque": on[..., None] * torque,
-            "energy": on * energy(self, motion), "holding": on,
+            "energy": asarray(on * energy(self, motion)), "holding": on,
         }  # fmt: skip
 
     def act(self, at: Context) -> list[Action]:

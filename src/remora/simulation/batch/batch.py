@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -38,6 +39,7 @@ from remora.simulation.batch.run_equations import (
     RunEquations,
     input_name,
 )
+from remora.simulation.batch.single_run import RunArguments
 from remora.simulation.engine.constraint_switching import phase_robots
 from remora.simulation.engine.interrupts import interruptible
 from remora.simulation.engine.phase_dynamics import RunSettings
@@ -227,7 +229,29 @@ def simulate_batch(
     known = _signals(system, signals)
     settings = BatchSettings(control, known, times, start, dtype, target, threads, max_events)
     with interruptible():
-        return _run(system, plan, parts, own, settings, seed, run, failures, progress)
+        made = _run(system, plan, parts, own, settings, seed, run, failures, progress)
+    if target == "cuda":
+        return made
+    obstacle = next(
+        (f"it has {what}" for what, used in (
+            ("inputs=", bool(inputs)), ("initial=", bool(initial)), ("dtype float32",
+             dtype != "float64"), ("loads that differ from run to run", bool(per_run)),
+            ("events=", bool(watched)), ("breaks=", bool(breaks))) if used),
+        "",
+    )  # fmt: skip
+    count = math.prod(own.batch)
+    arguments = RunArguments(
+        _rows(np, own.q, own.batch, 1), _rows(np, own.v, own.batch, 1),
+        np.arange(count) if run is None else np.broadcast_to(np.asarray(run), own.batch).ravel(),
+        tuple(parts),
+        {
+            "integrator": integrator, "step": step, "rtol": rtol, "atol": atol,
+            "max_step": max_step, "stops": stops, "slip_speed": slip_speed,
+            "formulation": formulation, "start": start, "seed": seed, "sample": times,
+        },
+        obstacle,
+    )  # fmt: skip
+    return replace(made, arguments=arguments)
 
 
 def _refuse_constraints(robot: Robot, phases: Sequence[Phase]) -> None:

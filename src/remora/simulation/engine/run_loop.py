@@ -236,7 +236,7 @@ class RunLoop:
             for name, impulse in apart.impulses.items():
                 impulses[name] = impulse + impulses.get(name, 0.0 * impulse)
             recorder.switches[-1] = replace(
-                recorder.switches[-1], impulses=impulses, energy_loss=-done.energy,
+                recorder.switches[-1], impulses=impulses, energy_loss=0.0 - done.energy,
                 separation_work=apart.energy,
             )  # fmt: skip
         if np.array_equal(done.v, state.v) and np.array_equal(done.q, state.q):
