@@ -39,6 +39,10 @@ SAYS = {
         "exchanged 100 twists and wrenches",
     ],
     "23_sa24_control.py": ["MBM: 30 degrees of freedom", "settled below 1 % of the start: True"],
+    "16_capture.py": [
+        "captured at 2.744 s, 10.815 N s", "kept to 1e-12: True, constraint to 1e-12 m: True",
+        "1000000 N/m: peak force  1220.3 N", "by 3.1e-09",
+    ],
     "14_flight_code.py": [
         "at its limit for ", "elbow.h elbow.c elbow_test.c",
         *(["0 of 150 numbers differ", "the same torques in 1000 ticks, to 1e-12: True"]
