@@ -76,6 +76,10 @@ from remora.dynamics.assembly.subsystem import (
     SubsystemAccelerations,
     SubsystemLoads,
 )
+from remora.dynamics.constraints.actuation import (
+    constrained_inverse_dynamics,
+    constraint_projector,
+)
 from remora.dynamics.constraints.close_loops import close_loops
 from remora.dynamics.constraints.constraint_report import ConstraintReport, constraint_report
 from remora.dynamics.constraints.loop_kinematics import (
@@ -232,13 +236,16 @@ from remora.simulation.batch.result import Batch
 from remora.simulation.engine.progress import Status
 from remora.simulation.engine.simulate import simulate
 from remora.simulation.hardware_loop import HardwareRun, simulate_assembly
+from remora.simulation.inputs.capture import capture_events
 from remora.simulation.inputs.events import Event
 from remora.simulation.inputs.loads import Controller, ZeroOrderHold
 from remora.simulation.inputs.phases import Phase
 from remora.simulation.inputs.profiles import Motion, Profile, Pulse
+from remora.simulation.inputs.reach import ReachPlan, plan_reach
 from remora.simulation.inputs.signal_source import SignalSource
 from remora.simulation.integrators.table import INTEGRATORS
 from remora.simulation.recording.conservation import Conservation
+from remora.simulation.recording.constraint_switch import ConstraintSwitch
 from remora.simulation.recording.recording import Recording
 from remora.simulation.scenario.assembly_file import bundled_assemblies, load_assembly
 from remora.simulation.scenario.component_table import COMPONENTS
@@ -248,6 +255,8 @@ from remora.viewer.figures.figures import plot
 from remora.viewer.report.animation_html import save_html
 from remora.viewer.report.report import report
 from remora.viewer.view import view
+from remora.world.bushing import Bushing
+from remora.world.compliant_capture import CompliantCapture
 from remora.world.spring import Spring
 from remora.world.wall import Wall
 
@@ -271,17 +280,20 @@ __all__ = [
     "Body",
     "BodyMotion",
     "Builder",
+    "Bushing",
     "Campaign",
     "CenterOfMassTask",
     "CircleReference",
     "CompiledAssembly",
     "CompiledRobot",
+    "CompliantCapture",
     "Component",
     "Connection",
     "Conservation",
     "Constraint",
     "ConstraintImpulse",
     "ConstraintReport",
+    "ConstraintSwitch",
     "Context",
     "Controller",
     "CoordinatedTracking",
@@ -338,6 +350,7 @@ __all__ = [
     "Profile",
     "Pulse",
     "RateGyro",
+    "ReachPlan",
     "ReactionNullSpace",
     "ReactionWheels",
     "Recording",
@@ -392,6 +405,7 @@ __all__ = [
     "bundled_studies",
     "campaign",
     "campaign_report",
+    "capture_events",
     "center_of_mass",
     "center_of_mass_jacobian",
     "centroidal_momentum",
@@ -399,10 +413,12 @@ __all__ = [
     "close_loops",
     "combine",
     "compile",
+    "constrained_inverse_dynamics",
     "constraint_bias",
     "constraint_impulse",
     "constraint_jacobian",
     "constraint_multipliers",
+    "constraint_projector",
     "constraint_report",
     "constraint_residual",
     "constraint_violation",
@@ -470,6 +486,7 @@ __all__ = [
     "open_campaign",
     "open_run",
     "pinocchio_layout",
+    "plan_reach",
     "plot",
     "poses",
     "potential_energy",

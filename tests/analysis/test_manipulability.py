@@ -235,3 +235,10 @@ def test_an_empty_grid_is_refused(grid, words):
     robot = rm.load("spart17_planar")
     with pytest.raises(rm.RemoraError, match=words):
         rm.manipulability_map(robot, "tool", grid)
+
+
+def test_active_constraints_are_refused():
+    robot = rm.load("spart17_planar")
+    joined = rm.add_constraint(robot, "pin", "spherical", None, "tool")
+    with pytest.raises(rm.InvalidValue, match="does not take constraints into account"):
+        rm.manipulability(joined, rm.neutral(joined), "tool")

@@ -67,6 +67,7 @@ def test_cmc_and_rmse_of_known_waveforms():
         (lambda: rm.low_pass(np.zeros(50), 600.0, 1000.0), "between 0 and 500 Hz"),
         (lambda: rm.low_pass(np.zeros(50), 10.0, 1000.0, order=0), "order=0 of a filter"),
         (lambda: rm.low_pass(np.full(50, np.nan), 10.0, 1000.0), "not finite"),
+        (lambda: rm.low_pass(np.zeros(6), 10.0, 1000.0), "6 samples are too few"),
         (lambda: rm.low_pass(1.0, 10.0, 1000.0), "samples must be an array"),
         (lambda: rm.differentiate(np.zeros(4), 0.1), "at least 5 samples, not 4"),
         (lambda: rm.differentiate(np.zeros(9), 0.0), "step=0.0"),

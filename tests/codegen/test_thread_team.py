@@ -110,7 +110,7 @@ def test_helpers_are_reused():
 
 
 @pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="no signals to a thread")
-def test_an_interrupt_comes_after_the_last_chunk():
+def test_an_interrupt_comes_after_the_last_chunk(ctrl_c):
     """No thread goes on writing to an array that the interrupted caller gives up."""
     fd = rm.compile(rm.forward_dynamics, ROBOT)
     n, caller = 200_000, threading.get_ident()

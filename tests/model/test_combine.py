@@ -182,3 +182,35 @@ def test_a_batch_of_both_is_a_run_of_each():
 def test_the_equality_of_the_parts_is_kept():
     assert isinstance(both().constraints[0], Constraint)
     assert np.array_equal(both().constraints[0].parent_placement, HERE)
+
+
+def two_arms():
+    """Two one-jointed robots, and MJCF of both in one world."""
+    parts, robots = [], {}
+    for name, at in (("a", "1 2 3"), ("b", "-1 0 2")):
+        b = rm.Builder(name).body("bus", mass=2.0, inertia=(1.0, 1.5, 2.0))
+        b.body("arm", mass=1.0, com=(0.5, 0.0, 0.0), inertia=(0.1, 0.2, 0.2))
+        b.joint("hinge", "revolute", "bus", "arm", xyz=(0.5, 0.0, 0.0), axis=(0, 0, 1))
+        robots[name] = b.build()
+        parts.append(
+            f'<body name="{name}/bus" pos="{at}"><freejoint name="{name}/base"/>'
+            '<inertial pos="0 0 0" mass="2" diaginertia="1 1.5 2"/>'
+            f'<body name="{name}/arm" pos="0.5 0 0"><joint name="{name}/hinge" axis="0 0 1"/>'
+            '<inertial pos="0.5 0 0" mass="1" diaginertia="0.1 0.2 0.2"/></body></body>'
+        )
+    option = '<option gravity="0 0 0"/>'
+    return rm.combine(robots), f"<mujoco>{option}<worldbody>{''.join(parts)}</worldbody></mujoco>"
+
+
+def test_states_and_accelerations_of_several_trees_are_those_of_mujoco():
+    mujoco = pytest.importorskip("mujoco")
+    robot, text = two_arms()
+    model = mujoco.MjModel.from_xml_string(text)
+    data, layout = mujoco.MjData(model), rm.mujoco_layout(robot, model)
+    q, v = rm.random_state(robot, 7)
+    tau = np.cos(np.arange(robot.nv))
+    data.qpos[:], data.qvel[:] = layout.q_to(q), layout.v_to(q, v)
+    data.qfrc_applied[:] = layout.tau_to(q, tau)
+    mujoco.mj_forward(model, data)
+    expected = layout.vdot_to(q, v, rm.forward_dynamics(robot, q, v, tau))
+    np.testing.assert_allclose(data.qacc, expected, rtol=1e-9, atol=1e-9)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import remora as rm
+from remora.model.building import constraint_drafts
 from remora.model.constraint import Constraint
 from remora.model.named import Named
 from remora.model.robot_fields import rows
@@ -266,3 +267,26 @@ def test_symbolic_numbers_of_constraints():
     robot = rm.add_constraint(described().build(), "c", "rod", "bus", "left", length=length)
     assert robot.seen_identity is None
     assert robot.replace_constraint("c", length=2.0).seen_identity is not None
+
+
+def test_too_many_constraints_are_refused(monkeypatch):
+    monkeypatch.setattr(constraint_drafts, "MAX_CONSTRAINTS", 3)
+    b = described()
+    for k in range(4):
+        b.rod(f"rod {k}", "bus", "left", 1.0)
+    with pytest.raises(rm.ModelError, match="has 4 constraints; 3 are allowed"):
+        b.build()
+
+
+@pytest.mark.parametrize(
+    "name", ["a b", "ü/ç", "x.y", "'", '"', "\n", "null", "-", "[red]", "1", "✂" * 300]
+)
+def test_names_may_hold_any_character(name, tmp_path):
+    robot = rm.add_constraint(described().build(), name, "rod", "bus", "left", length=1.0)
+    rm.save_robot(robot, tmp_path / "robot.yaml")
+    again = rm.load(tmp_path / "robot.yaml", merge_fixed=False)
+    assert again.constraints.names == [name]
+    assert again == robot
+    assert robot.with_active(off=[name]).with_active(on=[name]) == robot
+    assert pickle.loads(pickle.dumps(robot)) == robot
+    assert rm.combine({"p": robot}).constraints.names == [f"p/{name}"]

@@ -7,7 +7,7 @@ import remora as rm
 from numeric import assert_close
 from remora.algebra import dual_quaternion as dq
 from remora.algebra import pose
-from remora.planning.floating_path import end_of_path, end_variation, responses
+from remora.planning.floating_path import base_motion, base_motion_rate, end_of_path, end_variation
 
 FIXED_KINDS = ("revolute", "prismatic", "helical", "cylindrical", "universal", "planar",
                "cartesian", "spherical")  # fmt: skip
@@ -224,7 +224,8 @@ def test_refusals(change, says):
 def test_the_end_of_a_path_varies_as_told(seed):
     robot = rm.random_robot(seed, bodies=5, kinds=FIXED_KINDS)
     q, v = rm.random_state(robot, seed)
-    way, response = 0.3 * v[6:], responses(robot, False)
+    way = 0.3 * v[6:]
+    response = base_motion(robot, False), base_motion_rate(robot, False)
     W = end_variation(robot, q, way, 24, *response)
     h = 1e-6
     for j in range(way.size):
@@ -240,7 +241,7 @@ def test_the_base_ends_where_a_simulation_puts_it(kind):
     robot = rm.random_robot(3, bodies=4, kinds=("revolute", kind), branching=0.0)
     q0, v = rm.random_state(robot, 1)
     way = 0.5 * v[6:]
-    q1 = end_of_path(robot, q0, way, 64, responses(robot, False)[0])
+    q1 = end_of_path(robot, q0, way, 64, base_motion(robot, False))
     goal = rm.frame_pose(robot, q1, "body_3")
     found = rm.inverse_kinematics(robot, {"body_3": goal}, q0, base="floating", compiled=False)
     assert found.success
@@ -287,7 +288,7 @@ def test_a_floating_robot_out_of_reach_and_at_limits():
 def test_mimic_joints_and_locked_ones_on_a_floating_base():
     robot = with_mimic()
     q0 = rm.neutral(robot)
-    q1 = end_of_path(robot, q0, np.array([0.9]), 32, responses(robot, False)[0])
+    q1 = end_of_path(robot, q0, np.array([0.9]), 32, base_motion(robot, False))
     found = rm.inverse_kinematics(
         robot, {"far": rm.frame_pose(robot, q1, "far")}, q0, base="floating", compiled=False
     )

@@ -19,6 +19,7 @@ from remora.dynamics.base_requirements import require_free_base
 from remora.dynamics.floating import base_response
 from remora.dynamics.formulations import mass_matrix
 from remora.dynamics.kinematics import Target, frame_pose, jacobian
+from remora.dynamics.refusals import refuse_constraints
 from remora.errors import InvalidValue, UnknownName
 from remora.model.joints import is_free, kind
 from remora.model.robot import Robot
@@ -60,8 +61,9 @@ def moving_joints(robot: Robot, target: Target) -> list[int]:
     """Return the indices of the joints of the arm that move a frame, from the base outward.
 
     Raises:
-        InvalidValue: if no joint of the arm moves the frame.
+        InvalidValue: if no joint of the arm moves the frame, or the robot has active constraints.
     """
+    refuse_constraints(robot, "this analysis")
     frame = robot.frame(target)
     found = [
         j

@@ -35,7 +35,12 @@ def low_pass(
     signal: Any = importlib.import_module("scipy.signal")
     sections = signal.butter(order, cutoff, fs=rate, output="sos")
     if zero_phase:
-        return signal.sosfiltfilt(sections, x, axis=0)
+        try:
+            return signal.sosfiltfilt(sections, x, axis=0)
+        except ValueError:
+            raise ShapeError(
+                f"{len(x)} samples are too few for a filter of order {order}"
+            ) from None
     start = signal.sosfilt_zi(sections).reshape(-1, 2, *(1,) * (x.ndim - 1)) * x[:1]
     return signal.sosfilt(sections, x, axis=0, zi=start)[0]
 

@@ -12,9 +12,10 @@ import numpy as np
 from remora.algebra.array_ops import Array
 from remora.campaigns.outputs import Quantity
 from remora.campaigns.result import Campaign
-from remora.campaigns.statistics import percentiles, wilson
+from remora.campaigns.statistics import wilson
 from remora.campaigns.study import Study
 from remora.viewer.figures.figures import COLOURS, INK, STYLE, library
+from remora.viewer.figures.percentile_bands import draw_bands
 
 #: Width and height of a row of axes, inches.
 WIDTH, HEIGHT = 7.2, 1.9
@@ -78,13 +79,8 @@ def bands(campaign: Campaign, study: Study) -> Any:
         return None
     figure, axes = _grid(len(study.bands), columns=1)
     for ax, (name, own) in zip(axes, study.bands.items(), strict=False):
-        values = own.shown(campaign[name])
-        p = percentiles(values)
-        for k, alpha in ((0, 0.15), (1, 0.25), (2, 0.4)):
-            ax.fill_between(campaign.t, p[k], p[-1 - k], color=COLOURS[0], alpha=alpha, linewidth=0)
-        ax.plot(campaign.t, p[3], color=INK)
+        draw_bands(ax, campaign.t, own.shown(campaign[name]))
         ax.set_title(f"{name}, {own.shown_unit}" if own.shown_unit else name)
-        ax.margins(x=0)
     axes[len(study.bands) - 1].set_xlabel("time, s")
     return figure
 

@@ -85,18 +85,3 @@ def first_order_index(x: Array, y: Array) -> float:
     within = sum(c.size * float(np.var(c)) for c in classes) / n
     noise = within * len(classes) / n
     return min(1.0, max(0.0, (between - noise) / whole))
-
-
-def percentiles(values: Array, levels: tuple[float, ...] = (1, 5, 25, 50, 75, 95, 99)) -> Array:
-    """Return percentiles over the runs at each sample, `(levels, samples)`.
-
-    Args:
-        values: `(runs, samples)`; NaN where a run had ended.
-        levels: percent.
-    """
-    found = np.full((len(levels), values.shape[1]), np.nan)
-    for k in range(values.shape[1]):
-        own = values[np.isfinite(values[:, k]), k]
-        if own.size:
-            found[:, k] = np.percentile(own, levels)
-    return found

@@ -1,4 +1,4 @@
-"""The command line: `remora demo`, `info`, `run`, `campaign`, `view`, `report`, `compile`, ..."""
+"""The command line: `remora demo`, `info`, `run`, `campaign`, `view`, `report`, `analyze`, ..."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from remora import __version__
-from remora.cli import bench, campaign, compile, demo, info, report, run, view
+from remora.cli import analyze, bench, campaign, compile, demo, info, report, run, view
 from remora.errors import RemoraError
 from remora.simulation.engine.interrupts import interruptible
 
@@ -25,6 +25,7 @@ app.command("info")(info.info)
 app.command("run")(run.run)
 app.command("view")(view.view)
 app.command("report")(report.report)
+app.command("analyze")(analyze.analyze)
 app.command("demo")(demo.demo)
 app.command("campaign")(campaign.campaign)
 app.command("compile")(compile.compile)

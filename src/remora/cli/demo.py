@@ -18,17 +18,16 @@ from rich.console import Console
 from rich.table import Table
 
 from remora.algebra import pose
-from remora.algebra.array_ops import Array
 from remora.cli.info import print_tree
 from remora.dynamics.kernels.compiled import CompiledRobot
 from remora.errors import RemoraError
 from remora.model.formats.load import load
 from remora.model.robot import Frame, Robot
-from remora.model.state import difference, integrate, neutral
+from remora.model.state import difference, neutral
 from remora.simulation.engine.simulate import simulate
-from remora.simulation.inputs.moves import through
 from remora.simulation.inputs.phases import Phase
 from remora.simulation.inputs.profiles import Motion
+from remora.simulation.inputs.reach import plan_reach
 from remora.simulation.recording.recording import Recording
 from remora.viewer.report.animation_html import save_html
 from remora.viewer.report.report import report
@@ -124,12 +123,8 @@ def reached(robot: Robot, out: Path) -> tuple[Robot, Recording]:
     start = opened.frame_pose("tool")[-1]
     target = pose.from_parts(pose.rotation(start), pose.translation(start) + AHEAD)
     robot = robot.replace(frames=[*robot.frames, Frame("target", -1, target)])
-    reach = Phase(
-        REACHING,
-        prescribed=dict(zip(names, planned(robot, opened.q[-1], REACHING), strict=True)),
-        own_clock=True,
-        name="reach",
-    )
+    plan = plan_reach(robot, opened.q[-1], "tool", "target", REACHING)
+    reach = Phase(REACHING, prescribed=plan.motions, own_clock=True, name="reach")
     hold = Phase(HOLDING, locked=names, name="hold", impulse=True)
     run = simulate(
         robot, q, rest, phases=[unfold, reach, hold], rtol=1e-12, atol=1e-13,
@@ -143,37 +138,6 @@ def _whole(run: Recording) -> Recording:
     if run.status == "interrupted":
         raise KeyboardInterrupt(run.message)
     return run
-
-
-def planned(robot: Robot, q: Array, duration: float, steps: int = 200) -> list[Motion]:
-    """Return motions of the arm's joints that bring the tool to the frame `target`.
-
-    Resolved motion rate control with the generalized Jacobian J*: the tool's twist, on a straight
-    line with a smooth start and stop, is J* q̇, and the base recoils with zero total momentum
-    [SPART17, eqs. 46, 47]. The base's motion is predicted, not measured.
-    """
-    fast = CompiledRobot(robot)
-    h = duration / steps
-    goal = pose.translation(robot.frame("target").placement)
-    way = goal - pose.translation(fast.frame_pose(q, target="tool"))
-
-    def velocity(t: float, q: Array) -> Array:
-        s = t / duration
-        speed = 30.0 * s * s * (1.0 - s) ** 2 / duration
-        R = pose.to_rotation_matrix(fast.frame_pose(q, target="tool"))
-        twist = np.concatenate([np.zeros(3), R.T @ (speed * way)])  # tool axes
-        J: Array = fast.generalized_jacobian(q, target="tool")
-        rates: Array = np.linalg.pinv(J) @ twist
-        return np.concatenate([fast.base_response(q) @ rates, rates])
-
-    angles = [q[8:]]
-    for i in range(steps):
-        a = velocity(i * h, q)
-        b = velocity((i + 0.5) * h, integrate(robot, q, 0.5 * h * a))
-        q = integrate(robot, q, h * b)
-        angles.append(q[8:])
-    times = np.linspace(0.0, duration, steps + 1)
-    return [through(times, column) for column in np.array(angles).T]
 
 
 def _tell_motion(console: Console, robot: Robot, run: Recording) -> None:

@@ -168,7 +168,8 @@ class EndEffectorWrenchControl(Component):
                 raise InvalidValue(f"{gain}={value!r} of end-effector control must be positive")
         poses: list[Array] = []
         for frame, x in targets.items():
-            robot.frame(frame)
+            if robot.frame(frame).body < 0:
+                raise RemoraError(f"frame {frame!r} is fixed in the inertial frame: it cannot move")
             target = finite(f"target of {frame!r}", x, 8)
             if target.shape != (8,) or abs(float(target[:4] @ target[:4]) - 1.0) > UNIT_TOLERANCE:
                 raise ShapeError(
@@ -206,7 +207,7 @@ class EndEffectorWrenchControl(Component):
         return linearizing_law(robot, q, v, self.frames, U, self.kv, self.regularization)
 
     def errors(self, robot: Robot, q: Array) -> Array:
-        """Return |vec₆ log x̃| of every end-effector, `(..., l)`, as SA24's Figure 9."""
+        """Return the norm of vec₆ log x̃ of every end-effector, `(..., l)`, as SA24's Figure 9."""
         found: list[Any] = []
         for k, name in enumerate(self.frames):
             off = dual_quaternion.mul(

@@ -33,6 +33,11 @@ UNAFFECTED_BY_CONSTRAINTS = frozenset((
     "coriolis_matrix",
     "bias_force",
     "inertia_regressor",
+    "base_response",
+    "base_response_rate",
+    "base_velocity",
+    "generalized_jacobian",
+    "generalized_jacobian_rate",
 ))  # fmt: skip
 #: Functions that take active constraints into account; a formulation that cannot, refuses itself.
 WITH_CONSTRAINTS = frozenset((
@@ -47,6 +52,8 @@ WITH_CONSTRAINTS = frozenset((
     "project_velocity",
     "close_loops",
     "constraint_report",
+    "constraint_projector",
+    "constrained_inverse_dynamics",
 ))  # fmt: skip
 _ALLOWED = UNAFFECTED_BY_CONSTRAINTS | WITH_CONSTRAINTS
 

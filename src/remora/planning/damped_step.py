@@ -6,8 +6,9 @@ With the weighted error e, its Jacobian J and cost ½ e·e, the step solves
 
 for as many unknowns as J has rows (or columns, if these are fewer). μ vanishes with the error, so
 convergence is quadratic where the goal can be reached, and the step stays short where it cannot, or
-where the arm is singular. Speeds that would leave their range are taken out, the rest is clipped. A
-step that does not reduce the cost is not taken and the damping grows. Everything is arithmetic on
+where the arm is singular. Coordinates that would leave their range are put to its end, and the
+others' step is solved anew, a few times over. A step that does not reduce the cost is not taken and
+the damping grows. Everything is arithmetic on
 arrays, so many starts run as one batch of compiled code.
 """
 
@@ -28,6 +29,8 @@ ROUNDING = 1e-12
 TINY = 1e-30
 #: Factors on the damping after a step that was taken, and after one that was not.
 TAKEN, REFUSED = 0.2, 8.0
+#: Times that coordinates are put to the ends of their ranges in one step, before the last solution.
+PASSES = 2
 SMALLEST_DAMPING, LARGEST_DAMPING = 1e-8, 1e12
 
 
@@ -62,18 +65,63 @@ def damped_step(
     e = weights * errors
     J = weights[..., None] * task_jacobian(robot, q, specs)
     cost = 0.5 * vector.dot(e, e)
-    J = (
-        J
-        * (free * movable(robot, q, lower, upper, vector.apply(vector.transpose(J), e)))[
-            ..., None, :
-        ]
-    )
-    moved = clip(integrate(robot, q, damped_solution(J, e, damping * cost)), lower, upper)
+    usable = free * movable(robot, q, lower, upper, vector.apply(vector.transpose(J), e))
+    step = bounded_solution(robot, q, lower, upper, J, e, usable, damping * cost)
+    moved = clip(integrate(robot, q, step), lower, upper)
     there = task_errors(robot, moved, goals, specs)
     lighter = less(vector.dot(weights * there, weights * there), 2.0 * cost)
     factor = select(lighter, TAKEN, REFUSED)
     next_damping = clip(factor * damping, SMALLEST_DAMPING, LARGEST_DAMPING)
     return select(lighter, moved, q), select(lighter, there, errors), next_damping
+
+
+def bounded_solution(
+    robot: Robot,
+    q: Array,
+    lower: Array,
+    upper: Array,
+    J: Array,
+    e: Array,
+    usable: Array,
+    mu: Array,
+) -> Array:
+    """Return dq `(..., nv)`: what would leave its range goes to its end, the rest makes up for it.
+
+    Args:
+        robot: the robot.
+        q: configuration, `(..., nq)`.
+        lower: `(..., nq)`.
+        upper: `(..., nq)`.
+        J: `(..., m, nv)`.
+        e: `(..., m)`.
+        usable: 1 for each speed that may be used, else 0, `(..., nv)`.
+        mu: damping, `(..., 1)`.
+    """
+    at_end = 0.0 * usable
+    for _ in range(PASSES):
+        rest = e - vector.apply(J, at_end)
+        step = damped_solution(J * usable[..., None, :], rest, mu)
+        way, beyond = _ends(robot, q, lower, upper, step)
+        at_end = at_end + usable * beyond * way
+        usable = usable * (1.0 - beyond)
+    return at_end + damped_solution(J * usable[..., None, :], e - vector.apply(J, at_end), mu)
+
+
+def _ends(robot: Robot, q: Array, lower: Array, upper: Array, step: Array) -> tuple[Array, Array]:
+    """Return the way to the end of each range, and 1 for each step that goes beyond it, else 0."""
+    ways: list[Array] = []
+    beyond: list[Array] = []
+    for i, k in enumerate(coordinate_indices(robot)):
+        own = step[..., i]
+        if k is None:
+            ways.append(0.0 * own)
+            beyond.append(0.0 * own)
+            continue
+        down, up = lower[..., k] - q[..., k], upper[..., k] - q[..., k]
+        low, high = less(own, down), less(up, own)
+        ways.append(select(low, down, up))
+        beyond.append(select(low, 1.0, select(high, 1.0, 0.0)))
+    return stack(ways), stack(beyond)
 
 
 def damped_solution(J: Array, e: Array, mu: Array) -> Array:

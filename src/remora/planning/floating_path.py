@@ -49,11 +49,18 @@ class JointPath:
     way: Array
 
 
-def responses(robot: Robot, compiled: bool) -> tuple[Callable[..., Array], Callable[..., Array]]:
-    """Return B(q) and its rate Ḃ(q, v) as functions of arrays, compiled or in NumPy."""
+def base_motion(robot: Robot, compiled: bool) -> Callable[..., Array]:
+    """Return B(q) as a function of arrays, compiled or in NumPy."""
     if not compiled:
-        return functools.partial(base_response, robot), functools.partial(base_response_rate, robot)
-    return kernel(base_response, robot, ("q",)), kernel(base_response_rate, robot, ("q", "v"))
+        return functools.partial(base_response, robot)
+    return kernel(base_response, robot, ("q",))
+
+
+def base_motion_rate(robot: Robot, compiled: bool) -> Callable[..., Array]:
+    """Return Ḃ(q, v) as a function of arrays, compiled or in NumPy."""
+    if not compiled:
+        return functools.partial(base_response_rate, robot)
+    return kernel(base_response_rate, robot, ("q", "v"))
 
 
 def follow(robot: Robot, q: Array, way: Array, steps: int, response: Callable[..., Array]) -> Array:

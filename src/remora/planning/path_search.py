@@ -14,13 +14,14 @@ from remora.planning.damped_step import (
     REFUSED,
     SMALLEST_DAMPING,
     TAKEN,
-    damped_solution,
+    bounded_solution,
     movable,
 )
 from remora.planning.floating_path import (
+    base_motion,
+    base_motion_rate,
     end_of_path,
     end_variation,
-    responses,
     sampled_path,
 )
 from remora.planning.joint_ranges import coordinate_indices
@@ -47,7 +48,7 @@ def search_path(problem: Problem, starts: int, rng: np.random.Generator) -> Foun
         if problem.met(errors):
             way, J = moved, own
             break
-    response, _ = responses(problem.robot, problem.compiled)
+    response = base_motion(problem.robot, problem.compiled)
     path = sampled_path(problem.robot, problem.start, way, _steps(way), response)
     J = J * np.concatenate([np.zeros(6), problem.ranges.free[6:]])
     return Found(path.q[-1], J, iterations, tried, path)
@@ -70,7 +71,8 @@ def _steps(way: Array) -> int:
 def _descend(problem: Problem, way: Array) -> tuple[Array, Array, Array, int]:
     """Take Levenberg-Marquardt steps; return the way, its errors and Jacobian, and their number."""
     robot, ranges, start = problem.robot, problem.ranges, problem.start
-    response, rate = responses(robot, problem.compiled)
+    response = base_motion(robot, problem.compiled)
+    rate = base_motion_rate(robot, problem.compiled)
     free = ranges.free[6:]
 
     def end(way: Array, steps: int) -> tuple[Array, Array, Array]:
@@ -95,7 +97,9 @@ def _descend(problem: Problem, way: Array) -> tuple[Array, Array, Array, int]:
         e = problem.weights * errors
         cost = float(e @ e)
         usable = free * movable(robot, q, ranges.lower, ranges.upper, full.T @ e)[6:]
-        step = damped_solution(Jw * usable, e, np.array([0.5 * damping * cost]))
+        usable = np.concatenate([np.zeros(6), usable])
+        mu = np.array([0.5 * damping * cost])
+        step = bounded_solution(robot, q, ranges.lower, ranges.upper, full, e, usable, mu)[6:]
         moved = _within(problem, way + step)
         trial = end(moved, refined * _steps(moved))
         count += 1

@@ -115,7 +115,9 @@ def simulate_assembly(
         t = k / rate
         for box in held.values():
             box.due = True
-        tau = np.zeros(assembly.nv) if torque is None else finite("tau", torque(t, q, v))
+        tau = (
+            np.zeros(assembly.nv) if torque is None else finite("tau", torque(t, q, v), assembly.nv)
+        )
         for i in range(steps):
             q, v = _step(loop, robots, t + i / (rate * steps), q, v, tau, 1.0 / (rate * steps))
         if not (np.all(np.isfinite(q)) and np.all(np.isfinite(v))):

@@ -1,5 +1,8 @@
 """Assemblies that cannot be are refused with the names of their subsystems."""
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 
@@ -121,3 +124,43 @@ def test_splits_that_cannot_be():
         "    middle (1 body, nv=1)  at link0",
         "      end (1 body, nv=1)  at link1",
     ]
+
+
+def test_assemblies_are_immutable_values():
+    one, other = (
+        rm.Assembly({"a": arm(), "b": arm()}, [("b", "a", "tip")], (0, 0, -1.6)) for _ in range(2)
+    )
+    assert one == other
+    assert hash(one) == hash(other)
+    assert one != one.remove("b")
+    assert one.swap("b", arm(axes=((0, 0, 1),))) != one
+    assert pickle.loads(pickle.dumps(one)) == one
+    assert copy.deepcopy(one) == one
+    with pytest.raises(AttributeError, match="an Assembly is immutable; 'gravity' cannot be set"):
+        one.gravity = np.zeros(3)
+    with pytest.raises(AttributeError, match="immutable"):
+        one.remove("b").nq = 3
+    with pytest.raises(TypeError):
+        one.subsystems["c"] = arm()
+    with pytest.raises(ValueError, match="read-only"):
+        one.gravity[0] = 1.0
+
+
+def test_an_assembly_of_a_black_box_alone():
+    alone = rm.Assembly({"box": rm.BlackBox(lambda t, twist: rm.SensorReading())})
+    assert alone.neutral().shape == (0,)
+    assert [x.shape for x in alone.random_state(1, 3)] == [(3, 0), (3, 0)]
+    assert alone.inverse_dynamics([], [], [], t=0.0).shape == (0,)
+
+
+def test_robots_with_closed_loops_are_refused():
+    b = rm.Builder("loop")
+    for k in range(3):
+        b.body(f"b{k}", 1.0, (0, 0, 0.1), np.eye(3))
+        b.joint(f"j{k}", "revolute", f"b{k - 1}" if k else None, f"b{k}", axis=(0, 1, 0))
+    b.constraint("pin", "spherical", "b0", "b2")
+    robot = b.build()
+    with pytest.raises(rm.RemoraError, match="subsystem 'a': a robot with constraints"):
+        rm.Assembly({"a": robot})
+    with pytest.raises(rm.RemoraError, match=r"'loop' has constraints .closed loops.: it cannot"):
+        rm.split_robot(robot, ["j1"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, cast
 
 import numpy as np
@@ -78,6 +79,35 @@ class Assembly:
             raise RemoraError("an assembly needs at least one subsystem")
         links = [c if isinstance(c, Connection) else Connection(*c) for c in connections]
         self._place(subsystems, links, gravity, {})
+        object.__setattr__(self, "_sealed", True)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Refuse changes: `add`, `remove` and `swap` return another assembly."""
+        if getattr(self, "_sealed", False):
+            raise AttributeError(f"an Assembly is immutable; {name!r} cannot be set")
+        object.__setattr__(self, name, value)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return the constructor arguments, for copies and pickles."""
+        return Assembly, self.identity_parts()
+
+    def identity_parts(self) -> tuple[Any, ...]:
+        """Return its identity by value."""
+        return dict(self.subsystems), self.connections, self.gravity
+
+    def __eq__(self, other: object) -> bool:
+        """Tell whether two assemblies have equal subsystems, connections and gravity."""
+        if not isinstance(other, Assembly):
+            return NotImplemented
+        return (
+            self.subsystems == other.subsystems
+            and self.connections == other.connections
+            and np.array_equal(self.gravity, other.gravity)
+        )
+
+    def __hash__(self) -> int:
+        """Return a hash that equal assemblies share."""
+        return hash((tuple(self.subsystems), self.connections))
 
     def _place(
         self,
@@ -87,7 +117,9 @@ class Assembly:
         before: Mapping[str, Part],
     ) -> None:
         self.parts = placed(*flattened(subsystems, links), before)
-        self.subsystems: dict[str, Any] = {part.name: part.subsystem for part in self.parts}
+        self.subsystems: Mapping[str, Any] = MappingProxyType(
+            {part.name: part.subsystem for part in self.parts}
+        )
         self.connections = tuple(p.connection for p in self.parts if p.connection is not None)
         self.nq, self.nv, self.nb = (
             getattr(self.parts[-1], which).stop for which in ("q", "v", "bodies")
@@ -128,7 +160,7 @@ class Assembly:
 
     def neutral(self) -> Array:
         """Return the configuration `(nq,)` with all joints of all robots at zero."""
-        return concatenate([neutral(part.subsystem) for part in self._robots(True)])
+        return concatenate([np.zeros(0), *(neutral(p.subsystem) for p in self._robots(True))])
 
     def random_state(
         self, seed: int | np.random.Generator, batch: int | tuple[int, ...] = ()
@@ -136,7 +168,8 @@ class Assembly:
         """Return a random configuration `(*batch, nq)` and velocity `(*batch, nv)`."""
         rng = np.random.default_rng(seed)
         states = [random_state(part.subsystem, rng, batch) for part in self._robots(True)]
-        q, v = (concatenate([state[k] for state in states]) for k in range(2))
+        none = np.zeros((*((batch,) if isinstance(batch, int) else batch), 0))
+        q, v = (concatenate([none, *(state[k] for state in states)]) for k in range(2))
         return q, v
 
     def to_robot(self, name: str = "assembly") -> Robot:
@@ -197,6 +230,7 @@ class Assembly:
         other = object.__new__(Assembly)
         before = {part.name: part for part in self.parts}
         other._place(subsystems, links, self.gravity, before)
+        object.__setattr__(other, "_sealed", True)
         return other
 
     # Dynamics --------------------------------------------------------------------------------

@@ -39,6 +39,7 @@ from remora.dynamics.kernels.cache_keys import value_key
 from remora.dynamics.kernels.size_policy import LARGEST_STRAIGHT_LINE, fits_straight_line
 from remora.dynamics.mimic_joints import refuse_mimic_joints
 from remora.errors import RemoraError, ShapeError
+from remora.identity.table import Table
 from remora.model.robot import Frame
 
 #: Kernels of modules in this process, by key.
@@ -94,6 +95,7 @@ class CompiledAssembly:
         self._kind = [kinds.setdefault(self._identity(i), len(kinds)) for i in range(len(parts))]
         self.modules = len(kinds)
         self._made: dict[str, KernelSequence] = {}
+        self._changes = Table.changes
         self._kernels: list[Kernel] = []  # kept alive: sequences have their addresses
 
     def _identity(self, i: int) -> tuple[Any, ...]:
@@ -124,6 +126,9 @@ class CompiledAssembly:
             arrays = [_shaped(n, x, s) for n, x, s in zip(names, rows, sizes, strict=True)]
             batch = batch_shape(*arrays)
             rows = [_in_rows(x, batch) for x in arrays]
+        if self._changes != Table.changes:  # a row of a table was replaced
+            self._made.clear()
+            self._changes = Table.changes
         found: Array = np.empty((*rows[0].shape[:-1], self.nv))
         states = math.prod(found.shape[:-1])
         if states and self.nv:

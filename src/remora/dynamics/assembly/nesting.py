@@ -13,8 +13,15 @@ from remora.errors import RemoraError
 class NestedAssembly(Protocol):
     """What nesting reads of an assembly."""
 
-    subsystems: dict[str, Any]
-    connections: tuple[Connection, ...]
+    @property
+    def subsystems(self) -> Mapping[str, Any]:
+        """Its subsystems by name."""
+        ...
+
+    @property
+    def connections(self) -> tuple[Connection, ...]:
+        """Its connections."""
+        ...
 
     @property
     def root(self) -> str:

@@ -190,7 +190,12 @@ def _worked(here: MovingBody, F: Wrenches, direct: Wrenches) -> Wrenches:
 def _transmitted(
     here: MovingBody, by: ForceDriven | MotionPrescribed, F: Wrenches, y: Wrenches
 ) -> Wrenches:
-    """Return what reaches the parent, in its frame: F - U D⁻¹ y, all of F through a rigid joint."""
+    """Return what reaches the parent, in its frame: F - U D⁻¹ y, all of F through a rigid joint.
+
+    A joint with six degrees of freedom that are all driven transmits nothing.
+    """
+    if isinstance(by, ForceDriven) and here.S.shape[-1] == 6:
+        return {}
     passed = dict(F)
     if isinstance(by, ForceDriven) and by.K is not None:
         for c, force in y.items():

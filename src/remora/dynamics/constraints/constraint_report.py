@@ -11,7 +11,7 @@ from remora.dynamics.constraints.close_loops import close_loops
 from remora.dynamics.constraints.constraint_types import count
 from remora.dynamics.constraints.loop_kinematics import active_constraints, constraint_residual
 from remora.dynamics.constraints.projection import row_response
-from remora.dynamics.refusals import needs_dynamics
+from remora.dynamics.refusals import WITH_CONSTRAINTS, needs_dynamics
 from remora.errors import InvalidValue
 from remora.model.robot import Robot
 from remora.model.state import configuration, integrate, neutral
@@ -79,3 +79,16 @@ def constraint_report(robot: Robot, q: ArrayLike | None = None) -> ConstraintRep
         warnings.append(f"constraints lock all motion: {names}")
     residual = float(np.max(np.abs(constraint_residual(robot, q)), initial=0.0))
     return ConstraintReport(len(owners), rank, robot.nv - rank, lost, residual, tuple(warnings))
+
+
+def refuse_redundant(robot: Robot, what: str) -> None:
+    """Raise if a function in float32 would have to tell dependent equations from others."""
+    if what not in WITH_CONSTRAINTS or not active_constraints(robot):
+        return
+    dependent = constraint_report(robot).dependent
+    if dependent:
+        names = ", ".join(map(repr, dependent))
+        raise InvalidValue(
+            f"{what} in float32: the equations of the constraints {names} depend on others, and "
+            "float32 is too coarse to decide this at every state; use dtype='float64'"
+        )

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from remora.algebra import orthogonal, vector
-from remora.algebra.array_ops import Array, ArrayLike
+from remora.algebra.array_ops import Array, ArrayLike, asarray
 from remora.algebra.orthogonal import Orthogonal
 from remora.dynamics.constraints import articulated_loops, dense_loops
 from remora.dynamics.constraints.loop_kinematics import (
@@ -106,7 +106,7 @@ def constraint_impulse(robot: Robot, q: ArrayLike, v: ArrayLike) -> ConstraintIm
     rows, motion = row_response(robot, q)
     Gv = vector.apply(constraint_jacobian(robot, q), v)
     x, mu, _ = orthogonal.minimum_norm(rows, -Gv)
-    loss = 0.5 * vector.dot(rows.w * x, x)[..., 0]  # ½ λᵀ G M⁻¹ Gᵀ λ
+    loss = asarray((0.5 * vector.dot(rows.w * x, x))[..., 0])  # ½ λᵀ G M⁻¹ Gᵀ λ
     lam = orthogonal.smallest_multipliers(rows.R, rows.kept, mu)
     return ConstraintImpulse(
         with_batch(v + motion(x), batch, 1), with_batch(lam, batch, 1), with_batch(loss, batch, 0)
@@ -128,6 +128,7 @@ def row_response(
         dense = dense_loops.response(robot, q, held)
         return dense.rows, dense.motion
     rest = np.zeros(robot.nv)
-    of = articulated_loops.response(robot, q, rest, rest, None, held)
+    with np.errstate(invalid="ignore"):  # CasADi folds 0 · inf where forces are not needed
+        of = articulated_loops.response(robot, q, rest, rest, None, held)
     batch = batch_shape(q)
     return of.rows, lambda x: gather(robot, of.motion(x)[0], batch)

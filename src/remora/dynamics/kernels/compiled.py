@@ -20,6 +20,7 @@ from remora.codegen.gpu.cuda_kernel import CudaKernel
 from remora.codegen.ir.graph import Signature
 from remora.codegen.kernel import Kernel
 from remora.dynamics import floating, formulations, kinematics, momentum
+from remora.dynamics.constraints.constraint_report import refuse_redundant
 from remora.dynamics.constraints.loop_kinematics import active_constraints
 from remora.dynamics.derivatives import derivatives, regressor
 from remora.dynamics.forces import friction
@@ -132,6 +133,8 @@ def compile_function(
         raise UnknownName("target", target, TARGETS)
     if not parameters:
         refuse_function(robot, function)
+    if dtype == "float32":
+        refuse_redundant(robot, _called(function))
     fixed = _kept_apart(fixed or {})
     names = _argument_names(function, arguments, fixed)
     sizes = _shapes(robot) | dict(shapes or {})

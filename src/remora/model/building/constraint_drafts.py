@@ -22,6 +22,8 @@ from remora.model.constraint import GEAR, ROD, Constraint
 from remora.model.joint_types import JOINT_TYPES
 from remora.model.numbers import frozen
 
+#: Maximum number of constraints; a description with more is refused.
+MAX_CONSTRAINTS = 10_000
 #: Kinds of constraints: the joint types that constrain something, rods and gears.
 KINDS = (*(name for name in JOINT_TYPES if name != "free"), ROD, GEAR)
 
@@ -235,6 +237,10 @@ class DescribesConstraints:
         kindless: Set[str],
     ) -> None:
         """Report unknown ends, and ends that cannot be connected."""
+        if len(self._constraints) > MAX_CONSTRAINTS:
+            reason = f"has {len(self._constraints)} constraints; {MAX_CONSTRAINTS} are allowed"
+            self.check.fault(Place("robot"), reason)
+            return
         by_name = {j.name: j for j in joints}
         for draft in self._constraints.values():
             if draft.constraint.kind == GEAR:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from remora.algebra.array_ops import Array, ArrayLike
 from remora.codegen.gpu import cuda_kernel
 from remora.codegen.ir.arguments import DTYPES
 from remora.components.system import System
+from remora.dynamics.constraints.loop_kinematics import active_constraints
 from remora.dynamics.kernels.compiled import TARGETS
 from remora.dynamics.kernels.size_policy import LARGEST_STRAIGHT_LINE, fits_straight_line
 from remora.errors import InvalidValue, RemoraError, SimulationError, UnknownName
@@ -37,6 +39,8 @@ from remora.simulation.batch.run_equations import (
     RunEquations,
     input_name,
 )
+from remora.simulation.batch.single_run import RunArguments
+from remora.simulation.engine.constraint_switching import phase_robots
 from remora.simulation.engine.interrupts import interruptible
 from remora.simulation.engine.phase_dynamics import RunSettings
 from remora.simulation.engine.progress import batch_bar
@@ -191,6 +195,7 @@ def simulate_batch(
             "without stops and events: use rm.simulate"
         )
     parts = _phases(duration, phases, torque, base_wrench, wrenches, prescribed, locked)
+    _refuse_constraints(robot, parts)
     duration = sum(p.duration for p in parts)
     model = model_of(robot, formulation, slip_speed, stops, saturate=False)
     per_run = {
@@ -224,7 +229,40 @@ def simulate_batch(
     known = _signals(system, signals)
     settings = BatchSettings(control, known, times, start, dtype, target, threads, max_events)
     with interruptible():
-        return _run(system, plan, parts, own, settings, seed, run, failures, progress)
+        made = _run(system, plan, parts, own, settings, seed, run, failures, progress)
+    if target == "cuda":
+        return made
+    obstacle = next(
+        (f"it has {what}" for what, used in (
+            ("inputs=", bool(inputs)), ("initial=", bool(initial)), ("dtype float32",
+             dtype != "float64"), ("loads that differ from run to run", bool(per_run)),
+            ("events=", bool(watched)), ("breaks=", bool(breaks))) if used),
+        "",
+    )  # fmt: skip
+    count = math.prod(own.batch)
+    arguments = RunArguments(
+        _rows(np, own.q, own.batch, 1), _rows(np, own.v, own.batch, 1),
+        np.arange(count) if run is None else np.broadcast_to(np.asarray(run), own.batch).ravel(),
+        tuple(parts),
+        {
+            "integrator": integrator, "step": step, "rtol": rtol, "atol": atol,
+            "max_step": max_step, "stops": stops, "slip_speed": slip_speed,
+            "formulation": formulation, "start": start, "seed": seed, "sample": times,
+        },
+        obstacle,
+    )  # fmt: skip
+    return replace(made, arguments=arguments)
+
+
+def _refuse_constraints(robot: Robot, phases: Sequence[Phase]) -> None:
+    """Raise if constraints act, or are switched."""
+    acting = [c.name for r in phase_robots(robot, phases) for c in active_constraints(r)]
+    if acting:
+        raise RemoraError(
+            f"batches do not take constraints into account, and {acting[0]!r} acts: use rm.simulate"
+        )
+    if any(phase.after_event for phase in phases):
+        raise RemoraError("after_event=True of a phase is for rm.simulate")
 
 
 def _refuse_untraceable(system: System) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -13,8 +14,11 @@ from remora.algebra.array_ops import Array
 from remora.components.system import System
 from remora.dynamics.kernels.compiled import compile_function
 from remora.dynamics.kernels.parameters import parameter
-from remora.errors import UnknownName
+from remora.errors import RemoraError, UnknownName
 from remora.model.robot import Robot
+from remora.simulation.batch.single_run import RunArguments, run_alone
+from remora.simulation.recording.quantities import described
+from remora.simulation.recording.recording import Recording
 
 #: How a run ended, by the number that its program returns, see `event_search`.
 OUTCOMES = ("complete", "stopped", "complete", "not finite", "step too short", "chattering",
@@ -62,6 +66,7 @@ class Batch:
         outcome: how each run ended, one of `OUTCOMES`, `(...)`.
         end: time at which each run ended, `(...)`, s.
         events: events of the components, or None if they have none.
+        arguments: what a run needs to be simulated alone.
     """
 
     robot: Robot
@@ -76,10 +81,71 @@ class Batch:
     outcome: Array = field(default_factory=lambda: np.zeros(0))
     end: Array = field(default_factory=lambda: np.zeros(0))
     events: BatchEvents | None = None
+    arguments: RunArguments | None = None
 
     def __len__(self) -> int:
         """Return the number of runs."""
         return self.ok.size
+
+    def __getitem__(self, index: int | tuple[int, ...]) -> Recording:
+        """Return one run as a recording, with torques, work, reactions and everything else.
+
+        The run is simulated again by `rm.simulate` with the same steps, parameters and noise; it
+        equals the run of the batch to rounding. `rm.view(batch[7])` shows it.
+
+        Args:
+            index: index of the run; a tuple for a batch with several axes.
+
+        Raises:
+            RemoraError: if the batch had per-run loads, `inputs` or `initial` states, or ran in
+                float32: those exist in batches only.
+        """
+        if self.arguments is None:
+            raise RemoraError("this batch was not made by rm.simulate_batch")
+        return run_alone(self.system, self.parameters, self.ok.shape, self.arguments, index)
+
+    def to_pandas(self) -> Any:
+        """Return a data frame with one row per run: parameters, outcome, and the state at the end.
+
+        Columns are named `q.elbow`, `v.elbow`, as those of recordings; numbers of a parameter with
+        several elements are `attitude.kp[0]`, ...
+        """
+        try:
+            pandas: Any = importlib.import_module("pandas")
+        except ModuleNotFoundError:
+            raise RemoraError("to_pandas needs pandas: python3 -m pip install pandas") from None
+        shape, count = self.ok.shape, len(self)
+        columns: dict[str, Array] = {"run": np.arange(count)}
+        for name, values in self.parameters.items():
+            mine = self.system.parameters
+            rank = mine[name].ndim if name in mine else _trailing(self.robot, name)
+            trailing = values.shape[values.ndim - rank :]
+            whole = np.broadcast_to(values, (*shape, *trailing)).reshape((count, *trailing))
+            for place in np.ndindex(trailing):
+                label = f"{name}[{','.join(map(str, place))}]" if place else name
+                columns[label] = whole[(slice(None), *place)]
+        columns |= {
+            "ok": self.ok.ravel(),
+            "outcome": np.ravel(self.outcome),
+            "end": self.end.ravel(),
+        }
+        for name, values in (("q", self.q), ("v", self.v)):
+            last = np.asarray(values)[..., -1, :].reshape(count, -1)
+            for k, (label, _) in enumerate(described(self.robot, name)):
+                columns[label] = last[:, k]
+        return pandas.DataFrame(columns)
+
+    def plot(self, *names: str, degrees: bool = True) -> Any:
+        """Return a matplotlib Figure with percentile bands over all runs.
+
+        Args:
+            *names: `q.elbow`, `v.elbow`, or elements of signals, `gyro.rate[1]`; default: all
+                coordinates of joints with one.
+            degrees: whether angles are shown in degrees.
+        """
+        # Figures build on batches, so the function is imported at the call.
+        module = importlib.import_module("remora.viewer.figures.percentile_bands")
+        return module.plot_batch(self, *names, degrees=degrees)
 
     def evaluate(self, function: Callable[..., Any], **fixed: Any) -> Any:
         """Evaluate a library function, or your own, at all samples: `(..., n, *shape)`.

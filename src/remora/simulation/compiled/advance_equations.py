@@ -7,10 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from remora.algebra.array_ops import Array, absolute, concatenate, less
+from remora.algebra.array_ops import Array, absolute, concatenate, less, total_and_rest
 from remora.algebra.selections import flag, larger
 from remora.components.actions import Action, Wrench
 from remora.components.system import System
+from remora.dynamics.constraints.loop_kinematics import active_constraints
+from remora.dynamics.constraints.step_projection import step_projection
 from remora.dynamics.forces.equations_of_motion import (
     PassiveParameters,
     passive_loads,
@@ -18,6 +20,7 @@ from remora.dynamics.forces.equations_of_motion import (
 )
 from remora.dynamics.state_layout import WORKS, StateLayout, layout_of
 from remora.model.robot import Robot
+from remora.model.state import increment
 from remora.simulation.integrators.tableaus import Tableau
 from remora.simulation.phase.phase_loads import SmoothLoads
 from remora.simulation.systems.system_equations import (
@@ -75,6 +78,21 @@ class AdvanceEquations:
     def nz(self) -> int:
         """Number of discrete states."""
         return 0 if self.system is None else self.system.nz
+
+    @property
+    def constrained(self) -> bool:
+        """Whether constraints act."""
+        return bool(active_constraints(self.robot))
+
+    def finish(
+        self, q: Array, w: Array, rest_q: Array, rest_w: Array
+    ) -> tuple[Array, Array, Array, Array]:
+        """Return the end of a step with the constraints satisfied, see `PhaseDynamics.finish`."""
+        nv = self.robot.nv
+        dq, dv = step_projection(self.robot, q, w[:nv])
+        q, rest_q = total_and_rest(q, increment(self.robot, q, dq) + rest_q)
+        v, rest_v = total_and_rest(w[:nv], dv + rest_w[:nv])
+        return q, concatenate([v, w[nv:]]), rest_q, concatenate([rest_v, rest_w[nv:]])
 
     def rates(
         self, q: Array, y: Array, z: Array, t: Array, low: Array, offset: Array, torque: Array,

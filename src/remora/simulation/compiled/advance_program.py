@@ -336,7 +336,9 @@ class _AdvanceProgram:
             index: Array, h: Array, tries: Array,
         ) -> tuple[Array, ...]:  # fmt: skip
             rate = concatenate([w[:nv], k[nv:]])
-            return q, w, rest_q, rest_w, end, rate, steps + 1.0, index + 1.0, 0.0 * h, h, tries
+            # constraints change the state after the last stage, so its rate is not that of the end
+            fresh = 0.0 * h + (1.0 if own.constrained else 0.0)
+            return q, w, rest_q, rest_w, end, rate, steps + 1.0, index + 1.0, fresh, h, tries
 
         def record(q: Array, w: Array, end: Array, *rest: Array) -> Array:
             (change, length), K = rest[:2], rest[2:]
@@ -370,7 +372,9 @@ class _AdvanceProgram:
         ends = [f"{name} end" for name in names]
         reads = (*ends, "end", last, "steps", "index", "h", "tries")
         writes = (*names, "t", "rate", "steps", "index", "fresh", "h kept", "tries kept")
+        projected = [Run(Block(own.finish, ends, ends))] if own.constrained else []
         return [
+            *projected,
             Record(recorded, "steps"),
             Run(Block(commit, reads, writes)),
         ]

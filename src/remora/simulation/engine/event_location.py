@@ -173,8 +173,10 @@ class EventLocator:
                 t = start + x * (end - start)
                 v, own = moved[layout.v], moved[layout.extra]
                 if x == 1.0:  # exact to the last bit
-                    t, (q, v, own) = end, state.after(attempt.change)
+                    t, (q, v, own) = end, state.after(end, attempt.change)
                 system.set_held(t, q, v)
+                if x != 1.0:
+                    q, v = system.projected(q, v)
                 rows.append(self._seen(t, q, v, own))
             return np.array(rows)
 
@@ -206,7 +208,7 @@ class EventLocator:
                     "choose shorter steps (max_step, or step)",
                     start,
                 )
-            q, v, x = state.after(shorter.change)
+            q, v, x = state.after(t, shorter.change)
             system.set_held(t, q, v)
             return t, shorter, self._seen(t, q, v, x)
 

@@ -13,9 +13,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from remora.algebra import screw
-from remora.algebra.array_ops import Array
+from remora.algebra.array_ops import Array, total_and_rest
 from remora.codegen.kernel import Kernel
 from remora.components.system import System
+from remora.dynamics.constraints.loop_kinematics import active_constraints
+from remora.dynamics.constraints.step_projection import step_projection
 from remora.dynamics.forces.equations_of_motion import (
     PassiveParameters,
     actuation,
@@ -198,6 +200,42 @@ class PhaseDynamics:
             stops.contact = np.where(undecided, pushed > 0.0, contact).astype(float)
         return not np.array_equal(stops.contact, before)
 
+    # Constraints --------------------------------------------------------------------------------
+
+    @functools.cached_property
+    def constrained(self) -> bool:
+        """Whether constraints act."""
+        return bool(active_constraints(self.robot))
+
+    def finish(
+        self, t: float, q: Array, rest: Array, v: Array, rest_v: Array
+    ) -> tuple[Array, Array, Array, Array]:
+        """Return the end of a step with held joints in their places and constraints satisfied.
+
+        Args:
+            t: s.
+            q: configuration, `(nq,)`; it is changed.
+            rest: its compensation term.
+            v: velocity, `(nv,)`; it is changed.
+            rest_v: its compensation term.
+        """
+        self.set_held(t, q, v)
+        dq, dv = self._projection(q, v)
+        q, rest = total_and_rest(q, self._increment(q, dq) + rest)
+        v, rest_v = total_and_rest(v, dv + rest_v)
+        return q, rest, v, rest_v
+
+    def projected(self, q: Array, v: Array) -> tuple[Array, Array]:
+        """Return states `(..., nq)`, `(..., nv)` within steps with the constraints satisfied."""
+        if not self.constrained:
+            return q, v
+        dq, dv = self._projection(q, v)
+        return self._move(q, dq), v + dv
+
+    @functools.cached_property
+    def _projection(self) -> Kernel:
+        return kernel(step_projection, self.robot, ("q", "v"), held=self.held)
+
     # Rates --------------------------------------------------------------------------------------
 
     def center_chart(self, q: Array, rest: Array | None = None) -> None:
@@ -373,6 +411,8 @@ class PhaseDynamics:
 
     def jacobian(self, t: float, y: Array) -> Array:
         """Return the derivatives of the rates with respect to y at u = 0, `(n, n)`."""
+        if self.constrained:
+            return finite_differences(functools.partial(self.rates, t), y, self._layout)
         nv, layout = self.robot.nv, self._layout
         q, v, x = self.q, y[layout.v], y[layout.extra]
         tau, lost, wrenches = self.loads(t, q, v, x)

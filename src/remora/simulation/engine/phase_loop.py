@@ -123,6 +123,7 @@ class PhaseLoop:
         self._made, self._reset, self._start = made, reset, start
         self._advanced, self._times, self._compiled = advanced, times, compiled
         self._schedule = schedule
+        state.finish = system.finish if system.constrained else None
         self._events = EventLocator(system, state, watch, self._attempt)
         self._h: float | None = None
         self._rate: Array | None = None
@@ -384,6 +385,7 @@ class PhaseLoop:
             moved = y + attempt.dense(np.array([(t - start) / length]))[0]
             q, v = system.place(moved[layout.u]), moved[layout.v]
             system.set_held(t, q, v)
+            q, v = system.projected(q, v)
             system.stops.contact = during
             return q, v, moved[layout.work], moved[layout.extra]
 
@@ -395,7 +397,7 @@ class PhaseLoop:
         fired = [LocatedEvent(end, items[k], state.q, state.v) for k in seen]
         events.passed(end, length, crossed)
         self._rate = None
-        if attempt.rate is not None:
+        if attempt.rate is not None and not system.constrained:
             self._rate = np.concatenate([state.v, attempt.rate[layout.after_u]])
         if system.touch(end, state.q, state.v, state.x):
             self._rate = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import warnings
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,6 +15,11 @@ from remora.errors import RemoraError, SimulationError
 from remora.model.joints import kind
 from remora.simulation.compiled.step_block import StepBlock
 from remora.simulation.engine.compiled_phase import compiled_steps, loads_at, loads_of_steps
+from remora.simulation.engine.constraint_switching import (
+    captured,
+    latched_numbers,
+    separated,
+)
 from remora.simulation.engine.phase_dynamics import PhaseDynamics, RunSettings
 from remora.simulation.engine.phase_loop import (
     LocatedEvent,
@@ -31,6 +37,7 @@ from remora.simulation.inputs.phases import Phase
 from remora.simulation.integrators.step_control import CLOSE
 from remora.simulation.phase.run_state import RunState
 from remora.simulation.recording.checkpoint import Checkpoint
+from remora.simulation.recording.constraint_switch import ConstraintSwitch, robot_in_phase
 from remora.simulation.recording.recording import Recording
 from remora.simulation.robot_kernels import kernel
 from remora.simulation.storage.recorder import Recorder
@@ -76,7 +83,7 @@ class RunLoop:
         self, plan: RunPlan, recorder: Recorder, start: float, q: Array, v: Array, progress: Any
     ) -> None:
         """Initialize; a run with a checkpoint continues from it. Progress: `ProgressReporter`."""
-        self._plan, self._recorder = plan, recorder
+        self._plan, self._recorder, self._model = plan, recorder, plan.model
         robot, system = plan.model.robot, plan.model.system
         states = () if system is None else (system.initial_x, system.initial_z)
         self._state = RunState(robot, start, q, v, *states)
@@ -131,10 +138,17 @@ class RunLoop:
         """Execute all phases; return the reason for an early end, if any."""
         state, plan, mark = self._state, self._plan, self._recorder.mark
         before: list[float] = []  # the conditions of the events of the whole run
+        ended = None
         for index, phase in enumerate(plan.phases):
             if mark is not None and index < mark.phase:
                 continue
             resumed = mark if mark is not None and index == mark.phase else None
+            if resumed is None and index and phase.after_event and ended is None:
+                self._record_end()
+                name = phase.name or f"phase {index}"
+                return f"no event led to {name!r}: ended at t = {state.t:.9g} s"
+            if resumed is None and index and phase.switches:
+                self._record_end()  # the state before the impulse
             self._phase = index
             if resumed is None:
                 self._recorder.phase_starts.append(state.t)
@@ -143,14 +157,18 @@ class RunLoop:
                 self._entered = resumed.entered
             start = self._recorder.phase_starts[index]
             stop = start + phase.duration
-            system = self._system = phase_dynamics(plan.model, phase, start, self._entered)
+            self._switch(index, phase, resumed is not None)
+            system = self._system = phase_dynamics(self._model, phase, start, self._entered)
             watch = self._watched(phase, system)
             if resumed is None:
                 self._enter(index, phase, stop, watch)
             else:
                 for hold, order in zip(system.controllers, resumed.inside.orders, strict=True):
                     hold.value = order
-            tableau = plan.stepping.integrator.tableau if plan.compiled else None
+            # the numbers of a latch are those of this run: its program would be compiled for them
+            latched = any(s.latched and s.phase <= index for s in self._recorder.switches)
+            compiled = plan.compiled and not latched
+            tableau = plan.stepping.integrator.tableau if compiled else None
             drive = PhaseLoop(
                 system, state, plan.stepping, watch, self._made, self._advanced,
                 self._reset, start, self._schedule, plan.times,
@@ -169,7 +187,7 @@ class RunLoop:
     def _watched(self, phase: Phase, system: PhaseDynamics) -> EventMonitor:
         """Return the conditions of a phase."""
         plan, components = self._plan, system.components
-        robot, events = plan.model.robot, (plan.events, phase.events)
+        robot, events = self._model.robot, (plan.events, phase.events)
         if components is None:
             return EventMonitor(robot, *events, plan.limits)
 
@@ -177,6 +195,59 @@ class RunLoop:
             return components.crossings(t, q, v, x, system.z)
 
         return EventMonitor(robot, *events, plan.limits, components.system.events, crossings)
+
+    # Constraints ----------------------------------------------------------------------------------
+
+    def _switch(self, index: int, phase: Phase, resumed: bool) -> None:
+        """Take over the constraints that act in a phase; the state is changed in `_enter`."""
+        model, recorder = self._plan.model, self._recorder
+        self._before = robot_in_phase(model.robot, recorder.switches, index - 1)
+        if not resumed and phase.switches:
+            robot = self._before.with_active(on=phase.activate, off=phase.release)
+            names = phase.activate if phase.latch else ()
+            latched = {name: latched_numbers(robot, name, self._state.q) for name in names}
+            recorder.switches.append(
+                ConstraintSwitch(
+                    self._state.t,
+                    index,
+                    tuple(phase.activate),
+                    tuple(phase.release),
+                    latched=latched,
+                )
+            )
+        robot = robot_in_phase(model.robot, recorder.switches, index)
+        system = model.system if model.system is None else model.system.with_robot(robot)
+        self._model = model._replace(robot=robot, system=system)
+
+    def _satisfy(self, phase: Phase, first: bool) -> bool:
+        """Let the constraints of a phase act; return whether a speed jumped.
+
+        Separation of what is released comes first, then the impulse of what is captured.
+        """
+        state, recorder = self._state, self._recorder
+        robot, held = self._model.robot, self._system.held
+        try:
+            apart = separated(self._before, phase, state.q, state.v, held)
+            done = captured(robot, phase.activate, apart.q, apart.v, held, first)
+        except RemoraError as error:
+            raise SimulationError(str(error), state.t) from error
+        if phase.switches:
+            impulses = {**done.impulses}
+            for name, impulse in apart.impulses.items():
+                impulses[name] = impulse + impulses.get(name, 0.0 * impulse)
+            recorder.switches[-1] = replace(
+                recorder.switches[-1], impulses=impulses, energy_loss=0.0 - done.energy,
+                separation_work=apart.energy,
+            )  # fmt: skip
+        if np.array_equal(done.v, state.v) and np.array_equal(done.q, state.q):
+            return False
+        state.work[0] += apart.energy
+        state.work[2] += done.energy
+        state.q, state.v = done.q, done.v
+        state.forget()
+        self._system.set_held(state.t, state.q, state.v)
+        self._system.center_chart(state.q)
+        return phase.switches
 
     # Start of a phase ---------------------------------------------------------------------------
 
@@ -186,6 +257,7 @@ class RunLoop:
         system.z = state.z
         system.given.enter(state.t, stop)
         jumped = self._begin(phase, system)
+        jumped = self._satisfy(phase, index == 0) or jumped
         recent = [] if index == 0 or jumped else self._drive.just_sampled()
         for controller in system.controllers:
             last = next((c for c in recent if c.same_place(controller)), None)
@@ -288,6 +360,8 @@ class RunLoop:
         else:
             until = block.count_until_end(times)
             samples = block.at(times[self._next : until])
+            q, v = self._system.projected(*map(np.ascontiguousarray, (samples.q, samples.v)))
+            samples = samples._replace(q=q, v=v)
             self._next = max(self._next, until)
         if samples.t.size:
             own = times is None

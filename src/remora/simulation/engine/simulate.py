@@ -13,12 +13,14 @@ import numpy as np
 from remora.algebra.array_ops import Array, ArrayLike, is_symbolic
 from remora.codegen.ir.philox import RUN_BITS, SEED_BITS
 from remora.components.system import System
+from remora.dynamics.constraints.loop_kinematics import active_constraints
 from remora.dynamics.forces.equations_of_motion import PassiveParameters
 from remora.dynamics.formulations import FORMULATIONS, usual_formulation
-from remora.dynamics.refusals import refuse_constraints, refuse_kinematic
+from remora.dynamics.refusals import refuse_kinematic
 from remora.errors import InvalidValue, RemoraError, ShapeError, SimulationWarning, UnknownName
 from remora.model.robot import Robot
 from remora.model.state import configuration, velocity
+from remora.simulation.engine.constraint_switching import phase_robots
 from remora.simulation.engine.interrupts import interruptible, uninterrupted
 from remora.simulation.engine.phase_dynamics import RunSettings
 from remora.simulation.engine.phase_loop import StepperSettings
@@ -198,11 +200,14 @@ def simulate(
     parts = (given,) if phases is None else listed(phases)
     q, v = _checked_state(robot, q, v)
     equations = model_of(robot, formulation, slip_speed, stops, saturate)._replace(system=system)
+    constrained = [r for r in phase_robots(robot, parts) if active_constraints(r)]
     end = start + sum(p.duration for p in parts)
     if integrator is None:
         integrator = "dop853"
         if model == "full":  # the reduced model has explicit methods only
             integrator = _usual_integrator(robot, q, parts, end - start, slip_speed)
+    if constrained:
+        _refuse_constrained(constrained[0], integrator, model)
     equations = with_model(equations, model, integrator, parts, q, v)
     stepping = _stepping(integrator, rtol, atol, step, max_step, max_steps)
     if stepping.step is not None and math.isfinite(stepping.integrator.stable):
@@ -280,6 +285,17 @@ def _checked_state(robot: Robot, q: ArrayLike, v: ArrayLike) -> tuple[Array, Arr
     return q, v
 
 
+def _refuse_constrained(robot: Robot, integrator: str, model: str) -> None:
+    """Raise if a run with constraints has an integrator or a model that does not know them."""
+    names = ", ".join(repr(c.name) for c in active_constraints(robot))
+    if integrator == "variational":
+        raise RemoraError(
+            f"the variational integrator has no constraints ({names}); choose another integrator"
+        )
+    if model != "full":
+        raise RemoraError(f"model={model!r} has no constraints ({names}): use model='full'")
+
+
 def model_of(
     robot: Robot,
     formulation: str | None,
@@ -290,7 +306,6 @@ def model_of(
     """Return the checked constant settings of a run."""
     able = [name for name, row in FORMULATIONS.items() if row.hybrid is not None]
     refuse_kinematic(robot, "a simulation")
-    refuse_constraints(robot, "a simulation")
     formulation = usual_formulation(robot) if formulation is None else formulation
     if formulation not in able:
         raise UnknownName("formulation of forward dynamics", formulation, able)

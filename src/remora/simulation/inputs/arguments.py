@@ -94,6 +94,22 @@ def names(name: str, given: Any) -> tuple[str, ...]:
     return tuple(given)
 
 
+def constraint_names(name: str, given: Any) -> tuple[str, ...]:
+    """Return one or several names of constraints, each of them once."""
+    if isinstance(given, str):
+        return (given,)
+    if not is_several(given) or not all(isinstance(x, str) for x in given):
+        raise RemoraError(
+            f"{name} must be names of constraints, such as ['grasp'] or 'grasp', not "
+            f"{_shown(given)}"
+        )
+    found: tuple[str, ...] = tuple(given)
+    twice = [x for k, x in enumerate(found) if x in found[:k]]
+    if twice:
+        raise RemoraError(f"{name} names constraint {twice[0]!r} twice")
+    return found
+
+
 def by_name(name: str, given: Any) -> dict[str, Any]:
     """Return a mapping from names to values as a dictionary."""
     if given is None:

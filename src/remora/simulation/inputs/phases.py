@@ -12,7 +12,15 @@ from remora.algebra.array_ops import Array
 from remora.errors import RemoraError
 from remora.model.joints import kind
 from remora.model.robot import Joint, Robot
-from remora.simulation.inputs.arguments import by_name, flag, is_several, names, seconds, word
+from remora.simulation.inputs.arguments import (
+    by_name,
+    constraint_names,
+    flag,
+    is_several,
+    names,
+    seconds,
+    word,
+)
 from remora.simulation.inputs.events import Event, listed_events
 from remora.simulation.inputs.loads import LoadLike, described
 from remora.simulation.inputs.moves import Move
@@ -39,6 +47,17 @@ class Phase:
         impulse: whether an impulse brings a moving joint to its prescribed speed when it becomes
             locked or prescribed (conserves momentum, not energy); otherwise that is an error.
         name: name of the phase.
+        activate: constraints that are switched on at the start of the phase; one name, or several.
+            The relative velocity that they forbid is removed by the impulse that they transmit
+            (a rigid capture): momentum is conserved, energy is lost.
+        release: constraints that are switched off at the start of the phase.
+        latch: whether constraints that are switched on take the relative pose of that moment;
+            otherwise their frames must be where the constraint allows them to be.
+        separation: by the name of a released constraint: speed with which its child moves away, a
+            number along the z axis of the constraint's frame on the parent, or a vector `(3,)` in
+            its axes, m/s.
+        after_event: whether the phase is entered only if an event with action `next` ended the
+            phase before; otherwise the run ends there.
     """
 
     duration: float
@@ -51,6 +70,11 @@ class Phase:
     own_clock: bool = False
     impulse: bool = False
     name: str = ""
+    activate: str | Sequence[str] = ()
+    release: str | Sequence[str] = ()
+    latch: bool = False
+    separation: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    after_event: bool = False
 
     def __post_init__(self) -> None:
         """Check everything that does not depend on a robot."""
@@ -60,6 +84,11 @@ class Phase:
             "locked": names("locked", self.locked),
             "events": listed_events("events", self.events),
             "own_clock": flag("own_clock", self.own_clock),
+            "activate": constraint_names("activate", self.activate),
+            "release": constraint_names("release", self.release),
+            "latch": flag("latch", self.latch),
+            "separation": _separation(self.separation),
+            "after_event": flag("after_event", self.after_event),
             "impulse": flag("impulse", self.impulse),
             "name": word("the name of a phase", self.name),
         }
@@ -68,9 +97,33 @@ class Phase:
         both = [name for name in self.locked if name in self.prescribed]
         if both:
             raise RemoraError(f"contradiction: joint {both[0]!r} is both locked and prescribed")
+        both = [name for name in self.activate if name in self.release]
+        if both:
+            raise RemoraError(
+                f"contradiction: constraint {both[0]!r} is both activated and released"
+            )
+        for name in self.separation:
+            if name not in self.release:
+                raise RemoraError(
+                    f"constraint {name!r} has a separation speed, but is not released in the phase"
+                )
+        if self.latch and not self.activate:
+            raise RemoraError("latch=True is for constraints that a phase activates: name them")
+
+    @property
+    def switches(self) -> bool:
+        """Whether constraints are switched at the start of the phase."""
+        return bool(self.activate or self.release)
 
     def described(self) -> dict[str, Any]:
         """Return a plain description of the phase."""
+        switched: dict[str, Any] = {
+            "activate": list(self.activate),
+            "release": list(self.release),
+            "latch": self.latch,
+            "separation": {name: x.tolist() for name, x in self.separation.items()},
+            "after_event": self.after_event,
+        }
         return {
             "name": self.name,
             "duration": self.duration,
@@ -82,7 +135,25 @@ class Phase:
             "events": [e.described() for e in self.events],
             "own_clock": self.own_clock,
             "impulse": self.impulse,
+            **{key: value for key, value in switched.items() if value},
         }
+
+
+def _separation(given: Any) -> dict[str, Array]:
+    """Return separation velocities `(3,)` by the name of the constraint, or raise."""
+    found: dict[str, Array] = {}
+    for name, value in by_name("separation", given).items():
+        try:
+            speed = np.array(value, dtype=float)
+        except (TypeError, ValueError):
+            speed = np.full(2, np.nan)
+        if speed.shape not in ((), (3,)) or not np.all(np.isfinite(speed)):
+            raise RemoraError(
+                f"separation of {name!r} must be a speed or a velocity of three numbers, m/s, not "
+                f"{value!r}"
+            )
+        found[name] = np.array([0.0, 0.0, float(speed)]) if speed.ndim == 0 else speed
+    return found
 
 
 def held_joints(robot: Robot, phase: Phase, q: Array) -> dict[str, Motion]:

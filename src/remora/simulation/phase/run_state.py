@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from remora.algebra.array_ops import Array, total_and_rest
@@ -12,6 +14,9 @@ from remora.simulation.recording.checkpoint import Checkpoint
 from remora.simulation.robot_kernels import kernel
 
 _NOTHING = np.zeros(0)
+#: (t, q, rest of q, v, rest of v) -> the same at the end of a step: held joints in their places,
+#: constraints satisfied.
+Finish = Callable[[float, Array, Array, Array, Array], tuple[Array, Array, Array, Array]]
 
 
 class RunState:
@@ -27,6 +32,7 @@ class RunState:
         x: continuous states of the components, `(nx,)`.
         z: discrete states of the components, `(nz,)`.
         rest: compensation term of q, `(nq,)`.
+        finish: what is done at the end of a step; None: nothing.
     """
 
     def __init__(
@@ -35,6 +41,7 @@ class RunState:
         """Start with zero work and no compensation."""
         self.t, self.q, self.v, self.work = t, q.copy(), v.copy(), np.zeros(WORKS)
         self.x, self.z = x.copy(), z.copy()
+        self.finish: Finish | None = None
         self._layout = layout_of(robot, x.size)
         self._move = kernel(increment, robot, ("q", "dq"))
         self.forget()
@@ -54,21 +61,26 @@ class RunState:
         """The state y at the start of a step, `(2 nv + 3 + nx,)`."""
         return self._layout.at_start(self.v, self.work, self.x)
 
-    def after(self, change: Array) -> tuple[Array, Array, Array]:
-        """Return q, v and x after a change is added, exact to the last bit."""
+    def after(self, t: float, change: Array) -> tuple[Array, Array, Array]:
+        """Return q, v and x after the change of a step to t is added, exact to the last bit."""
+        q, _, v, _ = self._moved(t, change)
+        x, _ = total_and_rest(self.x, change[self._layout.extra] + self._rest_x)
+        return q, v, x
+
+    def _moved(self, t: float, change: Array) -> tuple[Array, Array, Array, Array]:
+        """Return q and v at the end of a step, each with its compensation term."""
         layout = self._layout
         moved = np.ascontiguousarray(change[layout.u])
-        q, _ = total_and_rest(self.q, self._move(self.q, moved) + self.rest)
-        v, _ = total_and_rest(self.v, change[layout.v] + self._rest_v)
-        x, _ = total_and_rest(self.x, change[layout.extra] + self._rest_x)
-        return q, v, x
+        q, rest = total_and_rest(self.q, self._move(self.q, moved) + self.rest)
+        v, rest_v = total_and_rest(self.v, change[layout.v] + self._rest_v)
+        if self.finish is None:
+            return q, rest, v, rest_v
+        return self.finish(t, q, rest, v, rest_v)
 
     def add(self, t: float, change: Array) -> None:
         """Advance to t by the change of a step."""
         layout = self._layout
-        moved = np.ascontiguousarray(change[layout.u])
-        self.q, self.rest = total_and_rest(self.q, self._move(self.q, moved) + self.rest)
-        self.v, self._rest_v = total_and_rest(self.v, change[layout.v] + self._rest_v)
+        self.q, self.rest, self.v, self._rest_v = self._moved(t, change)
         self.work, self._rest_work = total_and_rest(
             self.work, change[layout.work] + self._rest_work
         )

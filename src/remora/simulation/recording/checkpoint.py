@@ -78,32 +78,42 @@ class Checkpoint(NamedTuple):
         return {**_plain(self._asdict()), "inside": _plain(self.inside._asdict())}
 
 
-def sealed(mark: Checkpoint, phase_starts: Sequence[float]) -> dict[str, Any]:
+def sealed(
+    mark: Checkpoint, phase_starts: Sequence[float], switches: Sequence[Mapping[str, Any]] = ()
+) -> dict[str, Any]:
     """Return a mark as data for JSON with a checksum: one wrong digit would be a wrong run.
 
     Args:
         mark: the mark.
         phase_starts: of the phases so far, s; they are written beside it.
+        switches: of constraints so far, as data for JSON; they are written beside it, too.
     """
     data = mark.plain()
-    return {**data, "checksum": _checksum(data, phase_starts)}
+    return {**data, "checksum": _checksum(data, phase_starts, switches)}
 
 
-def unsealed(data: Mapping[str, Any], phase_starts: Sequence[float]) -> Checkpoint:
+def unsealed(
+    data: Mapping[str, Any],
+    phase_starts: Sequence[float],
+    switches: Sequence[Mapping[str, Any]] = (),
+) -> Checkpoint:
     """Return the mark that was written by `sealed`.
 
     Raises:
         ValueError: if it is not what was written.
     """
     rest = {name: x for name, x in data.items() if name != "checksum"}
-    if data["checksum"] != _checksum(rest, phase_starts):
+    if data["checksum"] != _checksum(rest, phase_starts, switches):
         raise ValueError("its checksum differs")
     return from_plain(rest)
 
 
-def _checksum(data: Mapping[str, Any], phase_starts: Sequence[float]) -> str:
+def _checksum(
+    data: Mapping[str, Any], phase_starts: Sequence[float], switches: Sequence[Mapping[str, Any]]
+) -> str:
     """Return the hash of what JSON makes of it: names of keys, and floats with all their bits."""
-    as_read = json.loads(json.dumps([data, list(phase_starts)]))
+    beside = [list(phase_starts), *([list(switches)] if switches else [])]
+    as_read = json.loads(json.dumps([data, *beside]))
     return hashlib.sha256(json.dumps(as_read, sort_keys=True).encode()).hexdigest()
 
 

@@ -6,7 +6,7 @@ changes by the work done. The deviation measures the accuracy of a run.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -67,6 +67,7 @@ class Conservation:
         quaternion: max abs(‖r‖² - 1) over all joints with a quaternion.
         dual_quaternion: max abs(r·d) over all free joints, m.
         title: title of the table.
+        constraint: largest violation of a constraint that acts, m or rad; None: there are none.
     """
 
     linear_momentum: Drift
@@ -76,6 +77,7 @@ class Conservation:
     quaternion: float
     dual_quaternion: float
     title: str = ""
+    constraint: float | None = None
 
     def __str__(self) -> str:
         """Return a table."""
@@ -94,16 +96,21 @@ class Conservation:
             lines.append(f"{name:20}{moved:>16}{drift.relative:12.2e}  {scale}")
         lines.append(f"{'| |r|² - 1 |':20}{self.quaternion:9.2e}")
         lines.append(f"{'| r·d |':20}{self.dual_quaternion:9.2e} m")
+        if self.constraint is not None:
+            lines.append(f"{'constraints':20}{self.constraint:9.2e} m or rad")
         return "\n".join(lines)
 
 
-def conservation(robot: Robot, run: Mapping[str, Array]) -> Conservation:
+def conservation(
+    robot: Robot, run: Mapping[str, Array], inertial: Sequence[str] = ()
+) -> Conservation:
     """Return how well a run conserves momentum, centre of mass, energy and unit quaternions.
 
     Args:
         robot: the robot.
         run: the columns and quantities of NEEDED by name, `(n, ...)`; `wrenches` if there are
-            external ones.
+            external ones; `constraint_violations` if the robot has constraints.
+        inertial: names of constraints to the inertial frame that act.
 
     Raises:
         RemoraError: if there is no sample.
@@ -113,7 +120,8 @@ def conservation(robot: Robot, run: Mapping[str, Array]) -> Conservation:
         raise RemoraError("nothing was recorded: there is nothing to be conserved")
     sizes = _body_momenta(robot, run["poses"], run["twists"])
     linear, angular = (float(np.max(size)) for size in sizes)
-    broken_by = outside_forces(robot, run, linear, angular)
+    broken_by = outside_forces(robot, run, linear, angular, inertial)
+    violations = run.get("constraint_violations")
     potential = run["potential_energy"]
     energy = run["kinetic_energy"] + potential
     work = np.sum(run["work"], axis=-1)
@@ -134,10 +142,17 @@ def conservation(robot: Robot, run: Mapping[str, Array]) -> Conservation:
         unit,
         orthogonal,
         f"conservation of {robot.name!r}: {len(t)} samples, {t[-1] - t[0]:.6g} s",
+        None if violations is None else float(np.max(violations, initial=0.0)),
     )
 
 
-def outside_forces(robot: Robot, run: Mapping[str, Array], linear: float, angular: float) -> str:
+def outside_forces(
+    robot: Robot,
+    run: Mapping[str, Array],
+    linear: float,
+    angular: float,
+    inertial: Sequence[str] = (),
+) -> str:
     """Return what changes the momentum of a run, such as `gravity`; empty if it is conserved.
 
     Args:
@@ -145,6 +160,7 @@ def outside_forces(robot: Robot, run: Mapping[str, Array], linear: float, angula
         run: the columns `t`, `tau`, `passive`, `momentum`, `poses` and, if any, `wrenches`.
         linear: largest sum of the bodies' momenta, N s.
         angular: the same of angular momenta, N m s.
+        inertial: names of constraints to the inertial frame that act.
     """
     bases = [(joint, body) for joint, body in zip(robot.joints, robot.bodies, strict=True)
              if joint.parent < 0]  # fmt: skip
@@ -155,6 +171,7 @@ def outside_forces(robot: Robot, run: Mapping[str, Array], linear: float, angula
             found.append(f"{called} is held by a {base.kind} joint")
         elif np.any(run["tau"][:, base.v]) or np.any(run["passive"][:, base.v]):
             found.append(f"forces on {called}")
+    found += [f"constraint {name!r} to the inertial frame" for name in inertial]
     if np.any(robot.gravity):
         found.append("gravity")
     if "wrenches" in run and not _balanced(run["wrenches"], run["poses"]):

@@ -6,13 +6,17 @@ quantity is a function of those, sample by sample; kernels compute it for all sa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import itertools
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from remora.algebra.array_ops import Array
+from remora.dynamics.constraints.constraint_types import count
+from remora.dynamics.constraints.loop_kinematics import active_constraints, constraint_residual
+from remora.dynamics.constraints.reactions import constraint_wrenches
 from remora.dynamics.kernels.compiled import FUNCTIONS, CompiledRobot
 from remora.dynamics.kernels.size_policy import compiles_quickly
 from remora.dynamics.kernels.tree_recursions import RECURSIONS
@@ -21,6 +25,7 @@ from remora.model.degrees_of_freedom import ANGULAR_VELOCITY, DUAL_QUATERNION, L
 from remora.model.joint_types import JointType
 from remora.model.joints import kind
 from remora.model.robot import Robot
+from remora.simulation.recording.constraint_switch import ConstraintSwitch, robot_in_phase
 
 #: Block size in samples for the evaluation of larger robots.
 ROWS = 1024
@@ -55,7 +60,7 @@ class Quantity(Column):
         stored: whether a run on disk holds it, for readers without Remora.
     """
 
-    of: Callable[[CompiledRobot, Mapping[str, Array]], Array]
+    of: Callable[[EvaluatedRobot, Mapping[str, Array]], Array]
     stored: bool = False
 
 
@@ -156,22 +161,53 @@ def _bodies(width: int) -> Callable[[Robot], tuple[int, ...]]:
     return lambda robot: (len(robot.bodies), width)
 
 
+def _constraints(*width: int) -> Callable[[Robot], tuple[int, ...]]:
+    return lambda robot: (len(robot.constraints), *width)
+
+
+def _per_constraint(own: tuple[tuple[str, str], ...]) -> Callable[[Robot], Components]:
+    return lambda robot: [
+        (f"{c.name}.{name}" if name else c.name, unit)
+        for c in robot.constraints
+        for name, unit in own
+    ]
+
+
 # Evaluation of derived quantities ---------------------------------------------------------------
 
 
-def evaluated(fast: CompiledRobot, name: str, *arrays: Array | None, **static: Any) -> Array:
+class NumpyRobot(NamedTuple):
+    """A robot whose functions are evaluated with NumPy: too short-lived to be compiled.
+
+    Attributes:
+        robot: the robot, with numbers that a constraint took over when it latched.
+    """
+
+    robot: Robot
+
+
+EvaluatedRobot: TypeAlias = CompiledRobot | NumpyRobot
+#: Functions that are evaluated with NumPy.
+UNCOMPILED: dict[str, Callable[..., Array]] = {
+    "constraint_residual": constraint_residual,
+    "constraint_wrenches": constraint_wrenches,
+}
+
+
+def evaluated(fast: EvaluatedRobot, name: str, *arrays: Array | None, **static: Any) -> Array:
     """Evaluate a library function at all samples, `(n, ...)`.
 
     With its kernel; for robots too large for one, with NumPy in blocks of samples. As in a kernel,
     a non-finite sample gives NaN. Arrays are `(n, ...)`, None if omitted.
     """
     robot = fast.robot
-    if compiles_quickly(robot) or (name in RECURSIONS and not static):
+    quick = compiles_quickly(robot) or (name in RECURSIONS and not static)
+    if isinstance(fast, CompiledRobot) and name in FUNCTIONS and quick:
         return getattr(fast, name)(*arrays, **static)
     given = [a for a in arrays if a is not None]
     fine = np.all([np.isfinite(a).all(axis=tuple(range(1, a.ndim))) for a in given], axis=0)
     rows = np.flatnonzero(fine)
-    function = FUNCTIONS[name]
+    function = FUNCTIONS[name] if name in FUNCTIONS else UNCOMPILED[name]
     parts = [
         function(robot, *(None if a is None else a[block] for a in arrays), **static)
         for block in np.array_split(rows, max(1, -(-len(rows) // ROWS)))
@@ -181,14 +217,14 @@ def evaluated(fast: CompiledRobot, name: str, *arrays: Array | None, **static: A
     return result
 
 
-def _by(name: str, *arguments: str) -> Callable[[CompiledRobot, Mapping[str, Array]], Array]:
+def _by(name: str, *arguments: str) -> Callable[[EvaluatedRobot, Mapping[str, Array]], Array]:
     return lambda fast, columns: evaluated(fast, name, *(columns[a] for a in arguments))
 
 
-def _driven(name: str) -> Callable[[CompiledRobot, Mapping[str, Array]], Array]:
+def _driven(name: str) -> Callable[[EvaluatedRobot, Mapping[str, Array]], Array]:
     """Return a function of the forces: all generalized forces, and wrenches if there are any."""
 
-    def of(fast: CompiledRobot, columns: Mapping[str, Array]) -> Array:
+    def of(fast: EvaluatedRobot, columns: Mapping[str, Array]) -> Array:
         total = columns["tau"] + columns["passive"]
         wrenches = columns.get("wrenches")
         return evaluated(fast, name, columns["q"], columns["v"], total, wrenches)
@@ -196,7 +232,25 @@ def _driven(name: str) -> Callable[[CompiledRobot, Mapping[str, Array]], Array]:
     return of
 
 
-def _energy(fast: CompiledRobot, columns: Mapping[str, Array]) -> Array:
+def _loop_wrenches(fast: EvaluatedRobot, columns: Mapping[str, Array]) -> Array:
+    if not active_constraints(fast.robot):
+        return np.zeros((len(columns["t"]), len(fast.robot.constraints), 6))
+    return _driven("constraint_wrenches")(fast, columns)
+
+
+def _violations(fast: EvaluatedRobot, columns: Mapping[str, Array]) -> Array:
+    robot, rows = fast.robot, np.zeros((len(columns["t"]), 0))
+    if active_constraints(robot):
+        rows = np.abs(_by("constraint_residual", "q")(fast, columns))
+    parts, start = list[Array](), 0
+    for c in robot.constraints:
+        stop = start + (count(c) if c.active else 0)
+        parts.append(np.max(rows[:, start:stop], axis=1, initial=0.0))
+        start = stop
+    return np.stack(parts, axis=1) if parts else rows
+
+
+def _energy(fast: EvaluatedRobot, columns: Mapping[str, Array]) -> Array:
     return QUANTITIES["kinetic_energy"].of(fast, columns) + QUANTITIES["potential_energy"].of(
         fast, columns
     )
@@ -273,8 +327,62 @@ QUANTITIES: dict[str, Quantity] = {
     ),
 }  # fmt: skip
 
+#: Derived quantities of robots with constraints.
+OF_CONSTRAINTS: dict[str, Quantity] = {
+    "constraint_wrenches": Quantity(
+        _constraints(6), _per_constraint(_WRENCH),
+        "wrench [f, τ] of every constraint on its child, in the axes of its frame there",
+        of=_loop_wrenches,
+    ),
+    "constraint_violations": Quantity(
+        _constraints(), _per_constraint((("", "m or rad"),)),
+        "largest violation of every constraint that acts", of=_violations,
+    ),
+}  # fmt: skip
+
 #: Derived quantities that are stored on disk.
 STORED = tuple(name for name, row in QUANTITIES.items() if row.stored)
+
+
+def robots_by_phase(
+    robot: Robot, switches: Sequence[ConstraintSwitch]
+) -> dict[int, EvaluatedRobot]:
+    """Return the robot of the first phase, and of every phase in which constraints are switched."""
+    found: dict[int, EvaluatedRobot] = {0: CompiledRobot(robot)}
+    latched = False
+    for switch in switches:
+        own = robot_in_phase(robot, switches, switch.phase)
+        latched = latched or bool(switch.latched)
+        found[switch.phase] = NumpyRobot(own) if latched else CompiledRobot(own)
+    return found
+
+
+def by_phase(
+    quantity: Quantity, robots: Mapping[int, EvaluatedRobot], columns: Mapping[str, Array]
+) -> Array:
+    """Return a derived quantity at all samples, `(n, ...)`.
+
+    Args:
+        quantity: the quantity.
+        robots: by the phase from which on it is simulated: the robot; phase 0 is one of them.
+        columns: recorded columns by name.
+    """
+    first = sorted(robots)
+    if len(first) == 1:
+        return quantity.of(robots[first[0]], columns)
+    which = np.searchsorted(first, columns["phase"], side="right") - 1
+    edges = [0, *(np.flatnonzero(np.diff(which)) + 1).tolist(), len(which)]
+    parts = [
+        quantity.of(
+            robots[first[which[a]]],
+            {name: np.ascontiguousarray(values[a:b]) for name, values in columns.items()},
+        )
+        for a, b in itertools.pairwise(edges)
+        if b > a
+    ]
+    if parts:
+        return np.concatenate(parts)
+    return quantity.of(robots[first[0]], columns)
 
 
 #: A run without components.

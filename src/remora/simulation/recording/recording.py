@@ -21,21 +21,26 @@ import numpy as np
 from remora.algebra import dual_quaternion, hermite, screw
 from remora.algebra.array_ops import Array, ArrayLike
 from remora.components.context import Values
-from remora.dynamics.kernels.compiled import CompiledRobot
 from remora.errors import InvalidValue, RemoraError, UnknownName
+from remora.model.constraint import GEAR
 from remora.model.numbers import finite
 from remora.model.robot import Robot
 from remora.model.state import difference, integrate, log_rate, log_velocity
 from remora.simulation.recording.conservation import NEEDED, Conservation, conservation
+from remora.simulation.recording.constraint_switch import ConstraintSwitch, robot_in_phase
 from remora.simulation.recording.quantities import (
+    OF_CONSTRAINTS,
     QUANTITIES,
     STORED,
+    EvaluatedRobot,
     SignalColumn,
     SignalColumns,
+    by_phase,
     column,
     described,
+    robots_by_phase,
 )
-from remora.simulation.recording.views import FrameView, JointView
+from remora.simulation.recording.views import ConstraintView, FrameView, JointView
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,6 +107,7 @@ class Recording:
         stored: (name) -> a derived quantity from disk, or None.
         phase_starts: start time of each phase that was reached, s.
         signal_columns: signals and states of the components, by name.
+        switches: switches of constraints in order, with their impulses.
     """
 
     robot: Robot
@@ -115,6 +121,7 @@ class Recording:
     stored: Callable[[str], Array | None] = _not_stored
     phase_starts: tuple[float, ...] = ()
     signal_columns: SignalColumns = field(default_factory=dict[str, SignalColumn])
+    switches: tuple[ConstraintSwitch, ...] = ()
     _kept: dict[str, Array] = field(default_factory=dict[str, Array], init=False)
 
     def __len__(self) -> int:
@@ -162,16 +169,30 @@ class Recording:
         """
         if name in self.columns:
             return self.columns[name]
-        if name not in QUANTITIES:
+        if name not in QUANTITIES and name not in OF_CONSTRAINTS:
             if name == "wrenches":
                 raise RemoraError("the run has no external wrenches")
             column(name, self.signal_columns)
         if name not in self._kept:
             stored = self.stored(name)
-            values = QUANTITIES[name].of(self._fast, self.columns) if stored is None else stored
+            values = self._evaluated(name) if stored is None else stored
             values.flags.writeable = False
             self._kept[name] = values
         return self._kept[name]
+
+    def _evaluated(self, name: str) -> Array:
+        """Return a derived quantity, in each phase with the constraints that act in it."""
+        quantity = QUANTITIES[name] if name in QUANTITIES else OF_CONSTRAINTS[name]
+        return by_phase(quantity, self._robots, self.columns)
+
+    @cached_property
+    def _robots(self) -> dict[int, EvaluatedRobot]:
+        """The robot of the first phase, and of every phase in which constraints are switched."""
+        return robots_by_phase(self.robot, self.switches)
+
+    def robot_in_phase(self, phase: int) -> Robot:
+        """Return the robot with the constraints that act in a phase, by its index."""
+        return robot_in_phase(self.robot, self.switches, phase)
 
     vdot = _Values("Rate of the components of v, `(n, nv)`.")
     reactions = _Values(
@@ -184,6 +205,12 @@ class Recording:
     energy = _Values("Kinetic and potential energy, `(n,)`, J.")
     com = _Values("Centre of mass in the inertial frame, `(n, 3)`, m.")
     poses = _Values("Pose of every body in the inertial frame, `(n, nb, 8)`.")
+    constraint_wrenches = _Values(
+        "Wrench [f, τ] of every constraint on its child, its frame there, `(n, nc, 6)`."
+    )
+    constraint_violations = _Values(
+        "Largest violation of every constraint that acts, `(n, nc)`, m or rad."
+    )
     twists = _Values("Twist [ω, v] of every body in its own frame, `(n, nb, 6)`.")
 
     def frame_pose(self, target: str) -> Array:
@@ -245,6 +272,17 @@ class Recording:
         if name not in robot.bodies and name not in robot.frames:
             raise UnknownName("body or frame", name, [*robot.bodies.names, *robot.frames.names])
         return FrameView(self, name)
+
+    def constraint(self, name: str) -> ConstraintView:
+        """Return the recorded quantities of one constraint: `run.constraint("grasp").wrench`."""
+        return ConstraintView(self, self.robot.constraints.position(name))
+
+    def active(self, constraint: str) -> Array:
+        """Return whether a constraint acts at each sample, `(n,)`, booleans."""
+        self.robot.constraints.position(constraint)
+        last = int(np.max(self.phase, initial=0))
+        acts = [self.robot_in_phase(k).constraints[constraint].active for k in range(last + 1)]
+        return np.array(acts, dtype=bool)[self.phase]
 
     # Export ----------------------------------------------------------------------------------
 
@@ -317,12 +355,14 @@ class Recording:
         return "\n".join(lines)
 
     @cached_property
-    def _fast(self) -> CompiledRobot:
-        return CompiledRobot(self.robot)
-
-    @cached_property
     def _conservation(self) -> Conservation:
         needed = {name: self.quantity(name) for name in NEEDED}
         if self.wrenches is not None:
             needed["wrenches"] = self.wrenches
-        return conservation(self.robot, needed)
+        if self.robot.constraints:
+            needed["constraint_violations"] = self.constraint_violations
+        inertial = [
+            c.name for c in self.robot.constraints
+            if c.kind != GEAR and min(c.parent, c.child) < 0 and np.any(self.active(c.name))
+        ]  # fmt: skip
+        return conservation(self.robot, needed, inertial)

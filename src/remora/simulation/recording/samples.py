@@ -13,6 +13,7 @@ import numpy as np
 from remora.algebra.array_ops import Array, ArrayLike
 from remora.model.robot import Robot
 from remora.simulation.recording.checkpoint import Checkpoint
+from remora.simulation.recording.constraint_switch import ConstraintSwitch
 from remora.simulation.recording.quantities import (
     NO_SIGNALS,
     SignalColumns,
@@ -39,6 +40,7 @@ class SampleBuffer:
         version: version of Remora.
         phase_starts: start time of each phase, s.
         events: events in order.
+        switches: switches of constraints in order.
         mark: checkpoint to resume from, None: only from the start.
         saves: whether checkpoints are needed.
         signals: signals of components, see `signal_columns`.
@@ -61,6 +63,7 @@ class SampleBuffer:
         self.version: str = importlib.import_module("remora").__version__
         self.phase_starts: list[float] = []
         self.events: list[RecordedEvent] = []
+        self.switches: list[ConstraintSwitch] = []
         self.mark: Checkpoint | None = None
         self._data: dict[str, Array] = {}
         self._n = self._capacity = 0
@@ -79,6 +82,7 @@ class SampleBuffer:
         self.started, self.mark, self._n = run.started, mark, mark.samples
         self.phase_starts = list(run.phase_starts[: mark.phase + 1])
         self.events = list(run.events[: mark.events])
+        self.switches = [s for s in run.switches if s.phase <= mark.phase]
         self._grow(run.wrenches is not None)
         for name, rows in self._data.items():
             rows[: self._n] = run.columns[name][: self._n]
@@ -170,7 +174,7 @@ class SampleBuffer:
         return Recording(
             self.robot, self.settings, columns, tuple(self.events), self.status, self.message,
             self.started, self.version, phase_starts=tuple(self.phase_starts),
-            signal_columns=self.signals,
+            signal_columns=self.signals, switches=tuple(self.switches),
         )  # fmt: skip
 
     def _grow(self, wrenches: bool, least: int = 0) -> None:

@@ -1,4 +1,4 @@
-"""Views of a recording by the name of a joint, a body or a frame."""
+"""Views of a recording by the name of a joint, a body, a frame or a constraint."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 from remora.algebra import pose
 from remora.algebra.array_ops import Array
 from remora.errors import RemoraError
+from remora.model.constraint import Constraint
 from remora.model.joints import coordinates, speeds
 from remora.model.robot import Joint, Robot
 
@@ -31,6 +32,10 @@ class RunData(Protocol):
 
     def quantity(self, name: str) -> Array:
         """Return a column or quantity."""
+        ...
+
+    def active(self, constraint: str) -> Array:
+        """Return whether a constraint acts at each sample, `(n,)`."""
         ...
 
     def frame_pose(self, target: str) -> Array:
@@ -136,6 +141,37 @@ class FrameView:
         index = self.run.robot.body_index(self.name)
         wrenches = self.run.wrenches
         return np.zeros((len(self.run), 6)) if wrenches is None else wrenches[:, index]
+
+
+@dataclass(frozen=True, eq=False)
+class ConstraintView:
+    """Recorded quantities of one constraint."""
+
+    run: RunData
+    index: int
+
+    @property
+    def constraint(self) -> Constraint:
+        """The constraint at the start of the run."""
+        return self.run.robot.constraints[self.index]
+
+    @property
+    def active(self) -> Array:
+        """Whether it acts, `(n,)`, booleans."""
+        return self.run.active(self.constraint.name)
+
+    @property
+    def wrench(self) -> Array:
+        """Its wrench [f, τ] on the child, `(n, 6)`, N and N m; zero where it does not act.
+
+        In the axes of the constraint's frame on the child, about its origin.
+        """
+        return self.run.quantity("constraint_wrenches")[:, self.index]
+
+    @property
+    def violation(self) -> Array:
+        """Its largest violation, `(n,)`, m or rad; zero where it does not act."""
+        return self.run.quantity("constraint_violations")[:, self.index]
 
 
 def _alone(x: Array) -> Array:

@@ -16,6 +16,8 @@ from remora.sensors.rate_gyro import RateGyro, RateGyroSettings
 from remora.sensors.threshold import Threshold, ThresholdSettings
 from remora.simulation.inputs.signal_source import SignalSource
 from remora.simulation.scenario.signal_source_settings import SignalSourceSettings
+from remora.world.bushing import Bushing, BushingSettings
+from remora.world.compliant_capture import CompliantCapture, CompliantCaptureSettings
 from remora.world.spring import Spring, SpringSettings
 from remora.world.wall import Wall, WallSettings
 
@@ -27,6 +29,8 @@ COMPONENTS: dict[str, type[Component]] = {
     "first_order_actuator": FirstOrderActuator,
     "thruster": Thruster,
     "spring": Spring,
+    "bushing": Bushing,
+    "compliant_capture": CompliantCapture,
     "wall": Wall,
     "signal_source": SignalSource,
     "threshold": Threshold,
@@ -41,6 +45,8 @@ AnyComponentSettings: TypeAlias = Annotated[
     | FirstOrderActuatorSettings
     | ThrusterSettings
     | SpringSettings
+    | BushingSettings
+    | CompliantCaptureSettings
     | WallSettings
     | SignalSourceSettings
     | ThresholdSettings

@@ -17,6 +17,7 @@ from remora.algebra.array_ops import Array
 from remora.errors import ModelWarning, RemoraError
 from remora.model.formats.load import load
 from remora.model.robot import Robot
+from remora.simulation.recording.constraint_switch import switch_from_plain
 from remora.simulation.recording.quantities import recorded
 from remora.simulation.recording.recording import RecordedEvent, Recording
 from remora.simulation.storage.file_format import (
@@ -81,9 +82,11 @@ def open_run(
 
     settings = attributes.get("settings", {})
     starts = tuple(float(t) for t in attributes.get("phase_starts", ()))
+    with readable(folder):
+        switches = tuple(switch_from_plain(s) for s in attributes.get("switches", ()))
     return Recording(
         robot, settings, columns, events, *text.values(), stored=stored, phase_starts=starts,
-        signal_columns=signals,
+        signal_columns=signals, switches=switches,
     )  # fmt: skip
 
 

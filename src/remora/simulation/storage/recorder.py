@@ -32,7 +32,6 @@ from typing import Any
 import numpy as np
 
 from remora.algebra.array_ops import Array
-from remora.dynamics.kernels.compiled import CompiledRobot
 from remora.errors import RemoraError, UnknownName
 from remora.model.formats.yaml.yaml import robot_to_yaml
 from remora.model.robot import Robot
@@ -41,9 +40,12 @@ from remora.simulation.recording.quantities import (
     NO_SIGNALS,
     QUANTITIES,
     STORED,
+    EvaluatedRobot,
     SignalColumns,
+    by_phase,
     column,
     recorded,
+    robots_by_phase,
 )
 from remora.simulation.recording.recording import RecordedEvent, Recording
 from remora.simulation.recording.samples import SampleBuffer
@@ -197,7 +199,7 @@ class _Folder:
         self._samples: _Table | None = None
         self._events: _Table | None = None
         self._broken = False
-        self._fast = CompiledRobot(run.robot)
+        self._robots: dict[int, EvaluatedRobot] = {}
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="remora-recorder")
         attributes = {
             "remora_run": FORMAT,
@@ -286,12 +288,20 @@ class _Folder:
             self._samples.add(specs)  # wrenches may start late
             self._samples.write(len(run), partial(self._rows, run))
         if mark is not None:
-            where = {"phase_starts": run.phase_starts, "mark": sealed(mark, run.phase_starts)}
+            switches = [s.plain() for s in run.switches]
+            where = {
+                "phase_starts": run.phase_starts,
+                "switches": switches,
+                "mark": sealed(mark, run.phase_starts, switches),
+            }
             self._group.update_attributes(where)
 
     def _rows(self, run: Recording, rows: slice) -> dict[str, Array]:
         block = {name: values[rows] for name, values in run.columns.items()}
-        return block | {name: QUANTITIES[name].of(self._fast, block) for name in STORED}
+        known = len(run.switches) + 1
+        if len(self._robots) != known:  # compiled once, and once for every switch
+            self._robots = robots_by_phase(run.robot, run.switches) | self._robots
+        return block | {name: by_phase(QUANTITIES[name], self._robots, block) for name in STORED}
 
     def _close(self, run: Recording) -> None:
         end: dict[str, Any] = {"status": run.status, "message": run.message}
@@ -300,6 +310,7 @@ class _Folder:
                 table.resize(table.rows)  # remove rows allocated ahead
             end["rows"] = {"samples": len(run), "events": len(run.events)}
             end["phase_starts"] = run.phase_starts
+            end["switches"] = [s.plain() for s in run.switches]
         if run.status == "complete":
             end["mark"] = None
         self._group.update_attributes(end)

@@ -83,7 +83,7 @@ def stopped_run(
     if told is None:
         return StoppedRun(run, None)
     try:
-        mark = unsealed(told, run.phase_starts)
+        mark = unsealed(told, run.phase_starts, [s.plain() for s in run.switches])
     except (KeyError, TypeError, ValueError) as error:
         raise RemoraError(f"{folder}: its mark is damaged: {error}") from error
     if mark.changed and run.status != "complete" and not assume_unchanged:

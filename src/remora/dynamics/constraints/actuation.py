@@ -1,0 +1,161 @@
+"""Inverse dynamics of closed chains: the actuation of smallest norm for given accelerations.
+
+    M v̇ + h = τ + Gᵀλ
+
+A closed chain usually has more actuators than degrees of freedom: τ + Gᵀλ is given, and every λ is
+an inner load of the loops. Of all τ that vanish at the unactuated joints, the one of smallest
+Σ w_i τ_i² is taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from remora.algebra import orthogonal, vector
+from remora.algebra.array_ops import (
+    Array,
+    ArrayLike,
+    absolute,
+    is_symbolic,
+    less,
+    select,
+    sqrt,
+    stack,
+)
+from remora.dynamics.constraints.loop_kinematics import active_constraints, constraint_jacobian
+from remora.dynamics.constraints.projection import row_response
+from remora.dynamics.joint_arrays import batch_shape, with_batch
+from remora.dynamics.recursive import recursive_newton_euler
+from remora.dynamics.refusals import finite_result, needs_dynamics
+from remora.errors import InvalidValue
+from remora.model.numbers import finite
+from remora.model.robot import Robot
+from remora.model.state import configuration, velocity
+from remora.model.takes_robot import takes_robot
+
+#: Force that cannot be provided, relative to all forces, beyond which a motion is refused.
+UNSUPPORTED = 1e-9
+
+
+@takes_robot
+@needs_dynamics
+def constrained_inverse_dynamics(
+    robot: Robot,
+    q: ArrayLike,
+    v: ArrayLike,
+    vdot: ArrayLike,
+    wrenches: ArrayLike | None = None,
+    weights: ArrayLike | None = None,
+    unactuated: Iterable[str] = (),
+) -> Array:
+    """Return the forces tau `(..., nv)` of smallest Σ w_i τ_i² for the accelerations vdot.
+
+    The state and vdot must satisfy the active constraints (G v = 0, G v̇ = γ); then
+    `forward_dynamics` of the result returns vdot.
+
+    Args:
+        robot: the robot.
+        q: configuration, `(..., nq)`.
+        v: velocity, `(..., nv)`.
+        vdot: rate of v, `(..., nv)`.
+        wrenches: external, [f, τ] on each body in its own frame about its origin, `(..., nb, 6)`.
+        weights: w, positive, `(nv,)`; ones by default: the Euclidean norm in SI units.
+        unactuated: joints, by name, whose forces are zero: passive joints, a base without
+            thrusters.
+
+    Raises:
+        InvalidValue: if the actuated joints cannot cause this motion; in compiled code the result
+            is then not finite.
+    """
+    q, v, vdot = configuration(robot, q), velocity(robot, v), velocity(robot, vdot, "vdot")
+    w = None if wrenches is None else finite("wrenches", wrenches, len(robot.bodies), 6)
+    weight = np.ones(robot.nv) if weights is None else finite("weights", weights, robot.nv)
+    if not is_symbolic(weight) and np.any(weight <= 0.0):
+        raise InvalidValue(
+            "weights must be positive; for joints without actuator: unactuated=[...]"
+        )
+    batch = batch_shape(q, v, vdot)
+    needed = recursive_newton_euler.inverse(robot, q, v, vdot, w)
+    idle = sorted({
+        i for name in unactuated for i in range(robot.nv)[robot.joints[robot.joint_index(name)].v]
+    })  # fmt: skip
+    driven = [i for i in range(robot.nv) if i not in idle]
+    if not active_constraints(robot):
+        return with_batch(_supported(robot, needed, idle, 0.0 * needed), batch, trailing=1)
+    G = constraint_jacobian(robot, q)
+    size = np.sum(np.sum(G * G, axis=-1), axis=-1, keepdims=True)
+    m: int = G.shape[-2]
+    inner, projector, ones = np.zeros(m), np.eye(m), np.ones(m)
+    if idle:  # inner loads that take over the forces of unactuated joints
+        rows = orthogonal.orthogonalize(G[..., :, idle], ones, _repeated(size, len(idle)))
+        inner, _, misfit = orthogonal.minimum_norm(rows, stack([needed[..., i] for i in idle]))
+        needed = _supported(robot, needed, idle, misfit)
+        along = rows.Q * rows.reciprocal[..., None, :]
+        projector = projector - along @ vector.transpose(rows.Q)
+    root = sqrt(weight)
+    left = needed - vector.apply(vector.transpose(G), inner)
+    rest = stack([left[..., i] * root[..., i] for i in driven])
+    E = (vector.transpose(G) @ projector)[..., driven, :] * stack([root[..., i] for i in driven])[
+        ..., None
+    ]
+    loads = orthogonal.orthogonalize(E, np.ones(len(driven)), _repeated(size, m))
+    for i in range(m):  # less what inner loads can take over
+        column = loads.Q[..., :, i]
+        rest = rest - column * (vector.dot(column, rest) * loads.reciprocal[..., i : i + 1])
+    places = {i: rest[..., k] / root[..., i] for k, i in enumerate(driven)}
+    tau = stack([places.get(i, np.zeros(())) for i in range(robot.nv)])
+    return finite_result(with_batch(tau, batch, trailing=1))
+
+
+@takes_robot
+@needs_dynamics
+def constraint_projector(robot: Robot, q: ArrayLike) -> Array:
+    """Return P = 1 - M⁻¹Gᵀ (G M⁻¹ Gᵀ)⁺ G `(..., nv, nv)`: onto the motions that constraints allow.
+
+    P v is the allowed velocity closest to v in the metric of the mass matrix M; PᵀMP is the mass
+    matrix on the constraint manifold, J P a Jacobian on it, and P M⁻¹ the derivative of
+    `forward_dynamics` by tau. Its rank is the number of degrees of freedom that remain.
+
+    Args:
+        robot: the robot.
+        q: configuration, `(..., nq)`.
+    """
+    q = configuration(robot, q)
+    eye = np.eye(robot.nv)
+    if not active_constraints(robot):
+        return with_batch(eye, batch_shape(q), trailing=2)
+    rows, motion = row_response(robot, q)
+    G = constraint_jacobian(robot, q)
+    columns = [
+        eye[:, i] + motion(orthogonal.minimum_norm(rows, -G[..., :, i])[0]) for i in range(robot.nv)
+    ]
+    return with_batch(stack(columns), batch_shape(q), trailing=2)
+
+
+def _repeated(x: Array, count: int) -> Array:
+    return np.broadcast_to(x, (*x.shape[:-1], count))
+
+
+def _supported(robot: Robot, needed: Array, idle: list[int], misfit: Array) -> Array:
+    """Return the forces, or raise if unactuated joints would have to provide some of them."""
+    if not idle:
+        return needed
+    off = misfit if misfit.shape[-1] == len(idle) else stack([needed[..., i] for i in idle])
+    excess = np.sum(absolute(off), axis=-1, keepdims=True) - UNSUPPORTED * np.sum(
+        absolute(needed), axis=-1, keepdims=True
+    )
+    if is_symbolic(excess):
+        return select(less(0.0, excess), np.inf, needed)
+    if np.any(excess > 0.0):
+        names = [
+            robot.joints[j].name
+            for j in range(len(robot.joints))
+            if set(range(robot.nv)[robot.joints[j].v]) & set(idle)
+        ]
+        raise InvalidValue(
+            f"this motion needs forces at the unactuated joints {', '.join(map(repr, names))}, up "
+            f"to {np.max(np.abs(off)):.3g} (N or N m), which the others cannot provide"
+        )
+    return needed

@@ -1,0 +1,130 @@
+"""Projection of the end of an integration step onto the constraints, without changing momentum.
+
+The integrator satisfies G v̇ = γ, so position and velocity drift off the constraints by the error of
+a step. After each step one Newton step of q and one of v along M⁻¹Gᵀ remove that drift. Both are
+motions that internal forces cause, so they have no momentum; but v is kept while q moves, which
+changes the momentum by the drift times v. A rigid motion of the whole robot restores it. There is
+no gain to choose.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+
+import numpy as np
+
+from remora.algebra import linear, orthogonal, screw, vector
+from remora.algebra.array_ops import Array, concatenate
+from remora.algebra.orthogonal import Orthogonal
+from remora.dynamics.constraints import articulated_loops, dense_loops
+from remora.dynamics.constraints.loop_kinematics import (
+    active_constraints,
+    constraint_jacobian,
+    constraint_residual,
+)
+from remora.dynamics.joint_arrays import batch_shape, gather, with_batch
+from remora.dynamics.kinematics import poses
+from remora.dynamics.momentum import center_of_mass, locked_inertia, momentum
+from remora.model.constraint import GEAR
+from remora.model.robot import Robot
+from remora.model.state import integrate
+
+
+def step_projection(
+    robot: Robot, q: Array, v: Array, held: tuple[str, ...] = ()
+) -> tuple[Array, Array]:
+    """Return the changes of a state that put it onto the active constraints, `(..., nv)` each.
+
+    dq = -M⁻¹Gᵀ(G M⁻¹Gᵀ)⁺ φ at q, then dv likewise from G v at integrate(q, dq). Held joints do not
+    move. What is left is of second order in the drift.
+
+    Args:
+        robot: the robot.
+        q: configuration, `(..., nq)`.
+        v: velocity, `(..., nv)`.
+        held: names of joints that are prescribed or locked.
+    """
+    batch = batch_shape(q, v)
+    rows, motion = _response(robot, q, held, batch)
+    dq = motion(orthogonal.minimum_norm(rows, -constraint_residual(robot, q))[0])
+    after = integrate(robot, q, dq)
+    shift = _restored(robot, q, after, v) if conserves_momentum(robot, held) else np.zeros(robot.nv)
+    slip = vector.apply(constraint_jacobian(robot, after), v + shift)
+    # the metric of q serves at the new configuration, too: the difference is of second order
+    dv = shift + motion(orthogonal.minimum_norm(rows, -slip)[0])
+    return with_batch(dq, batch, 1), with_batch(dv, batch, 1)
+
+
+def held_impulse(
+    robot: Robot, q: Array, v: Array, held: tuple[str, ...] = ()
+) -> tuple[Array, Array, Array]:
+    """Return what the impulse of the active constraints changes while joints are held.
+
+    As `constraint_impulse`, but held joints transmit the impulse rigidly and keep their speeds.
+
+    Args:
+        robot: the robot.
+        q: configuration, `(..., nq)`.
+        v: velocity before, `(..., nv)`.
+        held: names of joints that are prescribed or locked.
+
+    Returns:
+        Change of velocity `(..., nv)`; multipliers `(..., m)`, N s or N m s; the rows' part of G v
+        that held joints prescribe and no impulse can remove, `(..., m)`.
+    """
+    batch = batch_shape(q, v)
+    rows, motion = _response(robot, q, held, batch)
+    slip = vector.apply(constraint_jacobian(robot, q), v)
+    x, mu, misfit = orthogonal.minimum_norm(rows, -slip)
+    multipliers = orthogonal.smallest_multipliers(rows.R, rows.kept, mu)
+    found = motion(x), multipliers, misfit
+    return (with_batch(found[0], batch, 1), with_batch(found[1], batch, 1),
+            with_batch(found[2], batch, 1))  # fmt: skip
+
+
+def _response(
+    robot: Robot, q: Array, held: tuple[str, ...], batch: tuple[int, ...]
+) -> tuple[Orthogonal, Callable[[Array], Array]]:
+    """Return the orthogonalized rows of G in the metric of M⁻¹, and the map x -> M⁻¹Gᵀλ."""
+    rest = np.zeros(robot.nv)
+    rigid = {robot.joint_index(name): rest[robot.joints[name].v] for name in held}
+    if any(joint.mimic is not None for joint in robot.joints):
+        dense = dense_loops.response(robot, q, rigid)
+        return dense.rows, dense.motion
+    of = articulated_loops.response(robot, q, rest, rest, None, rigid)
+    return of.rows, lambda x: gather(robot, of.motion(x)[0], batch)
+
+
+def conserves_momentum(robot: Robot, held: Collection[str] = ()) -> bool:
+    """Return whether forces of joints and constraints cannot change the momentum of a robot.
+
+    All trees must float freely, and no active constraint may act on the inertial frame.
+    """
+    roots = [joint for joint in robot.joints if joint.parent < 0]
+    if any(joint.kind != "free" or joint.name in held for joint in roots):
+        return False
+    return all(
+        c.kind == GEAR or (c.parent >= 0 and c.child >= 0) for c in active_constraints(robot)
+    )
+
+
+def _restored(robot: Robot, before: Array, after: Array, v: Array) -> Array:
+    """Return the rigid motion `(..., nv)` with which v has the momentum after that it had before.
+
+    The same twist of all trees: Δv = M⁻¹Aᵀ(A M⁻¹Aᵀ)⁻¹ Δh, with A the momentum matrix.
+    """
+    lost = momentum(robot, before, v) - momentum(robot, after, v)
+    c = center_of_mass(robot, after)
+    P, L = lost[..., :3], lost[..., 3:] - vector.cross(c, lost[..., :3])
+    omega = linear.solve(locked_inertia(robot, after), L[..., None])[..., 0]
+    twist = concatenate([omega, P / robot.mass + vector.cross(c, omega)])
+    x = poses(robot, after)
+    parts: list[Array] = []
+    for i, joint in enumerate(robot.joints):
+        if joint.mimic is not None:
+            continue
+        if joint.parent < 0:
+            parts.append(screw.adjoint_inverse(x[..., i, :], twist))
+        else:
+            parts.append(np.zeros_like(v[..., joint.v]))
+    return concatenate(parts)

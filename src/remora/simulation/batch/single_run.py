@@ -1,0 +1,88 @@
+"""One run of a batch as an ordinary recording: simulated again, alone, with the same steps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from remora.algebra.array_ops import Array, asarray
+from remora.components.system import System
+from remora.dynamics.kernels.parameters import parameter
+from remora.errors import InvalidValue, RemoraError
+from remora.simulation.engine.simulate import simulate
+from remora.simulation.inputs.phases import Phase
+from remora.simulation.recording.recording import Recording
+
+
+@dataclass(frozen=True, eq=False)
+class RunArguments:
+    """What a run of a batch needs to be simulated alone.
+
+    Attributes:
+        q: initial configurations, `(runs, nq)`.
+        v: initial velocities, `(runs, nv)`.
+        run: index of each run for its noise, `(runs,)`.
+        phases: the phases.
+        options: arguments of `rm.simulate`, by name.
+        obstacle: why a run cannot be simulated alone; empty if it can.
+    """
+
+    q: Array
+    v: Array
+    run: Array
+    phases: tuple[Phase, ...]
+    options: Mapping[str, Any]
+    obstacle: str = ""
+
+
+def run_alone(
+    system: System, parameters: Mapping[str, Array], shape: tuple[int, ...], of: RunArguments,
+    index: Any,
+) -> Recording:  # fmt: skip
+    """Return one run of a batch as a recording.
+
+    Args:
+        system: the robot with its components.
+        parameters: parameters that differ from run to run, by name, `(..., *shape)`.
+        shape: batch shape of the runs.
+        of: the arguments of the batch.
+        index: index of the run; for a batch with several axes a tuple, or counted through.
+    """
+    if of.obstacle:
+        raise RemoraError(f"a run of this batch cannot be simulated alone: {of.obstacle}")
+    place = _place(index, shape)
+    number = int(np.ravel_multi_index(place, shape)) if shape else 0
+    robot, own = system.robot, system.parameters
+    changed: dict[str, Array] = {}
+    for name, values in parameters.items():
+        rank = own[name].ndim if name in own else len(parameter(robot, name)[0].shape)
+        trailing = values.shape[values.ndim - rank :]
+        value = np.broadcast_to(values, (*shape, *trailing))[place]
+        if name in own:
+            changed[name] = value
+        else:
+            robot = parameter(robot, name)[1](robot, asarray(value))
+    made = system.with_robot(robot)
+    made = made.with_parameters(changed) if changed else made
+    return simulate(
+        made, of.q[number], of.v[number], phases=of.phases, run=int(of.run[number]),
+        note=f"run {number} of a batch", limits="ignore", step_to_samples=True, progress=False,
+        **of.options,
+    )  # fmt: skip
+
+
+def _place(index: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the place of a run in the batch shape, or raise."""
+    count = int(np.prod(shape, dtype=int))
+    given: list[Any] = [*index] if isinstance(index, tuple) else [index]
+    whole = all(isinstance(i, (int, np.integer)) and not isinstance(i, bool) for i in given)
+    if whole and len(given) == 1 and len(shape) != 1 and 0 <= given[0] < count:
+        return tuple(int(i) for i in np.unravel_index(int(given[0]), shape)) if shape else ()
+    fits = whole and len(given) == len(shape)
+    if not fits or any(not 0 <= i < n for i, n in zip(given, shape, strict=True)):
+        told = f"0 to {count - 1}" if len(shape) <= 1 else f"a place in {shape}"
+        raise InvalidValue(f"a batch of {count} runs has no run {index!r}; known: {told}")
+    return tuple(int(i) for i in given)
