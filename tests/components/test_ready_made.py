@@ -15,6 +15,8 @@ MADE = {
     "first_order_actuator": rm.FirstOrderActuator(("elbow_pitch",), limit=2.0),
     "thruster": rm.Thruster("tool", 3.0),
     "spring": rm.Spring("bus", "tool", 2.0, 1.0, 0.3),
+    "bushing": rm.Bushing("bus", "tool", 2.0, 0.3, 1.0, 0.2),
+    "compliant_capture": rm.CompliantCapture("tool", "bus", 0.05, 0.2, 0.1, 50.0, 1.0),
     "wall": rm.Wall("tool", (0, 0, 1), (0, 0, 1), 300.0, 20.0),
     "signal_source": rm.SignalSource(rm.Profile([0.0, 1.0], [0.0, 2.0])),
     "threshold": rm.Threshold(3.0, size=3),
