@@ -202,8 +202,8 @@ def wheel_margin(
 ) -> Array:
     """Return how often the arm's demand fits into the wheels' momentum envelope, `(...)`.
 
-    The envelope is the zonotope `{Σ h_i a_i, |h_i| ≤ H_i}`. A margin of 1 is on its surface, below 1
-    the wheels saturate and the vehicle turns; infinite without demand.
+    The envelope is the zonotope `{Σ h_i a_i, |h_i| ≤ H_i}`. A margin of 1 is on its surface, below
+    1 the wheels saturate and the vehicle turns; infinite without demand.
 
     Args:
         robot: a robot with a free base.
