@@ -365,6 +365,22 @@ def closed_loop_table(data: dict[str, Any]) -> Iterator[str]:
         )  # fmt: skip
 
 
+def constraints_table(data: dict[str, Any]) -> Iterator[str]:
+    """Yield the cost of closed chains beside the same tree without the loops."""
+    yield from table(
+        "forward dynamics, µs per state", "equations", "tree, batch", "closed, batch", "ratio",
+        "closed, one call", "ratio", "Pinocchio", "MuJoCo",
+    )  # fmt: skip
+    for r in data["rows"]:
+        batch, call = r["batch us"], r["call us"]
+        yield row(
+            f"{r['robot']}, nv = {r['freedoms']}", r["equations"], f"{batch['tree']:.3f}",
+            f"{batch['closed']:.3f}", f"{batch['closed'] / batch['tree']:.2f}",
+            f"{call['closed']:.2f}", f"{call['closed'] / call['tree']:.2f}",
+            *(f"{call[peer]:.1f}" if peer in call else "-" for peer in ("Pinocchio", "MuJoCo")),
+        )  # fmt: skip
+
+
 def adaptive_table(data: dict[str, Any]) -> Iterator[str]:
     """Yield the time of adaptive runs in a batch and one at a time."""
     r = data["adaptive"]
@@ -393,6 +409,7 @@ def page(text: str) -> str:
     simulated = json.loads((RESULTS / "simulate.json").read_text(encoding="utf-8"))
     threads = json.loads((RESULTS / "threads.json").read_text(encoding="utf-8"))
     loops = json.loads((RESULTS / "closed_loop.json").read_text(encoding="utf-8"))
+    closed = json.loads((RESULTS / "constraints.json").read_text(encoding="utf-8"))
     tables = {
         "machine": lambda: [described(data["machine"]) + "."],
         "goals": lambda: goals_table(data, times, large, derived, gpu),
@@ -417,6 +434,7 @@ def page(text: str) -> str:
         "simulation: gpu": lambda: gpu_batch_table(simulated),
         "simulation: gpu machine": lambda: [gpu_batch_machine(simulated)],
         "closed loops": lambda: closed_loop_table(loops),
+        "constraints": lambda: constraints_table(closed),
         "adaptive batches": lambda: adaptive_table(loops),
         "simulation: notes": lambda: [
             f"- {note}." for note in simulated["notes"] + simulated.get("gpu", {}).get("notes", [])

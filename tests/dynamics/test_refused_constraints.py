@@ -24,10 +24,6 @@ def test_motion_is_refused_and_computed_when_they_are_off(robot):
         rm.forward_dynamics(robot, q, v, 0.0 * v, formulation="decoupled")
     plain = rm.forward_dynamics(robot.replace(constraints=()), q, v, 0.0 * v)
     assert np.array_equal(rm.forward_dynamics(off, q, v, 0.0 * v), plain)
-    with pytest.raises(rm.InvalidValue, match=r"a simulation .* constraints"):
-        rm.simulate(robot, q, v, 0.1)
-    with pytest.raises(rm.InvalidValue, match=r"a simulation .* constraints"):
-        rm.simulate_batch(robot, q[None], v[None], 0.1, step=0.1)
 
 
 def test_what_follows_from_the_state_is_computed(robot):

@@ -235,7 +235,9 @@ def test_a_spline_is_smooth_and_meets_its_points():
 
 
 def test_the_bundled_ones_are_listed_and_load():
-    assert list(rm.bundled_scenarios()) == ["grasp_push", "hold_attitude", "unfold", "vt18"]
+    assert {"grasp_push", "hold_attitude", "reach_payload", "unfold", "vt18"} <= set(
+        rm.bundled_scenarios()
+    )
     for name in rm.bundled_scenarios():
         scenario = rm.load_scenario(name)
         assert scenario.description
@@ -493,7 +495,7 @@ def test_files_that_are_none(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(rm.ModelError, match="cannot be read: No such file"):
         rm.load_scenario("missing.yaml")
-    with pytest.raises(rm.UnknownName, match="known: grasp_push, hold_attitude, unfold, vt18"):
+    with pytest.raises(rm.UnknownName, match=r"known: .*grasp_push, hold_attitude, .*unfold, vt18"):
         rm.load_scenario("unfolds")
     with pytest.raises(rm.ModelError, match="not a regular file"):
         rm.load_scenario(tmp_path)

@@ -100,18 +100,21 @@ def minimum_norm(factors: Orthogonal, b: Array) -> tuple[Array, Array, Array]:
 def smallest_multipliers(R: Array, kept: Array, mu: Array) -> Array:
     """Return the λ of smallest Euclidean norm with (Rλ)_i = μ_i for independent i, `(..., m)`.
 
-    λ = Rₖᵀ (Rₖ Rₖᵀ)⁻¹ μ, with Rₖ the rows of R that belong to independent columns.
+    The solution with λ_i = 0 for dependent i, less its part in the null space, which the columns
+    N = T⁻¹ e_i of dependent i span; T is R with the rows of dependent i replaced by those of 1.
 
     Args:
         R: unit upper triangular, `(..., m, m)`.
         kept: 1 for independent columns, 0 for others, `(..., m)`.
         mu: `(..., m)`.
     """
-    rows = R * kept[..., None]
     eye = np.eye(mu.shape[-1])
-    square = rows @ vector.transpose(rows) + eye * (1.0 - kept)[..., None]
-    found = linear.ldl_solve(linear.ldl(square), (mu * kept)[..., None], square)[..., 0]
-    return vector.apply(vector.transpose(rows), found)
+    T = vector.transpose(R * kept[..., None] + eye * (1.0 - kept)[..., None])
+    basic = linear.back_substitute(T, (mu * kept)[..., None])
+    N = linear.back_substitute(T, eye) * (1.0 - kept)[..., None, :]
+    Nt = vector.transpose(N)
+    square = Nt @ N + eye * kept[..., None]
+    return (basic - N @ linear.ldl_solve(linear.ldl(square), Nt @ basic, square))[..., 0]
 
 
 def solve_semidefinite(A: Array, b: Array, size: Array) -> Array:

@@ -169,6 +169,7 @@ def disturbance_budget(robot: Robot, t: ArrayLike, q: ArrayLike, v: ArrayLike) -
     )  # fmt: skip
 
 
+@takes_robot
 def momentum_demand(robot: Robot, q: ArrayLike, v: ArrayLike) -> Array:
     """Return the angular momentum that wheels must store to keep the vehicle from turning.
 

@@ -106,7 +106,8 @@ def floating_workspace(
         plane: "xy", "xz" or "yz" for a robot that moves in a plane; default: space.
         subspace: coordinates that the joints control, see `manipulability`: as many as joints;
             default: translations, in the plane or in space.
-        samples: number of segments in joint space that are searched.
+        samples: number of segments in joint space that are searched; gaps of less than 2 % between
+            the singular distances found count as sampling gaps.
         joints: names of the joints that move; the others keep their position.
         ranges: ranges in rad or m by joint, instead of limits; see `workspace`.
         q: configuration of everything else, `(nq,)`; default: neutral.
@@ -169,13 +170,12 @@ def floating_point(
 
 
 def _reached(radius_of: Callable[[Array], Array], u: Array, radius: Array) -> Array:
-    """Return the shells of all distances; their ends by a pattern search from the best samples."""
+    """Return the shell of all distances, `(1, 2)`: one, for ρ is continuous in the joints.
+
+    Its ends by a pattern search from the best samples.
+    """
     low = -_highest(lambda x: -radius_of(x), u, -radius)
-    high = _highest(radius_of, u, radius)
-    values = np.unique(np.concatenate([[low], radius, [high]]))
-    gaps = np.flatnonzero(np.diff(values) > 0.02 * (high - low))
-    ends = [0, *(gaps + 1).tolist(), len(values)]
-    return np.array([[values[a], values[b - 1]] for a, b in itertools.pairwise(ends)])
+    return np.array([[low, _highest(radius_of, u, radius)]])
 
 
 def _highest(value_of: Callable[[Array], Array], u: Array, values: Array) -> float:
@@ -217,11 +217,11 @@ def _sign_changes(
 
 
 def _clusters(rho: Array, reachable: Array) -> Array:
-    """Return the intervals that distances fill: those without a gap of 1 % of the whole."""
+    """Return the intervals that distances fill: those without a gap of 2 % of the whole."""
     if not rho.size:
         return np.zeros((0, 2))
     values = np.sort(rho)
-    width = 0.01 * (reachable[-1, 1] - reachable[0, 0])
+    width = 0.02 * (reachable[-1, 1] - reachable[0, 0])
     gaps = np.flatnonzero(np.diff(values) > width)
     ends = [0, *(gaps + 1).tolist(), len(values)]
     return np.array([[values[a], values[b - 1]] for a, b in itertools.pairwise(ends)])

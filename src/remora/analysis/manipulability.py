@@ -167,11 +167,15 @@ def ellipsoid_matrix(
     J = S @ arm_jacobian(robot, q, target, base, finite("point", point, 3), joints, axes)
     if kind == "kinematic":
         return J * units
-    return J / units if kind == "static" else _accelerations(robot, q, base, joints, J) * units
+    return (
+        J / units
+        if kind == "static"
+        else unit_force_accelerations(robot, q, base, joints, J) * units
+    )
 
 
 @needs_dynamics
-def _accelerations(
+def unit_force_accelerations(
     robot: Robot, q: Array, base: str, joints: Sequence[str] | None, J: Array
 ) -> Array:
     """Return J H⁻¹, by a solve with the symmetric H."""

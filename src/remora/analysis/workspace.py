@@ -414,8 +414,8 @@ def _checked(
     if device not in TARGETS:
         raise UnknownName("device", device, TARGETS)
     for name, value in (("samples", samples), ("orientations", orientations)):
-        if value < 1:
-            raise InvalidValue(f"{name}={value!r} must be at least 1")
+        if not isinstance(value, (int, np.integer)) or value < 1:  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise InvalidValue(f"{name}={value!r} must be a whole number of at least 1")
     return kind, plane, measure
 
 

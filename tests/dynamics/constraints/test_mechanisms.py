@@ -9,6 +9,7 @@ import remora as rm
 from closed_loops import closed, constraint
 from mechanisms import four_bar, four_bar_angles, stewart
 from numeric import assert_close
+from remora.algebra import pose
 
 METHODS = ("articulated", "composite", "newton_euler")
 OBLIQUE = (0.3, -0.7, 1.1)
@@ -168,3 +169,56 @@ def test_stewart_platform():
         rm.momentum_matrix(tree, q) @ rm.forward_dynamics(tree, q, v, tau),
         rtol=1e-11,
     )
+
+
+def chained(light):
+    """Return two bodies of 1 kg welded to a light one between them."""
+    ends = [rm.Builder(n).body(n, mass=1.0, inertia=(1, 1, 1)).build() for n in "ac"]
+    middle = rm.Builder("b").body("b", mass=light, inertia=(light, light, light)).build()
+    robot = rm.combine({"a": ends[0], "b": middle, "c": ends[1]})
+    robot = rm.add_constraint(robot, "ab", "fixed", "a/a", "b/b")
+    return rm.add_constraint(robot, "bc", "fixed", "b/b", "c/c")
+
+
+@pytest.mark.parametrize("light", [1e-3, 1e-9, 1e-14])
+def test_masses_far_apart(light):
+    robot = chained(light)
+    tau = np.eye(18)[3]
+    for method in METHODS[:2]:
+        vdot = rm.forward_dynamics(robot, rm.neutral(robot), np.zeros(18), tau, None, method)
+        assert_close(vdot[[3, 9, 15]], np.ones(3) / (2.0 + light), rtol=1e-8)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_masses_too_far_apart_are_refused(method):
+    robot = chained(1e-17)
+    with pytest.raises(rm.InvalidValue, match="constraint 'bc'"):
+        rm.forward_dynamics(robot, rm.neutral(robot), np.zeros(18), np.eye(18)[3], None, method)
+
+
+def test_a_rod_between_two_free_bodies_by_hand():
+    """Tension T on b: d·(a_b - a_a) = -|w|²/L with w the relative velocity, d along the rod."""
+    bodies = [
+        rm.Builder(n).body(n, mass=m, inertia=(1, 1, 1)).build()
+        for n, m in (("a", 2.0), ("b", 3.0))
+    ]
+    robot = rm.combine(dict(zip("ab", bodies, strict=True)))
+    robot = rm.add_constraint(robot, "rod", "rod", "a/a", "b/b", length=1.5)
+    d, push = np.array([1.0, 2.0, -2.0]) / 3.0, np.array([0.3, -1.0, 0.7])
+    q = rm.neutral(robot)
+    q[8:16] = pose.from_translation(1.5 * d)
+    v = np.zeros(12)
+    v[3:6], v[9:12] = (0.1, 0.2, 0.3), (-1.0, 0.5, 2.0)
+    v = rm.project_velocity(robot, q, v)
+    w = v[9:12] - v[3:6]
+    tension = (d @ push / 2.0 - w @ w / 1.5) / (1.0 / 2.0 + 1.0 / 3.0)
+    expected = np.concatenate([(push - tension * d) / 2.0, tension * d / 3.0])
+    tau = np.zeros(12)
+    tau[3:6] = push
+    for method in METHODS:
+        vdot = rm.forward_dynamics(robot, q, v, tau, None, method)
+        assert_close(np.concatenate([vdot[3:6], vdot[9:12]]), expected, rtol=1e-13)
+    assert_close(rm.constraint_multipliers(robot, q, v, tau), np.array([tension]), rtol=1e-13)
+    q[8:16] = q[:8]
+    with pytest.raises(rm.InvalidValue, match="rod 'rod' has no direction"):
+        rm.forward_dynamics(robot, q, v, tau)

@@ -13,6 +13,7 @@ from remora.dynamics.assembly.assembly import Assembly
 from remora.dynamics.assembly.connection import Connection
 from remora.errors import RemoraError
 from remora.model.robot import Frame, Joint, Named, Robot
+from remora.model.takes_robot import takes_robot
 
 
 class SplitRobot(NamedTuple):
@@ -31,6 +32,7 @@ class SplitRobot(NamedTuple):
     bodies: Array
 
 
+@takes_robot
 def split_robot(robot: Robot, joints: Iterable[str] | Mapping[str, str]) -> SplitRobot:
     """Return a robot cut into subsystems at some of its joints.
 

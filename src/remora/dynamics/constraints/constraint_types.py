@@ -24,13 +24,14 @@ from remora.algebra.array_ops import (
     asarray,
     concatenate,
     cos,
+    is_symbolic,
     less,
     select,
     sin,
     sqrt,
 )
 from remora.algebra.screw import Transform
-from remora.errors import UnknownName
+from remora.errors import InvalidValue, UnknownName
 from remora.model.constraint import GEAR, ROD, Constraint
 from remora.model.joint_types import lookup
 from remora.model.robot import Joint, Robot
@@ -70,7 +71,7 @@ def units(robot: Robot, constraint: Constraint) -> list[str]:
     if constraint.kind == GEAR:
         freedom = lookup(robot.joints[constraint.child].kind).freedoms[0]
         return [freedom.coordinate_unit]
-    V = constraint_type(constraint).wrenches(constraint, Transform(np.eye(3), np.ones(3)))
+    V = constraint_type(constraint).wrenches(constraint, Transform(np.eye(3), 1e3 * np.ones(3)))
     return ["m" if np.any(V[:3, i] != 0.0) else "rad" for i in range(V.shape[-1])]
 
 
@@ -200,21 +201,31 @@ def _column(column: Array, before: int) -> Array:
 
 def _rod_wrench(constraint: Constraint, X: Transform) -> Array:
     """Return the unit force along the rod, from the parent's end to the child's."""
-    return _column(concatenate([_rod_direction(X)[0], np.zeros(3)]), before=0)
+    return _column(concatenate([_rod_direction(constraint, X)[0], np.zeros(3)]), before=0)
 
 
 def _rod_rate(constraint: Constraint, X: Transform, xi: Array) -> Array:
     """Return the rate of the rod's direction in the child's axes."""
-    u, distance = _rod_direction(X)
+    u, distance = _rod_direction(constraint, X)
     omega, v = xi[..., :3], xi[..., 3:]
     across = (v - u * vector.dot(u, v)) / distance
     return _column(concatenate([across - vector.cross(omega, u), np.zeros(3)]), before=0)
 
 
-def _rod_direction(X: Transform) -> tuple[Array, Array]:
-    """Return the direction `(..., 3)` of the rod in the child's axes, and its length."""
+def _rod_direction(constraint: Constraint, X: Transform) -> tuple[Array, Array]:
+    """Return the direction `(..., 3)` of the rod in the child's axes, and its length.
+
+    Where both ends coincide it has no direction: refused, and not finite in compiled code.
+    """
     p = vector.apply(vector.transpose(X.R), X.p)
     distance = sqrt(vector.dot(p, p))
+    shortest = 1e-6 * asarray(constraint.length)[..., None]
+    if is_symbolic(distance) or is_symbolic(shortest):
+        distance = select(less(distance, shortest), 0.0, distance)
+    elif np.any(distance < shortest):
+        raise InvalidValue(
+            f"rod {constraint.name!r} has no direction: both ends are at the same point"
+        )
     return p / distance, distance
 
 

@@ -6,9 +6,14 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from remora.algebra import vector
 from remora.algebra.array_ops import Array, absolute, is_symbolic, less, select
 from remora.dynamics.constraints.constraint_types import count
-from remora.dynamics.constraints.loop_kinematics import active_constraints
+from remora.dynamics.constraints.loop_kinematics import (
+    active_constraints,
+    constraint_bias,
+    constraint_jacobian,
+)
 from remora.errors import InvalidValue
 from remora.model.robot import Robot
 
@@ -60,6 +65,30 @@ def checked_misfit(
             "rm.close_loops"
         )
     return x
+
+
+def refuse_unsatisfied(robot: Robot, q: Array, v: Array, vdot: Array, free: Array) -> None:
+    """Raise if accelerations do not satisfy the constraints.
+
+    Equations that a factorization took for dependent may contradict the others, or connect masses
+    too different for it.
+
+    Args:
+        robot: the robot.
+        q: configuration, `(..., nq)`.
+        v: velocity, `(..., nv)`.
+        vdot: accelerations, `(..., nv)`.
+        free: accelerations without the constraints, `(..., nv)`.
+    """
+    gap = vector.apply(constraint_jacobian(robot, q), vdot) - constraint_bias(robot, q, v)
+    excess = np.abs(gap) - CONTRADICTION * (_largest(vdot) + _largest(free) + _largest(v * v))
+    if np.any(excess > 0.0):
+        row = int(np.argmax(np.max(excess.reshape(-1, excess.shape[-1]), axis=0)))
+        raise InvalidValue(
+            f"constraint {owner(robot, row)!r} is not satisfied: it contradicts other constraints "
+            "or the prescribed motion, or connects masses too different for the formulation "
+            "'newton_euler'; use formulation='articulated'"
+        )
 
 
 def owner(robot: Robot, row: int) -> str:

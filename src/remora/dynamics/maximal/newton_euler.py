@@ -19,7 +19,8 @@ import numpy as np
 
 from remora.algebra import dual_quaternion as dq
 from remora.algebra import pose, screw, vector
-from remora.algebra.array_ops import Array, ArrayLike, asarray, concatenate
+from remora.algebra.array_ops import Array, ArrayLike, asarray, concatenate, is_symbolic
+from remora.dynamics.constraints.contradictions import refuse_unsatisfied
 from remora.dynamics.joint_arrays import batch_shape, gather, with_batch
 from remora.dynamics.maximal import saddle_point
 from remora.dynamics.maximal.joint_maps import (
@@ -32,6 +33,7 @@ from remora.dynamics.maximal.joint_maps import (
     refuse_unfit,
 )
 from remora.dynamics.maximal.loop_rows import loop_rows
+from remora.dynamics.recursive import articulated_body
 from remora.dynamics.recursive.outward_pass import Link, accelerations_of, moving_links
 from remora.dynamics.refusals import refuse_constraints
 from remora.model import joints
@@ -63,7 +65,11 @@ def solve_closed(
     prescribed: Mapping[int, Array],
 ) -> tuple[MaximalSolution, Array]:
     """Return the solution with active constraints, and their multipliers `(..., m)`."""
-    return _solution(robot, q, v, tau, wrenches, prescribed, loop_rows)
+    solution, lam = _solution(robot, q, v, tau, wrenches, prescribed, loop_rows)
+    if not is_symbolic(solution.vdot):
+        free = articulated_body.hybrid(robot, q, v, tau, wrenches, prescribed)[0]
+        refuse_unsatisfied(robot, q, v, solution.vdot, free)
+    return solution, lam
 
 
 def _solution(

@@ -12,7 +12,7 @@ from remora.model.constraint import GEAR, ROD, Constraint
 from remora.model.robot import Robot
 
 #: Radius of a ball and half the width of a bar relative to the robot's size; their colour.
-BALL, BAR, COLOR = 0.016, 0.005, (240, 160, 20)
+BALL, BAR, COLOR = 0.03, 0.008, (240, 160, 20)
 #: Parallel to the z axis up to this sine, a bar is not tilted.
 _ALONG = 1e-9
 
