@@ -202,8 +202,8 @@ def wheel_margin(
 ) -> Array:
     """Return how often the arm's demand fits into the wheels' momentum envelope, `(...)`.
 
-    The envelope is the zonotope {Σ h_i a_i, |h_i| ≤ H_i}. A margin of 1 is on its surface, below 1
-    the wheels saturate and the vehicle turns; infinite without demand.
+    The envelope is the zonotope `{Σ h_i a_i, |h_i| ≤ H_i}`. A margin of 1 is on its surface, below
+    1 the wheels saturate and the vehicle turns; infinite without demand.
 
     Args:
         robot: a robot with a free base.
@@ -228,8 +228,8 @@ def wheel_margin(
 def wheel_envelope(axes: ArrayLike, capacity: ArrayLike) -> tuple[Array, Array]:
     """Return the faces of the wheels' momentum envelope: unit normals `(f, 3)` and distances.
 
-    A momentum h is inside where |n · h| ≤ distance for every face. The normals are a_i × a_j, the
-    distance of each is Σ H_k |n · a_k|.
+    A momentum h is inside where `|n · h| ≤ distance` for every face. The normals are a_i × a_j, the
+    distance of each is `Σ H_k |n · a_k|`.
 
     Args:
         axes: spin axes of the wheels, `(w, 3)`, of unit length.

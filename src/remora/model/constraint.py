@@ -29,7 +29,8 @@ class Constraint(ByValue):
 
     With x the pose of the child's constraint frame in the parent's constraint frame, a constraint
     of a joint type requires x = pose(c) for some coordinates c of that type, as `JOINT_TYPES`
-    defines it; a rod requires |p(x)| = length; a gear requires q_child = ratio · q_parent + offset.
+    defines it; a rod requires `|p(x)| = length`; a gear requires
+    q_child = ratio · q_parent + offset.
 
     Attributes:
         name: unique among constraints.

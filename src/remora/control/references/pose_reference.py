@@ -32,9 +32,9 @@ POSE_OUTPUTS = {"pose": Signal(8), "twist": Signal(6), "twist_rate": Signal(6)}
 class PoseReference(Component):
     """A reference of a pose through way-points, at rest at each.
 
-        screw     x = x_i exp(s log(x_i* x_{i+1})): one screw motion, rotation and translation along
-                  one axis at constant pitch (ScLERP) [VT18, section 2.2]
-        straight  the origin on a straight line, the orientation by the shortest rotation
+    `screw`: x = x_i exp(s log(x_i* x_{i+1})), one screw motion with rotation and translation along
+    one axis at constant pitch (ScLERP) [VT18, section 2.2]. `straight`: the origin on a straight
+    line, the orientation by the shortest rotation.
 
     s(t) goes from 0 to 1 by a time law, `minimum_jerk` or `trapezoidal`. A segment turns by at most
     half a turn: give way-points in between for more.
