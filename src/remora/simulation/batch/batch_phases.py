@@ -125,7 +125,8 @@ class BatchRuns:
         chosen = np.flatnonzero(low & (settings.times <= end + close))
         updates = phase.equations.system.schedule
         origins = [begin if phase.counted_from_phase(u) else settings.start for u in updates]
-        done = [float(self.state[f"tick {i}"].max(initial=0.0)) for i in range(len(updates))]
+        counts = [self.state[f"tick {i}"] for i in range(len(updates))]
+        done = [float(count.max()) if count.size else 0.0 for count in counts]
         shift = begin if phase.equations.own_clock else 0.0
         breaks = [shift + b for b in phase.breaks]
         table = timetable(
