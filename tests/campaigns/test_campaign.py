@@ -161,6 +161,16 @@ def test_another_study_is_refused(study, folder, tmp_path):
         rm.campaign(folder / "study.yaml", out, runs=41, resume=True, **FAST)
 
 
+def test_another_scenario_is_refused(folder, tmp_path):
+    """What acts in a phase is known by value: a pulse of another size is another study."""
+    (folder / "pulse.yaml").write_text(SCENARIO, encoding="utf-8")
+    (folder / "of_pulse.yaml").write_text(STUDY.replace("small", "pulse"), encoding="utf-8")
+    before = rm.load_study(folder / "of_pulse.yaml").identity()
+    (folder / "pulse.yaml").write_text(SCENARIO.replace("0.2}}}", "0.21}}}"), encoding="utf-8")
+    after = rm.load_study(folder / "of_pulse.yaml").identity()
+    assert [name for name in before if before[name] != after[name]] == ["scenario"]
+
+
 def test_impossible_runs_are_kept_with_their_reason(folder, tmp_path):
     text = STUDY.replace("uniform: {low: 5, high: 15}", "uniform: {low: -5, high: 15}")
     (folder / "impossible.yaml").write_text(text, encoding="utf-8")

@@ -83,8 +83,8 @@ class Study:
         parts: dict[str, Any] = {
             "robot": self.system.robot,
             "components": dict(self.system.components),
-            "connections": {k: str(x) for k, x in self.system.connections.items()},
-            "phases": [phase.described() for phase in self.scenario.phases],
+            "connections": dict(self.system.connections),
+            "scenario": self.scenario.source.read_bytes(),  # phases, controllers and conditions
             "start": (self.scenario.q, self.scenario.v),
             "runs": self.runs,
             "seed": self.seed,
