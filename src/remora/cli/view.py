@@ -12,7 +12,7 @@ from rich.markup import escape
 from remora.cli.robot_options import Inertia, MeshRoot, NoDynamics
 from remora.errors import InvalidValue
 from remora.simulation.recording.recording import Recording
-from remora.viewer.page.page import viser_module
+from remora.viewer.page.server import viser_module
 from remora.viewer.report.animation_html import save_html
 from remora.viewer.view import view as show
 from remora.viewer.view import viewable
@@ -34,7 +34,11 @@ def view(
         Path | None,
         typer.Option(help="Write a run as one HTML file that plays from disk, and no page."),
     ] = None,
-    dark: Annotated[bool, typer.Option("--dark", help="A dark page.")] = False,
+    scene: Annotated[
+        str | None,
+        typer.Option(help="space, studio or dark; default: space for runs, studio for robots."),
+    ] = None,
+    dark: Annotated[bool, typer.Option("--dark", help="The same as --scene dark.")] = False,
     mesh_root: MeshRoot = None,
     inertia: Inertia = None,
     no_dynamics: NoDynamics = False,
@@ -54,8 +58,8 @@ def view(
     if html is not None:
         if not isinstance(shown, Recording):
             raise InvalidValue(f"--html is for runs; {thing} is a robot: leave it out")
-        file = save_html(shown, html, dark=dark, mesh_root=mesh_root)
+        file = save_html(shown, html, scene=scene, dark=dark, mesh_root=mesh_root)
         console = Console(highlight=False, emoji=False, soft_wrap=True)
         console.print(f"{escape(str(file))}: {file.stat().st_size / 1e6:.2f} MB, plays by itself")
         return
-    show(shown, port, not no_open, dark=dark, mesh_root=mesh_root).wait()
+    show(shown, port, not no_open, scene=scene, dark=dark, mesh_root=mesh_root).wait()

@@ -11,9 +11,10 @@ from remora.model.formats.load import READERS, bundled_robots, load
 from remora.model.robot import Robot
 from remora.simulation.recording.recording import Recording
 from remora.simulation.storage.reading import open_run
-from remora.viewer.page.page import viser_module
 from remora.viewer.page.robot_page import RobotPage
 from remora.viewer.page.run_page import RunPage
+from remora.viewer.page.server import viser_module
+from remora.viewer.scene.backdrops import SPACE, STUDIO, chosen_scene
 
 
 @overload
@@ -22,6 +23,7 @@ def view(
     port: int = 8080,
     open: bool = True,
     *,
+    scene: str | None = None,
     dark: bool = False,
     mesh_root: str | os.PathLike[str] | None = None,
 ) -> RunPage: ...
@@ -31,6 +33,7 @@ def view(
     port: int = 8080,
     open: bool = True,
     *,
+    scene: str | None = None,
     dark: bool = False,
     mesh_root: str | os.PathLike[str] | None = None,
 ) -> RobotPage: ...
@@ -40,6 +43,7 @@ def view(
     port: int = 8080,
     open: bool = True,
     *,
+    scene: str | None = None,
     dark: bool = False,
     mesh_root: str | os.PathLike[str] | None = None,
 ) -> RunPage | RobotPage: ...
@@ -48,6 +52,7 @@ def view(
     port: int = 8080,
     open: bool = True,
     *,
+    scene: str | None = None,
     dark: bool = False,
     mesh_root: str | os.PathLike[str] | None = None,
 ) -> RunPage | RobotPage:
@@ -60,7 +65,9 @@ def view(
         thing: a run, the folder of a run, a robot, a robot's file or a bundled robot's name.
         port: port on 127.0.0.1; 0: any free port.
         open: whether to open the page in the browser.
-        dark: whether to use the dark theme.
+        scene: `space` (stars, the Earth, one sun), `studio` (light) or `dark`; default: space for
+            runs, studio for robots.
+        dark: the same as `scene="dark"`.
         mesh_root: the folder that meshes must be in; required to show the meshes of a run on disk.
 
     Raises:
@@ -68,8 +75,10 @@ def view(
     """
     viser_module()
     shown = viewable(thing, mesh_root)
-    kind = RunPage if isinstance(shown, Recording) else RobotPage
-    page = kind(shown, port, dark, mesh_root)  # type: ignore[arg-type]
+    if isinstance(shown, Recording):
+        page = RunPage(shown, port, chosen_scene(scene, dark, SPACE), mesh_root)
+    else:
+        page = RobotPage(shown, port, chosen_scene(scene, dark, STUDIO), mesh_root)
     if open:
         page.open()
     return page

@@ -18,9 +18,10 @@ from remora.model.state import integrate, neutral
 from remora.simulation.recording.quantities import evaluated
 from remora.viewer.page.floating_drag import drag_joint, floats
 from remora.viewer.page.page import Page, on, plain
+from remora.viewer.scene.backdrops import STUDIO
 from remora.viewer.scene.generated_shapes import arm_reach
-from remora.viewer.scene.overlays import MASS_COLOR, center_of_mass, has_mass
-from remora.viewer.scene.scene import WORLD, extent
+from remora.viewer.scene.overlays import MASS_COLOR, OVERLAY, center_of_mass, has_mass
+from remora.viewer.scene.scene import extent
 
 FLOATING, HELD = "floating", "held"
 
@@ -80,11 +81,11 @@ class RobotPage(Page):
         self,
         robot: Robot,
         port: int = 8080,
-        dark: bool = False,
+        scene: str = STUDIO,
         mesh_root: str | os.PathLike[str] | None = None,
     ) -> None:
         """Build the page."""
-        super().__init__(robot, port, dark, mesh_root)
+        super().__init__(robot, port, scene, mesh_root)
         try:
             self._build()
         except BaseException:
@@ -97,7 +98,7 @@ class RobotPage(Page):
         _, radius = extent(self.scene.cloud(self.poses(self._q)))
         self._add_joints()
         self._mass = self.server.scene.add_icosphere(
-            f"{WORLD}/centre_of_mass",
+            f"{OVERLAY}/centre_of_mass",
             0.022 * radius,
             MASS_COLOR,
             subdivisions=2,

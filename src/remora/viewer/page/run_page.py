@@ -18,8 +18,10 @@ from remora.simulation.recording.recording import Recording
 from remora.viewer.interpolation import configurations, sample_before
 from remora.viewer.page.page import Page, on, plain
 from remora.viewer.page.plots import Plot, cursor, offered, plot_of, svg
+from remora.viewer.scene.backdrops import SPACE
 from remora.viewer.scene.overlays import (
     MASS_COLOR,
+    OVERLAY,
     TRAIL_COLORS,
     Arrows,
     OverlaySample,
@@ -31,7 +33,7 @@ from remora.viewer.scene.overlays import (
     positions,
     thinned,
 )
-from remora.viewer.scene.scene import WORLD, end_effectors, extent
+from remora.viewer.scene.scene import end_effectors, extent
 
 #: Frames per second while playing, and updates per second of the plot legends.
 FPS, PLOTS_PER_SECOND = 40.0, 12.0
@@ -68,7 +70,7 @@ class RunPage(Page):
         self,
         run: Recording,
         port: int = 8080,
-        dark: bool = False,
+        scene: str = SPACE,
         mesh_root: str | os.PathLike[str] | None = None,
     ) -> None:
         """Build the page."""
@@ -77,7 +79,7 @@ class RunPage(Page):
                 f"the run of {run.robot.name!r} has no samples yet (status: {run.status}); "
                 "there is nothing to look at"
             )
-        super().__init__(run.robot, port, dark, mesh_root)
+        super().__init__(run.robot, port, scene, mesh_root)
         try:
             self._build(run)
         except BaseException:
@@ -95,7 +97,7 @@ class RunPage(Page):
         self._add_timeline()
         self._add_plots()
         self._add_show(radius)
-        self.add_look(radius)
+        self.add_look(radius, ghost=True)
         self.aim(*self._thin.q[:: max(1, len(self._thin) // 12)])
         self.redraw()
         self._thread = threading.Thread(target=self._play_on, name="remora view", daemon=True)
@@ -165,6 +167,8 @@ class RunPage(Page):
             if not self._playing:
                 continue
             with self._lock:
+                if not self._playing:  # paused while this thread waited for the lock
+                    continue
                 self._time += passed * float(self._speed.value.rstrip("×"))
                 if self._time >= self._t1:
                     if self._loop.value and self._t1 > self._t0:
@@ -228,7 +232,7 @@ class RunPage(Page):
         self._external = Arrows(server, "external", ((220, 30, 30), (150, 20, 90)), unit)
         self._most: dict[str, tuple[float, float]] = {}
         self._mass = server.scene.add_icosphere(
-            f"{WORLD}/centre_of_mass", 0.022 * radius, MASS_COLOR, subdivisions=2
+            f"{OVERLAY}/centre_of_mass", 0.022 * radius, MASS_COLOR, subdivisions=2
         )
         with gui.add_folder("Show"):
             for k, (name, way) in enumerate(ways.items()):
