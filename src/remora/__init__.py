@@ -232,6 +232,7 @@ from remora.planning.tasks import (
 from remora.sensors.rate_gyro import RateGyro
 from remora.sensors.threshold import Threshold
 from remora.simulation.batch.batch import simulate_batch
+from remora.simulation.batch.batch_storage import open_batch
 from remora.simulation.batch.result import Batch
 from remora.simulation.engine.progress import Status
 from remora.simulation.engine.simulate import simulate
@@ -483,6 +484,7 @@ __all__ = [
     "newton_euler_solution",
     "newton_euler_system",
     "normalize",
+    "open_batch",
     "open_campaign",
     "open_run",
     "pinocchio_layout",
