@@ -1,13 +1,13 @@
 """Failures of campaigns: workers, scheduler and client are killed, the disk is full.
 
-    python benchmarks/campaign_failures.py [--kills 24] [--runs 1600] [--json FILE]
+    python benchmarks/campaign_failures.py [--kills 24] [--runs 1600] [--only kills|disk] [--json F]
 
 A small study is computed undisturbed in one process. Then a dask scheduler and workers compute it
 while workers are killed with SIGKILL again and again, the scheduler once, and the client once; each
 time the client is started again with `resume`. At the end every run must be present exactly once,
-with the bits of the undisturbed study. With --disk, the same study is written to a file system that
-is too small (a tmpfs of 600 kB, which needs root), which is then made larger; without root, files
-are limited by RLIMIT_FSIZE.
+with the bits of the undisturbed study. Then a study is written to a file system that is too small
+(a tmpfs of 600 kB, which needs root), which is then made larger; without root, files are limited by
+RLIMIT_FSIZE.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import json
 import os
 import platform
 import random
+import resource
 import signal
 import subprocess
 import sys
@@ -131,7 +132,9 @@ def computing(nanny: int) -> list[int]:
     return []
 
 
-def disturbed(study: Path, out: Path, block: int, kills: int, workers: int) -> dict[str, Any]:
+def disturbed(
+    study: Path, out: Path, block: int, kills: int, workers: int, age: float
+) -> dict[str, Any]:
     """Compute a study under fire and return what was killed."""
     rng = random.Random(1)
     said: list[str] = []
@@ -147,7 +150,7 @@ def disturbed(study: Path, out: Path, block: int, kills: int, workers: int) -> d
                 with log.open("w") as stream:
                     client = subprocess.Popen(command, stderr=stream, start_new_session=True)
                 try:
-                    _under_fire(client, scheduler, nanny, out, kills, counts, rng)
+                    _under_fire(client, scheduler, nanny, out, kills, counts, rng, age)
                 finally:
                     client.kill()
                     client.wait()
@@ -162,7 +165,7 @@ def disturbed(study: Path, out: Path, block: int, kills: int, workers: int) -> d
 
 def _under_fire(
     client: subprocess.Popen[bytes], scheduler: int, nanny: int, out: Path, kills: int,
-    counts: dict[str, int], rng: random.Random,
+    counts: dict[str, int], rng: random.Random, age: float,
 ) -> None:  # fmt: skip
     """Kill workers while the client runs; once the scheduler, once the client."""
     seen: dict[int, float] = {}
@@ -171,7 +174,9 @@ def _under_fire(
         time.sleep(0.05)
         now = time.monotonic()
         alive = computing(nanny)
-        ready = [p for p in alive if now - seen.setdefault(p, now) > rng.uniform(0.3, 2.5)]
+        for p in alive:  # some are killed while they start, most while they compute
+            seen.setdefault(p, now + rng.uniform(0.5, age))
+        ready = [p for p in alive if now > seen[p]]
         if len(markers(out)) == begun:
             continue  # let it compute something, so that there is something to lose
         done = counts["workers killed"]
@@ -200,7 +205,8 @@ def kills(given: argparse.Namespace, folder: Path) -> dict[str, Any]:
     options: dict[str, Any] = {"workers": 0, "progress": False, "target": "cpu"}
     plain = rm.campaign(study, folder / "undisturbed", block=given.block, **options)
     middle = time.perf_counter()
-    found = disturbed(study, folder / "disturbed", given.block, given.kills, given.workers)
+    found = disturbed(study, folder / "disturbed", given.block, given.kills, given.workers,
+                      given.age)  # fmt: skip
     end = time.perf_counter()
     check_equal(plain, rm.open_campaign(folder / "disturbed"))
     assert found["workers killed"] >= given.kills, f"only {found} were killed: more runs"
@@ -223,26 +229,30 @@ def full_disk(folder: Path) -> dict[str, Any]:
     command = ["mount", "-t", "tmpfs", "-o", "size=600k", "tmpfs", str(mount)]
     mounted = not subprocess.run(command, capture_output=True, check=False).returncode
     client = [sys.executable, "-c", CLIENT, str(study), str(mount / "out"), "16"]
-    limit = [] if mounted else ["prlimit", "--fsize=5000"]
+    options: dict[str, Any] = {"capture_output": True, "text": True, "check": False}
+    limited = None if mounted else lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (8000, 8000))
     try:
-        done = subprocess.run([*limit, *client], capture_output=True, text=True, check=False)
+        done = subprocess.run(client, preexec_fn=limited, **options)
         assert done.returncode == 1, f"the disk was not full: {done}"
         assert "stopped: " in done.stderr, done.stderr
+        said = done.stderr[done.stderr.index("stopped: ") :].strip().splitlines()[0]
+        said = said.replace(str(mount), "DIR")
         before = rm.open_campaign(mount / "out")
         kept = len(before.folder.complete_blocks())
         assert kept == len(markers(mount / "out")), "a block with a marker is damaged"
         if mounted:
             grown = ["mount", "-o", "remount,size=64m", str(mount)]
             subprocess.run(grown, check=True, capture_output=True)
-        done = subprocess.run(client, capture_output=True, text=True, check=False)
+        done = subprocess.run(client, **options)
         assert done.returncode == 0, done.stderr
         check_equal(plain, rm.open_campaign(mount / "out"))
     finally:
         if mounted:
             subprocess.run(["umount", str(mount)], check=True)
     return {
-        "file system": "tmpfs of 600 kB" if mounted else "RLIMIT_FSIZE of 5000 bytes",
+        "file system": "tmpfs of 600 kB" if mounted else "RLIMIT_FSIZE of 8000 bytes",
         "blocks": len(plain.folder.spans()), "complete when full": kept, "equal bits": True,
+        "said": said,
     }  # fmt: skip
 
 
@@ -253,13 +263,15 @@ def main() -> None:
     parser.add_argument("--block", type=int, default=8, help="runs of a block")
     parser.add_argument("--duration", type=float, default=400.0, help="of a run, s")
     parser.add_argument("--workers", type=int, default=4)
-    parser.add_argument("--disk", action="store_true", help="try a full disk, too")
+    parser.add_argument("--age", type=float, default=10.0, help="at which workers die at most, s")
+    parser.add_argument("--only", choices=["kills", "disk"], help="default: both")
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
     found: dict[str, Any] = {"machine": platform.processor() or platform.machine()}
-    with tempfile.TemporaryDirectory() as folder:
-        found["kills"] = kills(given, Path(folder))
-    if given.disk:
+    if given.only != "disk":
+        with tempfile.TemporaryDirectory() as folder:
+            found["kills"] = kills(given, Path(folder))
+    if given.only != "kills":
         with tempfile.TemporaryDirectory() as folder:
             found["disk"] = full_disk(Path(folder))
     print(json.dumps(found, indent=1))

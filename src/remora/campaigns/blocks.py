@@ -21,9 +21,11 @@ from remora.simulation.engine.simulate import simulate
 from remora.simulation.recording.recording import Recording
 
 #: Memory that the samples of a block may take, bytes.
-MEMORY = 256 << 20
+MEMORY = 320 << 20
 #: Smallest and largest number of runs of a block.
 SMALLEST, LARGEST = 64, 16_384
+#: Blocks that each worker gets at least, unless they had fewer runs than SHORTEST.
+SHARE, SHORTEST = 5, 512
 #: Reasons why a run did not succeed; the index is stored.
 REASONS = (*dict.fromkeys(OUTCOMES), "impossible")
 #: Where blocks can be computed.
@@ -47,14 +49,24 @@ class Block(NamedTuple):
     processor: str = "cpu"
 
 
-def block_size(study: Study, wanted: int | None = None) -> int:
-    """Return the number of runs of a block, such that its samples fit into memory."""
+def block_size(study: Study, wanted: int | None = None, workers: int = 1) -> int:
+    """Return the number of runs of a block.
+
+    Its samples fit into memory, and each worker gets several blocks, so that all end about at the
+    same time.
+
+    Args:
+        study: the study.
+        wanted: the number, if it is given.
+        workers: number of workers.
+    """
     if wanted is not None:
         return wanted
+    share = max(SHORTEST, study.runs // (SHARE * workers)) if workers > 1 else study.runs
     robot, signals = study.system.robot, study.system.signals
     each = robot.nq + robot.nv + sum(math.prod(signals[name][0]) for name in _needed(study))
     each *= 8 * len(study.options["sample"]) * 4  # samples, their masks, and what is made of them
-    size = 2 ** int(math.log2(max(SMALLEST, min(LARGEST, MEMORY // max(each, 1)))))
+    size = 2 ** int(math.log2(max(SMALLEST, min(LARGEST, MEMORY // max(each, 1), share))))
     return max(1, min(size, study.runs))
 
 

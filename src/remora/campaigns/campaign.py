@@ -33,6 +33,8 @@ MOST_DEATHS = 20
 COUNT_SECONDS = 2.0
 #: Memory of a worker; a worker that takes more is started anew.
 MEMORY = "2 GiB"
+#: Number of workers that a scheduler is expected to have, for the size of blocks.
+MANY = 64
 #: How long to wait for the first or another worker, s.
 PATIENCE = 60.0
 LOST = "the scheduler is gone; what is complete is kept, and resume continues"
@@ -63,7 +65,8 @@ def campaign(
         workers: worker processes on this machine; 0: none, all runs in this process on all cores;
             default: one per core.
         scheduler: address of a running dask scheduler, `tcp://host:8786`, instead of own workers.
-        block: runs of a block; default: as many as fit into 256 MiB with all their samples.
+        block: runs of a block; default: as many as fit into 320 MiB with all their samples, fewer
+            if workers would get less than five blocks each.
         target: `cpu`, `cuda`, or `auto`: each worker uses the GPU of its machine if there is one.
             Bits differ between them, so the results say which computed a run.
         progress: True for a progress bar, False for none; None: a bar on a terminal.
@@ -84,7 +87,8 @@ def campaign(
             raise RemoraError(f"{name} must be a whole number, {least} or more, not {value!r}")
     if target not in CHOICES:
         raise UnknownName("target", target, CHOICES)
-    folder = _folder(Path(out), study, resume, block)
+    count = MANY if scheduler else workers if workers is not None else os.cpu_count() or 1
+    folder = _folder(Path(out), study, resume, block_size(study, block, count), block)
     done = folder.complete_blocks() if resume else set[int]()
     missing = [span for span in folder.spans() if span[0] not in done]
     before = sum(stop - start for start, stop in folder.spans() if start in done)
@@ -106,9 +110,9 @@ def campaign(
     return Campaign(folder)
 
 
-def _folder(path: Path, study: Study, resume: bool, block: int | None) -> CampaignFolder:
+def _folder(path: Path, study: Study, resume: bool, size: int, block: int | None) -> CampaignFolder:
     if not resume or not (path / "campaign.json").exists():
-        return CampaignFolder.create(path, study, block_size(study, block), again=resume)
+        return CampaignFolder.create(path, study, size, again=resume)
     folder = CampaignFolder.existing(path)
     changed = differences(folder, study)
     if changed:

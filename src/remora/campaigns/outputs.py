@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -15,6 +14,7 @@ from remora.components.system import System
 from remora.dynamics.kinematics import frame_pose, frame_twist
 from remora.errors import InvalidValue, UnknownName
 from remora.model.joints import in_coordinates, kind
+from remora.model.robot import Robot
 from remora.simulation.batch.result import Batch
 
 #: Units in which angles are shown.
@@ -36,17 +36,30 @@ class BlockSamples:
     def of_frame(self, frame: str, what: str) -> Array:
         """Return `position`, `velocity` or `angular_velocity` of a frame, inertial, `(n, m, 3)`."""
         if (frame, what) not in self._known:
-            x = self._evaluated(frame_pose, frame)
-            self._known[frame, "position"] = pose.translation(x)
-            if what != "position":
-                twist = self._evaluated(frame_twist, frame)
-                for name, part in (("angular_velocity", twist[..., :3]),
-                                   ("velocity", twist[..., 3:])):  # fmt: skip
-                    self._known[frame, name] = quaternion.rotate(pose.rotation(x), part)
+            fixed = {"target": frame}
+            self._known[frame, what] = self.batch.evaluated(MOTIONS[what], fixed, self._threads)
         return self._known[frame, what]
 
-    def _evaluated(self, function: Any, frame: str) -> Array:
-        return self.batch.evaluated(function, {"target": frame}, self._threads)
+
+def position(robot: Robot, q: Array, target: str) -> Array:
+    """Return the position of a frame in the inertial frame, `(..., 3)`, m."""
+    return pose.translation(frame_pose(robot, q, target))
+
+
+def velocity(robot: Robot, q: Array, v: Array, target: str) -> Array:
+    """Return the velocity of a frame's origin in inertial axes, `(..., 3)`, m/s."""
+    turned = pose.rotation(frame_pose(robot, q, target))
+    return quaternion.rotate(turned, frame_twist(robot, q, v, target)[..., 3:])
+
+
+def angular_velocity(robot: Robot, q: Array, v: Array, target: str) -> Array:
+    """Return the angular velocity of a frame in inertial axes, `(..., 3)`, rad/s."""
+    turned = pose.rotation(frame_pose(robot, q, target))
+    return quaternion.rotate(turned, frame_twist(robot, q, v, target)[..., :3])
+
+
+#: Motion of a frame, by name in study files; compiled as one kernel each.
+MOTIONS = {"position": position, "velocity": velocity, "angular_velocity": angular_velocity}
 
 
 @dataclass(frozen=True)

@@ -103,7 +103,7 @@ class BatchPage(TimedPage):
         with self.server.gui.add_folder("Compare"):
             self._plots = [
                 ChosenPlot(self.server, self._plot, names, name, self.redraw)
-                for name in dict.fromkeys([*joints[:1], *joints[-1:]] or names[:1])
+                for name in joints[1:3] or names[:2]
             ]
         self._plots_at = 0.0
         self._add_show(radius)
