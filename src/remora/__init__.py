@@ -66,6 +66,7 @@ from remora.dynamics.assembly.assembly import Assembly
 from remora.dynamics.assembly.black_box import BlackBox
 from remora.dynamics.assembly.compiled_assembly import CompiledAssembly
 from remora.dynamics.assembly.connection import Connection
+from remora.dynamics.assembly.docking.modular_robot import ModularRobot
 from remora.dynamics.assembly.interconnection_graph import InterconnectionGraph
 from remora.dynamics.assembly.sensor_reading import PointReading, SensorReading
 from remora.dynamics.assembly.sensor_recording import SensorRecording
@@ -244,6 +245,8 @@ from remora.simulation.inputs.profiles import Motion, Profile, Pulse
 from remora.simulation.inputs.reach import ReachPlan, plan_reach
 from remora.simulation.inputs.signal_source import SignalSource
 from remora.simulation.integrators.table import INTEGRATORS
+from remora.simulation.modular_run import ModularRun
+from remora.simulation.module_changes import Attach, Detach, ModuleChange, Swap
 from remora.simulation.recording.conservation import Conservation
 from remora.simulation.recording.constraint_switch import ConstraintSwitch
 from remora.simulation.recording.recording import Recording
@@ -271,6 +274,7 @@ __all__ = [
     "Admittance",
     "ArticulatedBody",
     "Assembly",
+    "Attach",
     "AttitudePD",
     "BaseAttitudeTask",
     "BasePoseTracking",
@@ -301,6 +305,7 @@ __all__ = [
     "CudaKernel",
     "DHLink",
     "DesiredReaction",
+    "Detach",
     "DirectionTask",
     "DisturbanceBudget",
     "EndEffectorWrenchControl",
@@ -338,6 +343,9 @@ __all__ = [
     "Manipulability",
     "ModelError",
     "ModelWarning",
+    "ModularRobot",
+    "ModularRun",
+    "ModuleChange",
     "Motion",
     "NewtonEulerSystem",
     "OperationalComputedTorque",
@@ -376,6 +384,7 @@ __all__ = [
     "Subsystem",
     "SubsystemAccelerations",
     "SubsystemLoads",
+    "Swap",
     "System",
     "TargetError",
     "Task",
