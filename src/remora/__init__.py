@@ -66,6 +66,7 @@ from remora.dynamics.assembly.assembly import Assembly
 from remora.dynamics.assembly.black_box import BlackBox
 from remora.dynamics.assembly.compiled_assembly import CompiledAssembly
 from remora.dynamics.assembly.connection import Connection
+from remora.dynamics.assembly.docking.modular_robot import ModularRobot
 from remora.dynamics.assembly.interconnection_graph import InterconnectionGraph
 from remora.dynamics.assembly.sensor_reading import PointReading, SensorReading
 from remora.dynamics.assembly.sensor_recording import SensorRecording
@@ -245,6 +246,8 @@ from remora.simulation.inputs.profiles import Motion, Profile, Pulse
 from remora.simulation.inputs.reach import ReachPlan, plan_reach
 from remora.simulation.inputs.signal_source import SignalSource
 from remora.simulation.integrators.table import INTEGRATORS
+from remora.simulation.modular_run import ModularRun
+from remora.simulation.module_changes import Attach, Detach, ModuleChange, Swap
 from remora.simulation.recording.conservation import Conservation
 from remora.simulation.recording.constraint_switch import ConstraintSwitch
 from remora.simulation.recording.recording import Recording
@@ -272,6 +275,7 @@ __all__ = [
     "Admittance",
     "ArticulatedBody",
     "Assembly",
+    "Attach",
     "AttitudePD",
     "BaseAttitudeTask",
     "BasePoseTracking",
@@ -302,6 +306,7 @@ __all__ = [
     "CudaKernel",
     "DHLink",
     "DesiredReaction",
+    "Detach",
     "DirectionTask",
     "DisturbanceBudget",
     "EndEffectorWrenchControl",
@@ -339,6 +344,9 @@ __all__ = [
     "Manipulability",
     "ModelError",
     "ModelWarning",
+    "ModularRobot",
+    "ModularRun",
+    "ModuleChange",
     "Motion",
     "NewtonEulerSystem",
     "OperationalComputedTorque",
@@ -377,6 +385,7 @@ __all__ = [
     "Subsystem",
     "SubsystemAccelerations",
     "SubsystemLoads",
+    "Swap",
     "System",
     "TargetError",
     "Task",
