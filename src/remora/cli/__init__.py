@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from remora import __version__
-from remora.cli import analyze, bench, campaign, compile, demo, info, report, run, view
+from remora.cli import analyze, bench, campaign, compile, demo, info, render, report, run, view
 from remora.errors import RemoraError
 from remora.simulation.engine.interrupts import interruptible
 
@@ -24,6 +24,7 @@ app = typer.Typer(
 app.command("info")(info.info)
 app.command("run")(run.run)
 app.command("view")(view.view)
+app.command("render")(render.render)
 app.command("report")(report.report)
 app.command("analyze")(analyze.analyze)
 app.command("demo")(demo.demo)

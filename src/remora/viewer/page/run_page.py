@@ -18,6 +18,7 @@ from remora.viewer.page.chosen_plot import ChosenPlot
 from remora.viewer.page.page import on
 from remora.viewer.page.plots import Plot, offered, plot_of
 from remora.viewer.page.timed_page import TimedPage
+from remora.viewer.page.timeline import timeline_html
 from remora.viewer.scene.backdrops import SPACE
 from remora.viewer.scene.overlays import (
     MASS_COLOR,
@@ -93,6 +94,7 @@ class RunPage(TimedPage):
         _, radius = extent(self.scene.cloud(x))
         state = "" if run.status == "complete" else f", {run.status}"
         self.add_timeline(run.t, f"{len(run)} samples, {run.duration:.6g} s{state}")
+        self.server.gui.add_html(timeline_html(run, self.slider_id))
         self._add_plots()
         self._add_show(radius)
         self.add_look(radius, ghost=True)

@@ -76,7 +76,7 @@ def set_backdrop(server: Any, name: str, radius: float, shadows: bool = True) ->
     scene.add_glb(_SKY, sky_glb(), scale=float(radius), cast_shadow=False, receive_shadow=False)
     sun, down = unit(SUN), unit(NADIR)
     scene.add_light_directional(
-        _SUN, color=(255, 250, 240), intensity=4.2, cast_shadow=shadows,
+        _SUN, color=(255, 250, 240), intensity=3.3, cast_shadow=shadows,
         position=tuple(np.round(20.0 * radius * sun, 3)),
     )  # fmt: skip
     scene.add_light_directional(

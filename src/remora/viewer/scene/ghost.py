@@ -17,7 +17,7 @@ from remora.viewer.scene.materials import Finish
 from remora.viewer.scene.primitives import Primitive
 from remora.viewer.scene.surfaces import surface
 
-_LOOK = Finish((0.45, 0.75, 1.0, 0.16), 0.0, 0.9)
+_LOOK = Finish((0.35, 0.80, 1.0, 0.30), 0.0, 0.9)
 #: Shapes smaller than this part of the largest one are left out.
 _SMALL = 0.3
 

@@ -23,7 +23,7 @@ from remora.viewer.scene.primitives import frame_along
 from remora.viewer.scene.surfaces import Surface
 
 #: Direction of the Earth's centre and of the sun, inertial axes, not normalized.
-NADIR, SUN = (-0.62, 0.30, -0.90), (0.45, -0.85, 0.62)
+NADIR, SUN = (-0.13, 0.33, -0.92), (0.45, -0.85, 0.62)
 #: Radius of the sphere of stars, distance of the Earth's centre, and the Earth's radius.
 STARS_AT, AWAY, EARTH = 180.0, 120.0, 78.0
 _STARS = 1000
@@ -151,7 +151,7 @@ def _picture() -> bytes:
     edge = np.sqrt(x**2 + y**2) / _SEEN
     haze = 0.6 * np.clip(edge, 0.0, 1.0)[..., None] ** 9
     color = color + haze * (np.array([0.25, 0.48, 0.85]) - color)
-    shown = np.clip(1.25 * color * lit[..., None], 0.0, 1.0) ** (1.0 / 2.2)
+    shown = np.clip(0.62 * color * lit[..., None], 0.0, 1.0) ** (1.0 / 2.2)
     image: Any = importlib.import_module("PIL.Image")
     file = io.BytesIO()
     pixels = np.asarray(255.0 * shown, dtype=np.uint8)
