@@ -42,6 +42,7 @@ class _Shot:
     caption: str
     clock: bool
     dark: bool
+    lossless: bool
 
 
 def render(
@@ -99,7 +100,8 @@ def render(
         _ffmpeg()
     program = find_browser(browser)
     text = run.robot.name if caption is None else caption
-    shot = _Shot(times, size, camera, text, clock, backdrop(scene).dark)
+    lossless = file.suffix.lower() != ".mp4"  # noise of JPEG would triple the size of a GIF
+    shot = _Shot(times, size, camera, text, clock, backdrop(scene).dark, lossless)
     page = RunPage(run, 0, scene, mesh_root)
     with page:
         page.show(*show)
@@ -144,15 +146,25 @@ def _frames(page: RunPage, shot: _Shot) -> Iterator[Frame]:
             picture = client.get_render(
                 shot.size[1], shot.size[0], wxyz=there.wxyz, position=there.position,
                 fov=float(still.fov), timeout=patience,
+                transport_format="png" if shot.lossless else "jpeg",
             )  # fmt: skip
         except (RuntimeError, TimeoutError) as error:
             raise RemoraError(f"the browser drew no picture: {error}") from None
-        return np.asarray(picture, dtype=np.uint8)[:, :, :3]
+        return _opaque(np.asarray(picture), shot.dark)
 
     _settle(lambda: taken(0, FIRST))
     for k, t in enumerate(shot.times):
         clock = f"t = {t:.1f} s" if shot.clock else ""
         yield captioned(taken(k, EACH), shot.caption, clock, shot.dark)
+
+
+def _opaque(picture: NDArray[Any], dark: bool) -> Frame:
+    """Return a picture `(h, w, 3 or 4)` on the page's background."""
+    if picture.shape[2] == 3:
+        return np.asarray(picture, dtype=np.uint8)
+    alpha = picture[:, :, 3:].astype(float) / 255.0
+    mixed = alpha * picture[:, :, :3] + (1.0 - alpha) * (20.0 if dark else 255.0)
+    return np.asarray(np.round(mixed), dtype=np.uint8)
 
 
 def _client(page: RunPage) -> Any:
@@ -182,7 +194,11 @@ def _write_png(file: Path, frames: Iterator[Frame], fps: int, size: tuple[int, i
 
 def _write_gif(file: Path, frames: Iterator[Frame], fps: int, size: tuple[int, int]) -> None:
     image = _pillow()
-    pictures = [image.fromarray(frame).quantize(128, dither=0) for frame in frames]
+    pictures: list[Any] = []
+    for frame in frames:  # one palette for all, so that what does not move stays the same
+        picture = image.fromarray(frame)
+        first = pictures[0] if pictures else picture.quantize(160, dither=0)
+        pictures.append(picture.quantize(palette=first, dither=0))
     pictures[0].save(
         file, save_all=True, append_images=pictures[1:], duration=round(1000.0 / fps), loop=0,
         optimize=True,
