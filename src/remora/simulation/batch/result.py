@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -22,7 +22,8 @@ from remora.simulation.recording.recording import Recording
 
 #: How a run ended, by the number that its program returns, see `event_search`.
 OUTCOMES = ("complete", "stopped", "complete", "not finite", "step too short", "chattering",
-            "event is NaN", "invalid reset", "contradiction")  # fmt: skip
+            "event is NaN", "invalid reset", "contradiction", "no event", "violated constraint",
+            "blocked constraint")  # fmt: skip
 
 
 class BatchEvents(NamedTuple):
@@ -47,6 +48,46 @@ class BatchEvents(NamedTuple):
         return np.where(self.fired[..., self.names.index(name)] > 0.5, self.times, np.nan)
 
 
+class BatchSwitch(NamedTuple):
+    """Constraints that were switched at the start of a phase, in each run at its own time.
+
+    Attributes:
+        phase: index of the phase.
+        activated: names of the constraints that were switched on.
+        released: names of the constraints that were switched off.
+        t: times, `(...)`, s; NaN, like all numbers, where a run did not come to the phase.
+        impulses: by the name of a constraint that acted: impulse [f, τ] on its child, in the axes
+            of the constraint's frame on the child, about its origin, `(..., 6)`, N s and N m s; of
+            a gear `(..., 1)`.
+        energy_loss: kinetic energy lost in a capture, `(...)`, J.
+        separation_work: kinetic energy gained in a separation, `(...)`, J.
+        latched: numbers that constraints took over at that moment, by constraint and field.
+    """
+
+    phase: int
+    activated: tuple[str, ...]
+    released: tuple[str, ...]
+    t: Array
+    impulses: Mapping[str, Array]
+    energy_loss: Array
+    separation_work: Array
+    latched: Mapping[str, Mapping[str, Array]]
+
+    def shaped(self, batch: tuple[int, ...]) -> BatchSwitch:
+        """Return it with the batch shape of the runs in front of all arrays."""
+
+        def own(x: Array) -> Array:
+            return x.reshape((*batch, *x.shape[1:]))
+
+        return self._replace(
+            t=own(self.t), energy_loss=own(self.energy_loss),
+            separation_work=own(self.separation_work),
+            impulses={name: own(x) for name, x in self.impulses.items()},
+            latched={name: {k: own(x) for k, x in numbers.items()}
+                     for name, numbers in self.latched.items()},
+        )  # fmt: skip
+
+
 @dataclass(frozen=True, eq=False)
 class Batch:
     """Many runs of one robot or system.
@@ -67,6 +108,8 @@ class Batch:
         end: time at which each run ended, `(...)`, s.
         events: events of the components, or None if they have none.
         arguments: what a run needs to be simulated alone.
+        switches: what constraints were switched, phase by phase.
+        faults: why constraints could not act, by the number of the run.
     """
 
     robot: Robot
@@ -82,6 +125,8 @@ class Batch:
     end: Array = field(default_factory=lambda: np.zeros(0))
     events: BatchEvents | None = None
     arguments: RunArguments | None = None
+    switches: tuple[BatchSwitch, ...] = ()
+    faults: Mapping[int, str] = field(default_factory=dict[int, str])
 
     def __len__(self) -> int:
         """Return the number of runs."""
