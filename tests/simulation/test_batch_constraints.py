@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 import remora as rm
-from captures import joined, state
 from ptx_machine import launched
 from remora.algebra import pose
 from remora.codegen.integration.program_ptx import CudaProgram
@@ -18,13 +17,13 @@ from remora.simulation.integrators import tableaus
 WHERE = rm.algebra.pose.from_translation
 
 
-def loop():
-    """Return a free-floating closed chain of four links, and a consistent state."""
+def loop(base="fixed"):
+    """Return a closed chain of three links on a base, and its angles near a closed state."""
     builder = rm.Builder("loop").body("base", mass=20.0, inertia=(4, 5, 6))
-    builder, last = builder.joint("base", "free", None, "base"), "base"
+    last = "base"
     for k in range(3):
         builder = builder.body(f"link{k}", mass=2.0, com=(0.5, 0, 0), inertia=(0.1, 0.2, 0.25))
-        reach = 0.5 if k == 0 else 1.0
+        reach = 0.7 if k == 0 else 1.0
         builder = builder.joint(
             f"j{k}", "revolute", last, f"link{k}", axis=(0, 0, 1), xyz=(reach, 0, 0)
         )
@@ -32,9 +31,9 @@ def loop():
     builder = builder.constraint(
         "pin", "revolute", "base", last, parent_xyz=(-0.5, 0, 0), child_xyz=(1, 0, 0)
     )
-    robot = builder.build()
+    robot = builder.build(base=base)
     q = rm.neutral(robot)
-    q[8:] = 1.9, 1.2, 1.2
+    q[-3:] = 1.7, 1.5, 1.5
     return robot, q
 
 
@@ -44,7 +43,7 @@ def moving(robot, q, runs, seed=0):
     found = []
     for _ in range(runs):
         there = q.copy()
-        there[8:] += 0.05 * rng.normal(size=robot.nq - 8)
+        there[-3:] += 0.05 * rng.normal(size=3)
         found.append(rm.close_loops(robot, there, 0.3 * rng.normal(size=robot.nv)))
     return np.array([s[0] for s in found]), np.array([s[1] for s in found])
 
@@ -61,12 +60,11 @@ def off(robot, batch, k, run):
 def test_a_closed_chain_in_a_batch_is_that_of_a_single_run():
     robot, q = loop()
     q, v = moving(robot, q, 3)
-    torque = np.r_[np.zeros(6), 0.3, -0.2, 0.1]
+    torque = np.array([0.3, -0.2, 0.1])
     batch = rm.simulate_batch(robot, q, v, 2.0, step=0.01, sample=0.5, torque=torque)
     for k in range(3):
         assert off(robot, batch, k, batch[k]) < 1e-12
     assert np.abs(batch.evaluate(rm.constraint_residual)).max() < 1e-13
-    assert batch[1].conservation().constraint < 1e-13
 
 
 def test_adaptive_steps_of_a_closed_chain_are_those_of_a_single_run():
@@ -80,29 +78,27 @@ def test_adaptive_steps_of_a_closed_chain_are_those_of_a_single_run():
 
 
 def test_drift_and_momentum_of_closed_chains_in_a_batch_over_100_s():
-    robot, q = loop()
+    robot, q = loop("free")
     q, v = moving(robot, q, 4)
-    options = {"integrator": "dop853", "rtol": 1e-12, "atol": 1e-14, "sample": 10.0}
-    batch = rm.simulate_batch(robot, q, v, 100.0, **options)
+    options = {"integrator": "dop853", "rtol": 1e-13, "atol": 1e-15, "sample": 10.0}
+    batch = rm.simulate_batch(robot, q, 0.3 * v, 100.0, **options)
     assert np.abs(batch.evaluate(rm.constraint_residual)).max() < 1e-10
     h = batch.evaluate(rm.momentum)
     assert np.abs(h - h[:, :1]).max() < 1e-12 * np.abs(h).max()
 
 
 def test_parameters_and_prescribed_joints_of_closed_chains_differ_by_run():
-    robot, q = loop()
-    q, v = moving(robot, q, 2)
-    v = np.stack([rm.close_loops(robot, q[k], 0.0 * v[k])[1] for k in range(2)])
-    q[:, 8] = 1.9
-    q = np.stack([rm.close_loops(robot, q[k], v[k], fixed=["j0"])[0] for k in range(2)])
-    move = {"j0": rm.Motion.between(0.0, 1.0, 1.9, 2.1)}
+    robot, start = loop()
+    start[0] = 1.7
+    q = rm.close_loops(robot, start, fixed=["j0"])[0]
+    move = {"j0": rm.Motion.between(0.0, 1.0, 1.7, 1.9)}
     parameters = {"link1.mass": np.array([2.0, 5.0])}
     batch = rm.simulate_batch(
-        robot, q, v, 1.0, step=0.02, sample=0.5, prescribed=move, parameters=parameters
+        robot, q, np.zeros(3), 1.0, step=0.02, sample=0.5, prescribed=move, parameters=parameters
     )
     for k in range(2):
         assert off(robot, batch, k, batch[k]) < 1e-12
-    assert np.abs(batch.q[:, -1, 8] - 2.1).max() < 1e-14
+    assert np.abs(batch.q[:, -1, 0] - 1.9).max() < 1e-14
 
 
 def arms():
@@ -140,21 +136,21 @@ def test_two_arms_that_hold_a_workpiece_keep_momentum_in_a_batch():
     robot, q = arms()
     rng = np.random.default_rng(1)
     v = np.stack([rm.close_loops(robot, q, 0.1 * rng.normal(size=robot.nv))[1] for _ in range(3)])
-    batch = rm.simulate_batch(robot, q, v, 5.0, step=0.02, sample=1.0)
+    options = {"integrator": "dop853", "rtol": 1e-13, "atol": 1e-14, "sample": 0.5}
+    batch = rm.simulate_batch(robot, q, v, 2.0, **options)
     assert np.abs(batch.evaluate(rm.constraint_residual)).max() < 1e-12
     h = batch.evaluate(rm.momentum)
     assert np.abs(h - h[:, :1]).max() < 1e-12 * np.abs(h).max()
-    assert off(robot, batch, 2, batch[2]) < 1e-12
 
 
 def test_a_run_that_begins_with_a_violated_constraint_fails_and_is_named():
     robot, q = loop()
     q, v = moving(robot, q, 3)
     apart, sliding = q.copy(), v.copy()
-    apart[1, 9] += 1e-3
+    apart[1, 1] += 1e-3
     with pytest.raises(rm.SimulationError, match=r"run \[1\].*begins with violated.*'pin'"):
         rm.simulate_batch(robot, apart, v, 0.1, step=0.02)
-    sliding[2, 7] += 1e-3
+    sliding[2, 1] += 1e-3
     with pytest.raises(rm.SimulationError, match=r"run \[2\].*velocity that violates.*'pin'"):
         rm.simulate_batch(robot, q, sliding, 0.1, step=0.02)
     kept = rm.simulate_batch(robot, apart, sliding, 0.1, step=0.02, failures="keep")
@@ -165,20 +161,14 @@ def test_a_run_that_begins_with_a_violated_constraint_fails_and_is_named():
     assert np.isfinite(kept.q[0]).all()
 
 
-def test_a_locked_joint_that_a_constraint_would_move_is_refused():
-    robot = joined()
-    q, v = state(robot, speed=(-0.2, 0.1, 0.05))
-    v[6] = 0.0
-    base = rm.Phase(0.1, activate="grasp", locked=("base", "gap", "shoulder"))
-    v[:] = 0.0
-    rm.simulate_batch(robot, q, v, phases=[base], step=0.1, runs=2)
-    moved = rm.Phase(
-        0.1, activate="grasp", locked=("gap", "shoulder"), prescribed={},
-    )  # fmt: skip
-    q, v = state(robot, speed=(-0.2, 0.1, 0.05))
-    v[6] = 0.0
-    with pytest.raises(rm.RemoraError, match="locked or prescribed"):
-        rm.simulate_batch(robot, q, v, phases=[moved], step=0.1, runs=2)
+def test_a_locked_joint_that_a_constraint_would_move_fails():
+    robot, q = loop()
+    q, v = moving(robot, q, 2)
+    phases = [rm.Phase(0.0), rm.Phase(0.1, locked=("j0", "j1"))]
+    v[1] = 0.0
+    v[0] = rm.close_loops(robot, q[0], [0.0, 0.0, 1.0])[1]
+    batch = rm.simulate_batch(robot, q, v, phases=phases, step=0.02, failures="keep")
+    assert batch.outcome.tolist() == ["contradiction", "complete"]
 
 
 def test_float32_and_constraints_is_refused():

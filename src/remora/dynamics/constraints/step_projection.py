@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection
 import numpy as np
 
 from remora.algebra import linear, orthogonal, screw, vector
-from remora.algebra.array_ops import Array, concatenate
+from remora.algebra.array_ops import Array, asarray, concatenate
 from remora.algebra.orthogonal import Orthogonal
 from remora.dynamics.constraints import articulated_loops, dense_loops
 from remora.dynamics.constraints.loop_kinematics import (
@@ -119,7 +119,7 @@ def _restored(robot: Robot, before: Array, after: Array, v: Array) -> Array:
     c = center_of_mass(robot, after)
     P, L = lost[..., :3], lost[..., 3:] - vector.cross(c, lost[..., :3])
     omega = linear.solve(locked_inertia(robot, after), L[..., None])[..., 0]
-    twist = concatenate([omega, P / robot.mass + vector.cross(c, omega)])
+    twist = concatenate([omega, P / asarray(robot.mass)[..., None] + vector.cross(c, omega)])
     x = poses(robot, after)
     parts: list[Array] = []
     for i, joint in enumerate(robot.joints):

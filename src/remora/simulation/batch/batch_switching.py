@@ -1,14 +1,15 @@
 """Constraints at the start of a phase of a batch: capture, latch and release in every run.
 
-The equations are those of single runs, compiled with what differs by run as arguments: robot
-parameters, and the numbers of constraints that have latched.
+The equations are those of single runs, on arrays of runs; what differs by run, robot parameters and
+the numbers of constraints that have latched, are numbers of the robot with an axis of runs in
+front.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -23,7 +24,7 @@ from remora.dynamics.constraints.switch_equations import (
     latched_value,
     separation_jump,
 )
-from remora.dynamics.kernels.compiled import compile_function
+from remora.dynamics.kernels.parameters import parameter
 from remora.errors import RemoraError
 from remora.model.robot import Robot
 from remora.model.state import integrate
@@ -98,10 +99,8 @@ def latched_poses(own: PhaseConstraints, q: Array, values: Mapping[str, Array]) 
         q: configurations, `(runs, nq)`.
         values: parameters that differ by run, by name, `(runs, ...)`.
     """
-    return {
-        parameter: _kernel(own, latched_value, own.robot, ("q",), values, name=name)(q)
-        for name, parameter in own.latches.items()
-    }
+    robot = _with(own.robot, values)
+    return {to: latched_value(robot, q, name) for name, to in own.latches.items()}
 
 
 def switched_runs(
@@ -124,6 +123,14 @@ def switched_runs(
         latched: parameters that are latched in it, see `latched_poses`.
         active: which runs come to the phase, `(runs,)`.
     """
+    with np.errstate(all="ignore"):  # runs that have ended may hold anything
+        return _switched(own, t, q, v, values, latched, active)
+
+
+def _switched(
+    own: PhaseConstraints, t: Array, q: Array, v: Array, values: Mapping[str, Array],
+    latched: Mapping[str, Array], active: Array,
+) -> SwitchedRuns:  # fmt: skip
     phase, impulses = own.phase, dict[str, Array]()
     pushed, lost = np.zeros(len(t)), np.zeros(len(t))
     faults: dict[int, tuple[int, str]] = {}
@@ -134,14 +141,14 @@ def switched_runs(
                 faults[k] = code, _told(lambda k=k: refuse(k))
 
     if phase.separation:
-        fixed = {"held": own.held, "velocities": velocities(phase)}
-        jump = _kernel(own, separation_jump, own.before, ("q", "v"), values, **fixed)
-        v, push, pushed, misfit = jump(q, v)
+        v, push, pushed, misfit = separation_jump(
+            _with(own.before, values), q, v, own.held, velocities(phase)
+        )
         note(BLOCKED, _largest(misfit) > CLOSED, lambda k: refuse_blocked(phase, misfit[k]))
         impulses |= impulses_by_name(own.before, push)
     if active_constraints(own.robot):
-        now = {**values, **latched}
-        residual, slip = _kernel(own, constraint_gaps, own.robot, ("q", "v"), now)(q, v)
+        robot = _with(own.robot, {**values, **latched})
+        residual, slip = constraint_gaps(robot, q, v)
         first = own.index == 0
         watched = np.concatenate([residual, slip if first else 0.0 * slip], axis=-1)
         for k in np.flatnonzero(active & ~(_largest(watched) <= CLOSED)).tolist():
@@ -150,11 +157,12 @@ def switched_runs(
             )
             if told and k not in faults:
                 faults[k] = VIOLATED, told
-        project = _kernel(own, step_projection, own.robot, ("q", "v"), now, held=own.held)
-        move = _kernel(own, integrate, own.robot, ("q", "dq"), {})
-        q = closed(q, lambda q: project(q, v)[0], move)
-        jump = _kernel(own, capture_jump, own.robot, ("q", "v"), now, held=own.held)
-        v, caught, energy, misfit = jump(q, v)
+        q = closed(
+            q,
+            lambda q: step_projection(robot, q, v, own.held)[0],
+            lambda q, dq: integrate(robot, q, dq),
+        )
+        v, caught, energy, misfit = capture_jump(robot, q, v, own.held)
         lost = 0.0 - energy
         note(
             BLOCKED,
@@ -178,20 +186,12 @@ def switched_runs(
     return SwitchedRuns(q, v, faults, dict(latched), switch)
 
 
-def _kernel(
-    own: PhaseConstraints, function: Callable[..., Any], robot: Robot, arguments: tuple[str, ...],
-    values: Mapping[str, Array], **fixed: Any,
-) -> Callable[..., Any]:  # fmt: skip
-    """Return an equation as a function of arrays of runs, with each run's own parameters."""
-    made = compile_function(
-        function, robot, arguments=arguments, fixed=fixed, parameters=tuple(values)
-    )
-
-    def called(*given: Array) -> Any:
-        with np.errstate(all="ignore"):  # runs that have failed may hold anything
-            return made(*map(np.ascontiguousarray, given), *values.values(), threads=0)
-
-    return called
+def _with(robot: Robot, values: Mapping[str, Array]) -> Robot:
+    """Return the robot with numbers that differ by run, an axis of runs in front."""
+    for name, value in values.items():
+        whole = "." not in name  # of all bodies or joints, whose axis comes first
+        robot = parameter(robot, name)[1](robot, np.moveaxis(value, 1, 0) if whole else value)
+    return robot
 
 
 def _told(refuse: Callable[[], None]) -> str:

@@ -59,8 +59,9 @@ def _check_held(phase: BatchPhase, runs: BatchRuns, dtype: str) -> None:
 def _switch(phase: BatchPhase, runs: BatchRuns, array_module: Any) -> None:
     """Let the constraints of the phase act."""
     own, state = phase.constraints, runs.state
-    active = _active(runs)
     t, q0, v0 = (np.array(to_host(x), float) for x in (runs.t[:, 0], state["q"], state["v"]))
+    finite = np.isfinite(q0).all(axis=-1) & np.isfinite(v0).all(axis=-1)
+    active = _active(runs) & finite
     values = {
         name: np.ascontiguousarray(to_host(runs.data[parameter_name(name)]), float)
         for name in own.parameters
