@@ -211,7 +211,9 @@ from remora.model.joint_types import JOINT_TYPES
 from remora.model.layouts.layout import Layout
 from remora.model.layouts.libraries import mujoco_layout, pinocchio_layout, spart_layout
 from remora.model.mimic_gears import mimic_to_gears
+from remora.model.named_states import by_joint, configuration, velocity
 from remora.model.robot import Body, Frame, Geometry, Joint, Robot
+from remora.model.solid_inertias import box_inertia, cylinder_inertia, sphere_inertia
 from remora.model.state import difference, integrate, neutral, normalize, random_state
 from remora.planning.differential import TaskSolution, solve_tasks
 from remora.planning.floating_path import JointPath
@@ -399,10 +401,12 @@ __all__ = [
     "base_response_rate",
     "base_velocity",
     "bias_force",
+    "box_inertia",
     "bundled_assemblies",
     "bundled_robots",
     "bundled_scenarios",
     "bundled_studies",
+    "by_joint",
     "campaign",
     "campaign_report",
     "capture_events",
@@ -413,6 +417,7 @@ __all__ = [
     "close_loops",
     "combine",
     "compile",
+    "configuration",
     "constrained_inverse_dynamics",
     "constraint_bias",
     "constraint_impulse",
@@ -426,6 +431,7 @@ __all__ = [
     "coriolis_matrix",
     "coupling",
     "coupling_map",
+    "cylinder_inertia",
     "difference",
     "differentiate",
     "disturbance_budget",
@@ -516,12 +522,14 @@ __all__ = [
     "solve_tasks",
     "spart",
     "spart_layout",
+    "sphere_inertia",
     "split_robot",
     "spring_forces",
     "stop_forces",
     "straight_path_workspace",
     "topology",
     "twists",
+    "velocity",
     "view",
     "wheel_envelope",
     "wheel_margin",

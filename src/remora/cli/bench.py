@@ -44,6 +44,7 @@ from remora.cli.bench_peers import (
     reference,
     relative,
 )
+from remora.cli.console import plain_console
 from remora.cli.robot_options import Inertia, MeshRoot
 from remora.codegen.kernel import Kernel
 from remora.codegen.llvm import host as cpu
@@ -320,7 +321,7 @@ def bench(
     if on_gpu and (threads or not growth):
         raise InvalidValue("--threads and --no-growth are for the CPU: leave them out with --gpu")
     loaded = load(robot, mesh_root=mesh_root, inertia=inertia)
-    console = Console(highlight=False, emoji=False)
+    console = plain_console()
     title = f"{loaded.name}: {len(loaded.bodies)} bodies, nv = {loaded.nv}"
     if on_gpu:
         bench_gpu.bench_gpu(loaded, batch, seconds, escape(title), console)

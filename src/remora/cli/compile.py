@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 
+from remora.cli.console import plain_console
 from remora.cli.robot_options import Inertia, MeshRoot, NoDynamics
 from remora.codegen import kernel_cache
 from remora.codegen.export.objects import TARGETS as TRIPLES
@@ -86,7 +86,7 @@ def compile(
     where = "cuda" if target == "cuda" else "cpu"
     kernel = compile_function(FUNCTIONS[function], loaded, dtype, fixed=fixed, target=where)
     elapsed = time.perf_counter() - start
-    console = Console(highlight=False, emoji=False, soft_wrap=True)
+    console = plain_console(soft_wrap=True)
     if target == "cpu":
         console.print(escape(repr(kernel)))
         console.print(_operations(kernel))

@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from remora.cli.console import plain_console
 from remora.cli.robot_options import Inertia, MeshRoot
 from remora.errors import RemoraError
 from remora.model.formats.bounded_xml import shown
@@ -40,6 +41,12 @@ def run(
     ] = None,
     mesh_root: MeshRoot = None,
     inertia: Inertia = None,
+    allow_code: Annotated[
+        bool,
+        typer.Option(
+            "--allow-code", help="Run the Python components that the file names; read them first."
+        ),
+    ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress bar.")] = False,
     list_them: Annotated[
         bool, typer.Option("--list", help="List the bundled scenarios, and do nothing else.")
@@ -52,7 +59,7 @@ def run(
 
     Example: remora run unfold --out unfold.run
     """
-    console = Console(highlight=False, emoji=False)
+    console = plain_console()
     if print_schema:
         typer.echo(schema_text(), nl=False)
         return
@@ -63,14 +70,15 @@ def run(
         raise RemoraError("name a scenario file, or a bundled one; remora run --list shows those")
     if resume and out is None:
         raise RemoraError("--resume goes on with the run in a folder: name it with --out DIR")
-    told = load_scenario(scenario, inertia, mesh_root)
+    told = load_scenario(scenario, inertia, mesh_root, allow_code)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # an interrupt is reported below
         made = told.run(out, progress=False if quiet else None, resume=resume, sample=sample)
     _report(console, told, made, out)
     if made.status == "interrupted":
         if out is not None:
-            again = f"remora run {scenario} --out {out} --resume"
+            code = " --allow-code" if allow_code else ""
+            again = f"remora run {scenario} --out {out} --resume{code}"
             console.print(f"[yellow]interrupted[/]: to go on, say {_text(again)}")
         raise typer.Exit(130)
 
