@@ -44,7 +44,7 @@ from remora.cli.bench_peers import (
     reference,
     relative,
 )
-from remora.cli.console import plain_console
+from remora.cli.bundled import complete_robot
 from remora.cli.robot_options import Inertia, MeshRoot
 from remora.codegen.kernel import Kernel
 from remora.codegen.llvm import host as cpu
@@ -286,7 +286,10 @@ def compared(results: Sequence[Result]) -> Iterator[tuple[str, Result, dict[str,
 def bench(
     robot: Annotated[
         str,
-        typer.Argument(help="A robot file (URDF, MJCF, SDF, YAML) or a bundled robot's name."),
+        typer.Argument(
+            help="A robot file (URDF, MJCF, SDF, YAML) or a bundled robot's name.",
+            autocompletion=complete_robot,
+        ),
     ] = "servicer",
     batch: Annotated[
         int | None,
@@ -321,7 +324,7 @@ def bench(
     if on_gpu and (threads or not growth):
         raise InvalidValue("--threads and --no-growth are for the CPU: leave them out with --gpu")
     loaded = load(robot, mesh_root=mesh_root, inertia=inertia)
-    console = plain_console()
+    console = Console(highlight=False, emoji=False)
     title = f"{loaded.name}: {len(loaded.bodies)} bodies, nv = {loaded.nv}"
     if on_gpu:
         bench_gpu.bench_gpu(loaded, batch, seconds, escape(title), console)

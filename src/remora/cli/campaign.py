@@ -15,7 +15,6 @@ from remora.campaigns.campaign_report import campaign_report
 from remora.campaigns.result import Campaign, open_campaign
 from remora.campaigns.study import bundled_studies, load_study
 from remora.campaigns.study_schema import schema
-from remora.cli.console import plain_console
 from remora.errors import RemoraError
 
 
@@ -61,7 +60,7 @@ def campaign(
 
     Then: remora campaign replay reach 4711 --out run_4711
     """
-    console = plain_console()
+    console = Console(highlight=False, emoji=False)
     if print_schema:
         typer.echo(json.dumps(schema(), indent=2, ensure_ascii=False))
         return

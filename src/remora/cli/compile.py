@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.console import Console
 from rich.markup import escape
 
-from remora.cli.console import plain_console
+from remora.cli.bundled import complete_robot
 from remora.cli.robot_options import Inertia, MeshRoot, NoDynamics
 from remora.codegen import kernel_cache
 from remora.codegen.export.objects import TARGETS as TRIPLES
@@ -32,7 +33,10 @@ _KINDS = {
 def compile(
     robot: Annotated[
         str,
-        typer.Argument(help="A robot file (URDF, MJCF, SDF, YAML) or a bundled robot's name."),
+        typer.Argument(
+            help="A robot file (URDF, MJCF, SDF, YAML) or a bundled robot's name.",
+            autocompletion=complete_robot,
+        ),
     ],
     function: Annotated[
         str, typer.Option(help="A function of the library; a wrong name lists those there are.")
@@ -86,7 +90,7 @@ def compile(
     where = "cuda" if target == "cuda" else "cpu"
     kernel = compile_function(FUNCTIONS[function], loaded, dtype, fixed=fixed, target=where)
     elapsed = time.perf_counter() - start
-    console = plain_console(soft_wrap=True)
+    console = Console(highlight=False, emoji=False, soft_wrap=True)
     if target == "cpu":
         console.print(escape(repr(kernel)))
         console.print(_operations(kernel))

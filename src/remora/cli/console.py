@@ -1,22 +1,23 @@
-"""The console of the commands: plain text without trailing blanks when output goes to a pipe."""
+"""Output of the commands: no trailing blanks in a pipe or file, no type beside a flag in help."""
 
 from __future__ import annotations
 
+import contextlib
 import re
 import sys
-from typing import TextIO, cast
+from collections.abc import Generator
+from typing import Any, TextIO, cast
 
-from rich.console import Console
+import typer.core
 
-_TRAILING = re.compile(r"[ \t]+(?=\n)")
+_TRAILING = re.compile(r"[ \t]+(?=\r?\n)")
 
 
-class _Trimmed:
+class Trimmed:
     """A stream that leaves out blanks at the ends of lines; rich pads the cells of tables."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream, self._held = stream, ""
-        self.encoding = stream.encoding
 
     def write(self, text: str) -> int:
         """Write a text; blanks at its end wait for what follows."""
@@ -26,24 +27,40 @@ class _Trimmed:
         self._stream.write(_TRAILING.sub("", kept))
         return len(text)
 
-    def flush(self) -> None:
-        """Flush the stream."""
-        self._stream.flush()
-
-    def isatty(self) -> bool:
-        """Return False: terminals get the stream itself."""
-        return False
-
-    def fileno(self) -> int:
-        """Return the number of the stream's file."""
-        return self._stream.fileno()
+    def __getattr__(self, name: str) -> Any:
+        """Return anything else of the stream."""
+        return getattr(self._stream, name)
 
 
-def plain_console(soft_wrap: bool = False) -> Console:
-    """Return a console without highlighting.
+@contextlib.contextmanager
+def trimmed_output() -> Generator[None]:
+    """Leave out blanks at the ends of lines, unless the output is a terminal."""
+    if sys.stdout.isatty():
+        yield
+        return
+    with contextlib.redirect_stdout(cast(TextIO, Trimmed(sys.stdout))):
+        yield
 
-    Args:
-        soft_wrap: whether long lines are left to the terminal.
-    """
-    file = None if sys.stdout.isatty() else cast(TextIO, _Trimmed(sys.stdout))
-    return Console(file=file, highlight=False, emoji=False, soft_wrap=soft_wrap)
+
+def _without_type(params: list[Any]) -> list[Any]:
+    """Leave `<bool>` out of the help of flags, which take no value."""
+    for param in params:
+        if getattr(param, "is_flag", False) and param.metavar is None:
+            param.metavar = ""
+    return params
+
+
+class Command(typer.core.TyperCommand):
+    """A command whose help shows no type beside a flag."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the parameters."""
+        return _without_type(super().get_params(ctx))
+
+
+class Group(typer.core.TyperGroup):
+    """A group of commands whose help shows no type beside a flag."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the parameters."""
+        return _without_type(super().get_params(ctx))

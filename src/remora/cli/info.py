@@ -14,7 +14,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from remora.algebra.array_ops import Array
-from remora.cli.console import plain_console
+from remora.cli.bundled import complete_robot
 from remora.cli.robot_options import Inertia, MeshRoot, NoDynamics
 from remora.dynamics.constraints.constraint_report import ConstraintReport, constraint_report
 from remora.errors import ModelWarning, RemoraError
@@ -30,7 +30,10 @@ from remora.model.robot_fields import FIELDS, Field
 def info(
     file: Annotated[
         str,
-        typer.Argument(help="A robot file (URDF, MJCF, SDF, YAML) or a bundled robot's name."),
+        typer.Argument(
+            help="A robot file (URDF, MJCF, SDF, YAML) or a bundled robot's name.",
+            autocompletion=complete_robot,
+        ),
     ],
     base: Annotated[
         str | None,
@@ -63,7 +66,7 @@ def info(
     if as_json:
         typer.echo(json.dumps(as_dictionary(robot), indent=2))
         return
-    console = plain_console()
+    console = Console(highlight=False, emoji=False)
     print_tree(robot, console)
     count = "1 body" if len(robot.bodies) == 1 else f"{len(robot.bodies)} bodies"
     console.print(

@@ -13,14 +13,14 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from remora.cli.console import plain_console
+from remora.cli.bundled import complete_scenario, print_scenarios
 from remora.cli.robot_options import Inertia, MeshRoot
 from remora.errors import RemoraError
 from remora.model.formats.bounded_xml import shown
 from remora.simulation.recording.conservation import Conservation
 from remora.simulation.recording.recording import Recording
 from remora.simulation.scenario.file_schema import schema
-from remora.simulation.scenario.scenario import Scenario, bundled_scenarios, load_scenario
+from remora.simulation.scenario.scenario import Scenario, load_scenario
 
 #: Maximum number of events printed.
 MOST_EVENTS = 12
@@ -28,7 +28,11 @@ MOST_EVENTS = 12
 
 def run(
     scenario: Annotated[
-        str | None, typer.Argument(help="A scenario file (.yaml) or a bundled scenario's name.")
+        str | None,
+        typer.Argument(
+            help="A scenario file (.yaml) or a bundled scenario's name.",
+            autocompletion=complete_scenario,
+        ),
     ] = None,
     out: Annotated[
         Path | None, typer.Option(help="Folder to save the run in, made anew.", metavar="DIR")
@@ -59,12 +63,12 @@ def run(
 
     Example: remora run unfold --out unfold.run
     """
-    console = plain_console()
+    console = Console(highlight=False, emoji=False)
     if print_schema:
         typer.echo(schema_text(), nl=False)
         return
     if list_them:
-        console.print(_bundled())
+        print_scenarios()
         return
     if scenario is None:
         raise RemoraError("name a scenario file, or a bundled one; remora run --list shows those")
@@ -86,16 +90,6 @@ def run(
 def schema_text() -> str:
     """Return the JSON schema of scenario files as text."""
     return json.dumps(schema(), indent=2, ensure_ascii=False) + "\n"
-
-
-def _bundled() -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("scenario", "robot", "s", "what happens"):
-        table.add_column(name, justify="right" if name == "s" else "left")
-    for name in bundled_scenarios():
-        told = load_scenario(name)
-        table.add_row(name, told.robot.name, f"{told.duration:g}", told.description)
-    return table
 
 
 def _report(console: Console, told: Scenario, made: Recording, out: Path | None) -> None:

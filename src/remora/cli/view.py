@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.console import Console
 from rich.markup import escape
 
-from remora.cli.console import plain_console
 from remora.cli.robot_options import Inertia, MeshRoot, NoDynamics
 from remora.errors import InvalidValue
 from remora.simulation.recording.recording import Recording
@@ -55,7 +55,7 @@ def view(
         if not isinstance(shown, Recording):
             raise InvalidValue(f"--html is for runs; {thing} is a robot: leave it out")
         file = save_html(shown, html, dark=dark, mesh_root=mesh_root)
-        console = plain_console(soft_wrap=True)
+        console = Console(highlight=False, emoji=False, soft_wrap=True)
         console.print(f"{escape(str(file))}: {file.stat().st_size / 1e6:.2f} MB, plays by itself")
         return
     show(shown, port, not no_open, dark=dark, mesh_root=mesh_root).wait()
