@@ -27,4 +27,6 @@ for file in sorted(folder.glob("run.*")):
 with np.load(folder / "run.npz") as data:
     tool = data["positions.names"].tolist().index([f"positions.end_effector.{a}" for a in "xyz"])
     print("tool at the end:", data["positions"][-1, tool].round(4), data["positions.units"][tool])
-print("joints at the end:", {k: float(x.round(4)) for k, x in rm.by_joint(robot, run.v[-1]).items() if k != "base"})  # fmt: skip
+speeds = rm.by_joint(robot, run.v[-1])
+for name in ("J1", "J2", "J3"):
+    print(f"speed of {name} at the end: {speeds[name]:.4f} rad/s")

@@ -38,6 +38,6 @@ def report(
     folder = run.resolve()
     beside = folder.with_name(folder.name.removesuffix(".zarr") + ".html")
     file = out or beside
-    if file.exists() and not force:
+    if file.is_file() and not force:
         raise InvalidValue(f"{file}: exists already; --force replaces it, --out names another")
     typer.echo(write(recording, file, title, not no_animation))
