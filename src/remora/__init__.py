@@ -66,6 +66,7 @@ from remora.dynamics.assembly.assembly import Assembly
 from remora.dynamics.assembly.black_box import BlackBox
 from remora.dynamics.assembly.compiled_assembly import CompiledAssembly
 from remora.dynamics.assembly.connection import Connection
+from remora.dynamics.assembly.docking.modular_robot import ModularRobot
 from remora.dynamics.assembly.interconnection_graph import InterconnectionGraph
 from remora.dynamics.assembly.sensor_reading import PointReading, SensorReading
 from remora.dynamics.assembly.sensor_recording import SensorRecording
@@ -234,6 +235,7 @@ from remora.planning.tasks import (
 from remora.sensors.rate_gyro import RateGyro
 from remora.sensors.threshold import Threshold
 from remora.simulation.batch.batch import simulate_batch
+from remora.simulation.batch.batch_storage import open_batch
 from remora.simulation.batch.result import Batch
 from remora.simulation.engine.progress import Status
 from remora.simulation.engine.simulate import simulate
@@ -246,6 +248,8 @@ from remora.simulation.inputs.profiles import Motion, Profile, Pulse
 from remora.simulation.inputs.reach import ReachPlan, plan_reach
 from remora.simulation.inputs.signal_source import SignalSource
 from remora.simulation.integrators.table import INTEGRATORS
+from remora.simulation.modular_run import ModularRun
+from remora.simulation.module_changes import Attach, Detach, ModuleChange, Swap
 from remora.simulation.recording.conservation import Conservation
 from remora.simulation.recording.constraint_switch import ConstraintSwitch
 from remora.simulation.recording.recording import Recording
@@ -273,6 +277,7 @@ __all__ = [
     "Admittance",
     "ArticulatedBody",
     "Assembly",
+    "Attach",
     "AttitudePD",
     "BaseAttitudeTask",
     "BasePoseTracking",
@@ -303,6 +308,7 @@ __all__ = [
     "CudaKernel",
     "DHLink",
     "DesiredReaction",
+    "Detach",
     "DirectionTask",
     "DisturbanceBudget",
     "EndEffectorWrenchControl",
@@ -340,6 +346,9 @@ __all__ = [
     "Manipulability",
     "ModelError",
     "ModelWarning",
+    "ModularRobot",
+    "ModularRun",
+    "ModuleChange",
     "Motion",
     "NewtonEulerSystem",
     "OperationalComputedTorque",
@@ -378,6 +387,7 @@ __all__ = [
     "Subsystem",
     "SubsystemAccelerations",
     "SubsystemLoads",
+    "Swap",
     "System",
     "TargetError",
     "Task",
@@ -489,6 +499,7 @@ __all__ = [
     "newton_euler_solution",
     "newton_euler_system",
     "normalize",
+    "open_batch",
     "open_campaign",
     "open_run",
     "pinocchio_layout",
