@@ -105,6 +105,17 @@ def test_a_run_has_the_same_bits_in_another_batch(captured):
         assert np.array_equal(one.impulses["grasp"], all_of.impulses["grasp"][[4, 1]])
 
 
+def test_switches_are_saved_with_a_batch(captured, tmp_path):
+    opened = rm.open_batch(captured.save(tmp_path / "batch"))
+    assert len(opened.switches) == 2
+    for one, other in zip(opened.switches, captured.switches, strict=True):
+        assert one.told() == other.told()
+        for a, b in zip(one.arrays(), other.arrays(), strict=True):
+            assert np.array_equal(a, b, equal_nan=True)
+    assert opened.outcome.tolist() == captured.outcome.tolist()
+    assert opened.faults == {}
+
+
 def test_momentum_is_conserved_through_captures_in_space():
     builder = rm.Builder("pair").body("bus", mass=20.0, com=(0.1, 0, 0), inertia=(2, 3, 4))
     builder = builder.joint("base", "free", None, "bus")

@@ -266,7 +266,7 @@ def simulate_batch(
         },
         obstacle,
     )  # fmt: skip
-    return replace(made, arguments=arguments)
+    return made.with_arguments(system, arguments)
 
 
 def _refuse_constraints(robots: Sequence[Robot], dtype: str) -> None:
@@ -574,6 +574,8 @@ def _finished(
     found = Batch(
         system.robot, times, q, v, own.parameters, np.asarray(ok), status, system, signals, outcome,
         ends, events, None, tuple(switch.shaped(batch) for switch in runs.switches), runs.faults,
+        signal_units={n: system.signals[n][1] for n in signals},
+        component_axes={n: x.ndim for n, x in system.parameters.items() if n in own.parameters},
     )  # fmt: skip
     failed = int(np.size(ok) - np.count_nonzero(ok))
     if failed and failures == "raise" and status == "complete":
