@@ -2,8 +2,9 @@
 
 A batch is a folder with one zarr group (format 3), readable by zarr alone: arrays `t`, `q`, `v`,
 `ok`, `end`, `outcome`, one array for each parameter and signal, the events, and the switches of
-constraints. The robot, the names and a digest of each array are in the attributes of the group. Arrays are not compressed, so
-a file that was cut off has the wrong size; a changed one has another digest.
+constraints. The robot, the names and a digest of each array are in the attributes of the group.
+Arrays are not compressed, so a file that was cut off has the wrong size; a changed one has another
+digest.
 
 Components and loads may be the user's own code. They are not stored, only their digest: with the
 same system and phases, single runs of an opened batch can be simulated again.
