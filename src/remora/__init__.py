@@ -97,6 +97,8 @@ from remora.dynamics.constraints.reactions import constraint_multipliers, constr
 from remora.dynamics.derivatives.derivatives import (
     ForwardDerivatives,
     InverseDerivatives,
+    MultiplierDerivatives,
+    constraint_multiplier_derivatives,
     forward_dynamics_derivatives,
     inverse_dynamics_derivatives,
 )
@@ -339,6 +341,7 @@ __all__ = [
     "ModelError",
     "ModelWarning",
     "Motion",
+    "MultiplierDerivatives",
     "NewtonEulerSystem",
     "OperationalComputedTorque",
     "PayloadEstimate",
@@ -417,6 +420,7 @@ __all__ = [
     "constraint_bias",
     "constraint_impulse",
     "constraint_jacobian",
+    "constraint_multiplier_derivatives",
     "constraint_multipliers",
     "constraint_projector",
     "constraint_report",
