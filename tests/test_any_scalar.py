@@ -39,10 +39,11 @@ from remora.dynamics.lagrangian import (
     reduced,
 )
 from remora.dynamics.maximal import joint_relations
-from remora.model import state
+from remora.model import solid_inertias, state
 from remora.model.joints import in_coordinates
 
 ROBOT = rm.random_robot(5, bodies=12)
+SERVICER = rm.load("servicer")
 
 
 def _with_stops_and_springs(robot):
@@ -293,6 +294,11 @@ TABLE = {
         "jacobian": (on_robot(rm.jacobian, TARGET, (0.1, 0.2, 0.3)), state_q),
         "jacobian_rate": (on_robot(rm.jacobian_rate, TARGET, (0.1, 0.2, 0.3)), state_q, v_),
     },
+    solid_inertias: {
+        "box_inertia": (rm.box_inertia, mass, lambda g: g.uniform(0.1, 2.0, size=3)),
+        "cylinder_inertia": (rm.cylinder_inertia, mass, mass, mass),
+        "sphere_inertia": (rm.sphere_inertia, mass, mass),
+    },
     momentum: {
         "center_of_mass": (on_robot(rm.center_of_mass), state_q),
         "center_of_mass_jacobian": (on_robot(rm.center_of_mass_jacobian), state_q),
@@ -461,6 +467,17 @@ TABLE = {
         "loop_loads": (on_closed(reactions.loop_loads), state_q, array(EQUATIONS)),
     },
     rm: {
+        "jacobian_world": (on_robot(rm.jacobian, TARGET, (0.1, 0.2, 0.3), "world"), state_q),
+        "jacobian_rate_world": (
+            on_robot(rm.jacobian_rate, TARGET, (0.1, 0.2, 0.3), "world"), state_q, v_,
+        ),
+        "configuration": (
+            lambda x, angle: rm.configuration(SERVICER, {"elbow_pitch": angle}, base=x), x8, array()
+        ),
+        "velocity": (
+            lambda xi, speed: rm.velocity(SERVICER, {"elbow_pitch": speed}, base=xi), s6, array()
+        ),
+        "by_joint": (lambda q: tuple(rm.by_joint(ROBOT, q).values()), state_q),
         "integrate": (on_robot(rm.integrate), state_q, v_),
         "difference": (on_robot(rm.difference), state_q, state_q),
         "normalize": (on_robot(rm.normalize), state_q),

@@ -26,6 +26,7 @@ SAYS = {
     ],
     "09_vt18_section_4.py": ["S   756.7 to 891.8", "[222.718295 -14.593557 133.944077] °"],
     "13_dm93_double_pendulum.py": ["10 s: 8.82 -14.39", "energy kept to 1e-10: True", "1e-8: True"],
+    "45_export_a_run.py": ["run.parquet:", "tool at the end: [4.1275 4.5498 8.5397] ['m' 'm' 'm']"],
     "15_components.py": [
         "base turned by at most 0.23°, at the end 0.00°", "wheels saturated 2 times",
         "1000 runs, 81 samples to 40 s, complete", "its own noise is the same: True",

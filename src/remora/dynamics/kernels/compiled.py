@@ -72,7 +72,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 #: What a kernel can be made for.
 TARGETS = ("cpu", "cuda")
 #: Parameters that are not numeric arguments: their values are compiled in.
-STATIC = frozenset(("target", "formulation", "prescribed", "slip_speed"))
+STATIC = frozenset(("target", "axes", "formulation", "prescribed", "slip_speed"))
 
 
 @overload

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -251,7 +250,7 @@ def simulate_batch(
         },
         obstacle,
     )  # fmt: skip
-    return replace(made, arguments=arguments)
+    return made.with_arguments(system, arguments)
 
 
 def _refuse_constraints(robot: Robot, phases: Sequence[Phase]) -> None:
@@ -538,7 +537,8 @@ def _finished(
     events = _events(runs, shaped, settings.max_events)
     found = Batch(
         system.robot, times, q, v, own.parameters, np.asarray(ok), status, system, signals, outcome,
-        ends, events,
+        ends, events, signal_units={n: system.signals[n][1] for n in signals},
+        component_axes={n: x.ndim for n, x in system.parameters.items() if n in own.parameters},
     )  # fmt: skip
     failed = int(np.size(ok) - np.count_nonzero(ok))
     if failed and failures == "raise" and status == "complete":

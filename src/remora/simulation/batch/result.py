@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import importlib
 import inspect
-from collections.abc import Callable
-from dataclasses import dataclass, field
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -67,6 +69,8 @@ class Batch:
         end: time at which each run ended, `(...)`, s.
         events: events of the components, or None if they have none.
         arguments: what a run needs to be simulated alone.
+        signal_units: units of the signals, by name.
+        component_axes: number of axes of the parameters of components, by name.
     """
 
     robot: Robot
@@ -82,6 +86,8 @@ class Batch:
     end: Array = field(default_factory=lambda: np.zeros(0))
     events: BatchEvents | None = None
     arguments: RunArguments | None = None
+    signal_units: Mapping[str, str] = field(default_factory=dict[str, str])
+    component_axes: Mapping[str, int] = field(default_factory=dict[str, int])
 
     def __len__(self) -> int:
         """Return the number of runs."""
@@ -117,8 +123,8 @@ class Batch:
         shape, count = self.ok.shape, len(self)
         columns: dict[str, Array] = {"run": np.arange(count)}
         for name, values in self.parameters.items():
-            mine = self.system.parameters
-            rank = mine[name].ndim if name in mine else _trailing(self.robot, name)
+            rank = self.component_axes.get(name, -1)
+            rank = _trailing(self.robot, name) if rank < 0 else rank
             trailing = values.shape[values.ndim - rank :]
             whole = np.broadcast_to(values, (*shape, *trailing)).reshape((count, *trailing))
             for place in np.ndindex(trailing):
@@ -147,6 +153,67 @@ class Batch:
         module = importlib.import_module("remora.viewer.figures.percentile_bands")
         return module.plot_batch(self, *names, degrees=degrees)
 
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the batch into a new folder, whole or not at all, and return its path.
+
+        `rm.open_batch` reads it back bit for bit. Components and loads, which may be your own code,
+        are not stored. Arrays in GPU memory are copied.
+
+        Args:
+            path: the folder; it must not exist, or be empty.
+
+        Raises:
+            RemoraError: if the folder is not empty, or cannot be written.
+        """
+        # Storage builds on batches, so the function is imported at the call.
+        module = importlib.import_module("remora.simulation.batch.batch_storage")
+        return module.save_batch(self, path)
+
+    def view(
+        self,
+        *runs: int,
+        port: int = 8080,
+        open: bool = True,
+        dark: bool = False,
+        mesh_root: str | os.PathLike[str] | None = None,
+    ) -> Any:
+        """Show one or several runs together in one scene in the browser.
+
+        The first run is drawn as it is, the others as translucent ghosts of one colour each, with
+        the paths of their end-effectors and a plot that compares them. They are drawn from the
+        samples of the batch; `rm.view(batch[7])` simulates run 7 again and shows its torques,
+        reactions and momentum as well.
+
+        Args:
+            *runs: indices of the runs; default: up to eight, evenly spaced.
+            port: port on 127.0.0.1; 0: any free port.
+            open: whether to open the page in the browser.
+            dark: whether to use the dark theme.
+            mesh_root: the folder that meshes must be in.
+
+        Raises:
+            RemoraError: if viser is not installed, the port is in use, or a run has no samples.
+        """
+        module = importlib.import_module("remora.viewer.page.batch_page")
+        page = module.BatchPage(self, runs, port, dark, mesh_root)
+        if open:
+            page.open()
+        return page
+
+    def run_parameters(self, index: int) -> dict[str, Array]:
+        """Return the robot's parameters of one run by name; `index` counts through all runs."""
+        place = np.unravel_index(index, self.ok.shape) if self.ok.shape else ()
+        found: dict[str, Array] = {}
+        for name, values in self.parameters.items():
+            if name not in self.component_axes:
+                trailing = values.shape[values.ndim - _trailing(self.robot, name) :]
+                found[name] = np.broadcast_to(values, (*self.ok.shape, *trailing))[place]
+        return found
+
+    def with_arguments(self, system: System, arguments: RunArguments) -> Batch:
+        """Return the batch with what its runs need to be simulated alone."""
+        return replace(self, system=system, robot=system.robot, arguments=arguments)
+
     def evaluate(self, function: Callable[..., Any], **fixed: Any) -> Any:
         """Evaluate a library function, or your own, at all samples: `(..., n, *shape)`.
 
@@ -157,10 +224,21 @@ class Batch:
             function: f(robot, q) or f(robot, q, v), with more arguments in `fixed`.
             **fixed: values of the function's other parameters.
         """
+        return self.evaluated(function, fixed)
+
+    def evaluated(
+        self, function: Callable[..., Any], fixed: Mapping[str, Any], threads: int = 0
+    ) -> Any:
+        """Evaluate a function at all samples; see `evaluate`.
+
+        Args:
+            function: f(robot, q) or f(robot, q, v), with more arguments in `fixed`.
+            fixed: values of the function's other parameters.
+            threads: CPU threads; 0: one per core.
+        """
         asked = inspect.signature(function).parameters
         needed = [name for name in ("q", "v") if name in asked]
-        mine = self.system.parameters
-        values = {name: x for name, x in self.parameters.items() if name not in mine}
+        values = {n: x for n, x in self.parameters.items() if n not in self.component_axes}
         kernel = compile_function(
             function, self.robot, arguments=needed, fixed=fixed, parameters=tuple(values)
         )
@@ -170,7 +248,21 @@ class Batch:
             if value.ndim > _trailing(self.robot, name) else value
             for name, value in values.items()
         ]  # fmt: skip
-        return kernel(*(states[name] for name in needed), *own, threads=0)
+        return kernel(*(states[name] for name in needed), *own, threads=threads)
+
+    def on_host(self, parameters: Mapping[str, Array] | None = None) -> Batch:
+        """Return the batch with its arrays in memory of the host, in float64.
+
+        Args:
+            parameters: the same parameters, if they are there already.
+        """
+        if not hasattr(self.q, "get"):
+            return self
+        own = dict(parameters) if parameters is not None else {
+            name: _host(x) for name, x in self.parameters.items()
+        }  # fmt: skip
+        signals = {name: _host(x) for name, x in self.signals.items()}
+        return replace(self, q=_host(self.q), v=_host(self.v), signals=signals, parameters=own)
 
     def __repr__(self) -> str:
         """Return a summary."""
@@ -186,3 +278,7 @@ class Batch:
 
 def _trailing(robot: Robot, name: str) -> int:
     return len(parameter(robot, name)[0].shape)
+
+
+def _host(x: Any) -> Array:
+    return np.asarray(x.get() if hasattr(x, "get") else x, float)

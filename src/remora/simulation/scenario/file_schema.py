@@ -29,7 +29,8 @@ from remora.model.settings_fields import (
     refusal,
 )
 from remora.simulation.scenario.component_table import AnyComponentSettings
-from remora.simulation.scenario.load_schema import Load, SineFile, form_of, one_of
+from remora.simulation.scenario.load_schema import Load, SineMoveFile, form_of, one_of
+from remora.simulation.scenario.python_component import PythonComponentSettings
 
 #: Version of the format.
 FORMAT = 1
@@ -53,7 +54,7 @@ class MoveFile(Settings):
     )
     stop: Positive | None = Field(default=None, description="of `to`: s; default: the phase's end")
     through: ThroughFile | None = None
-    sine: SineFile | None = Field(
+    sine: SineMoveFile | None = Field(
         default=None, description="q₀ + amplitude (sin(ωt + phase) - sin(phase))"
     )
 
@@ -67,6 +68,10 @@ class MoveFile(Settings):
 
 # Components --------------------------------------------------------------------------------------
 
+#: The settings of a component in the list of a scenario file: Remora's, or the user's own code.
+ListedSettings: TypeAlias = Annotated[
+    AnyComponentSettings | PythonComponentSettings, Field(discriminator="type")
+]
 #: Source of an input: the name of an output, a number, or numbers.
 Source: TypeAlias = Annotated[
     Annotated[Text, Tag("name")]
@@ -252,7 +257,7 @@ class ScenarioFile(Settings):
     run: Annotated[int, Field(ge=0)] = Field(
         default=0, description="index of the run, for the noise of components"
     )
-    components: list[AnyComponentSettings] = Field(
+    components: list[ListedSettings] = Field(
         default=[], description="controllers, sensors, actuators, springs, ... in all phases"
     )
     connections: dict[Text, Source] = Field(

@@ -121,7 +121,8 @@ def _move(joint: Joint, told: MoveFile, duration: float, path: Path, fault: Refu
         fault(path, f"a {joint.kind} joint turns by a quaternion: no file can prescribe it")
         return None
     values = told.through.values if told.through is not None else []
-    wrong = degrees_of_a_slide(joint, told.to, *values)
+    amplitude = None if told.sine is None else told.sine.amplitude
+    wrong = degrees_of_a_slide(joint, told.to, *values, amplitude)
     if wrong:
         fault(path, wrong)
     if told.sine is not None:
