@@ -99,6 +99,8 @@ from remora.dynamics.constraints.reactions import constraint_multipliers, constr
 from remora.dynamics.derivatives.derivatives import (
     ForwardDerivatives,
     InverseDerivatives,
+    MultiplierDerivatives,
+    constraint_multiplier_derivatives,
     forward_dynamics_derivatives,
     inverse_dynamics_derivatives,
 )
@@ -352,6 +354,7 @@ __all__ = [
     "ModularRun",
     "ModuleChange",
     "Motion",
+    "MultiplierDerivatives",
     "NewtonEulerSystem",
     "OperationalComputedTorque",
     "PayloadEstimate",
@@ -436,6 +439,7 @@ __all__ = [
     "constraint_bias",
     "constraint_impulse",
     "constraint_jacobian",
+    "constraint_multiplier_derivatives",
     "constraint_multipliers",
     "constraint_projector",
     "constraint_report",

@@ -33,7 +33,7 @@ from remora.dynamics.kernels.specialized import SpecializedFunction
 from remora.dynamics.kernels.tree_recursions import RECURSIONS, loops, uses_loops
 from remora.dynamics.lagrangian import center_of_mass_coordinates, reduced
 from remora.dynamics.maximal import joint_relations
-from remora.dynamics.refusals import refuse_function
+from remora.dynamics.refusals import WITH_CONSTRAINTS, refuse_function
 from remora.errors import RemoraError, UnknownName
 from remora.identity.digest import digest_or_none
 from remora.identity.table import Table
@@ -208,7 +208,7 @@ def _rolls(
 ) -> bool:
     """Tell whether a library function is compiled as loops over the robot's bodies."""
     row = RECURSIONS.get(function.__name__)
-    if function.__name__ == "forward_dynamics" and active_constraints(robot):
+    if function.__name__ in WITH_CONSTRAINTS and active_constraints(robot):
         return False
     defaults = {p.name: p.default for p in inspect.signature(function).parameters.values()}
     if defaults.get("formulation", "") is None:
