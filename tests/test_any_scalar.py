@@ -12,6 +12,7 @@ import pytest
 
 import remora as rm
 from closed_loops import closed, constraint
+from mechanisms import four_bar
 from numeric import assert_close, traced
 from remora.algebra import (
     adjugate,
@@ -77,6 +78,7 @@ def _with_loops(robot):
 
 
 CLOSED = _with_loops(ROBOT)
+LINKAGE = four_bar()
 EQUATIONS = rm.constraint_residual(CLOSED, rm.neutral(CLOSED)).size
 
 
@@ -264,6 +266,9 @@ TABLE = {
             lambda A, B: linear.ltdl_solve(linear.ltdl(A), B), positive_definite(4), array(4, 2),
         ),
         "ltdl_inverse": (lambda A: linear.ltdl_inverse(linear.ltdl(A)), positive_definite(4)),
+        "reciprocal_pivots": (
+            lambda A: linear.reciprocal_pivots(linear.ltdl(A)[1], A), positive_definite(4),
+        ),
         "forward_substitute": (
             lambda A, B: linear.forward_substitute(linear.ldl(A)[0], B),
             positive_definite(4), array(4, 2),
@@ -368,6 +373,10 @@ TABLE = {
     derivatives: {
         "forward_dynamics_derivatives": (
             on_robot(rm.forward_dynamics_derivatives), state_q, v_, a_, bodies6,
+        ),
+        "constraint_multiplier_derivatives": (
+            lambda *a: tuple(rm.constraint_multiplier_derivatives(LINKAGE, *a)),
+            array(3), array(3), array(3),
         ),
         "inverse_dynamics_derivatives": (
             on_robot(rm.inverse_dynamics_derivatives), state_q, v_, a_, bodies6,

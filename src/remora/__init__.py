@@ -3,6 +3,7 @@
 from remora import algebra
 from remora.actuators.first_order_actuator import FirstOrderActuator
 from remora.actuators.thruster import Thruster
+from remora.actuators.thruster_set import ThrusterSet
 from remora.analysis.coupling import (
     Coupling,
     DisturbanceBudget,
@@ -98,6 +99,8 @@ from remora.dynamics.constraints.reactions import constraint_multipliers, constr
 from remora.dynamics.derivatives.derivatives import (
     ForwardDerivatives,
     InverseDerivatives,
+    MultiplierDerivatives,
+    constraint_multiplier_derivatives,
     forward_dynamics_derivatives,
     inverse_dynamics_derivatives,
 )
@@ -127,6 +130,7 @@ from remora.dynamics.formulations import (
     newton_euler_solution,
     reaction_wrenches,
 )
+from remora.dynamics.kernels.casadi_function import casadi_function
 from remora.dynamics.kernels.compiled import CompiledRobot, compile
 from remora.dynamics.kinematics import (
     accelerations,
@@ -350,6 +354,7 @@ __all__ = [
     "ModularRun",
     "ModuleChange",
     "Motion",
+    "MultiplierDerivatives",
     "NewtonEulerSystem",
     "OperationalComputedTorque",
     "PayloadEstimate",
@@ -395,6 +400,7 @@ __all__ = [
     "TaskSolution",
     "Threshold",
     "Thruster",
+    "ThrusterSet",
     "TransposeJacobian",
     "UnknownName",
     "Wall",
@@ -420,6 +426,7 @@ __all__ = [
     "campaign",
     "campaign_report",
     "capture_events",
+    "casadi_function",
     "center_of_mass",
     "center_of_mass_jacobian",
     "centroidal_momentum",
@@ -432,6 +439,7 @@ __all__ = [
     "constraint_bias",
     "constraint_impulse",
     "constraint_jacobian",
+    "constraint_multiplier_derivatives",
     "constraint_multipliers",
     "constraint_projector",
     "constraint_report",
