@@ -94,7 +94,7 @@ def _check_part(name: str, kind: type | None, items: Mapping[Any, Any]) -> None:
                 raise InvalidValue(told)
 
 
-@dataclass_transform(frozen_default=True, eq_default=False)
+@dataclass_transform(frozen_default=True, eq_default=False, field_specifiers=(field,))
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Component:
     """Something that acts on a robot, measures it, or computes signals.

@@ -33,7 +33,7 @@ from remora.simulation.engine.resets import Resets
 from remora.simulation.engine.update_schedule import UpdateSchedule
 from remora.simulation.inputs.events import Action, Event, EventMonitor
 from remora.simulation.inputs.loads import Sum, is_mapping
-from remora.simulation.inputs.phases import Phase
+from remora.simulation.inputs.phases import Phase, check_reach
 from remora.simulation.integrators.step_control import CLOSE
 from remora.simulation.phase.run_state import RunState
 from remora.simulation.recording.checkpoint import Checkpoint
@@ -158,6 +158,8 @@ class RunLoop:
             start = self._recorder.phase_starts[index]
             stop = start + phase.duration
             self._switch(index, phase, resumed is not None)
+            if resumed is None:
+                check_reach(self._model.robot, phase, state.q, state.v)
             system = self._system = phase_dynamics(self._model, phase, start, self._entered)
             watch = self._watched(phase, system)
             if resumed is None:
