@@ -10,16 +10,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from remora.algebra.array_ops import Array
+from remora.dynamics.constraints.switch_equations import latched_numbers
 from remora.dynamics.formulations import mass_matrix
 from remora.errors import RemoraError, SimulationError
 from remora.model.joints import kind
 from remora.simulation.compiled.step_block import StepBlock
 from remora.simulation.engine.compiled_phase import compiled_steps, loads_at, loads_of_steps
-from remora.simulation.engine.constraint_switching import (
-    captured,
-    latched_numbers,
-    separated,
-)
+from remora.simulation.engine.constraint_switching import captured, separated
 from remora.simulation.engine.phase_dynamics import PhaseDynamics, RunSettings
 from remora.simulation.engine.phase_loop import (
     LocatedEvent,
