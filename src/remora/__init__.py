@@ -3,6 +3,7 @@
 from remora import algebra
 from remora.actuators.first_order_actuator import FirstOrderActuator
 from remora.actuators.thruster import Thruster
+from remora.analysis.conditioning import Conditioning, conditioning
 from remora.analysis.coupling import (
     Coupling,
     DisturbanceBudget,
@@ -17,6 +18,7 @@ from remora.analysis.floating_workspace import FloatingWorkspace, floating_works
 from remora.analysis.manipulability import Manipulability, manipulability
 from remora.analysis.measures import manipulability_map
 from remora.analysis.payload import PayloadEstimate, identify_payload
+from remora.analysis.sensitivity import MissSensitivity, miss_sensitivity
 from remora.analysis.straight_path import StraightPathWorkspace, straight_path_workspace
 from remora.analysis.waveforms import (
     differentiate,
@@ -292,6 +294,7 @@ __all__ = [
     "CompiledRobot",
     "CompliantCapture",
     "Component",
+    "Conditioning",
     "Connection",
     "Conservation",
     "Constraint",
@@ -341,6 +344,7 @@ __all__ = [
     "Kernel",
     "Layout",
     "Manipulability",
+    "MissSensitivity",
     "ModelError",
     "ModelWarning",
     "ModularRobot",
@@ -422,6 +426,7 @@ __all__ = [
     "close_loops",
     "combine",
     "compile",
+    "conditioning",
     "constrained_inverse_dynamics",
     "constraint_bias",
     "constraint_impulse",
@@ -483,6 +488,7 @@ __all__ = [
     "mass_matrix",
     "mass_matrix_partials",
     "mimic_to_gears",
+    "miss_sensitivity",
     "momentum",
     "momentum_demand",
     "momentum_matrix",
