@@ -3,6 +3,7 @@
 from remora import algebra
 from remora.actuators.first_order_actuator import FirstOrderActuator
 from remora.actuators.thruster import Thruster
+from remora.actuators.thruster_set import ThrusterSet
 from remora.analysis.conditioning import Conditioning, conditioning
 from remora.analysis.coupling import (
     Coupling,
@@ -100,6 +101,8 @@ from remora.dynamics.constraints.reactions import constraint_multipliers, constr
 from remora.dynamics.derivatives.derivatives import (
     ForwardDerivatives,
     InverseDerivatives,
+    MultiplierDerivatives,
+    constraint_multiplier_derivatives,
     forward_dynamics_derivatives,
     inverse_dynamics_derivatives,
 )
@@ -129,6 +132,7 @@ from remora.dynamics.formulations import (
     newton_euler_solution,
     reaction_wrenches,
 )
+from remora.dynamics.kernels.casadi_function import casadi_function
 from remora.dynamics.kernels.compiled import CompiledRobot, compile
 from remora.dynamics.kinematics import (
     accelerations,
@@ -214,7 +218,9 @@ from remora.model.joint_types import JOINT_TYPES
 from remora.model.layouts.layout import Layout
 from remora.model.layouts.libraries import mujoco_layout, pinocchio_layout, spart_layout
 from remora.model.mimic_gears import mimic_to_gears
+from remora.model.named_states import by_joint, configuration, velocity
 from remora.model.robot import Body, Frame, Geometry, Joint, Robot
+from remora.model.solid_inertias import box_inertia, cylinder_inertia, sphere_inertia
 from remora.model.state import difference, integrate, neutral, normalize, random_state
 from remora.planning.differential import TaskSolution, solve_tasks
 from remora.planning.floating_path import JointPath
@@ -235,6 +241,7 @@ from remora.planning.tasks import (
 from remora.sensors.rate_gyro import RateGyro
 from remora.sensors.threshold import Threshold
 from remora.simulation.batch.batch import simulate_batch
+from remora.simulation.batch.batch_storage import open_batch
 from remora.simulation.batch.result import Batch
 from remora.simulation.engine.progress import Status
 from remora.simulation.engine.simulate import simulate
@@ -351,6 +358,7 @@ __all__ = [
     "ModularRun",
     "ModuleChange",
     "Motion",
+    "MultiplierDerivatives",
     "NewtonEulerSystem",
     "OperationalComputedTorque",
     "PayloadEstimate",
@@ -396,6 +404,7 @@ __all__ = [
     "TaskSolution",
     "Threshold",
     "Thruster",
+    "ThrusterSet",
     "TransposeJacobian",
     "UnknownName",
     "Wall",
@@ -412,13 +421,16 @@ __all__ = [
     "base_response_rate",
     "base_velocity",
     "bias_force",
+    "box_inertia",
     "bundled_assemblies",
     "bundled_robots",
     "bundled_scenarios",
     "bundled_studies",
+    "by_joint",
     "campaign",
     "campaign_report",
     "capture_events",
+    "casadi_function",
     "center_of_mass",
     "center_of_mass_jacobian",
     "centroidal_momentum",
@@ -427,10 +439,12 @@ __all__ = [
     "combine",
     "compile",
     "conditioning",
+    "configuration",
     "constrained_inverse_dynamics",
     "constraint_bias",
     "constraint_impulse",
     "constraint_jacobian",
+    "constraint_multiplier_derivatives",
     "constraint_multipliers",
     "constraint_projector",
     "constraint_report",
@@ -440,6 +454,7 @@ __all__ = [
     "coriolis_matrix",
     "coupling",
     "coupling_map",
+    "cylinder_inertia",
     "difference",
     "differentiate",
     "disturbance_budget",
@@ -498,6 +513,7 @@ __all__ = [
     "newton_euler_solution",
     "newton_euler_system",
     "normalize",
+    "open_batch",
     "open_campaign",
     "open_run",
     "pinocchio_layout",
@@ -531,12 +547,14 @@ __all__ = [
     "solve_tasks",
     "spart",
     "spart_layout",
+    "sphere_inertia",
     "split_robot",
     "spring_forces",
     "stop_forces",
     "straight_path_workspace",
     "topology",
     "twists",
+    "velocity",
     "view",
     "wheel_envelope",
     "wheel_margin",
