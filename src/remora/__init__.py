@@ -3,6 +3,7 @@
 from remora import algebra
 from remora.actuators.first_order_actuator import FirstOrderActuator
 from remora.actuators.thruster import Thruster
+from remora.actuators.thruster_set import ThrusterSet
 from remora.analysis.coupling import (
     Coupling,
     DisturbanceBudget,
@@ -129,6 +130,7 @@ from remora.dynamics.formulations import (
     newton_euler_solution,
     reaction_wrenches,
 )
+from remora.dynamics.kernels.casadi_function import casadi_function
 from remora.dynamics.kernels.compiled import CompiledRobot, compile
 from remora.dynamics.kinematics import (
     accelerations,
@@ -398,6 +400,7 @@ __all__ = [
     "TaskSolution",
     "Threshold",
     "Thruster",
+    "ThrusterSet",
     "TransposeJacobian",
     "UnknownName",
     "Wall",
@@ -423,6 +426,7 @@ __all__ = [
     "campaign",
     "campaign_report",
     "capture_events",
+    "casadi_function",
     "center_of_mass",
     "center_of_mass_jacobian",
     "centroidal_momentum",

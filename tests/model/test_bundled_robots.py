@@ -13,7 +13,8 @@ from remora.model.formats.yaml.yaml import read_yaml, save_robot
 from remora.model.state import neutral
 from remora.model.topology import incidence_matrix, leaves
 
-NAMES = ["servicer", "spart17_planar", "spart17_planar_3", "vt18_satellite", "vt18_two_arm"]
+NAMES = ["servicer", "spart17_planar", "spart17_planar_3", "vt18_satellite", "vt18_two_arm",
+         "wheeled_bus"]  # fmt: skip
 
 
 def frame_position(robot, q, name):

@@ -136,17 +136,7 @@ def compile_function(
     if dtype == "float32":
         refuse_redundant(robot, _called(function))
     fixed = _kept_apart(fixed or {})
-    names = _argument_names(function, arguments, fixed)
-    sizes = _shapes(robot) | dict(shapes or {})
-    name = _called(function)
-    for argument in names:
-        if argument not in sizes:
-            raise RemoraError(
-                f"what shape has the argument {argument!r} of {name}? Say it: "
-                f"shapes={{{argument!r}: (3,)}}, or fix it: fixed={{{argument!r}: ...}}"
-            )
-    inputs = [Signature(argument, sizes[argument]) for argument in names]
-    signatures = [*inputs, *(parameter(robot, number)[0] for number in parameters)]
+    name, names, signatures = _signatures(function, robot, arguments, fixed, shapes, parameters)
     key = kernel_key(function, robot, signatures, fixed, parameters)
     usual = _shapes(robot)
     rolled = (
@@ -163,6 +153,46 @@ def compile_function(
     if target == "cuda":
         return CudaKernel(on_arrays, signatures, name, dtype, as_loops)
     return Kernel(on_arrays, signatures, name, dtype, key, as_loops)
+
+
+def specialized(
+    function: Callable[..., Any],
+    robot: Robot,
+    arguments: Sequence[str] | None,
+    fixed: Mapping[str, Any],
+    shapes: Mapping[str, tuple[int, ...]] | None,
+    parameters: Sequence[str],
+) -> tuple[SpecializedFunction, list[Signature]]:
+    """Return a function of a robot as one of arrays alone, and their names and shapes."""
+    fixed = _kept_apart(fixed)
+    name, names, signatures = _signatures(function, robot, arguments, fixed, shapes, parameters)
+    made = SpecializedFunction(
+        function, robot, name, names, fixed, tuple(parameters), False, tables_digest(),
+        Table.changes,
+    )  # fmt: skip
+    return made, signatures
+
+
+def _signatures(
+    function: Callable[..., Any],
+    robot: Robot,
+    arguments: Sequence[str] | None,
+    fixed: Mapping[str, Any],
+    shapes: Mapping[str, tuple[int, ...]] | None,
+    parameters: Sequence[str],
+) -> tuple[str, tuple[str, ...], list[Signature]]:
+    """Return the name, the names of the arrays, and the signatures, the parameters' included."""
+    names = _argument_names(function, arguments, fixed)
+    sizes = _shapes(robot) | dict(shapes or {})
+    name = _called(function)
+    for argument in names:
+        if argument not in sizes:
+            raise RemoraError(
+                f"what shape has the argument {argument!r} of {name}? Say it: "
+                f"shapes={{{argument!r}: (3,)}}, or fix it: fixed={{{argument!r}: ...}}"
+            )
+    inputs = [Signature(argument, sizes[argument]) for argument in names]
+    return name, names, [*inputs, *(parameter(robot, number)[0] for number in parameters)]
 
 
 def _kept_apart(fixed: Mapping[str, Any]) -> dict[str, Any]:

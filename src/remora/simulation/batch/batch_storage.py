@@ -1,9 +1,10 @@
 """Batches on disk: one folder with all samples, written whole or not at all.
 
 A batch is a folder with one zarr group (format 3), readable by zarr alone: arrays `t`, `q`, `v`,
-`ok`, `end`, `outcome`, one array for each parameter and signal, and the events. The robot, the
-names and a digest of each array are in the attributes of the group. Arrays are not compressed, so
-a file that was cut off has the wrong size; a changed one has another digest.
+`ok`, `end`, `outcome`, one array for each parameter and signal, the events, and the switches of
+constraints. The robot, the names and a digest of each array are in the attributes of the group.
+Arrays are not compressed, so a file that was cut off has the wrong size; a changed one has another
+digest.
 
 Components and loads may be the user's own code. They are not stored, only their digest: with the
 same system and phases, single runs of an opened batch can be simulated again.
@@ -29,7 +30,7 @@ from remora.components.system import System
 from remora.errors import RemoraError
 from remora.identity.digest import digest_or_none
 from remora.model.formats.yaml.yaml import robot_to_yaml
-from remora.simulation.batch.result import Batch, BatchEvents
+from remora.simulation.batch.result import Batch, BatchEvents, BatchSwitch
 from remora.simulation.batch.single_run import RunArguments
 from remora.simulation.inputs.phases import Phase
 from remora.simulation.storage.file_format import zarr
@@ -95,6 +96,10 @@ def _content(batch: Batch) -> tuple[dict[str, Array], dict[str, Any]]:
     arrays |= {f"signal_{k}": x for k, x in enumerate(batch.signals.values())}
     if batch.events is not None:
         arrays |= {f"event_{n}": getattr(batch.events, n) for n in ("counts", "times", "fired")}
+    attributes["switches"] = [s.told() for s in batch.switches]
+    attributes["faults"] = [[k, text] for k, text in batch.faults.items()]
+    for k, switch in enumerate(batch.switches):
+        arrays |= {f"switch_{k}_{n}": x for n, x in enumerate(switch.arrays())}
     own = batch.arguments
     if own is not None:
         arrays |= {"start_q": own.q, "start_v": own.v, "run": own.run}
@@ -184,6 +189,8 @@ def open_batch(
         status, shape = str(attributes["status"]), tuple(map(int, attributes["runs"]))
         told = json.loads(attributes["arguments"]) if "arguments" in attributes else None
         named = attributes["events"]
+        switches = list(attributes.get("switches", []))
+        faults = {int(k): str(text) for k, text in attributes.get("faults", [])}
     found = {name: _read(folder, group, name, digests[name]) for name in digests}
     with readable(folder):
         if found["ok"].shape != shape or found["q"].shape[-1] != robot.nq:
@@ -196,11 +203,18 @@ def open_batch(
         batch = Batch(
             robot, found["t"], found["q"], found["v"], own, found["ok"], status,
             System(robot), {name: found[f"signal_{k}"] for k, (name, _) in enumerate(signals)},
-            outcomes[found["outcome"]], found["end"], events,
+            outcomes[found["outcome"]], found["end"], events, None,
+            tuple(_switch(k, told, found) for k, told in enumerate(switches)), faults,
             signal_units=dict(signals),
             component_axes={name: int(axes) for name, axes in parameters if axes is not None},
         )  # fmt: skip
     return _with_arguments(folder, batch, told, found, system, phases)
+
+
+def _switch(k: int, told: Mapping[str, Any], found: Mapping[str, Array]) -> BatchSwitch:
+    """Return the switch with this number from its description and its arrays."""
+    names = [n for n in found if n.startswith(f"switch_{k}_")]
+    return BatchSwitch.of(told, [found[f"switch_{k}_{n}"] for n in range(len(names))])
 
 
 def _with_arguments(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,7 +24,8 @@ from remora.simulation.recording.recording import Recording
 
 #: How a run ended, by the number that its program returns, see `event_search`.
 OUTCOMES = ("complete", "stopped", "complete", "not finite", "step too short", "chattering",
-            "event is NaN", "invalid reset", "contradiction")  # fmt: skip
+            "event is NaN", "invalid reset", "contradiction", "no event", "violated constraint",
+            "blocked constraint")  # fmt: skip
 
 
 class BatchEvents(NamedTuple):
@@ -49,6 +50,65 @@ class BatchEvents(NamedTuple):
         return np.where(self.fired[..., self.names.index(name)] > 0.5, self.times, np.nan)
 
 
+class BatchSwitch(NamedTuple):
+    """Constraints that were switched at the start of a phase, in each run at its own time.
+
+    Attributes:
+        phase: index of the phase.
+        activated: names of the constraints that were switched on.
+        released: names of the constraints that were switched off.
+        t: times, `(...)`, s; NaN, like all numbers, where a run did not come to the phase.
+        impulses: by the name of a constraint that acted: impulse [f, τ] on its child, in the axes
+            of the constraint's frame on the child, about its origin, `(..., 6)`, N s and N m s; of
+            a gear `(..., 1)`.
+        energy_loss: kinetic energy lost in a capture, `(...)`, J.
+        separation_work: kinetic energy gained in a separation, `(...)`, J.
+        latched: numbers that constraints took over at that moment, by constraint and field.
+    """
+
+    phase: int
+    activated: tuple[str, ...]
+    released: tuple[str, ...]
+    t: Array
+    impulses: Mapping[str, Array]
+    energy_loss: Array
+    separation_work: Array
+    latched: Mapping[str, Mapping[str, Array]]
+
+    def shaped(self, batch: tuple[int, ...]) -> BatchSwitch:
+        """Return it with the batch shape of the runs in front of all arrays."""
+        parts = [x.reshape((*batch, *x.shape[1:])) for x in self.arrays()]
+        return BatchSwitch.of(self.told(), parts)
+
+    def told(self) -> dict[str, Any]:
+        """Return what is not an array as JSON-compatible data."""
+        latched = [[name, key] for name, numbers in self.latched.items() for key in numbers]
+        return {
+            "phase": self.phase, "activated": list(self.activated),
+            "released": list(self.released), "impulses": list(self.impulses), "latched": latched,
+        }  # fmt: skip
+
+    def arrays(self) -> list[Array]:
+        """Return all arrays, in a fixed order."""
+        latched = [x for numbers in self.latched.values() for x in numbers.values()]
+        numbers = (self.t, self.energy_loss, self.separation_work)
+        return [*numbers, *self.impulses.values(), *latched]
+
+    @classmethod
+    def of(cls, told: Mapping[str, Any], arrays: Sequence[Array]) -> BatchSwitch:
+        """Return the switch from `told` and `arrays` of it."""
+        t, lost, work, *rest = arrays
+        names = [str(name) for name in told["impulses"]]
+        latched: dict[str, dict[str, Array]] = {}
+        for (name, key), x in zip(told["latched"], rest[len(names) :], strict=True):
+            latched.setdefault(str(name), {})[str(key)] = x
+        return cls(
+            int(told["phase"]), tuple(map(str, told["activated"])),
+            tuple(map(str, told["released"])), t, dict(zip(names, rest, strict=False)), lost, work,
+            latched,
+        )  # fmt: skip
+
+
 @dataclass(frozen=True, eq=False)
 class Batch:
     """Many runs of one robot or system.
@@ -69,6 +129,8 @@ class Batch:
         end: time at which each run ended, `(...)`, s.
         events: events of the components, or None if they have none.
         arguments: what a run needs to be simulated alone.
+        switches: what constraints were switched, phase by phase.
+        faults: why constraints could not act, by the number of the run.
         signal_units: units of the signals, by name.
         component_axes: number of axes of the parameters of components, by name.
     """
@@ -86,6 +148,8 @@ class Batch:
     end: Array = field(default_factory=lambda: np.zeros(0))
     events: BatchEvents | None = None
     arguments: RunArguments | None = None
+    switches: tuple[BatchSwitch, ...] = ()
+    faults: Mapping[int, str] = field(default_factory=dict[int, str])
     signal_units: Mapping[str, str] = field(default_factory=dict[str, str])
     component_axes: Mapping[str, int] = field(default_factory=dict[str, int])
 

@@ -326,7 +326,9 @@ def _options(robot: Robot, told: ScenarioFile, refuse: Refuse) -> dict[str, Any]
     steps, sample = told.integrator, told.output.sample
     if steps.name in ("rk4", "variational") and steps.step is None:
         refuse(("integrator",), f"{steps.name} makes steps of one length: step is missing")
-    if steps.name == "variational" and any(p.prescribed or p.locked for p in told.phases):
+    if steps.name == "variational" and any(
+        p.prescribed or p.locked or p.reach for p in told.phases
+    ):
         refuse(("integrator",), "variational holds no joints: nothing may be prescribed or locked")
     duration = sum(phase.duration for phase in told.phases)
     if sample is not None and duration / sample > MOST_SAMPLES:
