@@ -19,7 +19,8 @@ from remora.model.robot import Joint
 from remora.simulation.recording.conservation import Drift
 from remora.simulation.recording.quantities import column
 from remora.simulation.recording.recording import Recording
-from remora.viewer.run_tables import labelled, short
+from remora.viewer.load_words import short
+from remora.viewer.run_tables import labelled
 
 #: Units that are converted to degrees.
 DEGREES = {"rad": "°", "rad/s": "°/s", "rad/s²": "°/s²"}

@@ -9,7 +9,7 @@ import os
 import socket
 import threading
 import webbrowser
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from remora.dynamics.kernels.compiled import CompiledRobot
 from remora.errors import InvalidValue, RemoraError, UnknownName
 from remora.model.robot import Robot
 from remora.simulation.engine.interrupts import interruptible
+from remora.simulation.recording.constraint_switch import ConstraintSwitch
 from remora.simulation.recording.quantities import evaluated
 from remora.viewer.scene.overlays import axes_poses, center_of_mass
 from remora.viewer.scene.scene import WORLD, Scene, end_effectors, extent, seen_from
@@ -132,7 +133,12 @@ class Page:
     """
 
     def __init__(
-        self, robot: Robot, port: int, dark: bool, mesh_root: str | os.PathLike[str] | None
+        self,
+        robot: Robot,
+        port: int,
+        dark: bool,
+        mesh_root: str | os.PathLike[str] | None,
+        switches: Sequence[ConstraintSwitch] = (),
     ) -> None:
         """Start the server and add the robot to its scene."""
         self.robot = robot
@@ -146,7 +152,7 @@ class Page:
         try:
             with quiet():
                 set_theme(self.server, dark)
-            self.scene = Scene(self.server, robot, mesh_root)
+            self.scene = Scene(self.server, robot, mesh_root, switches)
         except BaseException:
             self.close()
             raise
@@ -289,9 +295,15 @@ class Page:
         """Redraw the current state."""
         raise NotImplementedError
 
-    def draw_robot(self, q: Array, x: Array) -> None:
-        """Move the robot to the poses x of q, and the world node for the camera's target."""
-        self.scene.move(x, self.followed(q, x))
+    def draw_robot(self, q: Array, x: Array, t: float | None = None) -> None:
+        """Move the robot to the poses x of q, and the world node for the camera's target.
+
+        Args:
+            q: configuration, `(nq,)`.
+            x: poses of the bodies, `(nb, 8)`.
+            t: time of the run, s; None in a robot's page.
+        """
+        self.scene.move(x, self.followed(q, x), t=t)
         if self._axes is not None and self._axes.visible:
             frames = axes_poses(self.robot, x)
             self._axes.batched_wxyzs = frames[:, :4].astype(np.float32)

@@ -16,8 +16,11 @@ from remora.errors import RemoraError
 from remora.simulation.recording.quantities import QUANTITIES
 from remora.simulation.recording.recording import Recording
 from remora.viewer.interpolation import configurations, sample_before
+from remora.viewer.load_words import short
 from remora.viewer.page.page import Page, on, plain
 from remora.viewer.page.plots import Plot, cursor, offered, plot_of, svg
+from remora.viewer.run_tables import described_phases, phase_starts
+from remora.viewer.scene.constraint_marks import active_intervals
 from remora.viewer.scene.overlays import (
     MASS_COLOR,
     TRAIL_COLORS,
@@ -35,6 +38,8 @@ from remora.viewer.scene.scene import WORLD, end_effectors, extent
 
 #: Frames per second while playing, and updates per second of the plot legends.
 FPS, PLOTS_PER_SECOND = 40.0, 12.0
+#: Maximum number of switches of constraints in the list.
+MOST_SWITCHES = 12
 SPEEDS = ("0.1×", "0.25×", "0.5×", "1×", "2×", "5×", "10×", "20×", "50×", "100×")
 
 #: Arrows: quantity, colour names and units.
@@ -77,7 +82,7 @@ class RunPage(Page):
                 f"the run of {run.robot.name!r} has no samples yet (status: {run.status}); "
                 "there is nothing to look at"
             )
-        super().__init__(run.robot, port, dark, mesh_root)
+        super().__init__(run.robot, port, dark, mesh_root, run.switches)
         try:
             self._build(run)
         except BaseException:
@@ -90,6 +95,7 @@ class RunPage(Page):
         self._time, self._playing = self._t0, False
         self._thin = thinned(run)
         self._shown: list[_Shown] = []
+        self._intervals = active_intervals(run.robot, run.switches)
         x = self.poses(run.q[0])
         _, radius = extent(self.scene.cloud(x))
         self._add_timeline()
@@ -192,6 +198,10 @@ class RunPage(Page):
             steps = gui.add_button_group("sample", ("|◀", "◀", "▶", "▶|"))
             self._speed = gui.add_dropdown("speed", SPEEDS, initial_value=_fitting_speed(span))
             self._loop = gui.add_checkbox("loop", True)
+            self._acting = gui.add_markdown("", visible=False)
+        if run.switches:
+            with gui.add_folder("Switched constraints"):
+                gui.add_markdown(_switched(run))
 
         def scrub(event: Any) -> None:
             if event.client_id is not None:  # None: the page's own update
@@ -264,9 +274,10 @@ class RunPage(Page):
             x = self.poses(q)
             sample = {name: values[i : i + 1] for name, values in self.run.columns.items()}
             with self.server.atomic():
-                self.draw_robot(q, x)
+                self.draw_robot(q, x, self._time)
                 self._draw_beside(OverlaySample(self._time, q, x, sample))
                 self._slider.value = self._time
+                self._tell_acting()
             now = time.perf_counter()
             if not self._playing or now - self._plots_at > 1.0 / PLOTS_PER_SECOND:
                 self._plots_at = now
@@ -308,6 +319,19 @@ class RunPage(Page):
                 most = largest(self._thin.reactions[:, inner])
             self._most[quantity] = most
         return self._most[quantity]
+
+    def _tell_acting(self) -> None:
+        """Write the phase, and the constraints that act, at the current time."""
+        text = "  \n".join(filter(None, (_phase(self.run, self._time), self._constraints())))
+        if text != self._acting.content:
+            self._acting.content = text
+            self._acting.visible = bool(text)
+
+    def _constraints(self) -> str:
+        if not self.run.switches:
+            return ""
+        names = [x.constraint.name for x in self._intervals if x.start <= self._time < x.stop]
+        return f"constraints: {', '.join(map(plain, names)) or 'none'}"
 
     def _describe(self) -> None:
         """Write the values that the longest arrows represent."""
@@ -355,6 +379,23 @@ def _bind(box: Any, shown: Trail | Arrows, redraw: Any) -> None:
         redraw()
 
     on(box.on_update, update)
+
+
+def _phase(run: Recording, t: float) -> str:
+    """Return number and name of the phase at a time; empty if there is only one without a name."""
+    starts, given = phase_starts(run), described_phases(run)
+    k = max(int(np.searchsorted(starts, t, side="right")) - 1, 0)
+    name = str(given[k].get("name") or "") if k < len(given) else ""
+    if len(given) < 2 and not name:
+        return ""
+    return f"phase {k + 1} of {len(given)}" + (f": {plain(short(name))}" if name else "")
+
+
+def _switched(run: Recording) -> str:
+    """Return a list of the switches of constraints, with impulses and energies."""
+    lines = [f"**{s.t:.4g} s** {plain(str(s))}" for s in run.switches[:MOST_SWITCHES]]
+    more = len(run.switches) - len(lines)
+    return "  \n".join([*lines, *([f"and {more} more"] if more else [])])
 
 
 def _fitting_speed(span: float) -> str:

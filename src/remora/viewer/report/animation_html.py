@@ -95,7 +95,7 @@ def _recorded(
     times = np.linspace(float(run.t[0]), float(run.t[-1]), frames)
     q, fast = configurations(run, times), CompiledRobot(run.robot)
     x, com = evaluated(fast, "poses", q), evaluated(fast, "center_of_mass", q)
-    scene, thin = Scene(server, run.robot, mesh_root), thinned(run)
+    scene, thin = Scene(server, run.robot, mesh_root, run.switches), thinned(run)
     base = pose.translation(x[:, 0]) if follow_base else np.zeros((frames, 3))
     some = range(0, frames, max(1, frames // 12))
     cloud = np.concatenate([scene.cloud(x[k]) - base[k] for k in some])
@@ -110,7 +110,7 @@ def _recorded(
     mass = server.scene.add_icosphere(f"{WORLD}/centre_of_mass", 0.022 * radius, MASS_COLOR)
 
     def show(k: int) -> None:
-        scene.move(x[k], pose.from_translation(base[k]), _GRAIN)
+        scene.move(x[k], pose.from_translation(base[k]), _GRAIN, times[k])
         mass.position = np.round(com[k] / _GRAIN) * _GRAIN
         for trail in trails:
             trail.visible = True

@@ -30,9 +30,11 @@ def generated(robot: Robot, bodies: Sequence[int]) -> dict[int, list[Primitive]]
     reach = arm_reach(robot)
     made: dict[int, list[Primitive]] = {}
     for i in bodies:
-        if robot.joints[i].parent < 0 and (i == 0 or children(robot, i)):
+        if robot.joints[i].parent < 0 and (
+            i == 0 or children(robot, i) or is_free(robot.joints[i])
+        ):
             made[i] = _bus(robot, i) if robot.joints[i].kind != "fixed" else _pedestal(robot, i)
-        elif _is_wheel(robot, i, reach):
+        elif is_wheel(robot, i, reach):
             made[i] = _wheel(robot, i)
         else:
             made[i] = _link(robot, i, reach)
@@ -237,7 +239,7 @@ def _tool(robot: Robot, i: int, tips: Sequence[Array], r: float) -> list[Primiti
     return made
 
 
-def _is_wheel(robot: Robot, i: int, reach: float) -> bool:
+def is_wheel(robot: Robot, i: int, reach: float) -> bool:
     """Return whether a body is a reaction wheel: it spins about an axis through its own centre."""
     joint = robot.joints[i]
     if (

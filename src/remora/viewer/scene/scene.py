@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,9 @@ from remora.errors import ModelWarning
 from remora.model.robot import Robot
 from remora.model.state import neutral
 from remora.model.topology import leaves
-from remora.viewer.scene.constraint_marks import ConstraintMark, add_marks, marked_at
+from remora.simulation.recording.constraint_switch import ConstraintSwitch
+from remora.viewer.scene.constraint_marks import ConstraintMark, add_marks
+from remora.viewer.scene.generated_shapes import arm_reach, is_wheel
 from remora.viewer.scene.gltf import to_glb
 from remora.viewer.scene.shapes import missing_meshes, shapes
 from remora.viewer.scene.surfaces import surface
@@ -33,8 +36,21 @@ class Scene:
     control is not disturbed.
     """
 
-    def __init__(self, server: Any, robot: Robot, mesh_root: str | os.PathLike[str] | None) -> None:
-        """Add the robot to the scene of a viser server."""
+    def __init__(
+        self,
+        server: Any,
+        robot: Robot,
+        mesh_root: str | os.PathLike[str] | None,
+        switches: Sequence[ConstraintSwitch] = (),
+    ) -> None:
+        """Add the robot to the scene of a viser server.
+
+        Args:
+            server: the viser server.
+            robot: the robot.
+            mesh_root: meshes outside this folder are left out.
+            switches: of the constraints in a run.
+        """
         self.server, self.robot = server, robot
         drawn = shapes(robot, mesh_root)
         if note := missing_meshes(robot, drawn):
@@ -51,7 +67,7 @@ class Scene:
         self._marks: list[ConstraintMark] = []
         if robot.constraints:
             _, radius = extent(self.cloud(poses(robot, neutral(robot))))
-            self._marks = add_marks(server, robot, WORLD, radius)
+            self._marks = add_marks(server, robot, WORLD, radius, switches)
 
     def _mark_places(self) -> None:
         """Mark the inertially fixed frames, such as a target or a station."""
@@ -66,21 +82,27 @@ class Scene:
             scene.add_frame(name, axes_length=3.0 * size, axes_radius=0.12 * size, **options)
             scene.add_icosphere(f"{name}/ball", size, MARK_COLOR, opacity=0.55)
 
-    def move(self, x: Array, follow: Array | None = None, grain: float = 0.0) -> None:
+    def move(
+        self,
+        x: Array,
+        follow: Array | None = None,
+        grain: float = 0.0,
+        t: float | None = None,
+    ) -> None:
         """Show the bodies at the poses x `(nb, 8)`, relative to the pose `follow` `(8,)`.
 
         Args:
             x: poses of the bodies in the inertial frame.
             follow: pose at the centre of the image; None: the inertial origin.
             grain: round transmitted numbers to multiples of this, for small files.
+            t: time of the run, s: marks of constraints that do not act then are hidden.
         """
         r, p = _fine(x[:, :4], grain), _fine(pose.translation(x), grain)
         for node, orientation, position in zip(self.nodes, r, p, strict=True):
             node.wxyz = orientation
             node.position = position
-        for constraint, node in self._marks:
-            orientation, position = marked_at(constraint, x)
-            node.wxyz, node.position = _fine(orientation, grain), _fine(position, grain)
+        for mark in self._marks:
+            mark.show(t, x, grain)
         away = dual_quaternion.identity() if follow is None else dual_quaternion.conjugate(follow)
         self.world.wxyz = _fine(away[:4], grain)
         self.world.position = _fine(pose.translation(away), grain)
@@ -107,11 +129,14 @@ def seen_from(center: Array, x: Array) -> Array:
 
 
 def end_effectors(robot: Robot) -> list[str]:
-    """Return the names of the end-effectors: frames at the ends of branches, otherwise bodies."""
+    """Return the names of the end-effectors: frames at the ends of branches, otherwise bodies.
+
+    Branches with frames come first. Wheels, which turn about their own centre, are none.
+    """
+    framed, reach = {f.body for f in robot.frames}, arm_reach(robot)
+    ends = [i for i in leaves(robot) if i != 0 and not is_wheel(robot, i, reach)]
     names: list[str] = []
-    for i in leaves(robot):
-        if i == 0:
-            continue
+    for i in sorted(ends, key=lambda i: i not in framed):
         own = [f for f in robot.frames if f.body == i]
         far = max(own, key=lambda f: float(np.linalg.norm(pose.translation(f.placement))),
                   default=None)  # fmt: skip
