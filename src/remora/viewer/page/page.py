@@ -23,11 +23,13 @@ from remora.simulation.engine.interrupts import interruptible
 from remora.simulation.recording.constraint_switch import ConstraintSwitch
 from remora.simulation.recording.quantities import evaluated
 from remora.viewer.scene.overlays import axes_poses, center_of_mass
-from remora.viewer.scene.scene import WORLD, Scene, end_effectors, extent, seen_from
+from remora.viewer.scene.scene import WORLD, Scene, end_effectors, extent, seen_from, toward_others
 
 HOST = "127.0.0.1"
 #: The camera's field of view, °, and the approximate aspect ratio of its image.
 _FIELD, _ASPECT = 40.0, 1.1
+#: Horizontal angle from the direction to another tree to the direction to the camera, rad.
+_SIDE = np.radians(-112.0)
 FREE, BASE, RIDE, MASS = "free", "base", "base, turning with it", "centre of mass"
 
 
@@ -233,11 +235,13 @@ class Page:
     def aim(self, *moments: Array) -> None:
         """Point the camera of new clients so that it sees the robot in all of these q `(nq,)`."""
         clouds: list[Array] = []
+        places: list[Array] = []
         for q in moments:
             x = self.poses(q)
             center = self.followed(q, x)
             clouds.append(self.scene.cloud(x if center is None else seen_from(center, x)))
-        look_at(self.server, np.concatenate(clouds))
+            places.append(x)
+        look_at(self.server, np.concatenate(clouds), toward_others(self.robot, np.array(places)))
 
     def add_look(self, radius: float) -> None:
         """Add the controls of the appearance: camera target, theme, grid, axes."""
@@ -347,10 +351,21 @@ def set_theme(server: Any, dark: bool) -> None:
     )  # fmt: skip
 
 
-def look_at(server: Any, cloud: Array) -> None:
-    """Place the camera of new clients to show all points `(n, 3)` beside the controls."""
+def look_at(server: Any, cloud: Array, along: Array | None = None) -> None:
+    """Place the camera of new clients to show all points `(n, 3)` beside the controls.
+
+    Args:
+        server: the viser server.
+        cloud: what is to be seen.
+        along: horizontal direction `(2,)` from the base to other trees: they are seen side by side,
+            the base on the left; None: from the front.
+    """
     middle, radius = extent(cloud)
-    back = np.array([0.74, -0.52, 0.43]) / np.linalg.norm([0.74, -0.52, 0.43])
+    back = np.array([0.74, -0.52, 0.43])
+    if along is not None:
+        turn = np.array([[np.cos(_SIDE), -np.sin(_SIDE)], [np.sin(_SIDE), np.cos(_SIDE)]])
+        back[:2] = np.hypot(*back[:2]) * (turn @ along)
+    back = back / np.linalg.norm(back)
     side = np.cross([0.0, 0.0, 1.0], back)
     side = side / np.linalg.norm(side)
     up = np.cross(back, side)

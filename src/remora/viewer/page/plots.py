@@ -15,6 +15,7 @@ from remora.algebra.array_ops import Array
 from remora.model.joints import in_coordinates, is_free, kind
 from remora.model.robot import Robot
 from remora.simulation.recording.recording import Recording
+from remora.viewer.scene.generated_shapes import wheels_among
 
 #: Height of a plot, and its left and bottom margins for the tick labels, px.
 HEIGHT, LEFT, RIGHT, BELOW = 132, 46, 8, 17
@@ -45,11 +46,15 @@ class Plot:
     values: Array
 
 
-def _speeds_of(robot: Robot, turning: bool) -> list[tuple[str, int]]:
-    """Return name and index in v of rotational or translational joint DOFs, except free bases."""
+def _speeds_of(robot: Robot, turning: bool, wheels: bool = False) -> list[tuple[str, int]]:
+    """Return name and index in v of rotational or translational joint DOFs, except free bases.
+
+    Those of reaction wheels, which turn much faster, are apart.
+    """
     found: list[tuple[str, int]] = []
-    for joint in robot.joints:
-        if joint.mimic is not None or is_free(joint):
+    spinning = wheels_among(robot, range(len(robot.joints)))
+    for i, joint in enumerate(robot.joints):
+        if joint.mimic is not None or is_free(joint) or (i in spinning) != wheels:
             continue
         for k, freedom in enumerate(kind(joint).freedoms):
             if freedom.angular == turning:
@@ -75,9 +80,11 @@ def _coordinates(turning: bool) -> Callable[[Recording], Plot]:
     return plot
 
 
-def _per_speed(quantity: str, turning: bool, unit: str) -> Callable[[Recording], Plot]:
+def _per_speed(
+    quantity: str, turning: bool, unit: str, wheels: bool = False
+) -> Callable[[Recording], Plot]:
     def plot(run: Recording) -> Plot:
-        found = _speeds_of(run.robot, turning)
+        found = _speeds_of(run.robot, turning, wheels)
         values = run.quantity(quantity)[:, [k for _, k in found]]
         values = np.degrees(values) if unit.startswith("°") else values
         return Plot(unit, [name for name, _ in found], run.t, values)
@@ -118,6 +125,8 @@ PLOTS: dict[str, Callable[[Recording], Plot]] = {
     "base attitude, °": _attitude,
     "joint torques, N m": _per_speed("tau", True, "N m"),
     "joint speeds, °/s": _per_speed("v", True, "°/s"),
+    "wheel speeds, rad/s": _per_speed("v", True, "rad/s", wheels=True),
+    "wheel torques, N m": _per_speed("tau", True, "N m", wheels=True),
     "joint travels, m": _coordinates(False),
     "joint forces, N": _per_speed("tau", False, "N"),
     "base position, m": _position,

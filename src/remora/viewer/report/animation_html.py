@@ -18,10 +18,12 @@ from remora.simulation.recording.recording import Recording
 from remora.viewer.interpolation import configurations
 from remora.viewer.page.page import add_grid, look_at, quiet, set_theme, start_server
 from remora.viewer.scene.overlays import MASS_COLOR, TRAIL_COLORS, Trail, positions, thinned
-from remora.viewer.scene.scene import WORLD, Scene, end_effectors, extent
+from remora.viewer.scene.scene import WORLD, Scene, end_effectors, extent, toward_others
 
 #: Maximum frames in a file, and the longest and shortest run that is played in real time, s.
 PICTURES, LONGEST, SHORTEST = 600, 60.0, 3.0
+#: Maximum number of switches of constraints in the caption.
+MOST_SWITCHES = 6
 _GRAIN = 2.0**-15
 _FACTORS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 50_000, 100_000)
 
@@ -100,7 +102,7 @@ def _recorded(
     some = range(0, frames, max(1, frames // 12))
     cloud = np.concatenate([scene.cloud(x[k]) - base[k] for k in some])
     _, radius = extent(cloud)
-    look_at(server, cloud)
+    look_at(server, cloud, toward_others(run.robot, x[some]))
     add_grid(server, radius, float(scene.cloud(x[0])[:, 2].min()) - 0.12 * radius, dark)
     ways = positions(thin, end_effectors(run.robot)[:4])
     trails = [
@@ -141,6 +143,8 @@ def _captioned(page: str, run: Recording, factor: float, dark: bool) -> str:
     name = html.escape(run.robot.name)
     speed = "" if factor == 1.0 else f" · 1 s on the bar is {factor:g} s of the run"
     line = f"<b>{name}</b> · {run.duration:.6g} s{speed} · lines: trails · green: centre of mass"
+    for switch in run.switches[:MOST_SWITCHES]:
+        line += f"<br>{switch.t / factor:.3g} s on the bar: {html.escape(str(switch))}"
     color = "#c9ced6" if dark else "#3b424c"
     box = (
         '<div style="position:fixed;left:14px;bottom:52px;z-index:5;pointer-events:none;'

@@ -253,6 +253,14 @@ def is_wheel(robot: Robot, i: int, reach: float) -> bool:
     return on_base and not has_frame and float(np.linalg.norm(robot.bodies[i].com)) < 0.02 * reach
 
 
+def wheels_among(robot: Robot, joints: Sequence[int]) -> set[int]:
+    """Return which of some joints are those of reaction wheels; none if all inner ones are."""
+    reach = arm_reach(robot)
+    inner = [i for i in joints if robot.joints[i].parent >= 0]
+    wheels = {i for i in inner if is_wheel(robot, i, reach)}
+    return wheels if len(wheels) < len(inner) else set()
+
+
 def _wheel(robot: Robot, i: int) -> list[Primitive]:
     body, axis = robot.bodies[i], np.array(robot.joints[i].axes[0])
     about = float(axis @ body.inertia @ axis)

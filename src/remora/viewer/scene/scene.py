@@ -128,6 +128,23 @@ def seen_from(center: Array, x: Array) -> Array:
     return dual_quaternion.mul(np.broadcast_to(dual_quaternion.conjugate(center), x.shape), x)
 
 
+def toward_others(robot: Robot, x: Array) -> Array | None:
+    """Return the mean horizontal direction from the base to the bases of other trees, `(2,)`.
+
+    None if there are none, or none in a horizontal direction.
+
+    Args:
+        robot: the robot.
+        x: poses of the bodies at some times, `(n, nb, 8)`.
+    """
+    others = [i for i, joint in enumerate(robot.joints) if joint.parent < 0 and i > 0]
+    if not others:
+        return None
+    way = np.mean(pose.translation(x[:, others]) - pose.translation(x[:, :1]), axis=(0, 1))
+    size = float(np.hypot(way[0], way[1]))
+    return way[:2] / size if size > 0.1 * abs(float(way[2])) + 1e-9 else None
+
+
 def end_effectors(robot: Robot) -> list[str]:
     """Return the names of the end-effectors: frames at the ends of branches, otherwise bodies.
 
