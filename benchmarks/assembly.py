@@ -3,7 +3,8 @@
     python benchmarks/assembly.py
 
 The robot is SA24's branched manipulator: eight modules of three joints. Then chains and trees of up
-to 10,000 modules, to show that the cost per module stays the same until memory is the limit.
+to 10,000 modules, to show that the cost per module stays the same until memory is the limit, and
+what it costs that a module docks to a tree of up to 1,000.
 """
 
 import time
@@ -71,6 +72,44 @@ def cost_per_module():
             print(f"{count:7d}  {shape:5s}  " + "  ".join(f"{cost:.3f}" for cost in costs))
 
 
+def unit():
+    b = rm.Builder("unit").body("hub", 5.0, (0, 0, 0.1), np.diag([0.4, 0.5, 0.6]))
+    b.body("arm", 1.0, (0, 0, 0.2), np.diag([0.1, 0.1, 0.05])).joint("base", "free", None, "hub")
+    b.joint("turn", "revolute", "hub", "arm", axis=(0, 1, 0), xyz=(0, 0, 0.5))
+    return b.frame("p0", "arm", xyz=(0, 0, 0.4)).frame("p1", "hub", xyz=(0.5, 0, 0)).build()
+
+
+def cost_of_a_change():
+    print("modules  depth  µs: dock without, with an impulse, undock; forward dynamics")
+    one = unit()
+    for count in (10, 100, 1000):
+        names = [f"m{k}" for k in range(count)]
+        docks = [(names[k], names[(k - 1) // 2], f"p{(k - 1) % 2}") for k in range(1, count)]
+        robot = rm.ModularRobot({**dict.fromkeys(names, one), "new": one}, docks)
+        dock = rm.Connection("new", names[-1], "p0")
+        v = np.random.default_rng(0).normal(size=robot.nv) * 0.1
+        network = robot.network(robot.neutral(), v, [dock])
+        i, seat, x = network.index["new"], robot.seat_in(network, dock), robot.placement(dock)
+        at = robot.v_of("new").start
+        network.rest()
+        times = {"soft": [], "hard": [], "undock": []}
+        for _ in range(20):
+            for kind, speed in (("soft", 0.0), ("hard", 0.1)):
+                network.place(i, seat, x)
+                network.v[at] += speed
+                start = time.perf_counter()
+                network.dock(i, seat, x)
+                times[kind].append(time.perf_counter() - start)
+                start = time.perf_counter()
+                network.undock(i)
+                times["undock"].append(time.perf_counter() - start)
+        state = network.q.copy(), network.v.copy(), np.zeros(robot.nv)
+        costs = [min(t) for t in times.values()] + [best(9, network.forward_dynamics, *state)]
+        depth = len(network.order.path(seat.parent))
+        print(f"{count:7d}  {depth:5d}  " + "  ".join(f"{1e6 * cost:.0f}" for cost in costs))
+
+
 if __name__ == "__main__":
     modules_against_the_whole()
     cost_per_module()
+    cost_of_a_change()

@@ -12,6 +12,7 @@ import pytest
 
 import remora as rm
 from closed_loops import closed, constraint
+from mechanisms import four_bar
 from numeric import assert_close, traced
 from remora.algebra import (
     adjugate,
@@ -38,10 +39,11 @@ from remora.dynamics.lagrangian import (
     reduced,
 )
 from remora.dynamics.maximal import joint_relations
-from remora.model import state
+from remora.model import solid_inertias, state
 from remora.model.joints import in_coordinates
 
 ROBOT = rm.random_robot(5, bodies=12)
+SERVICER = rm.load("servicer")
 
 
 def _with_stops_and_springs(robot):
@@ -76,6 +78,7 @@ def _with_loops(robot):
 
 
 CLOSED = _with_loops(ROBOT)
+LINKAGE = four_bar()
 EQUATIONS = rm.constraint_residual(CLOSED, rm.neutral(CLOSED)).size
 
 
@@ -263,6 +266,9 @@ TABLE = {
             lambda A, B: linear.ltdl_solve(linear.ltdl(A), B), positive_definite(4), array(4, 2),
         ),
         "ltdl_inverse": (lambda A: linear.ltdl_inverse(linear.ltdl(A)), positive_definite(4)),
+        "reciprocal_pivots": (
+            lambda A: linear.reciprocal_pivots(linear.ltdl(A)[1], A), positive_definite(4),
+        ),
         "forward_substitute": (
             lambda A, B: linear.forward_substitute(linear.ldl(A)[0], B),
             positive_definite(4), array(4, 2),
@@ -287,6 +293,11 @@ TABLE = {
         "frame_acceleration": (on_robot(rm.frame_acceleration, TARGET), state_q, v_, a_),
         "jacobian": (on_robot(rm.jacobian, TARGET, (0.1, 0.2, 0.3)), state_q),
         "jacobian_rate": (on_robot(rm.jacobian_rate, TARGET, (0.1, 0.2, 0.3)), state_q, v_),
+    },
+    solid_inertias: {
+        "box_inertia": (rm.box_inertia, mass, lambda g: g.uniform(0.1, 2.0, size=3)),
+        "cylinder_inertia": (rm.cylinder_inertia, mass, mass, mass),
+        "sphere_inertia": (rm.sphere_inertia, mass, mass),
     },
     momentum: {
         "center_of_mass": (on_robot(rm.center_of_mass), state_q),
@@ -362,6 +373,10 @@ TABLE = {
     derivatives: {
         "forward_dynamics_derivatives": (
             on_robot(rm.forward_dynamics_derivatives), state_q, v_, a_, bodies6,
+        ),
+        "constraint_multiplier_derivatives": (
+            lambda *a: tuple(rm.constraint_multiplier_derivatives(LINKAGE, *a)),
+            array(3), array(3), array(3),
         ),
         "inverse_dynamics_derivatives": (
             on_robot(rm.inverse_dynamics_derivatives), state_q, v_, a_, bodies6,
@@ -452,6 +467,17 @@ TABLE = {
         "loop_loads": (on_closed(reactions.loop_loads), state_q, array(EQUATIONS)),
     },
     rm: {
+        "jacobian_world": (on_robot(rm.jacobian, TARGET, (0.1, 0.2, 0.3), "world"), state_q),
+        "jacobian_rate_world": (
+            on_robot(rm.jacobian_rate, TARGET, (0.1, 0.2, 0.3), "world"), state_q, v_,
+        ),
+        "configuration": (
+            lambda x, angle: rm.configuration(SERVICER, {"elbow_pitch": angle}, base=x), x8, array()
+        ),
+        "velocity": (
+            lambda xi, speed: rm.velocity(SERVICER, {"elbow_pitch": speed}, base=xi), s6, array()
+        ),
+        "by_joint": (lambda q: tuple(rm.by_joint(ROBOT, q).values()), state_q),
         "integrate": (on_robot(rm.integrate), state_q, v_),
         "difference": (on_robot(rm.difference), state_q, state_q),
         "normalize": (on_robot(rm.normalize), state_q),

@@ -26,6 +26,7 @@ SAYS = {
     ],
     "09_vt18_section_4.py": ["S   756.7 to 891.8", "[222.718295 -14.593557 133.944077] °"],
     "13_dm93_double_pendulum.py": ["10 s: 8.82 -14.39", "energy kept to 1e-10: True", "1e-8: True"],
+    "45_export_a_run.py": ["run.parquet:", "tool at the end: [4.1275 4.5498 8.5397] ['m' 'm' 'm']"],
     "15_components.py": [
         "base turned by at most 0.23°, at the end 0.00°", "wheels saturated 2 times",
         "1000 runs, 81 samples to 40 s, complete", "its own noise is the same: True",
@@ -43,6 +44,9 @@ SAYS = {
         "captured at 2.744 s, 10.815 N s", "kept to 1e-12: True, constraint to 1e-12 m: True",
         "1000000 N/m: peak force  1220.3 N", "by 3.1e-09",
     ],
+    "17_dispersed_captures.py": [
+        "152 of 200 captured", "impulse 11.3 N s", "momentum kept in all runs: True",
+    ],
     "14_flight_code.py": [
         "at its limit for ", "elbow.h elbow.c elbow_test.c",
         *(["0 of 150 numbers differ", "the same torques in 1000 ticks, to 1e-12: True"]
@@ -57,6 +61,18 @@ SAYS = {
     "42_stewart_platform.py": [
         "18 equations, 12 degrees of freedom remain of 30", "stays zero to 1e-12: True",
         "this motion to 1e-10: True",
+    ],
+    "25_optimal_reach.py": [
+        "IPOPT: Solve_Succeeded", "straight joints: base turned by up to 27.3°",
+        "optimized: base turned by up to 2.1°, torques up to 0.50 N m, tool within 1 mm: True",
+    ],
+    "26_zero_reaction.py": [
+        "base turns by 0.41°;", "1e-9 rad per second: True", "locked: base turns by 0.55°",
+        "less than 1e-5 rad: True, tool 0.00 mm off",
+    ],
+    "27_attitude_and_wheels.py": [
+        "logarithm  turns by 160°", "vector     turns by 200°", "150 rad/s, attitude lost",
+        "torque     wheels up to  54 rad/s, attitude within 0.29°", "thrusters spend 6.9 N s",
     ],
     "28_inverse_kinematics.py": [
         "the first misses by 256 mm", "less than 1 µm: True", "missed by 3.",

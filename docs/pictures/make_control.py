@@ -3,6 +3,7 @@
 Every run is digital control at the rate that is printed, with fixed Runge-Kutta steps.
 """
 
+import runpy
 import sys
 from pathlib import Path
 
@@ -343,6 +344,46 @@ def circle():
     save(figure, "control_circle.png")
 
 
+def optimal():
+    """The reach of example 25: along a straight line of the joints, and optimized."""
+    example = runpy.run_path(str(HERE.parents[1] / "examples" / "25_optimal_reach.py"))
+    straight, best, target = example["main"]()
+    figure, axes = plt.subplots(2, 2, figsize=(9, 6.2), height_ratios=(1.25, 1))
+    names = ["link_1", "link_2", "link_3", "tool"]
+    for place, run, label in (
+        (axes[0, 0], straight, "straight joint path"),
+        (axes[0, 1], best, "optimized"),
+    ):
+        count, ghosts = len(run.t), 6
+        for k in np.linspace(0, count - 1, ghosts).astype(int):
+            tone = "tab:blue" if k == count - 1 else "0.35" if k == 0 else "0.75"
+            x = run.q[k, :8]
+            box = 0.375 * np.array([[1, 1, 0], [-1, 1, 0], [-1, -1, 0], [1, -1, 0], [1, 1, 0]])
+            box = np.array([pose.transform_point(x, c) for c in box])
+            links = np.array(
+                [pose.translation(rm.frame_pose(run.robot, run.q[k], n)) for n in names]
+            )
+            place.plot(box[:, 0], box[:, 1], color=tone, lw=1.0)
+            place.plot(links[:, 0], links[:, 1], "o-", ms=2.5, color=tone, lw=1.4)
+        tool = np.array([pose.translation(rm.frame_pose(run.robot, q, "tool")) for q in run.q])
+        place.plot(tool[:, 0], tool[:, 1], color="tab:orange", lw=1.0, label="tool")
+        place.plot(*target[:2], "x", color="tab:red", ms=7, mew=2, label="target")
+        place.set(aspect="equal", xlabel="x, m", ylabel="y, m", title=label)
+        place.set(xlim=(-0.6, 2.0), ylim=(-0.7, 0.8))
+        turned = np.degrees(2.0 * np.arctan2(run.q[:, 3], run.q[:, 0]))
+        axes[1, 0].plot(run.t, turned, label=label)
+    axes[0, 0].legend(fontsize=7, loc="lower right")
+    for i in range(3):
+        axes[1, 1].plot(best.t, best.tau[:, 6 + i], lw=1.2, label=f"joint {i + 1}")
+    for limit in (-0.5, 0.5):
+        axes[1, 1].axhline(limit, color="0.5", ls="--", lw=0.8)
+    axes[1, 0].set(xlabel="t, s", ylabel="attitude of the base, deg")
+    axes[1, 1].set(xlabel="t, s", ylabel="torques, optimized, N m")
+    for place in axes[1]:
+        place.legend(fontsize=7)
+    save(figure, "optimal_reach.png")
+
+
 def save(figure, name):
     """Write a picture beside this script."""
     figure.tight_layout()
@@ -350,7 +391,7 @@ def save(figure, name):
     plt.close(figure)
 
 
-MADE = {f.__name__: f for f in (two_arms, unwinding, wall, wheels, reaches, circle)}
+MADE = {f.__name__: f for f in (two_arms, unwinding, wall, wheels, reaches, circle, optimal)}
 
 if __name__ == "__main__":
     for name in sys.argv[1:] or MADE:

@@ -3,6 +3,7 @@
 from remora import algebra
 from remora.actuators.first_order_actuator import FirstOrderActuator
 from remora.actuators.thruster import Thruster
+from remora.actuators.thruster_set import ThrusterSet
 from remora.analysis.coupling import (
     Coupling,
     DisturbanceBudget,
@@ -66,6 +67,7 @@ from remora.dynamics.assembly.assembly import Assembly
 from remora.dynamics.assembly.black_box import BlackBox
 from remora.dynamics.assembly.compiled_assembly import CompiledAssembly
 from remora.dynamics.assembly.connection import Connection
+from remora.dynamics.assembly.docking.modular_robot import ModularRobot
 from remora.dynamics.assembly.interconnection_graph import InterconnectionGraph
 from remora.dynamics.assembly.sensor_reading import PointReading, SensorReading
 from remora.dynamics.assembly.sensor_recording import SensorRecording
@@ -97,6 +99,8 @@ from remora.dynamics.constraints.reactions import constraint_multipliers, constr
 from remora.dynamics.derivatives.derivatives import (
     ForwardDerivatives,
     InverseDerivatives,
+    MultiplierDerivatives,
+    constraint_multiplier_derivatives,
     forward_dynamics_derivatives,
     inverse_dynamics_derivatives,
 )
@@ -126,6 +130,7 @@ from remora.dynamics.formulations import (
     newton_euler_solution,
     reaction_wrenches,
 )
+from remora.dynamics.kernels.casadi_function import casadi_function
 from remora.dynamics.kernels.compiled import CompiledRobot, compile
 from remora.dynamics.kinematics import (
     accelerations,
@@ -211,7 +216,9 @@ from remora.model.joint_types import JOINT_TYPES
 from remora.model.layouts.layout import Layout
 from remora.model.layouts.libraries import mujoco_layout, pinocchio_layout, spart_layout
 from remora.model.mimic_gears import mimic_to_gears
+from remora.model.named_states import by_joint, configuration, velocity
 from remora.model.robot import Body, Frame, Geometry, Joint, Robot
+from remora.model.solid_inertias import box_inertia, cylinder_inertia, sphere_inertia
 from remora.model.state import difference, integrate, neutral, normalize, random_state
 from remora.planning.differential import TaskSolution, solve_tasks
 from remora.planning.floating_path import JointPath
@@ -232,6 +239,7 @@ from remora.planning.tasks import (
 from remora.sensors.rate_gyro import RateGyro
 from remora.sensors.threshold import Threshold
 from remora.simulation.batch.batch import simulate_batch
+from remora.simulation.batch.batch_storage import open_batch
 from remora.simulation.batch.result import Batch
 from remora.simulation.engine.progress import Status
 from remora.simulation.engine.simulate import simulate
@@ -244,6 +252,8 @@ from remora.simulation.inputs.profiles import Motion, Profile, Pulse
 from remora.simulation.inputs.reach import ReachPlan, plan_reach
 from remora.simulation.inputs.signal_source import SignalSource
 from remora.simulation.integrators.table import INTEGRATORS
+from remora.simulation.modular_run import ModularRun
+from remora.simulation.module_changes import Attach, Detach, ModuleChange, Swap
 from remora.simulation.recording.conservation import Conservation
 from remora.simulation.recording.constraint_switch import ConstraintSwitch
 from remora.simulation.recording.recording import Recording
@@ -271,6 +281,7 @@ __all__ = [
     "Admittance",
     "ArticulatedBody",
     "Assembly",
+    "Attach",
     "AttitudePD",
     "BaseAttitudeTask",
     "BasePoseTracking",
@@ -301,6 +312,7 @@ __all__ = [
     "CudaKernel",
     "DHLink",
     "DesiredReaction",
+    "Detach",
     "DirectionTask",
     "DisturbanceBudget",
     "EndEffectorWrenchControl",
@@ -338,7 +350,11 @@ __all__ = [
     "Manipulability",
     "ModelError",
     "ModelWarning",
+    "ModularRobot",
+    "ModularRun",
+    "ModuleChange",
     "Motion",
+    "MultiplierDerivatives",
     "NewtonEulerSystem",
     "OperationalComputedTorque",
     "PayloadEstimate",
@@ -376,6 +392,7 @@ __all__ = [
     "Subsystem",
     "SubsystemAccelerations",
     "SubsystemLoads",
+    "Swap",
     "System",
     "TargetError",
     "Task",
@@ -383,6 +400,7 @@ __all__ = [
     "TaskSolution",
     "Threshold",
     "Thruster",
+    "ThrusterSet",
     "TransposeJacobian",
     "UnknownName",
     "Wall",
@@ -399,13 +417,16 @@ __all__ = [
     "base_response_rate",
     "base_velocity",
     "bias_force",
+    "box_inertia",
     "bundled_assemblies",
     "bundled_robots",
     "bundled_scenarios",
     "bundled_studies",
+    "by_joint",
     "campaign",
     "campaign_report",
     "capture_events",
+    "casadi_function",
     "center_of_mass",
     "center_of_mass_jacobian",
     "centroidal_momentum",
@@ -413,10 +434,12 @@ __all__ = [
     "close_loops",
     "combine",
     "compile",
+    "configuration",
     "constrained_inverse_dynamics",
     "constraint_bias",
     "constraint_impulse",
     "constraint_jacobian",
+    "constraint_multiplier_derivatives",
     "constraint_multipliers",
     "constraint_projector",
     "constraint_report",
@@ -426,6 +449,7 @@ __all__ = [
     "coriolis_matrix",
     "coupling",
     "coupling_map",
+    "cylinder_inertia",
     "difference",
     "differentiate",
     "disturbance_budget",
@@ -483,6 +507,7 @@ __all__ = [
     "newton_euler_solution",
     "newton_euler_system",
     "normalize",
+    "open_batch",
     "open_campaign",
     "open_run",
     "pinocchio_layout",
@@ -516,12 +541,14 @@ __all__ = [
     "solve_tasks",
     "spart",
     "spart_layout",
+    "sphere_inertia",
     "split_robot",
     "spring_forces",
     "stop_forces",
     "straight_path_workspace",
     "topology",
     "twists",
+    "velocity",
     "view",
     "wheel_envelope",
     "wheel_margin",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 
@@ -40,13 +40,28 @@ class UnknownName(RemoraError, LookupError):
 
     known: tuple[str, ...]
 
-    def __init__(self, what: str, name: object, known: Iterable[str]) -> None:
-        """Report an unknown `name` (or index) of a `what`, and the `known` names."""
+    def __init__(
+        self,
+        what: str,
+        name: object,
+        known: Iterable[str],
+        synonyms: Mapping[str, Iterable[str]] | None = None,
+    ) -> None:
+        """Report an unknown `name` (or index) of a `what`, and the `known` names.
+
+        Args:
+            what: what the name is of.
+            name: the name.
+            known: the known names.
+            synonyms: other words, in lower case, and the names that they may mean.
+        """
         self.known = tuple(known)
         called, hint = repr(name), ""
         if isinstance(name, str):
             called = f"named {name!r}"
-            close = difflib.get_close_matches(name, self.known, 1, cutoff=0.7)
+            meant = (synonyms or {}).get(name.lower(), ())
+            close = [other for other in meant if other in self.known]
+            close = close or difflib.get_close_matches(name, self.known, 1, cutoff=0.7)
             hint = f"did you mean {close[0]!r}? " if close else ""
         names = ", ".join(self.known) or "(none)"
         super().__init__(f"no {what} {called}; {hint}known: {names}")

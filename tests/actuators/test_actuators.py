@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import remora as rm
+from laws_on_small_robots import values
 from sliders import slider
 
 SERVICER = rm.load("servicer")
@@ -101,3 +102,57 @@ def test_a_burn_changes_momentum_by_its_impulse():
 def test_refusals(make, told):
     with pytest.raises(rm.RemoraError, match=told):
         make()
+
+
+# Thruster sets ------------------------------------------------------------------------------------
+
+BUS = rm.load("wheeled_bus")
+TWELVE = tuple(f"thruster_{i}" for i in range(1, 13))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_thruster_set_exerts_the_demand_by_pushing_only(seed):
+    rng = np.random.default_rng(seed)
+    torque, force = 0.01 * rng.normal(size=3), 0.02 * rng.normal(size=3)
+    found = values(
+        rm.ThrusterSet(TWELVE, 1.0), BUS, rm.neutral(BUS), np.zeros(10),
+        {"torque": torque, "force": force},
+    )  # fmt: skip
+    assert np.all(found["thrust"] >= 0.0)
+    assert np.count_nonzero(found["thrust"]) <= 6
+    assert np.abs(found["exerted"] - torque).max() < 1e-14
+
+
+def test_a_demand_beyond_the_thrust_keeps_its_direction():
+    torque = np.array([1.0, -2.0, 0.5])
+    found = values(rm.ThrusterSet(TWELVE, 0.1), BUS, rm.neutral(BUS), np.zeros(10),
+                   {"torque": torque})  # fmt: skip
+    assert found["thrust"].max() == pytest.approx(0.1)
+    assert np.linalg.norm(np.cross(found["exerted"], torque)) < 1e-12
+    assert float(found["exerted"] @ torque) > 0.0
+    still = values(rm.ThrusterSet(TWELVE, 0.1), BUS, rm.neutral(BUS), np.zeros(10))
+    assert not np.any(still["thrust"])
+
+
+def test_a_couple_of_thrusters_turns_the_bus_without_pushing_it():
+    demand = {"thruster_set.torque": [0.0, 0.0, 0.02]}
+    system = rm.System(BUS, [rm.ThrusterSet(TWELVE, 0.1)], demand)
+    run = rm.simulate(system, rm.neutral(BUS), np.zeros(10), 5.0, sample=1.0)
+    assert np.abs(run.momentum[-1] - [0, 0, 0, 0, 0, 0.1]).max() < 1e-12
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        ((TWELVE[:6], 0.1), "rank < 6"),
+        ((TWELVE[:11], 0.1), "'thruster_11' has no opposite one"),
+        ((("wheel_1", *TWELVE), 0.1), "'wheel_1' is not on the base"),
+    ],
+)
+def test_thruster_sets_that_cannot_work_are_refused(given, reason):
+    with pytest.raises(rm.RemoraError, match=reason):
+        rm.System(BUS, [rm.ThrusterSet(*given)])
+    with pytest.raises(rm.RemoraError, match="greater than 0"):
+        rm.ThrusterSet(TWELVE, 0.0)
+    with pytest.raises(rm.RemoraError, match="listed twice"):
+        rm.ThrusterSet((*TWELVE, TWELVE[0]), 0.1)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,6 +16,7 @@ import pytest
 import remora as rm
 from remora.campaigns import campaign as module
 from remora.campaigns.blocks import run_block
+from remora.codegen.gpu import cuda_kernel
 
 SCENARIO = """
 scenario: 1
@@ -50,6 +52,17 @@ success:
   slow: {output: speed, below: 0.0122}
 """
 FAST = {"workers": 0, "progress": False}
+
+
+def has_gpu():
+    try:
+        cuda_kernel.cupy_with_device()
+    except rm.RemoraError:
+        return False
+    return True
+
+
+GPU = has_gpu()
 
 
 @pytest.fixture(scope="module")
@@ -306,6 +319,50 @@ def _workers(parent):
     rows = [line.split(None, 2) for line in listed]
     children = [int(p) for p, up, _ in rows if int(up) == parent]
     return [int(p) for p, up, args in rows if int(up) in children and "spawn_main" in args]
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("workers", [1, 2, 4])
+def test_the_number_of_workers_does_not_change_a_bit(workers, made, study, tmp_path):
+    again = rm.campaign(study, tmp_path / "h", block=8, workers=workers, progress=False)
+    assert same(made, again)
+    assert again.processors == {"cpu": 40} or made.processors == again.processors
+
+
+def test_a_creation_that_was_interrupted_is_begun_again(made, study, tmp_path):
+    out = tmp_path / "i"
+    shutil.copytree(made.folder.path, out)
+    (out / "campaign.json").unlink()
+    (out / "summary.parquet").unlink()
+    with pytest.raises(rm.RemoraError, match="not empty"):  # it has results: not ours to remove
+        rm.campaign(study, out, resume=True, **FAST)
+    for marker in (out / "blocks").iterdir():
+        marker.unlink()
+    (out / ".study.yaml-x").write_text("", encoding="utf-8")
+    assert same(made, rm.campaign(study, out, resume=True, block=16, **FAST))
+
+
+def test_where_blocks_were_computed(made, study, tmp_path):
+    assert sum(made.processors.values()) == 40
+    assert set(made.to_pandas()["processor"]) == {*made.processors}
+    with pytest.raises(rm.UnknownName, match="auto"):
+        rm.campaign(study, tmp_path / "j", target="gpu", **FAST)
+
+
+@pytest.mark.skipif(GPU, reason="there is a GPU")
+def test_without_a_gpu(study, tmp_path):
+    with pytest.raises(rm.RemoraError, match=r"GPU|CuPy|cupy"):
+        rm.campaign(study, tmp_path / "k", target="cuda", **FAST)
+    assert run_block(study, 0, 2, target="auto").processor == "cpu"
+
+
+@pytest.mark.skipif(not GPU, reason="needs CuPy and a GPU")
+def test_on_a_gpu(study, tmp_path):
+    on_gpu = rm.campaign(study, tmp_path / "l", target="cuda", **FAST)
+    on_cpu = rm.campaign(study, tmp_path / "m", target="cpu", **FAST)
+    assert list(on_gpu.processors) != ["cpu"]
+    for name in (*on_cpu.outputs, *on_cpu.bands):
+        assert np.allclose(on_gpu[name], on_cpu[name], rtol=1e-9, atol=1e-12)
 
 
 def test_command_line(folder, tmp_path):

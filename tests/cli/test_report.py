@@ -50,6 +50,16 @@ def test_a_report_is_written_where_it_is_wanted(folder, tmp_path):
     assert "<h1>Review 3</h1>" in file.read_text(encoding="utf-8")
 
 
+def test_a_report_is_not_overwritten_silently(folder, tmp_path):
+    file = tmp_path / "kept.html"
+    file.write_text("mine", encoding="utf-8")
+    refused(remora("report", folder, "--out", file, "--no-animation"), "exists already; --force")
+    assert file.read_text(encoding="utf-8") == "mine"
+    done = remora("report", folder, "--out", file, "--no-animation", "--force")
+    assert done.returncode == 0, done.stderr
+    assert "elbow_pitch" in file.read_text(encoding="utf-8")
+
+
 def test_what_cannot_be_read_is_one_message(tmp_path):
     refused(remora("report", tmp_path / "nowhere"), "nowhere", "no such folder")
     refused(remora("report", tmp_path), "no run in this folder")

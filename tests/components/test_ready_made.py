@@ -7,6 +7,7 @@ import laws_on_small_robots as laws
 import remora as rm
 
 SERVICER = rm.load("servicer")
+ROBOTS = {"thruster_set": rm.load("wheeled_bus")}
 GOAL = {"elbow_pitch": 0.3, "wrist_roll": -0.2}
 MADE = {
     "joint_pd": rm.JointPD(SERVICER, GOAL, 5.0, 2.0, 0.02, torque_output=True),
@@ -14,6 +15,7 @@ MADE = {
     "rate_gyro": rm.RateGyro("bus", noise=0.1, drift=0.1, sample_time=0.02),
     "first_order_actuator": rm.FirstOrderActuator(("elbow_pitch",), limit=2.0),
     "thruster": rm.Thruster("tool", 3.0),
+    "thruster_set": rm.ThrusterSet(tuple(f"thruster_{i}" for i in range(1, 13)), 0.1),
     "spring": rm.Spring("bus", "tool", 2.0, 1.0, 0.3),
     "bushing": rm.Bushing("bus", "tool", 2.0, 0.3, 1.0, 0.2),
     "compliant_capture": rm.CompliantCapture("tool", "bus", 0.05, 0.2, 0.1, 50.0, 1.0),
@@ -31,9 +33,10 @@ def test_every_component_of_the_table_is_tested():
 
 @pytest.mark.parametrize("name", MADE)
 def test_each_is_traced_and_has_the_same_values_compiled_and_in_numpy(name):
-    inputs = {"threshold.signal": [1.0, 2.0, 3.0], "first_order_actuator.command": [3.0]}
+    inputs = {"threshold.signal": [1.0, 2.0, 3.0], "first_order_actuator.command": [3.0],
+              "thruster_set.torque": [0.01, -0.02, 0.05]}  # fmt: skip
     connect = {key: x for key, x in inputs.items() if key.startswith(f"{name}.")}
-    robot, _, needed = laws.MADE.get(name, (SERVICER, None, {}))
+    robot, _, needed = laws.MADE.get(name, (ROBOTS.get(name, SERVICER), None, {}))
     connect |= {f"{name}.{key}": x for key, x in needed.items()}
     system = rm.System(robot, [MADE[name]], connect)
     assert dict(system.untraceable) == {}

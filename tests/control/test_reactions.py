@@ -102,6 +102,42 @@ def test_sparts_desired_reaction_block_has_the_wrong_sign():
     assert np.abs(base_speeds(SERVICER, q, v, theirs, range(6, 13))[:3] + base).max() < 1e-12
 
 
+def pointing_error(robot, q, v, axis):
+    """Return ω_0 - d × (ṗ - ṗ_0)/r, zero if the axis keeps pointing at the tool, and its angle."""
+    base, tool = (inertial(robot, q, v, name) for name in ("bus", "tool"))
+    x = rm.frame_pose(robot, q, "bus")
+    away = pose.translation(rm.frame_pose(robot, q, "tool")) - pose.translation(x)
+    r = np.linalg.norm(away)
+    d = away / r
+    along = pose.to_rotation_matrix(x) @ axis
+    angle = np.arctan2(np.linalg.norm(np.cross(along, d)), along @ d)
+    return base[:3] - np.cross(d, tool[3:] - base[3:]) / r, np.cross(along, d), angle
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_an_axis_of_the_base_is_kept_pointing_at_the_tool(seed):
+    """Figure 4 of SPART17; here in space, with momentum, and an axis that is off at first."""
+    q, v = rm.random_state(SERVICER, seed)
+    twist = np.array([0.0, 0.0, 0.0, 0.03, -0.02, 0.01])
+    law = rm.DesiredReaction("tool", gain=0.0, base_gain=0.5, point="-y")
+    found = values(law, SERVICER, q, v, goal(SERVICER, q, twist))
+    moved = base_speeds(SERVICER, q, v, found["rate"], range(6, 13))
+    rate, normal, angle = pointing_error(SERVICER, q, moved, np.array([0, -1.0, 0]))
+    wanted = 0.5 * angle * normal / np.linalg.norm(normal)
+    assert np.abs(rate - wanted).max() < 1e-9 * np.abs(found["rate"]).max()
+    assert np.abs(found["base_error"][:3] - 2.0 * wanted).max() < 1e-12
+    assert np.abs(inertial(SERVICER, q, moved, "tool")[3:] - twist[3:]).max() < 1e-9
+
+
+def test_a_pointing_base_has_no_reference_and_only_rows_of_rotation():
+    interface = rm.DesiredReaction("tool", point="x").interface(SERVICER)
+    assert set(interface.inputs) == {"pose", "twist"}
+    with pytest.raises(rm.InvalidValue, match="rows wx, wy, wz only"):
+        rm.DesiredReaction("tool", point="x", base_rows="pose")
+    with pytest.raises(rm.UnknownName, match="no axis of the base named 'up'"):
+        rm.DesiredReaction("tool", point="up")
+
+
 def branched():
     """Return a floating robot whose tree branches behind its first joint, not at the base."""
     builder = rm.Builder("branched").body("bus", mass=50.0, inertia=(4, 5, 6))

@@ -285,6 +285,7 @@ def test_symbolic_robots_have_no_key_and_equal_only_themselves():
 
 FIXED = {
     "target": ["tool", "arm", Frame("tool", 1, np.eye(8)[0]), Frame("tool", 0, np.eye(8)[0])],
+    "axes": ["body", "world"],
     "formulation": ["articulated", "composite"],
     "prescribed": [{"elbow": 1.0}, {"elbow": 2.0}, {"left": 1.0}],
     "slip_speed": [1e-3, 2e-3],

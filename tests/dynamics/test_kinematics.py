@@ -51,6 +51,67 @@ def test_jacobians_give_twists_and_accelerations(seed, rng):
         assert_close(rm.frame_pose(robot, q, i), rm.poses(robot, q)[:, i])
 
 
+@pytest.mark.parametrize("seed", SEEDS)
+def test_world_axes(seed, rng):
+    """Both halves are rotated; rates are those of the rotated components."""
+    robot = tree(seed)
+    q, v = rm.random_state(robot, rng)
+    vdot = rng.normal(size=robot.nv)
+    target, point = len(robot.bodies) - 1, (0.1, -0.2, 0.3)
+    R = pose.to_rotation_matrix(rm.frame_pose(robot, q, target))
+    both = np.kron(np.eye(2), R)
+    J = rm.jacobian(robot, q, target, point, axes="world")
+    assert_close(J, both @ rm.jacobian(robot, q, target, point))
+    assert np.array_equal(
+        rm.jacobian(robot, q, target, point, axes="body"), rm.jacobian(robot, q, target, point)
+    )
+    assert_close(rm.frame_twist(robot, q, v, target, point, "world"), J @ v)
+
+    def origin(q, v):
+        return pose.transform_point(rm.frame_pose(robot, q, target), np.array(point))
+
+    assert_close(J[3:] @ v, rate_along_motion(robot, origin, q, v, vdot))
+    of_J = lambda q, v: rm.jacobian(robot, q, target, point, "world")  # noqa: E731
+    rate = rate_along_motion(robot, of_J, q, v, vdot)
+    assert_close(rm.jacobian_rate(robot, q, v, target, point, "world"), rate)
+    of_twist = lambda q, v: rm.frame_twist(robot, q, v, target, point, "world")  # noqa: E731
+    rate = rate_along_motion(robot, of_twist, q, v, vdot)
+    assert_close(rm.frame_acceleration(robot, q, v, vdot, target, point, "world"), rate)
+    if robot.joints[0].kind == "free":
+        G = rm.generalized_jacobian(robot, q, target, point, "world")
+        assert_close(G, both @ rm.generalized_jacobian(robot, q, target, point), rtol=1e-11)
+        of_G = lambda q, v: rm.generalized_jacobian(robot, q, target, point, "world")  # noqa: E731
+        rate = rate_along_motion(robot, of_G, q, v, vdot)
+        found = rm.generalized_jacobian_rate(robot, q, v, target, point, "world")
+        assert_close(found, rate, rtol=1e-10)  # solves with the base's inertia
+
+
+def test_world_axes_compiled():
+    robot = rm.load("vt18_satellite")
+    fast = rm.compile(robot)
+    q, v = rm.random_state(robot, 3, batch=(5,))
+    body = fast.jacobian(q, "end_effector")
+    world = fast.jacobian(q, "end_effector", axes="world")
+    assert_close(world, rm.jacobian(robot, q, "end_effector", axes="world"))
+    assert_close(body, rm.jacobian(robot, q, "end_effector"))
+    assert np.abs(world - body).max() > 0.1
+    kernel = rm.compile(rm.frame_twist, robot, fixed={"target": "end_effector", "axes": "world"})
+    assert_close(kernel(q, v), rm.frame_twist(robot, q, v, "end_effector", axes="world"))
+
+
+def test_a_frame_of_the_world_has_the_same_axes():
+    robot = rm.load("vt18_satellite")
+    dock = rm.Frame("dock", -1, pose.from_xyz_rpy((0, 0, 1), (1, 0, 0)))
+    assert not np.any(rm.jacobian(robot, rm.neutral(robot), dock, axes="world"))
+
+
+@pytest.mark.parametrize(("word", "meant"), [("inertial", "world"), ("LOCAL", "body")])
+def test_other_axes_are_refused(word, meant):
+    robot = rm.load("vt18_satellite")
+    with pytest.raises(rm.UnknownName, match=f"did you mean '{meant}'.*known: body, world"):
+        rm.jacobian(robot, rm.neutral(robot), 0, axes=word)
+
+
 def test_jacobian_of_a_point_is_the_shifted_one(rng):
     robot = tree(6)
     q, v = rm.random_state(robot, rng)

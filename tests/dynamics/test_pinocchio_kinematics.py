@@ -40,6 +40,10 @@ def test_against_pinocchio(seed):
             J = there.toActionMatrixInverse() @ pin.getJointJacobian(model, data, j, pin.LOCAL)
             ours = rm.jacobian(robot, q, i)
             assert_close(ours, np.concatenate([J[3:], J[:3]]) @ to_pin)
+            # Pinocchio's LOCAL_WORLD_ALIGNED, at the origin of Remora's frame
+            R = pin.SE3((data.oMi[j] * there).rotation, np.zeros(3)).toActionMatrix()
+            world = np.concatenate([(R @ J)[3:], (R @ J)[:3]]) @ to_pin
+            assert_close(rm.jacobian(robot, q, i, axes="world"), world)
 
     # Pinocchio's universe has no mass: leave out what Remora fixes to it
     moving = robot.replace(

@@ -246,6 +246,29 @@ def test_cycle_is_refused():
         builder.build()
 
 
+def test_shapes_by_position_and_angles():
+    builder = (
+        rm.Builder("shapes")
+        .geometry("bus", "box", (1.0, 1.0, 2.0), xyz=(0, 0, 1), rpy=(0, 0, np.pi / 2))  # before
+        .body("bus", mass=1.0, geometry=[rm.Geometry("sphere", (0.1,))])
+        .geometry("bus", "sphere", 0.2, color=(1.0, 0.0, 0.0, 1.0))  # and after the body
+    )
+    for _ in range(2):  # building twice gives the same
+        shapes = builder.build().bodies["bus"].geometry
+        assert [(s.kind, s.size) for s in shapes] == [
+            ("sphere", (0.1,)), ("box", (1.0, 1.0, 2.0)), ("sphere", (0.2,)),
+        ]  # fmt: skip
+        assert np.array_equal(shapes[0].placement, np.eye(8)[0])
+        assert np.array_equal(shapes[1].placement, pose.from_xyz_rpy((0, 0, 1), (0, 0, np.pi / 2)))
+        assert shapes[2].color == (1.0, 0.0, 0.0, 1.0)
+    bad = rm.Builder("bad").body("bus", mass=1.0).geometry("bas", "cone", 1.0)
+    bad.geometry("bus", "box", (1, 1, 1), rpy=(0, 0))
+    with pytest.raises(rm.ModelError) as error:
+        bad.build()
+    for text in ("unknown kind 'cone'", "unknown body 'bas'; known: 'bus'", "rpy must be 3"):
+        assert text in str(error.value)
+
+
 def test_all_faults_come_in_one_report():
     builder = arm().body("x", mass=-1).body("y", mass=np.inf).frame("z", "nobody")
     with pytest.raises(ModelError) as caught:

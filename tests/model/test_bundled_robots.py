@@ -16,7 +16,7 @@ from remora.model.topology import incidence_matrix, leaves
 
 NAMES = [
     "defunct_satellite", "servicer", "servicer_wheels", "spart17_planar", "spart17_planar_3",
-    "vt18_satellite", "vt18_two_arm",
+    "vt18_satellite", "vt18_two_arm", "wheeled_bus",
 ]  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 import dataclasses
 import os
 import re
+import textwrap
 import time
 
 import casadi
@@ -51,6 +52,54 @@ def assert_same(a: Robot, b: Robot) -> None:
         assert one == two, one.name
         for key in ("parent_placement", "child_placement", "axes"):
             assert bits(getattr(one, key)) == bits(getattr(two, key)), (one.name, key)
+
+
+def test_angles_may_be_in_degrees(tmp_path):
+    text = """
+    remora: 1
+    bodies:
+      - {name: bus, mass: 10, inertia: [1, 1, 1]}
+      - name: arm
+        mass: 1
+        inertia: [1, 1, 1]
+        joint: {name: hinge, kind: revolute, parent: bus, rpy: [0, -90 deg, 1.5], lower: -115deg,
+                upper: 2, velocity: 5 deg/s, stiffness: 3, spring_reference: 1e1 deg}
+        geometry: [{kind: sphere, size: 0.1, rpy: [45 deg, 0, 0]}]
+      - name: tube
+        mass: 1
+        inertia: [1, 1, 1]
+        joint: {name: tube, kind: cylindrical, parent: bus, upper: [90 deg, 0.5]}
+      - name: finger
+        mass: 1
+        inertia: [1, 1, 1]
+        joint: {name: finger, kind: revolute, parent: arm,
+                mimic: {joint: hinge, ratio: 2, offset: 20 deg}}
+    frames: [{name: tool, body: arm, rpy: [0, 0, 180 deg]}]
+    constraints:
+      - {name: latch, kind: fixed, parent: bus, child: tube, active: false,
+         child_rpy: [0, 30 deg, 0]}
+    """
+    file = tmp_path / "robot.yaml"
+    file.write_text(textwrap.dedent(text), encoding="utf-8")
+    robot = load(file)
+    hinge, tube = robot.joints["hinge"], robot.joints["tube"]
+    turn = np.radians
+    assert bits(hinge.placement) == bits(pose.from_xyz_rpy((0, 0, 0), (0, turn(-90), 1.5)))
+    assert bits(hinge.limits.lower) == bits([turn(-115)])
+    assert bits(hinge.limits.upper) == bits([2.0])
+    assert bits(hinge.limits.velocity) == bits([turn(5)])
+    assert bits(hinge.spring_reference) == bits([turn(10)])
+    assert bits(tube.limits.upper) == bits([turn(90), 0.5])
+    assert robot.joints["finger"].mimic.offset == turn(20)
+    shape = robot.bodies["arm"].geometry[0]
+    assert bits(shape.placement) == bits(pose.from_xyz_rpy((0, 0, 0), (turn(45), 0, 0)))
+    assert bits(robot.frames["tool"].placement) == bits(
+        pose.from_xyz_rpy((0, 0, 0), (0, 0, turn(180)))
+    )
+    end = robot.constraints["latch"].child_placement
+    assert bits(end) == bits(pose.from_xyz_rpy((0, 0, 0), (0, turn(30), 0)))
+    save_robot(robot, tmp_path / "again.yaml")
+    assert_same(robot, load(tmp_path / "again.yaml"))
 
 
 def constrained(builder: Builder, bodies: list[str], joints: list[str]) -> Builder:
@@ -341,6 +390,28 @@ MALFORMED = {
         "cycle",
     ),
     "two roots": (GOOD + "  - {name: arm, mass: 1}\n", 4, "several roots"),
+    "degrees for a mass": (arm(body="mass: 1 deg"), 4, "mass must be finite numbers, not '1 deg'"),
+    "degrees of a slide": (
+        arm("name: j, kind: prismatic, parent: bus, upper: 30 deg"), 4,
+        "upper is in degrees, but joint 'j' (prismatic) moves by metres",
+    ),
+    "degrees of both freedoms": (
+        arm("name: j, kind: cylindrical, parent: bus, lower: -30 deg"), 4, "moves by metres",
+    ),
+    "radians as a text": (
+        arm("name: j, kind: revolute, parent: bus, upper: 1 rad"), 4,
+        "or degrees such as '30 deg', not '1 rad'",
+    ),
+    "an angle for a rate": (
+        arm("name: j, kind: revolute, parent: bus, velocity: 30 deg"), 4, "such as '30 deg/s'",
+    ),
+    "a gear of slides in degrees": (
+        HEAD + BUS + "".join(
+            f"  - {{name: {n}, mass: 1, inertia: [1, 1, 1], "
+            f"joint: {{name: {n}, kind: prismatic, parent: bus}}}}\n" for n in "ab"
+        ) + "constraints:\n  - {name: g, kind: gear, parent: a, child: b, offset: 5 deg}\n", 7,
+        "offset is in degrees, but joint 'b'",
+    ),
     "words for a mass": (arm(body="mass: heavy"), 4, "mass must be finite numbers, not 'heavy'"),
     "decimal comma": (arm(body="mass: '1,5'"), 4, "not '1,5'"),
     "null for a mass": (arm(body="mass: null"), 4, "not null"),

@@ -108,3 +108,107 @@ def test_a_range_on_the_way_and_no_speed_limits():
     narrow = with_limits(ROBOT, "joint_1", lower=np.array([-1.3]))
     with pytest.raises(rm.RemoraError, match=r"'joint_1' leaves its range .* along the line"):
         rm.plan_reach(narrow, Q, "tool", TARGET)
+
+
+# Scenario files -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def written(tmp_path):
+    """Return a function that writes a scenario with the small arm beside it."""
+    rm.save_robot(ROBOT, tmp_path / "arm.yaml")
+
+    def write(phases, start=""):
+        text = (
+            "scenario: 1\nrobot: arm.yaml\n"
+            f"start: {{joints: {{joint_0: 0.6, joint_1: -1.2, joint_2: 0.8}}{start}}}\n"
+            f"phases:\n{phases}integrator: {{rtol: 1.0e-11, atol: 1.0e-12}}\n"
+        )
+        (tmp_path / "reach.yaml").write_text(text, encoding="utf-8")
+        return tmp_path / "reach.yaml"
+
+    return write
+
+
+AWAY = "[2.2, 0.45, 0.0]"
+MOVED = "  - {duration: 4, prescribed: {joint_0: {to: 0.4}}, locked: [joint_1, joint_2]}\n"
+
+
+@pytest.mark.parametrize("base", ["floating", "fixed"])
+def test_a_phase_reaches_from_wherever_the_robot_is(written, base):
+    reach = f"reach: {{frame: tool, target: {AWAY}, base: {base}, path: joints}}"
+    run = rm.load_scenario(written(f"{MOVED}  - {{duration: 20, {reach}}}\n")).run()
+    assert run.status == "complete"
+    tool = pose.translation(run.frame_pose("tool"))[-1]
+    distance = np.linalg.norm(tool - [2.2, 0.45, 0.0])
+    assert (distance < 1e-6) == (base == "floating")  # the base recoils, whatever the plan says
+    if base == "floating":
+        plan = rm.plan_reach(ROBOT, run.q[run.phase == 0][-1], "tool", np.array([2.2, 0.45, 0.0]),
+                             20.0, path="joints")  # fmt: skip
+        assert np.abs(rm.difference(ROBOT, plan.q[-1], run.q[-1])).max() < 1e-8
+
+
+def test_a_reach_to_a_pose_keeps_the_rest_locked(written):
+    goal = rm.frame_pose(ROBOT, Q, "tool")
+    place = pose.translation(goal) + np.array([-0.2, 0.1, 0.0])
+    target = f"{{xyz: {place.tolist()}, rpy: [0, 0, {0.6 - 1.2 + 0.8 - 0.1}]}}"
+    reach = f"  - {{duration: 20, reach: {{frame: tool, target: {target}}}}}\n"
+    run = rm.load_scenario(written(reach)).run()
+    assert np.linalg.norm(pose.translation(run.frame_pose("tool")[-1]) - place) < 1e-6
+    reach = f"  - {{duration: 30, locked: [joint_2], reach: {{frame: tool, target: {AWAY}}}}}\n"
+    run = rm.load_scenario(written(reach)).run()
+    assert np.all(run.joint("joint_2").q == 0.8)
+    assert np.linalg.norm(pose.translation(run.frame_pose("tool")[-1]) - [2.2, 0.45, 0.0]) < 1e-6
+
+
+def test_a_reach_is_resumed_and_described(written, tmp_path):
+    phases = f"  - {{duration: 20, reach: {{frame: tool, target: {AWAY}}}}}\n"
+    scenario = rm.load_scenario(written(phases))
+    whole = scenario.run()
+
+    def stop(status):
+        if status.t > 8.0:
+            raise KeyboardInterrupt
+
+    with pytest.warns(RuntimeWarning, match="interrupted"):
+        part = scenario.run(tmp_path / "run", progress=stop)
+    assert part.status == "interrupted"
+    rest = scenario.run(tmp_path / "run", resume=True)
+    assert np.array_equal(rest.q[-1], whole.q[-1])
+    told = whole.settings["phases"][0]["prescribed"]["joint_0"]
+    assert told == {"reach": "tool", "target": [2.2, 0.45, 0.0], "base": "floating", "path": "line"}
+
+
+@pytest.mark.parametrize(
+    ("phase", "reason"),
+    [
+        ("prescribed: {joint_0: {to: 0.1}}", "joint 'joint_0' is part of the reach"),
+        ("torque: {joint_0: 0.1}", "joint 'joint_0' is held"),
+        ("base_wrench: [1, 0, 0, 0, 0, 0]", "nothing else may push the robot"),
+        (
+            "controllers: [{law: attitude_pd, kp: 1, kd: 1, sample_time: 1}]",
+            "nothing else may push the robot",
+        ),
+    ],
+)
+def test_contradictions_of_a_reach_are_found_before_the_run(written, phase, reason):
+    phases = f"  - {{duration: 20, {phase}, reach: {{frame: tool, target: {AWAY}}}}}\n"
+    with pytest.raises(rm.ModelError, match=reason):
+        rm.load_scenario(written(phases))
+
+
+def test_targets_of_a_reach_that_move_or_are_unknown_are_refused(written):
+    for target, reason in (("link_1", "moves with a body"), ("hook", "no body or frame named")):
+        phases = f"  - {{duration: 20, reach: {{frame: tool, target: {target}}}}}\n"
+        with pytest.raises(rm.ModelError, match=reason):
+            rm.load_scenario(written(phases))
+
+
+def test_a_reach_on_a_drifting_base_or_out_of_reach_is_an_error_of_the_run(written):
+    phases = f"  - {{duration: 20, reach: {{frame: tool, target: {AWAY}}}}}\n"
+    drifting = rm.load_scenario(written(phases, ", base: {velocity: [0.01, 0, 0]}"))
+    with pytest.raises(rm.RemoraError, match="needs zero momentum"):
+        drifting.run()
+    far = written("  - {duration: 20, reach: {frame: tool, target: [9, 0, 0]}}\n")
+    with pytest.raises(rm.RemoraError, match=r"leaves the workspace|leaves its range"):
+        rm.load_scenario(far).run()

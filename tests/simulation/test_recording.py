@@ -91,7 +91,15 @@ DIRECT = {
     "com": lambda r, q, v, f, w: rm.center_of_mass(r, q),
     "poses": lambda r, q, v, f, w: rm.poses(r, q),
     "twists": lambda r, q, v, f, w: rm.twists(r, q, v),
+    "positions": lambda r, q, v, f, w: of_frames(r, q, pose.translation),
+    "quaternions": lambda r, q, v, f, w: of_frames(r, q, pose.rotation),
+    "euler_angles": lambda r, q, v, f, w: of_frames(r, q, pose.to_rpy),
 }
+
+
+def of_frames(robot, q, part):
+    names = [*robot.bodies.names, *robot.frames.names]
+    return np.stack([part(rm.frame_pose(robot, q, name)) for name in names])
 
 
 def follower():

@@ -121,6 +121,16 @@ def ltdl_solve(factors: tuple[Array, Array], B: Array, size: Array | None = None
     return ldl_solve(turned, B[..., ::-1, :], size)[..., ::-1, :]
 
 
+def reciprocal_pivots(d: Array, size: Array) -> Array:
+    """Return 1/d `(..., n)`; in compiled code not finite where a pivot is zero to rounding.
+
+    Args:
+        d: pivots of `ldl` or `ltdl`, `(..., n)`.
+        size: `(..., n, n)`, see `ldl`.
+    """
+    return _refused((1.0 / d)[..., None], d, size)[..., 0]
+
+
 def ltdl_inverse(factors: tuple[Array, Array], size: Array | None = None) -> Array:
     """Return A⁻¹ `(..., n, n)` from the factors of `ltdl`, exactly symmetric."""
     full = ltdl_solve(factors, np.eye(factors[1].shape[-1]), size)

@@ -97,6 +97,69 @@ def minimum_norm(factors: Orthogonal, b: Array) -> tuple[Array, Array, Array]:
     return x, concatenate(mu), concatenate(z) * (1.0 - kept)
 
 
+def closest(factors: Orthogonal, X: Array, B: Array | None = None) -> tuple[Array, Array]:
+    """Return the X' closest to X in the metric W with YᵀWX' = B, column by column, and μ.
+
+    X' - X = Qμ with μ `(..., m, k)`, zero in the rows of dependent columns of Y, whose equations
+    are left out.
+
+    Args:
+        factors: of Y `(..., n, m)`.
+        X: `(..., n, k)`.
+        B: `(..., m, k)`; zero by default.
+    """
+    Q, R, reciprocal, _, w = factors
+    m: int = R.shape[-1]
+    z: list[Array] = []
+    for i in range(m):
+        left = np.zeros(X.shape[-1]) if B is None else B[..., i, :]
+        if B is not None:
+            for k in range(i):
+                left = left - R[..., k, i, None] * z[k]
+        z.append(left)
+    mu: list[Array] = []
+    for i in reversed(range(m)):
+        q = Q[..., :, i]
+        along = ((w * q)[..., None, :] @ X)[..., 0, :]
+        mu.insert(0, (z[i] - along) * reciprocal[..., i, None])
+        X = X + q[..., :, None] * mu[0][..., None, :]
+    return X, stack(mu, axis=-2)
+
+
+def basic_multipliers(R: Array, kept: Array, mu: Array) -> Array:
+    """Return the λ with (Rλ)_i = μ_i for independent i and λ_i = 0 for dependent i, `(..., m, k)`.
+
+    Args:
+        R: unit upper triangular, `(..., m, m)`.
+        kept: 1 for independent columns, 0 for others, `(..., m)`.
+        mu: `(..., m, k)`.
+    """
+    return linear.back_substitute(_without_dependent(R, kept), mu * kept[..., None])
+
+
+def null_space(R: Array, kept: Array) -> Array:
+    """Return N `(..., m, m)`: the λ with Yλ = 0 are the span of its columns of dependent i.
+
+    Columns of independent i are zero.
+    """
+    eye = np.eye(R.shape[-1])
+    return linear.back_substitute(_without_dependent(R, kept), eye) * (1.0 - kept)[..., None, :]
+
+
+def null_part(R: Array, kept: Array, X: Array) -> Array:
+    """Return the orthogonal projection of columns X `(..., m, k)` onto the λ with Yλ = 0."""
+    N = null_space(R, kept)
+    Nt = vector.transpose(N)
+    square = Nt @ N + np.eye(R.shape[-1]) * kept[..., None]
+    return N @ linear.ldl_solve(linear.ldl(square), Nt @ X, square)
+
+
+def _without_dependent(R: Array, kept: Array) -> Array:
+    """Return Tᵀ, T being R with the rows of dependent columns replaced by those of 1."""
+    eye = np.eye(R.shape[-1])
+    return vector.transpose(R * kept[..., None] + eye * (1.0 - kept)[..., None])
+
+
 def smallest_multipliers(R: Array, kept: Array, mu: Array) -> Array:
     """Return the λ of smallest Euclidean norm with (Rλ)_i = μ_i for independent i, `(..., m)`.
 
@@ -108,13 +171,8 @@ def smallest_multipliers(R: Array, kept: Array, mu: Array) -> Array:
         kept: 1 for independent columns, 0 for others, `(..., m)`.
         mu: `(..., m)`.
     """
-    eye = np.eye(mu.shape[-1])
-    T = vector.transpose(R * kept[..., None] + eye * (1.0 - kept)[..., None])
-    basic = linear.back_substitute(T, (mu * kept)[..., None])
-    N = linear.back_substitute(T, eye) * (1.0 - kept)[..., None, :]
-    Nt = vector.transpose(N)
-    square = Nt @ N + eye * kept[..., None]
-    return (basic - N @ linear.ldl_solve(linear.ldl(square), Nt @ basic, square))[..., 0]
+    basic = basic_multipliers(R, kept, mu[..., None])
+    return (basic - null_part(R, kept, basic))[..., 0]
 
 
 def solve_semidefinite(A: Array, b: Array, size: Array) -> Array:

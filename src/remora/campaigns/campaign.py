@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import logging
+import math
 import os
 import pickle
+import queue
 import time
+from collections import Counter
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,19 +18,23 @@ from typing import Any
 
 import numpy as np
 
-from remora.campaigns.blocks import Block, block_size, run_block
+from remora.campaigns.blocks import CHOICES, Block, block_size, run_block
 from remora.campaigns.result import Campaign
 from remora.campaigns.storage import CampaignFolder, differences
 from remora.campaigns.study import Study, load_study
-from remora.errors import RemoraError
+from remora.errors import RemoraError, UnknownName
 from remora.simulation.engine.progress import campaign_bar
 
 #: Blocks in the hands of the scheduler, per worker.
 AHEAD = 3
-#: How often a block is computed anew after its worker died.
-MOST_DEATHS = 100
+#: How often a block is given to the scheduler again after several workers died of it.
+MOST_DEATHS = 20
+#: How long the number of workers is taken for granted, s.
+COUNT_SECONDS = 2.0
 #: Memory of a worker; a worker that takes more is started anew.
 MEMORY = "2 GiB"
+#: Number of workers that a scheduler is expected to have, for the size of blocks.
+MANY = 64
 #: How long to wait for the first or another worker, s.
 PATIENCE = 60.0
 LOST = "the scheduler is gone; what is complete is kept, and resume continues"
@@ -41,7 +49,7 @@ def campaign(
     workers: int | None = None,
     scheduler: str | None = None,
     block: int | None = None,
-    target: str = "cpu",
+    target: str = "auto",
     progress: Any = None,
 ) -> Campaign:
     """Simulate all runs of a study and store their results in a folder.
@@ -57,8 +65,10 @@ def campaign(
         workers: worker processes on this machine; 0: none, all runs in this process on all cores;
             default: one per core.
         scheduler: address of a running dask scheduler, `tcp://host:8786`, instead of own workers.
-        block: runs of a block; default: as many as fit into 256 MiB with all their samples.
-        target: `cpu` or `cuda`, on the machines of the workers.
+        block: runs of a block; default: as many as fit into 320 MiB with all their samples, fewer
+            if workers would get less than five blocks each.
+        target: `cpu`, `cuda`, or `auto`: each worker uses the GPU of its machine if there is one.
+            Bits differ between them, so the results say which computed a run.
         progress: True for a progress bar, False for none; None: a bar on a terminal.
 
     Returns:
@@ -75,7 +85,10 @@ def campaign(
         least = 0 if name == "workers" else 1
         if value is not None and (not isinstance(value, int) or value < least):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise RemoraError(f"{name} must be a whole number, {least} or more, not {value!r}")
-    folder = _folder(Path(out), study, resume, block)
+    if target not in CHOICES:
+        raise UnknownName("target", target, CHOICES)
+    count = MANY if scheduler else workers if workers is not None else os.cpu_count() or 1
+    folder = _folder(Path(out), study, resume, block_size(study, block, count), block)
     done = folder.complete_blocks() if resume else set[int]()
     missing = [span for span in folder.spans() if span[0] not in done]
     before = sum(stop - start for start, stop in folder.spans() if start in done)
@@ -97,9 +110,9 @@ def campaign(
     return Campaign(folder)
 
 
-def _folder(path: Path, study: Study, resume: bool, block: int | None) -> CampaignFolder:
+def _folder(path: Path, study: Study, resume: bool, size: int, block: int | None) -> CampaignFolder:
     if not resume or not (path / "campaign.json").exists():
-        return CampaignFolder.create(path, study, block_size(study, block))
+        return CampaignFolder.create(path, study, size, again=resume)
     folder = CampaignFolder.existing(path)
     changed = differences(folder, study)
     if changed:
@@ -167,53 +180,86 @@ def _distribute(
         client.wait_for_workers(1, timeout=PATIENCE)
     except TimeoutError:
         raise RemoraError(f"the scheduler has no workers after {PATIENCE:g} s") from None
-    waiting, spans, deaths = list(reversed(missing)), dict[Any, tuple[int, int]](), 0
-    while waiting or spans:
-        ahead = AHEAD * max(1, len(client.nthreads()))
-        while waiting and len(spans) < ahead:
-            start, stop = waiting.pop()
-            future = client.submit(compute, packed, start, stop, target, pure=False)
-            spans[future] = (start, stop)
-        for future in _finished(client, spans):
+    # The study is a task of its own: blocks refer to it by name, workers fetch it once, and it is
+    # computed again where its workers died.
+    shared = client.submit(as_it_is, packed, key=f"study-{hashlib.sha256(packed).hexdigest()}")
+    watch = _Watch(client)
+    waiting, spans = list(reversed(missing)), dict[Any, tuple[int, int]]()
+    deaths: Counter[tuple[int, int]] = Counter()
+    try:
+        while waiting or spans:
+            while waiting and len(spans) < AHEAD * watch.workers():
+                start, stop = waiting.pop()
+                future = client.submit(compute, shared, start, stop, target, pure=False)
+                spans[future] = (start, stop)
+                future.add_done_callback(watch.done.put)
+            future = watch.next()
             span = spans.pop(future)
             try:
-                keep(future.result())
+                found = future.result()
             except distributed.KilledWorker:
-                deaths += 1
-                if deaths > MOST_DEATHS:
+                deaths[span] += 1
+                if deaths[span] > MOST_DEATHS:
                     raise RemoraError(
-                        f"workers died {deaths} times, last at the runs {span[0]} to "
-                        f"{span[1] - 1}; smaller blocks need less memory (block=)"
+                        f"workers died again and again at the runs {span[0]} to {span[1] - 1}; "
+                        "smaller blocks need less memory (block=)"
                     ) from None
                 waiting.append(span)
+                continue
             except distributed.CancelledError:
                 raise RemoraError(LOST) from None
+            keep(found)
+    except OSError as error:
+        raise RemoraError(f"{LOST} ({error})") from None
 
 
-def _finished(client: Any, spans: dict[Any, tuple[int, int]]) -> list[Any]:
-    """Wait for futures that are done and return them; raise if workers or scheduler are gone."""
-    alone = time.monotonic()
-    while True:
-        if client.status not in ("running", "connecting"):
-            raise RemoraError(LOST)
-        done = [future for future in spans if future.done()]
-        if done:
-            return done
-        if time.monotonic() - alone > 1.0:  # asking the scheduler takes longer than looking here
+class _Watch:
+    """Waits for futures, and notices when workers or the scheduler are gone.
+
+    Attributes:
+        done: futures that are done, put there by their callbacks.
+    """
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+        self.done: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._count, self._asked, self._seen = 1, -math.inf, time.monotonic()
+
+    def workers(self) -> int:
+        """Return the number of workers, at least 1."""
+        now = time.monotonic()
+        if now - self._asked > COUNT_SECONDS:
+            if self._client.status not in ("running", "connecting"):
+                raise RemoraError(LOST)
             try:
-                count = len(client.nthreads())
+                count = len(self._client.nthreads())
             except (OSError, TimeoutError):
                 raise RemoraError(LOST) from None
+            self._asked = now
+            self._count = count
             if count:
-                alone = time.monotonic()
-            elif time.monotonic() - alone > PATIENCE:
+                self._seen = now
+            elif now - self._seen > PATIENCE:
                 raise RemoraError(
                     f"there have been no workers for {PATIENCE:g} s; resume continues"
                 )
-        time.sleep(0.005)
+        return max(1, self._count)
+
+    def next(self) -> Any:
+        """Return the next future that is done."""
+        while True:
+            try:
+                return self.done.get(timeout=0.5)
+            except queue.Empty:
+                self.workers()
 
 
 _STUDIES: dict[bytes, Study] = {}
+
+
+def as_it_is(packed: bytes) -> bytes:
+    """Return the study, packed, as the result of a task."""
+    return packed
 
 
 def compute(packed: bytes, start: int, stop: int, target: str) -> Block:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -15,10 +14,52 @@ from remora.components.system import System
 from remora.dynamics.kinematics import frame_pose, frame_twist
 from remora.errors import InvalidValue, UnknownName
 from remora.model.joints import in_coordinates, kind
+from remora.model.robot import Robot
 from remora.simulation.batch.result import Batch
 
 #: Units in which angles are shown.
 DEGREES = {"rad": "deg", "rad/s": "deg/s"}
+
+
+class BlockSamples:
+    """The samples of a block, with the motion of frames computed once.
+
+    Attributes:
+        batch: the batch, in memory of the host.
+    """
+
+    def __init__(self, batch: Batch, threads: int = 0) -> None:
+        """Take a batch and the number of CPU threads; 0: one per core."""
+        self.batch, self._threads = batch, threads
+        self._known: dict[tuple[str, str], Array] = {}
+
+    def of_frame(self, frame: str, what: str) -> Array:
+        """Return `position`, `velocity` or `angular_velocity` of a frame, inertial, `(n, m, 3)`."""
+        if (frame, what) not in self._known:
+            fixed = {"target": frame}
+            self._known[frame, what] = self.batch.evaluated(MOTIONS[what], fixed, self._threads)
+        return self._known[frame, what]
+
+
+def position(robot: Robot, q: Array, target: str) -> Array:
+    """Return the position of a frame in the inertial frame, `(..., 3)`, m."""
+    return pose.translation(frame_pose(robot, q, target))
+
+
+def velocity(robot: Robot, q: Array, v: Array, target: str) -> Array:
+    """Return the velocity of a frame's origin in inertial axes, `(..., 3)`, m/s."""
+    turned = pose.rotation(frame_pose(robot, q, target))
+    return quaternion.rotate(turned, frame_twist(robot, q, v, target)[..., 3:])
+
+
+def angular_velocity(robot: Robot, q: Array, v: Array, target: str) -> Array:
+    """Return the angular velocity of a frame in inertial axes, `(..., 3)`, rad/s."""
+    turned = pose.rotation(frame_pose(robot, q, target))
+    return quaternion.rotate(turned, frame_twist(robot, q, v, target)[..., :3])
+
+
+#: Motion of a frame, by name in study files; compiled as one kernel each.
+MOTIONS = {"position": position, "velocity": velocity, "angular_velocity": angular_velocity}
 
 
 @dataclass(frozen=True)
@@ -41,9 +82,10 @@ class Quantity:
         """Return values in the unit of reports."""
         return np.degrees(x) if self.shown_unit != self.unit else x
 
-    def of(self, batch: Batch) -> Array:
+    def of(self, samples: BlockSamples) -> Array:
         """Return the values at all samples, `(runs, n)`."""
-        told, robot = self.told, batch.robot
+        told, batch = self.told, samples.batch
+        robot = batch.robot
         if told.signal is not None:
             x = np.asarray(batch.signals[told.signal], float)
         elif told.joint is not None:
@@ -51,23 +93,15 @@ class Quantity:
         elif told.speed is not None:
             x = batch.v[..., robot.joints[told.speed].v]
         else:
-            x = _of_frame(batch, told)
+            x = samples.of_frame(told.frame or "", told.of)
+            if told.of == "position" and told.point is not None:
+                x = x - np.array(told.point)
         x = x.reshape((*batch.q.shape[:2], -1))
         if told.minus is not None:
             x = x - np.asarray(told.minus, float)
         if told.element is not None:
             return x[..., told.element]
         return x[..., 0] if x.shape[-1] == 1 else np.sqrt(np.sum(x * x, axis=-1))
-
-
-def _of_frame(batch: Batch, told: QuantityFile) -> Array:
-    x = batch.evaluate(frame_pose, target=told.frame)
-    if told.of == "position":
-        at = pose.translation(x)
-        return at if told.point is None else at - np.array(told.point)
-    twist = batch.evaluate(frame_twist, target=told.frame)
-    part = twist[..., :3] if told.of == "angular_velocity" else twist[..., 3:]
-    return quaternion.rotate(pose.rotation(x), part)
 
 
 def quantity(system: System, name: str, told: QuantityFile, unit: str | None) -> Quantity:
@@ -120,12 +154,12 @@ class Output:
         """Its name in the study."""
         return self.quantity.name
 
-    def of(self, batch: Batch) -> Array:
+    def of(self, samples: BlockSamples) -> Array:
         """Return the number of each run, `(runs,)`; NaN where the run ended before."""
-        told = self.quantity.told
+        told, batch = self.quantity.told, samples.batch
         if told.event is not None:
             return first_time(batch, told.event)
-        x = self.quantity.of(batch)
+        x = self.quantity.of(samples)
         if self.at is not None:
             return x[:, int(np.argmin(np.abs(batch.t - self.at)))]
         known = np.isfinite(x)
@@ -168,11 +202,11 @@ class Criterion:
     name: str
     told: CriterionFile
 
-    def holds(self, outputs: Mapping[str, Array], batch: Any) -> Array:
+    def holds(self, outputs: Mapping[str, Array], samples: BlockSamples) -> Array:
         """Return in which runs it holds, `(runs,)`; NaN fails every comparison."""
         told = self.told
         if told.event is not None:
-            return np.isfinite(first_time(batch, told.event)) == told.occurs
+            return np.isfinite(first_time(samples.batch, told.event)) == told.occurs
         x = outputs[told.output or ""]
         above = x > told.above if told.above is not None else ~np.isnan(x)
         below = x < told.below if told.below is not None else ~np.isnan(x)

@@ -64,6 +64,18 @@ class Campaign:
         """Times of the samples of bands, s."""
         return np.array(self.folder.info["times"])
 
+    @property
+    def processors(self) -> dict[str, int]:
+        """How many runs each kind of processor computed: `cpu`, or the name of a GPU.
+
+        The numbers of a run have the same bits on processors of the same kind.
+        """
+        found: dict[str, int] = {}
+        stops = dict(self.folder.spans())
+        for start, name in self.folder.processors().items():
+            found[name] = found.get(name, 0) + stops[start] - start
+        return found
+
     def __getitem__(self, name: str) -> Array:
         """Return a column, `(runs,)`, or a band, `(runs, samples)`; NaN where not computed yet."""
         if name in self.bands:

@@ -16,6 +16,7 @@ import hashlib
 import importlib
 import json
 import os
+import shutil
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -45,6 +46,7 @@ class CampaignFolder:
     def __init__(self, path: Path, info: dict[str, Any]) -> None:
         """Use an existing folder; see `create` and `existing`."""
         self.path, self.info = path, info
+        self._arrays: dict[tuple[str, str], Any] = {}
 
     @property
     def runs(self) -> int:
@@ -63,8 +65,17 @@ class CampaignFolder:
     # Writing ------------------------------------------------------------------------------------
 
     @classmethod
-    def create(cls, path: Path, study: Study, block: int) -> CampaignFolder:
-        """Create a folder, or raise if it exists and is not empty."""
+    def create(cls, path: Path, study: Study, block: int, again: bool = False) -> CampaignFolder:
+        """Create a folder, or raise if it exists and is not empty.
+
+        Args:
+            path: the folder.
+            study: the study.
+            block: runs of a block.
+            again: whether to remove what was left by a creation that was interrupted.
+        """
+        if again and path.is_dir():
+            _remove_unfinished(path)
         if path.exists() and (not path.is_dir() or any(path.iterdir())):
             raise RemoraError(
                 f"{path}: exists and is not empty; continue it with resume=True (--resume), or "
@@ -110,12 +121,12 @@ class CampaignFolder:
         """
         stop = block.start + next(iter(block.columns.values())).size
         try:
-            group: Any = _zarr().open_group(self.path / "results.zarr", mode="r+")
             for name, values in _named(block).items():
                 whole = np.full((self.block, *values.shape[1:]), np.nan)  # a shard is written whole
                 whole[: len(values)] = values
-                group[name][block.start : block.start + self.block] = whole
-            told = {"start": block.start, "stop": stop, "digest": _digest(_named(block))}
+                self._array(name, "r+")[block.start : block.start + self.block] = whole
+            told = {"start": block.start, "stop": stop, "digest": _digest(_named(block)),
+                    "processor": block.processor}  # fmt: skip
             _write(self._marker(block.start), json.dumps(told))
         except OSError as error:
             raise RemoraError(
@@ -173,8 +184,25 @@ class CampaignFolder:
 
     def column(self, name: str, start: int = 0, stop: int | None = None) -> Array:
         """Return numbers of runs, NaN where they are not computed yet."""
-        group: Any = _zarr().open_group(self.path / "results.zarr", mode="r")
-        return np.asarray(group[name][start : self.runs if stop is None else stop])
+        return np.asarray(self._array(name, "r")[start : self.runs if stop is None else stop])
+
+    def _array(self, name: str, mode: str) -> Any:
+        """Return an array of the results; opening one takes longer than reading a block of it."""
+        if (name, mode) not in self._arrays:
+            group: Any = _zarr().open_group(self.path / "results.zarr", mode=mode)
+            self._arrays[name, mode] = group[name]
+        return self._arrays[name, mode]
+
+    def processors(self) -> dict[int, str]:
+        """Return which processor computed each stored block, by its first run."""
+        found: dict[int, str] = {}
+        for start, _ in self.spans():
+            try:
+                told = json.loads(self._marker(start).read_text(encoding="utf-8"))
+                found[start] = str(told.get("processor", "cpu"))
+            except (OSError, ValueError, AttributeError):
+                continue
+        return found
 
     def frame(self) -> Any:
         """Return a pandas data frame, one row per computed run."""
@@ -194,6 +222,9 @@ class CampaignFolder:
                 columns[name] = own == 1.0
             else:
                 columns[name] = own
+        by_block = self.processors()
+        runs = columns["run"] // self.block * self.block
+        columns["processor"] = [by_block.get(int(start), "cpu") for start in runs]
         return pandas.DataFrame(columns)
 
     def _marker(self, start: int) -> Path:
@@ -229,6 +260,20 @@ def _digest(arrays: Mapping[str, Array]) -> str:
     for name in sorted(arrays):
         found.update(name.encode() + b"\0" + np.ascontiguousarray(arrays[name], float).tobytes())
     return found.hexdigest()
+
+
+def _remove_unfinished(path: Path) -> None:
+    """Remove the files of a creation that did not get as far as campaign.json."""
+    names = {entry.name for entry in path.iterdir() if not entry.name.startswith(".campaign.json-")}
+    own = {"blocks", "results.zarr", "study.yaml"}
+    hidden = {name for name in names if name.startswith(".study.yaml-")}
+    if "campaign.json" in names or names - own - hidden or any((path / "blocks").glob("*")):
+        return  # not ours, or complete
+    for entry in path.iterdir():
+        if entry.is_dir():
+            shutil.rmtree(entry)
+        else:
+            entry.unlink()
 
 
 def _write(file: Path, text: str) -> None:

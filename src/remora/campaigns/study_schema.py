@@ -12,10 +12,10 @@ from pydantic import Field, model_validator
 
 from remora.model.settings_fields import (
     AngleOrRate,
+    AnglesOrRates,
     FrameName,
     JointName,
     NotNegative,
-    Numbers,
     Positive,
     Settings,
     Text,
@@ -136,7 +136,9 @@ class QuantityFile(Settings):
     element: Annotated[int, Field(ge=0)] | None = Field(
         default=None, description="one element of several; default: their norm"
     )
-    minus: Numbers | None = Field(default=None, description="subtracted first: the desired value")
+    minus: AnglesOrRates | None = Field(
+        default=None, description="subtracted first: the desired value; angles also as '30 deg'"
+    )
 
     @model_validator(mode="after")
     def _check(self) -> QuantityFile:

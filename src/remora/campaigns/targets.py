@@ -6,6 +6,7 @@
 | `attitude.kp[2]` | parameter of a component |
 | `start.joints.elbow`, `start.speeds.elbow` | initial coordinate and speed of a joint |
 | `start.base.xyz[0]`, `rpy`, `omega`, `velocity` | initial state of a free base |
+| `start.bases.JOINT.xyz[0]`, ... | the same of one of several free bases, or of any free joint |
 
 An element of several numbers is written with its index, `bus.com[2]`.
 """
@@ -38,7 +39,7 @@ class Target:
     Attributes:
         name: its name in the study.
         part: `robot`, `component`, `q`, `v` or `base`.
-        key: name of the array that holds it, within its part.
+        key: name of the array that holds it, within its part; of a base the joint.
         index: its place in that array.
         nominal: its value in the scenario.
     """
@@ -116,16 +117,21 @@ def _start(robot: Robot, q: Array, v: Array, rest: str) -> tuple[str, str, Array
         values = state[place]
         shaped = values[0] if values.size == 1 else values
         return ("q" if what == "joints" else "v"), name, np.asarray(shaped), place.start
-    if what == "base" and name in _BASE:
-        base = robot.joints[0]
+    owner, key = (
+        ("", name) if what == "base" else (name.rpartition(".")[0], name.rpartition(".")[2])
+    )
+    if what in ("base", "bases") and key in _BASE and bool(owner) == (what == "bases"):
+        base = robot.joints[robot.joint_index(owner)] if owner else robot.joints[0]
         if base.kind != "free":
-            raise InvalidValue(f"the base is {base.kind}, not free: say it of its joint")
-        if name in ("omega", "velocity"):
-            place = base.v.start + _BASE[name]
-            return "v", name, v[place : place + 3], place
+            raise InvalidValue(f"joint {base.name!r} is {base.kind}, not free: say it of its joint")
+        if key in ("omega", "velocity"):
+            place = base.v.start + _BASE[key]
+            return "v", key, v[place : place + 3], place
         x = q[base.q]
-        return "base", name, pose.translation(x) if name == "xyz" else pose.to_rpy(x), _BASE[name]
+        values = pose.translation(x) if key == "xyz" else pose.to_rpy(x)
+        return "base", base.name, values, _BASE[key]
     known = ["start.joints.JOINT", "start.speeds.JOINT", *(f"start.base.{n}" for n in _BASE)]
+    known += [f"start.bases.JOINT.{n}" for n in _BASE]
     raise UnknownName("initial state", f"start.{rest}", known)
 
 
@@ -156,24 +162,23 @@ def inputs_of(
     n = next(iter(values.values())).size if values else 1
     states = {"q": np.tile(q, (n, 1)), "v": np.tile(v, (n, 1))}
     arrays: dict[str, dict[str, Array]] = {"robot": {}, "component": {}}
-    base = system.robot.joints[0].q
-    turned: Array | None = None
+    turned: dict[str, Array] = {}
     for name, own in targets.items():
         if own.part in states:
             states[own.part][:, own.index[0]] = values[name]
         elif own.part == "base":
-            if turned is None:
-                x = q[base]
-                turned = np.tile(np.r_[pose.translation(x), pose.to_rpy(x)], (n, 1))
-            turned[:, own.index[0]] = values[name]
+            if own.key not in turned:
+                x = q[system.robot.joints[own.key].q]
+                turned[own.key] = np.tile(np.r_[pose.translation(x), pose.to_rpy(x)], (n, 1))
+            turned[own.key][:, own.index[0]] = values[name]
         else:
             held = arrays[own.part]
             if own.key not in held:
                 nominal = _nominal(system, own)
                 held[own.key] = np.tile(nominal, (n, *[1] * nominal.ndim))
             held[own.key][(slice(None), *own.index)] = values[name]
-    if turned is not None:
-        states["q"][:, base] = pose.from_xyz_rpy(turned[:, :3], turned[:, 3:])
+    for joint, x in turned.items():
+        states["q"][:, system.robot.joints[joint].q] = pose.from_xyz_rpy(x[:, :3], x[:, 3:])
     for name, array in arrays["robot"].items():
         if name.endswith(".inertia"):  # symmetric, whichever element was named
             arrays["robot"][name] = _symmetric(

@@ -1,16 +1,18 @@
-"""The command line: `remora demo`, `info`, `run`, `campaign`, `view`, `report`, `analyze`, ..."""
+"""The command line: `remora demo`, `info`, `run`, `robots`, `view`, `report`, `analyze`, ..."""
 
 from __future__ import annotations
 
 import os
 import sys
 import warnings
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
 
 from remora import __version__
-from remora.cli import analyze, bench, campaign, compile, demo, info, report, run, view
+from remora.cli import analyze, bench, bundled, campaign, compile, demo, info, report, run, view
+from remora.cli.console import Command, Group, trimmed_output
 from remora.errors import RemoraError
 from remora.simulation.engine.interrupts import interruptible
 
@@ -18,18 +20,25 @@ app = typer.Typer(
     name="remora",
     help="Robots mounted on spacecraft: look at a model, see it move, make it fast.",
     no_args_is_help=True,
-    add_completion=False,
+    cls=Group,
     pretty_exceptions_enable=False,
 )
-app.command("info")(info.info)
-app.command("run")(run.run)
-app.command("view")(view.view)
-app.command("report")(report.report)
-app.command("analyze")(analyze.analyze)
-app.command("demo")(demo.demo)
-app.command("campaign")(campaign.campaign)
-app.command("compile")(compile.compile)
-app.command("bench")(bench.bench)
+#: The commands, in the order of the help.
+COMMANDS: dict[str, Callable[..., None]] = {
+    "demo": demo.demo,
+    "robots": bundled.robots,
+    "scenarios": bundled.scenarios,
+    "info": info.info,
+    "run": run.run,
+    "view": view.view,
+    "report": report.report,
+    "analyze": analyze.analyze,
+    "campaign": campaign.campaign,
+    "compile": compile.compile,
+    "bench": bench.bench,
+}
+for _name, _function in COMMANDS.items():
+    app.command(_name, cls=Command)(_function)
 
 
 def _version(wanted: bool) -> None:
@@ -60,7 +69,7 @@ def main() -> None:
     """
     warnings.showwarning = _show
     try:
-        with interruptible():
+        with interruptible(), trimmed_output():
             app()
     except RemoraError as error:
         typer.echo(f"error: {error}", err=True)

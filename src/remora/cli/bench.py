@@ -44,6 +44,7 @@ from remora.cli.bench_peers import (
     reference,
     relative,
 )
+from remora.cli.bundled import complete_robot
 from remora.cli.robot_options import Inertia, MeshRoot
 from remora.codegen.kernel import Kernel
 from remora.codegen.llvm import host as cpu
@@ -285,7 +286,10 @@ def compared(results: Sequence[Result]) -> Iterator[tuple[str, Result, dict[str,
 def bench(
     robot: Annotated[
         str,
-        typer.Argument(help="A robot file (URDF, MJCF, SDF, YAML) or a bundled robot's name."),
+        typer.Argument(
+            help="A robot file (URDF, MJCF, SDF, YAML) or a bundled robot's name.",
+            autocompletion=complete_robot,
+        ),
     ] = "servicer",
     batch: Annotated[
         int | None,

@@ -44,8 +44,8 @@ def campaign(
         typer.Option(metavar="ADDRESS", help="A running dask scheduler, tcp://host:8786."),
     ] = None,
     target: Annotated[
-        str, typer.Option(help="cpu, or cuda on the machines of the workers.")
-    ] = "cpu",
+        str, typer.Option(help="cpu, cuda, or auto: the GPU of a worker's machine, if any.")
+    ] = "auto",
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress bar.")] = False,
     list_them: Annotated[
         bool, typer.Option("--list", help="List the bundled studies, and do nothing else.")

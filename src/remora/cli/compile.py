@@ -11,6 +11,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
+from remora.cli.bundled import complete_robot
 from remora.cli.robot_options import Inertia, MeshRoot, NoDynamics
 from remora.codegen import kernel_cache
 from remora.codegen.export.objects import TARGETS as TRIPLES
@@ -32,7 +33,10 @@ _KINDS = {
 def compile(
     robot: Annotated[
         str,
-        typer.Argument(help="A robot file (URDF, MJCF, SDF, YAML) or a bundled robot's name."),
+        typer.Argument(
+            help="A robot file (URDF, MJCF, SDF, YAML) or a bundled robot's name.",
+            autocompletion=complete_robot,
+        ),
     ],
     function: Annotated[
         str, typer.Option(help="A function of the library; a wrong name lists those there are.")

@@ -14,6 +14,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from remora.algebra.array_ops import Array
+from remora.cli.bundled import complete_robot
 from remora.cli.robot_options import Inertia, MeshRoot, NoDynamics
 from remora.dynamics.constraints.constraint_report import ConstraintReport, constraint_report
 from remora.errors import ModelWarning, RemoraError
@@ -21,6 +22,7 @@ from remora.model.constraint import GEAR, ROD, Constraint
 from remora.model.formats.bounded_xml import shown
 from remora.model.formats.load import load
 from remora.model.joints import kind
+from remora.model.limit_text import range_text
 from remora.model.robot import Joint, Robot
 from remora.model.robot_fields import FIELDS, Field
 
@@ -28,7 +30,10 @@ from remora.model.robot_fields import FIELDS, Field
 def info(
     file: Annotated[
         str,
-        typer.Argument(help="A robot file (URDF, MJCF, SDF, YAML) or a bundled robot's name."),
+        typer.Argument(
+            help="A robot file (URDF, MJCF, SDF, YAML) or a bundled robot's name.",
+            autocompletion=complete_robot,
+        ),
     ],
     base: Annotated[
         str | None,
@@ -224,14 +229,10 @@ def _limits(robot: Robot, joint: Joint) -> str:
     """Return the position limits in degrees or metres, or the joint that a mimic joint follows."""
     if joint.mimic is not None:
         return f"{joint.mimic.ratio:g} x {robot.joints[joint.mimic.joint].name}"
-    if kind(joint).nv != 1 or not np.any(np.isfinite([joint.limits.lower, joint.limits.upper])):
+    if kind(joint).nv != 1:
         return ""
-    angular = kind(joint).freedoms[0].angular
-    scale, unit = (180.0 / math.pi, "°") if angular else (1.0, " m")
-    low, high = (float(x[0]) * scale for x in (joint.limits.lower, joint.limits.upper))
-    if low == -high:
-        return f"±{high:.4g}{unit}"
-    return f"{low:.4g} to {high:.4g}{unit}"
+    low, high = float(joint.limits.lower[0]), float(joint.limits.upper[0])
+    return range_text(low, high, kind(joint).freedoms[0].angular)
 
 
 def _vector(values: Array) -> str:

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from remora.cli.robot_options import MeshRoot
+from remora.errors import InvalidValue
 from remora.simulation.storage.reading import open_run
 from remora.viewer.report.report import report as write
 
@@ -24,6 +25,7 @@ def report(
     no_animation: Annotated[
         bool, typer.Option("--no-animation", help="Leave the animation out.")
     ] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace the file if it exists.")] = False,
     mesh_root: MeshRoot = None,
 ) -> None:
     """Write a report of a run: one HTML file with tables, figures and the animation.
@@ -35,5 +37,7 @@ def report(
     recording = open_run(run, mesh_root)
     folder = run.resolve()
     beside = folder.with_name(folder.name.removesuffix(".zarr") + ".html")
-    file = write(recording, out or beside, title, not no_animation)
-    typer.echo(file)
+    file = out or beside
+    if file.is_file() and not force:
+        raise InvalidValue(f"{file}: exists already; --force replaces it, --out names another")
+    typer.echo(write(recording, file, title, not no_animation))

@@ -13,13 +13,14 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from remora.cli.bundled import complete_scenario, print_scenarios
 from remora.cli.robot_options import Inertia, MeshRoot
 from remora.errors import RemoraError
 from remora.model.formats.bounded_xml import shown
 from remora.simulation.recording.conservation import Conservation
 from remora.simulation.recording.recording import Recording
 from remora.simulation.scenario.file_schema import schema
-from remora.simulation.scenario.scenario import Scenario, bundled_scenarios, load_scenario
+from remora.simulation.scenario.scenario import Scenario, load_scenario
 
 #: Maximum number of events printed.
 MOST_EVENTS = 12
@@ -27,7 +28,11 @@ MOST_EVENTS = 12
 
 def run(
     scenario: Annotated[
-        str | None, typer.Argument(help="A scenario file (.yaml) or a bundled scenario's name.")
+        str | None,
+        typer.Argument(
+            help="A scenario file (.yaml) or a bundled scenario's name.",
+            autocompletion=complete_scenario,
+        ),
     ] = None,
     out: Annotated[
         Path | None, typer.Option(help="Folder to save the run in, made anew.", metavar="DIR")
@@ -40,6 +45,12 @@ def run(
     ] = None,
     mesh_root: MeshRoot = None,
     inertia: Inertia = None,
+    allow_code: Annotated[
+        bool,
+        typer.Option(
+            "--allow-code", help="Run the Python components that the file names; read them first."
+        ),
+    ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress bar.")] = False,
     list_them: Annotated[
         bool, typer.Option("--list", help="List the bundled scenarios, and do nothing else.")
@@ -57,20 +68,21 @@ def run(
         typer.echo(schema_text(), nl=False)
         return
     if list_them:
-        console.print(_bundled())
+        print_scenarios()
         return
     if scenario is None:
         raise RemoraError("name a scenario file, or a bundled one; remora run --list shows those")
     if resume and out is None:
         raise RemoraError("--resume goes on with the run in a folder: name it with --out DIR")
-    told = load_scenario(scenario, inertia, mesh_root)
+    told = load_scenario(scenario, inertia, mesh_root, allow_code)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # an interrupt is reported below
         made = told.run(out, progress=False if quiet else None, resume=resume, sample=sample)
     _report(console, told, made, out)
     if made.status == "interrupted":
         if out is not None:
-            again = f"remora run {scenario} --out {out} --resume"
+            code = " --allow-code" if allow_code else ""
+            again = f"remora run {scenario} --out {out} --resume{code}"
             console.print(f"[yellow]interrupted[/]: to go on, say {_text(again)}")
         raise typer.Exit(130)
 
@@ -78,16 +90,6 @@ def run(
 def schema_text() -> str:
     """Return the JSON schema of scenario files as text."""
     return json.dumps(schema(), indent=2, ensure_ascii=False) + "\n"
-
-
-def _bundled() -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("scenario", "robot", "s", "what happens"):
-        table.add_column(name, justify="right" if name == "s" else "left")
-    for name in bundled_scenarios():
-        told = load_scenario(name)
-        table.add_row(name, told.robot.name, f"{told.duration:g}", told.description)
-    return table
 
 
 def _report(console: Console, told: Scenario, made: Recording, out: Path | None) -> None:

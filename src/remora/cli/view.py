@@ -1,4 +1,4 @@
-"""`remora view`: show a run or a robot in the browser, or write a stand-alone HTML file."""
+"""`remora view`: show a run, a batch or a robot in the browser, or write an HTML file."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from rich.markup import escape
 
 from remora.cli.robot_options import Inertia, MeshRoot, NoDynamics
 from remora.errors import InvalidValue
+from remora.simulation.batch.result import Batch
 from remora.simulation.recording.recording import Recording
 from remora.viewer.page.page import viser_module
 from remora.viewer.report.animation_html import save_html
@@ -22,10 +23,15 @@ def view(
     thing: Annotated[
         str,
         typer.Argument(
-            metavar="RUN|ROBOT",
-            help="The folder of a run, a robot file (.urdf, .xml, .sdf, .yaml) or a bundled robot.",
+            metavar="RUN|BATCH|ROBOT",
+            help="The folder of a run or a batch, a robot file (.urdf, .xml, .sdf, .yaml) or a "
+            "bundled robot.",
         ),
     ],
+    run: Annotated[
+        list[int] | None,
+        typer.Option(metavar="I", help="Run of a batch to show; repeat it for several."),
+    ] = None,
     port: Annotated[int, typer.Option(help="Port of the page; 0: any that is free.")] = 8080,
     no_open: Annotated[
         bool, typer.Option("--no-open", help="Do not open the browser, only print the address.")
@@ -39,11 +45,13 @@ def view(
     inertia: Inertia = None,
     no_dynamics: NoDynamics = False,
 ) -> None:
-    """View a run, or move a robot's joints and see its base recoil.
+    """View a run or runs of a batch, or move a robot's joints and see its base recoil.
 
     The page is served on 127.0.0.1 only.
 
     A run: remora view runs/first
+
+    Runs of a batch, in one scene: remora view batches/first --run 3 --run 7
 
     A robot: remora view servicer
 
@@ -53,9 +61,16 @@ def view(
     shown = viewable(thing, mesh_root, inertia, not no_dynamics)
     if html is not None:
         if not isinstance(shown, Recording):
-            raise InvalidValue(f"--html is for runs; {thing} is a robot: leave it out")
+            what = "a batch" if isinstance(shown, Batch) else "a robot"
+            raise InvalidValue(f"--html is for runs; {thing} is {what}: leave it out")
         file = save_html(shown, html, dark=dark, mesh_root=mesh_root)
         console = Console(highlight=False, emoji=False, soft_wrap=True)
         console.print(f"{escape(str(file))}: {file.stat().st_size / 1e6:.2f} MB, plays by itself")
+        return
+    if run and not isinstance(shown, Batch):
+        raise InvalidValue(f"--run is for batches; {thing} is none: leave it out")
+    if isinstance(shown, Batch):
+        chosen = run or ()
+        shown.view(*chosen, port=port, open=not no_open, dark=dark, mesh_root=mesh_root).wait()
         return
     show(shown, port, not no_open, dark=dark, mesh_root=mesh_root).wait()

@@ -33,10 +33,13 @@ class ZeroCrossing:
         direction: +1 for rising zero crossings, -1 for falling ones, 0 for both.
         action: `record` logs the event, `stop` ends the run, `next` starts the next phase, `reset`
             sets states to what `Component.reset` returns.
+        at_start: whether it also occurs at the start of a run in which the function is beyond zero:
+            not positive for direction -1, not negative for +1.
     """
 
     direction: int = 0
     action: Literal["record", "stop", "next", "reset"] = "record"
+    at_start: bool = False
 
     def __post_init__(self) -> None:
         """Check."""
@@ -44,6 +47,8 @@ class ZeroCrossing:
             raise InvalidValue(f"direction of an event must be -1, 0 or 1, not {self.direction}")
         if self.action not in EVENT_ACTIONS:
             raise UnknownName("action of an event", self.action, EVENT_ACTIONS)
+        if self.at_start and not self.direction:
+            raise InvalidValue("an event with at_start=True needs the direction -1 or 1")
 
 
 @dataclass(frozen=True)
@@ -94,7 +99,7 @@ def _check_part(name: str, kind: type | None, items: Mapping[Any, Any]) -> None:
                 raise InvalidValue(told)
 
 
-@dataclass_transform(frozen_default=True, eq_default=False)
+@dataclass_transform(frozen_default=True, eq_default=False, field_specifiers=(field,))
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Component:
     """Something that acts on a robot, measures it, or computes signals.

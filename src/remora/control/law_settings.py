@@ -22,11 +22,16 @@ class LawComponentSettings(ComponentSettings):
         """Return the component, with some of its fields replaced; None leaves a field out."""
         fields: list[tuple[str, Any]] = [*self]
         given: dict[str, Any] = {
-            key: tuple[Any, ...](value) if isinstance(value, list) else value  # pyright: ignore
-            for key, value in fields
-            if key not in ("type", *TIMING)
+            key: _plain(value) for key, value in fields if key not in ("type", *TIMING)
         }
         given = {key: x for key, x in {**given, **others}.items() if x is not None}
         return self.component(
             **given, name=name, sample_time=self.sample_time, offset=self.offset, delay=self.delay
         )
+
+
+def _plain(value: Any) -> Any:
+    """Return a value of a file as a plain number or tuple; angles in degrees are in rad already."""
+    if isinstance(value, list):
+        return tuple(_plain(item) for item in value)  # pyright: ignore[reportUnknownVariableType]
+    return float(value) if isinstance(value, float) else value

@@ -28,20 +28,25 @@ from remora.model.takes_robot import takes_robot
 @takes_robot
 @needs_dynamics
 def generalized_jacobian(
-    robot: Robot, q: ArrayLike, target: Target, point: ArrayLike = (0.0, 0.0, 0.0)
+    robot: Robot,
+    q: ArrayLike,
+    target: Target,
+    point: ArrayLike = (0.0, 0.0, 0.0),
+    axes: str = "body",
 ) -> Array:
     """Return J* `(..., 6, nv - 6)`: the target's twist per joint speed while the base floats.
 
     At zero momentum the base responds to joint speeds with v_0 = -H_0⁻¹ H_0m v_m, so
-    J* = J_m - J_0 H_0⁻¹ H_0m [SPART17, eq. 46]. In the target's own axes.
+    J* = J_m - J_0 H_0⁻¹ H_0m [SPART17, eq. 46].
 
     Args:
         robot: a robot with a free base.
         q: configuration, `(..., nq)`.
         target: the name of a body or frame, the index of a body, or a Frame.
         point: where in the target's frame, `(3,)`, m.
+        axes: `body`: the target's own axes; `world`: the inertial ones; see `jacobian`.
     """
-    J = jacobian(robot, q, target, point)
+    J = jacobian(robot, q, target, point, axes)
     return J[..., :, 6:] + J[..., :, :6] @ base_response(robot, q)
 
 
@@ -95,6 +100,7 @@ def generalized_jacobian_rate(
     v: ArrayLike,
     target: Target,
     point: ArrayLike = (0.0, 0.0, 0.0),
+    axes: str = "body",
 ) -> Array:
     """Return the time derivative of `generalized_jacobian`, `(..., 6, nv - 6)`.
 
@@ -104,9 +110,10 @@ def generalized_jacobian_rate(
         v: velocity, `(..., nv)`.
         target: the name of a body or frame, the index of a body, or a Frame.
         point: where in the target's frame, `(3,)`, m.
+        axes: `body`: the target's own axes; `world`: the inertial ones; see `jacobian`.
     """
-    J0 = jacobian(robot, q, target, point)[..., :, :6]
-    J_rate = jacobian_rate(robot, q, v, target, point)
+    J0 = jacobian(robot, q, target, point, axes)[..., :, :6]
+    J_rate = jacobian_rate(robot, q, v, target, point, axes)
     response = J_rate[..., :, :6] @ base_response(robot, q)
     return J_rate[..., :, 6:] + response + J0 @ base_response_rate(robot, q, v)
 

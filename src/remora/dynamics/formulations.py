@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from remora.algebra import dual_quaternion, vector
 from remora.algebra.array_ops import Array, ArrayLike, is_symbolic, stack
 from remora.dynamics.constraints import articulated_loops, dense_loops
+from remora.dynamics.constraints.actuation import smallest_forces
 from remora.dynamics.constraints.loop_kinematics import active_constraints
 from remora.dynamics.constraints.reactions import loop_loads
 from remora.dynamics.joint_arrays import batch_shape, with_batch
@@ -211,6 +212,9 @@ def inverse_dynamics(
 ) -> Array:
     """Return the generalized forces tau `(..., nv)` for the accelerations vdot.
 
+    With active constraints, those of smallest Euclidean norm in SI units: what the constraints
+    carry is taken off. For weights and passive joints see `constrained_inverse_dynamics`.
+
     Args:
         robot: the robot.
         q: configuration, `(..., nq)`.
@@ -225,7 +229,8 @@ def inverse_dynamics(
     if formulation not in able:
         raise UnknownName("formulation of inverse dynamics", formulation, able)
     q, v, vdot, w = checked_arguments(robot, q, v, vdot, wrenches, "vdot")
-    return finite_result(able[formulation](robot, q, v, vdot, w))
+    needed = able[formulation](robot, q, v, vdot, w)
+    return finite_result(smallest_forces(robot, q, needed))
 
 
 @takes_robot

@@ -12,10 +12,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from remora.algebra import dual_quaternion, pose, screw, vector
-from remora.algebra.array_ops import Array, ArrayLike, stack
+from remora.algebra.array_ops import Array, ArrayLike, concatenate, stack
 from remora.dynamics.joint_arrays import batch_shape, columns, with_batch
 from remora.dynamics.recursive.outward_pass import BodyMotion, accelerating, moving
 from remora.dynamics.recursive.tree_passes import JointContext, Pass, run
+from remora.errors import UnknownName
 from remora.model import joints
 from remora.model.numbers import finite
 from remora.model.robot import Frame, Robot
@@ -25,6 +26,13 @@ from remora.model.topology import ancestors
 
 Target = str | int | Frame
 """A frame: the name of a body or frame, the index of a body, or a Frame."""
+
+#: Axes that Jacobians and twists can be given in: the target's own, or those of the inertial frame.
+AXES = ("body", "world")
+_OTHER_WORDS = {
+    **dict.fromkeys(("inertial", "global", "local_world_aligned", "base"), ("world",)),
+    **dict.fromkeys(("local", "own", "target", "tool", "frame"), ("body",)),
+}
 
 
 @takes_robot
@@ -115,19 +123,25 @@ def frame_pose(robot: Robot, q: ArrayLike, target: Target) -> Array:
 
 @takes_robot
 def jacobian(
-    robot: Robot, q: ArrayLike, target: Target, point: ArrayLike = (0.0, 0.0, 0.0)
+    robot: Robot,
+    q: ArrayLike,
+    target: Target,
+    point: ArrayLike = (0.0, 0.0, 0.0),
+    axes: str = "body",
 ) -> Array:
-    """Return J `(..., 6, nv)` with twist = J v, in the target's own axes, about its origin.
+    """Return J `(..., 6, nv)` with twist = J v: [ω, v], v the velocity of the target's origin.
 
     The block of joint j is x_jf* S_j x_jf, f the target: J of [SPART17, eq. 25; FPG11, eq. B.1].
+    In world axes both halves are rotated, [R ω, R v]; v is still that of the target's origin.
 
     Args:
         robot: the robot.
         q: configuration, `(..., nq)`.
         target: the name of a body or frame, the index of a body, or a Frame.
         point: where in the target's frame, `(3,)`, m; the axes stay the target's.
+        axes: `body`: the target's own axes; `world`: the inertial ones.
     """
-    q = configuration(robot, q)
+    q, world = configuration(robot, q), _in_world(axes)
     frame = _at_point(robot, target, point)
     batch = batch_shape(q, frame.placement)
     blocks: dict[int, Array] = {}
@@ -137,7 +151,8 @@ def jacobian(
             screw.transform(x), joints.motion_subspace(robot.joints[j], q)
         )
         x = dual_quaternion.mul(joints.relative_pose(robot.joints[j], q), x)
-    return columns(robot, blocks, batch)
+    J = columns(robot, blocks, batch)
+    return _rotated(pose.to_rotation_matrix(x), J) if world else J
 
 
 @takes_robot
@@ -147,10 +162,12 @@ def jacobian_rate(
     v: ArrayLike,
     target: Target,
     point: ArrayLike = (0.0, 0.0, 0.0),
+    axes: str = "body",
 ) -> Array:
-    """Return J̇ `(..., 6, nv)` with d(twist)/dt = J v̇ + J̇ v, in the target's own axes.
+    """Return J̇ `(..., 6, nv)` with d(twist)/dt = J v̇ + J̇ v, twist in the same axes.
 
-    The block of joint j is x_jf* Ṡ_j x_jf - ω_{f/j} × (x_jf* S_j x_jf).
+    The block of joint j is x_jf* Ṡ_j x_jf - ω_{f/j} × (x_jf* S_j x_jf); in world axes
+    d(R J)/dt = R (J̇ + ω × J).
 
     Args:
         robot: the robot.
@@ -158,8 +175,9 @@ def jacobian_rate(
         v: velocity, `(..., nv)`.
         target: the name of a body or frame, the index of a body, or a Frame.
         point: where in the target's frame, `(3,)`, m; the axes stay the target's.
+        axes: `body`: the target's own axes; `world`: the inertial ones.
     """
-    q, v = configuration(robot, q), velocity(robot, v)
+    q, v, world = configuration(robot, q), velocity(robot, v), _in_world(axes)
     frame = _at_point(robot, target, point)
     batch = batch_shape(q, v, frame.placement)
     blocks: dict[int, Array] = {}
@@ -174,17 +192,27 @@ def jacobian_rate(
         blocks[j] = rate if dS is None else rate + screw.columns_to_inner(screw.transform(x), dS)
         relative = relative + vector.apply(seen, v[..., joint.v])
         x = dual_quaternion.mul(joints.relative_pose(joint, q), x)
-    return columns(robot, blocks, batch)
+    rate = columns(robot, blocks, batch)
+    if not world:
+        return rate
+    turning = vector.skew(relative[..., :3])  # relative to the inertial frame by now
+    J = jacobian(robot, q, target, point)
+    return _rotated(pose.to_rotation_matrix(x), rate + _rotated(turning, J))
 
 
 @takes_robot
 def frame_twist(
-    robot: Robot, q: ArrayLike, v: ArrayLike, target: Target, point: ArrayLike = (0.0, 0.0, 0.0)
+    robot: Robot,
+    q: ArrayLike,
+    v: ArrayLike,
+    target: Target,
+    point: ArrayLike = (0.0, 0.0, 0.0),
+    axes: str = "body",
 ) -> Array:
-    """Return the twist [ω, v] of a body, frame or point in the target's own axes, `(..., 6)`."""
+    """Return the twist [ω, v] of a body, frame or point, `(..., 6)`; see `jacobian`."""
     q, v = configuration(robot, q), velocity(robot, v)
     batch_shape(q, v)
-    return vector.apply(jacobian(robot, q, target, point), v)
+    return vector.apply(jacobian(robot, q, target, point, axes), v)
 
 
 @takes_robot
@@ -195,11 +223,15 @@ def frame_acceleration(
     vdot: ArrayLike,
     target: Target,
     point: ArrayLike = (0.0, 0.0, 0.0),
+    axes: str = "body",
 ) -> Array:
-    """Return the rate of `frame_twist`'s components, J v̇ + J̇ v, `(..., 6)`."""
+    """Return the rate of `frame_twist`'s components, J v̇ + J̇ v, `(..., 6)`.
+
+    In world axes these are the angular acceleration and the acceleration of the target's origin.
+    """
     vdot = velocity(robot, vdot, "vdot")
-    moved = vector.apply(jacobian(robot, q, target, point), vdot)
-    rate = jacobian_rate(robot, q, v, target, point)
+    moved = vector.apply(jacobian(robot, q, target, point, axes), vdot)
+    rate = jacobian_rate(robot, q, v, target, point, axes)
     return moved + vector.apply(rate, velocity(robot, v))
 
 
@@ -207,3 +239,15 @@ def _at_point(robot: Robot, target: Target, point: ArrayLike) -> Frame:
     frame = robot.frame(target)
     shifted = pose.from_translation(finite("point", point, 3))
     return Frame(frame.name, frame.body, dual_quaternion.mul(frame.placement, shifted))
+
+
+def _in_world(axes: str) -> bool:
+    """Return whether world axes are meant, or raise."""
+    if axes not in AXES:
+        raise UnknownName("axes", axes, AXES, _OTHER_WORDS)
+    return axes == "world"
+
+
+def _rotated(R: Array, S: Array) -> Array:
+    """Return both halves of the columns of S `(..., 6, k)` multiplied by R `(..., 3, 3)`."""
+    return concatenate([R @ S[..., :3, :], R @ S[..., 3:, :]], trailing=2)

@@ -42,6 +42,10 @@ UNAFFECTED_BY_CONSTRAINTS = frozenset((
 #: Functions that take active constraints into account; a formulation that cannot, refuses itself.
 WITH_CONSTRAINTS = frozenset((
     "forward_dynamics",
+    "forward_dynamics_derivatives",
+    "inverse_dynamics",
+    "inverse_dynamics_derivatives",
+    "constraint_multiplier_derivatives",
     "hybrid_dynamics",
     "newton_euler_solution",
     "reaction_wrenches",

@@ -34,7 +34,7 @@ class Geometry(ByValue):
         kind: `box`, `cylinder`, `sphere`, `capsule`, `ellipsoid` or `mesh`.
         size: box: full lengths x, y, z; cylinder and capsule: radius, length along z; sphere:
             radius; ellipsoid: three radii; mesh: scale along x, y, z. Metres (scale: none).
-        placement: pose in the body's frame, `(8,)`.
+        placement: pose in the body's frame, `(8,)`; `Builder.geometry` takes `xyz` and `rpy`, too.
         color: red, green, blue, alpha in [0, 1], or None.
         mesh: absolute path of the mesh file, or None. Loading does not open it.
     """
@@ -42,7 +42,7 @@ class Geometry(ByValue):
     part: ClassVar[str] = "geometry"
     kind: str
     size: tuple[float, ...]
-    placement: Array
+    placement: Array = field(default_factory=dual_quaternion.identity)
     color: tuple[float, float, float, float] | None = None
     mesh: str | None = None
 

@@ -8,8 +8,6 @@ there is one.
 from __future__ import annotations
 
 import difflib
-import math
-import re
 from collections.abc import Callable, Iterable
 from typing import Annotated, Any, TypeAlias
 
@@ -26,13 +24,12 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
+from remora.model.degrees import NUMBER, Degrees, in_degrees
 from remora.model.joints import kind
 from remora.model.robot import Joint, Robot
 
 #: Maximum length of a name or path.
 MAX_TEXT = 1000
-
-_NUMBER = r"[-+]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]+)?"
 
 
 class Settings(BaseModel):
@@ -62,21 +59,15 @@ def no_such(what: str, name: str, known: Iterable[str]) -> str:
 # Numbers ----------------------------------------------------------------------------------------
 
 
-class Degrees(float):
-    """An angle or a rate in rad or rad/s that was given in degrees."""
-
-
 def _in_degrees(unit: str, accepted: str | None = None) -> WrapValidator:
-    pattern = re.compile(rf"({_NUMBER})\s*{accepted or unit}")
-
     def converted(value: Any, check: Callable[[Any], float]) -> float:
         if not isinstance(value, str):
             return check(value)
-        found = pattern.fullmatch(value)
-        if found is None or len(value) > 100:
+        found = in_degrees(value, accepted or unit)
+        if found is None:
             shown = value if len(value) <= 40 else value[:37] + "..."
             raise refusal(f"must be a number, or degrees such as '30 {unit}', not {shown!r}")
-        return Degrees(check(math.radians(float(found.group(1)))))
+        return Degrees(check(float(found)))
 
     return WrapValidator(converted)
 
@@ -95,7 +86,7 @@ def degrees_of_a_slide(joint: Joint, *values: Any) -> str:
 
 
 def _text_or_number(unit: str) -> WithJsonSchema:
-    text = {"type": "string", "pattern": rf"^{_NUMBER}\s*{unit}$"}
+    text = {"type": "string", "pattern": rf"^{NUMBER}\s*{unit}$"}
     return WithJsonSchema({"anyOf": [{"type": "number"}, text]})
 
 
@@ -107,6 +98,7 @@ Rate: TypeAlias = Annotated[float, _in_degrees("deg/s"), _text_or_number("deg/s"
 AngleOrRate: TypeAlias = Annotated[
     float, _in_degrees("deg", "deg(?:/s)?"), _text_or_number("deg(/s)?")
 ]
+PositiveRate: TypeAlias = Annotated[Rate, Field(gt=0.0)]
 Positive: TypeAlias = Annotated[float, Field(gt=0.0)]
 NotNegative: TypeAlias = Annotated[float, Field(ge=0.0)]
 Text: TypeAlias = Annotated[str, Field(min_length=1, max_length=MAX_TEXT)]
@@ -123,6 +115,11 @@ Numbers: TypeAlias = Annotated[
 ]
 Angles: TypeAlias = Annotated[
     Annotated[Angle, Tag("one")] | Annotated[list[Angle], Tag("list")],
+    Discriminator(_is_list),
+]
+#: The same in any unit, with angles and rates also in degrees.
+AnglesOrRates: TypeAlias = Annotated[
+    Annotated[AngleOrRate, Tag("one")] | Annotated[list[AngleOrRate], Tag("list")],
     Discriminator(_is_list),
 ]
 Rates: TypeAlias = Annotated[

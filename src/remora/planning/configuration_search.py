@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 from remora.algebra.array_ops import Array
 from remora.model.robot import Robot
 from remora.model.state import difference
-from remora.planning.problem import FIRST_DAMPING, PATIENCE, PROGRESS, Found, Problem
+from remora.planning.problem import FIRST_DAMPING, PATIENCE, PROGRESS, Found, Problem, Step
 from remora.planning.starts import random_starts
 
 #: Random starts that run as one batch.
 BATCH = 16
+#: Kinds of steps, and the damping of a walk.
+DESCENT, WALK = np.zeros(1), np.ones(1)
+WALK_DAMPING = np.array([0.1])
 
 
 def search_configuration(problem: Problem, starts: int, rng: np.random.Generator) -> Found:
@@ -29,6 +30,10 @@ def search_configuration(problem: Problem, starts: int, rng: np.random.Generator
         count = 1 if first else min(BATCH, starts - tried)
         begin = q[None] if first else random_starts(problem.robot, q, problem.ranges, count, rng)
         found, errors, steps = _descend(problem, step, begin)
+        if first and not problem.met(errors)[0]:
+            left = problem.max_iterations - steps
+            found, errors, more = _walk(problem, step, q, found, errors, left)
+            steps += more
         tried, iterations = tried + count, iterations + steps
         met = problem.met(errors)
         if np.any(met):
@@ -41,11 +46,7 @@ def search_configuration(problem: Problem, starts: int, rng: np.random.Generator
     return Found(best, _jacobian(problem, best), iterations, tried)
 
 
-def _descend(
-    problem: Problem,
-    step: Callable[[Array, Array], tuple[Array, Array, Array]],
-    q: Array,
-) -> tuple[Array, Array, int]:
+def _descend(problem: Problem, step: Step, q: Array) -> tuple[Array, Array, int]:
     """Take steps from each start `(n, nq)` until one meets the targets or none makes progress."""
     n = len(q)
     damping, limit = np.full((n, 1), FIRST_DAMPING), problem.tolerance**2
@@ -56,7 +57,7 @@ def _descend(
     for _ in range(problem.max_iterations):
         if (groups @ (errors * errors).T).max(axis=0).min() <= limit:
             break
-        q, errors, damping = step(q, damping)
+        q, errors, damping = step(q, damping, DESCENT)
         taken += n
         now = (errors * errors) @ squares
         slow = np.where(now < (1.0 - PROGRESS) * cost, 0, slow + 1)
@@ -64,6 +65,32 @@ def _descend(
         if slow.min() >= PATIENCE:
             break
     return np.atleast_2d(q), np.atleast_2d(errors), taken
+
+
+def _walk(
+    problem: Problem, step: Step, q: Array, best: Array, errors: Array, most: int
+) -> tuple[Array, Array, int]:
+    """Walk from the given start, past local minima, where a descent did not meet the targets.
+
+    Args:
+        problem: the problem.
+        step: its step.
+        q: the start, `(nq,)`.
+        best: what the descent found, `(1, nq)`.
+        errors: there, `(1, m)`.
+        most: number of steps.
+    """
+    best, least, now = best[0], float(problem.cost(errors[0])), errors[0]
+    damping, limit = WALK_DAMPING, problem.tolerance**2
+    groups, squares = problem.groups, problem.weights**2
+    for taken in range(1, most + 1):
+        q, found, damping = step(q, damping, WALK)
+        cost = float((found * found) @ squares)
+        if cost < least:
+            best, least, now = q, cost, found
+        if (groups @ (found * found)).max() <= limit:
+            return q[None], found[None], taken
+    return best[None], now[None], max(most, 0)
 
 
 def _closest(robot: Robot, q: Array, found: Array) -> Array:

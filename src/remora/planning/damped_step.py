@@ -7,9 +7,11 @@ With the weighted error e, its Jacobian J and cost ½ e·e, the step solves
 for as many unknowns as J has rows (or columns, if these are fewer). μ vanishes with the error, so
 convergence is quadratic where the goal can be reached, and the step stays short where it cannot, or
 where the arm is singular. Coordinates that would leave their range are put to its end, and the
-others' step is solved anew, a few times over. A step that does not reduce the cost is not taken and
-the damping grows. Everything is arithmetic on
-arrays, so many starts run as one batch of compiled code.
+others' step is solved anew, a few times over.
+
+In a descent a step that does not reduce the cost is not taken, and the damping grows. In a walk
+every step is taken and the damping stays: it passes local minima in which a descent ends.
+Everything is arithmetic on arrays, so many starts run as one batch of compiled code.
 """
 
 from __future__ import annotations
@@ -43,6 +45,7 @@ def damped_step(
     lower: Array,
     upper: Array,
     damping: Array,
+    walk: Array,
     specs: tuple[TaskSpec, ...],
 ) -> tuple[Array, Array, Array]:
     """Return q after one step, the errors there (without weights), and the next damping.
@@ -56,6 +59,7 @@ def damped_step(
         lower: `(..., nq)`.
         upper: `(..., nq)`.
         damping: `(..., 1)`.
+        walk: 1 for a step of a walk, 0 for one of a descent, `(..., 1)`.
         specs: the tasks.
 
     Returns:
@@ -70,9 +74,15 @@ def damped_step(
     moved = clip(integrate(robot, q, step), lower, upper)
     there = task_errors(robot, moved, goals, specs)
     lighter = less(vector.dot(weights * there, weights * there), 2.0 * cost)
+    walking = less(0.5, walk)
     factor = select(lighter, TAKEN, REFUSED)
     next_damping = clip(factor * damping, SMALLEST_DAMPING, LARGEST_DAMPING)
-    return select(lighter, moved, q), select(lighter, there, errors), next_damping
+    taken = less(0.5, select(lighter, 1.0, walk))
+    return (
+        select(taken, moved, q),
+        select(taken, there, errors),
+        select(walking, damping, next_damping),
+    )
 
 
 def bounded_solution(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import numpy as np
 
@@ -19,6 +20,8 @@ from remora.planning.tasks import BoundTask
 #: A start ends after this many steps in a row that reduce the cost by less than this fraction.
 PATIENCE, PROGRESS = 6, 1e-3
 FIRST_DAMPING = 1e-2
+#: q, damping, walk -> q, errors, damping.
+Step: TypeAlias = Callable[[Array, Array, Array], tuple[Array, Array, Array]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,17 +88,17 @@ class Problem:
         made = kernel(task_terms, robot, ("q", "goals"), {"goals": goals.shape}, specs=specs)
         return lambda q: made(q, goals)
 
-    def step(self) -> Callable[[Array, Array], tuple[Array, Array, Array]]:
-        """Return q, damping -> q, errors, damping after one step, see `damped_step`."""
+    def step(self) -> Step:
+        """Return q, damping, walk -> q, errors, damping after one step, see `damped_step`."""
         robot, specs, ranges = self.robot, self.specs, self.ranges
         others = self.goals, self.weights, ranges.free, ranges.lower, ranges.upper
         if not self.compiled:
-            return lambda q, damping: damped_step(robot, q, *others, damping, specs)
+            return lambda q, damping, walk: damped_step(robot, q, *others, damping, walk, specs)
         names = ("goals", "weights", "free", "lower", "upper")
         shapes = {name: x.shape for name, x in zip(names, others, strict=True)}
-        shapes["damping"] = (1,)
-        made = kernel(damped_step, robot, ("q", *names, "damping"), shapes, specs=specs)
-        return lambda q, damping: made(q, *others, damping)
+        shapes["damping"] = shapes["walk"] = (1,)
+        made = kernel(damped_step, robot, ("q", *names, "damping", "walk"), shapes, specs=specs)
+        return lambda q, damping, walk: made(q, *others, damping, walk)
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,6 +14,7 @@ from remora.components.context import Context
 from remora.components.signals import Signal
 from remora.errors import InvalidValue, UnknownName
 from remora.model.robot import Robot
+from remora.model.settings_fields import AngleOrRate
 
 #: Direction of the zero crossing by name.
 DIRECTIONS = {"above": 1, "below": -1, "both": 0}
@@ -79,9 +80,11 @@ class ThresholdSettings(ContinuousSettings):
     """The settings of a threshold in a scenario file: one of above, below, crosses."""
 
     type: Literal["threshold"]
-    above: float | None = Field(default=None, description="the signal passes this upwards")
-    below: float | None = Field(default=None, description="the signal passes this downwards")
-    crosses: float | None = Field(default=None, description="the signal passes this either way")
+    above: AngleOrRate | None = Field(default=None, description="the signal passes this upwards")
+    below: AngleOrRate | None = Field(default=None, description="the signal passes this downwards")
+    crosses: AngleOrRate | None = Field(
+        default=None, description="the signal passes this either way"
+    )
     unit: Annotated[str, Field(max_length=40)] = Field(default="", description="of the signal")
     size: Annotated[int, Field(ge=0)] = Field(
         default=0, description="number of elements if the signal is a vector"
@@ -99,5 +102,6 @@ class ThresholdSettings(ContinuousSettings):
         found = [(key, level) for key, level in given.items() if level is not None]
         if len(found) != 1:
             raise InvalidValue("must have one of above, below, crosses")
-        ((direction, level),) = found
+        ((direction, given_level),) = found
+        level = float(given_level)  # Degrees are in rad already
         return Threshold(level, self.unit, self.size, self.index, direction, self.action, name=name)  # pyright: ignore[reportArgumentType]

@@ -9,20 +9,23 @@ ticks the known parts are integrated by fourth-order Runge-Kutta steps on the gr
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
 from remora.algebra.array_ops import Array, ArrayLike, concatenate
 from remora.dynamics.assembly.assembly import Assembly
 from remora.dynamics.assembly.black_box import BlackBox
+from remora.dynamics.assembly.docking.modular_robot import ModularRobot
 from remora.dynamics.assembly.placed_parts import Part
 from remora.dynamics.assembly.sensor_reading import SensorReading
 from remora.errors import InvalidValue, RemoraError, SimulationError
 from remora.model.numbers import finite
 from remora.model.state import integrate, log_rate, normalize
+from remora.simulation.modular_run import ModularRun, simulate_modules
+from remora.simulation.module_changes import Change
 
 #: Forces of a run: (t, q, v) -> tau.
 Torque = Callable[[float, Array, Array], ArrayLike]
@@ -72,6 +75,7 @@ class _Held:
         return dataclasses.replace(self.box, source=self, max_age=None)
 
 
+@overload
 def simulate_assembly(
     assembly: Assembly,
     q: ArrayLike,
@@ -80,31 +84,56 @@ def simulate_assembly(
     rate: float,
     torque: Torque | None = None,
     steps: int = 1,
-) -> HardwareRun:
-    """Simulate an assembly whose black boxes are recordings or live programs.
+) -> HardwareRun: ...
+@overload
+def simulate_assembly(
+    assembly: ModularRobot,
+    q: ArrayLike,
+    v: ArrayLike,
+    duration: float,
+    rate: float,
+    torque: Torque | None = None,
+    steps: int = 1,
+    changes: Sequence[Change] = (),
+) -> ModularRun: ...
+def simulate_assembly(
+    assembly: Assembly | ModularRobot,
+    q: ArrayLike,
+    v: ArrayLike,
+    duration: float,
+    rate: float,
+    torque: Torque | None = None,
+    steps: int = 1,
+    changes: Sequence[Change] = (),
+) -> HardwareRun | ModularRun:
+    """Simulate an assembly with black boxes, or a modular robot whose modules dock and undock.
 
     Args:
-        assembly: robots and black boxes.
+        assembly: robots and black boxes, which are recordings or live programs; or a modular robot.
         q: configuration at t = 0, `(nq,)`.
         v: velocity at t = 0, `(nv,)`.
         duration: s; a multiple of 1/rate.
         rate: ticks per second, at which black boxes are asked and `torque` is called, Hz.
         torque: (t, q, v) -> tau `(nv,)`, held between ticks; None: no forces.
         steps: integration steps between two ticks.
+        changes: of a modular robot: `rm.Attach`, `rm.Detach` and `rm.Swap`, made at ticks; those of
+            one tick in the order given.
 
     Raises:
         InvalidValue: if the duration is no multiple of the period, or black boxes refuse.
         SimulationError: if the motion is not finite any more.
     """
+    ticks = _ticks(duration, rate, steps)
+    if isinstance(assembly, ModularRobot):
+        return simulate_modules(assembly, q, v, ticks, rate, torque, steps, changes)
+    if changes:
+        raise RemoraError(
+            "the modules of an Assembly do not change during a run: give an rm.ModularRobot, whose "
+            "modules dock and undock"
+        )
     q, v = finite("q", q, assembly.nq), finite("v", v, assembly.nv)
     if q.ndim != 1 or v.ndim != 1:
         raise InvalidValue("one state at a time: q (nq,) and v (nv,)")
-    ticks = round(duration * rate) if rate > 0.0 else 0
-    if ticks < 1 or abs(ticks / rate - duration) > 1e-9 * duration or steps < 1:
-        raise InvalidValue(
-            f"duration={duration!r} s must be a positive multiple of the period 1/rate at "
-            f"rate={rate!r} Hz, and steps={steps!r} at least 1"
-        )
     held = {p.name: _Held(p.name, p.black_box) for p in assembly.parts if p.black_box is not None}
     loop = assembly
     for name, box in held.items():
@@ -130,6 +159,17 @@ def simulate_assembly(
     return HardwareRun(
         assembly, np.array(t_all), np.array(q_all), np.array(v_all), twists, wrenches
     )
+
+
+def _ticks(duration: float, rate: float, steps: int) -> int:
+    """Return the number of periods of a run."""
+    ticks = round(duration * rate) if rate > 0.0 else 0
+    if ticks < 1 or abs(ticks / rate - duration) > 1e-9 * duration or steps < 1:
+        raise InvalidValue(
+            f"duration={duration!r} s must be a positive multiple of the period 1/rate at "
+            f"rate={rate!r} Hz, and steps={steps!r} at least 1"
+        )
+    return ticks
 
 
 def _robots(assembly: Assembly) -> list[Part]:

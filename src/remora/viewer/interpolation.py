@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from remora.algebra.array_ops import Array
+from remora.model.robot import Robot
 from remora.model.state import difference, integrate
 from remora.simulation.recording.recording import Recording
 
@@ -22,14 +23,19 @@ def configurations(run: Recording, when: Array) -> Array:
 
     For display; `Recording.at` is the smooth dense output and needs accelerations.
     """
-    i = sample_before(run.t, when)
-    j = np.minimum(i + 1, len(run) - 1)
-    gap = run.t[j] - run.t[i]
-    q = run.q[i]
-    between = (gap > CLOSE) & (when > run.t[i])
+    return interpolated(run.robot, run.t, run.q, when)
+
+
+def interpolated(robot: Robot, t: Array, samples: Array, when: Array) -> Array:
+    """Return q `(m, nq)` at times `(m,)` by geodesic interpolation of `(n, nq)` at t `(n,)`."""
+    i = sample_before(t, when)
+    j = np.minimum(i + 1, len(t) - 1)
+    gap = t[j] - t[i]
+    q = samples[i]
+    between = (gap > CLOSE) & (when > t[i])
     if np.any(between):
-        way = difference(run.robot, q[between], run.q[j][between])
-        part = (when - run.t[i])[between] / gap[between]
+        way = difference(robot, q[between], samples[j][between])
+        part = (when - t[i])[between] / gap[between]
         q = q.copy()
-        q[between] = integrate(run.robot, run.q[i][between], part[:, None] * way)
+        q[between] = integrate(robot, samples[i][between], part[:, None] * way)
     return q

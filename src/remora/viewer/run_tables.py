@@ -14,6 +14,7 @@ from remora.algebra import pose, quaternion
 from remora.algebra.array_ops import Array
 from remora.model.formats.bounded_xml import shown
 from remora.model.joints import is_free, kind
+from remora.model.limit_text import coordinate_text, range_text
 from remora.model.robot import Joint, Robot
 from remora.simulation.integrators.table import INTEGRATORS
 from remora.simulation.recording.conservation import Drift
@@ -248,15 +249,13 @@ def _bounds(robot: Robot, joint: Joint) -> tuple[str, str, str]:
         return "", "", ""
     freedom, limits = kind(joint).freedoms[0], joint.limits
     turns = freedom.angular
-    turn, unit = (180.0 / math.pi, "°") if turns else (1.0, " m")
     low, high, speed, effort = (
         float(x[0]) for x in (limits.lower, limits.upper, limits.velocity, limits.effort)
     )
-    low, high, speed = turn * low, turn * high, turn * speed
-    reach = f"±{high:.4g}{unit}" if low == -high else f"{low:.4g} to {high:.4g}{unit}"
+    fastest = f"{coordinate_text(speed, turns)} {'°/s' if turns else 'm/s'}"
     return (
-        reach if math.isfinite(low) or math.isfinite(high) else "",
-        f"{speed:.4g} {'°/s' if turns else 'm/s'}" if math.isfinite(speed) else "",
+        range_text(low, high, turns),
+        fastest if math.isfinite(speed) else "",
         f"{effort:.4g} {freedom.force_unit}" if math.isfinite(effort) else "",
     )
 

@@ -1,4 +1,4 @@
-"""`rm.view`: show a run or a robot in the browser."""
+"""`rm.view`: show a run, a batch or a robot in the browser."""
 
 from __future__ import annotations
 
@@ -9,8 +9,11 @@ from typing import overload
 from remora.errors import InvalidValue, RemoraError
 from remora.model.formats.load import READERS, bundled_robots, load
 from remora.model.robot import Robot
+from remora.simulation.batch.batch_storage import is_batch, open_batch
+from remora.simulation.batch.result import Batch
 from remora.simulation.recording.recording import Recording
 from remora.simulation.storage.reading import open_run
+from remora.viewer.page.batch_page import BatchPage
 from remora.viewer.page.page import viser_module
 from remora.viewer.page.robot_page import RobotPage
 from remora.viewer.page.run_page import RunPage
@@ -25,6 +28,15 @@ def view(
     dark: bool = False,
     mesh_root: str | os.PathLike[str] | None = None,
 ) -> RunPage: ...
+@overload
+def view(
+    thing: Batch,
+    port: int = 8080,
+    open: bool = True,
+    *,
+    dark: bool = False,
+    mesh_root: str | os.PathLike[str] | None = None,
+) -> BatchPage: ...
 @overload
 def view(
     thing: Robot,
@@ -42,22 +54,23 @@ def view(
     *,
     dark: bool = False,
     mesh_root: str | os.PathLike[str] | None = None,
-) -> RunPage | RobotPage: ...
+) -> RunPage | BatchPage | RobotPage: ...
 def view(
-    thing: Recording | Robot | str | os.PathLike[str],
+    thing: Recording | Batch | Robot | str | os.PathLike[str],
     port: int = 8080,
     open: bool = True,
     *,
     dark: bool = False,
     mesh_root: str | os.PathLike[str] | None = None,
-) -> RunPage | RobotPage:
-    """Show a run or a robot on a browser page that is served on localhost only.
+) -> RunPage | BatchPage | RobotPage:
+    """Show a run, runs of a batch, or a robot on a browser page that is served on localhost only.
 
     The page is served as long as this process runs: end a script with `rm.view(run).wait()`. In a
     notebook, the returned value displays itself.
 
     Args:
-        thing: a run, the folder of a run, a robot, a robot's file or a bundled robot's name.
+        thing: a run or a batch, the folder of one, a robot, a robot's file or a bundled robot's
+            name. Of a batch up to eight runs are shown, evenly spaced; `batch.view(3, 7)` chooses.
         port: port on 127.0.0.1; 0: any free port.
         open: whether to open the page in the browser.
         dark: whether to use the dark theme.
@@ -68,6 +81,8 @@ def view(
     """
     viser_module()
     shown = viewable(thing, mesh_root)
+    if isinstance(shown, Batch):
+        return shown.view(port=port, open=open, dark=dark, mesh_root=mesh_root)
     kind = RunPage if isinstance(shown, Recording) else RobotPage
     page = kind(shown, port, dark, mesh_root)  # type: ignore[arg-type]
     if open:
@@ -76,13 +91,13 @@ def view(
 
 
 def viewable(
-    thing: Recording | Robot | str | os.PathLike[str],
+    thing: Recording | Batch | Robot | str | os.PathLike[str],
     mesh_root: str | os.PathLike[str] | None = None,
     inertia: str | None = None,
     dynamics: bool = True,
-) -> Recording | Robot:
-    """Resolve a run, a run's folder, a robot, or a robot's file or name to a run or robot."""
-    if isinstance(thing, Recording | Robot):
+) -> Recording | Batch | Robot:
+    """Resolve a run, a batch, the folder of one, a robot, or a robot's file or name."""
+    if isinstance(thing, Recording | Batch | Robot):
         return thing
     try:
         path = Path(thing)
@@ -90,7 +105,9 @@ def viewable(
     except (TypeError, ValueError, OSError):
         raise InvalidValue(f"a run, a robot or a path can be viewed, not {thing!r}") from None
     if is_folder:
-        return open_run(path, mesh_root)
+        return (
+            open_batch(path, mesh_root=mesh_root) if is_batch(path) else open_run(path, mesh_root)
+        )
     if not is_there and str(thing) not in bundled_robots() and path.suffix.lower() not in READERS:
         raise RemoraError(
             f"{str(thing)!r} is no folder of a run, no robot's file ({', '.join(READERS)}) and no "

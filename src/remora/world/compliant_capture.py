@@ -37,8 +37,9 @@ WAITING, HOLDING, RELEASED = 0.0, 1.0, 2.0
 class CompliantCapture(Component):
     """A bushing between grapple and fixture, see `Bushing`, that acts from capture to release.
 
-    The grapple captures when the fixture is within `distance`, `angle` and `speed` of it. Springs
-    are relaxed in the relative pose of that moment; without `latch`, when both frames coincide.
+    The grapple captures when the fixture is within `distance`, `angle` and `speed` of it, also at
+    the start of the run. Springs are relaxed in the relative pose of that moment; without `latch`,
+    when both frames coincide.
 
     Outputs: `force`, N, and `torque`, N m, on the fixture, in the axes of the grapple; `energy` of
     the springs, J; `holding`, 1 from capture to release. Events: `captured`; `missed`: the fixture
@@ -84,7 +85,8 @@ class CompliantCapture(Component):
     def interface(self, robot: Robot) -> Interface:
         """Return the interface; raise if both frames are on the same body."""
         refuse_same_body(robot, self.grapple, self.fixture)
-        events = {"captured": ZeroCrossing(-1, "reset"), "missed": ZeroCrossing(1, "record")}
+        captured = ZeroCrossing(-1, "reset", at_start=True)
+        events = {"captured": captured, "missed": ZeroCrossing(1, "record")}
         if self.release_time is not None:
             events["released"] = ZeroCrossing(1, "reset")
         return Interface(

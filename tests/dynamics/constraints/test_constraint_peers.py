@@ -41,15 +41,14 @@ def test_pinocchio(seed, kind):
     datas = pin.StdVec_RigidConstraintData()
     datas.append(rigid.createData())
     pin.initConstraintDynamics(model, data, models, datas)
-    settings = pin.ProximalSettings(1e-14, 1e-14, 50)
+    settings = pin.ProximalSettings(1e-16, 1e-16, 1e-8, 50)  # accuracies, mu, iterations
     theirs = pin.constraintDynamics(
         model, data, layout.q_to(q), layout.v_to(q, v), layout.tau_to(q, c.tau), models, datas,
         settings,
     )  # fmt: skip
     ours = layout.vdot_to(q, v, rm.forward_dynamics(robot, q, v, c.tau))
     size = np.max(np.abs(theirs), initial=1.0)
-    # its solver is proximal: the multipliers are regularized and iterated
-    assert_close(ours, theirs, scale=size, rtol=1e-8)
+    assert_close(ours, theirs, scale=size, rtol=1e-11)  # measured 1e-13
 
 
 @pytest.mark.parametrize("seed", range(4))

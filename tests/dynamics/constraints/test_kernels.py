@@ -90,3 +90,28 @@ def test_symbolic_placements():
     q, _, _ = states(ROBOT, 1)
     placement = ROBOT.constraints["pin"].child_placement
     assert_close(kernel(q[0], placement), np.zeros(3), scale=1.0, rtol=1e-13)
+
+
+def test_masses_too_different_have_the_verdict_of_the_reference():
+    """A nearly massless slider between two gears: its equations cannot be told apart."""
+
+    def geared(mass):
+        builder = rm.Builder("geared").body("base", mass=1.0, inertia=(1, 1, 1))
+        for name, own in (("a", 1.0), ("b", mass), ("c", 2.0)):
+            builder = builder.body(name, mass=own, inertia=np.full(3, own))
+            builder = builder.joint(name, "prismatic", "base", name, axis=(1, 0, 0))
+        return builder.gear("first", "a", "b", 1.0).gear("second", "b", "c", 1.0).build("fixed")
+
+    arguments = np.zeros(3), np.zeros(3), np.array([3.0, 0.0, 0.0])
+    for mass in (1.0, 1e-9):
+        robot = geared(mass)
+        expected = rm.forward_dynamics(robot, *arguments)
+        assert np.abs(expected - 3.0 / (3.0 + mass)).max() < 1e-6
+        made = rm.compile(rm.forward_dynamics, robot)
+        assert np.abs(made(*arguments) - expected).max() < 1e-6
+    robot = geared(1e-18)
+    with pytest.raises(rm.InvalidValue, match="'second' contradicts"):
+        rm.forward_dynamics(robot, *arguments)
+    assert not np.isfinite(rm.compile(rm.forward_dynamics, robot)(*arguments)).any()
+    with pytest.raises(rm.SimulationError, match="'second' contradicts"):
+        rm.simulate(robot, np.zeros(3), np.zeros(3), 1.0, torque=arguments[2])

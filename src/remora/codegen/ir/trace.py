@@ -43,7 +43,7 @@ def trace(
         # NumPy functions on a single symbol return a symbol, which is intended
         warnings.filterwarnings("ignore", "\\s*casadi: a numpy function", FutureWarning)
         returned: Any = function(*arrays)
-    results = _arrays(returned)
+    results = returned_arrays(returned)
     if names is None:
         names = ["out"] if len(results) == 1 else [f"out{i}" for i in range(len(results))]
     # dense: the tape of a sparse column numbers its nonzeros only
@@ -77,7 +77,8 @@ def symbols_of(inputs: Sequence[Signature]) -> tuple[list[Any], list[Array]]:
     return symbols, arrays
 
 
-def _arrays(returned: Any) -> list[Array]:
+def returned_arrays(returned: Any) -> list[Array]:
+    """Return what a traced function returned as arrays, or raise."""
     parts = list(returned) if is_tuple(returned) else [returned]
     if not parts or not all(
         is_array(p) or isinstance(p, (int, float, np.number)) or _is_symbol(p) for p in parts

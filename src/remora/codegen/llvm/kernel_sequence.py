@@ -48,6 +48,24 @@ class ArrayPlace(NamedTuple):
     column: int = 0
 
 
+def entry(function: int, places: Sequence[ArrayPlace], chunk: int = 1, itemsize: int = 8) -> Array:
+    """Return the entry of one kernel in a table, 64-bit integers.
+
+    Args:
+        function: address of its `chunk` function.
+        places: of its arrays.
+        chunk: states per chunk.
+        itemsize: size of a number in bytes.
+    """
+    if len(places) > MOST_ARRAYS:
+        raise ValueError(f"a kernel with {len(places)} arrays; at most {MOST_ARRAYS}")
+    numbers = [function, len(places)]
+    for which, offset, stride, column in places:
+        first = offset * (chunk if which == 0 else 1) + column
+        numbers += [which, first * itemsize, stride]
+    return np.array(numbers, dtype=np.int64)
+
+
 def ir(itemsize: int) -> str:
     """Return the IR of `sequence` for numbers of a size in bytes."""
     return f"""
@@ -171,16 +189,20 @@ class KernelSequence:
             chunk: states per chunk.
             itemsize: size of a number in bytes.
         """
+        entries = [entry(function, places, chunk, itemsize) for function, places in steps]
+        self._start(entries, scratch, chunk, itemsize)
+
+    @classmethod
+    def of_entries(cls, entries: Sequence[Array], chunk: int = 1) -> KernelSequence:
+        """Return the sequence of entries that were made by `entry`, without scratch memory."""
+        sequence = cls.__new__(cls)
+        sequence._start(entries, 0, chunk, 8)
+        return sequence
+
+    def _start(self, entries: Sequence[Array], scratch: int, chunk: int, itemsize: int) -> None:
         self.chunk, self.scratch_bytes = chunk, scratch * chunk * itemsize
-        table: list[int] = [len(steps), chunk]
-        for function, places in steps:
-            if len(places) > MOST_ARRAYS:
-                raise ValueError(f"a kernel with {len(places)} arrays; at most {MOST_ARRAYS}")
-            table += [function, len(places)]
-            for which, offset, stride, column in places:
-                first = offset * (chunk if which == 0 else 1) + column
-                table += [which, first * itemsize, stride]
-        self._table: Array = np.array(table, dtype=np.int64)
+        head: Array = np.array([len(entries), chunk], dtype=np.int64)
+        self._table: Array = np.concatenate([head, *entries])
         self._first = address(self._table)
         self._runner = _runner(itemsize)
         self._local = threading.local()

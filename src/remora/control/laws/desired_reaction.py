@@ -7,9 +7,19 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from remora.algebra import adjugate, least_squares
-from remora.algebra.array_ops import Array, ArrayLike, absolute, concatenate, less, select
-from remora.algebra.vector import apply
+from remora.algebra import adjugate, least_squares, pose, quaternion
+from remora.algebra.array_ops import (
+    Array,
+    ArrayLike,
+    absolute,
+    arctan2,
+    asarray,
+    concatenate,
+    less,
+    select,
+    sqrt,
+)
+from remora.algebra.vector import apply, cross, dot, skew
 from remora.components.component import Component, Interface
 from remora.components.context import Context
 from remora.components.parameter_checks import number
@@ -25,6 +35,16 @@ from remora.model.settings_fields import FrameName, JointName, NotNegative, Posi
 
 #: How the joint rates are solved for.
 METHODS = ("least_squares", "adjugate")
+#: Axes of the base that may point at the frame, body axes.
+AXES: dict[str, tuple[float, float, float]] = {
+    "none": (0.0, 0.0, 0.0),
+    "x": (1.0, 0.0, 0.0),
+    "y": (0.0, 1.0, 0.0),
+    "z": (0.0, 0.0, 1.0),
+    "-x": (-1.0, 0.0, 0.0),
+    "-y": (0.0, -1.0, 0.0),
+    "-z": (0.0, 0.0, -1.0),
+}
 
 
 class DesiredReaction(Component):
@@ -42,9 +62,14 @@ class DesiredReaction(Component):
     the base desired it is a zero-reaction manoeuvre. Joints of a second arm in `joints` compensate
     for the first.
 
+    With `point`, an axis of the base is kept pointing at the frame, as in Figure 4 of [SPART17]:
+    ω_0 = d × (ṗ - ṗ_0)/r + k_0 e_0 with p - p_0 = r d and e_0 the rotation vector from the axis to
+    d. Both velocities depend on v_c, so their maps are part of G: taken from the measured speeds of
+    the last sample the base's own translation would be fed back with a delay of one sample.
+
     Inputs: `pose`, `twist` of a reference of the frame, if it has rows; `base_pose`, `base_twist`
-    of the base. Outputs: `rate`, `(k,)`; `error` and `base_error`, `(6,)`, inertial axes. It does
-    not act: connect `rate` to a `JointRateServo`.
+    of the base, without `point`. Outputs: `rate`, `(k,)`; `error` and `base_error`, `(6,)`,
+    inertial axes. It does not act: connect `rate` to a `JointRateServo`.
 
     Valid for a floating base without external loads, where G has full rank; singularities depend on
     masses and on the base's attitude, too. det(G) has mixed units, so `bound` has the meaning of a
@@ -57,6 +82,8 @@ class DesiredReaction(Component):
         base_rows: rows of the base's twist, likewise.
         gain: K, 1/s, one or six.
         base_gain: k_0, 1/s: feedback of the base's pose; 0: rates only.
+        point: axis of the base that points at the frame: `x`, `-x`, `y`, ...; `base_rows` are then
+            rows of its angular velocity; `none` by default.
         method: `least_squares` or `adjugate`.
         damping: λ of the least squares.
         bound: largest magnitude of k.
@@ -68,6 +95,7 @@ class DesiredReaction(Component):
     base_rows: str | Sequence[str] = "orientation"
     gain: ArrayLike = 1.0
     base_gain: float = 0.0
+    point: str = "none"
     method: str = "least_squares"
     damping: float = 0.0
     bound: float = 1e6
@@ -80,6 +108,10 @@ class DesiredReaction(Component):
             raise UnknownName("method", self.method, METHODS)
         gain = gains("gain of a desired reaction", self.gain, 6, zero=True)
         object.__setattr__(self, "gain", gain)
+        if self.point not in AXES:
+            raise UnknownName("axis of the base", self.point, AXES)
+        if self.point != "none" and not set(motion.row_indices(self.base_rows)) <= {0, 1, 2}:
+            raise InvalidValue("a base that points at the frame has rows wx, wy, wz only")
         for name in ("base_gain", "damping"):
             value = number(f"{name} of a desired reaction", getattr(self, name), 0.0)
             object.__setattr__(self, name, value)
@@ -101,8 +133,9 @@ class DesiredReaction(Component):
             )
         pose = POSE_INPUTS if motion.row_indices(self.rows) else {}
         error = {"error": Signal(6)} if pose else {}
+        base = base_inputs() if self.point == "none" else {}
         return Interface(
-            inputs={**pose, **base_inputs()},
+            inputs={**pose, **base},
             outputs={"rate": rate, **error, "base_error": Signal(6)},
         )
 
@@ -110,9 +143,8 @@ class DesiredReaction(Component):
         """Return the joint rates and the errors."""
         places = motion.speed_places(at.robot, motion.joint_names(at.robot, self.joints))
         moves = motion.response(at, places, "floating")
-        base = at.robot.bodies[0].name
         tasks = [
-            (base, self.base_rows, self.base_gain, "base_"),
+            (at.robot.bodies[0].name, self.base_rows, self.base_gain, "base_"),
             (self.frame, self.rows, self.gain, ""),
         ]
         matrices: list[Array] = []
@@ -122,14 +154,44 @@ class DesiredReaction(Component):
             rows = motion.row_indices(own_rows)
             if not rows and not prefix:
                 continue
-            goal = pose_goal(at, frame, prefix)
-            errors[f"{prefix}error"] = goal.error
-            if rows:
+            if prefix and self.point != "none":
+                error, map_ = self._pointing(at, rows, places, moves)
+                rate = 0.0 * error
+            else:
+                goal = pose_goal(at, frame, prefix)
                 map_ = motion.frame_rates(at, frame, rows, places, "floating", moves)
+                error, rate = goal.error, goal.rate
+            errors[f"{prefix}error"] = error
+            if rows:
                 matrices.append(map_.matrix)
-                commands.append((goal.rate + gain * goal.error)[..., rows] - map_.offset)
+                commands.append((rate + gain * error)[..., rows] - map_.offset)
         G, command = concatenate(matrices, trailing=2), concatenate(commands)
         return {"rate": self._solved(G, command), **errors}
+
+    def _pointing(
+        self, at: Context, rows: Sequence[int], places: Sequence[int], moves: Array | None
+    ) -> tuple[Array, motion.Affine]:
+        """Return the error of the axis, and rows of ω_0 - d × (ṗ - ṗ_0)/r by the joint rates."""
+        body, all_rows = at.robot.bodies[0].name, range(6)
+        away = pose.translation(at.pose(self.frame)) - pose.translation(at.pose(body))
+        r = sqrt(dot(away, away))
+        d = away / r
+        axis = quaternion.rotate(pose.rotation(at.pose(body)), asarray(AXES[self.point]))
+        normal = cross(axis, d)
+        sine = sqrt(dot(normal, normal))
+        small = less(sine, 1e-12)
+        angle = select(small, 1.0, arctan2(sine, dot(axis, d)) / select(small, 1.0, sine))
+        base, tool = (
+            motion.frame_rates(at, name, all_rows, places, "floating", moves)
+            for name in (body, self.frame)
+        )
+        across = skew(d) / r[..., None]
+        matrix = base.matrix[..., :3, :] + across @ (
+            base.matrix[..., 3:, :] - tool.matrix[..., 3:, :]
+        )
+        offset = base.offset[..., :3] + apply(across, base.offset[..., 3:] - tool.offset[..., 3:])
+        error = concatenate([angle * normal, 0.0 * normal])
+        return error, motion.Affine(matrix[..., rows, :], offset[..., rows])
 
     def _solved(self, G: Array, command: Array) -> Array:
         if self.method == "least_squares":
@@ -152,6 +214,7 @@ class DesiredReactionSettings(LawComponentSettings):
     base_rows: str | list[str] = Field(default="orientation", description="likewise, of the base")
     gain: NotNegative = Field(default=1.0, description="of the frame's error, 1/s")
     base_gain: NotNegative = Field(default=0.0, description="of the base's error, 1/s")
+    point: str = Field(default="none", description="axis of the base that points at the frame")
     method: Literal["least_squares", "adjugate"] = "least_squares"
     damping: NotNegative = Field(default=0.0, description="of the least squares")
     bound: Positive = Field(default=1e6, description="largest factor of the adjugate")

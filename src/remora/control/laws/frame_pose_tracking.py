@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import ClassVar, Literal
 
 from pydantic import Field
@@ -10,23 +10,17 @@ from pydantic import Field
 from remora.algebra import least_squares
 from remora.algebra.array_ops import Array, ArrayLike
 from remora.algebra.vector import apply
-from remora.components.actions import Action
-from remora.components.component import Component, Interface
+from remora.components.component import Component
 from remora.components.context import Context
-from remora.components.parameter_checks import number
-from remora.components.signals import Signal
-from remora.control.law_settings import LawComponentSettings
+from remora.control.laws.operational_law import OperationalLaw, OperationalLawSettings
 from remora.control.motion import controlled_motion as motion
 from remora.control.motion.gains import gains
-from remora.control.motion.joint_signals import joint_forces, joint_signal
-from remora.control.motion.pose_goal import ACCELERATED_POSE_INPUTS
 from remora.control.motion.screw_error import ERRORS, screw_error
 from remora.errors import UnknownName
-from remora.model.robot import Robot
-from remora.model.settings_fields import FrameName, JointName, NotNegative, Positive
+from remora.model.settings_fields import Positive
 
 
-class FramePoseTracking(Component):
+class FramePoseTracking(OperationalLaw):
     """Joint torques that make a frame follow a pose, with a screw as its error [SA24, section IV].
 
     ξ̇ = -k_p 2 log x̃ - k_v ξ̃ + Ad(x̃*) ξ̇_d + (Ad(x̃*) ξ_d) × ξ̃, resolved to joint accelerations a by
@@ -51,40 +45,22 @@ class FramePoseTracking(Component):
         error: `logarithm` or `vector`.
     """
 
-    frame: str
     kp: ArrayLike
     kv: ArrayLike
-    joints: Sequence[str] = ()
-    base: str = "floating"
-    damping: float = 0.0
-    joint_damping: float = 1.0
     error: str = "logarithm"
 
     def __post_init__(self) -> None:
         """Check."""
+        super().__post_init__()
         if self.error not in ERRORS:
             raise UnknownName("error of a pose", self.error, ERRORS)
-        if self.base not in motion.BASES:
-            raise UnknownName("base", self.base, motion.BASES)
         for name in ("kp", "kv"):
             value = gains(f"{name} of a pose tracking", getattr(self, name), 6)
             object.__setattr__(self, name, value)
-        for name in ("damping", "joint_damping"):
-            value = number(f"{name} of a pose tracking", getattr(self, name), 0.0)
-            object.__setattr__(self, name, value)
-
-    def interface(self, robot: Robot) -> Interface:
-        """Return the interface."""
-        robot.frame(self.frame)
-        names = motion.joint_names(robot, self.joints)
-        return Interface(
-            inputs=ACCELERATED_POSE_INPUTS,
-            outputs={"torque": joint_signal(robot, names, "force_unit"), "error": Signal(6)},
-        )
 
     def outputs(self, at: Context) -> Mapping[str, Array]:
         """Return the torques and the error."""
-        places = motion.speed_places(at.robot, motion.joint_names(at.robot, self.joints))
+        places = self.places(at)
         own = screw_error(at, self.frame, "", self.error)
         rate = own.ahead - self.kp * own.pose - self.kv * own.twist
         dynamics = motion.controlled_dynamics(at, places, self.base)
@@ -96,22 +72,12 @@ class FramePoseTracking(Component):
         tau = apply(dynamics.force.matrix, a) + dynamics.force.offset
         return {"torque": tau, "error": own.pose}
 
-    def act(self, at: Context) -> list[Action]:
-        """Return the torques of the joints."""
-        names = motion.joint_names(at.robot, self.joints)
-        return joint_forces(at.robot, names, self.outputs(at)["torque"])
 
-
-class FramePoseTrackingSettings(LawComponentSettings):
+class FramePoseTrackingSettings(OperationalLawSettings):
     """The settings of a frame_pose_tracking component in a scenario file."""
 
     component: ClassVar[type[Component]] = FramePoseTracking
     type: Literal["frame_pose_tracking"]
-    frame: FrameName = Field(description="body or frame that follows")
     kp: Positive = Field(description="1/s²")
     kv: Positive = Field(description="1/s")
-    joints: list[JointName] = Field(default=[], description="controlled joints; default: all")
-    base: Literal["fixed", "flying", "floating"] = "floating"
-    damping: NotNegative = Field(default=0.0, description="of the least squares")
-    joint_damping: NotNegative = Field(default=1.0, description="in the null space, 1/s")
     error: Literal["logarithm", "vector"] = "logarithm"

@@ -11,22 +11,18 @@ from pydantic import Field
 from remora.algebra import least_squares
 from remora.algebra.array_ops import Array, ArrayLike, asarray
 from remora.algebra.vector import apply, transpose
-from remora.components.actions import Action
 from remora.components.component import Component, Interface
 from remora.components.context import Context
-from remora.components.parameter_checks import number
-from remora.components.signals import Signal
-from remora.control.law_settings import LawComponentSettings
+from remora.control.laws.operational_law import OperationalLaw, OperationalLawSettings
 from remora.control.motion import controlled_motion as motion
 from remora.control.motion.gains import definite
-from remora.control.motion.joint_signals import joint_forces, joint_signal
-from remora.control.motion.pose_goal import ACCELERATED_POSE_INPUTS, pose_goal
-from remora.errors import InvalidValue, UnknownName
+from remora.control.motion.pose_goal import pose_goal
+from remora.errors import InvalidValue
 from remora.model.robot import Robot
-from remora.model.settings_fields import FrameName, JointName, NotNegative, Positive
+from remora.model.settings_fields import Positive
 
 
-class Impedance(Component):
+class Impedance(OperationalLaw):
     """Torques with which a frame yields to forces as a spring and a damper would [H85; K87].
 
     τ_c = Aᵀ (Λ (ẍ_d - b) + K e + D (ẋ_d - ẋ)) + h* - H*(1 - A⁺A) k v_c, with ẍ = A a + b,
@@ -54,40 +50,26 @@ class Impedance(Component):
         joint_damping: k, 1/s, in the null space.
     """
 
-    frame: str
     stiffness: ArrayLike
     damping_matrix: ArrayLike
-    joints: Sequence[str] = ()
     rows: str | Sequence[str] = "pose"
-    base: str = "floating"
-    damping: float = 0.0
-    joint_damping: float = 1.0
 
     def __post_init__(self) -> None:
         """Check."""
+        super().__post_init__()
         if not motion.row_indices(self.rows):
             raise InvalidValue("rows has no row to control")
-        if self.base not in motion.BASES:
-            raise UnknownName("base", self.base, motion.BASES)
         for name in ("stiffness", "damping_matrix"):
             value = definite(f"{name} of an impedance", getattr(self, name), 6)
-            object.__setattr__(self, name, value)
-        for name in ("damping", "joint_damping"):
-            value = number(f"{name} of an impedance", getattr(self, name), 0.0)
             object.__setattr__(self, name, value)
 
     def interface(self, robot: Robot) -> Interface:
         """Return the interface."""
-        robot.frame(self.frame)
-        names = motion.joint_names(robot, self.joints)
-        return Interface(
-            inputs=ACCELERATED_POSE_INPUTS,
-            outputs={"torque": joint_signal(robot, names, "force_unit"), "force": Signal(6)},
-        )
+        return self.torque_interface(robot, "force")
 
     def outputs(self, at: Context) -> Mapping[str, Array]:
         """Return the torques and the force of spring and damper."""
-        places = motion.speed_places(at.robot, motion.joint_names(at.robot, self.joints))
+        places = self.places(at)
         rows = motion.row_indices(self.rows)
         dynamics = motion.controlled_dynamics(at, places, self.base)
         H, h = dynamics.force
@@ -105,22 +87,12 @@ class Impedance(Component):
         tau = apply(H, ahead + still) + apply(transpose(A), force[..., rows]) + h
         return {"torque": tau, "force": force}
 
-    def act(self, at: Context) -> list[Action]:
-        """Return the torques of the joints."""
-        names = motion.joint_names(at.robot, self.joints)
-        return joint_forces(at.robot, names, self.outputs(at)["torque"])
 
-
-class ImpedanceSettings(LawComponentSettings):
+class ImpedanceSettings(OperationalLawSettings):
     """The settings of an impedance component in a scenario file."""
 
     component: ClassVar[type[Component]] = Impedance
     type: Literal["impedance"]
-    frame: FrameName = Field(description="body or frame that yields")
     stiffness: Positive = Field(description="N m/rad and N/m")
     damping_matrix: Positive = Field(description="N m s/rad and N s/m, the diagonal")
-    joints: list[JointName] = Field(default=[], description="controlled joints; default: all")
     rows: str | list[str] = Field(default="pose", description="pose, position, orientation, ...")
-    base: Literal["fixed", "flying", "floating"] = "floating"
-    damping: NotNegative = Field(default=0.0, description="of the inversion")
-    joint_damping: NotNegative = Field(default=1.0, description="in the null space, 1/s")

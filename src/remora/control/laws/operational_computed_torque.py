@@ -10,22 +10,18 @@ from pydantic import Field
 from remora.algebra import least_squares
 from remora.algebra.array_ops import Array, ArrayLike, concatenate
 from remora.algebra.vector import apply
-from remora.components.actions import Action
 from remora.components.component import Component, Interface
 from remora.components.context import Context
-from remora.components.parameter_checks import number
-from remora.components.signals import Signal
-from remora.control.law_settings import LawComponentSettings
+from remora.control.laws.operational_law import OperationalLaw, OperationalLawSettings
 from remora.control.motion import controlled_motion as motion
 from remora.control.motion.gains import gains
-from remora.control.motion.joint_signals import joint_forces, joint_signal
-from remora.control.motion.pose_goal import ACCELERATED_POSE_INPUTS, base_inputs, pose_goal
-from remora.errors import InvalidValue, UnknownName
+from remora.control.motion.pose_goal import base_inputs, pose_goal
+from remora.errors import InvalidValue
 from remora.model.robot import Robot
-from remora.model.settings_fields import FrameName, JointName, NotNegative, Positive
+from remora.model.settings_fields import Positive
 
 
-class OperationalComputedTorque(Component):
+class OperationalComputedTorque(OperationalLaw):
     """Torques with which a frame follows a reference, resolved at accelerations [LWP80; K87].
 
     A a = ẍ_d + K_d (ẋ_d - ẋ) + K_p e - b, with ẍ = A a + b the acceleration of the frame for the
@@ -55,44 +51,30 @@ class OperationalComputedTorque(Component):
         joint_damping: k, 1/s, in the null space.
     """
 
-    frame: str
     kp: ArrayLike
     kd: ArrayLike
-    joints: Sequence[str] = ()
     rows: str | Sequence[str] = "pose"
     base_rows: str | Sequence[str] = "none"
-    base: str = "floating"
-    damping: float = 0.0
-    joint_damping: float = 1.0
 
     def __post_init__(self) -> None:
         """Check."""
+        super().__post_init__()
         if not motion.row_indices(self.rows):
             raise InvalidValue("rows has no row to control")
-        if self.base not in motion.BASES:
-            raise UnknownName("base", self.base, motion.BASES)
         if motion.row_indices(self.base_rows) and self.base != "floating":
             raise InvalidValue("joints move the base only if it floats")
         for name in ("kp", "kd"):
             value = gains(f"{name} of a computed torque", getattr(self, name), 6)
             object.__setattr__(self, name, value)
-        for name in ("damping", "joint_damping"):
-            value = number(f"{name} of a computed torque", getattr(self, name), 0.0)
-            object.__setattr__(self, name, value)
 
     def interface(self, robot: Robot) -> Interface:
         """Return the interface."""
-        robot.frame(self.frame)
-        names = motion.joint_names(robot, self.joints)
         base = base_inputs(accelerated=True) if motion.row_indices(self.base_rows) else {}
-        return Interface(
-            inputs={**ACCELERATED_POSE_INPUTS, **base},
-            outputs={"torque": joint_signal(robot, names, "force_unit"), "error": Signal(6)},
-        )
+        return self.torque_interface(robot, "error", base)
 
     def outputs(self, at: Context) -> Mapping[str, Array]:
         """Return the torques and the error."""
-        places = motion.speed_places(at.robot, motion.joint_names(at.robot, self.joints))
+        places = self.places(at)
         dynamics = motion.controlled_dynamics(at, places, self.base)
         tasks = [(self.frame, motion.row_indices(self.rows), "")]
         if motion.row_indices(self.base_rows):
@@ -113,23 +95,13 @@ class OperationalComputedTorque(Component):
         tau = apply(dynamics.force.matrix, a) + dynamics.force.offset
         return {"torque": tau, "error": pose_goal(at, self.frame).error}
 
-    def act(self, at: Context) -> list[Action]:
-        """Return the torques of the joints."""
-        names = motion.joint_names(at.robot, self.joints)
-        return joint_forces(at.robot, names, self.outputs(at)["torque"])
 
-
-class OperationalComputedTorqueSettings(LawComponentSettings):
+class OperationalComputedTorqueSettings(OperationalLawSettings):
     """The settings of an operational_computed_torque component in a scenario file."""
 
     component: ClassVar[type[Component]] = OperationalComputedTorque
     type: Literal["operational_computed_torque"]
-    frame: FrameName = Field(description="body or frame that moves")
     kp: Positive = Field(description="1/s²")
     kd: Positive = Field(description="1/s")
-    joints: list[JointName] = Field(default=[], description="controlled joints; default: all")
     rows: str | list[str] = Field(default="pose", description="pose, position, orientation, ...")
     base_rows: str | list[str] = Field(default="none", description="of the base, by the joints")
-    base: Literal["fixed", "flying", "floating"] = "floating"
-    damping: NotNegative = Field(default=0.0, description="of the least squares")
-    joint_damping: NotNegative = Field(default=1.0, description="in the null space, 1/s")

@@ -21,7 +21,7 @@ from remora.control.motion.joint_signals import joint_forces
 from remora.errors import InvalidValue
 from remora.model.joints import turns_about_axis
 from remora.model.robot import Robot
-from remora.model.settings_fields import JointName, NotNegative, Positive
+from remora.model.settings_fields import JointName, NotNegative, Positive, PositiveRate, Rate
 
 
 class ReactionWheels(Component):
@@ -143,6 +143,6 @@ class ReactionWheelsSettings(LawComponentSettings):
     type: Literal["reaction_wheels"]
     joints: list[JointName] = Field(min_length=3, description="joints of the wheels")
     max_torque: Positive = Field(description="of each motor, N m")
-    max_speed: Positive = Field(description="of each wheel, rad/s")
+    max_speed: PositiveRate = Field(description="of each wheel, rad/s or '5 deg/s'")
     null_gain: NotNegative = Field(default=0.0, description="of the null motion, 1/s")
-    speeds: float = Field(default=0.0, description="aim of the null motion, rad/s")
+    speeds: Rate = Field(default=0.0, description="aim of the null motion, rad/s or '5 deg/s'")

@@ -22,7 +22,7 @@ from remora.control.motion.pose_goal import POSE_INPUTS, pose_goal
 from remora.errors import InvalidValue, UnknownName
 from remora.model.joints import kind
 from remora.model.robot import Robot
-from remora.model.settings_fields import FrameName, JointName, NotNegative, Positive
+from remora.model.settings_fields import FrameName, JointName, NotNegative, PositiveRate
 
 #: What the solution minimizes where joints are redundant.
 MINIMIZED = ("speed", "energy")
@@ -189,4 +189,6 @@ class ResolvedRateSettings(LawComponentSettings):
     damping: NotNegative = Field(default=0.0, description="of the least squares")
     minimize: Literal["speed", "energy"] = "speed"
     secondary: list[Literal["limits", "manipulability"]] = Field(default=[])
-    max_speed: Positive | None = Field(default=None, description="of the fastest joint, rad/s")
+    max_speed: PositiveRate | None = Field(
+        default=None, description="of the fastest joint, rad/s or '5 deg/s'"
+    )

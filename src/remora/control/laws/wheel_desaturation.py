@@ -24,9 +24,10 @@ class WheelDesaturation(Component):
     """A torque on the base that takes momentum out of its wheels [MC14].
 
     T = -k h while on, each axis limited to ±max_torque, else 0. It goes on when ‖h‖ exceeds `upper`
-    and off below `lower` (Schmitt trigger). T is that of thrusters in pairs. Connected to
-    `external` of `ReactionWheels`, the wheels take it up at once and the base does not move;
-    without it the attitude controller does so.
+    and off below `lower` (Schmitt trigger). It acts on the base as it is, as of ideal thrusters;
+    with `torque_output` it is a demand for a `ThrusterSet`. Connected to `external` of
+    `ReactionWheels`, the wheels take it up at once and the base does not move; without it the
+    attitude controller does so.
 
     Input: `momentum` h, `(3,)`, N m s, of the wheels, base axes. Outputs: `torque` T, `(3,)`, N m;
     `firing`, 1 while on. Discrete state: `on`.
@@ -38,12 +39,14 @@ class WheelDesaturation(Component):
         max_torque: of each axis, N m.
         upper: N m s.
         lower: N m s.
+        torque_output: whether T is only an output, and something else acts.
     """
 
     gain: float
     max_torque: float
     upper: float
     lower: float
+    torque_output: bool = False
 
     def __post_init__(self) -> None:
         """Check."""
@@ -74,8 +77,10 @@ class WheelDesaturation(Component):
         """Return whether it is on."""
         return {"on": self._on(at)}
 
-    def act(self, at: Context) -> Wrench:
+    def act(self, at: Context) -> Wrench | None:
         """Return the torque on the base."""
+        if self.torque_output:
+            return None
         return Wrench(at.robot.bodies[0].name, torque=self.outputs(at)["torque"])
 
     def _on(self, at: Context) -> Array:
@@ -95,3 +100,4 @@ class WheelDesaturationSettings(SampledSettings, LawComponentSettings):  # pyrig
     max_torque: Positive = Field(description="of each axis, N m")
     upper: Positive = Field(description="momentum at which it goes on, N m s")
     lower: Positive = Field(description="momentum at which it goes off, N m s")
+    torque_output: bool = Field(default=False, description="whether something else acts")

@@ -19,7 +19,7 @@ from remora.control.motion.joint_signals import joint_signal
 from remora.control.references import segments
 from remora.errors import InvalidValue, ShapeError
 from remora.model.robot import Robot
-from remora.model.settings_fields import Angle, JointName, NotNegative, Positive
+from remora.model.settings_fields import Angle, JointName, NotNegative, Positive, PositiveRate
 
 
 class JointReference(Component):
@@ -109,6 +109,6 @@ class JointReferenceSettings(LawComponentSettings):
     joints: list[JointName] = Field(default=[], description="joints; default: all")
     durations: list[Positive] | None = Field(default=None, description="of the segments, s")
     law: Literal["minimum_jerk", "trapezoidal"] = "minimum_jerk"
-    max_speed: Positive | None = Field(default=None, description="rad/s or m/s")
+    max_speed: PositiveRate | None = Field(default=None, description="rad/s, m/s, or '5 deg/s'")
     max_acceleration: Positive | None = Field(default=None, description="rad/s² or m/s²")
     start: NotNegative = Field(default=0.0, description="s")

@@ -21,7 +21,14 @@ from remora.control.references import segments
 from remora.control.references.time_laws import Travel
 from remora.errors import InvalidValue, ShapeError, UnknownName
 from remora.model.robot import Robot
-from remora.model.settings_fields import AngleVector, NotNegative, Positive, Settings, Vector
+from remora.model.settings_fields import (
+    AngleVector,
+    NotNegative,
+    Positive,
+    PositiveRate,
+    Settings,
+    Vector,
+)
 
 #: How a segment leads from one pose to the next.
 INTERPOLATIONS = ("screw", "straight")
@@ -162,7 +169,7 @@ class PoseReferenceSettings(LawComponentSettings):
     law: Literal["minimum_jerk", "trapezoidal"] = "minimum_jerk"
     max_speed: Positive | None = Field(default=None, description="m/s")
     max_acceleration: Positive | None = Field(default=None, description="m/s²")
-    max_angular_speed: Positive | None = Field(default=None, description="rad/s")
+    max_angular_speed: PositiveRate | None = Field(default=None, description="rad/s or '5 deg/s'")
     max_angular_acceleration: Positive | None = Field(default=None, description="rad/s²")
     start: NotNegative = Field(default=0.0, description="s")
 

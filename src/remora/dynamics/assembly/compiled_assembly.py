@@ -9,7 +9,7 @@ inertias through memory. A changed assembly compiles the modules that changed.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -32,24 +32,19 @@ from remora.dynamics.assembly.module_functions import (
     forward_passes,
     inverse_passes,
 )
+from remora.dynamics.assembly.module_kernels import Passes, module_kernel
 from remora.dynamics.assembly.placed_parts import Part
-from remora.dynamics.assembly.robot_module import RobotModule
 from remora.dynamics.joint_arrays import batch_shape
-from remora.dynamics.kernels.cache_keys import value_key
 from remora.dynamics.kernels.size_policy import LARGEST_STRAIGHT_LINE, fits_straight_line
 from remora.dynamics.mimic_joints import refuse_mimic_joints
 from remora.errors import RemoraError, ShapeError
 from remora.identity.table import Table
 from remora.model.robot import Frame
 
-#: Kernels of modules in this process, by key.
-_KERNELS: dict[str, Kernel] = {}
 #: Scratch memory of a chunk, bytes: a part of the second-level cache (fastest of 32 kB to 1 MB).
 _CACHE = 160 * 1024
 #: States in a chunk: at least a vector register's lanes, at most what a loop overhead needs.
 _SMALLEST, _LARGEST = 8, 512
-
-Passes = Callable[[RobotModule, Array], list[ModulePass]]
 
 
 class CompiledAssembly:
@@ -249,21 +244,11 @@ class CompiledAssembly:
             module = replace(module, points=tuple(self._points(i)))
             ways: dict[str, tuple[Kernel, ModulePass]] = {}
             for way in passes(module, self._ground):
-                ways[way.name] = self._kernel(module, way, passes), way
+                kernel = module_kernel(module, way, passes, self._ground)
+                self._kernels.append(kernel)
+                ways[way.name] = kernel, way
             found.append(ways)
         return found
-
-    def _kernel(self, module: RobotModule, way: ModulePass, passes: Passes) -> Kernel:
-        points = [(f.body, f.placement) for f in module.points]
-        ground = self._ground if module.ground else None
-        key = value_key(passes, module.robot, way.name, module.ground, points, ground)
-        kernel = _KERNELS.get(key) if key else None
-        if kernel is None:
-            kernel = Kernel(way.function, way.signatures(), f"module_{way.name}", "float64", key)
-            if key:
-                _KERNELS[key] = kernel
-        self._kernels.append(kernel)
-        return kernel
 
 
 def _shaped(name: str, x: ArrayLike, size: int) -> Array:

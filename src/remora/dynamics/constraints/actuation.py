@@ -24,6 +24,7 @@ from remora.algebra.array_ops import (
     sqrt,
     stack,
 )
+from remora.algebra.orthogonal import Orthogonal
 from remora.dynamics.constraints.loop_kinematics import active_constraints, constraint_jacobian
 from remora.dynamics.constraints.projection import row_response
 from remora.dynamics.joint_arrays import batch_shape, with_batch
@@ -132,6 +133,25 @@ def constraint_projector(robot: Robot, q: ArrayLike) -> Array:
         eye[:, i] + motion(orthogonal.minimum_norm(rows, -G[..., :, i])[0]) for i in range(robot.nv)
     ]
     return with_batch(stack(columns), batch_shape(q), trailing=2)
+
+
+def force_rows(G: Array) -> Orthogonal:
+    """Return the orthogonalized rows of G `(..., m, nv)` in the Euclidean metric of forces."""
+    n: int = G.shape[-1]
+    return orthogonal.orthogonalize(vector.transpose(G), np.ones(n), _sizes(G))
+
+
+def _sizes(G: Array) -> Array:
+    size = np.sum(np.sum(G * G, axis=-1), axis=-1, keepdims=True)
+    return _repeated(size, G.shape[-2])
+
+
+def smallest_forces(robot: Robot, q: Array, needed: Array) -> Array:
+    """Return the forces of smallest norm with the same effect as `needed`, `(..., nv)`."""
+    if not active_constraints(robot):
+        return needed
+    found = orthogonal.closest(force_rows(constraint_jacobian(robot, q)), needed[..., None])[0]
+    return found[..., 0]
 
 
 def _repeated(x: Array, count: int) -> Array:

@@ -45,6 +45,8 @@ class ConstraintType(NamedTuple):
         wrenches: (constraint, X) -> V `(..., 6, m_c)`, child's frame, for X the child's frame in
             the parent's.
         rate: (constraint, X, ξ) -> V̇ `(..., 6, m_c)`; None where V is constant.
+        bend: (constraint, X, ξ, η) -> change of that V̇ at fixed ξ when the child's frame moves
+            along the twist η; None where V is constant.
         residual: (constraint, x) -> φ `(..., m_c)` for the pose x `(..., 8)`, m or rad.
     """
 
@@ -52,6 +54,7 @@ class ConstraintType(NamedTuple):
     wrenches: Callable[[Constraint, Transform], Array]
     rate: Callable[[Constraint, Transform, Array], Array] | None
     residual: Callable[[Constraint, Array], Array]
+    bend: Callable[[Constraint, Transform, Array, Array], Array] | None = None
 
 
 def constraint_type(constraint: Constraint) -> ConstraintType:
@@ -189,6 +192,14 @@ def _universal_rate(constraint: Constraint, X: Transform, xi: Array) -> Array:
     return _column(concatenate([np.zeros_like(normal), normal]), before=3)
 
 
+def _universal_bend(constraint: Constraint, X: Transform, xi: Array, eta: Array) -> Array:
+    """Return the change of `_universal_rate` by the change of the first axis in the child's."""
+    a, b = constraint.axes
+    seen = vector.cross(vector.apply(vector.transpose(X.R), a), eta[..., :3])
+    normal = vector.cross(vector.cross(seen, xi[..., :3]), b) / np.linalg.norm(np.cross(a, b))
+    return _column(concatenate([np.zeros_like(normal), normal]), before=3)
+
+
 def _with_forces(torque: Array) -> Array:
     forces = np.broadcast_to(np.eye(6)[:, :3], (*torque.shape[:-1], 6, 3))
     return concatenate([forces, concatenate([np.zeros_like(torque), torque])[..., None]])
@@ -210,6 +221,18 @@ def _rod_rate(constraint: Constraint, X: Transform, xi: Array) -> Array:
     omega, v = xi[..., :3], xi[..., 3:]
     across = (v - u * vector.dot(u, v)) / distance
     return _column(concatenate([across - vector.cross(omega, u), np.zeros(3)]), before=0)
+
+
+def _rod_bend(constraint: Constraint, X: Transform, xi: Array, eta: Array) -> Array:
+    """Return the change of `_rod_rate` by the changes of the rod's direction and length."""
+    u, distance = _rod_direction(constraint, X)
+    omega, v = xi[..., :3], xi[..., 3:]
+    longer = vector.dot(u, eta[..., 3:])
+    du = (eta[..., 3:] - u * longer) / distance - vector.cross(eta[..., :3], u)
+    along = vector.dot(u, v)
+    bent = -(du * along + u * vector.dot(du, v)) / distance
+    bent = bent - (v - u * along) * longer / (distance * distance) - vector.cross(omega, du)
+    return _column(concatenate([bent, np.zeros(3)]), before=0)
 
 
 def _rod_direction(constraint: Constraint, X: Transform) -> tuple[Array, Array]:
@@ -251,6 +274,6 @@ CONSTRAINT_TYPES: dict[str, ConstraintType] = {
     kind: _joint_row(kind, closest) for kind, closest in _CLOSEST.items()
 }
 CONSTRAINT_TYPES["universal"] = CONSTRAINT_TYPES["universal"]._replace(
-    wrenches=_universal_wrenches, rate=_universal_rate
+    wrenches=_universal_wrenches, rate=_universal_rate, bend=_universal_bend
 )
-CONSTRAINT_TYPES[ROD] = ConstraintType(1, _rod_wrench, _rod_rate, _rod_residual)
+CONSTRAINT_TYPES[ROD] = ConstraintType(1, _rod_wrench, _rod_rate, _rod_residual, _rod_bend)

@@ -32,8 +32,8 @@ def checked_misfit(
 ) -> Array:
     """Return x, or raise if equations that depend on each other ask for different accelerations.
 
-    Symbols have no values: with prescribed joints, x is infinite in compiled code where they
-    contradict. Without prescribed joints a consistent state cannot contradict itself.
+    Such equations contradict the prescribed motion or each other, or connect masses too different
+    for floating-point numbers. Symbols have no values: there x is infinite in compiled code.
 
     Args:
         robot: the robot.
@@ -49,8 +49,6 @@ def checked_misfit(
         size = size + _largest(part)
     excess = absolute(misfit) - CONTRADICTION * size
     if is_symbolic(excess):
-        if not prescribed:
-            return x
         worst = excess[..., :1]
         for i in range(1, excess.shape[-1]):
             worst = select(less(worst, excess[..., i : i + 1]), excess[..., i : i + 1], worst)
@@ -62,7 +60,7 @@ def checked_misfit(
         raise InvalidValue(
             f"constraint {owner(robot, row)!r} contradicts the other constraints{other}: their "
             f"accelerations differ by {np.max(np.abs(misfit)):.3g} (m/s² or rad/s²); see "
-            "rm.close_loops"
+            "rm.close_loops; or it connects masses too different"
         )
     return x
 

@@ -15,6 +15,7 @@ from remora.algebra.array_ops import Array, stack
 from remora.algebra.orthogonal import Orthogonal
 from remora.dynamics.constraints.contradictions import checked_misfit
 from remora.dynamics.constraints.loop_kinematics import (
+    Loop,
     constraint_bias,
     constraint_jacobian,
     loops_at,
@@ -23,7 +24,7 @@ from remora.dynamics.constraints.row_sizes import row_sizes
 from remora.dynamics.joint_arrays import batch_shape, with_batch
 from remora.dynamics.recursive import recursive_newton_euler
 from remora.dynamics.recursive.composite_rigid_body import mass_matrix_of, mass_matrix_size
-from remora.dynamics.recursive.outward_pass import moving_links
+from remora.dynamics.recursive.outward_pass import Link, moving_links
 from remora.model.robot import Robot
 
 
@@ -62,10 +63,24 @@ class DenseResponse(NamedTuple):
 
 def response(robot: Robot, q: Array, prescribed: Mapping[int, Array]) -> DenseResponse:
     """Return the robot's response to the active constraints at a configuration."""
+    links = moving_links(robot, q, np.zeros(robot.nv))
+    H, size = mass_matrix_of(robot, q), mass_matrix_size(robot, q)
+    loops, G = loops_at(robot, links), constraint_jacobian(robot, q)
+    return response_of(robot, H, size, loops, G, links, prescribed)
+
+
+def response_of(
+    robot: Robot,
+    H: Array,
+    size: Array,
+    loops: list[Loop],
+    G: Array,
+    links: list[Link],
+    prescribed: Mapping[int, Array],
+) -> DenseResponse:
+    """Return the response with known H, its size before cancellation, and G."""
     held = {i for j in prescribed for i in range(robot.nv)[robot.joints[j].v]}
     free = [i for i in range(robot.nv) if i not in held]
-    H, size = mass_matrix_of(robot, q), mass_matrix_size(robot, q)
-    G = constraint_jacobian(robot, q)
     block, scale = _block(H, free), _block(size, free)
     factors = linear.ltdl(block, scale) if free else None
     weights: list[Array] = [np.zeros(())] * robot.nv
@@ -75,9 +90,8 @@ def response(robot: Robot, q: Array, prescribed: Mapping[int, Array]) -> DenseRe
         for k, i in enumerate(free):
             rows[i] = Y[..., k, :]
             weights[i] = 1.0 / factors[1][..., k]
-    links = moving_links(robot, q, np.zeros(robot.nv))
     w = stack(weights)
-    sizes = row_sizes(robot, loops_at(robot, links), [b.X for b in links], [b.S for b in links], w)
+    sizes = row_sizes(robot, loops, [b.X for b in links], [b.S for b in links], w)
     Y = orthogonal.orthogonalize(stack(rows, axis=-2), w, sizes)
     return DenseResponse(H, G, free, factors, scale, Y)
 

@@ -113,6 +113,7 @@ class Loop(NamedTuple):
         constraint: the constraint.
         V: the wrenches that it exerts on the child, `(..., 6, m_c)`, child's constraint frame; for
             a gear `(..., 6, 1)`, zero.
+        X: the child's constraint frame in the parent's.
         to_child: the child's constraint frame in the child body's frame.
         to_parent: the child's constraint frame in the parent body's frame.
         drift: what d/dt(G v) has besides the accelerations of both bodies, `(..., m_c)`.
@@ -121,6 +122,7 @@ class Loop(NamedTuple):
 
     constraint: Constraint
     V: Array
+    X: Transform
     to_child: Transform
     to_parent: Transform
     drift: Array
@@ -185,7 +187,7 @@ def loop_at(robot: Robot, c: Constraint, links: Sequence[Moving]) -> Loop:
     if row.rate is not None:
         dV = row.rate(c, X, xi)
         drift = drift + vector.apply(dual_quaternion.swap(vector.transpose(dV)), xi)
-    return Loop(c, V, to_child, to_parent, drift, {})
+    return Loop(c, V, X, to_child, to_parent, drift, {})
 
 
 def _gear(robot: Robot, c: Constraint) -> Loop:
@@ -193,7 +195,7 @@ def _gear(robot: Robot, c: Constraint) -> Loop:
     forces = {c.child: _unit(robot, c.child)}
     leading = -asarray(c.ratio)[..., None] * _unit(robot, c.parent)
     forces[c.parent] = forces[c.parent] + leading if c.parent == c.child else leading
-    return Loop(c, np.zeros((6, 1)), nowhere, nowhere, np.zeros(1), forces)
+    return Loop(c, np.zeros((6, 1)), nowhere, nowhere, nowhere, np.zeros(1), forces)
 
 
 def _unit(robot: Robot, j: int) -> Array:

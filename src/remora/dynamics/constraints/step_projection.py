@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection
 import numpy as np
 
 from remora.algebra import linear, orthogonal, screw, vector
-from remora.algebra.array_ops import Array, concatenate
+from remora.algebra.array_ops import Array, asarray, concatenate
 from remora.algebra.orthogonal import Orthogonal
 from remora.dynamics.constraints import articulated_loops, dense_loops
 from remora.dynamics.constraints.loop_kinematics import (
@@ -56,7 +56,7 @@ def step_projection(
 
 
 def held_impulse(
-    robot: Robot, q: Array, v: Array, held: tuple[str, ...] = ()
+    robot: Robot, q: Array, v: Array, held: tuple[str, ...] = (), wanted: Array | None = None
 ) -> tuple[Array, Array, Array]:
     """Return what the impulse of the active constraints changes while joints are held.
 
@@ -67,6 +67,7 @@ def held_impulse(
         q: configuration, `(..., nq)`.
         v: velocity before, `(..., nv)`.
         held: names of joints that are prescribed or locked.
+        wanted: G v after the impulse, `(..., m)`; None: zero.
 
     Returns:
         Change of velocity `(..., nv)`; multipliers `(..., m)`, N s or N m s; the rows' part of G v
@@ -75,6 +76,7 @@ def held_impulse(
     batch = batch_shape(q, v)
     rows, motion = _response(robot, q, held, batch)
     slip = vector.apply(constraint_jacobian(robot, q), v)
+    slip = slip if wanted is None else slip - wanted
     x, mu, misfit = orthogonal.minimum_norm(rows, -slip)
     multipliers = orthogonal.smallest_multipliers(rows.R, rows.kept, mu)
     found = motion(x), multipliers, misfit
@@ -117,7 +119,7 @@ def _restored(robot: Robot, before: Array, after: Array, v: Array) -> Array:
     c = center_of_mass(robot, after)
     P, L = lost[..., :3], lost[..., 3:] - vector.cross(c, lost[..., :3])
     omega = linear.solve(locked_inertia(robot, after), L[..., None])[..., 0]
-    twist = concatenate([omega, P / robot.mass + vector.cross(c, omega)])
+    twist = concatenate([omega, P / asarray(robot.mass)[..., None] + vector.cross(c, omega)])
     x = poses(robot, after)
     parts: list[Array] = []
     for i, joint in enumerate(robot.joints):

@@ -1,15 +1,7 @@
 """Derivatives of inverse and forward dynamics by q, v, vdot and tau, from composite inertias.
 
-All quantities are in the root body's frame (`root_frame`). A motion dq of joint k moves its subtree
-along δ = S_k dq. It changes the subtree's twists by δ × V + E_k dq and accelerations by δ × A + E_k
-dq × V + K_k dq, hence the wrench through a joint j beyond it by
-
-    δ × F_j + M̃_j ⋆ K_k dq + 2 C̃_j E_k dq,
-
-with M̃_j the composite inertia of joint j and C̃_j e = ∫ [e × ṙ, r × (e × ṙ)] dm, the Coriolis
-forces on its subtree. For a joint j that carries k, use F_k, M̃_k and C̃_k instead. A change of v
-has the same form with S_k for E_k and E_k + Ṡ_k for K_k, and no displacement. Each pair of joints
-then costs a few dot products; docs/derivatives.md has the derivation.
+Those of inverse dynamics are in `tree_changes`. Forward dynamics is solved with the factors of H:
+∂v̇ = -H⁻¹ ∂τ. With active constraints see `constrained_derivatives`.
 """
 
 from __future__ import annotations
@@ -18,30 +10,25 @@ from typing import NamedTuple
 
 import numpy as np
 
-from remora.algebra import dual_quaternion, linear, screw, vector
-from remora.algebra.array_ops import Array, ArrayLike, is_symbolic, stack, waypoint
-from remora.dynamics.derivatives.root_frame import (
-    RootFrameBody,
-    RootFrameLink,
-    accelerations_of,
-    as_row,
-    as_rows,
-    carried_by,
-    links_of,
-    loads_of,
-    moving_bodies,
+from remora.algebra import linear
+from remora.algebra.array_ops import Array, ArrayLike, is_symbolic, waypoint
+from remora.dynamics.constraints.loop_kinematics import active_constraints, constraint_residual
+from remora.dynamics.derivatives import constrained_derivatives
+from remora.dynamics.derivatives.root_frame import accelerations_of
+from remora.dynamics.derivatives.tree_changes import (
+    displacement_changes,
+    mass_blocks,
+    mass_matrix_scale,
+    required_forces,
+    responses,
+    speed_changes,
+    tree_at,
+    without_free_base,
 )
 from remora.dynamics.formulations import checked_arguments
-from remora.dynamics.joint_arrays import gather
-from remora.dynamics.recursive.composite_rigid_body import square
 from remora.dynamics.refusals import finite_result, needs_dynamics, refuse_undefined
-from remora.model import joints
-from remora.model.robot import Joint, Robot
+from remora.model.robot import Robot
 from remora.model.takes_robot import takes_robot
-from remora.model.topology import ancestors
-
-Blocks = dict[tuple[int, int], Array]
-"""A matrix as blocks by joint pair (row, column); missing blocks are zero."""
 
 
 class InverseDerivatives(NamedTuple):
@@ -50,7 +37,7 @@ class InverseDerivatives(NamedTuple):
     Attributes:
         dq: ∂τ/∂q along the tangent: of τ at `integrate(robot, q, dq)` by dq, at dq = 0.
         dv: ∂τ/∂v.
-        dvdot: ∂τ/∂v̇ = H, the mass matrix.
+        dvdot: ∂τ/∂v̇: H, the mass matrix, where no constraints are active.
     """
 
     dq: Array
@@ -64,7 +51,21 @@ class ForwardDerivatives(NamedTuple):
     Attributes:
         dq: ∂v̇/∂q along the tangent: of v̇ at `integrate(robot, q, dq)` by dq, at dq = 0.
         dv: ∂v̇/∂v.
-        dtau: ∂v̇/∂τ = H⁻¹.
+        dtau: ∂v̇/∂τ: H⁻¹ where no constraints are active.
+    """
+
+    dq: Array
+    dv: Array
+    dtau: Array
+
+
+class MultiplierDerivatives(NamedTuple):
+    """Derivatives of the multipliers of the active constraints, each `(..., m, nv)`.
+
+    Attributes:
+        dq: ∂λ/∂q along the tangent.
+        dv: ∂λ/∂v.
+        dtau: ∂λ/∂τ.
     """
 
     dq: Array
@@ -79,6 +80,9 @@ def inverse_dynamics_derivatives(
 ) -> InverseDerivatives:
     """Return ∂τ/∂q, ∂τ/∂v and ∂τ/∂v̇ of `inverse_dynamics`.
 
+    With active constraints τ has the smallest norm of all that cause vdot; constraints that depend
+    on each other are treated as in `forward_dynamics_derivatives`.
+
     Args:
         robot: the robot.
         q: configuration, `(..., nq)`.
@@ -88,11 +92,16 @@ def inverse_dynamics_derivatives(
             they move with the body.
     """
     q, v, vdot, w = checked_arguments(robot, q, v, vdot, wrenches, "vdot")
-    tree = _tree(robot, q, v)
+    if active_constraints(robot):
+        closed = constrained_derivatives.inverse(robot, q, v, vdot, w)
+        return InverseDerivatives(*map(finite_result, closed))
+    tree = tree_at(robot, q, v)
+    A = accelerations_of(robot, tree.links, q, v, vdot)
+    moved = displacement_changes(tree, q, v, vdot, A, w)
     return InverseDerivatives(
-        finite_result(tree.matrix(_responses(tree, _displacement_changes(tree, q, v, vdot, w)))),
-        finite_result(tree.matrix(_responses(tree, _speed_changes(tree)))),
-        finite_result(tree.matrix(_mass_blocks(tree))),
+        finite_result(tree.matrix(responses(tree, moved))),
+        finite_result(tree.matrix(responses(tree, speed_changes(tree)))),
+        finite_result(tree.matrix(mass_blocks(tree))),
     )
 
 
@@ -104,7 +113,8 @@ def forward_dynamics_derivatives(
     """Return ∂v̇/∂q, ∂v̇/∂v and ∂v̇/∂τ of `forward_dynamics`.
 
     ∂v̇/∂q = -H⁻¹ ∂τ/∂q and ∂v̇/∂v = -H⁻¹ ∂τ/∂v, with the derivatives of inverse dynamics at that
-    v̇.
+    v̇. With active constraints M δv̇ - Gᵀδλ and G δv̇ follow from the derivatives of the equations
+    of motion; equations that depend on others at q are left out, and stay so.
 
     Args:
         robot: the robot.
@@ -119,15 +129,20 @@ def forward_dynamics_derivatives(
         refuse_undefined(robot)
     if robot.nv == 0:
         return ForwardDerivatives(*[np.zeros((*q.shape[:-1], 0, 0))] * 3)
-    tree = _tree(robot, q, v)
-    size = _size(tree)
-    L, d = factors = linear.ltdl(tree.matrix(_mass_blocks(tree)), size)
-    sped, dv_base = _without_free_base(_speed_changes(tree))
-    dv = tree.matrix(_responses(tree, sped))
-    forces = tau - _bias(tree, q, v, w)
+    if active_constraints(robot):
+        closed = constrained_derivatives.forward(robot, q, v, tau, w)
+        return ForwardDerivatives(*map(finite_result, closed))
+    tree = tree_at(robot, q, v)
+    size = mass_matrix_scale(tree)
+    L, d = factors = linear.ltdl(tree.matrix(mass_blocks(tree)), size)
+    sped, dv_base = without_free_base(speed_changes(tree))
+    dv = tree.matrix(responses(tree, sped))
+    at_rest = accelerations_of(robot, tree.links, q, v, 0.0 * v)
+    forces = tau - required_forces(tree, at_rest, w)
     vdot = waypoint(linear.ltdl_solve(factors, forces[..., None], size)[..., 0])
-    moved, dq_base = _without_free_base(_displacement_changes(tree, q, v, vdot, w))
-    dq = tree.matrix(_responses(tree, moved))
+    A = accelerations_of(robot, tree.links, q, v, vdot)
+    moved, dq_base = without_free_base(displacement_changes(tree, q, v, vdot, A, w))
+    dq = tree.matrix(responses(tree, moved))
     return ForwardDerivatives(
         finite_result(linear.ltdl_solve((L, -d), dq, size) - tree.matrix(dq_base)),
         finite_result(linear.ltdl_solve((L, -d), dv, size) - tree.matrix(dv_base)),
@@ -135,168 +150,29 @@ def forward_dynamics_derivatives(
     )
 
 
-# Changes at a joint ------------------------------------------------------------------------------
+@takes_robot
+@needs_dynamics
+def constraint_multiplier_derivatives(
+    robot: Robot, q: ArrayLike, v: ArrayLike, tau: ArrayLike, wrenches: ArrayLike | None = None
+) -> MultiplierDerivatives:
+    """Return ∂λ/∂q, ∂λ/∂v and ∂λ/∂τ of `constraint_multipliers`, `(..., m, nv)` each.
 
+    Where constraints depend on each other, along motions that keep them so: then λ, of the smallest
+    norm, has a derivative.
 
-class Tree(NamedTuple):
-    """A robot at one state, with the composite body of every joint.
-
-    Attributes:
+    Args:
         robot: the robot.
-        links: all links in the root's frame.
-        bodies: the single bodies.
-        carried: the composite body of each joint.
-        momenta: M̃_i ⋆ S_i for every joint as rows, `(..., nv_i, 6)`.
-        batch: the state's batch shape.
+        q: configuration, `(..., nq)`.
+        v: velocity, `(..., nv)`.
+        tau: generalized forces, `(..., nv)`.
+        wrenches: external, [f, τ] on each body in its own frame about its origin, `(..., nb, 6)`;
+            they move with the body.
     """
-
-    robot: Robot
-    links: list[RootFrameLink]
-    bodies: list[RootFrameBody]
-    carried: list[RootFrameBody]
-    momenta: list[Array]
-    batch: tuple[int, ...]
-
-    def matrix(self, blocks: Blocks) -> Array:
-        """Return a matrix `(..., nv, nv)` from its blocks."""
-        return square(self.robot, blocks, self.batch)
-
-
-def _tree(robot: Robot, q: Array, v: Array) -> Tree:
-    links = links_of(robot, q, v)
-    bodies = moving_bodies(robot, links)
-    carried = carried_by(links, bodies)
-    momenta = [body.inertia_times(link.S) for link, body in zip(links, carried, strict=True)]
-    return Tree(robot, links, bodies, carried, momenta, q.shape[:-1])
-
-
-class Change(NamedTuple):
-    """The effect of a unit change at one joint on its subtree, as rows.
-
-    Attributes:
-        acceleration: K, added to the whole subtree, `(..., n, 6)`.
-        turning: 2 e, for the Coriolis forces on the subtree, `(..., n, 3)`.
-        wrench: change of the required wrench by displacement, `(..., n, 6)`; None: no displacement.
-        own: change of the joint's forces by the change of its own S, `(..., n, n)`.
-    """
-
-    acceleration: Array
-    turning: Array
-    wrench: Array | None = None
-    own: Array | None = None
-
-
-def _displacement_changes(
-    tree: Tree, q: Array, v: Array, vdot: Array, wrenches: Array | None
-) -> list[Change]:
-    """Return the effect of displacing each joint.
-
-    E = V_parent × S and K = A_parent × S + V_parent × E if S is constant in the body's frame.
-    Otherwise v = q̇, and E = Ṡ and K = S̈.
-    """
-    A = accelerations_of(tree.robot, tree.links, q, v, vdot)
-    loads = loads_of(tree.links, tree.bodies, A.own, wrenches)
-    changes: list[Change] = []
-    for i, (link, joint) in enumerate(zip(tree.links, tree.robot.joints, strict=True)):
-        S, E, own = link.S, link.carried, None
-        second = joints.motion_subspace_second_rate(joint, q, v, vdot)
-        if second is None or link.own_rate is None:
-            K = screw.cross(as_row(A.before[i]), S) + screw.cross(as_row(link.before), E)
-        else:
-            turned = screw.cross(as_row(link.twist), E + link.own_rate)
-            K = screw.cross(as_row(A.own[i]), S) + turned + as_rows(link.X, second)
-            own = _work_of_own_screws(tree.robot, joint, q, screw.to_inner(link.X, loads[i]))
-        displaced = screw.cross(S, as_row(loads[i]))
-        changes.append(Change(K, E[..., :3] + E[..., :3], displaced, own))
-    return changes
-
-
-def _work_of_own_screws(robot: Robot, joint: Joint, q: Array, load: Array) -> Array:
-    """Return (∂S/∂q_k)ᵀ Fˢ as column k, `(..., n, n)`, in the body's frame."""
-    units = np.eye(robot.nv)[joint.v]
-    rates = [joints.motion_subspace_rate(joint, q, unit) for unit in units]
-    F = dual_quaternion.swap(load)
-    return stack([vector.apply(vector.transpose(dS), F) for dS in rates if dS is not None])
-
-
-def _speed_changes(tree: Tree) -> list[Change]:
-    """Return the effect of changing the speed of each joint."""
-    return [Change(link.carried + link.rate, 2.0 * link.S[..., :3]) for link in tree.links]
-
-
-def _without_free_base(changes: list[Change]) -> tuple[list[Change], Blocks]:
-    """Return the changes without the part that a free base alone takes up, and that part: -v̇.
-
-    The base's S is the identity: if all accelerations are to change by K, the base's v̇ changes by
-    -K, and nothing else changes.
-    """
-    K = changes[0].acceleration
-    if K.shape[-2] < 6:
-        return changes, {}
-    first = changes[0]._replace(acceleration=np.zeros((6, 6)))
-    return [first, *changes[1:]], {(0, 0): vector.transpose(K)}
-
-
-# Pairs of joints ---------------------------------------------------------------------------------
-
-
-def _responses(tree: Tree, changes: list[Change]) -> Blocks:
-    """Return the response of every joint's forces (row) to a change at every joint (column)."""
-    blocks: Blocks = {}
-    for i, (link, carried, change) in enumerate(
-        zip(tree.links, tree.carried, changes, strict=True)
-    ):
-        wrench = carried.inertia_times(change.acceleration) + carried.coriolis(change.turning)
-        if change.wrench is not None:
-            wrench = wrench + change.wrench
-        turned = carried.coriolis_work(link.S)
-        for j in ancestors(tree.robot, i):
-            if j != i:
-                blocks[j, i] = _work(tree.links[j].S, wrench)
-            answer = _work(tree.momenta[i], changes[j].acceleration)
-            blocks[i, j] = answer + turned @ vector.transpose(changes[j].turning)
-        if change.own is not None:
-            blocks[i, i] = blocks[i, i] + change.own
-    return blocks
-
-
-def _mass_blocks(tree: Tree) -> Blocks:
-    """Return H: S_jᵀ (M̃_i ⋆ S_i)ˢ where joint j carries joint i, plus rotor inertias."""
-    blocks: Blocks = {}
-    for i, joint in enumerate(tree.robot.joints):
-        for j in ancestors(tree.robot, i):
-            blocks[j, i] = _work(tree.links[j].S, tree.momenta[i])
-            blocks[i, j] = vector.transpose(blocks[j, i])
-        if tree.links[i].S.shape[-2]:
-            blocks[i, i] = linear.mirror(blocks[i, i]) + _rotor(joint)
-    return blocks
-
-
-def _bias(tree: Tree, q: Array, v: Array, wrenches: Array | None) -> Array:
-    """Return the forces `(..., nv)` at which v̇ = 0."""
-    A = accelerations_of(tree.robot, tree.links, q, v, 0.0 * v)
-    loads = loads_of(tree.links, tree.bodies, A.own, wrenches)
-    parts = [
-        _work(link.S, as_row(load))[..., 0] for link, load in zip(tree.links, loads, strict=True)
-    ]
-    return gather(tree.robot, parts, tree.batch)
-
-
-def _size(tree: Tree) -> Array:
-    """Return the magnitude of H's diagonal before cancellation, to judge its rounding."""
-    blocks: Blocks = {}
-    for i, (joint, link) in enumerate(zip(tree.robot.joints, tree.links, strict=True)):
-        S, diagonal = vector.transpose(link.S), screw.inertia_diagonal(tree.carried[i].inertia)
-        size = linear.uncancelled(S, diagonal)[..., None] * np.eye(S.shape[-1])
-        blocks[i, i] = size + _rotor(joint)
-    return tree.matrix(blocks)
-
-
-def _rotor(joint: Joint) -> Array:
-    rotor = joints.rotor_inertia(joint)
-    return rotor[..., None] * np.eye(rotor.shape[-1])
-
-
-def _work(S: Array, F: Array) -> Array:
-    """Return the work of rows of wrenches on rows of twists, `(..., m, 6), (..., n, 6) -> mn`."""
-    return S @ vector.transpose(dual_quaternion.swap(F))
+    q, v, tau, w = checked_arguments(robot, q, v, tau, wrenches, "tau")
+    if is_symbolic(q) or is_symbolic(v):
+        refuse_undefined(robot)
+    if robot.nv == 0 or not active_constraints(robot):
+        m = constraint_residual(robot, q).shape[-1]
+        return MultiplierDerivatives(*[np.zeros((*q.shape[:-1], m, robot.nv))] * 3)
+    found = constrained_derivatives.multipliers(robot, q, v, tau, w)
+    return MultiplierDerivatives(*map(finite_result, found))

@@ -91,7 +91,7 @@ def links_of(robot: Robot, q: Array, v: Array) -> list[RootFrameLink]:
     for joint in robot.joints:
         X, before = Transform(np.eye(3), np.zeros(3)), _REST
         if joint.parent >= 0:
-            X = _chained(links[joint.parent].X, joints.relative_transform(joint, q))
+            X = chained(links[joint.parent].X, joints.relative_transform(joint, q))
             before = links[joint.parent].twist
         S = as_rows(X, joints.motion_subspace(joint, q))
         twist = before + along(S, v[..., joint.v])
@@ -197,7 +197,8 @@ def summed(links: list[RootFrameLink], parts: list[Array]) -> list[Array]:
     return total
 
 
-def _chained(X: Transform, Y: Transform) -> Transform:
+def chained(X: Transform, Y: Transform) -> Transform:
+    """Return the product of two transforms, Y the inner one."""
     return Transform(X.R @ Y.R, X.p + vector.apply(X.R, Y.p))
 
 

@@ -33,7 +33,7 @@ from remora.dynamics.kernels.specialized import SpecializedFunction
 from remora.dynamics.kernels.tree_recursions import RECURSIONS, loops, uses_loops
 from remora.dynamics.lagrangian import center_of_mass_coordinates, reduced
 from remora.dynamics.maximal import joint_relations
-from remora.dynamics.refusals import refuse_function
+from remora.dynamics.refusals import WITH_CONSTRAINTS, refuse_function
 from remora.errors import RemoraError, UnknownName
 from remora.identity.digest import digest_or_none
 from remora.identity.table import Table
@@ -72,7 +72,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 #: What a kernel can be made for.
 TARGETS = ("cpu", "cuda")
 #: Parameters that are not numeric arguments: their values are compiled in.
-STATIC = frozenset(("target", "formulation", "prescribed", "slip_speed"))
+STATIC = frozenset(("target", "axes", "formulation", "prescribed", "slip_speed"))
 
 
 @overload
@@ -136,17 +136,7 @@ def compile_function(
     if dtype == "float32":
         refuse_redundant(robot, _called(function))
     fixed = _kept_apart(fixed or {})
-    names = _argument_names(function, arguments, fixed)
-    sizes = _shapes(robot) | dict(shapes or {})
-    name = _called(function)
-    for argument in names:
-        if argument not in sizes:
-            raise RemoraError(
-                f"what shape has the argument {argument!r} of {name}? Say it: "
-                f"shapes={{{argument!r}: (3,)}}, or fix it: fixed={{{argument!r}: ...}}"
-            )
-    inputs = [Signature(argument, sizes[argument]) for argument in names]
-    signatures = [*inputs, *(parameter(robot, number)[0] for number in parameters)]
+    name, names, signatures = _signatures(function, robot, arguments, fixed, shapes, parameters)
     key = kernel_key(function, robot, signatures, fixed, parameters)
     usual = _shapes(robot)
     rolled = (
@@ -165,6 +155,46 @@ def compile_function(
     return Kernel(on_arrays, signatures, name, dtype, key, as_loops)
 
 
+def specialized(
+    function: Callable[..., Any],
+    robot: Robot,
+    arguments: Sequence[str] | None,
+    fixed: Mapping[str, Any],
+    shapes: Mapping[str, tuple[int, ...]] | None,
+    parameters: Sequence[str],
+) -> tuple[SpecializedFunction, list[Signature]]:
+    """Return a function of a robot as one of arrays alone, and their names and shapes."""
+    fixed = _kept_apart(fixed)
+    name, names, signatures = _signatures(function, robot, arguments, fixed, shapes, parameters)
+    made = SpecializedFunction(
+        function, robot, name, names, fixed, tuple(parameters), False, tables_digest(),
+        Table.changes,
+    )  # fmt: skip
+    return made, signatures
+
+
+def _signatures(
+    function: Callable[..., Any],
+    robot: Robot,
+    arguments: Sequence[str] | None,
+    fixed: Mapping[str, Any],
+    shapes: Mapping[str, tuple[int, ...]] | None,
+    parameters: Sequence[str],
+) -> tuple[str, tuple[str, ...], list[Signature]]:
+    """Return the name, the names of the arrays, and the signatures, the parameters' included."""
+    names = _argument_names(function, arguments, fixed)
+    sizes = _shapes(robot) | dict(shapes or {})
+    name = _called(function)
+    for argument in names:
+        if argument not in sizes:
+            raise RemoraError(
+                f"what shape has the argument {argument!r} of {name}? Say it: "
+                f"shapes={{{argument!r}: (3,)}}, or fix it: fixed={{{argument!r}: ...}}"
+            )
+    inputs = [Signature(argument, sizes[argument]) for argument in names]
+    return name, names, [*inputs, *(parameter(robot, number)[0] for number in parameters)]
+
+
 def _kept_apart(fixed: Mapping[str, Any]) -> dict[str, Any]:
     """Return copies of the values that are compiled in, so that later changes have no effect."""
     try:
@@ -178,7 +208,7 @@ def _rolls(
 ) -> bool:
     """Tell whether a library function is compiled as loops over the robot's bodies."""
     row = RECURSIONS.get(function.__name__)
-    if function.__name__ == "forward_dynamics" and active_constraints(robot):
+    if function.__name__ in WITH_CONSTRAINTS and active_constraints(robot):
         return False
     defaults = {p.name: p.default for p in inspect.signature(function).parameters.values()}
     if defaults.get("formulation", "") is None:

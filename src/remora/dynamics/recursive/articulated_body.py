@@ -117,7 +117,7 @@ def articulated_inertia(
     I = added(beyond, ArticulatedBody(*_rigid(M), p))
     given = np.zeros(0) if S.shape[-1] == 0 else at.given  # a fixed joint: empty acceleration
     if given is not None:  # rigid, with prescribed acceleration
-        felt = I._replace(p=I.p + _apply(I, here.c(at) + vector.apply(S, given)))
+        felt = I._replace(p=I.p + inertia_wrench(I, here.c(at) + vector.apply(S, given)))
         return MotionPrescribed(I, given), None if at.is_root else to_outer(here.X, felt), None
     U, factors, size = _response(at, S, I)
     u = at.tau[..., at.joint.v] - vector.apply(vector.transpose(S), dual_quaternion.swap(I.p))
@@ -129,7 +129,7 @@ def articulated_inertia(
     K = linear.ldl_solve(factors, vector.transpose(U))
     felt = _without(I, U, K)
     pushed = dual_quaternion.swap(vector.apply(U, k))
-    felt = felt._replace(p=I.p + _apply(felt, here.c(at)) + pushed)
+    felt = felt._replace(p=I.p + inertia_wrench(felt, here.c(at)) + pushed)
     return ForceDriven(K, k), to_outer(here.X, felt), factors
 
 
@@ -158,7 +158,7 @@ def held_force(
         a: acceleration of its body, `(..., 6)`.
         felt: a further wrench on its articulated body, `(..., 6)`.
     """
-    load = _apply(by.load, a) + by.load.p
+    load = inertia_wrench(by.load, a) + by.load.p
     load = load if felt is None else load - felt
     force = vector.apply(vector.transpose(here.S), dual_quaternion.swap(load))
     return force + joints.rotor_inertia(at.joint) * by.vdot
@@ -218,7 +218,7 @@ def _rigid(M: Inertia) -> tuple[Array, Array, Array]:
     return M.about_origin, vector.skew(M.moment), mass
 
 
-def _apply(I: ArticulatedBody, s: Array) -> Array:
+def inertia_wrench(I: ArticulatedBody, s: Array) -> Array:
     """Return the wrench [f, τ] of the inertia for an acceleration [ω̇, v̇]."""
     omega, v = s[..., :3], s[..., 3:]
     f = vector.apply(vector.transpose(I.B), omega) + vector.apply(I.C, v)

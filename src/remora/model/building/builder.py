@@ -67,6 +67,8 @@ class Builder(DescribesConstraints):
         self._joints: dict[str, JointDraft] = {}
         self._frames: dict[str, FrameDraft] = {}
         self._kindless: set[str] = set()
+        #: Shapes of bodies that are not described yet.
+        self._early_shapes: dict[str, list[tuple[Geometry, Place]]] = {}
 
     def body(
         self,
@@ -90,17 +92,57 @@ class Builder(DescribesConstraints):
             place: location of the description in its file.
         """
         place = place or Place(f"body {name!r}")
+        early = [shape for shape, _ in self._early_shapes.pop(name, ())]
         body = Body(
             name,
             self.check.mass(place, mass),
             self.check.numbers(place, "centre of mass", com, 3),
             self.check.inertia(place, inertia),
-            tuple(geometry),
+            (*geometry, *early),
         )
         for shape in geometry:
             self.check.geometry(place, shape)
         if self.check.new_name(place, name, self._bodies, self._frames):
             self._bodies[name] = BodyDraft(body, place)
+        return self
+
+    def geometry(
+        self,
+        body: str,
+        kind: str,
+        size: float | Sequence[float] = (1.0, 1.0, 1.0),
+        placement: ArrayLike | None = None,
+        xyz: ArrayLike = (0.0, 0.0, 0.0),
+        rpy: ArrayLike = (0.0, 0.0, 0.0),
+        color: tuple[float, float, float, float] | None = None,
+        mesh: str | None = None,
+        place: Place | None = None,
+    ) -> Builder:
+        """Add a visual shape to a body.
+
+        Args:
+            body: the body that it is fixed to.
+            kind: `box`, `cylinder`, `sphere`, `capsule`, `ellipsoid` or `mesh`.
+            size: as in `Geometry`, m; of a mesh its scale.
+            placement: pose of the shape in the body's frame; or give `xyz` and `rpy`.
+            xyz: position of its centre, m.
+            rpy: its roll, pitch, yaw, rad.
+            color: red, green, blue, alpha from 0 to 1.
+            mesh: path of the mesh file.
+            place: location of the description in its file.
+        """
+        place = place or Place(f"geometry of body {body!r}")
+        pose = self.check.pose(place, placement, xyz, rpy)
+        sizes = (size,) if isinstance(size, (int, float)) else tuple(size)
+        shape = Geometry(kind, sizes, pose, color, mesh)
+        self.check.geometry(place, shape)
+        draft = self._bodies.get(body)
+        if draft is None:
+            self._early_shapes.setdefault(body, []).append((shape, place))
+        else:
+            shapes = (*draft.body.geometry, shape)
+            described = dataclasses.replace(draft.body, geometry=shapes)
+            self._bodies[body] = BodyDraft(described, draft.place)
         return self
 
     def joint(
@@ -284,6 +326,8 @@ class Builder(DescribesConstraints):
         order = tree.order(self._bodies, joints, self.check)
         for frame in self._frames.values():
             tree.check_known(self._bodies, frame.body, "body", frame.place, self.check)
+        for body, shapes in self._early_shapes.items():
+            tree.check_known(self._bodies, body, "body", shapes[0][1], self.check)
         tree.check_mimics(joints, self._kindless, self.check)
         self.check_constraints(self._bodies, joints, self._frames, self._kindless)
         if self.check.faults and how == "strict" and dynamics:
@@ -310,24 +354,7 @@ class Builder(DescribesConstraints):
 
     def has_massless_root(self) -> bool:
         """Tell whether a root without a joint is massless, with all bodies fixed to it."""
-        carried = {j.child for j in self._joints.values()}
-        rigid = [name for name in self._bodies if name not in carried]
-        if len(rigid) != 1:
-            return False
-        fixed: dict[str | None, list[str]] = {}
-        for j in self._joints.values():
-            if j.kind == "fixed" and j.child in self._bodies:
-                fixed.setdefault(j.parent, []).append(j.child)
-        seen: set[str] = set()
-        while rigid:
-            name = rigid.pop()
-            if name in seen:
-                continue
-            seen.add(name)
-            rigid += fixed.get(name, [])
-            if not tree.massless(self._bodies[name].body):
-                return False
-        return True
+        return tree.massless_root(self._bodies, self._joints.values())
 
     def warn(self, place: Place, reason: str, loud: bool = False) -> None:
         """Record an acceptable irregularity in the robot's `warnings`.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Collection, Iterable, Mapping, Set
 from dataclasses import dataclass, replace
 from itertools import islice
 
@@ -97,6 +97,28 @@ def check_known(
     if name is not None and name not in bodies:
         known = ", ".join(map(repr, islice(bodies, 20))) + (", ..." if len(bodies) > 20 else "")
         check.fault(place, f"unknown {role} {name!r}; known: {known}")
+
+
+def massless_root(bodies: Mapping[str, BodyDraft], joints: Collection[JointDraft]) -> bool:
+    """Tell whether a root without a joint is massless, with all bodies fixed to it."""
+    carried = {j.child for j in joints}
+    rigid = [name for name in bodies if name not in carried]
+    if len(rigid) != 1:
+        return False
+    fixed: dict[str | None, list[str]] = {}
+    for j in joints:
+        if j.kind == "fixed" and j.child in bodies:
+            fixed.setdefault(j.parent, []).append(j.child)
+    seen: set[str] = set()
+    while rigid:
+        name = rigid.pop()
+        if name in seen:
+            continue
+        seen.add(name)
+        rigid += fixed.get(name, [])
+        if not massless(bodies[name].body):
+            return False
+    return True
 
 
 def check_mimics(joints: Iterable[JointDraft], kindless: Set[str], check: Checker) -> None:

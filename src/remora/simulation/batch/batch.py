@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -29,10 +29,18 @@ from remora.simulation.batch.batch_phases import (
     BatchSettings,
     carried_states,
 )
-from remora.simulation.batch.event_search import BAD_HOLD, NEXT, RUNNING, STOPPED
+from remora.simulation.batch.batch_switching import PhaseConstraints
+from remora.simulation.batch.event_search import (
+    NEXT,
+    NOT_ENTERED,
+    RUNNING,
+    STOPPED,
+    TOO_SHORT,
+    VIOLATED,
+)
 from remora.simulation.batch.free_program import StepControl
-from remora.simulation.batch.held_starts import contradictions
 from remora.simulation.batch.lockstep_program import CLOSE
+from remora.simulation.batch.phase_starts import start_phase, to_host
 from remora.simulation.batch.result import OUTCOMES, Batch, BatchEvents
 from remora.simulation.batch.run_equations import (
     Forces,
@@ -195,7 +203,8 @@ def simulate_batch(
             "without stops and events: use rm.simulate"
         )
     parts = _phases(duration, phases, torque, base_wrench, wrenches, prescribed, locked)
-    _refuse_constraints(robot, parts)
+    robots = phase_robots(robot, parts)
+    _refuse_constraints(robots, dtype)
     duration = sum(p.duration for p in parts)
     model = model_of(robot, formulation, slip_speed, stops, saturate=False)
     per_run = {
@@ -222,7 +231,13 @@ def simulate_batch(
             f"{duration:g} s in steps of {control.step:g} s are more than {MOST_STEPS:g}"
         )
     watched = listed_events("events", events)
-    plan = [_phase(system, p, own, model, breaks, tuple(per_run), watched) for p in parts]
+    plan: list[BatchPhase] = []
+    for k, part in enumerate(parts):
+        before = robots[k - 1] if k else robot
+        latched = {x for p in plan for x in p.constraints.latches.values()}
+        constraints = _constraints(system, k, part, (before, robots[k]), own, latched)
+        now = system if robots[k] is robot else system.with_robot(robots[k])
+        plan.append(_phase(now, part, own, model, breaks, tuple(per_run), watched, constraints))
     if any(p.equations.stops for p in plan) and not control.adaptive:
         control = _in_contact(control, dtype)
     _refuse_unresolved(plan, start, end)
@@ -251,18 +266,24 @@ def simulate_batch(
         },
         obstacle,
     )  # fmt: skip
-    return replace(made, arguments=arguments)
+    return made.with_arguments(system, arguments)
 
 
-def _refuse_constraints(robot: Robot, phases: Sequence[Phase]) -> None:
-    """Raise if constraints act, or are switched."""
-    acting = [c.name for r in phase_robots(robot, phases) for c in active_constraints(r)]
-    if acting:
+def _refuse_constraints(robots: Sequence[Robot], dtype: str) -> None:
+    """Raise if constraints act that this batch cannot take into account."""
+    acting = [(robot, c.name) for robot in robots for c in active_constraints(robot)]
+    if not acting:
+        return
+    robot, name = acting[0]
+    if dtype != "float64":
         raise RemoraError(
-            f"batches do not take constraints into account, and {acting[0]!r} acts: use rm.simulate"
+            f"constraint {name!r} acts: float32 is too coarse to keep it; use dtype='float64'"
         )
-    if any(phase.after_event for phase in phases):
-        raise RemoraError("after_event=True of a phase is for rm.simulate")
+    if not fits_straight_line(robot):
+        raise RemoraError(
+            f"constraint {name!r} acts, and {robot.name!r} has {len(robot.bodies)} bodies: batches "
+            f"of robots with more than {LARGEST_STRAIGHT_LINE} have no constraints; use rm.simulate"
+        )
 
 
 def _refuse_untraceable(system: System) -> None:
@@ -363,9 +384,30 @@ def _signals(system: System, names: Sequence[str] | None) -> tuple[str, ...]:
     return tuple(names)
 
 
+def _constraints(
+    system: System, index: int, phase: Phase, robots: tuple[Robot, Robot], own: BatchInputs,
+    latched: Collection[str],
+) -> PhaseConstraints:  # fmt: skip
+    """Return the constraints of a phase.
+
+    Args:
+        system: the system.
+        index: of the phase.
+        phase: the phase.
+        robots: before the phase and in it.
+        own: arguments of the runs.
+        latched: parameters that were latched in phases before.
+    """
+    known = [name for name in own.parameters if name not in system.parameters]
+    parameters = tuple(dict.fromkeys((*known, *sorted(latched))))
+    return PhaseConstraints(
+        index, phase, *robots, parameters, tuple(traced_motions(system.robot, phase))
+    )
+
+
 def _phase(
     system: System, phase: Phase, own: BatchInputs, model: RunSettings, breaks: Sequence[float],
-    per_run: Sequence[str], events: Sequence[Event],
+    per_run: Sequence[str], events: Sequence[Event], constraints: PhaseConstraints,
 ) -> BatchPhase:  # fmt: skip
     """Return a phase with its loads as functions and components."""
     loads = BatchLoads(system.robot, per_run)
@@ -373,6 +415,8 @@ def _phase(
     for what, load in zip(LOADS, given, strict=True):
         loads.add(what, load)
     robot, whole_system = system.robot, system
+    if constraints.index:  # those of the whole batch are not first watched here
+        events = [replace(event, at_start=False) for event in events]
     added = [*loads.components, *conditions(robot, (*events, *phase.events))]
     if added:
         if phase.own_clock and loads.components:
@@ -397,9 +441,12 @@ def _phase(
                 )
     motions = [m.breaks for m in held.values() if m is not None]
     forces = Forces(loads.torque, loads.wrenches, own.inputs)
+    latched = (*constraints.parameters, *constraints.latches.values())
+    parameters = tuple(dict.fromkeys((*own.parameters, *latched)))
     equations = RunEquations(
-        whole_system, forces, tuple(own.parameters), model.formulation, model.passive, held,
+        whole_system, forces, parameters, model.formulation, model.passive, held,
         phase.own_clock,
+        from_phase if constraints.index else frozenset(whole_system.components),
     )  # fmt: skip
     if phase.own_clock and system.breaks:
         raise RemoraError(
@@ -411,7 +458,7 @@ def _phase(
     plain = not whole_system.components and not held and all(
         x is None or not (callable(x) or isinstance(x, Mapping)) for x in given
     )  # fmt: skip
-    return BatchPhase(equations, phase.duration, all_breaks, from_phase, plain)
+    return BatchPhase(equations, phase.duration, all_breaks, from_phase, plain, constraints)
 
 
 def _run(
@@ -434,8 +481,8 @@ def _run(
         **{
             s.name: _rows(xp, x, own.batch, len(s.shape))
             for s, x in zip(
-                plan[0].equations.parameter_signatures, own.parameters.values(), strict=True
-            )
+                plan[0].equations.parameter_signatures, own.parameters.values(), strict=False
+            )  # those of latches follow
         },
         "seed": np.array([float(seed & 0xFFFFFFFF), float(seed >> 32)]),
         "run": whole_numbers("run", index, 32, own.batch).reshape(count, 1),
@@ -449,7 +496,9 @@ def _run(
     dtype = settings.dtype
     state = {name: xp.asarray(x, dtype=dtype) for name, x in state.items()}
     runs = BatchRuns(settings, count, state, data, xp)
-    free = settings.control.adaptive or any(p.equations.system.events for p in plan)
+    free = settings.control.adaptive or any(
+        p.equations.system.events or p.constraints.phase.after_event for p in plan
+    )
     status, begin, before = "complete", settings.start, None
     begins = xp.full((count, 1), settings.start)
     total = count * len(plan)
@@ -457,10 +506,8 @@ def _run(
         try:
             for phase in plan:
                 carried_states(system, before, phase, runs, count, xp)
-                state["anchor"] = state["q"]
                 before = phase
-                if phase.equations.held:
-                    runs.status = _checked_starts(phase, runs, settings)
+                start_phase(phase, runs, dtype, xp)
                 if free:
                     runs.status = xp.where(runs.status == float(NEXT), float(RUNNING), runs.status)
                     runs.free(phase, begins, advance)
@@ -472,18 +519,6 @@ def _run(
             status = "interrupted"
             warnings.warn("interrupted: the runs that are done are kept", RuntimeWarning, 4)
     return _finished(system, own, settings, runs, failures, status, free)
-
-
-def _checked_starts(phase: BatchPhase, runs: BatchRuns, settings: BatchSettings) -> Any:
-    """Return the status of the runs; those whose held joints would have to jump are failed."""
-    t, q, v, old = (_to_host(x) for x in (runs.t[:, 0], runs.state["q"], runs.state["v"],
-                                          runs.status[:, 0]))  # fmt: skip
-    clock = 0.0 * t if phase.equations.own_clock else t
-    jump = contradictions(phase.equations, clock, q, v, settings.dtype)
-    jump &= (old == float(RUNNING)) | (old == float(NEXT))
-    changed = runs.status.copy()
-    changed[np.flatnonzero(jump), 0] = float(BAD_HOLD)
-    return changed
 
 
 def _rows(xp: Any, x: Any, batch: tuple[int, ...], trailing: int) -> Any:
@@ -516,19 +551,19 @@ def _finished(
         shaped(runs.sampled("sample v", (robot.nv,))),
     )
     signals = {n: shaped(runs.sampled(n, system.signals[n][0])) for n in settings.signals}
-    codes = _to_host(shaped(runs.status)[..., 0]).astype(int)
-    ends = _to_host(shaped(runs.t)[..., 0])
+    codes = to_host(shaped(runs.status)[..., 0]).astype(int)
+    ends = to_host(shaped(runs.t)[..., 0])
     impossible = np.zeros(batch, bool)
     for fault in own.faults:
         impossible |= np.broadcast_to(fault.runs, batch)
     if own.faults:  # results of the equations with such numbers are meaningless
         q[impossible], v[impossible] = math.nan, math.nan
-    finite = _to_host((abs(q).sum(axis=-1) + abs(v).sum(axis=-1)) < math.inf)
+    finite = to_host((abs(q).sum(axis=-1) + abs(v).sum(axis=-1)) < math.inf)
     for values in signals.values():  # shape (..., n, *shape)
         size = abs(values.reshape((*finite.shape, -1))).sum(axis=-1)
-        finite &= _to_host(size < math.inf)
+        finite &= to_host(size < math.inf)
     past = times > ends[..., None] + 1e-9 * (1.0 + np.abs(ends[..., None]))
-    ended = np.isin(codes, (RUNNING, STOPPED, NEXT))
+    ended = np.isin(codes, (RUNNING, STOPPED, NEXT, NOT_ENTERED))
     excused = ended[..., None] & past
     ok = (finite | excused).all(axis=-1) & ended
     if status == "interrupted":
@@ -538,7 +573,9 @@ def _finished(
     events = _events(runs, shaped, settings.max_events)
     found = Batch(
         system.robot, times, q, v, own.parameters, np.asarray(ok), status, system, signals, outcome,
-        ends, events,
+        ends, events, None, tuple(switch.shaped(batch) for switch in runs.switches), runs.faults,
+        signal_units={n: system.signals[n][1] for n in signals},
+        component_axes={n: x.ndim for n, x in system.parameters.items() if n in own.parameters},
     )  # fmt: skip
     failed = int(np.size(ok) - np.count_nonzero(ok))
     if failed and failures == "raise" and status == "complete":
@@ -546,17 +583,13 @@ def _finished(
     return found
 
 
-def _to_host(x: Any) -> Array:
-    return x.get() if hasattr(x, "get") else np.asarray(x)
-
-
 def _events(runs: BatchRuns, shaped: Any, most: int) -> BatchEvents | None:
     parts = [
         (
             system,
-            _to_host(shaped(counts[..., 0])),
-            _to_host(shaped(times[..., 0])),
-            _to_host(shaped(fired)),
+            to_host(shaped(counts[..., 0])),
+            to_host(shaped(times[..., 0])),
+            to_host(shaped(fired)),
         )
         for system, counts, times, fired in runs.events
     ]
@@ -581,14 +614,9 @@ def _raise_failed(batch: Batch, fine: Array, failed: int) -> None:
         "step too short": "its steps became too short or too many: what acts is not smooth, or too "
         "stiff for this integrator",
         "chattering": "its events chatter: they occur again and again without progress of time",
+        **dict.fromkeys(OUTCOMES[VIOLATED:], _fault(batch, place)),
     }.get(why, "its step is too long, or what acts drives it to infinity" + _culprit(batch, place))
-    early = why in (
-        "step too short",
-        "chattering",
-        "event is NaN",
-        "invalid reset",
-        "contradiction",
-    )
+    early = why in OUTCOMES[TOO_SHORT:]
     if early:
         head = f"{failed} of {batch.ok.size} runs could not be finished, among them run [{name}]"
     else:
@@ -601,6 +629,12 @@ def _raise_failed(batch: Batch, fine: Array, failed: int) -> None:
     raise SimulationError(f"{head}: {told} (failures='keep' returns the others)", time, batch)
 
 
+def _fault(batch: Batch, place: tuple[int, ...]) -> str:
+    """Return why constraints could not act in a run."""
+    number = int(np.ravel_multi_index(place, batch.ok.shape)) if batch.ok.shape else 0
+    return batch.faults.get(number, "")
+
+
 def _event_names(system: System, action: str = "") -> str:
     """Return the names of a system's events, or of those with an action."""
     names = [str(e) for e in system.events if action in ("", e.crossing.action)]
@@ -611,7 +645,7 @@ def _culprit(batch: Batch, place: tuple[int, ...]) -> str:
     """Return the names of the signals that stopped being finite first."""
     first: dict[str, int] = {}
     for name, values in batch.signals.items():
-        own = _to_host(values[place])
+        own = to_host(values[place])
         bad = ~np.isfinite(own.reshape(own.shape[0], -1)).all(axis=-1)
         if bad.any():
             first[name] = int(np.argmax(bad))

@@ -54,7 +54,7 @@ def conditions(robot: Robot, events: Sequence[Event]) -> list[EventCondition]:
                 "zero, not a truth value: write q[8] - 0.5 instead of q[8] > 0.5"
             )
         name = re.sub(r"[^A-Za-z0-9_\-]", "_", event.name) or "event"
-        crossing = ZeroCrossing(event.direction, event.action)
+        crossing = ZeroCrossing(event.direction, event.action, event.at_start)
         found.append(
             EventCondition(event.condition, crossing, event.name, name=f"event_{k}_{name}")
         )

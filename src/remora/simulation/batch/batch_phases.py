@@ -20,10 +20,12 @@ from remora.dynamics.kernels.cache_keys import value_key
 from remora.dynamics.kernels.size_policy import fits_straight_line
 from remora.errors import RemoraError
 from remora.identity.digest import NoIdentity
+from remora.simulation.batch.batch_switching import PhaseConstraints
 from remora.simulation.batch.event_search import RUNNING
 from remora.simulation.batch.free_program import CONTROLLED, RATE, StepControl, free_program
 from remora.simulation.batch.large_robots import LargeRobotProgram
 from remora.simulation.batch.lockstep_program import lockstep_program, timetable
+from remora.simulation.batch.result import BatchSwitch
 from remora.simulation.batch.run_blocks import RunBlocks
 from remora.simulation.batch.run_equations import RunEquations
 from remora.simulation.inputs.loads import SAME_SAMPLE
@@ -50,6 +52,7 @@ class BatchPhase:
         breaks: times at which loads are not smooth, on the clock of the loads, s.
         from_phase: components whose ticks are counted from the start of the phase.
         plain: whether no function or component of the user is compiled in.
+        constraints: what is switched at its start.
     """
 
     equations: RunEquations
@@ -57,6 +60,7 @@ class BatchPhase:
     breaks: tuple[float, ...]
     from_phase: frozenset[str]
     plain: bool
+    constraints: PhaseConstraints
 
     def counted_from_phase(self, update: ScheduledUpdate) -> bool:
         """Return whether the ticks of an update are counted from the start of the phase."""
@@ -93,11 +97,14 @@ class BatchRuns:
 
     Attributes:
         state: cells by name.
+        data: what differs by run besides the state: inputs, parameters, numbers of latches.
         t: time of each run, s.
         began: time at which each run began its last phase, s.
         status: outcome of each run so far.
         samples: recorded arrays by name, `(runs, n, *shape)`.
         events: system, counts, times and flags of the events of each phase.
+        switches: constraints that were switched.
+        faults: why constraints could not act, by the index of the run.
     """
 
     def __init__(
@@ -105,7 +112,7 @@ class BatchRuns:
         array_module: Any,
     ) -> None:  # fmt: skip
         """Begin at the start."""
-        self._settings, self._data, self._xp = settings, data, array_module
+        self._settings, self.data, self._xp = settings, data, array_module
         self._runs = runs
         self.state = state
         self.t = array_module.full((runs, 1), settings.start)
@@ -113,7 +120,15 @@ class BatchRuns:
         self.status = array_module.zeros((runs, 1))
         self.samples: dict[str, Any] = {}
         self.events: list[tuple[System, Any, Any, Any]] = []
+        self.switches: list[BatchSwitch] = []
+        self.faults: dict[int, str] = {}
         self._filled = array_module.zeros((runs, settings.times.size), bool)
+
+    def fail(self, runs: Array, code: int) -> None:
+        """End runs, given by their indices, with a status."""
+        changed = self.status.copy()
+        changed[runs, 0] = float(code)
+        self.status = changed
 
     def lockstep(self, phase: BatchPhase, begin: float, advance: Callable[[int], None]) -> None:
         """Perform a phase in which all runs make the same steps."""
@@ -143,7 +158,8 @@ class BatchRuns:
                 self._kept(name, found[name])[part, chosen] = found[name]
             advance(part.stop - part.start)
         self._filled[:, chosen] = True
-        self.t, self.began = xp.full((self._runs, 1), end), xp.full((self._runs, 1), begin)
+        self.t = xp.where(self.status == float(RUNNING), end, self.t)
+        self.began = xp.full((self._runs, 1), begin)
 
     def free(self, phase: BatchPhase, begins: Any, advance: Callable[[int], None]) -> None:
         """Perform a phase in which each run has its own steps.
@@ -256,7 +272,7 @@ class BatchRuns:
             runs: indices of the runs; None: all.
         """
         settings, interface = self._settings, kernel.interface
-        arrays = {**self._data, **self.state, **given}
+        arrays = {**self.data, **self.state, **given}
         names = [o.name for o in interface.outputs]
         on_gpu = settings.target == "cuda"
         wanted = dict(zip((c.name for c in interface.inputs),

@@ -47,6 +47,9 @@ from remora.simulation.batch.run_blocks import RunBlocks, one, plus_one, wide_ru
 
 #: Status of a run.
 RUNNING, STOPPED, NEXT, NOT_FINITE, TOO_SHORT, CHATTERING, BAD_EVENT, BAD_RESET, BAD_HOLD = range(9)
+#: Status of a run that ended at the start of a phase: no event led to it, constraints that begin to
+#: act are violated, or are blocked by others or by held joints.
+NOT_ENTERED, VIOLATED, BLOCKED = range(9, 12)
 #: Tolerance of the norm of a quaternion that a reset returns; within it, it is normalized.
 UNIT = {"float64": 1e-9, "float32": 1e-5}
 #: An event is located to this many units in the last place of the time.
@@ -94,6 +97,27 @@ class EventSearch:
             wide_run(look, (t, *state, "z", *self._touched, *self._names), (to,)),
             wide_run(ended, (to, "status"), ("status",)),
         ]
+
+    def first_look(self) -> list[Statement]:
+        """Return the evaluation of the event functions at the start of a phase.
+
+        The function of an event that also occurs at the start gets the other sign where it is
+        beyond zero, as after a jump: the first step finds the event.
+        """
+        started = self._equations.started
+        signs = np.zeros(self.functions)
+        for i, event in enumerate(self._events):
+            if event.crossing.at_start and event.component in started:
+                signs[i] = -event.crossing.direction
+        seen = self.look("t", "", "g")
+        if not np.any(signs):
+            return seen
+
+        def raised(g: Array) -> Array:
+            beyond = flag(negated(less(0.0, signs * g))) * np.abs(signs)
+            return select(less(0.5, beyond), signs * larger(absolute(g), 1e-300), g)
+
+        return [*seen, wide_run(raised, ("g",), ("g",))]
 
     @property
     def _touched(self) -> tuple[str, ...]:

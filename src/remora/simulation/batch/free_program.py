@@ -180,7 +180,7 @@ class _FreeProgram:
                 for name, cell in self._drawn.items()
             ]
         body = [
-            *self._search.first_contact(), *self._due(first=True), *self._search.look("t", "", "g"),
+            *self._search.first_contact(), *self._due(first=True), *self._search.first_look(),
             ForEach([
                 *self._aim_at_sample(),
                 While("active", [
@@ -451,18 +451,33 @@ class _FreeProgram:
 
         reads = ("accept", "tried", "t", "h", "length", "status")
         found.append(wide_run(ends, reads, ("tried", "status")))
+        inner = self._satisfied()
         if count:
-            found += [
-                If("accept", [*self._search.inside(), *self._search.look_at_end()]),
-                *self._search.bracket(),
-            ]
+            inner += [*self._search.inside(), *self._search.look_at_end()]
+        if inner:
+            found.append(If("accept", inner))
+        if count:
+            found += self._search.bracket()
         return found
+
+    def _satisfied(self) -> list[Statement]:
+        """Return the statements that put the end of a step onto the constraints.
+
+        Events are looked at there: a step that is shortened to an event ends there, too.
+        """
+        if not self._equations.constrained:
+            return []
+        reached = wide_run(np.add, ("t", "length"), ("reached",))
+        placed = self._blocks.place_held("reached", " end")
+        return [*([reached] if placed else []), *placed, *self._blocks.project(" end")]
 
     def _commit(self) -> list[Statement]:
         """Return the statements that make the end of the step the state of the run."""
         names = ("q", "v", "x", "rest q", "rest v", "rest x")
         ends = [f"{name} end" for name in names]
-        held, nv = bool(self._equations.held), self._robot.nv
+        nv = self._robot.nv
+        # the rate at the end of the last stage is not that of the state: it was changed
+        changed = bool(self._equations.held) or self._equations.constrained
 
         def time(
             t: Array, end: Array, length: Array, step: Array, target: Array
@@ -470,7 +485,7 @@ class _FreeProgram:
             full = negated(less(length, (end - t) * (1.0 - 1e-15)))
             reached = select(full, end, t + length)
             # loads may jump at the target
-            fresh = np.ones(1) if held else flag(negated(less(reached, target)))
+            fresh = np.ones(1) if changed else flag(negated(less(reached, target)))
             return reached, select(full, step + 1.0, step), fresh
 
         def rate(v: Array, k: Array) -> Array:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import importlib
 import inspect
-from collections.abc import Callable
-from dataclasses import dataclass, field
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,7 +24,8 @@ from remora.simulation.recording.recording import Recording
 
 #: How a run ended, by the number that its program returns, see `event_search`.
 OUTCOMES = ("complete", "stopped", "complete", "not finite", "step too short", "chattering",
-            "event is NaN", "invalid reset", "contradiction")  # fmt: skip
+            "event is NaN", "invalid reset", "contradiction", "no event", "violated constraint",
+            "blocked constraint")  # fmt: skip
 
 
 class BatchEvents(NamedTuple):
@@ -47,6 +50,65 @@ class BatchEvents(NamedTuple):
         return np.where(self.fired[..., self.names.index(name)] > 0.5, self.times, np.nan)
 
 
+class BatchSwitch(NamedTuple):
+    """Constraints that were switched at the start of a phase, in each run at its own time.
+
+    Attributes:
+        phase: index of the phase.
+        activated: names of the constraints that were switched on.
+        released: names of the constraints that were switched off.
+        t: times, `(...)`, s; NaN, like all numbers, where a run did not come to the phase.
+        impulses: by the name of a constraint that acted: impulse [f, τ] on its child, in the axes
+            of the constraint's frame on the child, about its origin, `(..., 6)`, N s and N m s; of
+            a gear `(..., 1)`.
+        energy_loss: kinetic energy lost in a capture, `(...)`, J.
+        separation_work: kinetic energy gained in a separation, `(...)`, J.
+        latched: numbers that constraints took over at that moment, by constraint and field.
+    """
+
+    phase: int
+    activated: tuple[str, ...]
+    released: tuple[str, ...]
+    t: Array
+    impulses: Mapping[str, Array]
+    energy_loss: Array
+    separation_work: Array
+    latched: Mapping[str, Mapping[str, Array]]
+
+    def shaped(self, batch: tuple[int, ...]) -> BatchSwitch:
+        """Return it with the batch shape of the runs in front of all arrays."""
+        parts = [x.reshape((*batch, *x.shape[1:])) for x in self.arrays()]
+        return BatchSwitch.of(self.told(), parts)
+
+    def told(self) -> dict[str, Any]:
+        """Return what is not an array as JSON-compatible data."""
+        latched = [[name, key] for name, numbers in self.latched.items() for key in numbers]
+        return {
+            "phase": self.phase, "activated": list(self.activated),
+            "released": list(self.released), "impulses": list(self.impulses), "latched": latched,
+        }  # fmt: skip
+
+    def arrays(self) -> list[Array]:
+        """Return all arrays, in a fixed order."""
+        latched = [x for numbers in self.latched.values() for x in numbers.values()]
+        numbers = (self.t, self.energy_loss, self.separation_work)
+        return [*numbers, *self.impulses.values(), *latched]
+
+    @classmethod
+    def of(cls, told: Mapping[str, Any], arrays: Sequence[Array]) -> BatchSwitch:
+        """Return the switch from `told` and `arrays` of it."""
+        t, lost, work, *rest = arrays
+        names = [str(name) for name in told["impulses"]]
+        latched: dict[str, dict[str, Array]] = {}
+        for (name, key), x in zip(told["latched"], rest[len(names) :], strict=True):
+            latched.setdefault(str(name), {})[str(key)] = x
+        return cls(
+            int(told["phase"]), tuple(map(str, told["activated"])),
+            tuple(map(str, told["released"])), t, dict(zip(names, rest, strict=False)), lost, work,
+            latched,
+        )  # fmt: skip
+
+
 @dataclass(frozen=True, eq=False)
 class Batch:
     """Many runs of one robot or system.
@@ -67,6 +129,10 @@ class Batch:
         end: time at which each run ended, `(...)`, s.
         events: events of the components, or None if they have none.
         arguments: what a run needs to be simulated alone.
+        switches: what constraints were switched, phase by phase.
+        faults: why constraints could not act, by the number of the run.
+        signal_units: units of the signals, by name.
+        component_axes: number of axes of the parameters of components, by name.
     """
 
     robot: Robot
@@ -82,6 +148,10 @@ class Batch:
     end: Array = field(default_factory=lambda: np.zeros(0))
     events: BatchEvents | None = None
     arguments: RunArguments | None = None
+    switches: tuple[BatchSwitch, ...] = ()
+    faults: Mapping[int, str] = field(default_factory=dict[int, str])
+    signal_units: Mapping[str, str] = field(default_factory=dict[str, str])
+    component_axes: Mapping[str, int] = field(default_factory=dict[str, int])
 
     def __len__(self) -> int:
         """Return the number of runs."""
@@ -117,8 +187,8 @@ class Batch:
         shape, count = self.ok.shape, len(self)
         columns: dict[str, Array] = {"run": np.arange(count)}
         for name, values in self.parameters.items():
-            mine = self.system.parameters
-            rank = mine[name].ndim if name in mine else _trailing(self.robot, name)
+            rank = self.component_axes.get(name, -1)
+            rank = _trailing(self.robot, name) if rank < 0 else rank
             trailing = values.shape[values.ndim - rank :]
             whole = np.broadcast_to(values, (*shape, *trailing)).reshape((count, *trailing))
             for place in np.ndindex(trailing):
@@ -147,6 +217,67 @@ class Batch:
         module = importlib.import_module("remora.viewer.figures.percentile_bands")
         return module.plot_batch(self, *names, degrees=degrees)
 
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the batch into a new folder, whole or not at all, and return its path.
+
+        `rm.open_batch` reads it back bit for bit. Components and loads, which may be your own code,
+        are not stored. Arrays in GPU memory are copied.
+
+        Args:
+            path: the folder; it must not exist, or be empty.
+
+        Raises:
+            RemoraError: if the folder is not empty, or cannot be written.
+        """
+        # Storage builds on batches, so the function is imported at the call.
+        module = importlib.import_module("remora.simulation.batch.batch_storage")
+        return module.save_batch(self, path)
+
+    def view(
+        self,
+        *runs: int,
+        port: int = 8080,
+        open: bool = True,
+        dark: bool = False,
+        mesh_root: str | os.PathLike[str] | None = None,
+    ) -> Any:
+        """Show one or several runs together in one scene in the browser.
+
+        The first run is drawn as it is, the others as translucent ghosts of one colour each, with
+        the paths of their end-effectors and a plot that compares them. They are drawn from the
+        samples of the batch; `rm.view(batch[7])` simulates run 7 again and shows its torques,
+        reactions and momentum as well.
+
+        Args:
+            *runs: indices of the runs; default: up to eight, evenly spaced.
+            port: port on 127.0.0.1; 0: any free port.
+            open: whether to open the page in the browser.
+            dark: whether to use the dark theme.
+            mesh_root: the folder that meshes must be in.
+
+        Raises:
+            RemoraError: if viser is not installed, the port is in use, or a run has no samples.
+        """
+        module = importlib.import_module("remora.viewer.page.batch_page")
+        page = module.BatchPage(self, runs, port, dark, mesh_root)
+        if open:
+            page.open()
+        return page
+
+    def run_parameters(self, index: int) -> dict[str, Array]:
+        """Return the robot's parameters of one run by name; `index` counts through all runs."""
+        place = np.unravel_index(index, self.ok.shape) if self.ok.shape else ()
+        found: dict[str, Array] = {}
+        for name, values in self.parameters.items():
+            if name not in self.component_axes:
+                trailing = values.shape[values.ndim - _trailing(self.robot, name) :]
+                found[name] = np.broadcast_to(values, (*self.ok.shape, *trailing))[place]
+        return found
+
+    def with_arguments(self, system: System, arguments: RunArguments) -> Batch:
+        """Return the batch with what its runs need to be simulated alone."""
+        return replace(self, system=system, robot=system.robot, arguments=arguments)
+
     def evaluate(self, function: Callable[..., Any], **fixed: Any) -> Any:
         """Evaluate a library function, or your own, at all samples: `(..., n, *shape)`.
 
@@ -157,10 +288,21 @@ class Batch:
             function: f(robot, q) or f(robot, q, v), with more arguments in `fixed`.
             **fixed: values of the function's other parameters.
         """
+        return self.evaluated(function, fixed)
+
+    def evaluated(
+        self, function: Callable[..., Any], fixed: Mapping[str, Any], threads: int = 0
+    ) -> Any:
+        """Evaluate a function at all samples; see `evaluate`.
+
+        Args:
+            function: f(robot, q) or f(robot, q, v), with more arguments in `fixed`.
+            fixed: values of the function's other parameters.
+            threads: CPU threads; 0: one per core.
+        """
         asked = inspect.signature(function).parameters
         needed = [name for name in ("q", "v") if name in asked]
-        mine = self.system.parameters
-        values = {name: x for name, x in self.parameters.items() if name not in mine}
+        values = {n: x for n, x in self.parameters.items() if n not in self.component_axes}
         kernel = compile_function(
             function, self.robot, arguments=needed, fixed=fixed, parameters=tuple(values)
         )
@@ -170,7 +312,21 @@ class Batch:
             if value.ndim > _trailing(self.robot, name) else value
             for name, value in values.items()
         ]  # fmt: skip
-        return kernel(*(states[name] for name in needed), *own, threads=0)
+        return kernel(*(states[name] for name in needed), *own, threads=threads)
+
+    def on_host(self, parameters: Mapping[str, Array] | None = None) -> Batch:
+        """Return the batch with its arrays in memory of the host, in float64.
+
+        Args:
+            parameters: the same parameters, if they are there already.
+        """
+        if not hasattr(self.q, "get"):
+            return self
+        own = dict(parameters) if parameters is not None else {
+            name: _host(x) for name, x in self.parameters.items()
+        }  # fmt: skip
+        signals = {name: _host(x) for name, x in self.signals.items()}
+        return replace(self, q=_host(self.q), v=_host(self.v), signals=signals, parameters=own)
 
     def __repr__(self) -> str:
         """Return a summary."""
@@ -186,3 +342,7 @@ class Batch:
 
 def _trailing(robot: Robot, name: str) -> int:
     return len(parameter(robot, name)[0].shape)
+
+
+def _host(x: Any) -> Array:
+    return np.asarray(x.get() if hasattr(x, "get") else x, float)

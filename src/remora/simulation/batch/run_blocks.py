@@ -221,10 +221,27 @@ class RunBlocks:
 
         names = ("q", "v", "x", "rest q", "rest v", "rest x")
         done: list[Statement] = [Run(Block(finish, (*names, "k", "change", h), (*names, "change")))]
-        return [*done, *self.place_held(t)]
+        return [*done, *self.place_held(t), *self.project()]
 
-    def place_held(self, t: str) -> list[Statement]:
-        """Return the statements that set held joints to their motion at a wide time."""
+    def project(self, suffix: str = "") -> list[Statement]:
+        """Return the statements that put the end of a step onto the constraints.
+
+        Args:
+            suffix: of the names of the state.
+        """
+        if not self.equations.constrained:
+            return []
+        names = [f"{name}{suffix}" for name in ("q", "v", "rest q", "rest v")]
+        given = (*names, *self.equations.data_names)
+        return [Run(Block(self.equations.projected, given, names))]
+
+    def place_held(self, t: str, suffix: str = "") -> list[Statement]:
+        """Return the statements that set held joints to their motion at a wide time.
+
+        Args:
+            t: name of the time.
+            suffix: of the names of the state.
+        """
         if not self._held:
             return []
         robot, held = self.equations.robot, self.equations.held
@@ -250,7 +267,7 @@ class RunBlocks:
             return self.equations.motions(t - start[0] if start else t, anchor)
 
         moved = Block(motions, (t, "anchor", *starts), self._held, wide=True)
-        names = ("q", "v", "rest q", "rest v")
+        names = [f"{name}{suffix}" for name in ("q", "v", "rest q", "rest v")]
         return [Run(moved), Run(Block(place, (*names, "held q", "held v"), names))]
 
     # Updates of discrete states -----------------------------------------------------------------

@@ -8,19 +8,21 @@ from typing import Any
 
 import numpy as np
 
-from remora.algebra.array_ops import Array, concatenate, lasting
+from remora.algebra.array_ops import Array, concatenate, lasting, total_and_rest
 from remora.codegen.ir.graph import Graph, Signature
 from remora.codegen.ir.trace import trace
 from remora.codegen.llvm.lowering import used_inputs
 from remora.components.actions import Wrench
 from remora.components.evaluation import Instant
 from remora.components.system import System
+from remora.dynamics.constraints.loop_kinematics import active_constraints
+from remora.dynamics.constraints.step_projection import step_projection
 from remora.dynamics.forces.equations_of_motion import PassiveParameters, actuation
 from remora.dynamics.forces.stops import stop_overlaps
 from remora.dynamics.kernels.parameters import parameter
 from remora.model.joints import kind
 from remora.model.robot import Robot
-from remora.model.state import log_rate
+from remora.model.state import increment, log_rate
 from remora.simulation.inputs.profiles import Motion
 
 #: (t, q, v, others by name) -> a load, on arrays of numbers or symbols.
@@ -51,12 +53,14 @@ class RunEquations:
     Attributes:
         system: the robot and its components.
         forces: other loads.
-        parameters: names of the robot's and the components' parameters that differ by run.
+        parameters: names of the robot's and the components' parameters that differ by run, among
+            them the numbers of constraints that have latched.
         formulation: forward-dynamics formulation.
         passive: passive joint forces.
         held: motions of the joints that are prescribed, by name; None for a locked joint.
         own_clock: whether loads and motions, unlike components, receive the time since the start of
             the phase.
+        started: components whose events may occur at the start of the phase.
     """
 
     system: System
@@ -66,6 +70,7 @@ class RunEquations:
     passive: PassiveParameters
     held: Mapping[str, Motion | None]
     own_clock: bool = False
+    started: frozenset[str] = frozenset()
 
     @property
     def robot(self) -> Robot:
@@ -166,6 +171,31 @@ class RunEquations:
             formulation=self.formulation, passive=self.passive, contact=contact,
         )  # fmt: skip
         return log_rate(self.robot, u, v), vdot
+
+    # Constraints --------------------------------------------------------------------------------
+
+    @property
+    def constrained(self) -> bool:
+        """Whether constraints act."""
+        return bool(active_constraints(self.robot))
+
+    def projected(
+        self, q: Array, v: Array, rest_q: Array, rest_v: Array, *data: Array
+    ) -> tuple[Array, Array, Array, Array]:
+        """Return the end of a step with the constraints satisfied, see `PhaseDynamics.finish`.
+
+        Args:
+            q: configuration, held joints in their places, `(nq,)`.
+            v: velocity, `(nv,)`.
+            rest_q: compensation term of q.
+            rest_v: compensation term of v.
+            *data: see `data`.
+        """
+        robot = self.changed(data).robot
+        dq, dv = step_projection(robot, q, v, tuple(self.held))
+        q, rest_q = total_and_rest(q, increment(robot, q, dq) + rest_q)
+        v, rest_v = total_and_rest(v, dv + rest_v)
+        return q, v, rest_q, rest_v
 
     # Held joints --------------------------------------------------------------------------------
 

@@ -70,6 +70,11 @@ class EventLocator:
         state = self._state
         self.looked = self.values(state.t, state.q, state.v, state.x)
         self.looked[: len(before)] = before
+        for k in range(len(before), self.watch.events):
+            item, value = self.watch.items[k], float(self.looked[k])
+            if item.at_start and item.direction * value >= 0.0:
+                # as after a jump through zero: the first step finds it at its start
+                self.looked[k] = -item.direction * max(abs(value), TINY)
 
     def restore(self, looked: Array, last: Mapping[int, tuple[float, float]]) -> None:
         """Continue from a checkpoint."""

@@ -232,6 +232,20 @@ class PhaseDynamics:
         dq, dv = self._projection(q, v)
         return self._move(q, dq), v + dv
 
+    def refuse_contradiction(self, t: float, y: Array) -> None:
+        """Raise if the constraints contradict each other at y, the state at the start of a step."""
+        layout = self._layout
+        v, x = y[layout.v], y[layout.extra]
+        if not (self.constrained and np.all(np.isfinite(y))):
+            return
+        tau, wrenches = self._given(t, self.q, v, x)
+        vdot = self.motions.accelerations(t) if self.held else None
+        contact = self.stops.contact if self.stops.count else None
+        with np.errstate(all="ignore"):
+            actuation(
+                self.robot, self.q, v, tau, wrenches, vdot=vdot, contact=contact, **self._equations
+            )
+
     @functools.cached_property
     def _projection(self) -> Kernel:
         return kernel(step_projection, self.robot, ("q", "v"), held=self.held)

@@ -11,7 +11,7 @@ import numpy as np
 
 from remora.algebra.array_ops import Array
 from remora.dynamics.state_layout import layout_of
-from remora.errors import SimulationError
+from remora.errors import InvalidValue, SimulationError
 from remora.simulation.compiled.advance_equations import LINKS
 from remora.simulation.compiled.compiled_steps import (
     Advance,
@@ -351,9 +351,19 @@ class PhaseLoop:
         system.center_chart(state.q, state.rest)
         y = state.y
         if self._rate is None:
-            self._rate = system.rates(state.t, y)
+            self._rate = self._rate_at_start(y)
         step = self._stepping.integrator.step
         return step(system, state.t, y, self._rate, h, self._scale(), again)
+
+    def _rate_at_start(self, y: Array) -> Array:
+        """Return the rate of y at the start of a step; raise if constraints contradict there."""
+        rate = self._system.rates(self._state.t, y)
+        if not np.all(np.isfinite(rate)):
+            try:
+                self._system.refuse_contradiction(self._state.t, y)
+            except InvalidValue as error:
+                raise SimulationError(str(error), self._state.t) from error
+        return rate
 
     def _blame(self, h: float) -> None:
         """Raise if a component returns NaN in a step of this length, or just ahead; name it."""
@@ -502,7 +512,7 @@ class PhaseLoop:
         system, state, scale = self._system, self._state, self._scale()
         y = state.y
         if self._rate is None:
-            self._rate = system.rates(state.t, y)
+            self._rate = self._rate_at_start(y)
         size, rate = norm(y, scale), norm(self._rate, scale)
         h = min(max(0.01 * size / rate, 1e-6) if rate > 1e-5 else 1e-6, longest)
         change = norm(system.rates(state.t + h, y + h * self._rate) - self._rate, scale) / h

@@ -10,16 +10,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from remora.algebra.array_ops import Array
+from remora.dynamics.constraints.switch_equations import latched_numbers
 from remora.dynamics.formulations import mass_matrix
 from remora.errors import RemoraError, SimulationError
 from remora.model.joints import kind
 from remora.simulation.compiled.step_block import StepBlock
 from remora.simulation.engine.compiled_phase import compiled_steps, loads_at, loads_of_steps
-from remora.simulation.engine.constraint_switching import (
-    captured,
-    latched_numbers,
-    separated,
-)
+from remora.simulation.engine.constraint_switching import captured, separated
 from remora.simulation.engine.phase_dynamics import PhaseDynamics, RunSettings
 from remora.simulation.engine.phase_loop import (
     LocatedEvent,
@@ -33,7 +30,7 @@ from remora.simulation.engine.resets import Resets
 from remora.simulation.engine.update_schedule import UpdateSchedule
 from remora.simulation.inputs.events import Action, Event, EventMonitor
 from remora.simulation.inputs.loads import Sum, is_mapping
-from remora.simulation.inputs.phases import Phase
+from remora.simulation.inputs.phases import Phase, check_reach
 from remora.simulation.integrators.step_control import CLOSE
 from remora.simulation.phase.run_state import RunState
 from remora.simulation.recording.checkpoint import Checkpoint
@@ -158,6 +155,8 @@ class RunLoop:
             start = self._recorder.phase_starts[index]
             stop = start + phase.duration
             self._switch(index, phase, resumed is not None)
+            if resumed is None:
+                check_reach(self._model.robot, phase, state.q, state.v)
             system = self._system = phase_dynamics(self._model, phase, start, self._entered)
             watch = self._watched(phase, system)
             if resumed is None:

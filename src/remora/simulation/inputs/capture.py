@@ -38,9 +38,8 @@ def capture_events(
     """Return the events of a capture, for the phase in which a grapple approaches its fixture.
 
     `captured` starts the next phase, which activates a constraint; it occurs when the fixture is
-    within the distance, the angle and the relative speed of the grapple. `missed` occurs when the
-    fixture leaves the distance again. A fixture that is in reach when the phase starts is not
-    captured before it comes into reach again.
+    within the distance, the angle and the relative speed of the grapple, or is so when the phase
+    starts. `missed` occurs when the fixture leaves the distance again.
 
     Args:
         robot: the robot.
@@ -62,7 +61,7 @@ def capture_events(
     before = f"{name} " if name else ""
     near = CaptureCondition(robot, grapple, fixture, *limits, "reach")
     return (
-        Event(replace(near, which="capture"), f"{before}captured", "next", -1),
+        Event(replace(near, which="capture"), f"{before}captured", "next", -1, at_start=True),
         Event(near, f"{before}missed", missed, 1),
     )
 

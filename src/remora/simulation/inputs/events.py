@@ -41,12 +41,16 @@ class Event:
         name: name in the recording.
         action: `record` logs the event, `next` starts the next phase, `stop` ends the run.
         direction: +1 for rising zero crossings of the condition, -1 for falling ones, 0 for both.
+        at_start: whether it also occurs where it is first watched, at the start of the run or of
+            its phase, if the condition is beyond zero there: not positive for direction -1, not
+            negative for +1.
     """
 
     condition: Callable[[float, Array, Array], float]
     name: str = "event"
     action: Literal["record", "next", "stop"] = "stop"
     direction: int = 0
+    at_start: bool = False
 
     def __post_init__(self) -> None:
         """Check."""
@@ -56,13 +60,18 @@ class Event:
             raise InvalidValue(f"direction of an event must be -1, 0 or 1, not {self.direction}")
         if not callable(self.condition):
             raise RemoraError(f"the condition of event {self.name!r} must be a function (t, q, v)")
-
+        if self.at_start and not self.direction:
+            raise InvalidValue(
+                f"event {self.name!r} with at_start=True needs the direction -1 or 1: from which "
+                "side it is beyond zero"
+            )
         if not isinstance(self.name, str):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise RemoraError(f"the name of an event must be a string, not {self.name!r}")
 
     def described(self) -> list[Any]:
-        """Return a plain description: name, action, direction, condition."""
-        return [self.name, self.action, self.direction, described(self.condition)]
+        """Return a plain description: name, action, direction, condition, at_start if it is."""
+        told = [self.name, self.action, self.direction, described(self.condition)]
+        return [*told, "at start"] if self.at_start else told
 
 
 def listed_events(name: str, given: Any) -> tuple[Event, ...]:
@@ -90,12 +99,14 @@ class MonitoredCondition(NamedTuple):
         action: what it does.
         direction: +1 for rising zero crossings, -1 for falling ones, 0 for both.
         component: index of the event in `System.events` if it is one of a component; else -1.
+        at_start: whether it also occurs where it is first watched.
     """
 
     name: str
     action: Action
     direction: int
     component: int = -1
+    at_start: bool = False
 
 
 class _Limit(NamedTuple):
@@ -201,12 +212,17 @@ class EventMonitor:
         self.lasting = len(everywhere) + len(components)
         self.events = self.lasting + len(events)
         self.items = [
-            *(MonitoredCondition(e.name, e.action, e.direction) for e in everywhere),
             *(
-                MonitoredCondition(str(e), e.crossing.action, e.crossing.direction, k)
+                MonitoredCondition(e.name, e.action, e.direction, -1, e.at_start)
+                for e in everywhere
+            ),
+            *(
+                MonitoredCondition(
+                    str(e), e.crossing.action, e.crossing.direction, k, e.crossing.at_start
+                )
                 for k, e in enumerate(components)
             ),
-            *(MonitoredCondition(e.name, e.action, e.direction) for e in events),
+            *(MonitoredCondition(e.name, e.action, e.direction, -1, e.at_start) for e in events),
         ]
         self._truths: set[int] = set()
         self._ranges = self._fastest = _NO_LIMITS

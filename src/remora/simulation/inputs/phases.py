@@ -25,6 +25,7 @@ from remora.simulation.inputs.events import Event, listed_events
 from remora.simulation.inputs.loads import LoadLike, described
 from remora.simulation.inputs.moves import Move
 from remora.simulation.inputs.profiles import Motion
+from remora.simulation.inputs.reach_move import ReachMove
 
 
 @dataclass(frozen=True)
@@ -161,7 +162,9 @@ def held_joints(robot: Robot, phase: Phase, q: Array) -> dict[str, Motion]:
     motions: dict[str, Motion] = {}
     for name, given in phase.prescribed.items():
         joint = _holdable(robot, name)
-        if isinstance(given, Move):
+        if isinstance(given, ReachMove):
+            given = given.begin_in(robot, q)
+        elif isinstance(given, Move):
             given = given.begin(q[joint.q].copy())
         motions[name] = given if isinstance(given, Motion) else _motion(name, given)
     for name in phase.locked:
@@ -173,6 +176,12 @@ def held_joints(robot: Robot, phase: Phase, q: Array) -> dict[str, Motion]:
 
         motions[name] = Motion(still)
     return motions
+
+
+def check_reach(robot: Robot, phase: Phase, q: Array, v: Array) -> None:
+    """Raise if a reach begins on a base that drifts, see `Reach.check`."""
+    for reach in {m.reach for m in phase.prescribed.values() if isinstance(m, ReachMove)}:
+        reach.check(robot, q, v)
 
 
 def traced_motions(robot: Robot, phase: Phase) -> dict[str, Motion | None]:

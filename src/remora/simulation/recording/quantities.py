@@ -9,26 +9,22 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from remora.algebra import dual_quaternion, pose
 from remora.algebra.array_ops import Array
 from remora.dynamics.constraints.constraint_types import count
-from remora.dynamics.constraints.loop_kinematics import active_constraints, constraint_residual
-from remora.dynamics.constraints.reactions import constraint_wrenches
-from remora.dynamics.kernels.compiled import FUNCTIONS, CompiledRobot
-from remora.dynamics.kernels.size_policy import compiles_quickly
-from remora.dynamics.kernels.tree_recursions import RECURSIONS
+from remora.dynamics.constraints.loop_kinematics import active_constraints
+from remora.dynamics.kernels.compiled import CompiledRobot
 from remora.errors import UnknownName
 from remora.model.degrees_of_freedom import ANGULAR_VELOCITY, DUAL_QUATERNION, LINEAR_VELOCITY
 from remora.model.joint_types import JointType
 from remora.model.joints import kind
 from remora.model.robot import Robot
 from remora.simulation.recording.constraint_switch import ConstraintSwitch, robot_in_phase
-
-#: Block size in samples for the evaluation of larger robots.
-ROWS = 1024
+from remora.simulation.recording.evaluation import EvaluatedRobot, NumpyRobot, evaluated
+from remora.simulation.recording.synonyms import SYNONYMS
 
 Components = list[tuple[str, str]]
 """Name and unit of each component of a quantity, in order: `("elbow", "rad")`."""
@@ -100,6 +96,9 @@ def _signal(name: str, size: tuple[int, ...], unit: str) -> SignalColumn:
 # Names and units of the components of a joint ---------------------------------------------------
 
 _POSE = DUAL_QUATERNION
+_POSITION = (("x", "m"), ("y", "m"), ("z", "m"))
+_QUATERNION = (("qw", "1"), ("qx", "1"), ("qy", "1"), ("qz", "1"))
+_EULER_ANGLES = (("roll", "rad"), ("pitch", "rad"), ("yaw", "rad"))
 _TWIST = tuple((f.name, f.speed_unit) for f in (*ANGULAR_VELOCITY, *LINEAR_VELOCITY))
 _WRENCH = (("fx", "N"), ("fy", "N"), ("fz", "N"), ("tx", "N m"), ("ty", "N m"), ("tz", "N m"))
 _MOMENTUM = (
@@ -161,6 +160,18 @@ def _bodies(width: int) -> Callable[[Robot], tuple[int, ...]]:
     return lambda robot: (len(robot.bodies), width)
 
 
+def _frames(width: int) -> Callable[[Robot], tuple[int, ...]]:
+    return lambda robot: (len(robot.bodies) + len(robot.frames), width)
+
+
+def _per_frame(own: tuple[tuple[str, str], ...]) -> Callable[[Robot], Components]:
+    return lambda robot: [
+        (f"{item.name}.{name}", unit)
+        for item in (*robot.bodies, *robot.frames)
+        for name, unit in own
+    ]
+
+
 def _constraints(*width: int) -> Callable[[Robot], tuple[int, ...]]:
     return lambda robot: (len(robot.constraints), *width)
 
@@ -174,47 +185,6 @@ def _per_constraint(own: tuple[tuple[str, str], ...]) -> Callable[[Robot], Compo
 
 
 # Evaluation of derived quantities ---------------------------------------------------------------
-
-
-class NumpyRobot(NamedTuple):
-    """A robot whose functions are evaluated with NumPy: too short-lived to be compiled.
-
-    Attributes:
-        robot: the robot, with numbers that a constraint took over when it latched.
-    """
-
-    robot: Robot
-
-
-EvaluatedRobot: TypeAlias = CompiledRobot | NumpyRobot
-#: Functions that are evaluated with NumPy.
-UNCOMPILED: dict[str, Callable[..., Array]] = {
-    "constraint_residual": constraint_residual,
-    "constraint_wrenches": constraint_wrenches,
-}
-
-
-def evaluated(fast: EvaluatedRobot, name: str, *arrays: Array | None, **static: Any) -> Array:
-    """Evaluate a library function at all samples, `(n, ...)`.
-
-    With its kernel; for robots too large for one, with NumPy in blocks of samples. As in a kernel,
-    a non-finite sample gives NaN. Arrays are `(n, ...)`, None if omitted.
-    """
-    robot = fast.robot
-    quick = compiles_quickly(robot) or (name in RECURSIONS and not static)
-    if isinstance(fast, CompiledRobot) and name in FUNCTIONS and quick:
-        return getattr(fast, name)(*arrays, **static)
-    given = [a for a in arrays if a is not None]
-    fine = np.all([np.isfinite(a).all(axis=tuple(range(1, a.ndim))) for a in given], axis=0)
-    rows = np.flatnonzero(fine)
-    function = FUNCTIONS[name] if name in FUNCTIONS else UNCOMPILED[name]
-    parts = [
-        function(robot, *(None if a is None else a[block] for a in arrays), **static)
-        for block in np.array_split(rows, max(1, -(-len(rows) // ROWS)))
-    ]
-    result = np.full((len(fine), *parts[0].shape[1:]), np.nan)
-    result[rows] = np.concatenate(parts)
-    return result
 
 
 def _by(name: str, *arguments: str) -> Callable[[EvaluatedRobot, Mapping[str, Array]], Array]:
@@ -248,6 +218,23 @@ def _violations(fast: EvaluatedRobot, columns: Mapping[str, Array]) -> Array:
         parts.append(np.max(rows[:, start:stop], axis=1, initial=0.0))
         start = stop
     return np.stack(parts, axis=1) if parts else rows
+
+
+def _of_frames(
+    part: Callable[[Array], Array],
+) -> Callable[[EvaluatedRobot, Mapping[str, Array]], Array]:
+    """Return a function of the poses of all bodies and frames, `(n, nb + nf, 8) -> (..., k)`."""
+
+    def of(fast: EvaluatedRobot, columns: Mapping[str, Array]) -> Array:
+        x = evaluated(fast, "poses", columns["q"])
+        ground = np.broadcast_to(dual_quaternion.identity(), (len(x), 8))
+        frames = [
+            dual_quaternion.mul(ground if f.body < 0 else x[:, f.body], f.placement)
+            for f in fast.robot.frames
+        ]
+        return part(np.concatenate([x, *(frame[:, None] for frame in frames)], axis=1))
+
+    return of
 
 
 def _energy(fast: EvaluatedRobot, columns: Mapping[str, Array]) -> Array:
@@ -313,7 +300,7 @@ QUANTITIES: dict[str, Quantity] = {
         _shape(), _plain(("", "J")), "kinetic and potential energy", of=_energy, stored=True
     ),
     "com": Quantity(
-        _shape(3), _plain(("x", "m"), ("y", "m"), ("z", "m")),
+        _shape(3), _plain(*_POSITION),
         "centre of mass of the whole robot, inertial axes",
         of=_by("center_of_mass", "q"), stored=True,
     ),
@@ -324,6 +311,20 @@ QUANTITIES: dict[str, Quantity] = {
     "twists": Quantity(
         _bodies(6), _per_body(_TWIST), "twist [ω, v] of each body in its own axes",
         of=_by("twists", "q", "v"),
+    ),
+    "positions": Quantity(
+        _frames(3), _per_frame(_POSITION), "origin of each body and frame, inertial axes",
+        of=_of_frames(pose.translation),
+    ),
+    "quaternions": Quantity(
+        _frames(4), _per_frame(_QUATERNION),
+        "orientation of each body and frame in the inertial frame, unit quaternion, scalar first",
+        of=_of_frames(pose.rotation),
+    ),
+    "euler_angles": Quantity(
+        _frames(3), _per_frame(_EULER_ANGLES),
+        "orientation of each body and frame as roll, pitch, yaw: R = Rz(yaw) Ry(pitch) Rx(roll)",
+        of=_of_frames(pose.to_rpy),
     ),
 }  # fmt: skip
 
@@ -392,8 +393,10 @@ NO_SIGNALS: SignalColumns = {}
 def column(name: str, signals: SignalColumns = NO_SIGNALS) -> Column:
     """Return the row of a column, a quantity or a signal; an unknown name lists them."""
     table: dict[str, Column] = {**RECORDED, **QUANTITIES, **signals}
+    if name in OF_CONSTRAINTS:
+        return OF_CONSTRAINTS[name]
     if name not in table:
-        raise UnknownName("quantity of a run", name, table)
+        raise UnknownName("quantity of a run", name, table, SYNONYMS)
     return table[name]
 
 

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import importlib
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Any, NoReturn, overload
 
 import numpy as np
@@ -26,6 +27,7 @@ from remora.model.constraint import GEAR
 from remora.model.numbers import finite
 from remora.model.robot import Robot
 from remora.model.state import difference, integrate, log_rate, log_velocity
+from remora.simulation.recording import export
 from remora.simulation.recording.conservation import NEEDED, Conservation, conservation
 from remora.simulation.recording.constraint_switch import ConstraintSwitch, robot_in_phase
 from remora.simulation.recording.quantities import (
@@ -37,29 +39,10 @@ from remora.simulation.recording.quantities import (
     SignalColumns,
     by_phase,
     column,
-    described,
     robots_by_phase,
 )
+from remora.simulation.recording.recorded_event import RecordedEvent
 from remora.simulation.recording.views import ConstraintView, FrameView, JointView
-
-
-@dataclass(frozen=True, eq=False)
-class RecordedEvent:
-    """An event that occurred during a run.
-
-    Attributes:
-        t: its time, s.
-        name: name of the event.
-        action: action taken.
-        q: configuration at t, `(nq,)`.
-        v: velocity at t, `(nv,)`.
-    """
-
-    t: float
-    name: str
-    action: str
-    q: Array
-    v: Array
 
 
 class _Values:
@@ -212,6 +195,9 @@ class Recording:
         "Largest violation of every constraint that acts, `(n, nc)`, m or rad."
     )
     twists = _Values("Twist [ω, v] of every body in its own frame, `(n, nb, 6)`.")
+    positions = _Values("Origin of every body and frame, inertial axes, `(n, nb + nf, 3)`, m.")
+    quaternions = _Values("Orientation of every body and frame, `(n, nb + nf, 4)`.")
+    euler_angles = _Values("Roll, pitch, yaw of every body and frame, `(n, nb + nf, 3)`, rad.")
 
     def frame_pose(self, target: str) -> Array:
         """Return the pose of a body or frame in the inertial frame, `(n, 8)`."""
@@ -300,7 +286,7 @@ class Recording:
         Units are in `frame.attrs["units"]`, by column.
 
         Args:
-            *names: which quantities; default: as `to_numpy`.
+            *names: which quantities, or parts of them: `positions.tool`; default: as `to_numpy`.
 
         Raises:
             RemoraError: if pandas is not installed.
@@ -311,23 +297,58 @@ class Recording:
             raise RemoraError("to_pandas needs pandas: python3 -m pip install pandas") from None
         columns: dict[str, Array] = {}
         units: dict[str, str] = {"t": "s"}
-        for name, values in self.to_numpy(*names).items():
-            if name == "t":
-                continue
-            labels = described(self.robot, name, self.signal_columns)
-            flat = values.reshape(len(self), len(labels))
-            for k, (label, unit) in enumerate(labels):
-                columns[label], units[label] = flat[:, k], unit
+        for own in self._export_table(names or (*self.columns, *STORED))[1:]:
+            for (label, unit), values in zip(own.components, own.flat.T, strict=True):
+                columns[label], units[label] = values, unit
         frame = pandas.DataFrame(columns, index=pandas.Index(self.t, name="t"))
         frame.attrs["units"] = units
         return frame
+
+    def to_csv(self, path: str | os.PathLike[str], *names: str) -> Path:
+        """Write a CSV file: a header with names and units, `q.elbow [rad]`, a row per sample.
+
+        This and `to_npz`, `to_mat` and `to_parquet` write the same quantities with the same names
+        and units. An existing file is replaced.
+
+        Args:
+            path: the file, `.csv`.
+            *names: which quantities, or parts of them: `positions.tool`; default: those of
+                `to_numpy`, and positions, quaternions and Euler angles of all bodies and frames.
+
+        Raises:
+            UnknownName: for an unknown quantity; the message lists the known ones.
+            RemoraError: if the file cannot be written.
+        """
+        return self._exported(".csv", path, names)
+
+    def to_npz(self, path: str | os.PathLike[str], *names: str) -> Path:
+        """Write a NumPy file: arrays `q`, `q.names`, `q.units`, ...; see `to_csv`."""
+        return self._exported(".npz", path, names)
+
+    def to_mat(self, path: str | os.PathLike[str], *names: str) -> Path:
+        """Write a MATLAB file: arrays `q`, ... and structs `names.q`, `units.q`; see `to_csv`."""
+        return self._exported(".mat", path, names)
+
+    def to_parquet(self, path: str | os.PathLike[str], *names: str) -> Path:
+        """Write a Parquet file, with the unit in each column's metadata; see `to_csv`."""
+        return self._exported(".parquet", path, names)
+
+    def _exported(self, suffix: str, path: str | os.PathLike[str], names: tuple[str, ...]) -> Path:
+        default = (*self.columns, *STORED, "positions", "quaternions", "euler_angles")
+        about = {"robot": self.robot.name, "status": self.status, "remora_version": self.version}
+        return export.write(path, suffix, lambda: self._export_table(names or default), about)
+
+    def _export_table(self, names: Sequence[str]) -> list[export.ExportedQuantity]:
+        return export.export_table(self.robot, self.quantity, names, self.signal_columns)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the run into a new folder, to be opened by `rm.open_run`.
 
         Raises:
-            RemoraError: if `path` already exists, or it cannot be written.
+            RemoraError: if `path` already exists, it cannot be written, or its suffix is that of a
+                file: `run.npz`.
         """
+        export.refuse_file_name(path)
         # Storage builds on recordings, so its function is imported at the call.
         importlib.import_module("remora.simulation.storage.recorder").save(self, path)
 

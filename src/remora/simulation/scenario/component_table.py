@@ -8,6 +8,7 @@ from pydantic import Field
 
 from remora.actuators.first_order_actuator import FirstOrderActuator, FirstOrderActuatorSettings
 from remora.actuators.thruster import Thruster, ThrusterSettings
+from remora.actuators.thruster_set import ThrusterSet, ThrusterSetSettings
 from remora.components.component import Component
 from remora.control.attitude_pd import AttitudePD, AttitudePDComponentSettings
 from remora.control.joint_pd import JointPD, JointPDComponentSettings
@@ -28,6 +29,7 @@ COMPONENTS: dict[str, type[Component]] = {
     "rate_gyro": RateGyro,
     "first_order_actuator": FirstOrderActuator,
     "thruster": Thruster,
+    "thruster_set": ThrusterSet,
     "spring": Spring,
     "bushing": Bushing,
     "compliant_capture": CompliantCapture,
@@ -44,6 +46,7 @@ AnyComponentSettings: TypeAlias = Annotated[
     | RateGyroSettings
     | FirstOrderActuatorSettings
     | ThrusterSettings
+    | ThrusterSetSettings
     | SpringSettings
     | BushingSettings
     | CompliantCaptureSettings

@@ -35,7 +35,8 @@ from remora.simulation.scenario.constraint_schema import (
     ConstraintNames,
     Separation,
 )
-from remora.simulation.scenario.load_schema import Load, SineFile, form_of, one_of
+from remora.simulation.scenario.load_schema import Load, SineMoveFile, form_of, one_of
+from remora.simulation.scenario.python_component import PythonComponentSettings
 
 #: Version of the format.
 FORMAT = 1
@@ -59,7 +60,7 @@ class MoveFile(Settings):
     )
     stop: Positive | None = Field(default=None, description="of `to`: s; default: the phase's end")
     through: ThroughFile | None = None
-    sine: SineFile | None = Field(
+    sine: SineMoveFile | None = Field(
         default=None, description="q₀ + amplitude (sin(ωt + phase) - sin(phase))"
     )
 
@@ -71,8 +72,41 @@ class MoveFile(Settings):
         return self
 
 
+class PoseFile(Settings):
+    """A pose in the inertial frame."""
+
+    xyz: Vector = Field(description="m")
+    rpy: AngleVector = Field(description="roll, pitch, yaw: rad, or '30 deg'")
+
+
+def _target_form(value: Any) -> str:
+    return {"map": "map", "list": "list"}.get(form_of(value), "one")
+
+
+class ReachFile(Settings):
+    """A frame reaches a target by all joints that are not locked, planned as the phase begins."""
+
+    frame: FrameName = Field(description="body or frame that reaches, from rest to rest")
+    target: Annotated[
+        Annotated[FrameName, Tag("one")]
+        | Annotated[Vector, Tag("list")]
+        | Annotated[PoseFile, Tag("map")],
+        Discriminator(_target_form),
+    ] = Field(description="position, m; a pose; or a frame that is fixed in the inertial frame")
+    base: Literal["fixed", "floating"] = Field(
+        default="floating", description="whether the base recoils, or is held"
+    )
+    path: Literal["line", "joints"] = Field(
+        default="line", description="straight line of the frame, or of the joints"
+    )
+
+
 # Components --------------------------------------------------------------------------------------
 
+#: The settings of a component in the list of a scenario file: Remora's, or the user's own code.
+ListedSettings: TypeAlias = Annotated[
+    AnyComponentSettings | PythonComponentSettings, Field(discriminator="type")
+]
 #: Source of an input: the name of an output, a number, or numbers.
 Source: TypeAlias = Annotated[
     Annotated[Text, Tag("name")]
@@ -158,6 +192,9 @@ class PhaseFile(Settings):
     )
     wrenches: dict[BodyName, Load] = Field(default={}, description="the same by body, its axes")
     prescribed: dict[JointName, MoveFile] = Field(default={}, description="by joint how it moves")
+    reach: ReachFile | None = Field(
+        default=None, description="a frame reaches a target by the joints that are not locked"
+    )
     locked: list[JointName] = Field(default=[], description="joints that are held where they are")
     controllers: list[LawSettings] = Field(
         default=[], description="what they order is added to torque"
@@ -312,7 +349,7 @@ class ScenarioFile(Settings):
     run: Annotated[int, Field(ge=0)] = Field(
         default=0, description="index of the run, for the noise of components"
     )
-    components: list[AnyComponentSettings] = Field(
+    components: list[ListedSettings] = Field(
         default=[], description="controllers, sensors, actuators, springs, ... in all phases"
     )
     connections: dict[Text, Source] = Field(

@@ -6,7 +6,16 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
-from remora.model.settings_fields import Angle, NotNegative, Numbers, Positive, Settings, refusal
+from remora.model.settings_fields import (
+    Angle,
+    Angles,
+    NotNegative,
+    Numbers,
+    Positive,
+    Rate,
+    Settings,
+    refusal,
+)
 
 
 def one_of(given: Settings, *names: str) -> str:
@@ -33,13 +42,21 @@ class SineFile(Settings):
 
     amplitude: Numbers = Field(description="in the unit of what it is")
     frequency: float | None = Field(default=None, ge=0.0, description="Hz")
-    omega: float | None = Field(default=None, ge=0.0, description="rad/s, instead of frequency")
+    omega: Rate | None = Field(
+        default=None, ge=0.0, description="rad/s or '5 deg/s', instead of frequency"
+    )
     phase: Angle = Field(default=0.0, description="rad, or '90 deg'")
 
     @model_validator(mode="after")
     def _check(self) -> SineFile:
         one_of(self, "frequency", "omega")
         return self
+
+
+class SineMoveFile(SineFile):
+    """The sine of a joint's motion."""
+
+    amplitude: Angles = Field(description="rad, m, or '30 deg'")  # pyright: ignore[reportIncompatibleVariableOverride, reportGeneralTypeIssues]
 
 
 class PulseFile(Settings):

@@ -6,7 +6,8 @@
     phases:
       - {duration: 10, prescribed: {elbow_pitch: {to: 60 deg}}}
 
-Nothing in a file is executed. `file_schema` lists the keys, docs/scenarios.md explains them.
+Nothing in a file is executed; Python code that it names is loaded only if the caller allows it
+(`python_component`). `file_schema` lists the keys, docs/scenarios.md explains them.
 """
 
 from __future__ import annotations
@@ -34,8 +35,8 @@ from remora.simulation.engine.simulate import model_of, simulate
 from remora.simulation.inputs.phases import Phase
 from remora.simulation.recording.recording import Recording
 from remora.simulation.scenario import scenario_errors as faults
-from remora.simulation.scenario.component_table import AnyComponentSettings
 from remora.simulation.scenario.file_schema import (
+    ListedSettings,
     PhaseFile,
     ScenarioFile,
     Source,
@@ -134,16 +135,19 @@ def load_scenario(
     path: str | os.PathLike[str],
     inertia: str | None = None,
     mesh_root: str | os.PathLike[str] | None = None,
+    allow_code: bool = False,
 ) -> Scenario:
     """Load a scenario from a `.yaml` file, or a bundled one by name.
 
-    Nothing in the file is trusted or executed. All faults are reported in one error, each with its
-    line.
+    Nothing in the file is trusted or executed, unless `allow_code` is set. All faults are reported
+    in one error, each with its line.
 
     Args:
         path: the file; or, without suffix and folder, the name of a bundled scenario.
         inertia: treatment of impossible inertias, overrides the file; see `rm.load`.
         mesh_root: folder of the robot's meshes, overrides the file.
+        allow_code: whether Python components that the file names may be loaded, which runs their
+            code; without it such a file is refused.
 
     Raises:
         ModelError: if the file or its scenario is invalid.
@@ -179,7 +183,8 @@ def load_scenario(
     system = None
     if robot is not None:
         acting = (told.components, told.connections) if told is not None else _wired(data, robot)
-        system = None if acting is None else system_of(robot, *acting, refuse)
+        code = file.parent if allow_code else None
+        system = None if acting is None else system_of(robot, *acting, refuse, code)
     if robot is None or told is None or check.faults:
         raise _refused(source, check.faults)
     q, v = _start(robot, told.start, told.seed, refuse)
@@ -225,11 +230,11 @@ def _sound(data: dict[str, Any], robot: Robot) -> dict[int, PhaseFile]:
 
 def _wired(
     data: dict[str, Any], robot: Robot
-) -> tuple[list[AnyComponentSettings], dict[str, Any]] | None:
+) -> tuple[list[ListedSettings], dict[str, Any]] | None:
     """Return components and connections if a file has its faults elsewhere, otherwise None."""
     try:
         return (
-            TypeAdapter(list[AnyComponentSettings]).validate_python(
+            TypeAdapter(list[ListedSettings]).validate_python(
                 data.get("components", []), strict=True, context=robot
             ),
             TypeAdapter(dict[Text, Source]).validate_python(
@@ -306,7 +311,9 @@ def _options(robot: Robot, told: ScenarioFile, refuse: Refuse) -> dict[str, Any]
     steps, sample = told.integrator, told.output.sample
     if steps.name in ("rk4", "variational") and steps.step is None:
         refuse(("integrator",), f"{steps.name} makes steps of one length: step is missing")
-    if steps.name == "variational" and any(p.prescribed or p.locked for p in told.phases):
+    if steps.name == "variational" and any(
+        p.prescribed or p.locked or p.reach for p in told.phases
+    ):
         refuse(("integrator",), "variational holds no joints: nothing may be prescribed or locked")
     duration = sum(phase.duration for phase in told.phases)
     if sample is not None and duration / sample > MOST_SAMPLES:

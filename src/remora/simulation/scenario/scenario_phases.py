@@ -21,8 +21,15 @@ from remora.simulation.inputs.events import Event
 from remora.simulation.inputs.loads import Sum
 from remora.simulation.inputs.moves import Move
 from remora.simulation.inputs.phases import Phase
+from remora.simulation.inputs.reach_move import Reach
 from remora.simulation.scenario.constraint_schema import CaptureFile
-from remora.simulation.scenario.file_schema import MoveFile, PhaseFile, UntilFile
+from remora.simulation.scenario.file_schema import (
+    MoveFile,
+    PhaseFile,
+    PoseFile,
+    ReachFile,
+    UntilFile,
+)
 from remora.simulation.scenario.scenario_loads import Path, Refuse, load, sine, sized
 
 
@@ -69,8 +76,11 @@ def phase_of(robot: Robot, told: PhaseFile, number: int, refuse: Refuse) -> Phas
     for name, move in told.prescribed.items():
         path = ("prescribed", name)
         moves[name] = _move(robot.joints[name], move, told.duration, path, fault)
-    laws = _laws(robot, told, fault)
-    _contradictions(told, fault)
+    if told.reach is not None:
+        moves = {**_reach(robot, told, told.reach, fault), **moves}
+    held = {*moves, *told.locked}
+    laws = _laws(robot, told, held, fault)
+    _contradictions(told, held, fault)
     _switching(told, number, fault)
     events: list[Event] = []
     for k, until in enumerate(told.until):
@@ -99,9 +109,9 @@ def phase_of(robot: Robot, told: PhaseFile, number: int, refuse: Refuse) -> Phas
     )
 
 
-def _laws(robot: Robot, told: PhaseFile, fault: Refuse) -> list[Any]:
+def _laws(robot: Robot, told: PhaseFile, held: set[str], fault: Refuse) -> list[Any]:
     made: list[Any] = []
-    held = {*told.prescribed, *told.locked}
+    recoils = told.reach is not None and told.reach.base == "floating"
     for k, settings in enumerate(told.controllers):
         try:
             law = settings.made(robot)
@@ -110,15 +120,17 @@ def _laws(robot: Robot, told: PhaseFile, fault: Refuse) -> list[Any]:
             continue
         for name in held & set(law.joints):
             fault(("controllers", k), f"contradiction: joint {name!r} is held, it cannot be driven")
+        if recoils and robot.joints[0].name in law.joints:
+            fault(("controllers", k), _PUSHED)
         made.append(law)
     return made
 
 
-def _contradictions(told: PhaseFile, fault: Refuse) -> None:
+def _contradictions(told: PhaseFile, held: set[str], fault: Refuse) -> None:
     for k, name in enumerate(told.locked):
         if name in told.prescribed:
             fault(("locked", k), f"contradiction: joint {name!r} is both locked and prescribed")
-    for name in {*told.prescribed, *told.locked} & set(told.torque):
+    for name in held & set(told.torque):
         reason = f"contradiction: joint {name!r} is held, so its torque is found, not given"
         fault(("torque", name), reason)
 
@@ -143,6 +155,31 @@ def _switching(told: PhaseFile, number: int, fault: Refuse) -> None:
         fault(("after_event",), "there is no phase before the first one")
 
 
+_PUSHED = "contradiction: in a reach with a floating base nothing else may push the robot"
+
+
+def _reach(robot: Robot, told: PhaseFile, reach: ReachFile, fault: Refuse) -> dict[str, Any]:
+    """Return the motions of a reach by joint."""
+    for name in told.prescribed:
+        reason = f"contradiction: joint {name!r} is part of the reach; lock it, or leave it out"
+        fault(("prescribed", name), reason)
+    if reach.base == "floating":
+        for key in ("base_wrench", "wrenches"):
+            if getattr(told, key):
+                fault((key,), _PUSHED)
+        if robot.joints[0].name in told.torque:
+            fault(("torque", robot.joints[0].name), _PUSHED)
+        if robot.joints[0].kind != "free":
+            fault(("reach", "base"), f"the base is {robot.joints[0].kind}, not free: say fixed")
+    target: Any = reach.target
+    if isinstance(target, PoseFile):
+        target = pose.from_xyz_rpy(np.array(target.xyz), np.array(target.rpy))
+    elif isinstance(target, str) and robot.frame(target).body >= 0:
+        fault(("reach", "target"), f"{target!r} moves with a body: give a position or a pose")
+    made = Reach(reach.frame, target, told.duration, reach.base, reach.path, told.locked)
+    return made.moves(robot)
+
+
 # Motions -----------------------------------------------------------------------------------------
 
 
@@ -152,7 +189,8 @@ def _move(joint: Joint, told: MoveFile, duration: float, path: Path, fault: Refu
         fault(path, f"a {joint.kind} joint turns by a quaternion: no file can prescribe it")
         return None
     values = told.through.values if told.through is not None else []
-    wrong = degrees_of_a_slide(joint, told.to, *values)
+    amplitude = None if told.sine is None else told.sine.amplitude
+    wrong = degrees_of_a_slide(joint, told.to, *values, amplitude)
     if wrong:
         fault(path, wrong)
     if told.sine is not None:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from pathlib import Path as FilePath
 from typing import Any
 
 from remora.components.component import Component
 from remora.components.system import System
 from remora.errors import Fault, ModelError, RemoraError
 from remora.model.robot import Robot
-from remora.simulation.scenario.component_table import AnyComponentSettings
+from remora.simulation.scenario.file_schema import ListedSettings
+from remora.simulation.scenario.python_component import PythonComponentSettings
 from remora.simulation.scenario.scenario_loads import Path, Refuse
 
 _COMPONENT = re.compile(r"component '([^']*)'")
@@ -19,9 +21,10 @@ _TARGET = re.compile(r"(?:connection to|input) '([^']*)'")
 
 def system_of(
     robot: Robot,
-    listed: Sequence[AnyComponentSettings],
+    listed: Sequence[ListedSettings],
     connections: Mapping[str, Any],
     refuse: Refuse,
+    code: FilePath | None = None,
 ) -> System | None:
     """Return the system of a scenario, or record its faults.
 
@@ -30,6 +33,7 @@ def system_of(
         listed: settings of the components.
         connections: sources of inputs.
         refuse: receives the faults.
+        code: folder of Python code that may be run; None: none may.
     """
     if not listed:
         for target in connections:
@@ -47,7 +51,10 @@ def system_of(
             continue
         places[name] = k
         try:
-            made[name] = settings.made(robot, name)
+            if code is not None and isinstance(settings, PythonComponentSettings):
+                made[name] = settings.made_of_code(robot, name, code)
+            else:
+                made[name] = settings.made(robot, name)
         except RemoraError as error:
             refuse(("components", k), str(error))
             sound = False

@@ -52,7 +52,7 @@ def open_run(
     folder = Path(path)
     group = opened(folder)
     attributes: dict[str, Any] = dict(group.attrs)
-    robot = _robot(folder, str(attributes.get("robot", "")), mesh_root)
+    robot = stored_robot(folder, str(attributes.get("robot", "")), mesh_root)
     counts = attributes.get("rows", {})
     has_wrenches = (folder / "wrenches" / "zarr.json").is_file()
     with readable(folder):
@@ -111,7 +111,8 @@ def opened(folder: Path) -> Any:
     return group
 
 
-def _robot(folder: Path, text: str, mesh_root: str | os.PathLike[str] | None) -> Robot:
+def stored_robot(folder: Path, text: str, mesh_root: str | os.PathLike[str] | None) -> Robot:
+    """Return the robot of a run or a batch from its YAML text, without meshes unless asked for."""
     try:
         with tempfile.TemporaryDirectory(prefix="remora-") as place:
             file = Path(place) / "robot.yaml"
@@ -121,7 +122,7 @@ def _robot(folder: Path, text: str, mesh_root: str | os.PathLike[str] | None) ->
                 root = mesh_root or Path(place).anchor
                 robot = load(file, merge_fixed=False, mesh_root=root, inertia="warn")
     except RemoraError as error:
-        raise RemoraError(f"{folder}: the robot in this run is refused: {error}") from None
+        raise RemoraError(f"{folder}: the robot in this folder is refused: {error}") from None
     bodies = [
         replace(body, geometry=tuple(g for g in body.geometry if g.kind != "mesh"))
         for body in robot.bodies

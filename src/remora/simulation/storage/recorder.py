@@ -36,6 +36,7 @@ from remora.errors import RemoraError, UnknownName
 from remora.model.formats.yaml.yaml import robot_to_yaml
 from remora.model.robot import Robot
 from remora.simulation.recording.checkpoint import Checkpoint, sealed
+from remora.simulation.recording.export import refuse_file_name
 from remora.simulation.recording.quantities import (
     NO_SIGNALS,
     QUANTITIES,
@@ -101,6 +102,8 @@ class Recorder(SampleBuffer):
         Raises:
             RemoraError: if `out` cannot be used, or the robot or the settings cannot be written.
         """
+        if out is not None and left is None:
+            refuse_file_name(out)
         rows = CHUNK_ROWS if chunk is None else chunk
         if chunk is None and out is not None:
             rows = _chunk_rows(robot, signals)

@@ -19,6 +19,7 @@ from remora.model.robot import Joint
 from remora.simulation.recording.conservation import Drift
 from remora.simulation.recording.quantities import column
 from remora.simulation.recording.recording import Recording
+from remora.simulation.recording.synonyms import SYNONYMS
 from remora.viewer.load_words import short
 from remora.viewer.run_tables import labelled
 from remora.viewer.scene.generated_shapes import wheels_among
@@ -113,7 +114,7 @@ def choice(run: Recording, names: Iterable[str] = (), degrees: bool = True) -> C
                 *robot.bodies.names,
                 *robot.frames.names,
             ]
-            raise UnknownName("quantity, joint, body or frame", name, known)
+            raise UnknownName("quantity, joint, body or frame", name, known, SYNONYMS)
     floating = [
         body.name for body, joint in zip(robot.bodies, robot.joints, strict=True) if is_free(joint)
     ]
@@ -133,7 +134,7 @@ def panels(run: Recording, name: str, of: Choice) -> list[Panel]:
         RemoraError: if the run has no sample.
     """
     if name not in PANELS and name not in run.signal_columns:
-        raise UnknownName("quantity to draw", name, [*PANELS, *run.signal_columns])
+        raise UnknownName("quantity to draw", name, [*PANELS, *run.signal_columns], SYNONYMS)
     if len(run) == 0:
         raise RemoraError("the run has no samples: there is nothing to draw")
     found = PANELS[name](run, of) if name in PANELS else [_signal(run, name)]

@@ -59,7 +59,7 @@ def plot_batch(batch: Batch, *names: str, degrees: bool = True) -> Any:
             coordinates of joints with one.
         degrees: whether angles are shown in degrees.
     """
-    known = _columns(batch)
+    known = batch_columns(batch)
     chosen = names or tuple(n for n in known if n.startswith("q.") and n.count(".") == 1)
     for name in chosen:
         if name not in known:
@@ -81,7 +81,7 @@ def plot_batch(batch: Batch, *names: str, degrees: bool = True) -> Any:
     return figure
 
 
-def _columns(batch: Batch) -> dict[str, tuple[Array, str]]:
+def batch_columns(batch: Batch) -> dict[str, tuple[Array, str]]:
     """Return values `(runs, samples)` and unit of all recorded numbers, by name."""
     runs = len(batch)
     found: dict[str, tuple[Array, str]] = {}
@@ -90,7 +90,7 @@ def _columns(batch: Batch) -> dict[str, tuple[Array, str]]:
         for k, (label, unit) in enumerate(described(batch.robot, name)):
             found[label] = (flat[..., k], unit)
     for name, values in batch.signals.items():
-        shape, unit = batch.system.signals[name]
+        shape, unit = values.shape[batch.ok.ndim + 1 :], batch.signal_units.get(name, "")
         flat = np.asarray(values).reshape(runs, batch.t.size, -1)
         for k, place in enumerate(np.ndindex(shape)):
             label = f"{name}[{','.join(map(str, place))}]" if place else name

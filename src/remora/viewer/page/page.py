@@ -201,8 +201,10 @@ class Page:
 
     def close(self) -> None:
         """Stop the server."""
-        if not self._closed.is_set():
+        with self._lock:  # what is being drawn is finished; nothing is drawn afterwards
+            open_until_now = not self._closed.is_set()
             self._closed.set()
+        if open_until_now:
             with quiet():
                 self.server.stop()
 

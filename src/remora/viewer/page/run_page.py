@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import threading
 import time
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,10 +13,12 @@ from remora.dynamics.kernels.size_policy import compiles_quickly
 from remora.errors import RemoraError
 from remora.simulation.recording.quantities import QUANTITIES
 from remora.simulation.recording.recording import Recording
-from remora.viewer.interpolation import configurations, sample_before
+from remora.viewer.interpolation import configurations
 from remora.viewer.load_words import short
-from remora.viewer.page.page import Page, on, plain
-from remora.viewer.page.plots import Plot, cursor, offered, plot_of, svg
+from remora.viewer.page.chosen_plot import ChosenPlot
+from remora.viewer.page.page import on, plain
+from remora.viewer.page.plots import Plot, offered, plot_of
+from remora.viewer.page.timed_page import TimedPage
 from remora.viewer.run_tables import described_phases, phase_starts
 from remora.viewer.scene.constraint_marks import active_intervals
 from remora.viewer.scene.overlays import (
@@ -36,11 +36,10 @@ from remora.viewer.scene.overlays import (
 )
 from remora.viewer.scene.scene import WORLD, end_effectors, extent
 
-#: Frames per second while playing, and updates per second of the plot legends.
-FPS, PLOTS_PER_SECOND = 40.0, 12.0
+#: Updates per second of the plot legends.
+PLOTS_PER_SECOND = 12.0
 #: Maximum number of switches of constraints in the list.
 MOST_SWITCHES = 12
-SPEEDS = ("0.1×", "0.25×", "0.5×", "1×", "2×", "5×", "10×", "20×", "50×", "100×")
 
 #: Arrows: quantity, colour names and units.
 _ARROWS: dict[str, tuple[str, tuple[str, str], tuple[str, str]]] = {
@@ -62,7 +61,7 @@ _ARROWS: dict[str, tuple[str, tuple[str, str], tuple[str, str]]] = {
 }
 
 
-class RunPage(Page):
+class RunPage(TimedPage):
     """A run in the browser.
 
     Attributes:
@@ -91,139 +90,47 @@ class RunPage(Page):
 
     def _build(self, run: Recording) -> None:
         self.run = run
-        self._t0, self._t1 = float(run.t[0]), float(run.t[-1])
-        self._time, self._playing = self._t0, False
         self._thin = thinned(run)
-        self._shown: list[_Shown] = []
+        self._shown: list[ChosenPlot] = []
         self._intervals = active_intervals(run.robot, run.switches)
         x = self.poses(run.q[0])
         _, radius = extent(self.scene.cloud(x))
-        self._add_timeline()
+        state = "" if run.status == "complete" else f", {run.status}"
+        self.add_timeline(run.t, f"{len(run)} samples, {run.duration:.6g} s{state}")
+        self._add_switches()
         self._add_plots()
         self._add_show(radius)
         self.add_look(radius)
         self.aim(*self._thin.q[:: max(1, len(self._thin) // 12)])
         self.redraw()
-        self._thread = threading.Thread(target=self._play_on, name="remora view", daemon=True)
-        self._thread.start()
-
-    # Time ---------------------------------------------------------------------------------------
-
-    @property
-    def time(self) -> float:
-        """The displayed time, s; can be set."""
-        return self._time
-
-    @time.setter
-    def time(self, t: float) -> None:
-        with self._lock:
-            self._time = min(max(float(t), self._t0), self._t1)
-            self.redraw()
-
-    @property
-    def index(self) -> int:
-        """The index of the last sample at or before the displayed time."""
-        return int(sample_before(self.run.t, self._time))
-
-    @property
-    def playing(self) -> bool:
-        """Whether the run is playing."""
-        return self._playing
+        self.start_clock()
 
     @property
     def q(self) -> Array:
         """The displayed configuration, `(nq,)`; geodesic interpolation between samples."""
-        return configurations(self.run, np.array([self._time]))[0]
-
-    def play(self) -> None:
-        """Start playing; at the end of the run, from the start."""
-        with self._lock:
-            if self._time >= self._t1:
-                self._time = self._t0
-            self._playing = True
-            self._button.label = "pause"
-
-    def pause(self) -> None:
-        """Stop playing."""
-        with self._lock:
-            self._playing = False
-            self._button.label = "play"
-
-    def toggle(self) -> None:
-        """Play if paused, pause if playing."""
-        if self._playing:
-            self.pause()
-        else:
-            self.play()
-
-    def step(self, samples: int = 1) -> None:
-        """Pause, and step by a number of samples; negative: backwards."""
-        self.pause()
-        i = min(max(self.index + samples, 0), len(self.run) - 1)
-        self.time = float(self.run.t[i])
-
-    def _play_on(self) -> None:
-        last = due = time.perf_counter()
-        while not self._closed.wait(max(0.0, due - time.perf_counter())):
-            now = time.perf_counter()
-            passed, last = now - last, now
-            due = max(due + 1.0 / FPS, now)  # follow the clock, but do not catch up after a delay
-            if not self._playing:
-                continue
-            with self._lock:
-                self._time += passed * float(self._speed.value.rstrip("×"))
-                if self._time >= self._t1:
-                    if self._loop.value and self._t1 > self._t0:
-                        self._time = self._t0
-                    else:
-                        self._time = self._t1
-                        self.pause()
-                self.redraw()
+        return configurations(self.run, np.array([self.time]))[0]
 
     # Controls -----------------------------------------------------------------------------------
 
-    def _add_timeline(self) -> None:
-        gui, run = self.server.gui, self.run
-        gui.main_panel.dock_right()
-        gui.main_panel.set_width(370)
-        span = self._t1 - self._t0
-        state = "" if run.status == "complete" else f", {run.status}"
-        gui.add_markdown(f"**{plain(run.robot.name)}** · {len(run)} samples, {span:.6g} s{state}")
-        step = 10.0 ** np.floor(np.log10(span / 2000.0)) if span > 0.0 else 1.0
-        with gui.add_folder("Time"):
-            self._slider = gui.add_slider(
-                "t, s", self._t0, self._t1, float(min(step, 0.1)), self._t0
-            )
-            self._button = gui.add_button("play")
-            steps = gui.add_button_group("sample", ("|◀", "◀", "▶", "▶|"))
-            self._speed = gui.add_dropdown("speed", SPEEDS, initial_value=_fitting_speed(span))
-            self._loop = gui.add_checkbox("loop", True)
-            self._acting = gui.add_markdown("", visible=False)
-        if run.switches:
+    def _add_switches(self) -> None:
+        """Add the phase and the constraints at the current time, and a list of switches."""
+        gui = self.server.gui
+        self._acting = gui.add_markdown("", visible=False)
+        if self.run.switches:
             with gui.add_folder("Switched constraints"):
-                gui.add_markdown(_switched(run))
-
-        def scrub(event: Any) -> None:
-            if event.client_id is not None:  # None: the page's own update
-                self.time = self._slider.value
-
-        def stepped() -> None:
-            size = len(self.run)
-            self.step({"|◀": -size, "◀": -1, "▶": 1, "▶|": size}[steps.value])
-
-        self._slider.on_update(scrub)
-        command = gui.add_command("play or pause", hotkey="P")
-        on(self._button.on_click, self.toggle)
-        on(command.on_trigger, self.toggle)
-        on(steps.on_click, stepped)
+                gui.add_markdown(_switched(self.run))
 
     def _add_plots(self) -> None:
         small = compiles_quickly(self.robot)
         source = self.run if small else self._thin
         names = offered(self.run)
+
+        def made(name: str) -> Plot:
+            return plot_of(source, name)
+
         with self.server.gui.add_folder("Plots"):
             for k in range(min(2, len(names))):
-                self._shown.append(_Shown(self.server, source, names, names[k], self.redraw))
+                self._shown.append(ChosenPlot(self.server, made, names, names[k], self.redraw))
         self._plots_at = 0.0
 
     def _add_show(self, radius: float) -> None:
@@ -274,15 +181,15 @@ class RunPage(Page):
             x = self.poses(q)
             sample = {name: values[i : i + 1] for name, values in self.run.columns.items()}
             with self.server.atomic():
-                self.draw_robot(q, x, self._time)
-                self._draw_beside(OverlaySample(self._time, q, x, sample))
-                self._slider.value = self._time
+                self.draw_robot(q, x, self.time)
+                self._draw_beside(OverlaySample(self.time, q, x, sample))
+                self.show_time()
                 self._tell_acting()
             now = time.perf_counter()
-            if not self._playing or now - self._plots_at > 1.0 / PLOTS_PER_SECOND:
+            if not self.playing or now - self._plots_at > 1.0 / PLOTS_PER_SECOND:
                 self._plots_at = now
                 for shown in self._shown:
-                    shown.move(self._time)
+                    shown.move(self.time)
 
     def _draw_beside(self, now: OverlaySample) -> None:
         for trail in self._trails:
@@ -322,7 +229,7 @@ class RunPage(Page):
 
     def _tell_acting(self) -> None:
         """Write the phase, and the constraints that act, at the current time."""
-        text = "  \n".join(filter(None, (_phase(self.run, self._time), self._constraints())))
+        text = "  \n".join(filter(None, (_phase(self.run, self.time), self._constraints())))
         if text != self._acting.content:
             self._acting.content = text
             self._acting.visible = bool(text)
@@ -330,7 +237,7 @@ class RunPage(Page):
     def _constraints(self) -> str:
         if not self.run.switches:
             return ""
-        names = [x.constraint.name for x in self._intervals if x.start <= self._time < x.stop]
+        names = [x.constraint.name for x in self._intervals if x.start <= self.time < x.stop]
         return f"constraints: {', '.join(map(plain, names)) or 'none'}"
 
     def _describe(self) -> None:
@@ -349,28 +256,6 @@ class RunPage(Page):
         if text != self._legend.content:
             self._legend.content = text
             self._legend.visible = bool(text)
-
-
-class _Shown:
-    """A plot selected by the user, with its cursor at the current time."""
-
-    def __init__(
-        self, server: Any, run: Recording, names: Sequence[str], name: str, redraw: Any
-    ) -> None:
-        self._run = run
-        self._choice = server.gui.add_dropdown("plot", names, initial_value=name)
-        self._picture = server.gui.add_html("")
-        self._cursor = server.gui.add_html("")
-        self._plot: Plot = self._made()
-        on(self._choice.on_update, lambda: (self._made(), redraw()))
-
-    def _made(self) -> Plot:
-        self._plot = plot_of(self._run, self._choice.value)
-        self._picture.content = svg(self._plot)
-        return self._plot
-
-    def move(self, t: float) -> None:
-        self._cursor.content = cursor(self._plot, t, int(sample_before(self._plot.t, t)))
 
 
 def _bind(box: Any, shown: Trail | Arrows, redraw: Any) -> None:
@@ -396,9 +281,3 @@ def _switched(run: Recording) -> str:
     lines = [f"**{s.t:.4g} s** {plain(str(s))}" for s in run.switches[:MOST_SWITCHES]]
     more = len(run.switches) - len(lines)
     return "  \n".join([*lines, *([f"and {more} more"] if more else [])])
-
-
-def _fitting_speed(span: float) -> str:
-    """Return the speed that plays a run in about 30 s; real time for shorter runs."""
-    wanted = span / 30.0
-    return next((s for s in SPEEDS[3:] if float(s.rstrip("×")) >= wanted), SPEEDS[-1])

@@ -24,13 +24,15 @@ A file is a list of bodies, each with its joint, and a list of frames:
       - {name: strut, kind: rod, parent: bus, child: arm, child_xyz: [0.5, 0, 0], length: 1.2}
 
 A body without `joint` is the root; its base joint is chosen when loading. A pose is `xyz` and
-`rpy`, or `placement`: the 8 numbers of a unit dual quaternion. `save_robot` writes files that load
-again bit for bit.
+`rpy`, or `placement`: the 8 numbers of a unit dual quaternion. Angles are in rad, or in degrees
+with their unit: `rpy: [0, 0, 90 deg]`, `upper: 115 deg`, `velocity: 5 deg/s`. `save_robot` writes
+files that load again bit for bit.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -38,10 +40,11 @@ from typing import Any
 import numpy as np
 
 from remora.model.building.builder import Builder
-from remora.model.building.validate import SHAPES, Checker, Place
+from remora.model.building.validate import SHAPES, Checker
 from remora.model.constraint import GEAR, ROD
 from remora.model.formats.mesh_paths import Meshes
-from remora.model.formats.yaml.yaml_tree import YamlNode, read_tree, shown
+from remora.model.formats.yaml.yaml_map import DEGREES, POSE, YamlMap
+from remora.model.formats.yaml.yaml_tree import YamlNode, read_tree
 from remora.model.formats.yaml.yaml_write import FORMAT, robot_to_yaml, save_robot
 from remora.model.joint_types import JOINT_TYPES
 from remora.model.robot import Geometry
@@ -49,22 +52,18 @@ from remora.model.robot_fields import PER_SPEED, rows
 
 __all__ = ["read_yaml", "robot_to_yaml", "save_robot"]
 
-#: Maximum length of a name or path.
-MAX_TEXT = 1000
-
-_POSE = ("placement", "xyz", "rpy")
 _BOUNDS = {name: row.absent for name, row in rows("limits").items()}
 _DRIVE = tuple(rows("joint", holds="numbers", shape=PER_SPEED))
 _BODY_NUMBERS = tuple(rows("body", holds="numbers"))
 _ROBOT_KEYS = ("remora", "name", "gravity", "dynamics", "bodies", "frames", "constraints")
 _BODY_KEYS = ("name", *_BODY_NUMBERS, "joint", "geometry")
 _JOINT_NUMBERS = ("axis", "axis2", "pitch", *_DRIVE)
-_JOINT_KEYS = ("name", "kind", "parent", *_POSE, *_JOINT_NUMBERS, *_BOUNDS, "mimic")
+_JOINT_KEYS = ("name", "kind", "parent", *POSE, *_JOINT_NUMBERS, *_BOUNDS, "mimic")
 _MIMIC_KEYS = tuple(rows("mimic"))
-_GEOMETRY_KEYS = ("kind", "size", *_POSE, "color", "mesh")
-_FRAME_KEYS = ("name", "body", *_POSE)
+_GEOMETRY_KEYS = ("kind", "size", *POSE, "color", "mesh")
+_FRAME_KEYS = ("name", "body", *POSE)
 _END_KEYS = ("name", "kind", "parent", "child", "active")
-_ENDS = tuple(f"{end}_{key}" for end in ("parent", "child") for key in _POSE)
+_ENDS = tuple(f"{end}_{key}" for end in ("parent", "child") for key in POSE)
 #: The numbers of each kind of constraint; the rest are joint types.
 _CONSTRAINT_NUMBERS = {
     ROD: (*(key for key in _ENDS if not key.endswith("rpy")), "length"),
@@ -89,7 +88,7 @@ def read_yaml(path: str | os.PathLike[str], mesh_root: str | Path | None = None)
     """
     source = os.fspath(path)
     check = Checker()
-    robot = _Map(check, read_tree(source, check), "robot", _ROBOT_KEYS)
+    robot = YamlMap(check, read_tree(source, check), "robot", _ROBOT_KEYS)
     version = robot.node("remora")
     if version is None or version.value != FORMAT:
         check.fault(robot.place("remora"), f"must say 'remora: {FORMAT}', the format's version")
@@ -103,146 +102,37 @@ def read_yaml(path: str | os.PathLike[str], mesh_root: str | Path | None = None)
     builder.dynamics = robot.flag("dynamics", True)
     meshes = Meshes(Path(source), mesh_root)
     for i, node in enumerate(robot.items("bodies")):
-        _read_body(builder, _Map(builder.check, node, f"bodies[{i}]", _BODY_KEYS, "body"), meshes)
+        _read_body(
+            builder, YamlMap(builder.check, node, f"bodies[{i}]", _BODY_KEYS, "body"), meshes
+        )
     for i, node in enumerate(robot.items("frames")):
-        frame = _Map(builder.check, node, f"frames[{i}]", _FRAME_KEYS, "frame")
+        frame = YamlMap(builder.check, node, f"frames[{i}]", _FRAME_KEYS, "frame")
         body = frame.reference("body")
         builder.frame(frame.name(), body, place=frame.place(), **frame.pose())
+    kinds = _joint_kinds(robot)
     for i, node in enumerate(robot.items("constraints")):
-        _read_constraint(builder, node, f"constraints[{i}]")
+        _read_constraint(builder, node, f"constraints[{i}]", kinds)
     return builder
 
 
-class _Map:
-    """The entries of a map, read by key; each fault names the line of its key."""
-
-    def __init__(
-        self, check: Checker, node: YamlNode, element: str, known: tuple[str, ...], what: str = ""
-    ) -> None:
-        """Wrap `node`, reported as `element` until its own name as a `what` is known."""
-        self.check = check
-        self.element = element
-        self._line = node.line
-        self._entries = node.value if isinstance(node.value, dict) else {}
-        if not isinstance(node.value, dict):
-            reason = f"must be a map with the keys {', '.join(known)}, not {shown(node)}"
-            check.fault(self.place(), reason)
-        own = self._entries.get("name")
-        if what and own is not None and isinstance(own.value, str):
-            self.element = f"{what} {own.value[:60]!r}"
-        for key in self._entries:
-            if key not in known:
-                reason = f"unknown key {key[:60]!r}; known: {', '.join(known)}"
-                check.fault(self.place(key), reason)
-
-    def place(self, key: str | None = None) -> Place:
-        """Return the location of the map, or of one of its keys."""
-        entry = self._entries.get(key) if key is not None else None
-        return Place(self.element, self._line if entry is None else entry.line)
-
-    def node(self, key: str) -> YamlNode | None:
-        """Return the value of a key, or None if it is absent."""
-        return self._entries.get(key)
-
-    def items(self, key: str) -> list[YamlNode]:
-        """Return the items of a list; empty if absent."""
-        node = self.node(key)
-        if node is None:
-            return []
-        if isinstance(node.value, list):
-            return node.value
-        self.check.fault(self.place(key), f"{key} must be a list, not {shown(node)}")
-        return []
-
-    def text(self, key: str, default: str | None = None) -> str:
-        """Return a text, or the default; without a default a missing text is a fault."""
-        node = self.node(key)
-        if node is None:
-            if default is None:
-                self.check.fault(self.place(), f"{key} is missing")
-        elif not isinstance(node.value, str):
-            reason = f"{key} must be text, not {shown(node)}; put it in quotes"
-            self.check.fault(self.place(key), reason)
-        elif len(node.value) > MAX_TEXT:
-            self.check.fault(self.place(key), f"{key} is longer than {MAX_TEXT} characters")
-        elif not node.value and default is None:
-            self.check.fault(self.place(key), f"{key} is empty")
-        else:
-            return node.value
-        return default or ""
-
-    def name(self) -> str:
-        """Return the name, or a placeholder (and a fault) so that other faults are found too."""
-        return self.text("name") or self.element
-
-    def reference(self, key: str) -> str | None:
-        """Return the name of a body, or None for null: the inertial frame."""
-        node = self.node(key)
-        if node is None:
-            reason = f"{key} is missing: name a body, or null for the inertial frame"
-            self.check.fault(self.place(), reason)
-        return None if node is None or node.value is None else self.text(key)
-
-    def flag(self, key: str, default: bool) -> bool:
-        """Return true or false, or the default."""
-        node = self.node(key)
-        if node is None:
-            return default
-        if isinstance(node.value, bool):
-            return node.value
-        self.check.fault(self.place(key), f"{key} must be true or false, not {shown(node)}")
-        return default
-
-    def numbers(self, key: str, null: float | None = None) -> Any:
-        """Return a number or nested lists of numbers; None if absent or faulty."""
-        node = self.node(key)
-        if node is None:
-            return None
-        numbers, wrong = _plain(node, null)
-        if wrong is None:
-            return numbers
-        self.check.fault(self.place(key), f"{key} must be finite numbers, not {shown(wrong)}")
-        return None
-
-    def given(self, *keys: str) -> dict[str, Any]:
-        """Return the numbers of those keys that are present."""
-        found = {key: self.numbers(key) for key in keys}
-        return {key: value for key, value in found.items() if value is not None}
-
-    def pose(self, prefix: str = "") -> dict[str, Any]:
-        """Return the pose's keys; `placement` excludes `xyz` and `rpy`."""
-        found = self.given(*(f"{prefix}{key}" for key in _POSE))
-        placement = f"{prefix}placement"
-        if placement in found and len(found) > 1:
-            reason = f"gives a {placement} and {prefix}xyz or {prefix}rpy; one says it all"
-            self.check.fault(self.place(placement), reason)
-        return found
+def _joint_kinds(robot: YamlMap) -> dict[str, str]:
+    """Return the types of the joints of a file by their names, as far as it gives them."""
+    found: dict[str, str] = {}
+    for body in robot.items("bodies"):
+        joint = body.value.get("joint") if isinstance(body.value, dict) else None
+        if joint is not None and isinstance(joint.value, dict):
+            name, kind = (joint.value.get(key) for key in ("name", "kind"))
+            if name is not None and kind is not None:
+                found[str(name.value)] = str(kind.value)
+    return found
 
 
-def _plain(node: YamlNode, null: float | None) -> tuple[Any, YamlNode | None]:
-    """Return a node as nested lists of numbers, or the part that is not a finite number."""
-    value = node.value
-    if isinstance(value, list):
-        numbers: list[Any] = []
-        for item in value:
-            number, wrong = _plain(item, null)
-            if wrong is not None:
-                return None, wrong
-            numbers.append(number)
-        return numbers, None
-    if value is None and null is not None:
-        return null, None
-    if isinstance(value, float) and np.isfinite(value):
-        return value, None
-    return None, node
-
-
-def _read_body(builder: Builder, body: _Map, meshes: Meshes) -> None:
+def _read_body(builder: Builder, body: YamlMap, meshes: Meshes) -> None:
     name = body.name()
     geometry: list[Geometry] = []
     for i, node in enumerate(body.items("geometry")):
         element = f"{body.element}, geometry[{i}]"
-        entries = _Map(builder.check, node, element, _GEOMETRY_KEYS)
+        entries = YamlMap(builder.check, node, element, _GEOMETRY_KEYS)
         shape = _read_geometry(builder, entries, meshes)
         if shape is not None:
             geometry.append(shape)
@@ -251,10 +141,10 @@ def _read_body(builder: Builder, body: _Map, meshes: Meshes) -> None:
     node = body.node("joint")
     if node is not None:
         element = f"joint of body {name!r}"
-        _read_joint(builder, _Map(builder.check, node, element, _JOINT_KEYS, "joint"), name)
+        _read_joint(builder, YamlMap(builder.check, node, element, _JOINT_KEYS, "joint"), name)
 
 
-def _read_joint(builder: Builder, joint: _Map, child: str) -> None:
+def _read_joint(builder: Builder, joint: YamlMap, child: str) -> None:
     kind = joint.text("kind")
     if not kind:  # already a fault; nothing else can be checked
         place = joint.place()
@@ -265,14 +155,18 @@ def _read_joint(builder: Builder, joint: _Map, child: str) -> None:
         bound = joint.numbers(key, null=unlimited)
         if bound is not None:
             numbers[key] = bound
+    for key in DEGREES:
+        if key in numbers:
+            joint.check_degrees(key, numbers[key], joint.name(), kind)
     if kind in JOINT_TYPES and kind != "helical" and "pitch" in numbers:
         joint.check.fault(joint.place("pitch"), f"a {kind} joint has no pitch; a helical one has")
     mimic = None
     node = joint.node("mimic")
     if node is not None:
-        follow = _Map(joint.check, node, f"{joint.element}, mimic", _MIMIC_KEYS)
+        follow = YamlMap(joint.check, node, f"{joint.element}, mimic", _MIMIC_KEYS)
         leader = follow.text("joint")
         factors = {"ratio": 1.0, "offset": 0.0, **follow.given("ratio", "offset")}
+        follow.check_degrees("offset", factors["offset"], joint.name(), kind)
         mimic = (leader, factors["ratio"], factors["offset"])
     builder.joint(
         joint.name(),
@@ -286,14 +180,16 @@ def _read_joint(builder: Builder, joint: _Map, child: str) -> None:
     )
 
 
-def _read_constraint(builder: Builder, node: YamlNode, element: str) -> None:
+def _read_constraint(
+    builder: Builder, node: YamlNode, element: str, kinds: Mapping[str, str]
+) -> None:
     entries = node.value if isinstance(node.value, dict) else {}
     told = entries.get("kind")
     kind = told.value if told is not None and isinstance(told.value, str) else ""
     numbers = _CONSTRAINT_NUMBERS.get(kind, _JOINT_TYPE_NUMBERS)
     known = kind in (ROD, GEAR) or kind in JOINT_TYPES
     keys = (*_END_KEYS, *numbers) if known else _ANY_CONSTRAINT_KEYS
-    constraint = _Map(builder.check, node, element, keys, "constraint")
+    constraint = YamlMap(builder.check, node, element, keys, "constraint")
     poses = {**constraint.pose("parent_"), **constraint.pose("child_")}
     given: dict[str, Any] = {
         **{key: value for key, value in poses.items() if key in numbers},
@@ -304,6 +200,7 @@ def _read_constraint(builder: Builder, node: YamlNode, element: str) -> None:
     name, kind = constraint.name(), constraint.text("kind")
     if kind == GEAR:
         leader, driven = constraint.text("parent"), constraint.text("child")
+        constraint.check_degrees("offset", given.get("offset"), driven, kinds.get(driven, ""))
         builder.gear(name, leader, driven, **given)
         return
     parent, child = constraint.reference("parent"), constraint.reference("child")
@@ -315,7 +212,7 @@ def _read_constraint(builder: Builder, node: YamlNode, element: str) -> None:
         builder.constraint(name, kind, parent, child, **given)
 
 
-def _read_geometry(builder: Builder, shape: _Map, meshes: Meshes) -> Geometry | None:
+def _read_geometry(builder: Builder, shape: YamlMap, meshes: Meshes) -> Geometry | None:
     """Return the shape, or None if it is faulty or omitted."""
     check, before = shape.check, len(shape.check.faults)
     kind, size, color = shape.text("kind"), shape.numbers("size"), _color(shape)
@@ -337,7 +234,7 @@ def _read_geometry(builder: Builder, shape: _Map, meshes: Meshes) -> Geometry | 
     return found
 
 
-def _color(shape: _Map) -> tuple[float, float, float, float] | None:
+def _color(shape: YamlMap) -> tuple[float, float, float, float] | None:
     color = shape.numbers("color")
     if color is None:
         return None
@@ -349,7 +246,7 @@ def _color(shape: _Map) -> tuple[float, float, float, float] | None:
     return r, g, b, a
 
 
-def _mesh(builder: Builder, shape: _Map, meshes: Meshes) -> str | None:
+def _mesh(builder: Builder, shape: YamlMap, meshes: Meshes) -> str | None:
     name, place = shape.text("mesh"), shape.place("mesh")
     if not name:
         return None

@@ -1,0 +1,111 @@
+"""`remora robots` and `remora scenarios`: list what is bundled, or print one as a template."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from remora.errors import UnknownName
+from remora.model.formats.load import bundled_robots, load
+from remora.simulation.scenario.scenario import bundled_scenarios, load_scenario
+
+#: The comment at the start of a file: of YAML lines with #, of XML.
+_COMMENT = re.compile(r"\A(?:<\?xml[^>]*>\s*<!--(?P<xml>.*?)-->|(?P<yaml>(?:#[^\n]*\n)+))", re.S)
+
+
+def bundled_names(names: Iterable[str], begun: str) -> list[str]:
+    """Return the names that begin as typed, for completion in the shell."""
+    return [name for name in names if name.startswith(begun)]
+
+
+def complete_robot(incomplete: str) -> list[str]:
+    """Return bundled robots for completion; the shell completes files."""
+    return bundled_names(bundled_robots(), incomplete)
+
+
+def complete_scenario(incomplete: str) -> list[str]:
+    """Return bundled scenarios for completion; the shell completes files."""
+    return bundled_names(bundled_scenarios(), incomplete)
+
+
+def robots(
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            help="A bundled robot: print its file, as a template.", autocompletion=complete_robot
+        ),
+    ] = None,
+) -> None:
+    """List the bundled robots, or print the file of one.
+
+    Example: remora robots servicer > mine.urdf
+    """
+    files = bundled_robots()
+    if name is not None:
+        _print_file("robot", name, files)
+        return
+    rows: list[tuple[str, ...]] = []
+    for own, file in files.items():
+        robot = load(own)
+        rows.append((own, file.suffix, str(robot.nv), f"{float(robot.mass):.4g}", summary(file)))
+    _print_table(("robot", "file", "#nv", "#kg", "what it is"), rows)
+
+
+def scenarios(
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            help="A bundled scenario: print its file, as a template.",
+            autocompletion=complete_scenario,
+        ),
+    ] = None,
+) -> None:
+    """List the bundled scenarios, or print the file of one.
+
+    Example: remora scenarios unfold > mine.yaml
+    """
+    if name is not None:
+        _print_file("scenario", name, bundled_scenarios())
+        return
+    print_scenarios()
+
+
+def print_scenarios() -> None:
+    """Print the table of bundled scenarios."""
+    rows: list[tuple[str, ...]] = []
+    for own in bundled_scenarios():
+        told = load_scenario(own)
+        rows.append((own, told.robot.name, f"{told.duration:g}", told.description))
+    _print_table(("scenario", "robot", "#s", "what happens"), rows)
+
+
+def summary(file: Path) -> str:
+    """Return the first sentence of the comment that a file begins with; empty if it has none."""
+    found = _COMMENT.match(file.read_text(encoding="utf-8"))
+    if found is None:
+        return ""
+    text = found["xml"] or re.sub(r"^#", "", found["yaml"], flags=re.M)
+    sentence, _, _ = " ".join(text.split()).partition(". ")
+    return sentence if sentence.endswith(".") else f"{sentence}."
+
+
+def _print_file(what: str, name: str, files: Mapping[str, Path]) -> None:
+    if name not in files:
+        raise UnknownName(f"bundled {what}", name, files)
+    typer.echo(files[name].read_text(encoding="utf-8"), nl=False)
+
+
+def _print_table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
+    """Print a table; `#` before a title: the column holds numbers."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for title in head:
+        table.add_column(title.lstrip("#"), justify="right" if title.startswith("#") else "left")
+    for row in rows:
+        table.add_row(*row)
+    Console(highlight=False, emoji=False).print(table)

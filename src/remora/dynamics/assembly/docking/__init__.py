@@ -1,0 +1,1 @@
+"""Modules that dock and undock during a run, at a cost that the path to the root determines."""

@@ -1,0 +1,284 @@
+"""Batches on disk: one folder with all samples, written whole or not at all.
+
+A batch is a folder with one zarr group (format 3), readable by zarr alone: arrays `t`, `q`, `v`,
+`ok`, `end`, `outcome`, one array for each parameter and signal, the events, and the switches of
+constraints. The robot, the names and a digest of each array are in the attributes of the group.
+Arrays are not compressed, so a file that was cut off has the wrong size; a changed one has another
+digest.
+
+Components and loads may be the user's own code. They are not stored, only their digest: with the
+same system and phases, single runs of an opened batch can be simulated again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import json
+import math
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from remora.algebra.array_ops import Array
+from remora.components.system import System
+from remora.errors import RemoraError
+from remora.identity.digest import digest_or_none
+from remora.model.formats.yaml.yaml import robot_to_yaml
+from remora.simulation.batch.result import Batch, BatchEvents, BatchSwitch
+from remora.simulation.batch.single_run import RunArguments
+from remora.simulation.inputs.phases import Phase
+from remora.simulation.storage.file_format import zarr
+from remora.simulation.storage.reading import readable, stored_robot
+
+#: Version of the format, in the attribute `remora_batch`.
+FORMAT = 1
+#: Bytes of a file of an array.
+CHUNK_BYTES = 32 << 20
+#: Data types of stored arrays.
+TYPES = ("float64", "float32", "int64", "uint8", "bool")
+NOT_STORED = (
+    "it was opened from disk, where components and loads are not stored; give them to "
+    "rm.open_batch(path, system=..., phases=...)"
+)
+
+
+def save_batch(batch: Batch, path: str | os.PathLike[str]) -> Path:
+    """Write a batch into a new folder; see `Batch.save`."""
+    folder = Path(path)
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise RemoraError(f"{folder}: exists and is not empty; name another folder")
+    arrays, attributes = _content(batch)
+    place: Path | None = None
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        place = Path(tempfile.mkdtemp("", f".{folder.name}-", folder.parent))
+        group: Any = zarr().create_group(place / "batch")
+        for name, values in arrays.items():
+            _written(group, name, values)
+        group.attrs.update(attributes)
+        if folder.exists():
+            folder.rmdir()
+        (place / "batch").replace(folder)
+    except OSError as error:
+        raise RemoraError(f"{folder}: cannot be written: {error.strerror or error}") from error
+    finally:
+        if place is not None:
+            shutil.rmtree(place, ignore_errors=True)
+    return folder
+
+
+def _content(batch: Batch) -> tuple[dict[str, Array], dict[str, Any]]:
+    """Return the arrays by name, and the attributes of the group."""
+    names, codes = np.unique(np.asarray(batch.outcome, str), return_inverse=True)
+    arrays = {
+        "t": batch.t, "q": batch.q, "v": batch.v, "ok": batch.ok, "end": batch.end,
+        "outcome": codes.reshape(np.shape(batch.outcome)).astype(np.uint8),
+    }  # fmt: skip
+    attributes: dict[str, Any] = {
+        "remora_batch": FORMAT,
+        "remora": importlib.import_module("remora").__version__,
+        "robot": robot_to_yaml(batch.robot),
+        "status": batch.status,
+        "outcomes": names.tolist(),
+        "longest_outcome": names.dtype.itemsize // 4,
+        "runs": list(batch.ok.shape),
+        "parameters": [[n, batch.component_axes.get(n)] for n in batch.parameters],
+        "signals": [[n, batch.signal_units.get(n, "")] for n in batch.signals],
+        "events": None if batch.events is None else list(batch.events.names),
+    }
+    arrays |= {f"parameter_{k}": x for k, x in enumerate(batch.parameters.values())}
+    arrays |= {f"signal_{k}": x for k, x in enumerate(batch.signals.values())}
+    if batch.events is not None:
+        arrays |= {f"event_{n}": getattr(batch.events, n) for n in ("counts", "times", "fired")}
+    attributes["switches"] = [s.told() for s in batch.switches]
+    attributes["faults"] = [[k, text] for k, text in batch.faults.items()]
+    for k, switch in enumerate(batch.switches):
+        arrays |= {f"switch_{k}_{n}": x for n, x in enumerate(switch.arrays())}
+    own = batch.arguments
+    if own is not None:
+        arrays |= {"start_q": own.q, "start_v": own.v, "run": own.run}
+        options = {k: x for k, x in own.options.items() if k != "sample"}
+        attributes["arguments"] = json.dumps({
+            "options": options, "obstacle": own.obstacle,
+            "durations": [phase.duration for phase in own.phases],
+            "plain": _plain(own.phases), "components": bool(batch.system.components),
+            "system": digest_or_none(batch.system), "phases": digest_or_none(own.phases),
+        })  # fmt: skip
+    host = {name: _on_host(x) for name, x in arrays.items()}
+    attributes["digests"] = {name: _digest(x) for name, x in host.items()}
+    return host, attributes
+
+
+def _plain(phases: Sequence[Phase]) -> bool:
+    """Return whether the phases have nothing but a duration."""
+    bare = digest_or_none(tuple(Phase(phase.duration) for phase in phases))
+    return bare is not None and bare == digest_or_none(tuple(phases))
+
+
+def _on_host(x: Any) -> Array:
+    found = np.asarray(x.get() if hasattr(x, "get") else x, order="C")
+    return found.astype(np.int64) if found.dtype.kind in "iu" and found.itemsize > 1 else found
+
+
+def _written(group: Any, name: str, values: Array) -> None:
+    row = values.itemsize * math.prod(values.shape[1:])
+    rows = max(1, min(len(values), CHUNK_BYTES // max(row, 1))) if values.ndim else 1
+    chunks = (rows, *(max(1, n) for n in values.shape[1:])) if values.ndim else ()
+    made = group.create_array(
+        name, shape=values.shape, dtype=values.dtype, chunks=chunks, compressors=None,
+        config={"write_empty_chunks": True},
+    )  # fmt: skip
+    made[...] = values
+
+
+def _digest(x: Array) -> str:
+    return hashlib.sha256(f"{x.dtype.name} {x.shape}".encode() + x.tobytes()).hexdigest()
+
+
+# Reading -----------------------------------------------------------------------------------------
+
+
+def is_batch(path: str | os.PathLike[str]) -> bool:
+    """Return whether a folder holds a batch."""
+    try:
+        told = json.loads((Path(path) / "zarr.json").read_text(encoding="utf-8"))
+        return "remora_batch" in told["attributes"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+
+
+def open_batch(
+    path: str | os.PathLike[str],
+    *,
+    system: System | None = None,
+    phases: Sequence[Phase] | None = None,
+    mesh_root: str | os.PathLike[str] | None = None,
+) -> Batch:
+    """Open a batch that `Batch.save` wrote.
+
+    Samples, signals, events and parameters are the same bits; `plot`, `to_pandas`, `evaluate` and
+    `view` work. Components and loads are not stored, since they may be code of your own. Runs of a
+    robot without any can be simulated again, `batch[7]`; for others give them here.
+
+    Args:
+        path: the folder.
+        system: the robot with its components, equal by value to that of the batch.
+        phases: the phases, equal by value; for a batch with a `duration` and loads
+            `[rm.Phase(duration, torque=...)]`.
+        mesh_root: the folder that must contain the robot's meshes; by default they are left out.
+
+    Raises:
+        RemoraError: if there is no batch at `path`, a file of it is damaged, or `system` or
+            `phases` differ from those of the batch.
+    """
+    folder = Path(path)
+    group = _opened(folder)
+    attributes: dict[str, Any] = dict(group.attrs)
+    robot = stored_robot(folder, str(attributes.get("robot", "")), mesh_root)
+    with readable(folder / "zarr.json"):
+        digests: dict[str, str] = dict(attributes["digests"])
+        parameters = [(str(n), axes) for n, axes in attributes["parameters"]]
+        signals = [(str(n), str(unit)) for n, unit in attributes["signals"]]
+        outcomes = np.array(attributes["outcomes"], f"<U{min(64, attributes['longest_outcome'])}")
+        status, shape = str(attributes["status"]), tuple(map(int, attributes["runs"]))
+        told = json.loads(attributes["arguments"]) if "arguments" in attributes else None
+        named = attributes["events"]
+        switches = list(attributes.get("switches", []))
+        faults = {int(k): str(text) for k, text in attributes.get("faults", [])}
+    found = {name: _read(folder, group, name, digests[name]) for name in digests}
+    with readable(folder):
+        if found["ok"].shape != shape or found["q"].shape[-1] != robot.nq:
+            raise ValueError("its arrays do not belong to its robot")
+        events = None
+        if named is not None:
+            parts = (found[f"event_{n}"] for n in ("counts", "times", "fired"))
+            events = BatchEvents(tuple(map(str, named)), *parts)
+        own = {name: found[f"parameter_{k}"] for k, (name, _) in enumerate(parameters)}
+        batch = Batch(
+            robot, found["t"], found["q"], found["v"], own, found["ok"], status,
+            System(robot), {name: found[f"signal_{k}"] for k, (name, _) in enumerate(signals)},
+            outcomes[found["outcome"]], found["end"], events, None,
+            tuple(_switch(k, told, found) for k, told in enumerate(switches)), faults,
+            signal_units=dict(signals),
+            component_axes={name: int(axes) for name, axes in parameters if axes is not None},
+        )  # fmt: skip
+    return _with_arguments(folder, batch, told, found, system, phases)
+
+
+def _switch(k: int, told: Mapping[str, Any], found: Mapping[str, Array]) -> BatchSwitch:
+    """Return the switch with this number from its description and its arrays."""
+    names = [n for n in found if n.startswith(f"switch_{k}_")]
+    return BatchSwitch.of(told, [found[f"switch_{k}_{n}"] for n in range(len(names))])
+
+
+def _with_arguments(
+    folder: Path, batch: Batch, told: Mapping[str, Any] | None, found: Mapping[str, Array],
+    system: System | None, phases: Sequence[Phase] | None,
+) -> Batch:  # fmt: skip
+    """Return the batch with what its runs need to be simulated alone."""
+    if told is None:
+        return batch
+    with readable(folder / "zarr.json"):
+        options = {**told["options"], "sample": batch.t}
+        bare = tuple(Phase(float(x)) for x in told["durations"])
+        plain, obstacle = bool(told["plain"]), str(told["obstacle"])
+        components = bool(told["components"])
+        digests = {"system": told["system"], "phases": told["phases"]}
+    given = bare if phases is None else tuple(phases)
+    mine = batch.system if system is None else system
+    for what, own, value in (("system", mine, system), ("phases", given, phases)):
+        if value is not None and (digests[what] is None or digest_or_none(own) != digests[what]):
+            raise RemoraError(f"{folder}: the {what} of this batch differ{'s' * (what[-1] == 'm')}")
+    known = (plain or phases is not None) and (not components or system is not None)
+    arguments = RunArguments(
+        found["start_q"], found["start_v"], found["run"], given, options,
+        obstacle or ("" if known else NOT_STORED),
+    )  # fmt: skip
+    return batch.with_arguments(mine, arguments)
+
+
+def _opened(folder: Path) -> Any:
+    """Return the group of a batch, or raise."""
+    with readable(folder):
+        if not folder.is_dir():
+            raise RemoraError(f"{folder}: there is no such folder")
+        if not (folder / "zarr.json").is_file():
+            raise RemoraError(f"{folder}: there is no batch in this folder (no zarr.json)")
+    with readable(folder / "zarr.json"):
+        group = zarr().open_group(folder, mode="r", zarr_format=3)
+        version = group.attrs.get("remora_batch")
+    if version is None:
+        run = "; it is a run: rm.open_run" if "remora_run" in group.attrs else ""
+        raise RemoraError(f"{folder}: is zarr data, but no batch of Remora{run}")
+    if version != FORMAT:
+        raise RemoraError(
+            f"{folder}: is a batch in format {version!r}, this Remora reads {FORMAT}; it was "
+            f"written by Remora {group.attrs.get('remora')}"
+        )
+    return group
+
+
+def _read(folder: Path, group: Any, name: str, digest: str) -> Array:
+    """Return an array after checking the sizes of its files and its digest."""
+    with readable(folder / name):
+        array = group[name]
+        if str(array.dtype) not in TYPES:
+            raise ValueError(f"an array of {array.dtype} was not expected")
+        each = array.dtype.itemsize * math.prod(array.chunks)
+        counts = [-(-n // c) for n, c in zip(array.shape, array.chunks, strict=True)]
+        for place in np.ndindex(*counts):  # before memory is taken for what may not be there
+            file = (folder / name / "c").joinpath(*map(str, place))
+            size = file.stat().st_size if file.is_file() else -1
+            if size != each:
+                what = "is missing" if size < 0 else f"has {size} bytes instead of {each}"
+                raise RemoraError(f"{file}: {what}; the batch is damaged")
+        values = np.asarray(array[...])
+    if _digest(values) != digest:
+        raise RemoraError(f"{folder / name}: its numbers have changed; the batch is damaged")
+    return values

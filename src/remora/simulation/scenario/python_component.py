@@ -1,0 +1,154 @@
+"""Components of a user's own Python code in scenario files, run only if that is allowed.
+
+    components:
+      - {type: python, class: "my_laws.py:Damper", sample_time: 0.02, arguments: {gain: 3}}
+
+Everything else in a scenario file is data. Code is loaded only by `remora run --allow-code` and
+`rm.load_scenario(..., allow_code=True)`; otherwise a file that names some is refused, and its code
+is not read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import importlib.util
+import inspect
+import sys
+import traceback
+import types
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field
+
+from remora.components.component import Component
+from remora.components.component_settings import ComponentSettings
+from remora.errors import InvalidValue, RemoraError, UnknownName
+from remora.model.degrees import in_degrees
+from remora.model.robot import Robot
+from remora.model.settings_fields import Text
+
+
+class PythonComponentSettings(ComponentSettings):
+    """The settings of a component that is Python code of the user."""
+
+    type: Literal["python"]
+    class_: Text = Field(
+        alias="class",
+        description="FILE.py:Class, the file in the scenario's folder; or package.module:Class",
+    )
+    arguments: dict[Text, Any] = Field(
+        default={}, description="of the class: numbers, texts, lists; angles also as '30 deg'"
+    )
+
+    def made(self, robot: Robot, name: str) -> Component:
+        """Refuse: code is made by `made_of_code`, where it is allowed."""
+        raise InvalidValue(
+            f"is Python code ({self.class_[:100]}), which is not run unless you allow it. If you "
+            "trust it: remora run FILE --allow-code, or rm.load_scenario(FILE, allow_code=True)"
+        )
+
+    def made_of_code(self, robot: Robot, name: str, folder: Path) -> Component:
+        """Return the component; this runs the code.
+
+        Args:
+            robot: the robot; given to a class with a parameter `robot`.
+            name: name in the system.
+            folder: the folder that must contain the file of the code.
+
+        Raises:
+            RemoraError: if the class cannot be loaded, or refuses its arguments.
+        """
+        made = component_class(self.class_, folder)
+        known = inspect.signature(made).parameters
+        given = {key: _plain(value) for key, value in self.arguments.items()}
+        if "robot" in known and "robot" not in given:
+            given["robot"] = robot
+        timing = {"sample_time": self.sample_time, "offset": self.offset, "delay": self.delay}
+        given |= {key: value for key, value in timing.items() if value or key in known}
+        try:
+            return made(**given, name=name)
+        except RemoraError:
+            raise
+        except Exception as error:
+            raise InvalidValue(f"{self.class_} with these arguments: {_told(error)}") from error
+
+
+def component_class(reference: str, folder: Path) -> type[Component]:
+    """Return a component class of the user's code; this runs the module.
+
+    Args:
+        reference: `FILE.py:Class` or `package.module:Class`.
+        folder: the folder that must contain the file, links resolved.
+
+    Raises:
+        RemoraError: if there is no such file, module or class, or the module raises.
+    """
+    place, _, name = reference.rpartition(":")
+    if not place or not name.isidentifier():
+        raise InvalidValue(
+            f"class must be FILE.py:Class or package.module:Class, not {reference!r}"
+        )
+    try:
+        module = (
+            _of_file(place, folder) if place.endswith(".py") else importlib.import_module(place)
+        )
+    except RemoraError:
+        raise
+    except Exception as error:
+        raise RemoraError(f"{place} cannot be loaded: {_told(error)}") from error
+    found = getattr(module, name, None)
+    if not isinstance(found, type) or not issubclass(found, Component) or found is Component:
+        known = [
+            key
+            for key, value in vars(module).items()
+            if isinstance(value, type) and issubclass(value, Component) and value is not Component
+        ]
+        raise UnknownName(f"component class in {place}", name, known)
+    return found
+
+
+def _of_file(name: str, folder: Path) -> types.ModuleType:
+    """Return the module of a file, run anew."""
+    root = folder.resolve()
+    file = (root / name).resolve()
+    if not file.is_relative_to(root):
+        raise InvalidValue(f"{name} leads out of the scenario's folder")
+    if not file.is_file():
+        raise InvalidValue(f"{name} is not in the scenario's folder")
+    mark = hashlib.sha256(str(file).encode()).hexdigest()[:12]
+    own = f"remora_scenario_code_{file.stem}_{mark}"
+    spec = importlib.util.spec_from_file_location(own, file)
+    if spec is None or spec.loader is None:
+        raise InvalidValue(f"{name} is no Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[own] = module  # dataclasses look up the annotations of a class there
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[own]
+        raise
+    return module
+
+
+def _plain(value: Any) -> Any:
+    """Return a value of the file with its angles in rad."""
+    if isinstance(value, str):
+        angle = in_degrees(value, "deg(?:/s)?")
+        return value if angle is None else float(angle)
+    if isinstance(value, list):
+        return [_plain(item) for item in value]  # pyright: ignore[reportUnknownVariableType]
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}  # pyright: ignore[reportUnknownVariableType]
+    return value
+
+
+def _told(error: Exception) -> str:
+    """Return an error with the line of the code where it was raised."""
+    frames = traceback.extract_tb(error.__traceback__)
+    last = frames[-1] if frames else None
+    place = "" if last is None else f", line {last.lineno} of {Path(last.filename).name}"
+    if isinstance(error, SyntaxError) and error.lineno is not None:
+        place = f", line {error.lineno}"
+    return f"{type(error).__name__}: {error}{place}"

@@ -1,0 +1,296 @@
+"""Captures and releases in batches: each run at its own time, as in single runs."""
+
+import numpy as np
+import pytest
+
+import remora as rm
+from remora.algebra import pose
+
+REACH = {"distance": 0.1, "angle": 1.0, "speed": 0.5}
+
+
+def flat(*more):
+    """Return two bodies in a plane, grasps between them that are off, and where they touch."""
+    builder = rm.Builder("flat").body("bus", mass=20.0, com=(0.1, 0, 0), inertia=(2, 3, 4))
+    builder = builder.joint("bus", "planar", None, "bus", axis=(0, 0, 1))
+    builder = builder.body("target", mass=8.0, com=(0.2, 0.1, 0), inertia=(0.8, 1.1, 1.3))
+    builder = builder.joint("target", "planar", None, "target", axis=(0, 0, 1))
+    builder = builder.frame("grapple", "bus", xyz=(0.8, 0, 0))
+    robot = builder.frame("fixture", "target", xyz=(-0.3, 0, 0)).build()
+    for name in ("grasp", *more):
+        robot = rm.add_constraint(robot, name, "fixed", "grapple", "fixture", active=False)
+    return robot, np.array([0.0, 0, 0, 1.1, 0, 0])
+
+
+def dispersed(runs, gap=0.2, seed=0):
+    """Return states of `flat` that approach with different velocities."""
+    rng = np.random.default_rng(seed)
+    q = flat()[1] + np.array([0, 0, 0, gap, 0, 0.1])
+    v = np.array([0.0, 0, 0, -0.3, 0.02, 0.1]) + 0.02 * rng.normal(size=(runs, 6))
+    return np.tile(q, (runs, 1)), v
+
+
+def capture_phases(robot):
+    """Return approach, stack and release."""
+    reach = rm.capture_events(robot, "grapple", "fixture", **REACH)
+    return [
+        rm.Phase(3.0, events=reach, name="approach"),
+        rm.Phase(0.5, activate="grasp", latch=True, after_event=True, name="stack"),
+        rm.Phase(0.5, release="grasp", separation={"grasp": (0.2, 0.0, 0.0)}, name="release"),
+    ]
+
+
+def close(a, b):
+    """Return whether two arrays agree to 1e-12 of their size."""
+    return np.abs(np.asarray(a) - b).max() <= 1e-12 * max(1.0, np.abs(np.asarray(b)).max())
+
+
+def same_switches(batch, k, run):
+    """Assert that the switches of a run of a batch are those of a single run."""
+    seen = [s for s in batch.switches if np.isfinite(s.t[k])]
+    assert len(seen) == len(run.switches)
+    for mine, alone in zip(seen, run.switches, strict=True):
+        assert mine.phase == alone.phase
+        assert (mine.activated, mine.released) == (alone.activated, alone.released)
+        assert close(mine.t[k], alone.t)
+        assert mine.impulses.keys() == alone.impulses.keys()
+        for name, impulse in alone.impulses.items():
+            assert close(mine.impulses[name][k], impulse)
+        assert close(mine.energy_loss[k], alone.energy_loss)
+        assert close(mine.separation_work[k], alone.separation_work)
+        for name, numbers in alone.latched.items():
+            for key, value in numbers.items():
+                assert close(mine.latched[name][key][k], value)
+
+
+@pytest.fixture(scope="module")
+def captured():
+    robot, _ = flat()
+    q, v = dispersed(5)
+    v[3, 3] = 0.3  # moves away
+    return rm.simulate_batch(
+        robot, q, v, phases=capture_phases(robot), step=0.05, sample=0.25,
+        parameters={"target.mass": np.array([8.0, 9.0, 10.0, 8.0, 12.0])},
+    )  # fmt: skip
+
+
+def test_each_run_captures_and_releases_at_its_own_time(captured):
+    times, caught = captured.switches[0].t, [0, 1, 2, 4]
+    assert np.isnan(times[3])
+    assert len(set(times[caught])) == 4
+    assert close(captured.events.of("captured")[caught, 0], times[caught])
+    assert captured.outcome.tolist() == ["complete"] * 3 + ["no event", "complete"]
+    assert captured.ok.all()
+    assert np.nanmin(captured.switches[0].energy_loss) > 0.0
+    assert np.nanmin(captured.switches[1].separation_work) > 0.0
+    for k in (1, 3):
+        run = captured[k]
+        same_switches(captured, k, run)
+        end = np.searchsorted(captured.t, captured.end[k] + 1e-9) - 1
+        at = np.argmin(np.abs(run.t - captured.t[end]))
+        assert close(captured.q[k, end], run.q[at])
+        assert close(captured.v[k, end], run.v[at])
+    assert np.isnan(captured.q[3, -1]).all()
+
+
+def test_a_run_has_the_same_bits_in_another_batch(captured):
+    robot, _ = flat()
+    q, v = dispersed(5)
+    other = rm.simulate_batch(
+        robot, q[[4, 1]], v[[4, 1]], phases=capture_phases(robot), step=0.05,
+        sample=captured.t, parameters={"target.mass": np.array([12.0, 9.0])},
+    )  # fmt: skip
+    assert np.array_equal(other.q, captured.q[[4, 1]], equal_nan=True)
+    for one, all_of in zip(other.switches, captured.switches, strict=True):
+        assert np.array_equal(one.impulses["grasp"], all_of.impulses["grasp"][[4, 1]])
+
+
+def test_switches_are_saved_with_a_batch(captured, tmp_path):
+    opened = rm.open_batch(captured.save(tmp_path / "batch"))
+    assert len(opened.switches) == 2
+    for one, other in zip(opened.switches, captured.switches, strict=True):
+        assert one.told() == other.told()
+        for a, b in zip(one.arrays(), other.arrays(), strict=True):
+            assert np.array_equal(a, b, equal_nan=True)
+    assert opened.outcome.tolist() == captured.outcome.tolist()
+    assert opened.faults == {}
+
+
+def test_momentum_is_conserved_through_captures_in_space():
+    builder = rm.Builder("pair").body("bus", mass=20.0, com=(0.1, 0, 0), inertia=(2, 3, 4))
+    builder = builder.joint("base", "free", None, "bus")
+    builder = builder.body("target", mass=8.0, com=(0.2, 0.1, 0), inertia=(0.8, 1.1, 1.3))
+    builder = builder.joint("target", "free", None, "target")
+    builder = builder.frame("grapple", "bus", xyz=(0.8, 0, 0))
+    robot = builder.frame("fixture", "target", xyz=(-0.3, 0, 0)).build()
+    robot = rm.add_constraint(robot, "grasp", "fixed", "grapple", "fixture", active=False)
+    q, v = rm.neutral(robot), np.zeros(robot.nv)
+    q[8:] = pose.from_translation(np.array([1.25, 0, 0]))
+    v[6:] = 0.1, -0.05, 0.1, -0.15, 0.03, 0.0
+    v = v + 0.02 * np.random.default_rng(1).normal(size=(4, robot.nv))
+    batch = rm.simulate_batch(
+        robot, q, v, phases=capture_phases(robot), integrator="dop853", rtol=1e-13, atol=1e-15,
+        sample=0.1, parameters={"mass": np.array([20.0, 8.0]) * np.ones((4, 2))},
+    )  # fmt: skip
+    assert np.isfinite(batch.switches[1].t).all()
+    h = batch.evaluate(rm.momentum)
+    assert np.nanmax(np.abs(h - h[:, :1])) < 1e-12 * np.nanmax(np.abs(h))
+
+
+def test_phases_by_time_switch_all_runs_at_once():
+    robot, q = flat()
+    v = dispersed(3)[1]
+    phases = [rm.Phase(0.0), rm.Phase(0.5, activate="grasp"), rm.Phase(0.5, release="grasp")]
+    batch = rm.simulate_batch(robot, q, v, phases=phases, step=0.05)
+    for k in range(3):
+        same_switches(batch, k, batch[k])
+        assert close(batch.v[k, -1], batch[k].v[-1])
+    assert batch.switches[0].t.tolist() == [0.0] * 3
+
+
+@pytest.mark.parametrize("kind", ["revolute", "rod", "gear"])
+def test_every_kind_of_constraint_latches_with_the_numbers_of_its_run(kind):
+    builder = rm.Builder("pair").body("base", mass=5.0, inertia=(1, 1, 1))
+    for name in ("a", "b"):
+        builder = builder.body(name, mass=1.0, com=(0.2, 0, 0), inertia=(0.1, 0.1, 0.1))
+        builder = builder.joint(name, "revolute", "base", name, axis=(0, 0, 1))
+    if kind == "revolute":
+        builder = builder.constraint("own", "revolute", "a", "b", axis=(0, 0, 1))
+    elif kind == "rod":
+        builder = builder.rod("own", "a", "b", 1.0, parent_xyz=(0.3, 0, 0), child_xyz=(0.5, 0, 0))
+    else:
+        builder = builder.gear("own", "a", "b", ratio=-2.0)
+    robot = builder.build(base="fixed").with_active(off=["own"])
+    q, v = np.array([[0.3, 1.0], [0.2, -0.7]]), np.array([[0.2, 0.5], [-0.1, 0.3]])
+    phases = [rm.Phase(0.1), rm.Phase(0.2, activate="own", latch=True)]
+    batch = rm.simulate_batch(robot, q, v, phases=phases, step=0.02)
+    same_switches(batch, 1, batch[1])
+    assert close(batch.v[1, -1], batch[1].v[-1])
+
+
+def test_a_latched_pose_lasts_through_a_release():
+    robot, _ = flat()
+    q, v = dispersed(2)
+    phases = [
+        rm.Phase(0.1, activate="grasp", latch=True), rm.Phase(0.0, release="grasp"),
+        rm.Phase(0.1, activate="grasp"),
+    ]  # fmt: skip
+    batch = rm.simulate_batch(robot, q, v, phases=phases, step=0.05)
+    assert len(batch.switches) == 3
+    assert np.abs(batch.switches[2].energy_loss).max() < 1e-15
+    assert batch.switches[0].energy_loss.min() > 0.0
+
+
+def test_locked_joints_transmit_the_impulse_in_every_run():
+    robot, q = flat()
+    v = dispersed(2)[1]
+    v[:, :3] = 0.0
+    phases = [rm.Phase(0.0, locked="bus"), rm.Phase(0.3, activate="grasp", locked="bus")]
+    batch = rm.simulate_batch(robot, q, v, phases=phases, step=0.05)
+    assert np.abs(batch.q[:, -1] - q).max() < 1e-12
+    assert np.abs(batch.v[:, -1]).max() < 1e-12
+    same_switches(batch, 1, batch[1])
+
+
+def test_runs_in_which_a_capture_is_not_possible_fail_alone():
+    robot, q = flat()
+    q = np.stack([q, q])
+    q[1, 3] += 0.05
+    v = dispersed(2)[1]
+    phases = [rm.Phase(0.0), rm.Phase(0.5, activate="grasp")]
+    batch = rm.simulate_batch(robot, q, v, phases=phases, step=0.05, failures="keep")
+    assert batch.ok.tolist() == [True, False]
+    assert batch.outcome[1] == "violated constraint"
+    assert "latch=True" in batch.faults[1]
+    assert np.isnan(batch.switches[0].t).tolist() == [False, True]
+    assert np.isnan(batch.q[1, -1]).all()
+    with pytest.raises(rm.SimulationError, match=r"run \[1\].*'grasp' by 0.05.*latch=True"):
+        rm.simulate_batch(robot, q, v, phases=phases, step=0.05)
+
+
+def test_a_separation_that_others_block_fails():
+    robot, q = flat("second")
+    v = np.zeros(6)
+    phases = [
+        rm.Phase(0.0, activate=("grasp", "second")),
+        rm.Phase(0.1, release="grasp", separation={"grasp": (0.1, 0.0, 0.0)}),
+    ]
+    with pytest.raises(rm.RemoraError, match="other constraints do not let"):
+        rm.simulate(robot, q, v, phases=phases)
+    batch = rm.simulate_batch(robot, q, v, phases=phases, step=0.1, runs=2, failures="keep")
+    assert batch.outcome.tolist() == ["blocked constraint"] * 2
+    assert "other constraints do not let" in batch.faults[0]
+
+
+class Contact(rm.Component):
+    """A switch that is pressed near its fixture, and closes when it was pressed long enough."""
+
+    switch: str
+    fixture: str
+    dwell: float
+
+    def interface(self, robot):
+        return rm.Interface(
+            outputs={"range": rm.Signal((), "m")}, continuous={"pressed": 0.0},
+            events={"closed": rm.ZeroCrossing(1, "next")},
+        )  # fmt: skip
+
+    def outputs(self, at):
+        gap = at.position(self.fixture) - at.position(self.switch)
+        return {"range": np.sqrt(gap @ gap)}
+
+    def derivative(self, at):
+        gap = at.position(self.fixture) - at.position(self.switch)
+        return {"pressed": np.exp(-(gap @ gap) / 0.1**2)}
+
+    def crossings(self, at):
+        return {"closed": at.state["pressed"] - self.dwell}
+
+
+def test_a_component_switches_a_constraint_in_single_runs_and_batches():
+    robot, _ = flat()
+    q, v = dispersed(3)
+    system = rm.System(robot, [Contact("grapple", "fixture", 0.1, name="contact")])
+    phases = [rm.Phase(3.0), rm.Phase(0.5, activate="grasp", latch=True, after_event=True)]
+    batch = rm.simulate_batch(system, q, v, phases=phases, step=0.05)
+    assert close(batch.events.of("contact.closed")[:, 0], batch.switches[0].t)
+    assert close(batch.end, batch.switches[0].t + 0.5)
+    run = batch[2]
+    same_switches(batch, 2, run)
+    assert [e.name for e in run.events] == ["contact.closed"]
+    assert run.switches[0].t == run.events[0].t
+    held = run.signals["contact.range"][run.phase == 1]
+    assert np.ptp(held) < 1e-13
+
+
+def test_a_fixture_in_reach_at_the_start_is_captured_at_once():
+    robot, q = flat()
+    far, v = q.copy(), np.array([0.0, 0, 0, -0.01, 0, 0])
+    far[3] += 0.5
+    phases = capture_phases(robot)
+    for start in (0.0, 10.0):
+        run = rm.simulate(robot, q, v, phases=phases, start=start)
+        assert [e.name for e in run.events] == ["captured"]
+        assert abs(run.switches[0].t - start) < 1e-14 * max(1.0, start)
+        batch = rm.simulate_batch(
+            robot, np.stack([q, far]), v, phases=phases, step=0.05, start=start
+        )
+        assert abs(batch.switches[0].t[0] - start) < 1e-14 * max(1.0, start)
+        assert batch.outcome.tolist() == ["complete", "no event"]
+        same = run.switches[0].impulses["grasp"]
+        assert close(batch.switches[0].impulses["grasp"][0], same)
+
+
+def test_an_event_at_the_start_occurs_where_it_is_first_watched():
+    robot, q = flat()
+    v = np.zeros(6)
+    event = rm.Event(lambda t, q, v: q[3] - 2.0, "low", "record", -1, at_start=True)
+    phases = [rm.Phase(0.1), rm.Phase(0.1), rm.Phase(0.1)]
+    run = rm.simulate(robot, q, v, phases=phases, events=[event])
+    batch = rm.simulate_batch(robot, q, v, phases=phases, events=[event], step=0.05, runs=2)
+    assert [e.name for e in run.events] == ["low"]
+    assert batch.events.counts.tolist() == [1, 1]
+    with pytest.raises(rm.InvalidValue, match="needs the direction"):
+        rm.Event(lambda t, q, v: q[3], at_start=True)
+    with pytest.raises(rm.InvalidValue, match="needs the direction"):
+        rm.ZeroCrossing(0, at_start=True)
