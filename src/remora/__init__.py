@@ -4,6 +4,7 @@ from remora import algebra
 from remora.actuators.first_order_actuator import FirstOrderActuator
 from remora.actuators.thruster import Thruster
 from remora.actuators.thruster_set import ThrusterSet
+from remora.analysis.conditioning import Conditioning, conditioning
 from remora.analysis.coupling import (
     Coupling,
     DisturbanceBudget,
@@ -18,6 +19,7 @@ from remora.analysis.floating_workspace import FloatingWorkspace, floating_works
 from remora.analysis.manipulability import Manipulability, manipulability
 from remora.analysis.measures import manipulability_map
 from remora.analysis.payload import PayloadEstimate, identify_payload
+from remora.analysis.sensitivity import MissSensitivity, miss_sensitivity
 from remora.analysis.straight_path import StraightPathWorkspace, straight_path_workspace
 from remora.analysis.waveforms import (
     differentiate,
@@ -299,6 +301,7 @@ __all__ = [
     "CompiledRobot",
     "CompliantCapture",
     "Component",
+    "Conditioning",
     "Connection",
     "Conservation",
     "Constraint",
@@ -348,6 +351,7 @@ __all__ = [
     "Kernel",
     "Layout",
     "Manipulability",
+    "MissSensitivity",
     "ModelError",
     "ModelWarning",
     "ModularRobot",
@@ -434,6 +438,7 @@ __all__ = [
     "close_loops",
     "combine",
     "compile",
+    "conditioning",
     "configuration",
     "constrained_inverse_dynamics",
     "constraint_bias",
@@ -498,6 +503,7 @@ __all__ = [
     "mass_matrix",
     "mass_matrix_partials",
     "mimic_to_gears",
+    "miss_sensitivity",
     "momentum",
     "momentum_demand",
     "momentum_matrix",

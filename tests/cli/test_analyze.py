@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+import remora as rm
 from remora.cli import app
 from remora.errors import RemoraError
 
@@ -38,7 +39,9 @@ def test_a_page_with_pictures_and_data_is_written(tmp_path, what):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("spart17_planar", "magic"), "workspace, manipulability, coupling"),
+        (("spart17_planar", "magic"), "workspace, manipulability, coupling, conditioning"),
+        (("spart17_planar", "payload"), "--run DIR"),
+        (("spart17_planar", "sensitivity", "--error", "mass"), "NAME=VALUE"),
         (("spart17_planar", "workspace", "--frame", "base"), "no joint of the arm"),
         (("spart17_planar", "coupling", "--over", "joint_1"), "two joints"),
         (("spart17_planar", "coupling", "--over", "joint_1", "--over", "x"), "joint_2"),
@@ -48,3 +51,39 @@ def test_a_page_with_pictures_and_data_is_written(tmp_path, what):
 def test_refusals_name_what_is_wrong(tmp_path, arguments, words):
     with pytest.raises(RemoraError, match=words):
         raise analyzed(*arguments, "--out", tmp_path).exception
+
+
+@pytest.mark.parametrize("what", ["conditioning", "sensitivity"])
+def test_pages_along_a_path(tmp_path, what):
+    result = analyzed(
+        "spart17_planar", what, "--out", tmp_path, "--samples", 60, "--error", "mass=0.02",
+        "--quiet", "--plane", "xy",
+    )  # fmt: skip
+    assert result.exit_code == 0, result.output
+    text = (tmp_path / f"{what}.html").read_text(encoding="utf-8")
+    assert "spart17_planar" in text
+    assert not re.search(r"(src|href)=[\"']?https?:", text)
+    with np.load(tmp_path / f"{what}.npz") as data:
+        assert np.all(np.isfinite(data["jacobian" if what == "sensitivity" else "singular_values"]))
+    assert not list(tmp_path.glob("*.checkpoint.npz"))
+
+
+def test_a_payload_from_a_recorded_run(tmp_path):
+    robot = rm.load("spart17_planar_3")
+    hand = robot.bodies[-1]
+    heavy = {"mass": hand.mass + 2.0, "inertia": hand.inertia + np.diag([0.2, 0.3, 0.25])}
+    v = 0.3 * np.random.default_rng(0).normal(size=robot.nv)
+    loaded = robot.replace_body(hand.name, **heavy)
+    rm.simulate(loaded, rm.neutral(robot), v, 6.0, sample=0.1, out=tmp_path / "run.zarr")
+    result = analyzed(
+        "spart17_planar_3", "payload", "--run", tmp_path / "run.zarr", "--frame", hand.name,
+        "--out", tmp_path, "--quiet",
+    )  # fmt: skip
+    assert result.exit_code == 0, result.output
+    with np.load(tmp_path / "payload.npz") as data:
+        found = data["parameters"]
+    assert found[0] == pytest.approx(2.0, rel=1e-5)
+    assert found[1:4] == pytest.approx(2.0 * hand.com, abs=1e-5)
+    assert "2 kg" in (tmp_path / "payload.html").read_text(encoding="utf-8")
+    other = analyzed("servicer", "payload", "--run", tmp_path / "run.zarr", "--out", tmp_path)
+    assert "was made with other joints" in str(other.exception)

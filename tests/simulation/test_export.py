@@ -10,8 +10,15 @@ import pytest
 import remora as rm
 from remora.algebra import pose, quaternion
 from remora.simulation.recording.export import FORMATS, _variable
-from remora.simulation.recording.quantities import STORED, signal_columns
+from remora.simulation.recording.quantities import (
+    QUANTITIES,
+    RECORDED,
+    STORED,
+    signal_columns,
+)
 from remora.simulation.recording.recording import Recording
+from remora.simulation.recording.synonyms import SYNONYMS
+from remora.viewer.figures.panels import PANELS
 
 scipy_io = pytest.importorskip("scipy.io")
 DEFAULT = ["positions", "quaternions", "euler_angles"]
@@ -26,9 +33,9 @@ def run():
     n, rng = 11, np.random.default_rng(4)
     q, v = rm.random_state(robot, rng, batch=n)
     columns = {
-        "t": 0.1 * np.arange(n), "q": q, "v": v, "phase": np.arange(n) // 6,
+        "t": 0.1 * np.arange(n), "q": q, "v": v,
         **{name: rng.normal(size=v.shape) for name in ("tau", "passive")},
-        "work": rng.normal(size=(n, 3)),
+        "work": rng.normal(size=(n, 3)), "phase": np.arange(n) // 6,
         "gyro.rate": rng.normal(size=(n, 3)), "wheel.speed": rng.normal(size=n),
     }  # fmt: skip
     signals = signal_columns({"gyro.rate": ((3,), "rad/s"), "wheel.speed": ((), "rad/s")})
@@ -202,3 +209,37 @@ def test_names_of_matlab_variables():
     assert _variable("names", taken) == "names_2"
     assert _variable("2nd.rate", taken) == "x2nd_rate"
     assert len(_variable("a" * 200, taken)) <= 63
+
+
+@pytest.mark.parametrize(
+    ("word", "quantity", "figure"),
+    [
+        ("torque", "tau", "tau"), ("Torques", "tau", "tau"), ("velocity", "v", "v"),
+        ("angles", "q", "q"), ("acceleration", "vdot", "vdot"), ("rpy", "euler_angles", "attitude"),
+        ("xyz", "positions", "position"), ("center_of_mass", "com", "com"),
+    ],
+)  # fmt: skip
+def test_what_was_meant_is_suggested(run, word, quantity, figure):
+    with pytest.raises(rm.UnknownName, match=f"named '{word}'; did you mean '{quantity}'"):
+        run.quantity(word)
+    with pytest.raises(rm.UnknownName, match=f"named '{word}'; did you mean '{figure}'"):
+        run.plot(word)
+
+
+def test_every_synonym_means_something():
+    known = {*RECORDED, *QUANTITIES, *PANELS}
+    for word, meant in SYNONYMS.items():
+        assert word == word.lower()
+        assert set(meant) <= known, word
+        assert word not in RECORDED
+
+
+def test_a_run_on_disk_is_exported_as_in_memory(run, tmp_path):
+    pytest.importorskip("zarr")
+    run.save(tmp_path / "run.zarr")
+    again = rm.open_run(tmp_path / "run.zarr")
+    files = [one.to_csv(tmp_path / f"{k}.csv") for k, one in enumerate((run, again))]
+    head, *rows = (file.read_text(encoding="utf-8").partition("\n") for file in files)
+    assert head[0] == rows[0][0]
+    one, other = (np.loadtxt(file, delimiter=",", skiprows=1) for file in files)
+    np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)

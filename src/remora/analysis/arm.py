@@ -44,7 +44,7 @@ def arm_speeds(robot: Robot, joints: Sequence[str] | None = None) -> list[int]:
     if joints is None:
         return list(range(base_speeds(robot), robot.nv))
     found: list[int] = []
-    for name in joints:
+    for name in named_joints(joints):
         joint = robot.joints[robot.joint_index(name)]
         places = list(range(robot.nv)[joint.v])
         if joint is robot.joints[0] and is_free(joint):
@@ -55,6 +55,13 @@ def arm_speeds(robot: Robot, joints: Sequence[str] | None = None) -> list[int]:
     if not found:
         raise InvalidValue("joints is empty: name at least one joint that moves, or leave it out")
     return found
+
+
+def named_joints(joints: Sequence[str]) -> Sequence[str]:
+    """Return a list of names; a single name, which would be read letter by letter, is refused."""
+    if isinstance(joints, str):
+        raise InvalidValue(f"joints={joints!r} must be a list of names: joints=[{joints!r}]")
+    return joints
 
 
 def moving_joints(robot: Robot, target: Target) -> list[int]:
@@ -79,6 +86,15 @@ def moving_joints(robot: Robot, target: Target) -> list[int]:
             f"fixed to {on}; moved are: {', '.join(moved) or 'none'}"
         )
     return found
+
+
+def last_moved_frame(robot: Robot) -> str:
+    """Return the name of the last frame, or else body, that a joint of the arm moves."""
+    for name in [*reversed(robot.frames.names), *reversed(robot.bodies.names)]:
+        body = robot.frame(name).body
+        if body >= 0 and _is_moved(robot, body):
+            return name
+    raise InvalidValue(f"robot {robot.name!r} has no joint that moves a frame")
 
 
 def _is_moved(robot: Robot, body: int) -> bool:

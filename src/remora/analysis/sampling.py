@@ -15,7 +15,7 @@ import numpy as np
 
 from remora.algebra import selections
 from remora.algebra.array_ops import Array, ArrayLike, asarray, cos, sin, sqrt, stack
-from remora.analysis.arm import moving_joints
+from remora.analysis.arm import moving_joints, named_joints
 from remora.dynamics.kinematics import Target
 from remora.errors import InvalidValue, UnknownName
 from remora.model.joints import in_coordinates, is_free, kind
@@ -71,7 +71,7 @@ def joint_ranges(
     """
     moving = [_leader(robot, j) for j in moving_joints(robot, target)]
     names = list(dict.fromkeys(robot.joints[j].name for j in moving))
-    for name in joints or ():
+    for name in named_joints(joints or ()):
         if name not in names:
             raise UnknownName("joint that moves the frame", name, names)
     chosen = [name for name in names if joints is None or name in joints]

@@ -14,6 +14,7 @@ import numpy as np
 
 from remora.campaigns import figures
 from remora.campaigns.blocks import REASONS
+from remora.campaigns.figures import short_name
 from remora.campaigns.result import Campaign
 from remora.campaigns.study import Study
 from remora.errors import RemoraError
@@ -23,6 +24,8 @@ from remora.viewer.report.report import drawing
 WORST = 3
 #: Failed runs that are listed.
 FAILED = 10
+#: Rank correlation and Sobol index from which on an influence is listed.
+WEAK = 0.1
 
 
 def campaign_report(campaign: Campaign, path: str | os.PathLike[str]) -> Path:
@@ -72,6 +75,7 @@ def _html(campaign: Campaign, study: Study) -> str:
         f'<p class="muted">{escape(study.description)}</p>',
         _tiles(campaign),
         _section("Success", _success(campaign, study)) if study.success else "",
+        _section("Outputs", _outputs(campaign, study)),
         *(
             _section(title, f"<figure>{drawing(figure)}<figcaption>{text}</figcaption></figure>")
             for title, figure, text in pictures
@@ -128,23 +132,54 @@ def _success(campaign: Campaign, study: Study) -> str:
     return _table(["criterion", "holds if", "#%", "#95 % interval"], rows)
 
 
+def _outputs(campaign: Campaign, study: Study) -> str:
+    """Return one row per output: its numbers, and what drives it most."""
+    rows: list[list[str]] = []
+    for name, own in study.outputs.items():
+        x = own.quantity.shown(campaign[name])
+        x = x[np.isfinite(x)]
+        if not x.size:
+            continue
+        shown = [_number(float(p)) for p in np.percentile(x, [5, 50, 95])]
+        extremes = f"{_number(float(x.min()))} to {_number(float(x.max()))}"
+        found = next(iter(campaign.drivers(name).items()), None)
+        driver = "\N{EN DASH}"
+        if found is not None and _strength(*found[1]) >= WEAK:
+            driver = escape(short_name(found[0]))
+        unit = escape(own.quantity.shown_unit)
+        rows.append([escape(name), unit, *shown, extremes, f"{x.size:,}", driver])
+    head = ["output", "unit", "#5 %", "#median", "#95 %", "#extremes", "#runs", "driven most by"]
+    return _table(head, rows) if rows else ""
+
+
 def _number(x: float) -> str:
     return "\N{EN DASH}" if math.isnan(x) else f"{x:.4g}".replace("-", "\N{MINUS SIGN}")
 
 
 def _influence(campaign: Campaign) -> str:
     rows: list[list[str]] = []
-    for output in campaign.outputs:
+    shown = [*campaign.outputs, *(["success"] if campaign.criteria else [])]
+    for output in shown:
         for dispersion, (rank, index) in list(campaign.drivers(output).items())[:5]:
-            rows.append([escape(output), escape(dispersion), _number(rank), _number(index)])
+            if _strength(rank, index) >= WEAK:
+                rows.append([escape(output), escape(short_name(dispersion)), _share(rank),
+                             _share(index)])  # fmt: skip
     if not rows:
         return ""
     note = (
         '<p class="small muted">The Sobol index is the part of an output\'s variance that one '
         "dispersion explains alone, estimated from these runs. Up to five dispersions of each "
-        "output, the strongest first.</p>"
+        f"output, the strongest first; those below {WEAK:g} in both are left out.</p>"
     )
     return _table(["output", "dispersion", "#rank correlation", "#Sobol index"], rows) + note
+
+
+def _strength(*numbers: float) -> float:
+    return max((abs(x) for x in numbers if not math.isnan(x)), default=0.0)
+
+
+def _share(x: float) -> str:
+    return "\N{EN DASH}" if math.isnan(x) else f"{x:.2f}".replace("-", "\N{MINUS SIGN}")
 
 
 def _worst(campaign: Campaign, study: Study) -> str:

@@ -85,18 +85,29 @@ def bands(campaign: Campaign, study: Study) -> Any:
     return figure
 
 
+def short_name(dispersion: str) -> str:
+    """Return the name of a dispersion without what all initial states have in common."""
+    for head in ("start.bases.", "start.joints.", "start.speeds.", "start."):
+        if dispersion.startswith(head):
+            tail = " at the start" if head == "start.joints." else ""
+            return dispersion.removeprefix(head) + (" speed" if "speeds" in head else tail)
+    return dispersion
+
+
 @styled
 def drivers(campaign: Campaign) -> Any:
     """Return rank correlations of outputs and dispersions as a table of colours, or None."""
     rows, columns = campaign.outputs, campaign.dispersions
+    rows = [*rows, "success"] if campaign.criteria else rows
     if not rows or not columns or len(campaign) < 30:
         return None
     table = np.array([[campaign.drivers(o)[d][0] for d in columns] for o in rows])
-    size = (WIDTH, 1.0 + 0.3 * len(rows))
+    size = (WIDTH, 1.4 + 0.3 * len(rows))
     figure = library("matplotlib.figure").Figure(figsize=size, layout="constrained")
     ax = figure.subplots()
     ax.imshow(table, cmap="RdBu_r", vmin=-1.0, vmax=1.0, aspect="auto")
-    ax.set_xticks(range(len(columns)), columns, rotation=20, ha="right")
+    labels = [short_name(name) for name in columns]
+    ax.set_xticks(range(len(columns)), labels, rotation=30, ha="right", rotation_mode="anchor")
     ax.set_yticks(range(len(rows)), rows)
     ax.grid(False)
     for (i, j), value in np.ndenumerate(table):
@@ -104,7 +115,7 @@ def drivers(campaign: Campaign) -> Any:
             ink = "#ffffff" if abs(value) > 0.6 else "#111111"
             label = f"{value:+.2f}".replace("-", "\N{MINUS SIGN}")
             ax.text(j, i, label, ha="center", va="center", color=ink, fontsize=7.5)
-    ax.set_title("Rank correlation of outputs and dispersions")
+    ax.set_title("Rank correlation of outputs, success and dispersions")
     return figure
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -142,12 +142,14 @@ class Output:
     Attributes:
         quantity: what is measured.
         at: time, s; or None.
-        take: `final`, `max`, `min` or `mean` of the samples, or `event`.
+        take: `final`, `max`, `min`, `mean` or time `integral` of the samples, or `event`.
+        given: event that must occur for a run to have this number; or None.
     """
 
     quantity: Quantity
     at: float | None
     take: str
+    given: str | None = None
 
     @property
     def name(self) -> str:
@@ -156,6 +158,12 @@ class Output:
 
     def of(self, samples: BlockSamples) -> Array:
         """Return the number of each run, `(runs,)`; NaN where the run ended before."""
+        found = self._of_all(samples)
+        if self.given is None:
+            return found
+        return np.where(np.isnan(first_time(samples.batch, self.given)), np.nan, found)
+
+    def _of_all(self, samples: BlockSamples) -> Array:
         told, batch = self.quantity.told, samples.batch
         if told.event is not None:
             return first_time(batch, told.event)
@@ -167,6 +175,9 @@ class Output:
         if self.take == "final":
             last = x.shape[-1] - 1 - np.argmax(known[:, ::-1], axis=-1)
             found = x[np.arange(len(x)), last]
+        elif self.take == "integral":  # by trapezoids, until the run ends
+            parts = 0.5 * (x[:, 1:] + x[:, :-1]) * np.diff(batch.t)
+            found = np.where(known[:, 1:] & known[:, :-1], parts, 0.0).sum(axis=-1)
         elif self.take == "mean":
             found = np.where(known, x, 0.0).sum(axis=-1) / np.maximum(known.sum(axis=-1), 1)
         else:
@@ -187,7 +198,13 @@ def first_time(batch: Batch, event: str) -> Array:
 def output(system: System, name: str, told: OutputFile) -> Output:
     """Return an output after checking it against the system, or raise."""
     take = "event" if told.event is not None else told.take or "final"
-    return Output(quantity(system, name, told, told.unit), told.at, take)
+    own = quantity(system, name, told, told.unit)
+    if take == "integral":
+        if told.unit is not None:
+            raise InvalidValue("the unit of an integral is that of the quantity times s: leave out")
+        unit = own.unit.removesuffix("/s") if own.unit.endswith("/s") else f"{own.unit} s".strip()
+        own = replace(own, unit=unit, shown_unit=unit)
+    return Output(own, told.at, take, told.given)
 
 
 @dataclass(frozen=True)

@@ -108,16 +108,17 @@ class Campaign:
         return count / held.size, *wilson(count, held.size)
 
     def drivers(self, output: str) -> dict[str, tuple[float, float]]:
-        """Return which dispersions drive an output, strongest first.
+        """Return which dispersions drive an output or the success, strongest first.
 
         Args:
-            output: name of an output.
+            output: name of an output or of a criterion, or `success`.
 
         Returns:
             By dispersion: rank correlation (Spearman), and first-order Sobol index.
         """
-        if output not in self.outputs:
-            raise UnknownName("output", output, self.outputs)
+        known = [*self.outputs, *self.criteria, "success"]
+        if output not in known:
+            raise UnknownName("output", output, known)
         y = self[output]
         found = {d: (rank_correlation(self[d], y), first_order_index(self[d], y))
                  for d in self.dispersions}  # fmt: skip

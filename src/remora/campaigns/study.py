@@ -192,6 +192,7 @@ def _checked(
         try:
             outputs[name] = output(system, name, own)
             _known_event(own.event, events)
+            _known_event(own.given, events)
             if own.at is not None and own.at > scenario.duration:
                 raise InvalidValue(f"at {own.at:g} s the run is over: it takes "
                                    f"{scenario.duration:g} s")  # fmt: skip

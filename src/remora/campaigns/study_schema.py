@@ -161,10 +161,13 @@ class OutputFile(QuantityFile):
     """One number of a run, stored and shown in the report."""
 
     at: NotNegative | None = Field(default=None, description="time, s; or take")
-    take: Literal["final", "max", "min", "mean"] | None = Field(
+    take: Literal["final", "max", "min", "mean", "integral"] | None = Field(
         default=None, description="of all samples; default: final"
     )
     unit: Text | None = Field(default=None, description="shown in the report; `deg` converts rad")
+    given: Text | None = Field(
+        default=None, description="event that must occur; the output of other runs is NaN"
+    )
 
     @model_validator(mode="after")
     def _check_time(self) -> OutputFile:

@@ -1,4 +1,4 @@
-"""`remora analyze`: workspace, manipulability and coupling of a robot, as pictures and data."""
+"""`remora analyze`: workspace, manipulability, coupling and more, as pictures and data."""
 
 from __future__ import annotations
 
@@ -13,14 +13,20 @@ from rich.console import Console
 from rich.progress import Progress
 
 from remora.algebra.array_ops import Array
-from remora.analysis.arm import check_base, moving_joints
+from remora.analysis.arm import check_base, last_moved_frame, moving_joints
 from remora.analysis.coupling import coupling, coupling_map
 from remora.analysis.manipulability import manipulability
 from remora.analysis.measures import check_measure, manipulability_map
 from remora.analysis.sampling import JointRange, joint_ranges
 from remora.analysis.workspace import workspace
+from remora.cli.path_analyses import (
+    Result,
+    conditioning_page,
+    payload_page,
+    sensitivity_page,
+)
 from remora.cli.robot_options import Inertia, MeshRoot
-from remora.errors import InvalidValue, RemoraError, UnknownName
+from remora.errors import InvalidValue, UnknownName
 from remora.model.formats.load import load
 from remora.model.joints import kind
 from remora.model.robot import Robot
@@ -37,21 +43,47 @@ COVERED = 0.9
 
 def analyze(
     robot: Annotated[str, typer.Argument(help="A robot file or a bundled robot's name.")],
-    what: Annotated[str, typer.Argument(help="workspace, manipulability or coupling.")],
+    what: Annotated[
+        str,
+        typer.Argument(
+            help="workspace, manipulability, coupling, conditioning, sensitivity or payload."
+        ),
+    ],
     out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for page, pictures and data.")],
     frame: Annotated[
         str | None, typer.Option(help="Frame or body; default: the last frame that the arm moves.")
     ] = None,
     base: Annotated[
-        str, typer.Option(help="Of manipulability: fixed, flying or floating.")
+        str,
+        typer.Option(
+            help="Of manipulability, conditioning, sensitivity: fixed, flying or floating."
+        ),
     ] = "floating",
+    run: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Recorded run for conditioning, sensitivity and payload; default: through the "
+            "joints' ranges.",
+        ),
+    ] = None,
+    error: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=VALUE",
+            help="Of sensitivity: a standard deviation: mass=0.01, arm.com=0.002, length=0.001.",
+        ),
+    ] = None,
     plane: Annotated[
         str | None, typer.Option(help="Of the workspace: xy, xz or yz; default: space.")
     ] = None,
     measure: Annotated[
         str, typer.Option(help="volume, condition, smallest or largest.")
     ] = "volume",
-    samples: Annotated[int, typer.Option(help="Samples of the workspace.")] = 1_000_000,
+    samples: Annotated[
+        int | None,
+        typer.Option(help="Of the workspace: 1,000,000; of sensitivity: 500."),
+    ] = None,
     cells: Annotated[int, typer.Option(help="Cells of the workspace per side.")] = 100,
     over: Annotated[
         list[str] | None, typer.Option(help="Two joints of a map; default: those that matter most.")
@@ -63,7 +95,7 @@ def analyze(
 ) -> None:
     """Analyse a robot: one HTML page, its pictures (PNG) and its data (NPZ, CSV).
 
-    An interrupted workspace continues where it stopped, with the same command.
+    Interrupted, a workspace and a sensitivity continue where they stopped, with the same command.
 
     Example: remora analyze servicer workspace --out analysis
     """
@@ -71,12 +103,14 @@ def analyze(
         raise UnknownName("analysis", what, ANALYSES)
     check_measure(measure)
     loaded = load(robot, mesh_root=mesh_root, inertia=inertia)
-    target = frame or _last_frame(loaded)
+    target = frame or last_moved_frame(loaded)
     moving_joints(loaded, target)
     out.mkdir(parents=True, exist_ok=True)
     options: dict[str, Any] = {
-        "base": base, "plane": plane, "measure": measure, "samples": samples, "cells": cells,
-        "over": over, "threads": threads, "quiet": quiet, "out": out,
+        "base": base, "plane": plane, "measure": measure, "cells": cells, "over": over,
+        "samples": 1_000_000 if samples is None else samples,
+        "samples_given": samples is not None,
+        "threads": threads, "quiet": quiet, "out": out, "run": run, "error": error,
     }  # fmt: skip
     page, data, table = ANALYSES[what](loaded, target, options)
     files = [f"{what}.npz"]
@@ -91,9 +125,6 @@ def analyze(
         files.append(f"{what}_{k + 1}.png")
         figure.savefig(out / files[-1], dpi=150, facecolor="white")
     typer.echo(write_page(replace(page, files=files), out / f"{what}.html"))
-
-
-Result = tuple[AnalysisPage, dict[str, Any], tuple[list[str], Array] | None]
 
 
 def _workspace(robot: Robot, target: str, options: dict[str, Any]) -> Result:
@@ -146,12 +177,14 @@ def _manipulability(robot: Robot, target: str, options: dict[str, Any]) -> Resul
 
     ranges, grid, found = _map(robot, target, options["over"], values)
     here = manipulability(robot, _bent(robot, target), target, base, subspace=subspace)
-    best = np.nanargmax(np.where(np.isfinite(found), found, np.nan))
+    finite = np.where(np.isfinite(found), found, np.nan)
+    least = measure == "condition"  # of all measures the only one that is best where it is small
+    best = np.nanargmin(finite) if least else np.nanargmax(finite)
     at = np.unravel_index(best, found.shape)
     shown = _shown(robot, grid)
     page = AnalysisPage(
         f"{robot.name}: manipulability of {target}", f"Kinematic, {base} base, {subspace}",
-        [(f"{found.max():.4g}", f"largest {measure}"),
+        [(f"{found[at]:.4g}", f"{'smallest' if least else 'largest'} {measure}"),
          *((f"{axis[k]:.0f} {unit}", f"{name} there")
            for (name, axis), k, unit in zip(shown[0].items(), at, shown[1], strict=True)),
          (", ".join(f"{x:.2f}" for x in here.semi_axes), "semi-axes at a quarter of all ranges")],
@@ -198,17 +231,10 @@ ANALYSES: dict[str, Callable[[Robot, str, dict[str, Any]], Result]] = {
     "workspace": _workspace,
     "manipulability": _manipulability,
     "coupling": _coupling,
+    "conditioning": conditioning_page,
+    "sensitivity": sensitivity_page,
+    "payload": payload_page,
 }
-
-
-def _last_frame(robot: Robot) -> str:
-    for name in [*reversed(robot.frames.names), *reversed(robot.bodies.names)]:
-        try:
-            moving_joints(robot, name)
-        except InvalidValue:
-            continue
-        return name
-    raise RemoraError(f"robot {robot.name!r} has no joint that moves a frame")
 
 
 def _bent(robot: Robot, target: str) -> Array:

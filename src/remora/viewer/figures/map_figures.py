@@ -52,3 +52,18 @@ def bar_figure(names: list[str], values: Array, label: str, title: str) -> Any:
         ax.set_xlabel(label)
         ax.set_title(title)
     return figure
+
+
+def interval_figure(names: list[str], values: Array, half: Array) -> Any:
+    """Return a figure of intervals relative to their values, on a logarithmic axis."""
+    figure, ax = new_axes((5.2, 0.9 + 0.24 * len(names)))
+    size = np.maximum(np.abs(values), 1e-300)
+    with library("matplotlib").rc_context(STYLE):
+        ax.barh(range(len(names)), 100.0 * half / size, color=COLOURS[0], height=0.62)
+        ax.set_yticks(range(len(names)), names)
+        ax.invert_yaxis()
+        ax.grid(visible=False, axis="y")
+        ax.set_xscale("log")
+        ax.set_xlabel("half width of the interval, % of the estimate")
+        ax.set_title("how well each parameter is known")
+    return figure

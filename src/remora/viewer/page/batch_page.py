@@ -100,10 +100,11 @@ class BatchPage(TimedPage):
         names = [_shown_name(n, unit) for n, (_, unit) in self._columns.items()]
         self._by_name = dict(zip(names, self._columns, strict=True))
         joints = [n for n in names if n.startswith("q.") and n.endswith("°")]
+        joints.sort(key=self._spread, reverse=True)
         with self.server.gui.add_folder("Compare"):
             self._plots = [
                 ChosenPlot(self.server, self._plot, names, name, self.redraw)
-                for name in joints[1:3] or names[:2]
+                for name in joints[:2] or names[:2]
             ]
         self._plots_at = 0.0
         self._add_show(radius)
@@ -156,6 +157,12 @@ class BatchPage(TimedPage):
         lines = np.degrees(chosen) if turned else np.asarray(chosen, float)
         named = [f"run {run.index}" for run in self.runs]
         return Plot(_unit(unit), named, self.batch.t, lines)
+
+    def _spread(self, name: str) -> float:
+        """Return how much the runs shown differ in a quantity, while all of them last."""
+        values, _ = self._columns[self._by_name[name]]
+        rows = min(run.rows for run in self.runs)
+        return float(np.ptp(values[[run.index for run in self.runs], :rows], axis=0).max())
 
     def poses(self, q: Array) -> Array:
         """Return the poses of the first run's bodies at q, `(nb, 8)`."""

@@ -20,6 +20,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from remora.analysis.conditioning import Conditioning
 from remora.errors import RemoraError
 from remora.model.formats.bounded_xml import shown
 from remora.simulation.recording.recording import Recording
@@ -28,6 +29,11 @@ from remora.viewer.component_table import components
 from remora.viewer.figures.figures import COLOURS, FAINT, INK, MUTED, figure_of
 from remora.viewer.load_words import LONGEST, short
 from remora.viewer.report.animation_html import html_of
+from remora.viewer.report.conditioning_rows import (
+    conditioning_of,
+    conditioning_table,
+    conditioning_warnings,
+)
 
 #: An SVG with more bytes than this becomes a PNG.
 LARGEST_DRAWING = 350_000
@@ -113,9 +119,11 @@ def html(run: Recording, title: str | None = None, animation: bool = True) -> st
         raise RemoraError("the run has no samples yet: there is nothing to report")
     given = str(run.settings.get("note") or run.robot.name) if title is None else title
     name = shown(given, LONGEST)
+    near = conditioning_of(run)
     sections = [
         ("simulated", "What was simulated", _simulated(run)),
         ("kept", "How far to trust it", _kept(run)),
+        ("near", "Singularities and limits", "" if near is None else _near(near)),
         ("animation", "Animation", _animation(run) if animation else ""),
         ("figures", "Figures", _figures(run)),
         ("robot", "Robot", _robot(run)),
@@ -137,7 +145,7 @@ def html(run: Recording, title: str | None = None, animation: bool = True) -> st
         f"<h1>{escape(name)}</h1>",
         f'<p class="muted">{escape(_subtitle(run))}</p>',
         f"<nav>{links}</nav>",
-        _notices(run),
+        _notices(run, [] if near is None else conditioning_warnings(near)),
         _tiles(run),
         *(f'<section id="{k}">\n<h2>{name}</h2>\n{x}\n</section>' for k, name, x in sections),
         f"<footer>Report written by Remora {escape(version)} on {now}. "
@@ -156,7 +164,7 @@ def _subtitle(run: Recording) -> str:
     return f"{text}, {run_tables.time_text(run.started)}" if run.started else text
 
 
-def _notices(run: Recording) -> str:
+def _notices(run: Recording, warnings: list[str]) -> str:
     said: list[str] = []
     if run.status == "running":
         said.append(
@@ -166,6 +174,7 @@ def _notices(run: Recording) -> str:
     elif run.status != "complete":
         said.append(f"This run ended before its time: {run.status}. {run.message}")
     said += [f"The robot: {warning}" for warning in run.robot.warnings[:10]]
+    said += [f"{text[:1].upper()}{text[1:]}." for text in warnings]
     return "\n".join(f'<p class="notice">{escape(shown(x, 600))}</p>' for x in said)
 
 
@@ -210,6 +219,18 @@ def _kept(run: Recording) -> str:
         "that over all samples:"
     )
     return f"<p>{text}</p>\n{_table(run_tables.conservation_table(run))}"
+
+
+def _near(found: Conditioning) -> str:
+    text = (
+        "The twist of the frame by the speeds of the joints, angular rates times "
+        f"{found.length:.3g} m; directions in which the arm never moves are left out."
+    )
+    parts = [f"<p>{text}</p>", _table(conditioning_table(found))]
+    if found.warnings():
+        caption = "<b>Conditioning.</b> Shaded: near a singularity, or a limit."
+        parts.append(f"<figure>{drawing(found.plot())}<figcaption>{caption}</figcaption></figure>")
+    return "\n".join(parts)
 
 
 def _robot(run: Recording) -> str:
