@@ -15,14 +15,14 @@ from remora.algebra import dual_quaternion, pose, quaternion
 from remora.algebra.array_ops import Array
 from remora.errors import RemoraError, UnknownName
 from remora.model.joints import coordinates, is_free, kind, speeds
-from remora.model.robot import Joint
+from remora.model.robot import Joint, Robot
 from remora.simulation.recording.conservation import Drift
 from remora.simulation.recording.quantities import column
 from remora.simulation.recording.recording import Recording
 from remora.simulation.recording.synonyms import SYNONYMS
 from remora.viewer.load_words import short
 from remora.viewer.run_tables import labelled
-from remora.viewer.scene.generated_shapes import wheels_among
+from remora.viewer.scene.link_roles import WHEEL, role_of
 
 #: Units that are converted to degrees.
 DEGREES = {"rad": "°", "rad/s": "°/s", "rad/s²": "°/s²"}
@@ -186,7 +186,7 @@ _OF_FLOATING = {
 def _per_joint(name: str) -> Callable[[Recording, Choice], list[Panel]]:
     def made(run: Recording, of: Choice) -> list[Panel]:
         groups: dict[tuple[str, bool, str], list[Line]] = {}
-        wheels = wheels_among(run.robot, of.joints)
+        wheels = _wheels(run.robot, of.joints)
         for i in of.joints:
             joint = run.robot.joints[i]
             free = run.robot.bodies[i].name if is_free(joint) else ""
@@ -210,6 +210,13 @@ def _per_joint(name: str) -> Callable[[Recording, Choice], list[Panel]]:
         return result or [Panel(first, "", (), "no joint has any")]
 
     return made
+
+
+def _wheels(robot: Robot, joints: Sequence[int]) -> set[int]:
+    """Return which of some joints carry reaction wheels; none if all inner ones do."""
+    inner = [i for i in joints if robot.joints[i].parent >= 0]
+    wheels = {i for i in inner if role_of(robot, i) == WHEEL}
+    return wheels if len(wheels) < len(inner) else set()
 
 
 def _freedoms(run: Recording, name: str, joint: Joint) -> Iterable[tuple[str, Line]]:
