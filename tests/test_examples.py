@@ -44,6 +44,9 @@ SAYS = {
         "captured at 2.744 s, 10.815 N s", "kept to 1e-12: True, constraint to 1e-12 m: True",
         "1000000 N/m: peak force  1220.3 N", "by 3.1e-09",
     ],
+    "25_modular_robot.py": [
+        "1.04 s: one docks to tug", "4.00 s: one leaves tug", "(RK4 with 20 ms): True",
+    ],
     "17_dispersed_captures.py": [
         "152 of 200 captured", "impulse 11.3 N s", "momentum kept in all runs: True",
     ],

@@ -18,8 +18,11 @@ from remora.viewer.page.chosen_plot import ChosenPlot
 from remora.viewer.page.page import on
 from remora.viewer.page.plots import Plot, offered, plot_of
 from remora.viewer.page.timed_page import TimedPage
+from remora.viewer.page.timeline import timeline_html
+from remora.viewer.scene.backdrops import SPACE
 from remora.viewer.scene.overlays import (
     MASS_COLOR,
+    OVERLAY,
     TRAIL_COLORS,
     Arrows,
     OverlaySample,
@@ -31,7 +34,7 @@ from remora.viewer.scene.overlays import (
     positions,
     thinned,
 )
-from remora.viewer.scene.scene import WORLD, end_effectors, extent
+from remora.viewer.scene.scene import end_effectors, extent
 
 #: Updates per second of the plot legends.
 PLOTS_PER_SECOND = 12.0
@@ -67,7 +70,7 @@ class RunPage(TimedPage):
         self,
         run: Recording,
         port: int = 8080,
-        dark: bool = False,
+        scene: str = SPACE,
         mesh_root: str | os.PathLike[str] | None = None,
     ) -> None:
         """Build the page."""
@@ -76,7 +79,7 @@ class RunPage(TimedPage):
                 f"the run of {run.robot.name!r} has no samples yet (status: {run.status}); "
                 "there is nothing to look at"
             )
-        super().__init__(run.robot, port, dark, mesh_root)
+        super().__init__(run.robot, port, scene, mesh_root)
         try:
             self._build(run)
         except BaseException:
@@ -91,9 +94,10 @@ class RunPage(TimedPage):
         _, radius = extent(self.scene.cloud(x))
         state = "" if run.status == "complete" else f", {run.status}"
         self.add_timeline(run.t, f"{len(run)} samples, {run.duration:.6g} s{state}")
+        self.server.gui.add_html(timeline_html(run, self.slider_id))
         self._add_plots()
         self._add_show(radius)
-        self.add_look(radius)
+        self.add_look(radius, ghost=True)
         self.aim(*self._thin.q[:: max(1, len(self._thin) // 12)])
         self.redraw()
         self.start_clock()
@@ -130,7 +134,7 @@ class RunPage(TimedPage):
         self._external = Arrows(server, "external", ((220, 30, 30), (150, 20, 90)), unit)
         self._most: dict[str, tuple[float, float]] = {}
         self._mass = server.scene.add_icosphere(
-            f"{WORLD}/centre_of_mass", 0.022 * radius, MASS_COLOR, subdivisions=2
+            f"{OVERLAY}/centre_of_mass", 0.022 * radius, MASS_COLOR, subdivisions=2
         )
         with gui.add_folder("Show"):
             for k, (name, way) in enumerate(ways.items()):

@@ -16,8 +16,19 @@ from remora.errors import InvalidValue, RemoraError
 from remora.simulation.recording.quantities import evaluated
 from remora.simulation.recording.recording import Recording
 from remora.viewer.interpolation import configurations
-from remora.viewer.page.page import add_grid, look_at, quiet, set_theme, start_server
-from remora.viewer.scene.overlays import MASS_COLOR, TRAIL_COLORS, Trail, positions, thinned
+from remora.viewer.page.page import look_at, set_theme
+from remora.viewer.page.server import page_script, quiet, start_server
+from remora.viewer.scene.backdrops import SPACE, backdrop, chosen_scene, set_backdrop
+from remora.viewer.scene.ghost import add_ghost
+from remora.viewer.scene.labels import FrameLabels
+from remora.viewer.scene.overlays import (
+    MASS_COLOR,
+    OVERLAY,
+    TRAIL_COLORS,
+    Trail,
+    positions,
+    thinned,
+)
 from remora.viewer.scene.scene import WORLD, Scene, end_effectors, extent
 
 #: Maximum frames in a file, and the longest and shortest run that is played in real time, s.
@@ -30,6 +41,7 @@ def save_html(
     run: Recording,
     path: str | os.PathLike[str],
     *,
+    scene: str | None = None,
     dark: bool = False,
     follow_base: bool = True,
     pictures: int = PICTURES,
@@ -40,7 +52,8 @@ def save_html(
     Args:
         run: the run.
         path: the file; an existing file is replaced.
-        dark: whether to use a dark theme.
+        scene: `space` (default), `studio` or `dark`, see `view`.
+        dark: the same as `scene="dark"`.
         follow_base: whether the camera follows the base; otherwise the inertial origin.
         pictures: maximum number of frames, evenly spaced in time.
         mesh_root: meshes outside this folder are left out.
@@ -51,7 +64,8 @@ def save_html(
     Raises:
         RemoraError: if the run has no samples, viser is missing or the file cannot be written.
     """
-    text = html_of(run, dark, follow_base, pictures, mesh_root)
+    chosen = chosen_scene(scene, dark, SPACE)
+    text = html_of(run, chosen, follow_base, pictures, mesh_root)
     file = Path(path)
     try:
         file.write_text(text, encoding="utf-8", newline="\n")
@@ -62,7 +76,7 @@ def save_html(
 
 def html_of(
     run: Recording,
-    dark: bool = False,
+    look: str = SPACE,
     follow_base: bool = True,
     pictures: int = PICTURES,
     mesh_root: str | os.PathLike[str] | None = None,
@@ -75,8 +89,8 @@ def html_of(
     server = start_server(0)
     try:
         with quiet():
-            set_theme(server, dark)
-        return _recorded(server, run, dark, follow_base, pictures, mesh_root)
+            set_theme(server, backdrop(look).dark)
+        return _recorded(server, run, look, follow_base, pictures, mesh_root)
     finally:
         with quiet():
             server.stop()
@@ -85,7 +99,7 @@ def html_of(
 def _recorded(
     server: Any,
     run: Recording,
-    dark: bool,
+    look: str,
     follow_base: bool,
     pictures: int,
     mesh_root: str | os.PathLike[str] | None,
@@ -101,17 +115,20 @@ def _recorded(
     cloud = np.concatenate([scene.cloud(x[k]) - base[k] for k in some])
     _, radius = extent(cloud)
     look_at(server, cloud)
-    add_grid(server, radius, float(scene.cloud(x[0])[:, 2].min()) - 0.12 * radius, dark)
-    ways = positions(thin, end_effectors(run.robot)[:4])
+    set_backdrop(server, look, radius)
+    add_ghost(server, run.robot, scene.drawn, x[0], WORLD)
+    tips = end_effectors(run.robot)[:4]
+    labels, ways = FrameLabels(server, run.robot, tips), positions(thin, tips)
     trails = [
         Trail(server, name, thin.t, way, TRAIL_COLORS[k], 0.0035 * radius)
         for k, (name, way) in enumerate(ways.items())
     ]
-    mass = server.scene.add_icosphere(f"{WORLD}/centre_of_mass", 0.022 * radius, MASS_COLOR)
+    mass = server.scene.add_icosphere(f"{OVERLAY}/centre_of_mass", 0.022 * radius, MASS_COLOR)
 
     def show(k: int) -> None:
         scene.move(x[k], pose.from_translation(base[k]), _GRAIN)
         mass.position = np.round(com[k] / _GRAIN) * _GRAIN
+        labels.move(x[k], _GRAIN)
         for trail in trails:
             trail.visible = True
             trail.show(times[k])
@@ -121,6 +138,7 @@ def _recorded(
     for k in range(1, frames):
         film.insert_sleep(run.duration / factor / (frames - 1))
         show(k)
+    dark = backdrop(look).dark
     return _captioned(film.as_html(dark_mode=dark), run, factor, dark)
 
 
@@ -149,4 +167,4 @@ def _captioned(page: str, run: Recording, factor: float, dark: bool) -> str:
     title = f"<title>{name} - Remora</title>"
     page = re.sub(r"<title>.*?</title>", lambda _: title, page, count=1)
     end = page.rindex("</body>")
-    return page[:end] + box + page[end:]
+    return page[:end] + box + page_script() + page[end:]
