@@ -1,13 +1,14 @@
-"""Benchmark of inverse kinematics against pink, and of reaches with a floating base.
+"""Benchmark of inverse kinematics against pink and mink, and of reaches with a floating base.
 
     python benchmarks/inverse_kinematics.py [--targets N] [--floating N] [--json FILE]
 
 Targets are the tool's poses at random configurations within the joints' ranges, so each of them can
 be reached. The servicer's arm starts from one posture; a target counts as reached within 1e-4 m and
 1e-3 rad, with the joints in their ranges. Both libraries may start again from the same random
-configurations; the first row of each allows a single start. pink solves
-its quadratic programs with DAQP and takes whole steps (gain 1, dt 1 s, no speed limit), with two
-values of its damping. Its time has no loading, Remora's no compilation.
+configurations; the first row of each allows a single start. pink and mink solve
+their quadratic programs with DAQP and take whole steps (gain 1, dt 1 s, no speed limit), with two
+values of their damping. Their time has no loading, Remora's no compilation. A library that is not
+installed (`pip install pin-pink mink`) is left out.
 
 For a floating base the targets are the tool's poses at the ends of straight joint paths with
 conserved momentum.
@@ -96,6 +97,36 @@ def pink_solver(robot: rm.Robot, starts: int, damping: float) -> Callable[[np.nd
     return solve
 
 
+def mink_solver(robot: rm.Robot, starts: int, damping: float) -> Callable[[np.ndarray], np.ndarray]:
+    """Return mink's loop, the same as pink's."""
+    mujoco: Any = importlib.import_module("mujoco")
+    mink: Any = importlib.import_module("mink")
+    spec = mujoco.MjSpec.from_file(str(rm.bundled_robots()["servicer"]))
+    spec.compiler.fusestatic = False
+    spec.compiler.boundmass, spec.compiler.boundinertia = 1e-6, 1e-9  # of the massless tool
+    model = spec.compile()
+    task = mink.FrameTask(
+        "tool", "body", position_cost=1.0, orientation_cost=0.1, gain=1.0, lm_damping=damping
+    )
+    inside = [mink.ConfigurationLimit(model)]
+    state = mink.Configuration(model)
+
+    def solve(target: np.ndarray) -> np.ndarray:
+        task.set_target(mink.SE3(np.concatenate([target[:4], pose.translation(target)])))
+        rng = np.random.default_rng(0)
+        for k in range(starts):
+            state.update(START if k == 0 else rng.uniform(*model.jnt_range.T))
+            for _ in range(ITERATIONS):
+                error = task.compute_error(state)
+                if np.linalg.norm(error[:3]) < LENGTH and np.linalg.norm(error[3:]) < ANGLE:
+                    return state.q.copy()
+                velocity = mink.solve_ik(state, [task], 1.0, "daqp", limits=inside)
+                state.integrate_inplace(velocity, 1.0)
+        return state.q.copy()
+
+    return solve
+
+
 def measured(
     robot: rm.Robot, solvers: dict[str, Callable[[np.ndarray], np.ndarray]], targets: np.ndarray
 ) -> dict[str, dict[str, float]]:
@@ -148,10 +179,10 @@ def main() -> None:
     given = parser.parse_args()
     robot = rm.load("servicer", base="fixed")
     solvers = {f"Remora, {n} starts": remora_solver(robot, n) for n in (1, STARTS)}
-    if importlib.util.find_spec("pink"):
-        for n in (1, STARTS):
-            solvers[f"pink, {n} starts"] = pink_solver(robot, n, 1.0)
-            solvers[f"pink, {n} starts, little damping"] = pink_solver(robot, n, 1e-3)
+    for name, made in (("pink", pink_solver), ("mink", mink_solver)):
+        for n in (1, STARTS) if importlib.util.find_spec(name) else ():
+            solvers[f"{name}, {n} starts"] = made(robot, n, 1.0)
+            solvers[f"{name}, {n} starts, little damping"] = made(robot, n, 1e-3)
     configurations = rm.random_state(robot, 11, given.targets)[0]
     targets = rm.frame_pose(robot, configurations, "tool")
     results: dict[str, Any] = {"fixed": measured(robot, solvers, targets)}

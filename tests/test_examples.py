@@ -44,6 +44,9 @@ SAYS = {
         "captured at 2.744 s, 10.815 N s", "kept to 1e-12: True, constraint to 1e-12 m: True",
         "1000000 N/m: peak force  1220.3 N", "by 3.1e-09",
     ],
+    "25_modular_robot.py": [
+        "1.04 s: one docks to tug", "4.00 s: one leaves tug", "(RK4 with 20 ms): True",
+    ],
     "17_dispersed_captures.py": [
         "152 of 200 captured", "impulse 11.3 N s", "momentum kept in all runs: True",
     ],
@@ -79,6 +82,10 @@ SAYS = {
     ],
     "29_tasks_with_limits.py": [
         "within 1 mm of the circle: True", "turns by up to 3.61°", "turns by up to 0.14°",
+    ],
+    "30_reach_and_push.py": [
+        "turns by 27.6°, tool within 1 µm: True", "at most 5.4 N, impulse 2.63 N s",
+        "the same to 1 %: True", "back, to 3 mm: True",
     ],
     "34_campaign.py": ["200 of 200 runs", "success 93.0 %", "driven by flange.mass"],
     "33_identify_payload.py": ["to 1e-6: True", "10 of 10", "does not determine m cx"],

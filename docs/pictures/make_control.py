@@ -142,48 +142,49 @@ def unwinding():
 
 
 def wall():
-    """An arm presses on a wall by its impedance; 500 Hz."""
-    robot = planar("wall", ONE, 3)
+    """An arm presses on a wall by its impedance: held, and with a floating base; 500 Hz."""
     q, tick = np.array([0, 0, 0, 0.7, -1.4, 0.7]), {"sample_time": 0.002}
-    x = rm.frame_pose(robot, q, "tool")
-    goal = pose.from_parts(x[:4], pose.translation(x) + np.array([0.15, 0.0, 0.0]))
-    line = rm.PoseReference([x, goal], 4.0, **tick)
-    surface = pose.translation(x) + np.array([0.05, 0.0, 0.0])
-    figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.2))
-    for base in ("fixed",):
-        own = planar("wall", ONE, 3, base)
-        law = rm.Impedance(
-            "tool",
-            [20.0] * 3 + [200.0] * 3,
-            [4.0] * 3 + [80.0] * 3,
-            rows="plane",
-            base=base,
-            **tick,
-        )
+    figure, axes = plt.subplots(2, 2, figsize=(9, 5.6), sharex="row")
+    for row, base in enumerate(("fixed", "floating")):
+        robot = planar("wall", ONE, 3, "fixed" if base == "fixed" else "planar")
+        x = rm.frame_pose(robot, q[-robot.nq :], "tool")
+        deep = 0.15 if base == "fixed" else 0.065
+        goal = pose.from_parts(x[:4], pose.translation(x) + np.array([deep, 0.0, 0.0]))
+        ways = [x, goal] if base == "fixed" else [x, goal, x]
+        line = rm.PoseReference(ways, 4.0 if base == "fixed" else 3.0, **tick)
+        surface = pose.translation(x) + np.array([0.05, 0.0, 0.0])
+        law = rm.Impedance("tool", [20.0] * 3 + [200.0] * 3, [4.0] * 3 + [80.0] * 3, rows="plane",
+                           base=base, **tick)  # fmt: skip
         block = rm.Wall("tool", surface, (-1, 0, 0), 5e3, 50.0)
-        n = own.nq
-        system = rm.System(own, [line, law, block])
-        run = rm.simulate(system, q[-n:], np.zeros(n), 10.0, integrator="rk4",
-                          step=0.001, sample=0.02)  # fmt: skip
+        run = rm.simulate(rm.System(robot, [line, law, block]), q[-robot.nq :],
+                          np.zeros(robot.nv), 10.0 if base == "fixed" else 7.0,
+                          integrator="rk4", step=0.002, sample=0.02, limits="ignore")  # fmt: skip
         force = -run.signals["wall.force"][:, 0]
-        place = np.array([pose.translation(rm.frame_pose(own, s, "tool"))[0] for s in run.q])
+        place = np.array([pose.translation(rm.frame_pose(robot, s, "tool"))[0] for s in run.q])
+        wanted = 2 * run.signals["pose_reference.pose"][:, 5]
+        left, right = axes[row]
         left.plot(run.t, force, label=f"{base} base")
-        right.plot(run.t, 1e3 * (place - surface[0]), label=f"tool, {base} base")
+        right.plot(run.t, 1e3 * (place - surface[0]), label="tool")
+        right.plot(run.t, 1e3 * (wanted - surface[0]), "k--", lw=0.8, label="reference")
         touched = sum(e.name == "wall.contact" for e in run.events)
         print(f"wall, {base}: {touched} contacts, force at most "
-              f"{force.max():.1f} N, at the end {force[-1]:.2f} N")  # fmt: skip
-    left.axhline(20.0, color="0.5", ls="--", lw=0.8, label="K × 0.1 m = 20 N")
-    right.plot(
-        run.t,
-        1e3 * (2 * run.signals["pose_reference.pose"][:, 5] - surface[0]),
-        "k--",
-        lw=0.8,
-        label="reference",
-    )
-    left.set(xlabel="t, s", ylabel="force on the wall, N")
-    right.set(xlabel="t, s", ylabel="depth beyond the surface, mm")
-    left.legend(fontsize=7)
-    right.legend(fontsize=7)
+              f"{force.max():.2f} N, at the end {force[-1]:.2f} N")  # fmt: skip
+        if base == "floating":
+            impulse = float(np.sum(0.5 * (force[1:] + force[:-1]) * np.diff(run.t)))
+            print(f"impulse {impulse:.4f} N s, momentum {run.momentum[-1, 0]:.4f} N s, base moves "
+                  f"at {1e3 * run.v[-1, 0]:.2f} mm/s, tool {1e3 * (place[-1] - wanted[-1]):.3f} mm"
+                  f" from the reference")  # fmt: skip
+            right.plot(
+                run.t, 1e3 * run.q[:, 0], color="tab:green", lw=1.1, label="base, from start"
+            )
+        else:
+            left.axhline(20.0, color="0.5", ls="--", lw=0.8, label="K × 0.1 m = 20 N")
+        left.set(ylabel="force on the wall, N")
+        right.set(ylabel="beyond the surface, mm")
+        left.legend(fontsize=7)
+        right.legend(fontsize=7)
+    for place in axes[1]:
+        place.set(xlabel="t, s")
     save(figure, "control_wall.png")
 
 
@@ -344,6 +345,74 @@ def circle():
     save(figure, "control_circle.png")
 
 
+def pointing(length, seconds, method="least_squares", **options):
+    """Return SPART17's Figure 4 as a run: a line of the tool there and back, the base points at it.
+
+    Four links; the tool keeps its orientation, the base points at the tool; 50 Hz.
+    """
+    robot, tick = planar("figure_4", ONE, 4), {"sample_time": 0.02}
+    q = np.array([0, 0, 0, *np.radians([0.0, 40.0, -80.0, 40.0])])
+    x = rm.frame_pose(robot, q, "tool")
+    away = length * np.array([-0.5, np.sqrt(0.75), 0.0])
+    goal = pose.from_parts(x[:4], pose.translation(x) + away)
+    line = rm.PoseReference([x, goal, x], seconds, "straight", **tick)
+    law = rm.DesiredReaction("tool", rows="plane", base_rows=("wz",), gain=2.0, base_gain=2.0,
+                             point="x", method=method, **options, **tick)  # fmt: skip
+    system = rm.System(robot, [line, law, rm.JointRateServo(gain=20.0, **tick)])
+    return rm.simulate(system, q, np.zeros(7), 2 * seconds + 2.0, integrator="rk4", step=0.02,
+                       sample=0.1, limits="ignore")  # fmt: skip
+
+
+def measures(run):
+    """Return how far the tool is off, m, its tilt and the pointing error, rad, of a run."""
+    error = run.signals["desired_reaction.error"]
+    return (
+        np.linalg.norm(error[:, 3:], axis=1),
+        np.abs(error[:, 2]),
+        np.abs(run.signals["desired_reaction.base_error"][:, 2]),
+    )
+
+
+def figure_4():
+    """SPART17's Figure 4, and what happens on a line that is too long; 50 Hz."""
+    run = pointing(0.2, 10.0)
+    off, tilt, aim = measures(run)
+    print(f"figure 4: tool off by {1e3 * off.max():.3f} mm, tilted by {np.degrees(tilt.max()):.4f}"
+          f" deg; base turned by {np.degrees(run.q[:, 2].max()):.2f} deg, points at the tool to "
+          f"{np.degrees(aim.max()):.4f} deg; rates up to {np.abs(run.v[:, 3:]).max():.3f} rad/s, "
+          f"back at the start to {np.abs(run.q[-1] - run.q[0]).max():.1e}")  # fmt: skip
+    long = pointing(0.4, 10.0, "adjugate", bound=300.0)
+    far, _, far_aim = measures(long)
+    print(
+        f"0.4 m, adjugate: tool off by {1e3 * far.max():.1f} mm, pointing "
+        f"{np.degrees(far_aim.max()):.2f} deg, rates up to {np.abs(long.v[:, 3:]).max():.2f}"
+    )
+    figure, axes = plt.subplots(2, 2, figsize=(9, 6.4), height_ratios=(1.3, 1))
+    draw(axes[0, 0], run.robot, run.q[0], [""], 4, "0.5")
+    draw(axes[0, 0], run.robot, run.q[len(run.t) // 2 - 10], [""], 4, "tab:blue")
+    for k in (0, len(run.t) // 2 - 10):
+        ends = np.array([run.q[k, :2], shape(run.robot, run.q[k], "", 4)[-1]])
+        axes[0, 0].plot(ends[:, 0], ends[:, 1], ":", color="tab:orange", lw=1)
+    path = run.signals["pose_reference.pose"]
+    places = np.array([pose.translation(x)[:2] for x in path])
+    axes[0, 0].plot(places[:, 0], places[:, 1], color="tab:red", lw=1.4, label="path, 0.2 m")
+    axes[0, 0].set(aspect="equal", xlabel="x, m", ylabel="y, m", title="start, and after 10 s")
+    axes[0, 0].legend(fontsize=7)
+    axes[0, 1].plot(run.t, np.degrees(run.q[:, 2]), label="attitude of the base")
+    direction = np.array([shape(run.robot, q, "", 4)[-1] - q[:2] for q in run.q])
+    angle = np.degrees(np.arctan2(direction[:, 1], direction[:, 0]))
+    axes[0, 1].plot(run.t, angle, "k--", lw=0.9, label="direction of the tool")
+    axes[0, 1].set(xlabel="t, s", ylabel="deg")
+    axes[1, 0].plot(run.t, run.v[:, 3:], lw=1.1, label=[f"joint {i + 1}" for i in range(4)])
+    axes[1, 0].set(xlabel="t, s", ylabel="joint rates, rad/s")
+    axes[1, 1].semilogy(run.t, 1e3 * off + 1e-6, label="0.2 m, least squares")
+    axes[1, 1].semilogy(long.t, 1e3 * far + 1e-6, label="0.4 m, adjugate, bounded")
+    axes[1, 1].set(xlabel="t, s", ylabel="tool off its path, mm")
+    for place in (axes[0, 1], axes[1, 0], axes[1, 1]):
+        place.legend(fontsize=7)
+    save(figure, "spart17_4.png")
+
+
 def optimal():
     """The reach of example 25: along a straight line of the joints, and optimized."""
     example = runpy.run_path(str(HERE.parents[1] / "examples" / "25_optimal_reach.py"))
@@ -391,7 +460,9 @@ def save(figure, name):
     plt.close(figure)
 
 
-MADE = {f.__name__: f for f in (two_arms, unwinding, wall, wheels, reaches, circle, optimal)}
+MADE = {
+    f.__name__: f for f in (two_arms, unwinding, wall, wheels, reaches, circle, optimal, figure_4)
+}
 
 if __name__ == "__main__":
     for name in sys.argv[1:] or MADE:

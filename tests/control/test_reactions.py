@@ -138,6 +138,59 @@ def test_a_pointing_base_has_no_reference_and_only_rows_of_rotation():
         rm.DesiredReaction("tool", point="up")
 
 
+def figure_4():
+    """Return SPART17's four-link arm and the start of docs/control.md."""
+    robot = arm(4, "planar", spread=False)
+    return robot, np.array([0, 0, 0, *np.radians([0.0, 40.0, -80.0, 40.0])])
+
+
+LINE = np.array([-0.5, np.sqrt(0.75), 0.0])
+
+
+def test_figure_4_of_spart17_is_flown():
+    """The tool keeps its orientation on a line there and back, the base points at it; 50 Hz."""
+    robot, q = figure_4()
+    x = rm.frame_pose(robot, q, "tool")
+    away = pose.from_parts(x[:4], pose.translation(x) + 0.2 * LINE)
+    tick = {"sample_time": 0.02}
+    line = rm.PoseReference([x, away, x], 10.0, "straight", **tick)
+    law = rm.DesiredReaction(
+        "tool", rows="plane", base_rows=("wz",), gain=2.0, base_gain=2.0, point="x", **tick
+    )
+    system = rm.System(robot, [line, law, rm.JointRateServo(gain=20.0, **tick)])
+    run = rm.simulate(system, q, np.zeros(7), 22.0, integrator="rk4", step=0.02, sample=0.5,
+                      limits="ignore")  # fmt: skip
+    error = run.signals["desired_reaction.error"]
+    assert np.linalg.norm(error[:, 3:], axis=1).max() < 1e-3
+    assert np.abs(error[:, 2]).max() < np.radians(0.02)
+    assert np.abs(run.signals["desired_reaction.base_error"][:, 2]).max() < np.radians(0.02)
+    tool = pose.translation(rm.frame_pose(robot, run.q, "tool"))[:, :2] - run.q[:, :2]
+    assert np.abs(np.arctan2(tool[:, 1], tool[:, 0]) - run.q[:, 2]).max() < np.radians(0.02)
+    assert np.degrees(run.q[:, 2].max()) == pytest.approx(4.1, abs=0.2)
+    assert np.abs(run.q[-1] - run.q[0]).max() < 1e-4
+
+
+def test_a_longer_line_of_figure_4_meets_a_singularity_of_g():
+    """Rates per unit of tool speed grow without bound; with the adjugate they stay bounded."""
+    robot, q = figure_4()
+    options = {"rows": "plane", "base_rows": ("wz",), "gain": 0.0, "point": "x"}
+    law = rm.DesiredReaction("tool", **options)
+    twist = np.concatenate([np.zeros(3), LINE])
+    h, sizes = 0.01, []
+    for _ in range(40):
+        rate = values(law, robot, q, np.zeros(7), goal(robot, q, twist))["rate"]
+        sizes.append(np.abs(rate).max())
+        if sizes[-1] > 40.0:
+            break
+        q = q + h * base_speeds(robot, q, np.zeros(7), rate, range(3, 7))
+    assert max(sizes[:21]) < 13.0  # up to 0.2 m
+    assert sizes[-1] > 40.0
+    assert 0.25 < h * len(sizes) < 0.33
+    bounded = rm.DesiredReaction("tool", method="adjugate", bound=1.0, **options)
+    rate = values(bounded, robot, q, np.zeros(7), goal(robot, q, twist))["rate"]
+    assert np.abs(rate).max() < 1.0
+
+
 def branched():
     """Return a floating robot whose tree branches behind its first joint, not at the base."""
     builder = rm.Builder("branched").body("bus", mass=50.0, inertia=(4, 5, 6))

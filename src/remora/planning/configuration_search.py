@@ -14,7 +14,7 @@ from remora.planning.starts import random_starts
 BATCH = 16
 #: Kinds of steps, and the damping of a walk.
 DESCENT, WALK = np.zeros(1), np.ones(1)
-WALK_DAMPING = np.array([0.1])
+WALK_DAMPING = np.array([0.5])
 
 
 def search_configuration(problem: Problem, starts: int, rng: np.random.Generator) -> Found:

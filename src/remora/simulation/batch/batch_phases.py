@@ -127,7 +127,7 @@ class BatchRuns:
     def fail(self, runs: Array, code: int) -> None:
         """End runs, given by their indices, with a status."""
         changed = self.status.copy()
-        changed[runs, 0] = float(code)
+        changed[self._xp.asarray(runs), 0] = float(code)
         self.status = changed
 
     def lockstep(self, phase: BatchPhase, begin: float, advance: Callable[[int], None]) -> None:
