@@ -6,7 +6,7 @@ import contextlib
 import os
 import threading
 import webbrowser
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,17 +17,20 @@ from remora.dynamics.kernels.compiled import CompiledRobot
 from remora.errors import UnknownName
 from remora.model.robot import Robot
 from remora.simulation.engine.interrupts import interruptible
+from remora.simulation.recording.constraint_switch import ConstraintSwitch
 from remora.simulation.recording.quantities import evaluated
 from remora.viewer.page.server import HOST, quiet, start_server
 from remora.viewer.scene.backdrops import BACKDROPS, backdrop, set_backdrop
 from remora.viewer.scene.ghost import add_ghost
 from remora.viewer.scene.labels import FrameLabels
 from remora.viewer.scene.overlays import OVERLAY, axes_poses, center_of_mass
-from remora.viewer.scene.scene import WORLD, Scene, end_effectors, extent, seen_from
+from remora.viewer.scene.scene import WORLD, Scene, end_effectors, extent, seen_from, toward_others
 from remora.viewer.scene.shapes import generated_note
 
 #: The camera's field of view, °, and the approximate aspect ratio of its image.
 _FIELD, _ASPECT = 40.0, 1.1
+#: Horizontal angle from the direction to another tree to the direction to the camera, rad.
+_SIDE = np.radians(-112.0)
 #: Opacity of the bodies when one sees through them.
 CLEAR = 0.35
 FREE, BASE, RIDE, MASS = "free", "base", "base, turning with it", "centre of mass"
@@ -45,7 +48,12 @@ class Page:
     """
 
     def __init__(
-        self, robot: Robot, port: int, scene: str, mesh_root: str | os.PathLike[str] | None
+        self,
+        robot: Robot,
+        port: int,
+        scene: str,
+        mesh_root: str | os.PathLike[str] | None,
+        switches: Sequence[ConstraintSwitch] = (),
     ) -> None:
         """Start the server and add the robot to its scene."""
         backdrop(scene)
@@ -62,7 +70,7 @@ class Page:
         try:
             with quiet():
                 set_theme(self.server, backdrop(scene).dark)
-            self.scene = Scene(self.server, robot, mesh_root)
+            self.scene = Scene(self.server, robot, mesh_root, switches)
         except BaseException:
             self.close()
             raise
@@ -145,11 +153,13 @@ class Page:
     def aim(self, *moments: Array) -> None:
         """Point the camera of new clients so that it sees the robot in all of these q `(nq,)`."""
         clouds: list[Array] = []
+        places: list[Array] = []
         for q in moments:
             x = self.poses(q)
             center = self.followed(q, x)
             clouds.append(self.scene.cloud(x if center is None else seen_from(center, x)))
-        look_at(self.server, np.concatenate(clouds))
+            places.append(x)
+        look_at(self.server, np.concatenate(clouds), toward_others(self.robot, np.array(places)))
 
     def add_look(self, radius: float, ghost: bool = False) -> None:
         """Add the controls of the appearance: scene, camera target, and what is drawn.
@@ -251,9 +261,15 @@ class Page:
         """Redraw the current state."""
         raise NotImplementedError
 
-    def draw_robot(self, q: Array, x: Array) -> None:
-        """Move the robot to the poses x of q, and the world node for the camera's target."""
-        self.scene.move(x, self.followed(q, x))
+    def draw_robot(self, q: Array, x: Array, t: float | None = None) -> None:
+        """Move the robot to the poses x of q, and the world node for the camera's target.
+
+        Args:
+            q: configuration, `(nq,)`.
+            x: poses of the bodies, `(nb, 8)`.
+            t: time of the run, s; None in a robot's page.
+        """
+        self.scene.move(x, self.followed(q, x), t=t)
         if self._axes is not None and self._axes.visible:
             frames = axes_poses(self.robot, x)
             self._axes.batched_wxyzs = frames[:, :4].astype(np.float32)
@@ -299,10 +315,21 @@ def set_theme(server: Any, dark: bool) -> None:
     )  # fmt: skip
 
 
-def look_at(server: Any, cloud: Array) -> None:
-    """Place the camera of new clients to show all points `(n, 3)` beside the controls."""
+def look_at(server: Any, cloud: Array, along: Array | None = None) -> None:
+    """Place the camera of new clients to show all points `(n, 3)` beside the controls.
+
+    Args:
+        server: the viser server.
+        cloud: what is to be seen.
+        along: horizontal direction `(2,)` from the base to other trees: they are seen side by side,
+            the base on the left; None: from the front.
+    """
     middle, radius = extent(cloud)
-    back = np.array([0.74, -0.52, 0.43]) / np.linalg.norm([0.74, -0.52, 0.43])
+    back = np.array([0.74, -0.52, 0.43])
+    if along is not None:
+        turn = np.array([[np.cos(_SIDE), -np.sin(_SIDE)], [np.sin(_SIDE), np.cos(_SIDE)]])
+        back[:2] = np.hypot(*back[:2]) * (turn @ along)
+    back = back / np.linalg.norm(back)
     side = np.cross([0.0, 0.0, 1.0], back)
     side = side / np.linalg.norm(side)
     up = np.cross(back, side)

@@ -81,9 +81,11 @@ def _coordinates(turning: bool) -> Callable[[Recording], Plot]:
     return plot
 
 
-def _per_speed(quantity: str, turning: bool, unit: str) -> Callable[[Recording], Plot]:
+def _per_speed(
+    quantity: str, turning: bool, unit: str, wheels: bool = False
+) -> Callable[[Recording], Plot]:
     def plot(run: Recording) -> Plot:
-        found = _speeds_of(run.robot, turning)
+        found = _speeds_of(run.robot, turning, wheels)
         values = run.quantity(quantity)[:, [k for _, k in found]]
         values = np.degrees(values) if unit.startswith("°") else values
         return Plot(unit, [name for name, _ in found], run.t, values)

@@ -29,10 +29,12 @@ from remora.viewer.scene.overlays import (
     positions,
     thinned,
 )
-from remora.viewer.scene.scene import WORLD, Scene, end_effectors, extent
+from remora.viewer.scene.scene import WORLD, Scene, end_effectors, extent, toward_others
 
 #: Maximum frames in a file, and the longest and shortest run that is played in real time, s.
 PICTURES, LONGEST, SHORTEST = 600, 60.0, 3.0
+#: Maximum number of switches of constraints in the caption.
+MOST_SWITCHES = 6
 _GRAIN = 2.0**-15
 _FACTORS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 50_000, 100_000)
 
@@ -109,12 +111,12 @@ def _recorded(
     times = np.linspace(float(run.t[0]), float(run.t[-1]), frames)
     q, fast = configurations(run, times), CompiledRobot(run.robot)
     x, com = evaluated(fast, "poses", q), evaluated(fast, "center_of_mass", q)
-    scene, thin = Scene(server, run.robot, mesh_root), thinned(run)
+    scene, thin = Scene(server, run.robot, mesh_root, run.switches), thinned(run)
     base = pose.translation(x[:, 0]) if follow_base else np.zeros((frames, 3))
     some = range(0, frames, max(1, frames // 12))
     cloud = np.concatenate([scene.cloud(x[k]) - base[k] for k in some])
     _, radius = extent(cloud)
-    look_at(server, cloud)
+    look_at(server, cloud, toward_others(run.robot, x[some]))
     set_backdrop(server, look, radius)
     add_ghost(server, run.robot, scene.drawn, x[0], WORLD)
     tips = end_effectors(run.robot)[:4]
@@ -126,7 +128,7 @@ def _recorded(
     mass = server.scene.add_icosphere(f"{OVERLAY}/centre_of_mass", 0.022 * radius, MASS_COLOR)
 
     def show(k: int) -> None:
-        scene.move(x[k], pose.from_translation(base[k]), _GRAIN)
+        scene.move(x[k], pose.from_translation(base[k]), _GRAIN, times[k])
         mass.position = np.round(com[k] / _GRAIN) * _GRAIN
         labels.move(x[k], _GRAIN)
         for trail in trails:
@@ -159,6 +161,8 @@ def _captioned(page: str, run: Recording, factor: float, dark: bool) -> str:
     name = html.escape(run.robot.name)
     speed = "" if factor == 1.0 else f" · 1 s on the bar is {factor:g} s of the run"
     line = f"<b>{name}</b> · {run.duration:.6g} s{speed} · lines: trails · green: centre of mass"
+    for switch in run.switches[:MOST_SWITCHES]:
+        line += f"<br>{switch.t / factor:.3g} s on the bar: {html.escape(str(switch))}"
     color = "#c9ced6" if dark else "#3b424c"
     box = (
         '<div style="position:fixed;left:14px;bottom:52px;z-index:5;pointer-events:none;'

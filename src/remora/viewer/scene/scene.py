@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,8 @@ from remora.errors import ModelWarning
 from remora.model.robot import Robot
 from remora.model.state import neutral
 from remora.model.topology import leaves
-from remora.viewer.scene.constraint_marks import ConstraintMark, add_marks, marked_at
+from remora.simulation.recording.constraint_switch import ConstraintSwitch
+from remora.viewer.scene.constraint_marks import ConstraintMark, add_marks
 from remora.viewer.scene.gltf import to_glb
 from remora.viewer.scene.link_roles import BOOM, TOOL, role_of
 from remora.viewer.scene.shapes import missing_meshes, shapes
@@ -34,8 +36,21 @@ class Scene:
     control is not disturbed.
     """
 
-    def __init__(self, server: Any, robot: Robot, mesh_root: str | os.PathLike[str] | None) -> None:
-        """Add the robot to the scene of a viser server."""
+    def __init__(
+        self,
+        server: Any,
+        robot: Robot,
+        mesh_root: str | os.PathLike[str] | None,
+        switches: Sequence[ConstraintSwitch] = (),
+    ) -> None:
+        """Add the robot to the scene of a viser server.
+
+        Args:
+            server: the viser server.
+            robot: the robot.
+            mesh_root: meshes outside this folder are left out.
+            switches: of the constraints in a run.
+        """
         self.server, self.robot = server, robot
         self.drawn = drawn = shapes(robot, mesh_root)
         if note := missing_meshes(robot, drawn):
@@ -54,7 +69,7 @@ class Scene:
         self._marks: list[ConstraintMark] = []
         if robot.constraints:
             _, radius = extent(self.cloud(poses(robot, neutral(robot))))
-            self._marks = add_marks(server, robot, WORLD, radius)
+            self._marks = add_marks(server, robot, WORLD, radius, switches)
 
     def _mark_places(self) -> None:
         """Mark the inertially fixed frames, such as a target or a station."""
@@ -82,21 +97,27 @@ class Scene:
         for i in self.generated:
             self.nodes[i].visible = visible
 
-    def move(self, x: Array, follow: Array | None = None, grain: float = 0.0) -> None:
+    def move(
+        self,
+        x: Array,
+        follow: Array | None = None,
+        grain: float = 0.0,
+        t: float | None = None,
+    ) -> None:
         """Show the bodies at the poses x `(nb, 8)`, relative to the pose `follow` `(8,)`.
 
         Args:
             x: poses of the bodies in the inertial frame.
             follow: pose at the centre of the image; None: the inertial origin.
             grain: round transmitted numbers to multiples of this, for small files.
+            t: time of the run, s: marks of constraints that do not act then are hidden.
         """
         r, p = fine(x[:, :4], grain), fine(pose.translation(x), grain)
         for node, orientation, position in zip(self.nodes, r, p, strict=True):
             node.wxyz = orientation
             node.position = position
-        for constraint, node in self._marks:
-            orientation, position = marked_at(constraint, x)
-            node.wxyz, node.position = fine(orientation, grain), fine(position, grain)
+        for mark in self._marks:
+            mark.show(t, x, grain)
         away = dual_quaternion.identity() if follow is None else dual_quaternion.conjugate(follow)
         self.world.wxyz = fine(away[:4], grain)
         self.world.position = fine(pose.translation(away), grain)
@@ -120,6 +141,23 @@ def extent(cloud: Array) -> tuple[Array, float]:
 def seen_from(center: Array, x: Array) -> Array:
     """Return the poses x `(n, 8)` relative to the pose `center` `(8,)`."""
     return dual_quaternion.mul(np.broadcast_to(dual_quaternion.conjugate(center), x.shape), x)
+
+
+def toward_others(robot: Robot, x: Array) -> Array | None:
+    """Return the mean horizontal direction from the base to the bases of other trees, `(2,)`.
+
+    None if there are none, or none in a horizontal direction.
+
+    Args:
+        robot: the robot.
+        x: poses of the bodies at some times, `(n, nb, 8)`.
+    """
+    others = [i for i, joint in enumerate(robot.joints) if joint.parent < 0 and i > 0]
+    if not others:
+        return None
+    way = np.mean(pose.translation(x[:, others]) - pose.translation(x[:, :1]), axis=(0, 1))
+    size = float(np.hypot(way[0], way[1]))
+    return way[:2] / size if size > 0.1 * abs(float(way[2])) + 1e-9 else None
 
 
 def end_effectors(robot: Robot) -> list[str]:
