@@ -31,10 +31,10 @@ pytestmark = [
     pytest.mark.skipif(
         CHROMIUM is None, reason="there is no chromium here; REMORA_BROWSER may name one"
     ),
-    pytest.mark.timeout(400),  # pictures are drawn without a GPU
+    pytest.mark.timeout(600),  # pictures are drawn without a GPU
 ]
 #: Longest wait for anything on a page: a machine that does other things, too.
-PATIENCE = 90.0  # s
+PATIENCE = 150.0  # s
 ARGUMENTS = [
     "--no-sandbox", "--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader",
     "--disable-background-networking", "--disable-component-update", "--disable-sync",
