@@ -3,8 +3,9 @@
     python benchmarks/constraints.py [--json FILE]
 
 Kernels for one state and for a batch on one thread, and the calls of Pinocchio
-(`constraintDynamics`) and MuJoCo (`mj_forward` with a soft weld) for the two arms. Rounds are
-interleaved and the minimum is reported; results are compared first.
+(`constraintDynamics`; for the Stewart platform `aba` of its tree, too) and, for the two arms,
+MuJoCo (`mj_forward` with a soft weld). Rounds are interleaved and the minimum is reported; results
+are compared first.
 """
 
 from __future__ import annotations
@@ -105,7 +106,7 @@ def peers(robot: rm.Robot, q: np.ndarray, v: np.ndarray, tau: np.ndarray) -> dic
 
     ours = layout.vdot_to(q, v, rm.forward_dynamics(robot, q, v, tau))
     error = np.max(np.abs(constrained() - ours)) / np.max(np.abs(ours))
-    assert error < 1e-7, error
+    assert error < 1e-10, error
     calls["Pinocchio"] = constrained
 
     other = MuJoCo(tree, 1)
@@ -126,6 +127,55 @@ def peers(robot: rm.Robot, q: np.ndarray, v: np.ndarray, tau: np.ndarray) -> dic
     return calls
 
 
+def stewart_peers(robot: rm.Robot, q: np.ndarray, v: np.ndarray, tau: np.ndarray) -> dict[str, Any]:
+    """Return Pinocchio's calls for the Stewart platform and its tree, at one state."""
+    import pinocchio as pin
+
+    def se3(x: np.ndarray) -> Any:
+        return pin.SE3(pose.to_rotation_matrix(x), pose.translation(x))
+
+    made: dict[str, Callable[[Any], Any]] = {
+        "free": lambda axes: pin.JointModelFreeFlyer(),
+        "universal": lambda axes: pin.JointModelUniversal(*axes),
+        "prismatic": lambda axes: pin.JointModelPrismaticUnaligned(axes[0]),
+    }
+    model, ids = pin.Model(), []
+    model.gravity = pin.Motion.Zero()
+    for body, joint in zip(robot.bodies, robot.joints, strict=True):
+        parent = 0 if joint.parent < 0 else ids[joint.parent]
+        sort = made[joint.kind](joint.axes)
+        ids.append(model.addJoint(parent, sort, se3(joint.placement), joint.name))
+        inertia = pin.Inertia(float(body.mass), body.com, body.inertia)
+        model.appendBodyToJoint(ids[-1], inertia, pin.SE3.Identity())
+    there = [pin.neutral(model), np.zeros(model.nv), np.zeros(model.nv)]
+    for i, joint in zip(ids, robot.joints, strict=True):
+        own = model.joints[i]
+        values = [q[joint.q], v[joint.v], tau[joint.v]]
+        if joint.kind == "free":  # position and x, y, z, w; linear before angular
+            values[0] = [*pose.translation(q[joint.q]), *np.roll(q[joint.q][:4], -1)]
+            values[1:] = [np.roll(x, 3) for x in values[1:]]
+        for x, value, start in zip(there, values, (own.idx_q, own.idx_v, own.idx_v), strict=True):
+            x[start : start + len(value)] = value
+    models, datas = pin.StdVec_RigidConstraintModel(), pin.StdVec_RigidConstraintData()
+    for c in robot.constraints:
+        ends = ids[c.parent], se3(c.parent_placement), ids[c.child], se3(c.child_placement)
+        local = pin.ReferenceFrame.LOCAL
+        models.append(pin.RigidConstraintModel(pin.ContactType.CONTACT_3D, model, *ends, local))
+        datas.append(models[-1].createData())
+    data, settings = model.createData(), pin.ProximalSettings(1e-12, 1e-12, 20)
+    pin.initConstraintDynamics(model, data, models, datas)
+
+    def constrained() -> Any:
+        return pin.constraintDynamics(model, data, *there, models, datas, settings)
+
+    found, ours = constrained(), rm.forward_dynamics(robot, q, v, tau)
+    for i, joint in zip(ids, robot.joints, strict=True):
+        if joint.kind != "free":
+            start = model.joints[i].idx_v
+            assert np.max(np.abs(found[start : start + len(ours[joint.v])] - ours[joint.v])) < 1e-10
+    return {"Pinocchio": constrained, "Pinocchio, tree": lambda: pin.aba(model, data, *there)}
+
+
 def measured(name: str, robot: rm.Robot, q: np.ndarray) -> dict[str, Any]:
     rng = np.random.default_rng(0)
     tree = robot.replace(constraints=())
@@ -143,6 +193,8 @@ def measured(name: str, robot: rm.Robot, q: np.ndarray) -> dict[str, Any]:
     calls: dict[str, Any] = {k: lambda f=f: f(*one) for k, f in kernels.items()}
     if name.startswith("two arms"):
         calls |= peers(robot, *one)
+    if name.startswith("Stewart"):
+        calls |= stewart_peers(robot, *one)
     single = seconds(calls, 20)
     return {
         "robot": name,

@@ -27,6 +27,7 @@ from remora.algebra import (
     vector,
 )
 from remora.algebra import dual_quaternion as dq
+from remora.algebra.array_ops import concatenate
 from remora.dynamics import floating, formulations, kinematics, momentum, variational_midpoint
 from remora.dynamics.constraints import loop_kinematics, projection, reactions
 from remora.dynamics.derivatives import derivatives, regressor
@@ -41,6 +42,7 @@ from remora.dynamics.lagrangian import (
 from remora.dynamics.maximal import joint_relations
 from remora.model import solid_inertias, state
 from remora.model.joints import in_coordinates
+from remora.planning import task_equations
 
 ROBOT = rm.random_robot(5, bodies=12)
 SERVICER = rm.load("servicer")
@@ -136,6 +138,20 @@ def on_robot(function, *more):
 
 def on_closed(function, *more):
     return lambda *arguments: function(CLOSED, *arguments, *more)
+
+
+#: The tasks of inverse kinematics, of a frame and of the centre of mass.
+TASK_SPECS = tuple(
+    task.bind(ROBOT).spec
+    for task in (
+        rm.FrameTask(TARGET, np.eye(8)[0]),
+        rm.CenterOfMassTask(np.zeros(3)),
+    )
+)
+
+
+def task_errors(q, goal, point):
+    return task_equations.task_errors(ROBOT, q, concatenate([goal, point]), TASK_SPECS)
 
 
 def inertia_of(function):
@@ -482,6 +498,9 @@ TABLE = {
         "difference": (on_robot(rm.difference), state_q, state_q),
         "normalize": (on_robot(rm.normalize), state_q),
         "increment": (on_robot(state.increment), state_q, v_),
+        "task_errors": (task_errors, state_q, x8, v3),
+        "task_jacobian": (on_robot(task_equations.task_jacobian, TASK_SPECS), state_q),
+        "task_biases": (on_robot(task_equations.task_biases, TASK_SPECS), state_q, v_),
         "log_rate": (on_robot(state.log_rate), v_, v_),
         "log_velocity": (on_robot(state.log_velocity), v_, v_),
         "manipulability": (ellipsoid("fixed", "kinematic"), state_q),

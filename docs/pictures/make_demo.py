@@ -7,7 +7,6 @@ Needs `remora[view]`, Playwright and Chromium. WebGL runs in software: it takes 
 
 import argparse
 import io
-import tempfile
 import time
 from pathlib import Path
 
@@ -16,11 +15,10 @@ from PIL import Image
 from playwright.sync_api import sync_playwright
 
 import remora as rm
-from remora.cli.demo import reached
 
 FILE = Path(__file__).parent / "demo.png"
-#: The moment that is shown, s: the arm is open and reaches for the target.
-MOMENT = 20.5
+#: The moment that is shown, s: the satellite is captured and stops tumbling.
+MOMENT = 45.0
 SIZE = (1280, 706)
 ARGUMENTS = (
     "--no-sandbox", "--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader",
@@ -32,8 +30,8 @@ parser = argparse.ArgumentParser(description=__doc__)
 parser.add_argument("--browser", required=True, help="Chromium's program")
 options = parser.parse_args()
 
-with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
-    _, run = reached(rm.load("servicer"), Path(folder) / "run")
+with sync_playwright() as playwright:
+    run = rm.load_scenario("capture").run()
     browser = playwright.chromium.launch(executable_path=options.browser, args=list(ARGUMENTS))
     with rm.view(run, port=0, open=False) as page:
         page.time = MOMENT

@@ -264,6 +264,7 @@ from remora.simulation.scenario.component_table import COMPONENTS
 from remora.simulation.scenario.scenario import Scenario, bundled_scenarios, load_scenario
 from remora.simulation.storage.reading import open_run
 from remora.viewer.figures.figures import plot
+from remora.viewer.film.render import render
 from remora.viewer.report.animation_html import save_html
 from remora.viewer.report.report import report
 from remora.viewer.view import view
@@ -531,6 +532,7 @@ __all__ = [
     "reduced_forward_dynamics",
     "reduced_mass_matrix",
     "reduced_momentum_force",
+    "render",
     "report",
     "robot_to_yaml",
     "root_mean_square_error",

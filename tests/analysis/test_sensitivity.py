@@ -118,3 +118,31 @@ def test_the_figure_has_bars_and_both_distributions():
     bars, spread = rm.miss_sensitivity(robot, path, "tool", {"mass": 0.01}).plot().axes
     assert len(bars.patches) == 3
     assert len(spread.lines) == 3
+
+
+def test_an_interrupted_monte_carlo_continues(tmp_path):
+    robot = rm.load("spart17_planar")
+    path = np.repeat(rm.neutral(robot)[None], 2, axis=0)
+    path[1, 8] = 0.5
+    found = rm.miss_sensitivity(robot, path, "tool", {"mass": 0.01})
+    file, calls = tmp_path / "kept.npz", []
+
+    def stop(done, total):
+        calls.append(done)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        found.monte_carlo(120, checkpoint=file, progress=stop)
+    other = rm.miss_sensitivity(robot, path, "tool", {"mass": 0.02})
+    with pytest.raises(rm.RemoraError, match="another computation"):
+        other.monte_carlo(120, checkpoint=file)
+    later = []
+    x, misses = found.monte_carlo(
+        120, checkpoint=file, progress=lambda done, total: later.append(done)
+    )
+    assert calls == [50, 100]
+    assert later == [120]
+    assert not file.exists()
+    assert np.array_equal(misses, found.monte_carlo(120)[1])
+    assert np.array_equal(misses, found.exact_miss(x))

@@ -267,9 +267,25 @@ def test_tables(folder, tmp_path):
 
 
 def test_bundled_studies_load():
-    assert rm.bundled_studies()
+    assert {*rm.bundled_studies()} == {"capture", "reach_payload"}
     for name in rm.bundled_studies():
         assert rm.load_study(name, runs=2).runs == 2
+
+
+@pytest.mark.timeout(300)
+def test_the_bundled_capture(tmp_path):
+    """The grapple closes in most runs, and pulls harder the faster the satellite drifts."""
+    made = rm.campaign("capture", tmp_path / "n", runs=128, target="cpu", **FAST)
+    assert made["ok"].all()
+    held = made["captured"] == 1.0
+    assert 0.5 < held.mean() < 1.0
+    assert np.array_equal(np.isfinite(made["peak force"]), held)
+    assert np.array_equal(np.isfinite(made["time of capture"]), held)
+    assert np.all(made["impulse"][held] > 0.0)
+    strongest = list(made.drivers("impulse"))[:2]
+    assert {*strongest} == {"start.bases.target/base.velocity[0]", "target/bus.mass"}
+    before = made["force of the grapple"][:, made.t < 2.0]
+    assert np.all(before == 0.0)
 
 
 # Workers -----------------------------------------------------------------------------------------

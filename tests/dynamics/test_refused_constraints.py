@@ -41,6 +41,15 @@ def test_kernels_are_refused_alike(robot, name):
         rm.compile(FUNCTIONS[name], robot)
 
 
+def test_kernels_of_large_robots_say_why(robot, monkeypatch):
+    """Loops over the bodies do not take constraints, and a straight line would be too long."""
+    monkeypatch.setattr("remora.dynamics.kernels.compiled.fits_straight_line", lambda robot: False)
+    with pytest.raises(rm.RemoraError, match=r"forward_dynamics .*'latch'.* at most 200 bodies"):
+        rm.compile(rm.forward_dynamics, robot)
+    off = robot.with_active(off=["latch"])
+    rm.compile(rm.inverse_dynamics, off)
+
+
 @pytest.mark.parametrize(
     "function",
     [

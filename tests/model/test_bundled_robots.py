@@ -7,14 +7,17 @@ import pytest
 
 import remora.model
 from remora.algebra import pose
+from remora.dynamics.formulations import mass_matrix
 from remora.dynamics.kinematics import poses
 from remora.model.formats.load import bundled_robots, load
 from remora.model.formats.yaml.yaml import read_yaml, save_robot
-from remora.model.state import neutral
+from remora.model.state import neutral, random_state
 from remora.model.topology import incidence_matrix, leaves
 
-NAMES = ["servicer", "spart17_planar", "spart17_planar_3", "vt18_satellite", "vt18_two_arm",
-         "wheeled_bus"]  # fmt: skip
+NAMES = [
+    "defunct_satellite", "servicer", "servicer_wheels", "spart17_planar", "spart17_planar_3",
+    "vt18_satellite", "vt18_two_arm", "wheeled_bus",
+]  # fmt: skip
 
 
 def frame_position(robot, q, name):
@@ -55,6 +58,31 @@ def test_bundled_robots_survive_saving(tmp_path, name):
         assert one.inertia.tobytes() == two.inertia.tobytes()
         assert len(one.geometry) == len(two.geometry)
     assert poses(robot, neutral(robot)).tobytes() == poses(again, neutral(again)).tobytes()
+
+
+def test_the_servicer_with_wheels_at_rest_is_the_servicer():
+    plain, wheeled = load("servicer"), load("servicer_wheels")
+    q = random_state(plain, 1)[0]
+    own = np.concatenate([q[:8], [0.3, -1.0, 2.0], q[8:]])
+    H, H_wheels = mass_matrix(plain, q), mass_matrix(wheeled, own)
+    others = [*range(6), *range(9, 16)]  # without the wheels
+    np.testing.assert_allclose(H_wheels[np.ix_(others, others)], H, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(np.diag(H_wheels)[6:9], 0.0675, rtol=1e-12)
+    # each wheel turns about its own axis of the bus, through its centre of mass
+    np.testing.assert_allclose(H_wheels[6:9, :3], 0.0675 * np.eye(3), atol=1e-15)
+    np.testing.assert_allclose(H_wheels[6:9, 3:6], 0.0, atol=1e-15)
+
+
+def test_the_panels_of_the_defunct_satellite_swing():
+    robot = load("defunct_satellite")
+    assert float(robot.mass) == 164.0
+    for side in ("left", "right"):
+        joint = robot.joints[f"hinge_{side}"]
+        body = robot.bodies[f"panel_{side}"]
+        about = float(body.inertia[0, 0] + body.mass * body.com[1] ** 2)
+        omega = np.sqrt(float(joint.stiffness[0]) / about)
+        assert omega / (2 * np.pi) == pytest.approx(0.14, abs=0.005)
+        assert float(joint.damping[0]) / (2 * omega * about) == pytest.approx(0.04, abs=0.001)
 
 
 def test_servicer():
@@ -133,8 +161,11 @@ def test_vt18_two_arm():
         np.testing.assert_allclose(frame_position(robot, q, name), [3.25, y, 0], atol=1e-12)
 
 
-def test_the_vt18_files_are_read_the_same_without_merging():
+def test_the_yaml_files_are_read_the_same_without_merging():
     folder = Path(remora.model.__file__).parents[1] / "robots"
-    for name in NAMES[1:]:
-        robot = read_yaml(folder / f"{name}.yaml").build()
+    files = sorted(folder.glob("*.yaml"))
+    assert len(files) == 5
+    for file in files:
+        name = file.stem
+        robot = read_yaml(file).build()
         assert len(robot.bodies) == len(load(name).bodies)

@@ -9,9 +9,9 @@ import remora as rm
 from remora.simulation.inputs.loads import described
 from remora.viewer.component_table import components
 from remora.viewer.figures.panels import choice, panels
+from remora.viewer.load_words import loaded
 from remora.viewer.page.plots import offered, plot_of
 from remora.viewer.report.report import html
-from remora.viewer.run_tables import loaded
 
 LOOP = """
 scenario: 1

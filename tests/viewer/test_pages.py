@@ -13,10 +13,11 @@ import remora as rm
 from remora.algebra import pose
 from remora.viewer.interpolation import configurations
 from remora.viewer.page.floating_drag import drag_joint
-from remora.viewer.page.page import FREE, MASS, RIDE, own_origins
+from remora.viewer.page.page import FREE, MASS, RIDE
 from remora.viewer.page.plots import PLOTS, decimated, svg, ticks
 from remora.viewer.page.robot_page import freedoms
 from remora.viewer.page.run_page import RunPage
+from remora.viewer.page.server import own_origins
 
 
 @pytest.fixture
@@ -213,8 +214,8 @@ def test_followers_have_no_slider():
 def test_the_page_is_for_this_machine_alone(servicer):
     assert servicer.server.get_host() == "127.0.0.1"
     assert servicer.server.request_share_url() is None  # no tunnel to the internet
-    with pytest.raises(rm.UnknownName, match="known: dark, grid"):
-        servicer.show("ghosts")
+    with pytest.raises(rm.UnknownName, match=r"known: .*grid"):
+        servicer.show("halos")
 
 
 @pytest.mark.parametrize(
@@ -323,3 +324,47 @@ def test_a_kinematics_only_robot_is_moved_without_masses(base):
         assert page.base == "held"
         assert page.q[-1] == pytest.approx(0.5, abs=1e-3)
         assert np.array_equal(page.q[:-1], rm.neutral(robot)[:-1])
+
+
+# The target that is dragged -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("base", ["floating", "held"])
+def test_a_tool_follows_its_target_and_a_floating_base_recoils(servicer, base):
+    servicer.move(shoulder_pitch=0.5, elbow_pitch=-1.2, wrist_pitch=0.4)
+    servicer.base = base
+    before = servicer.q
+    robot = servicer.robot
+    start = rm.frame_pose(robot, before, "tool")
+    goal = pose.from_parts(
+        pose.rotation(start), pose.translation(start) + np.array([0.1, 0.05, -0.1])
+    )
+    assert servicer.reach("tool", goal) == "reached"
+    there = rm.frame_pose(robot, servicer.q, "tool")
+    assert np.abs(pose.translation(there) - pose.translation(goal)).max() < 1e-5
+    assert (np.abs(servicer.q[:8] - before[:8]).max() > 1e-4) == (base == "floating")
+    joints = [f.value * s.scale for f, s in zip(servicer._sliders, servicer.freedoms, strict=True)]
+    assert np.allclose(joints, servicer.q[8:], atol=1e-9)
+    servicer.reset()
+    assert np.allclose(servicer.q, rm.neutral(robot))
+
+
+def test_an_unreachable_target_is_approached_and_said_so(servicer):
+    far = pose.from_translation(np.array([30.0, 0.0, 0.0]))
+    assert servicer.reach("tool", far, turn=False).endswith("mm short of it")
+    assert np.all(np.isfinite(servicer.q))
+    with pytest.raises(rm.RemoraError):
+        servicer.reach("nothing", far)
+
+
+def test_the_handle_is_at_the_tool(servicer):
+    servicer._drags.value = True
+    tip = rm.frame_pose(servicer.robot, servicer.q, "tool")
+    assert servicer._target.node.visible
+    assert np.allclose(servicer._target.node.position, pose.translation(tip))
+    assert servicer.follow.value == MASS
+    servicer._target.node.position = tuple(pose.translation(tip) - [0.0, 0.0, 0.2])
+    servicer._target._moved(None)
+    assert "tool: " in servicer._outcome.content
+    servicer._drags.value = False
+    assert not servicer._target.node.visible

@@ -10,7 +10,7 @@ import pytest
 import remora as rm
 from remora.viewer.figures.figures import INTERVALS, marks, split, thinned
 from remora.viewer.figures.panels import MOST_LINES, PANELS, Line, Panel, choice, panels
-from remora.viewer.run_tables import short
+from remora.viewer.load_words import short
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import remora as rm
-from remora.viewer import run_tables
+from remora.viewer import load_words
 from remora.viewer.figures.figures import figure_of
 from remora.viewer.report import report as reports
 
@@ -210,14 +210,14 @@ def test_settings_that_are_damaged_do_no_harm(run):
 
 
 def test_loads_are_told_in_words():
-    assert run_tables.loaded({"elbow": 4.0}) == "elbow: 4"
-    assert run_tables.loaded(
+    assert load_words.loaded({"elbow": 4.0}) == "elbow: 4"
+    assert load_words.loaded(
         {"sampled": {"function": "law", "source": ""}, "sample_time": 0.1}
     ) == ("function law, every 0.1 s")
     cubic = {"profile": "cubic", "times": [0, 1, 3], "values": [0, 1, 2]}
-    assert run_tables.loaded(cubic) == "cubic profile, 3 points, 0 s to 3 s"
-    assert run_tables.loaded(np.zeros((8, 6)).tolist()) == "zero"
-    assert run_tables.loaded(list(range(20))).endswith(", 11, ...)")
+    assert load_words.loaded(cubic) == "cubic profile, 3 points, 0 s to 3 s"
+    assert load_words.loaded(np.zeros((8, 6)).tolist()) == "zero"
+    assert load_words.loaded(list(range(20))).endswith(", 11, ...)")
 
 
 def test_the_source_of_a_law_is_in_the_report():

@@ -11,7 +11,19 @@ from typing import Annotated
 import typer
 
 from remora import __version__
-from remora.cli import analyze, bench, bundled, campaign, compile, demo, info, report, run, view
+from remora.cli import (
+    analyze,
+    bench,
+    bundled,
+    campaign,
+    compile,
+    demo,
+    info,
+    render,
+    report,
+    run,
+    view,
+)
 from remora.cli.console import Command, Group, trimmed_output
 from remora.errors import RemoraError
 from remora.simulation.engine.interrupts import interruptible
@@ -31,6 +43,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "info": info.info,
     "run": run.run,
     "view": view.view,
+    "render": render.render,
     "report": report.report,
     "analyze": analyze.analyze,
     "campaign": campaign.campaign,

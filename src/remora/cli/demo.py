@@ -1,4 +1,4 @@
-"""`remora demo`: a servicer with a floating base unfolds its arm and reaches for a target."""
+"""`remora demo`: a servicer with a floating base captures a tumbling satellite and stops it."""
 
 from __future__ import annotations
 
@@ -21,23 +21,16 @@ from remora.algebra import pose
 from remora.cli.info import print_tree
 from remora.dynamics.kernels.compiled import CompiledRobot
 from remora.errors import RemoraError
-from remora.model.formats.load import load
-from remora.model.robot import Frame, Robot
-from remora.model.state import difference, neutral
-from remora.simulation.engine.simulate import simulate
-from remora.simulation.inputs.phases import Phase
-from remora.simulation.inputs.profiles import Motion
-from remora.simulation.inputs.reach import plan_reach
+from remora.model.state import difference
+from remora.simulation.recording.constraint_switch import impulse_text
 from remora.simulation.recording.recording import Recording
+from remora.simulation.scenario.scenario import load_scenario
 from remora.viewer.report.animation_html import save_html
 from remora.viewer.report.report import report
 
-#: Joint angles of the arm folded against the bus, and half open, rad.
-FOLDED = np.radians([0.0, 110.0, 0.0, -145.0, 0.0, 100.0, 0.0])
-OPEN = np.radians([20.0, 50.0, 0.0, -90.0, 0.0, 60.0, 45.0])
-#: Position of the target relative to the tool when the arm is open, inertial axes, m.
-AHEAD = np.array([0.85, 0.30, -0.30])
-UNFOLDING, REACHING, HOLDING = 14.0, 14.0, 4.0
+#: The bundled scenario that is shown, and its grapple and fixture.
+SCENARIO, GRAPPLE, FIXTURE = "capture", "servicer/tool", "target/fixture"
+TITLE = "A servicer captures a tumbling satellite"
 
 
 def demo(
@@ -49,7 +42,7 @@ def demo(
         bool, typer.Option("--open/--no-open", help="Open the report if there is a browser.")
     ] = True,
 ) -> None:
-    """Simulate a servicer that reaches for a target, and write a report and an animation."""
+    """Simulate the capture of a tumbling satellite, and write a report and an animation."""
     console = Console(highlight=False)
     folder = _folder(out)
     try:
@@ -64,27 +57,29 @@ def demo(
 def _demonstrated(console: Console, folder: Path) -> Path:
     """Simulate, print the results and write the files; return the report."""
     begun = time.perf_counter()
-    robot = load("servicer")
+    told = load_scenario(SCENARIO)
+    robot = told.robot
 
-    console.rule("a servicer: a bus with a seven-joint arm")
+    console.rule("a servicer with a seven-joint arm, and a satellite that tumbles")
     print_tree(robot, console)
     console.print(f"total mass {float(robot.mass):.6g} kg, nq = {robot.nq}, nv = {robot.nv}\n")
 
-    console.rule("it unfolds its arm and reaches for a target; nothing holds its base")
+    console.rule("it captures the satellite and stops it; nothing acts from outside")
+    console.print("(the first run compiles the equations of motion)")
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "interrupted at", RuntimeWarning)  # `demo` prints it
-        robot, run = reached(robot, folder / "run")
-    _tell_motion(console, robot, run)
+        run = _whole(told.run(folder / "run", progress=False))
+    _tell_motion(console, run)
 
     console.rule("what must be kept, and how well it is")
     console.print(_kept(run))
     seconds = time.perf_counter() - begun
     console.print(
-        f"{run.duration:g} s simulated with rtol {run.settings['rtol']:g}, planned and recorded in "
+        f"{run.duration:.4g} s simulated with rtol {run.settings['rtol']:g} and recorded in "
         f"{seconds:.1f} s\n"
     )
     animation = save_html(run, folder / "animation.html")
-    written = report(run, folder / "report.html", title="A servicer reaches for a target")
+    written = report(run, folder / "report.html", title=TITLE)
 
     console.rule("to look at")
     table = Table(box=None, show_header=False, pad_edge=False)
@@ -101,38 +96,6 @@ def _demonstrated(console: Console, folder: Path) -> Path:
     return written
 
 
-def reached(robot: Robot, out: Path) -> tuple[Robot, Recording]:
-    """Return the robot with its target, and the run that reaches it, recorded on disk.
-
-    Raises:
-        KeyboardInterrupt: if a run was interrupted; no results of an incomplete run are printed.
-    """
-    q = neutral(robot)
-    q[8:] = FOLDED
-    rest = np.zeros(robot.nv)
-    names = [joint.name for joint in robot.joints[1:]]
-    unfold = Phase(
-        UNFOLDING,
-        prescribed={
-            name: Motion.between(0.0, UNFOLDING, a, b)
-            for name, a, b in zip(names, FOLDED, OPEN, strict=True)
-        },
-        name="unfold",
-    )
-    opened = _whole(simulate(robot, q, rest, phases=[unfold], rtol=1e-12, atol=1e-13))
-    start = opened.frame_pose("tool")[-1]
-    target = pose.from_parts(pose.rotation(start), pose.translation(start) + AHEAD)
-    robot = robot.replace(frames=[*robot.frames, Frame("target", -1, target)])
-    plan = plan_reach(robot, opened.q[-1], "tool", "target", REACHING)
-    reach = Phase(REACHING, prescribed=plan.motions, own_clock=True, name="reach")
-    hold = Phase(HOLDING, locked=names, name="hold", impulse=True)
-    run = simulate(
-        robot, q, rest, phases=[unfold, reach, hold], rtol=1e-12, atol=1e-13,
-        sample=0.05, step_to_samples=True, out=out,
-    )  # fmt: skip
-    return robot, _whole(run)
-
-
 def _whole(run: Recording) -> Recording:
     """Return a complete run; raise KeyboardInterrupt for an interrupted one."""
     if run.status == "interrupted":
@@ -140,30 +103,46 @@ def _whole(run: Recording) -> Recording:
     return run
 
 
-def _tell_motion(console: Console, robot: Robot, run: Recording) -> None:
-    turns = np.degrees(np.linalg.norm(difference(robot, run.q[0], run.q)[:, :3], axis=1))
-    turned, most = float(turns[-1]), float(turns.max())
-    bus, tool = (pose.translation(run.frame_pose(name)) for name in ("bus", "tool"))
-    moved = np.linalg.norm(bus[-1] - bus[0])
-    goal = pose.translation(robot.frame("target").placement)
-    off = np.linalg.norm(tool[-1] - goal)
-    held = run.q[-1].copy()
-    held[:8] = run.q[0, :8]
-    fast = CompiledRobot(robot)
-    missed = np.linalg.norm(pose.translation(fast.frame_pose(held, target="tool")) - goal)
-    reaction = np.abs(run.reactions[:, 1:]).max(axis=(0, 1))
-    console.print(
-        f"base    turned by up to {most:.1f}°, at the end {turned:.2f}°, "
-        f"and moved by {1e3 * moved:.1f} mm"
-    )
-    console.print(
-        f"tool    stopped {1e3 * off:.3f} mm from the target: the plan knew of the recoil;"
-    )
-    console.print(f"        one for a base that stands still would miss by {1e3 * missed:.0f} mm")
-    console.print(
-        f"joints  at most {np.abs(run.tau[:, 6:]).max():.2f} N m of drive; their bearings carried "
-        f"{reaction[:3].max():.2f} N and {reaction[3:].max():.2f} N m\n"
-    )
+def _tell_motion(console: Console, run: Recording) -> None:
+    """Print what happened: recoil, capture, braking."""
+    robot, capture = run.robot, run.switches[0]
+    k = int(np.flatnonzero(run.phase == capture.phase)[0])  # the first sample of the stack
+    before = run.q[:k]
+    turned = np.degrees(np.linalg.norm(difference(robot, run.q[0], before)[:, :3], axis=1))
+    bus = pose.translation(run.frame_pose("servicer/bus")[:k])
+    moved = np.linalg.norm(bus - bus[0], axis=1)
+    grapple, fixture = (pose.translation(run.frame_pose(x)[k - 1]) for x in (GRAPPLE, FIXTURE))
+    still = run.q[k - 1].copy()
+    still[:8] = run.q[0, :8]
+    there = pose.translation(CompiledRobot(robot).frame_pose(still, target=GRAPPLE))
+    tumble = np.degrees(np.linalg.norm(run.frame_twist("target/bus")[:, :3], axis=1))
+    wheels = float(np.linalg.norm(run.signals["wheels.momentum"][-1]))
+    rates = np.degrees(np.abs(run.v[-1, _arm(run)])).max()
+    rows = (
+        ("base", f"turned by up to {turned.max():.1f}° and moved by {1e3 * moved.max():.0f} mm "
+                 "while the arm reached"),
+        ("", f"a plan for a base that stands still would miss by "
+             f"{1e3 * np.linalg.norm(there - fixture):.0f} mm"),
+        ("capture", f"at {capture.t:.2f} s, {1e3 * np.linalg.norm(grapple - fixture):.0f} mm from "
+                    f"the fixture, which turned at {tumble[k - 1]:.2f}°/s"),
+        ("", f"impulse {impulse_text(capture.impulses['grapple'])}; "
+             f"{1e3 * capture.energy_loss:.3g} mJ lost"),
+        ("stack", f"at {run.t[-1]:.0f} s the satellite turns at {tumble[-1]:.3f}°/s, "
+                  f"the joints at most at {rates:.3f}°/s"),
+        ("", f"its angular momentum is in the wheels: {wheels:.2f} N m s"),
+        ("drives", f"at most {np.abs(run.tau[:, _arm(run)]).max():.1f} N m in the arm"),
+    )  # fmt: skip
+    table = Table(box=None, show_header=False, pad_edge=False)
+    for row in rows:
+        table.add_row(*row)
+    console.print(table)
+    console.print()
+
+
+def _arm(run: Recording) -> list[int]:
+    """Return the places of the arm's joints in v."""
+    arm = run.robot.body_index("servicer/shoulder_base"), run.robot.body_index("servicer/flange")
+    return [j.v.start for j in run.robot.joints[arm[0] : arm[1] + 1]]
 
 
 def _kept(run: Recording) -> Table:
@@ -184,6 +163,8 @@ def _kept(run: Recording) -> Table:
             f"{drift.scale:.4g} {drift.unit}, {drift.compared}",
         )
     table.add_row("unit quaternions", f"{found.quaternion:.1e}", "", "never scaled back")
+    if found.constraint is not None:
+        table.add_row("the grapple", f"{found.constraint:.1e} m or rad", "", "what it holds")
     return table
 
 

@@ -109,6 +109,8 @@ def _report(console: Console, told: Scenario, made: Recording, out: Path | None)
         end = made.phase_starts[k + 1] if k + 1 < len(made.phase_starts) else made.t[-1]
         name = told.phases[k].name or f"phase {k}"
         table.add_row("phases" if k == 0 else "", _text(f"{start:9.4f} to {end:9.4f} s  {name}"))
+    for k, switch in enumerate(made.switches[:MOST_EVENTS]):
+        table.add_row("switched" if k == 0 else "", _text(f"{switch.t:9.4f} s  {switch}"))
     for k, event in enumerate(made.events[:MOST_EVENTS]):
         line = f"{event.t:9.4f} s  {event.name} ({event.action})"
         table.add_row("events" if k == 0 else "", _text(line))
@@ -132,6 +134,8 @@ def _add_drifts(table: Table, kept: Conservation) -> None:
         else:
             text = f"drift {drift.absolute:.1e} {drift.unit}, relative {drift.relative:.1e}"
         table.add_row(name, text)
+    if kept.constraint is not None:
+        table.add_row("constraints", f"violated by at most {kept.constraint:.1e} m or rad")
 
 
 def _text(text: str) -> str:

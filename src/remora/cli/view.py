@@ -13,7 +13,7 @@ from remora.cli.robot_options import Inertia, MeshRoot, NoDynamics
 from remora.errors import InvalidValue
 from remora.simulation.batch.result import Batch
 from remora.simulation.recording.recording import Recording
-from remora.viewer.page.page import viser_module
+from remora.viewer.page.server import viser_module
 from remora.viewer.report.animation_html import save_html
 from remora.viewer.view import view as show
 from remora.viewer.view import viewable
@@ -40,7 +40,11 @@ def view(
         Path | None,
         typer.Option(help="Write a run as one HTML file that plays from disk, and no page."),
     ] = None,
-    dark: Annotated[bool, typer.Option("--dark", help="A dark page.")] = False,
+    scene: Annotated[
+        str | None,
+        typer.Option(help="space, studio or dark; default: space for runs, studio for robots."),
+    ] = None,
+    dark: Annotated[bool, typer.Option("--dark", help="The same as --scene dark.")] = False,
     mesh_root: MeshRoot = None,
     inertia: Inertia = None,
     no_dynamics: NoDynamics = False,
@@ -63,7 +67,7 @@ def view(
         if not isinstance(shown, Recording):
             what = "a batch" if isinstance(shown, Batch) else "a robot"
             raise InvalidValue(f"--html is for runs; {thing} is {what}: leave it out")
-        file = save_html(shown, html, dark=dark, mesh_root=mesh_root)
+        file = save_html(shown, html, scene=scene, dark=dark, mesh_root=mesh_root)
         console = Console(highlight=False, emoji=False, soft_wrap=True)
         console.print(f"{escape(str(file))}: {file.stat().st_size / 1e6:.2f} MB, plays by itself")
         return
@@ -73,4 +77,4 @@ def view(
         chosen = run or ()
         shown.view(*chosen, port=port, open=not no_open, dark=dark, mesh_root=mesh_root).wait()
         return
-    show(shown, port, not no_open, dark=dark, mesh_root=mesh_root).wait()
+    show(shown, port, not no_open, scene=scene, dark=dark, mesh_root=mesh_root).wait()

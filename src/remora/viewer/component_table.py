@@ -7,7 +7,8 @@ from typing import Any, TypeGuard
 
 from remora.model.formats.bounded_xml import shown
 from remora.simulation.recording.recording import Recording
-from remora.viewer.run_tables import LONGEST, MOST_ROWS, TextTable, loaded, settings_in_words
+from remora.viewer.load_words import LONGEST, loaded, settings_in_words
+from remora.viewer.run_tables import MOST_ROWS, TextTable
 
 
 def components(run: Recording) -> TextTable:

@@ -6,7 +6,7 @@ import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeGuard
+from typing import Any
 
 import numpy as np
 
@@ -18,24 +18,14 @@ from remora.model.limit_text import coordinate_text, range_text
 from remora.model.robot import Joint, Robot
 from remora.simulation.integrators.table import INTEGRATORS
 from remora.simulation.recording.conservation import Drift
+from remora.simulation.recording.constraint_switch import impulse_text
 from remora.simulation.recording.recording import Recording
+from remora.viewer.load_words import LONGEST, is_list, is_mapping, loaded, number_text, short
 
-#: Maximum number of settings of a component, and those that are told elsewhere.
-MOST_SETTINGS = 12
-_NOT_SETTINGS = ("made by", "name", "sample_time", "offset", "delay")
-#: Maximum characters of a name in a title, and of a line's label.
-NAME, LABEL = 24, 34
+#: Maximum characters of a line's label.
+LABEL = 34
 #: Maximum rows of a table, and of the table of events.
 MOST_ROWS, MOST_EVENTS = 100, 25
-#: Maximum characters of text from a file.
-LONGEST = 300
-
-
-def short(name: str, length: int = NAME) -> str:
-    """Return a name for display: control characters escaped, the middle of a long name elided."""
-    name = shown(name, 1000)
-    half = (length - 1) // 2
-    return name if len(name) <= length else f"{name[: length - 1 - half]}…{name[-half:]}"
 
 
 def labelled(name: str, rest: str = "") -> str:
@@ -83,7 +73,7 @@ def setup(run: Recording) -> list[tuple[str, str]]:
         ("joint limits", _limits(given)),
         ("drives", "limited to the joints' efforts" if given.get("saturate") else "not limited"),
         ("started", time_text(run.started)),
-        ("wall time", f"{_number(given['wall_time'])} s" if given.get("wall_time") else ""),
+        ("wall time", f"{number_text(given['wall_time'])} s" if given.get("wall_time") else ""),
         ("ended", f"{run.status}{f': {shown(run.message, LONGEST)}' if run.message else ''}"),
         ("made by", f"Remora {run.version}" if run.version else ""),
     ]  # fmt: skip
@@ -116,8 +106,8 @@ def _integrator(given: Mapping[str, Any]) -> str:
     most = given.get("max_step")
     bound = f"; steps of at most {most:g} s" if isinstance(most, (int, float)) else ""
     return (
-        f"{name}, order {row.order}, adaptive: rtol {_number(given.get('rtol'))}, "
-        f"atol {_number(given.get('atol'))}{bound}"
+        f"{name}, order {row.order}, adaptive: rtol {number_text(given.get('rtol'))}, "
+        f"atol {number_text(given.get('atol'))}{bound}"
     )
 
 
@@ -125,15 +115,16 @@ def _limits(given: Mapping[str, Any]) -> str:
     says = {"record": "noted when passed", "stop": "end the run", "ignore": "not watched"}
     text = says.get(str(given.get("limits")), "")
     stops = given.get("stops")
-    if _is_list(stops) and len(stops) == 2 and stops[0]:
-        text += f"; elastic stops, {_number(stops[0])} N m/rad or N/m, damping {_number(stops[1])}"
+    if is_list(stops) and len(stops) == 2 and stops[0]:
+        stiffness, damping = map(number_text, stops)
+        text += f"; elastic stops, {stiffness} N m/rad or N/m, damping {damping}"
     return text
 
 
 def described_phases(run: Recording) -> list[Mapping[str, Any]]:
     """Return the phases in the run's settings; may be empty for a damaged run."""
     given: Any = run.settings.get("phases")
-    return [phase if _is_mapping(phase) else {} for phase in given] if _is_list(given) else []
+    return [phase if is_mapping(phase) else {} for phase in given] if is_list(given) else []
 
 
 def phase_starts(run: Recording) -> list[float]:
@@ -164,92 +155,44 @@ def phases(run: Recording) -> TextTable:
         ]
         if phase.get("locked"):
             acts.append("locked: " + ", ".join(short(str(x)) for x in phase["locked"]))
+        acts += _switched(phase)
         name = shown(str(phase.get("name") or ""), LONGEST)
         rows.append((str(k + 1), name, *span, "; ".join(acts) or "nothing acts"))
     head = ("#", "phase", "#from, s", "#to, s", "what acts")
     return TextTable(head, rows, len(given) - len(rows))
 
 
-def loaded(given: Any) -> str:
-    """Describe the loads in the settings of a run in words."""
-    try:
-        return _loaded(given)
-    except (TypeError, ValueError, LookupError):  # settings on disk may be damaged
-        return shown(repr(given))
+def _switched(phase: Mapping[str, Any]) -> list[str]:
+    """Return which constraints the settings of a phase switch."""
+    latched = " (latched)" if phase.get("latch") else ""
+    return [
+        f"{label}: " + ", ".join(short(str(name)) + note for name in phase[key])
+        for key, label, note in (
+            ("activate", "switched on", latched),
+            ("release", "switched off", ""),
+        )
+        if is_list(phase.get(key)) and phase[key]
+    ]
 
 
-def _loaded(given: Any) -> str:
-    if _is_mapping(given):
-        if "function" in given:
-            return f"function {shown(str(given['function']), 80)}"
-        if "sum" in given and _is_list(given["sum"]):
-            parts = [part for part in given["sum"] if part not in (None, {})]
-            return "; ".join(loaded(part) for part in parts[:MOST_SETTINGS])
-        if "made by" in given:
-            told = ", ".join(settings_in_words(given))
-            every = given.get("sample_time")
-            return f"{given['made by']}: {told}" + (f", every {every:g} s" if every else "")
-        if "sampled" in given:
-            return f"{loaded(given['sampled'])}, every {given.get('sample_time')} s"
-        if "pulse" in given and _is_list(given["pulse"]):
-            start, stop = given["pulse"]
-            return f"{loaded(given.get('value'))} from {start:g} s to {stop:g} s"
-        if "profile" in given and _is_list(given.get("times")):
-            times = given["times"]
-            span = f"{times[0]:g} s to {times[-1]:g} s" if times else ""
-            return f"{given['profile']} profile, {len(times)} points, {span}"
-        moves = _moved(given)
-        if moves is not None:
-            return moves
-        items = list(given.items())
-        words = [f"{short(str(name))}: {loaded(part)}" for name, part in items[:12]]
-        return ", ".join(words) + (f" and {len(items) - 12} more" if len(items) > 12 else "")
-    if _is_list(given):
-        flat: list[float] = np.asarray(given, dtype=float).ravel().tolist()
-        if len(flat) == 1:
-            return f"{flat[0]:.4g}"
-        if not any(flat):
-            return "zero"
-        more = ", ..." if len(flat) > 12 else ""
-        return "(" + ", ".join(f"{x:.4g}" for x in flat[:12]) + more + ")"
-    return _number(given)
+def switches(run: Recording) -> TextTable:
+    """Return a table of the switches of constraints: impulses on the children, energies."""
 
+    def rows() -> Iterable[tuple[str, ...]]:
+        for s in run.switches:
+            on = ", ".join(short(x) + (" (latched)" if x in s.latched else "") for x in s.activated)
+            off = ", ".join(short(x) for x in s.released)
+            impulses = "; ".join(
+                f"{short(name)}: {impulse_text(x)}" for name, x in s.impulses.items() if np.any(x)
+            )
+            yield (
+                f"{s.t:.9g}", on, off, impulses or "none", f"{s.energy_loss:.4g}",
+                f"{s.separation_work:.4g}" if s.separation_work else "",
+            )  # fmt: skip
 
-def settings_in_words(given: Mapping[str, Any]) -> list[str]:
-    """Return the settings of a component or controller, without its timing and what is empty."""
-    words: list[str] = []
-    for key, x in given.items():
-        if key in _NOT_SETTINGS or key.endswith("_places") or x in (None, "", [], False):
-            continue
-        if x is True:
-            words.append(key)
-        elif _is_list(x) and all(isinstance(part, str) for part in x):
-            words.append(f"{key} {', '.join(x)}")
-        else:
-            words.append(f"{key} {loaded(x)}")
-    return words[:MOST_SETTINGS]
-
-
-def _moved(given: Mapping[str, Any]) -> str | None:
-    """Describe a prescribed joint motion in words; None for other inputs."""
-    if "motion" in given:
-        inner, breaks = given["motion"], given.get("breaks") or [0.0]
-        if _is_mapping(inner) and {"from", "to"} <= set(inner):
-            ends = f"{loaded(inner['from'])} to {loaded(inner['to'])}"
-            return f"{ends} from {breaks[0]:g} s to {breaks[-1]:g} s"
-        if _is_mapping(inner) and {"times", "values"} <= set(inner):
-            times, values = inner["times"], inner["values"]
-            ends = f"{loaded(values[0])} to {loaded(values[-1])}"
-            points = f"a curve through {len(times)} points"
-            return f"{ends} from {times[0]:g} s to {times[-1]:g} s, {points}"
-        return loaded(inner)
-    if {"to", "between"} <= set(given):
-        start, stop = given["between"]
-        return f"to {loaded(given['to'])} from {start:g} s to {stop:g} s"
-    if {"through", "times"} <= set(given):
-        values, times = given["through"], given["times"]
-        return f"to {loaded(values[-1])} at {times[-1]:g} s, a curve through {len(times)} points"
-    return None
+    head = ("#time, s", "switched on", "switched off", "impulse on the child")
+    head = (*head, "#energy lost, J", "#separation, J")
+    return _cut(head, rows(), len(run.switches), MOST_EVENTS)
 
 
 def sources(run: Recording) -> dict[str, str]:
@@ -257,12 +200,12 @@ def sources(run: Recording) -> dict[str, str]:
     found: dict[str, str] = {}
 
     def look(given: Any) -> None:
-        if _is_mapping(given):
+        if is_mapping(given):
             if isinstance(given.get("source"), str):
                 found.setdefault(str(given.get("function")), given["source"])
             for part in given.values():
                 look(part)
-        elif _is_list(given):
+        elif is_list(given):
             for part in given[:MOST_ROWS]:
                 look(part)
 
@@ -338,6 +281,9 @@ def conservation_table(run: Recording) -> TextTable:
         rows.append((name, f"{drift.absolute:.2e} {drift.unit}", f"{drift.relative:.2e}", to))
     rows.append(("unit quaternions, | |r|² − 1 |", f"{kept.quaternion:.2e}", "", ""))
     rows.append(("dual quaternions, | r·d |", f"{kept.dual_quaternion:.2e} m", "", ""))
+    if kept.constraint is not None:
+        text = f"{kept.constraint:.2e} m or rad"
+        rows.append(("constraints that act, violation", text, "", ""))
     return TextTable(("must be kept", "#largest drift", "#relative", "to"), rows)
 
 
@@ -356,6 +302,7 @@ def tiles(run: Recording) -> list[tuple[str, str]]:
         moved = pose.translation(x)
         far = float(np.max(np.linalg.norm(moved - moved[0], axis=-1)))
         made.append((f"{far:.3g} m", f"largest move of {short(robot.bodies[0].name)}"))
+    made += _captures(run)
     made += _largest(run)
     drift = kept.angular_momentum
     if not drift.broken_by:
@@ -363,6 +310,25 @@ def tiles(run: Recording) -> list[tuple[str, str]]:
         made.append((f"{worst:.1e}", "relative drift of momentum"))
     made.append((f"{kept.energy.relative:.1e}", "relative error of the energy balance"))
     return made
+
+
+def _captures(run: Recording) -> list[tuple[str, str]]:
+    """Return the largest impulse of a capture, and the energy lost in all of them."""
+    sizes = {
+        name: float(np.linalg.norm(x[:3]))
+        for s in run.switches
+        if s.activated
+        for name, x in s.impulses.items()
+    }
+    if not sizes:
+        return []
+    name = max(sizes, key=lambda key: sizes[key])
+    lost = sum(s.energy_loss for s in run.switches)
+    told = f"{1e3 * lost:.3g} mJ" if lost < 1.0 else f"{lost:.3g} J"
+    return [
+        (f"{sizes[name]:.3g} N s", f"impulse of the capture, {short(name)}"),
+        (told, "kinetic energy lost in captures"),
+    ]
 
 
 def _largest(run: Recording) -> list[tuple[str, str]]:
@@ -401,15 +367,3 @@ def _count(n: int, one: str, many: str = "") -> str:
 
 def _vector(values: Array) -> str:
     return "(" + ", ".join(f"{x:.4g}" for x in values) + ")"
-
-
-def _number(x: Any) -> str:
-    return f"{x:g}" if isinstance(x, (int, float)) else shown(str(x), LONGEST)
-
-
-def _is_mapping(x: object) -> TypeGuard[Mapping[str, Any]]:
-    return isinstance(x, Mapping)
-
-
-def _is_list(x: object) -> TypeGuard[Sequence[Any]]:
-    return isinstance(x, (list, tuple))

@@ -14,9 +14,10 @@ from remora.simulation.batch.result import Batch
 from remora.simulation.recording.recording import Recording
 from remora.simulation.storage.reading import open_run
 from remora.viewer.page.batch_page import BatchPage
-from remora.viewer.page.page import viser_module
 from remora.viewer.page.robot_page import RobotPage
 from remora.viewer.page.run_page import RunPage
+from remora.viewer.page.server import viser_module
+from remora.viewer.scene.backdrops import SPACE, STUDIO, chosen_scene
 
 
 @overload
@@ -25,6 +26,7 @@ def view(
     port: int = 8080,
     open: bool = True,
     *,
+    scene: str | None = None,
     dark: bool = False,
     mesh_root: str | os.PathLike[str] | None = None,
 ) -> RunPage: ...
@@ -34,6 +36,7 @@ def view(
     port: int = 8080,
     open: bool = True,
     *,
+    scene: str | None = None,
     dark: bool = False,
     mesh_root: str | os.PathLike[str] | None = None,
 ) -> BatchPage: ...
@@ -43,6 +46,7 @@ def view(
     port: int = 8080,
     open: bool = True,
     *,
+    scene: str | None = None,
     dark: bool = False,
     mesh_root: str | os.PathLike[str] | None = None,
 ) -> RobotPage: ...
@@ -52,6 +56,7 @@ def view(
     port: int = 8080,
     open: bool = True,
     *,
+    scene: str | None = None,
     dark: bool = False,
     mesh_root: str | os.PathLike[str] | None = None,
 ) -> RunPage | BatchPage | RobotPage: ...
@@ -60,6 +65,7 @@ def view(
     port: int = 8080,
     open: bool = True,
     *,
+    scene: str | None = None,
     dark: bool = False,
     mesh_root: str | os.PathLike[str] | None = None,
 ) -> RunPage | BatchPage | RobotPage:
@@ -73,7 +79,9 @@ def view(
             name. Of a batch up to eight runs are shown, evenly spaced; `batch.view(3, 7)` chooses.
         port: port on 127.0.0.1; 0: any free port.
         open: whether to open the page in the browser.
-        dark: whether to use the dark theme.
+        scene: `space` (stars, the Earth, one sun), `studio` (light) or `dark`; default: space for
+            runs, studio for robots and batches.
+        dark: the same as `scene="dark"`.
         mesh_root: the folder that meshes must be in; required to show the meshes of a run on disk.
 
     Raises:
@@ -82,9 +90,12 @@ def view(
     viser_module()
     shown = viewable(thing, mesh_root)
     if isinstance(shown, Batch):
-        return shown.view(port=port, open=open, dark=dark, mesh_root=mesh_root)
-    kind = RunPage if isinstance(shown, Recording) else RobotPage
-    page = kind(shown, port, dark, mesh_root)  # type: ignore[arg-type]
+        is_dark = chosen_scene(scene, dark, STUDIO) != STUDIO
+        return shown.view(port=port, open=open, dark=is_dark, mesh_root=mesh_root)
+    if isinstance(shown, Recording):
+        page = RunPage(shown, port, chosen_scene(scene, dark, SPACE), mesh_root)
+    else:
+        page = RobotPage(shown, port, chosen_scene(scene, dark, STUDIO), mesh_root)
     if open:
         page.open()
     return page

@@ -7,7 +7,7 @@ bodies that the constraint connects to the root. With y_j = S_jᵀF_jˢ the forc
 
     G M⁻¹ Gᵀ = Σ_j y_jᵀ D_j⁻¹ y_j = YᵀWY,    y_j = L_j Y_j,    D_j = L_j W_j⁻¹ L_jᵀ,
 
-and Y is orthogonalized, see `algebra.orthogonal`. Of the reactions of dependent constraints those
+and Y is factorized, see `algebra.orthogonal`. Of the reactions of dependent constraints those
 of the smallest norm are taken; the accelerations do not depend on this choice.
 """
 
@@ -20,7 +20,7 @@ import numpy as np
 
 from remora.algebra import linear, orthogonal, screw, vector
 from remora.algebra.array_ops import Array, concatenate, stack
-from remora.algebra.orthogonal import Orthogonal
+from remora.algebra.orthogonal import Orthogonal, SemiNormal
 from remora.dynamics.constraints.contradictions import checked_misfit
 from remora.dynamics.constraints.loop_kinematics import Loop, loops_at
 from remora.dynamics.constraints.row_sizes import row_sizes
@@ -54,7 +54,7 @@ class LoopResponse(NamedTuple):
         factors: LDLᵀ factors of D_j, None for joints that are rigid.
         loops: the active constraints.
         F: at every body, the wrenches that reach it.
-        rows: the orthogonalized Y.
+        rows: the factors of Y.
     """
 
     sites: list[JointContext]
@@ -63,7 +63,7 @@ class LoopResponse(NamedTuple):
     factors: list[tuple[Array, Array] | None]
     loops: list[Loop]
     F: list[Wrenches]
-    rows: Orthogonal
+    rows: Orthogonal | SemiNormal
 
     def accelerations(self) -> tuple[list[AcceleratedBody], list[Array]]:
         """Return the accelerations of all joints and bodies without the constraints' forces."""
@@ -124,7 +124,7 @@ def response(
                 _add(F[outer], c, wrench)
     Y, w = _assembled(robot, loops, y, factors)
     size = row_sizes(robot, loops, [b.X for b in bodies], [b.S for b in bodies], w)
-    rows = orthogonal.orthogonalize(Y, w, size)
+    rows = orthogonal.factorize(Y, w, size)
     return LoopResponse(sites, bodies, driven, factors, loops, F, rows)
 
 

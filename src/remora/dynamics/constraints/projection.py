@@ -14,7 +14,7 @@ import numpy as np
 
 from remora.algebra import orthogonal, vector
 from remora.algebra.array_ops import Array, ArrayLike, asarray
-from remora.algebra.orthogonal import Orthogonal
+from remora.algebra.orthogonal import Orthogonal, SemiNormal
 from remora.dynamics.constraints import articulated_loops, dense_loops
 from remora.dynamics.constraints.loop_kinematics import (
     active_constraints,
@@ -115,7 +115,7 @@ def constraint_impulse(robot: Robot, q: ArrayLike, v: ArrayLike) -> ConstraintIm
 
 def row_response(
     robot: Robot, q: Array, prescribed: Mapping[int, Array] | None = None
-) -> tuple[Orthogonal, Motion]:
+) -> tuple[Orthogonal | SemiNormal, Motion]:
     """Return the orthogonalized rows of G in the metric of M⁻¹, and the map x -> M⁻¹Gᵀλ.
 
     Args:

@@ -15,7 +15,7 @@ import numpy as np
 
 from remora.algebra import linear, orthogonal, screw, vector
 from remora.algebra.array_ops import Array, asarray, concatenate
-from remora.algebra.orthogonal import Orthogonal
+from remora.algebra.orthogonal import Orthogonal, SemiNormal
 from remora.dynamics.constraints import articulated_loops, dense_loops
 from remora.dynamics.constraints.loop_kinematics import (
     active_constraints,
@@ -86,7 +86,7 @@ def held_impulse(
 
 def _response(
     robot: Robot, q: Array, held: tuple[str, ...], batch: tuple[int, ...]
-) -> tuple[Orthogonal, Callable[[Array], Array]]:
+) -> tuple[Orthogonal | SemiNormal, Callable[[Array], Array]]:
     """Return the orthogonalized rows of G in the metric of M⁻¹, and the map x -> M⁻¹Gᵀλ."""
     rest = np.zeros(robot.nv)
     rigid = {robot.joint_index(name): rest[robot.joints[name].v] for name in held}

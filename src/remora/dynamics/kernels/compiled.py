@@ -28,7 +28,7 @@ from remora.dynamics.formulations import FORMULATIONS, usual_formulation
 from remora.dynamics.kernels.cache_keys import kernel_key, tables_digest
 from remora.dynamics.kernels.compile_options import check_names, check_options
 from remora.dynamics.kernels.parameters import parameter
-from remora.dynamics.kernels.size_policy import fits_straight_line
+from remora.dynamics.kernels.size_policy import LARGEST_STRAIGHT_LINE, fits_straight_line
 from remora.dynamics.kernels.specialized import SpecializedFunction
 from remora.dynamics.kernels.tree_recursions import RECURSIONS, loops, uses_loops
 from remora.dynamics.lagrangian import center_of_mass_coordinates, reduced
@@ -133,6 +133,7 @@ def compile_function(
         raise UnknownName("target", target, TARGETS)
     if not parameters:
         refuse_function(robot, function)
+    _refuse_large_loops(robot, function)
     if dtype == "float32":
         refuse_redundant(robot, _called(function))
     fixed = _kept_apart(fixed or {})
@@ -193,6 +194,19 @@ def _signatures(
             )
     inputs = [Signature(argument, sizes[argument]) for argument in names]
     return name, names, [*inputs, *(parameter(robot, number)[0] for number in parameters)]
+
+
+def _refuse_large_loops(robot: Robot, function: Callable[..., Any]) -> None:
+    """Raise if a function with active constraints would need a straight line that is too long."""
+    if _called(function) in WITH_CONSTRAINTS and not fits_straight_line(robot):
+        active = active_constraints(robot)
+        if active:
+            raise RemoraError(
+                f"{_called(function)} of {robot.name!r} with active constraints "
+                f"({', '.join(repr(c.name) for c in active[:5])}) is compiled as a straight line, "
+                f"for at most {LARGEST_STRAIGHT_LINE} bodies, and it has {len(robot.bodies)}: "
+                "loops over the bodies do not take constraints; call it uncompiled, on arrays"
+            )
 
 
 def _kept_apart(fixed: Mapping[str, Any]) -> dict[str, Any]:

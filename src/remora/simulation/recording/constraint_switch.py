@@ -40,6 +40,22 @@ class ConstraintSwitch:
         default_factory=dict[str, Mapping[str, Array]]
     )
 
+    def __str__(self) -> str:
+        """Return what was switched, with the sizes of the impulses and the energies."""
+        parts: list[str] = []
+        for word, names in (("on", self.activated), ("off", self.released)):
+            if names:
+                told = [f"{x} (latched)" if x in self.latched else x for x in names]
+                parts.append(f"{word}: {', '.join(told)}")
+        for name, impulse in self.impulses.items():
+            if np.any(impulse):
+                parts.append(f"impulse of {name} {impulse_text(impulse)}")
+        if self.energy_loss:
+            parts.append(f"{self.energy_loss:.4g} J lost")
+        if self.separation_work:
+            parts.append(f"{self.separation_work:.4g} J by the separation")
+        return "; ".join(parts)
+
     def applied(self, robot: Robot) -> Robot:
         """Return the robot after the switch."""
         robot = robot.with_active(on=self.activated, off=self.released)
@@ -62,6 +78,14 @@ class ConstraintSwitch:
                 for name, numbers in self.latched.items()
             },
         }
+
+
+def impulse_text(impulse: Array) -> str:
+    """Return the magnitudes of an impulse [f, τ] `(6,)`, or that of a gear `(1,)`, with units."""
+    if impulse.size == 1:
+        return f"{float(impulse[0]):.4g} N m s or N s"
+    force, torque = np.linalg.norm(impulse[:3]), np.linalg.norm(impulse[3:])
+    return f"{force:.4g} N s, {torque:.4g} N m s"
 
 
 def switch_from_plain(data: Mapping[str, Any]) -> ConstraintSwitch:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import Discriminator, Field, Tag, model_validator
+from pydantic import ConfigDict, Discriminator, Field, Tag, model_validator
 
 from remora.control.controllers import LawSettings
 from remora.model.settings_fields import (
@@ -29,6 +29,12 @@ from remora.model.settings_fields import (
     refusal,
 )
 from remora.simulation.scenario.component_table import AnyComponentSettings
+from remora.simulation.scenario.constraint_schema import (
+    CaptureFile,
+    ConstraintFile,
+    ConstraintNames,
+    Separation,
+)
 from remora.simulation.scenario.load_schema import Load, SineMoveFile, form_of, one_of
 from remora.simulation.scenario.python_component import PythonComponentSettings
 
@@ -141,6 +147,9 @@ class UntilFile(Settings):
         default=None, ge=0.0, description="the frame turns slower: rad/s"
     )
     time: Positive | None = Field(default=None, description="s since the phase began")
+    capture: CaptureFile | None = Field(
+        default=None, description="a fixture in reach of its grapple; its events: captured, missed"
+    )
     action: Literal["next", "stop", "record"] = Field(
         default="next", description="go on with the next phase, end the run, or only note it"
     )
@@ -148,8 +157,8 @@ class UntilFile(Settings):
 
     @model_validator(mode="after")
     def _check(self) -> UntilFile:
-        subject = one_of(self, "joint", "frame", "time")
-        wanted = {"joint": _OF_JOINT, "frame": _OF_FRAME, "time": ()}[subject]
+        subject = one_of(self, "joint", "frame", "time", "capture")
+        wanted = {"joint": _OF_JOINT, "frame": _OF_FRAME}.get(subject, ())
         for name in (*_OF_JOINT, *_OF_FRAME):
             if getattr(self, name) is not None and name not in wanted:
                 raise refusal(f"{name} does not go with {subject}")
@@ -164,7 +173,7 @@ class UntilFile(Settings):
     @property
     def key(self) -> str:
         """Which condition it is."""
-        return one_of(self, *_OF_JOINT, *_OF_FRAME, "time")
+        return one_of(self, *_OF_JOINT, *_OF_FRAME, "time", "capture")
 
 
 # Phases ------------------------------------------------------------------------------------------
@@ -196,6 +205,31 @@ class PhaseFile(Settings):
     impulse: bool = Field(
         default=False, description="whether held joints are brought to their speed by an impulse"
     )
+    activate: ConstraintNames = Field(
+        default=[], description="constraints that are switched on when the phase begins"
+    )
+    release: ConstraintNames = Field(
+        default=[], description="constraints that are switched off when the phase begins"
+    )
+    latch: bool = Field(
+        default=False, description="what is switched on takes the relative pose of that moment"
+    )
+    separation: dict[Text, Separation] = Field(
+        default={}, description="by released constraint: speed, or velocity of the child, m/s"
+    )
+    after_event: bool = Field(
+        default=False, description="entered only if an event `next` ended the phase before"
+    )
+
+    @property
+    def activated(self) -> list[str]:
+        """Names of the constraints that are switched on."""
+        return [self.activate] if isinstance(self.activate, str) else self.activate
+
+    @property
+    def released(self) -> list[str]:
+        """Names of the constraints that are switched off."""
+        return [self.release] if isinstance(self.release, str) else self.release
 
 
 # The file ----------------------------------------------------------------------------------------
@@ -239,6 +273,14 @@ class StartFile(Settings):
     speeds: dict[JointName, Rates] = Field(
         default={}, description="by joint: rad/s, m/s, or '5 deg/s'"
     )
+    close_loops: Annotated[
+        Annotated[bool, Tag("one")] | Annotated[list[JointName], Tag("list")],
+        Discriminator(lambda x: "list" if form_of(x) == "list" else "one"),
+    ] = Field(
+        default=False,
+        description="whether the closest state that satisfies the constraints is taken; "
+        "or the joints that keep what is said here",
+    )
 
 
 class IntegratorFile(Settings):
@@ -275,16 +317,34 @@ def _robot_form(value: Any) -> str:
     return "map" if form_of(value) == "map" else "one"
 
 
+#: A file, relative to the scenario; a bundled robot's name; or a map with options.
+AnyRobot: TypeAlias = Annotated[
+    Annotated[Text, Tag("one")] | Annotated[RobotFile, Tag("map")], Discriminator(_robot_form)
+]
+
+
 class ScenarioFile(Settings):
     """A scenario: a robot, its state at the start, and what happens, phase after phase."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"oneOf": [{"required": ["robot"]}, {"required": ["combine"]}]}
+    )
 
     scenario: Literal[1] = Field(description="version of the format")
     name: Text | None = Field(default=None, description="default: that of the file")
     description: Annotated[str, Field(max_length=10_000)] = ""
-    robot: Annotated[
-        Annotated[Text, Tag("one")] | Annotated[RobotFile, Tag("map")],
-        Discriminator(_robot_form),
-    ] = Field(description="a file, relative to the scenario; a bundled robot's name; or a map")
+    robot: AnyRobot | None = Field(
+        default=None,
+        description="a file, relative to the scenario; a bundled robot's name; or a map",
+    )
+    combine: dict[Text, AnyRobot] | None = Field(
+        default=None,
+        min_length=1,
+        description="several robots by prefix in one world, instead of robot",
+    )
+    constraints: list[ConstraintFile] = Field(
+        default=[], description="added to the robot; phases switch them on and off"
+    )
     seed: Annotated[int, Field(ge=0)] = Field(default=0, description="of what is random")
     run: Annotated[int, Field(ge=0)] = Field(
         default=0, description="index of the run, for the noise of components"

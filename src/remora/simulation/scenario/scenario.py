@@ -24,9 +24,9 @@ from pydantic import TypeAdapter, ValidationError
 from remora.algebra import pose
 from remora.algebra.array_ops import Array
 from remora.components.system import System
+from remora.dynamics.constraints.close_loops import close_loops
 from remora.errors import Fault, InvalidValue, ModelError, RemoraError, UnknownName
 from remora.model.building.validate import Checker
-from remora.model.formats import load as robots
 from remora.model.formats.yaml.yaml_tree import read_tree
 from remora.model.robot import Robot
 from remora.model.settings_fields import Text, degrees_of_a_slide
@@ -38,13 +38,18 @@ from remora.simulation.scenario import scenario_errors as faults
 from remora.simulation.scenario.file_schema import (
     ListedSettings,
     PhaseFile,
-    RobotFile,
     ScenarioFile,
     Source,
     StartFile,
 )
 from remora.simulation.scenario.scenario_loads import Refuse
 from remora.simulation.scenario.scenario_phases import phase_of
+from remora.simulation.scenario.scenario_robot import (
+    RobotSource,
+    check_switches,
+    declared_constraints,
+    robot_of,
+)
 from remora.simulation.scenario.scenario_system import system_of
 
 #: Maximum number of samples of a scenario.
@@ -164,7 +169,7 @@ def load_scenario(
     def refuse(path: faults.Path, reason: str) -> None:
         check.faults.append(faults.fault_at(root, path, reason))
 
-    robot = _robot(data.get("robot"), file.parent, refuse, inertia, mesh_root)
+    robot = robot_of(data, RobotSource(file.parent, inertia, mesh_root), refuse)
     told: ScenarioFile | None = None
     try:
         told = ScenarioFile.model_validate(data, context=robot)
@@ -173,6 +178,7 @@ def load_scenario(
     made: list[Phase | None] = []
     if robot is not None:
         phases = dict(enumerate(told.phases)) if told is not None else _sound(data, robot)
+        check_switches(robot, phases, declared_constraints(data), told is not None, refuse)
         made = [phase_of(robot, phase, k, refuse) for k, phase in phases.items()]
     system = None
     if robot is not None:
@@ -208,41 +214,6 @@ def _located(path: str | os.PathLike[str]) -> Path:
         reason = f"is no scenario: its name must end with {' or '.join(_SUFFIXES)}"
         raise ModelError(os.fspath(path), [Fault("file", reason)])
     return file
-
-
-def _robot(
-    given: Any,
-    folder: Path,
-    refuse: Refuse,
-    inertia: str | None = None,
-    mesh_root: str | os.PathLike[str] | None = None,
-) -> Robot | None:
-    """Return the robot, or None and a fault (no fault if the schema check reports it)."""
-    if isinstance(given, str):
-        told = RobotFile(file=given) if given else None
-    else:
-        try:
-            told = RobotFile.model_validate(given)
-        except ValidationError:
-            return None
-    if told is None:
-        return None
-    named = not Path(told.file).suffix and Path(told.file).name == told.file
-    root = mesh_root
-    if root is None and told.mesh_root is not None:
-        root = folder / told.mesh_root
-    try:
-        return robots.load(
-            told.file if named else folder / told.file,
-            told.base,
-            told.merge_fixed,
-            told.gravity,
-            root,
-            inertia or told.inertia,
-        )
-    except RemoraError as error:
-        refuse(("robot",), str(error).replace("\n", "\n  "))
-        return None
 
 
 def _sound(data: dict[str, Any], robot: Robot) -> dict[int, PhaseFile]:
@@ -315,7 +286,21 @@ def _start(robot: Robot, told: StartFile, seed: int, refuse: Refuse) -> tuple[Ar
                     state[place] = numbers / length
             else:
                 state[place] = numbers
-    return q, v
+    return (q, v) if told.close_loops is False else _closed(robot, q, v, told.close_loops, refuse)
+
+
+def _closed(
+    robot: Robot, q: Array, v: Array, given: bool | list[str], refuse: Refuse
+) -> tuple[Array, Array]:
+    """Return the closest state that satisfies the constraints."""
+    if not any(c.active for c in robot.constraints):
+        refuse(("start", "close_loops"), "no constraint is active at the start")
+        return q, v
+    try:
+        return close_loops(robot, q, v, fixed=given if isinstance(given, list) else ())
+    except RemoraError as error:
+        refuse(("start", "close_loops"), str(error))
+        return q, v
 
 
 # Options -----------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
@@ -15,11 +16,13 @@ from remora.errors import RemoraError
 from remora.model.joints import in_coordinates
 from remora.model.robot import Joint, Robot
 from remora.model.settings_fields import degrees_of_a_slide
+from remora.simulation.inputs.capture import capture_events
 from remora.simulation.inputs.events import Event
 from remora.simulation.inputs.loads import Sum
 from remora.simulation.inputs.moves import Move
 from remora.simulation.inputs.phases import Phase
 from remora.simulation.inputs.reach_move import Reach
+from remora.simulation.scenario.constraint_schema import CaptureFile
 from remora.simulation.scenario.file_schema import (
     MoveFile,
     PhaseFile,
@@ -78,10 +81,13 @@ def phase_of(robot: Robot, told: PhaseFile, number: int, refuse: Refuse) -> Phas
     held = {*moves, *told.locked}
     laws = _laws(robot, told, held, fault)
     _contradictions(told, held, fault)
-    events = [
-        _event(robot, until, ("until", k), told.duration, fault)
-        for k, until in enumerate(told.until)
-    ]
+    _switching(told, number, fault)
+    events: list[Event] = []
+    for k, until in enumerate(told.until):
+        if until.capture is not None:
+            events += _capture(robot, until, until.capture, ("until", k), fault)
+        else:
+            events.append(_event(robot, until, ("until", k), told.duration, fault))
     if faults:
         return None
     return Phase(
@@ -95,6 +101,11 @@ def phase_of(robot: Robot, told: PhaseFile, number: int, refuse: Refuse) -> Phas
         own_clock=True,
         impulse=told.impulse,
         name=told.name or "",
+        activate=told.activated,
+        release=told.released,
+        latch=told.latch,
+        separation=told.separation,
+        after_event=told.after_event,
     )
 
 
@@ -122,6 +133,26 @@ def _contradictions(told: PhaseFile, held: set[str], fault: Refuse) -> None:
     for name in held & set(told.torque):
         reason = f"contradiction: joint {name!r} is held, so its torque is found, not given"
         fault(("torque", name), reason)
+
+
+def _switching(told: PhaseFile, number: int, fault: Refuse) -> None:
+    """Record contradictions of switching within a phase."""
+    for key, names in (("activate", told.activated), ("release", told.released)):
+        for k, name in enumerate(names):
+            if name in names[:k]:
+                fault((key, k), f"constraint {name!r} is named twice")
+    for name in told.released:
+        if name in told.activated:
+            reason = f"contradiction: constraint {name!r} is both activated and released"
+            fault(("release",), reason)
+    for name in told.separation:
+        if name not in told.released:
+            reason = f"constraint {name!r} is not released in this phase: it cannot push apart"
+            fault(("separation", name), reason)
+    if told.latch and not told.activated:
+        fault(("latch",), "is for constraints that the phase activates: name them in activate")
+    if told.after_event and number == 0:
+        fault(("after_event",), "there is no phase before the first one")
 
 
 _PUSHED = "contradiction: in a reach with a floating base nothing else may push the robot"
@@ -210,6 +241,18 @@ def _event(robot: Robot, told: UntilFile, path: Path, duration: float, fault: Re
         subject = "time"
     condition = ScenarioCondition(function, told.model_dump(exclude_none=True))
     return Event(condition, told.name or f"{subject} {limit:.6g}", told.action, direction)
+
+
+def _capture(
+    robot: Robot, told: UntilFile, capture: CaptureFile, path: Path, fault: Refuse
+) -> list[Event]:
+    """Return the events `captured` and `missed`; the action of the file is that of `captured`."""
+    try:
+        captured, missed = capture_events(robot, name=told.name or "", **capture.model_dump())
+    except RemoraError as error:
+        fault((*path, "capture"), str(error))
+        return []
+    return [dataclasses.replace(captured, action=told.action), missed]
 
 
 def _of_time(limit: float) -> Callable[[float, Array, Array], float]:

@@ -10,6 +10,8 @@ from remora.analysis.conditioning import NEAR, SINGULAR, Conditioning
 from remora.viewer.figures.figures import COLOURS, DASHES, MUTED, STYLE, library
 from remora.viewer.run_tables import labelled
 
+#: Axes end at this singular value, and at its reciprocal as condition number.
+FLOOR = 1e-5
 #: Largest number of joints with lines of their own.
 MOST_LINES = 8
 
@@ -35,6 +37,11 @@ def conditioning_figure(found: Conditioning) -> Any:
             color=COLOURS[1], alpha=0.12, linewidth=0.0,
         )  # fmt: skip
         axes[1].set_yscale("log")
+        low, high = found.smallest.min(), found.condition.max()
+        if low < FLOOR:  # singular to rounding: how small it is tells nothing
+            axes[0].set_ylim(bottom=FLOOR)
+        if not high < 1.0 / FLOOR:
+            axes[1].set_ylim(1.0, 1.0 / FLOOR)
         axes[1].set_title(f"condition number; near a singularity above {SINGULAR:g}")
         if found.joints:
             _limits(axes[2], found)

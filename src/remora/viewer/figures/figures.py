@@ -19,7 +19,8 @@ from remora.algebra.array_ops import Array
 from remora.errors import RemoraError
 from remora.simulation.recording.recording import Recording
 from remora.viewer.figures.panels import PANELS, Line, Panel, choice, panels
-from remora.viewer.run_tables import LABEL, described_phases, phase_starts, short
+from remora.viewer.load_words import short
+from remora.viewer.run_tables import LABEL, described_phases, phase_starts
 
 #: A palette for all types of colour vision (Okabe and Ito 2008, without the yellow, which is too
 #: light for a line). From the fifth line on, dashes distinguish the lines as well.

@@ -15,12 +15,14 @@ from remora.algebra import dual_quaternion, pose, quaternion
 from remora.algebra.array_ops import Array
 from remora.errors import RemoraError, UnknownName
 from remora.model.joints import coordinates, is_free, kind, speeds
-from remora.model.robot import Joint
+from remora.model.robot import Joint, Robot
 from remora.simulation.recording.conservation import Drift
 from remora.simulation.recording.quantities import column
 from remora.simulation.recording.recording import Recording
 from remora.simulation.recording.synonyms import SYNONYMS
-from remora.viewer.run_tables import labelled, short
+from remora.viewer.load_words import short
+from remora.viewer.run_tables import labelled
+from remora.viewer.scene.link_roles import WHEEL, role_of
 
 #: Units that are converted to degrees.
 DEGREES = {"rad": "°", "rad/s": "°/s", "rad/s²": "°/s²"}
@@ -183,15 +185,19 @@ _OF_FLOATING = {
 
 def _per_joint(name: str) -> Callable[[Recording, Choice], list[Panel]]:
     def made(run: Recording, of: Choice) -> list[Panel]:
-        groups: dict[tuple[str, str], list[Line]] = {}
+        groups: dict[tuple[str, bool, str], list[Line]] = {}
+        wheels = _wheels(run.robot, of.joints)
         for i in of.joints:
             joint = run.robot.joints[i]
             free = run.robot.bodies[i].name if is_free(joint) else ""
             for unit, line in _freedoms(run, name, joint):
-                groups.setdefault((free, unit), []).append(line)
-        titles = _OF_JOINTS[name]
+                groups.setdefault((free, i in wheels, unit), []).append(line)
         result: list[Panel] = []
-        for (free, unit), lines in groups.items():
+        for (free, wheel, unit), lines in groups.items():
+            if wheel and name == "q":
+                continue  # they turn thousands of times
+            titles = {u: x.replace("joint", "wheel") for u, x in _OF_JOINTS[name].items()}
+            titles = titles if wheel else _OF_JOINTS[name]
             if free and name in ("tau", "passive") and not any(np.any(x.values) for x in lines):
                 continue  # a floating body is not actuated
             link = "on" if name in ("tau", "passive") else "of"
@@ -200,9 +206,17 @@ def _per_joint(name: str) -> Callable[[Recording, Choice], list[Panel]]:
             key = "peak, and % of the effort limit" if limited else ""
             result.append(Panel(floats if free else titles[unit], unit, tuple(lines), key=key))
         result.sort(key=lambda panel: panel.title.endswith(", body axes"))  # joints first
-        return result or [Panel(next(iter(titles.values())), "", (), "no joint has any")]
+        first = next(iter(_OF_JOINTS[name].values()))
+        return result or [Panel(first, "", (), "no joint has any")]
 
     return made
+
+
+def _wheels(robot: Robot, joints: Sequence[int]) -> set[int]:
+    """Return which of some joints carry reaction wheels; none if all inner ones do."""
+    inner = [i for i in joints if robot.joints[i].parent >= 0]
+    wheels = {i for i in inner if role_of(robot, i) == WHEEL}
+    return wheels if len(wheels) < len(inner) else set()
 
 
 def _freedoms(run: Recording, name: str, joint: Joint) -> Iterable[tuple[str, Line]]:

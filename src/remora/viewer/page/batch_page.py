@@ -25,6 +25,7 @@ from remora.viewer.page.page import on
 from remora.viewer.page.plots import COLORS, Plot
 from remora.viewer.page.run_page import PLOTS_PER_SECOND
 from remora.viewer.page.timed_page import TimedPage
+from remora.viewer.scene.backdrops import STUDIO, chosen_scene
 from remora.viewer.scene.gltf import to_glb
 from remora.viewer.scene.materials import Finish
 from remora.viewer.scene.overlays import THIN, Trail
@@ -81,7 +82,7 @@ class BatchPage(TimedPage):
         robot = batch.robot
         for name, value in self._values[0].items():
             robot = parameter(robot, name)[1](robot, asarray(value))
-        super().__init__(robot, port, dark, mesh_root)
+        super().__init__(robot, port, chosen_scene(None, dark, STUDIO), mesh_root)
         try:
             self._build(mesh_root)
         except BaseException:

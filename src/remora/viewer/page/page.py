@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import importlib
-import logging
 import os
-import socket
 import threading
 import webbrowser
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,107 +14,26 @@ import numpy as np
 from remora.algebra import pose
 from remora.algebra.array_ops import Array
 from remora.dynamics.kernels.compiled import CompiledRobot
-from remora.errors import InvalidValue, RemoraError, UnknownName
+from remora.errors import UnknownName
 from remora.model.robot import Robot
 from remora.simulation.engine.interrupts import interruptible
+from remora.simulation.recording.constraint_switch import ConstraintSwitch
 from remora.simulation.recording.quantities import evaluated
-from remora.viewer.scene.overlays import axes_poses, center_of_mass
-from remora.viewer.scene.scene import WORLD, Scene, end_effectors, extent, seen_from
+from remora.viewer.page.server import HOST, quiet, start_server
+from remora.viewer.scene.backdrops import BACKDROPS, backdrop, set_backdrop
+from remora.viewer.scene.ghost import add_ghost
+from remora.viewer.scene.labels import FrameLabels
+from remora.viewer.scene.overlays import OVERLAY, axes_poses, center_of_mass
+from remora.viewer.scene.scene import WORLD, Scene, end_effectors, extent, seen_from, toward_others
+from remora.viewer.scene.shapes import generated_note
 
-HOST = "127.0.0.1"
 #: The camera's field of view, °, and the approximate aspect ratio of its image.
 _FIELD, _ASPECT = 40.0, 1.1
+#: Horizontal angle from the direction to another tree to the direction to the camera, rad.
+_SIDE = np.radians(-112.0)
+#: Opacity of the bodies when one sees through them.
+CLEAR = 0.35
 FREE, BASE, RIDE, MASS = "free", "base", "base, turning with it", "centre of mass"
-
-
-def viser_module() -> Any:
-    """Import viser; if it is missing, the error says how to install it."""
-    try:
-        return importlib.import_module("viser")
-    except ModuleNotFoundError:
-        raise RemoraError(
-            "looking at robots needs viser: python3 -m pip install 'remora[view]'"
-        ) from None
-
-
-@contextlib.contextmanager
-def quiet() -> Generator[None]:
-    """Suppress viser's startup message; `Page.wait` prints the address."""
-    console = importlib.import_module("rich").get_console()
-    before, console.quiet = console.quiet, True
-    try:
-        yield
-    finally:
-        console.quiet = before
-
-
-def start_server(port: int) -> Any:
-    """Return a viser server on 127.0.0.1, which is not reachable from other machines.
-
-    Raises:
-        RemoraError: if viser is missing or the port is in use (viser would silently use another).
-    """
-    viser = viser_module()
-    if not isinstance(port, int) or not 0 <= port <= 65535:  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise InvalidValue(f"port={port!r}; a port is a number from 1 to 65535, or 0 for any")
-    taken = f"port {port} of {HOST} is in use: close what uses it, or name another, such as "
-    taken += f"port={port + 1} (remora view ... --port {port + 1})"
-    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as trial:
-        if os.name == "posix":
-            trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            trial.bind((HOST, port))
-        except PermissionError:
-            raise RemoraError(f"port {port} may not be used by you: take one over 1024") from None
-        except OSError:
-            raise RemoraError(taken) from None
-    with quiet(), _own_pages_only() as origins:
-        server = viser.ViserServer(host=HOST, port=port, label="Remora", verbose=False)
-        if port and server.get_port() != port:
-            server.stop()
-            raise RemoraError(taken)
-        origins += own_origins(server.get_port())
-    server.request_share_url = _refuse_to_share
-    # Browsers open connections and leave them unused; websockets would log each of them.
-    logging.getLogger("websockets.server").setLevel(logging.CRITICAL)
-    return server
-
-
-def own_origins(port: int) -> list[str]:
-    """Return the web origins of the pages served on a port of this machine [RFC 6454].
-
-    Another port is another origin: it may belong to another program or another user. A tunnel
-    (ssh -L) must therefore use the same port on both ends.
-    """
-    shown = "" if port == 80 else f":{port}"  # browsers omit the default port of http
-    return [f"http://{host}{shown}" for host in (HOST, "localhost")]
-
-
-@contextlib.contextmanager
-def _own_pages_only() -> Generator[list[str | None]]:
-    """Make a server started in this context accept websockets from the listed origins only.
-
-    Otherwise any page open in the same browser could read the scene and move sliders. viser has no
-    option for this, but the websockets library it uses has. The list first contains only clients
-    that are not browsers (they send no origin). The server's own origins are added once its port is
-    known; before that no page is accepted.
-    """
-    serving: Any = importlib.import_module("websockets.asyncio.server")
-    plain = serving.serve
-    origins: list[str | None] = [None]
-
-    def serve(*arguments: Any, **named: Any) -> Any:
-        return plain(*arguments, **{**named, "origins": origins})
-
-    serving.serve = serve
-    try:
-        yield origins
-    finally:
-        serving.serve = plain
-
-
-def _refuse_to_share(verbose: bool = True) -> None:
-    """Do nothing; viser's own function would open a tunnel through a server on the internet."""
 
 
 class Page:
@@ -132,21 +48,29 @@ class Page:
     """
 
     def __init__(
-        self, robot: Robot, port: int, dark: bool, mesh_root: str | os.PathLike[str] | None
+        self,
+        robot: Robot,
+        port: int,
+        scene: str,
+        mesh_root: str | os.PathLike[str] | None,
+        switches: Sequence[ConstraintSwitch] = (),
     ) -> None:
         """Start the server and add the robot to its scene."""
+        backdrop(scene)
         self.robot = robot
         self.fast = CompiledRobot(robot)
         self.server = start_server(port)
         self._lock = threading.RLock()
         self._closed = threading.Event()
-        self._dark = dark
+        self._backdrop = scene
         self._axes: Any = None
+        self._ghost: Any = None
+        self._labels: FrameLabels | None = None
         self.toggles: dict[str, Any] = {}
         try:
             with quiet():
-                set_theme(self.server, dark)
-            self.scene = Scene(self.server, robot, mesh_root)
+                set_theme(self.server, backdrop(scene).dark)
+            self.scene = Scene(self.server, robot, mesh_root, switches)
         except BaseException:
             self.close()
             raise
@@ -229,59 +153,105 @@ class Page:
     def aim(self, *moments: Array) -> None:
         """Point the camera of new clients so that it sees the robot in all of these q `(nq,)`."""
         clouds: list[Array] = []
+        places: list[Array] = []
         for q in moments:
             x = self.poses(q)
             center = self.followed(q, x)
             clouds.append(self.scene.cloud(x if center is None else seen_from(center, x)))
-        look_at(self.server, np.concatenate(clouds))
+            places.append(x)
+        look_at(self.server, np.concatenate(clouds), toward_others(self.robot, np.array(places)))
 
-    def add_look(self, radius: float) -> None:
-        """Add the controls of the appearance: camera target, theme, grid, axes."""
-        gui = self.server.gui
+    def add_look(self, radius: float, ghost: bool = False) -> None:
+        """Add the controls of the appearance: scene, camera target, and what is drawn.
+
+        Args:
+            radius: size of the robot, m.
+            ghost: whether to show at first where base and panels were at the start.
+        """
+        gui, scene = self.server.gui, self.server.scene
         own = [BASE, MASS, RIDE, FREE]
         tips = [name for name in end_effectors(self.robot) if name not in own]
         names = [BASE, MASS, *tips[:12], RIDE, FREE]
+        self._radius = radius
+        x = self.poses(self.q)
+        self._ghost = add_ghost(self.server, self.robot, self.scene.drawn, x, WORLD)
+        self._labels = FrameLabels(self.server, self.robot, tips[:12])
+        frames = axes_poses(self.robot, x)
+        self._axes = scene.add_batched_axes(
+            f"{OVERLAY}/axes", frames[:, :4], pose.translation(frames), axes_length=0.08 * radius,
+            axes_radius=0.0028 * radius, visible=False,
+        )  # fmt: skip
         with gui.add_folder("Look"):
+            self._scene_choice = gui.add_dropdown(
+                "scene", tuple(BACKDROPS), initial_value=self._backdrop
+            )
             self.follow = gui.add_dropdown(
                 "camera follows", names, initial_value=BASE,
                 hint="What stays in the middle of the picture; turn and zoom with the mouse.",
             )  # fmt: skip
-            dark = gui.add_checkbox("dark", self._dark)
-            grid = gui.add_checkbox("grid", True)
-            shadows = gui.add_checkbox("shadows", True, hint="Off: faster without a GPU.")
-            axes = gui.add_checkbox("frames", False, hint="Axes of bodies and frames: x, y, z.")
-        floor = self._floor(radius)
-        self._grid = add_grid(self.server, radius, floor, self._dark)
-        self.toggles |= {"dark": dark, "grid": grid, "shadows": shadows, "frames": axes}
-        x = axes_poses(self.robot, self.poses(self.q))
-        self._axes = self.server.scene.add_batched_axes(
-            f"{WORLD}/axes", x[:, :4], pose.translation(x), axes_length=0.08 * radius,
-            axes_radius=0.0028 * radius, visible=False,
-        )  # fmt: skip
-
-        def retheme() -> None:
-            self._dark = bool(dark.value)
-            set_theme(self.server, self._dark)
-            self._grid.remove()
-            self._grid = add_grid(self.server, radius, floor, self._dark)
-            self._grid.visible = grid.value
-
-        def regrid() -> None:
-            self._grid.visible = grid.value
-
-        def reaxes() -> None:
-            self._axes.visible = axes.value
-            self.redraw()
-
-        on(dark.on_update, retheme)
-        on(grid.on_update, regrid)
-        on(shadows.on_update, lambda: self.set_shadows(shadows.value))
-        on(axes.on_update, reaxes)
+            self._add_switch("labels", True, self._set_labels, "Names of tools and targets.")
+            if self._ghost is not None:
+                self._add_switch("ghost", ghost, self._set_ghost, "Base and panels at the start.")
+            self._add_switch("see through", False, self._set_opacity, "What is inside the bodies.")
+            self._add_switch("frames", False, self._set_axes, "Axes of bodies and frames: x, y, z.")
+            self._add_switch("grid", False, self._set_grid, "The inertial x-y plane.")
+            self._add_switch("shadows", True, self.set_shadows, "Off: faster without a GPU.")
+            if note := generated_note(self.robot, self.scene.drawn):
+                show = self.scene.show_generated
+                self._add_switch("generated shapes", True, show, f"{note}.")
+                gui.add_markdown(f"<small>{note}.</small>")
+        self._grid = self._new_grid(False)
+        self._set_ghost(ghost)
+        set_backdrop(self.server, self._backdrop, radius)
+        on(self._scene_choice.on_update, self._set_backdrop)
         on(self.follow.on_update, self.redraw)
+
+    def _add_switch(
+        self, name: str, on_first: bool, do: Callable[[bool], object], hint: str
+    ) -> None:
+        """Add a checkbox that calls `do` with its value, and that `show` knows by name."""
+        box = self.server.gui.add_checkbox(name, on_first, hint=hint)
+        self.toggles[name] = box
+        on(box.on_update, lambda: do(bool(box.value)))
+
+    def _set_backdrop(self) -> None:
+        self._backdrop = str(self._scene_choice.value)
+        set_theme(self.server, backdrop(self._backdrop).dark)
+        set_backdrop(self.server, self._backdrop, self._radius, self.toggles["shadows"].value)
+        visible = self._grid.visible
+        self._grid.remove()
+        self._grid = self._new_grid(visible)
+
+    def _new_grid(self, visible: bool) -> Any:
+        dark = backdrop(self._backdrop).dark
+        grid = add_grid(self.server, self._radius, self._floor(self._radius), dark)
+        grid.visible = visible
+        return grid
+
+    def _set_grid(self, visible: bool) -> None:
+        self._grid.visible = visible
+
+    def _set_ghost(self, visible: bool) -> None:
+        if self._ghost is not None:
+            self._ghost.visible = visible
+
+    def _set_axes(self, visible: bool) -> None:
+        self._axes.visible = visible
+        self.redraw()
+
+    def _set_labels(self, visible: bool) -> None:
+        for text in self.scene.labels:
+            text.visible = visible
+        if self._labels is not None:
+            self._labels.visible = visible
+        self.redraw()
+
+    def _set_opacity(self, clear: bool) -> None:
+        self.scene.set_opacity(CLEAR if clear else 1.0)
 
     def set_shadows(self, cast: bool) -> None:
         """Switch shadows on or off; without a GPU, drawing is faster without them."""
-        self.server.scene.configure_default_lights(cast_shadow=cast)
+        set_backdrop(self.server, self._backdrop, self._radius, cast)
 
     def _floor(self, radius: float) -> float:
         """Return the height of the grid below the robot, m."""
@@ -291,13 +261,21 @@ class Page:
         """Redraw the current state."""
         raise NotImplementedError
 
-    def draw_robot(self, q: Array, x: Array) -> None:
-        """Move the robot to the poses x of q, and the world node for the camera's target."""
-        self.scene.move(x, self.followed(q, x))
+    def draw_robot(self, q: Array, x: Array, t: float | None = None) -> None:
+        """Move the robot to the poses x of q, and the world node for the camera's target.
+
+        Args:
+            q: configuration, `(nq,)`.
+            x: poses of the bodies, `(nb, 8)`.
+            t: time of the run, s; None in a robot's page.
+        """
+        self.scene.move(x, self.followed(q, x), t=t)
         if self._axes is not None and self._axes.visible:
             frames = axes_poses(self.robot, x)
             self._axes.batched_wxyzs = frames[:, :4].astype(np.float32)
             self._axes.batched_positions = pose.translation(frames).astype(np.float32)
+        if self._labels is not None:
+            self._labels.move(x)
 
     def followed(self, q: Array, x: Array) -> Array | None:
         """Return the pose of the camera's target, with its rotation only if the camera turns."""
@@ -337,10 +315,21 @@ def set_theme(server: Any, dark: bool) -> None:
     )  # fmt: skip
 
 
-def look_at(server: Any, cloud: Array) -> None:
-    """Place the camera of new clients to show all points `(n, 3)` beside the controls."""
+def look_at(server: Any, cloud: Array, along: Array | None = None) -> None:
+    """Place the camera of new clients to show all points `(n, 3)` beside the controls.
+
+    Args:
+        server: the viser server.
+        cloud: what is to be seen.
+        along: horizontal direction `(2,)` from the base to other trees: they are seen side by side,
+            the base on the left; None: from the front.
+    """
     middle, radius = extent(cloud)
-    back = np.array([0.74, -0.52, 0.43]) / np.linalg.norm([0.74, -0.52, 0.43])
+    back = np.array([0.74, -0.52, 0.43])
+    if along is not None:
+        turn = np.array([[np.cos(_SIDE), -np.sin(_SIDE)], [np.sin(_SIDE), np.cos(_SIDE)]])
+        back[:2] = np.hypot(*back[:2]) * (turn @ along)
+    back = back / np.linalg.norm(back)
     side = np.cross([0.0, 0.0, 1.0], back)
     side = side / np.linalg.norm(side)
     up = np.cross(back, side)
@@ -353,7 +342,7 @@ def look_at(server: Any, cloud: Array) -> None:
     camera.fov = np.radians(_FIELD)
     camera.look_at = tuple(middle)
     camera.position = tuple(middle + max(distance, 0.5 * radius) * back)
-    camera.near, camera.far = 0.02 * radius, 200.0 * radius
+    camera.near, camera.far = 0.02 * radius, 500.0 * radius
 
 
 def add_grid(server: Any, radius: float, height: float, dark: bool) -> Any:

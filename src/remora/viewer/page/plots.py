@@ -15,6 +15,7 @@ from remora.algebra.array_ops import Array
 from remora.model.joints import in_coordinates, is_free, kind
 from remora.model.robot import Robot
 from remora.simulation.recording.recording import Recording
+from remora.viewer.scene.link_roles import WHEEL, role_of
 
 #: Height of a plot, and its left and bottom margins for the tick labels, px.
 HEIGHT, LEFT, RIGHT, BELOW = 132, 46, 8, 17
@@ -45,11 +46,16 @@ class Plot:
     values: Array
 
 
-def _speeds_of(robot: Robot, turning: bool) -> list[tuple[str, int]]:
-    """Return name and index in v of rotational or translational joint DOFs, except free bases."""
+def _speeds_of(robot: Robot, turning: bool, wheels: bool = False) -> list[tuple[str, int]]:
+    """Return name and index in v of rotational or translational joint DOFs, except free bases.
+
+    Reaction wheels are apart: they turn a thousand times faster.
+    """
     found: list[tuple[str, int]] = []
-    for joint in robot.joints:
+    for i, joint in enumerate(robot.joints):
         if joint.mimic is not None or is_free(joint):
+            continue
+        if (role_of(robot, i) == WHEEL) != wheels:
             continue
         for k, freedom in enumerate(kind(joint).freedoms):
             if freedom.angular == turning:
@@ -75,14 +81,30 @@ def _coordinates(turning: bool) -> Callable[[Recording], Plot]:
     return plot
 
 
-def _per_speed(quantity: str, turning: bool, unit: str) -> Callable[[Recording], Plot]:
+def _per_speed(
+    quantity: str, turning: bool, unit: str, wheels: bool = False
+) -> Callable[[Recording], Plot]:
     def plot(run: Recording) -> Plot:
-        found = _speeds_of(run.robot, turning)
+        found = _speeds_of(run.robot, turning, wheels)
         values = run.quantity(quantity)[:, [k for _, k in found]]
         values = np.degrees(values) if unit.startswith("°") else values
         return Plot(unit, [name for name, _ in found], run.t, values)
 
     return plot
+
+
+def _wheel_speeds(run: Recording) -> Plot:
+    """Return the speeds of the reaction wheels, rpm."""
+    found = _speeds_of(run.robot, True, wheels=True)
+    values = run.v[:, [k for _, k in found]] * (30.0 / math.pi)
+    return Plot("rpm", [name for name, _ in found], run.t, values)
+
+
+def _wheel_torques(run: Recording) -> Plot:
+    """Return the torques of the reaction wheels' motors, N m."""
+    found = _speeds_of(run.robot, True, wheels=True)
+    values = run.quantity("tau")[:, [k for _, k in found]]
+    return Plot("N m", [name for name, _ in found], run.t, values)
 
 
 def _attitude(run: Recording) -> Plot:
@@ -118,6 +140,8 @@ PLOTS: dict[str, Callable[[Recording], Plot]] = {
     "base attitude, °": _attitude,
     "joint torques, N m": _per_speed("tau", True, "N m"),
     "joint speeds, °/s": _per_speed("v", True, "°/s"),
+    "wheel speeds, rpm": _wheel_speeds,
+    "wheel torques, N m": _wheel_torques,
     "joint travels, m": _coordinates(False),
     "joint forces, N": _per_speed("tau", False, "N"),
     "base position, m": _position,
@@ -154,8 +178,12 @@ def offered(run: Recording) -> list[str]:
     """Return the names of the plots for which a run has data."""
     sliding = bool(_speeds_of(run.robot, False))
     turning = bool(_speeds_of(run.robot, True))
-    needs = {"joint travels": sliding, "joint forces": sliding, "joint angles": turning,
-             "joint torques, N m": turning, "joint speeds": turning}  # fmt: skip
+    spinning = bool(_speeds_of(run.robot, True, wheels=True))
+    needs = {
+        "joint travels, m": sliding, "joint forces, N": sliding, "joint angles, °": turning,
+        "joint torques, N m": turning, "joint speeds, °/s": turning,
+        "wheel speeds, rpm": spinning, "wheel torques, N m": spinning,
+    }  # fmt: skip
     return [*(name for name in PLOTS if needs.get(name, True)), *_signals_by_label(run)]
 
 
@@ -212,7 +240,10 @@ def svg(plot: Plot) -> str:
             f'transform:translateX(-50%);opacity:.65">{_number(t)}</div>'
         )
     return (
-        f'<div style="position:relative;height:{HEIGHT}px;margin:4px 8px 0;font-size:10.5px;'
+        f'<div data-remora-plot data-left="{LEFT}" data-right="{RIGHT}" '
+        'title="click or drag: go to this time" '
+        f'style="cursor:crosshair;touch-action:none;position:relative;height:{HEIGHT}px;'
+        "margin:4px 8px 0;font-size:10.5px;"
         f'line-height:14px;font-variant-numeric:tabular-nums">{"".join(marks)}'
         f'<svg viewBox="0 0 1000 1000" preserveAspectRatio="none" style="position:absolute;'
         f"left:{LEFT}px;top:0;width:calc(100% - {LEFT + RIGHT}px);height:{inside}px;"
@@ -225,10 +256,13 @@ def cursor(plot: Plot, t: float, index: int) -> str:
     t0, t1 = float(plot.t[0]), float(plot.t[-1])
     at = (t - t0) / ((t1 - t0) or 1.0)
     left = f"calc({LEFT}px + (100% - {LEFT + RIGHT}px)*{at:.5f})"
+    size = scale_of(plot)
+    wide = len(fixed(-size, size))
     names = "".join(
         f'<span style="display:inline-block;white-space:nowrap;margin-right:10px">'
         f'<span style="color:{COLORS[k]}">■</span> {html.escape(name)} '
-        f"<b>{_number(float(plot.values[index, k]), 5)}</b></span>"
+        f'<b style="display:inline-block;min-width:{wide}ch;text-align:right">'
+        f"{fixed(float(plot.values[index, k]), size)}</b></span>"
         for k, name in enumerate(plot.names[:LINES])
     )
     more = f" … {len(plot.names) - LINES} more" if len(plot.names) > LINES else ""
@@ -239,6 +273,31 @@ def cursor(plot: Plot, t: float, index: int) -> str:
         f'pointer-events:none"></div><div style="padding:3px 0 0 6px">{names}'
         f'<span style="opacity:.65">{more}</span></div></div>'
     )
+
+
+def scale_of(plot: Plot) -> float:
+    """Return the largest finite value of a plot; zero if it has none."""
+    finite = plot.values[np.isfinite(plot.values)]
+    return float(np.abs(finite).max(initial=0.0))
+
+
+def fixed(x: float, size: float) -> str:
+    """Return a value with as many decimals as the largest one needs, so that columns stay put.
+
+    Four digits of the largest value; the largest itself decides about powers of ten.
+    """
+    if not math.isfinite(x):
+        return "-"
+    if size == 0.0:
+        return "0"
+    if not 1e-3 <= size < 1e6:
+        power = math.floor(math.log10(size))
+        text = f"{x / 10.0**power:.3f}e{power}"
+    else:
+        decimals = min(max(3 - math.floor(math.log10(size)), 0), 6)
+        text = f"{x:.{decimals}f}"
+    text = text[1:] if text.startswith("-") and float(text) == 0.0 else text
+    return text.replace("-", "−")
 
 
 def ticks(low: float, high: float, about: int) -> list[float]:

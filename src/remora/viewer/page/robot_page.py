@@ -14,13 +14,16 @@ from remora.algebra.array_ops import Array
 from remora.errors import InvalidValue, UnknownName
 from remora.model.joints import in_coordinates, is_free, kind
 from remora.model.robot import Joint, Robot
-from remora.model.state import integrate, neutral
+from remora.model.state import difference, integrate, neutral
 from remora.simulation.recording.quantities import evaluated
+from remora.viewer.page.drag_target import DragTarget, reached
 from remora.viewer.page.floating_drag import drag_joint, floats
-from remora.viewer.page.page import Page, on, plain
+from remora.viewer.page.page import BASE, MASS, Page, on, plain
+from remora.viewer.run_tables import short
+from remora.viewer.scene.backdrops import STUDIO
 from remora.viewer.scene.generated_shapes import arm_reach
-from remora.viewer.scene.overlays import MASS_COLOR, center_of_mass, has_mass
-from remora.viewer.scene.scene import WORLD, extent
+from remora.viewer.scene.overlays import MASS_COLOR, OVERLAY, center_of_mass, has_mass
+from remora.viewer.scene.scene import end_effectors, extent
 
 FLOATING, HELD = "floating", "held"
 
@@ -80,11 +83,11 @@ class RobotPage(Page):
         self,
         robot: Robot,
         port: int = 8080,
-        dark: bool = False,
+        scene: str = STUDIO,
         mesh_root: str | os.PathLike[str] | None = None,
     ) -> None:
         """Build the page."""
-        super().__init__(robot, port, dark, mesh_root)
+        super().__init__(robot, port, scene, mesh_root)
         try:
             self._build()
         except BaseException:
@@ -96,8 +99,9 @@ class RobotPage(Page):
         self._q = self._wanted([f.start for f in self.freedoms])
         _, radius = extent(self.scene.cloud(self.poses(self._q)))
         self._add_joints()
+        self._add_target(radius)
         self._mass = self.server.scene.add_icosphere(
-            f"{WORLD}/centre_of_mass",
+            f"{OVERLAY}/centre_of_mass",
             0.022 * radius,
             MASS_COLOR,
             subdivisions=2,
@@ -150,6 +154,46 @@ class RobotPage(Page):
             if not self.server.get_clients():  # connected clients keep their cameras
                 self.aim(self._q)
 
+    def reach(self, tool: str, target: Array, turn: bool = True) -> str:
+        """Move a tool to a pose `(8,)` in the inertial frame; return how close it came.
+
+        The base recoils if it floats. An unreachable target is approached.
+
+        Raises:
+            RemoraError: for an unknown tool.
+        """
+        with self._lock:
+            found = reached(self.robot, self._q, tool, target, self.base == FLOATING, turn)
+            self._q = found.q
+            self._show_sliders()
+            self.redraw()
+        at = self.robot.frame(tool)
+        tip = pose.compose(self.poses(found.q)[at.body], at.placement)
+        off = float(np.linalg.norm(pose.translation(tip) - pose.translation(target)))
+        return "reached" if found.success else f"{1e3 * off:.1f} mm short of it"
+
+    def _show_sliders(self) -> None:
+        """Put the sliders where the joints are."""
+        way = difference(self.robot, neutral(self.robot), self._q)
+        at = self._coordinates()
+        self._busy = True
+        try:
+            for freedom, slider in zip(self.freedoms, self._sliders, strict=True):
+                value = (at.get(freedom.v, 0.0) + float(way[freedom.v])) / freedom.scale
+                slider.value = min(max(value, slider.min), slider.max)
+        finally:
+            self._busy = False
+
+    def _coordinates(self) -> dict[int, float]:
+        """Return the neutral values of joints that are coordinates, by their index in v."""
+        rest = neutral(self.robot)
+        return {
+            joint.v.start + k: float(rest[joint.q.start + k])
+            for joint in self.robot.joints
+            if in_coordinates(joint) and joint.mimic is None
+            for k in range(joint.v.stop - joint.v.start)
+        }
+
     def reset(self) -> None:
         """Reset joints and base to the initial configuration."""
         with self._lock:
@@ -178,7 +222,7 @@ class RobotPage(Page):
     def _add_joints(self) -> None:
         gui = self.server.gui
         gui.main_panel.dock_right()
-        gui.main_panel.set_width(370)
+        gui.main_panel.set_width(400)
         gui.add_markdown(
             f"**{plain(self.robot.name)}** · {len(self.robot.bodies)} bodies, "
             f"{float(self.robot.mass):.6g} kg, {self.robot.nv} degrees of freedom"
@@ -195,7 +239,6 @@ class RobotPage(Page):
         else:
             self._readout = gui.add_markdown("", visible=False)
         with gui.add_folder("Joints"):
-            reset = gui.add_button("reset")
             for freedom in self.freedoms:
                 digits = 1 if freedom.unit == "°" else 3
                 low, high = (x / freedom.scale for x in (freedom.low, freedom.high))
@@ -206,24 +249,51 @@ class RobotPage(Page):
                 )
                 ends = ends if ends[0] < ends[1] else (low, high)
                 slider = gui.add_slider(
-                    f"{freedom.name}, {freedom.unit}", *ends, 0.1**digits,
+                    f"{short(freedom.name, 15)}, {freedom.unit}", *ends, 0.1**digits,
                     min(max(freedom.start / freedom.scale, ends[0]), ends[1]),
-                    hint=f"{low:.4g} to {high:.4g} {freedom.unit}",
+                    hint=f"{freedom.name}: {low:.4g} to {high:.4g} {freedom.unit}",
                 )  # fmt: skip
                 on(slider.on_update, self._drag)
                 self._sliders.append(slider)
+            reset = gui.add_button("reset", color="gray")
         on(reset.on_click, self.reset)
+
+    def _add_target(self, radius: float) -> None:
+        """Add the handle that a tool follows, and its controls."""
+        gui, tips = self.server.gui, end_effectors(self.robot)[:12]
+        self._target = DragTarget(self.server, 0.3 * radius, self._follow_target)
+        if not tips or not self.freedoms:
+            return
+        with gui.add_folder("Target"):
+            self._drags = gui.add_checkbox(
+                "drag a tool", False, hint="A handle in the scene that the tool follows."
+            )
+            self._tool = gui.add_dropdown("tool", tips, initial_value=tips[-1])
+            self._turns = gui.add_checkbox("orientation, too", True)
+            self._outcome = gui.add_markdown("", visible=False)
+        on(self._drags.on_update, self._show_target)
+        on(self._tool.on_update, self._show_target)
+
+    def _show_target(self) -> None:
+        """Show the handle at the tool, or hide it; the camera then follows what does not recoil."""
+        wanted = bool(self._drags.value)
+        at = self.robot.frame(str(self._tool.value))
+        tip = pose.compose(self.poses(self._q)[at.body], at.placement)
+        self._target.show(tip if wanted else None)
+        self._outcome.visible = wanted
+        self._outcome.content = "Drag the arrows and rings at the tool."
+        self.follow.value = MASS if wanted and self.base == FLOATING else BASE
+        self.redraw()
+
+    def _follow_target(self, target: Array) -> None:
+        told = self.reach(str(self._tool.value), target, bool(self._turns.value))
+        self._outcome.content = f"{self._tool.value}: {told}"
 
     def _wanted(self, values: list[float]) -> Array:
         """Return the configuration of slider values in rad or m, with the base at rest."""
         rest = neutral(self.robot)
         way = np.zeros(self.robot.nv)
-        at = {
-            joint.v.start + k: float(rest[joint.q.start + k])
-            for joint in self.robot.joints
-            if in_coordinates(joint) and joint.mimic is None
-            for k in range(joint.v.stop - joint.v.start)
-        }
+        at = self._coordinates()
         for freedom, value in zip(self.freedoms, values, strict=True):
             way[freedom.v] = value - at.get(freedom.v, 0.0)
         return integrate(self.robot, rest, way)

@@ -14,12 +14,18 @@ from remora.errors import RemoraError
 from remora.simulation.recording.quantities import QUANTITIES
 from remora.simulation.recording.recording import Recording
 from remora.viewer.interpolation import configurations
+from remora.viewer.load_words import short
 from remora.viewer.page.chosen_plot import ChosenPlot
-from remora.viewer.page.page import on
+from remora.viewer.page.page import on, plain
 from remora.viewer.page.plots import Plot, offered, plot_of
 from remora.viewer.page.timed_page import TimedPage
+from remora.viewer.page.timeline import timeline_html
+from remora.viewer.run_tables import described_phases, phase_starts
+from remora.viewer.scene.backdrops import SPACE
+from remora.viewer.scene.constraint_marks import active_intervals
 from remora.viewer.scene.overlays import (
     MASS_COLOR,
+    OVERLAY,
     TRAIL_COLORS,
     Arrows,
     OverlaySample,
@@ -31,10 +37,12 @@ from remora.viewer.scene.overlays import (
     positions,
     thinned,
 )
-from remora.viewer.scene.scene import WORLD, end_effectors, extent
+from remora.viewer.scene.scene import end_effectors, extent
 
 #: Updates per second of the plot legends.
 PLOTS_PER_SECOND = 12.0
+#: Maximum number of switches of constraints in the list.
+MOST_SWITCHES = 12
 
 #: Arrows: quantity, colour names and units.
 _ARROWS: dict[str, tuple[str, tuple[str, str], tuple[str, str]]] = {
@@ -67,7 +75,7 @@ class RunPage(TimedPage):
         self,
         run: Recording,
         port: int = 8080,
-        dark: bool = False,
+        scene: str = SPACE,
         mesh_root: str | os.PathLike[str] | None = None,
     ) -> None:
         """Build the page."""
@@ -76,7 +84,7 @@ class RunPage(TimedPage):
                 f"the run of {run.robot.name!r} has no samples yet (status: {run.status}); "
                 "there is nothing to look at"
             )
-        super().__init__(run.robot, port, dark, mesh_root)
+        super().__init__(run.robot, port, scene, mesh_root, run.switches)
         try:
             self._build(run)
         except BaseException:
@@ -87,13 +95,16 @@ class RunPage(TimedPage):
         self.run = run
         self._thin = thinned(run)
         self._shown: list[ChosenPlot] = []
+        self._intervals = active_intervals(run.robot, run.switches)
         x = self.poses(run.q[0])
         _, radius = extent(self.scene.cloud(x))
         state = "" if run.status == "complete" else f", {run.status}"
         self.add_timeline(run.t, f"{len(run)} samples, {run.duration:.6g} s{state}")
+        self._add_switches()
+        self.server.gui.add_html(timeline_html(run, self.slider_id))
         self._add_plots()
         self._add_show(radius)
-        self.add_look(radius)
+        self.add_look(radius, ghost=True)
         self.aim(*self._thin.q[:: max(1, len(self._thin) // 12)])
         self.redraw()
         self.start_clock()
@@ -104,6 +115,14 @@ class RunPage(TimedPage):
         return configurations(self.run, np.array([self.time]))[0]
 
     # Controls -----------------------------------------------------------------------------------
+
+    def _add_switches(self) -> None:
+        """Add the phase and the constraints at the current time, and a list of switches."""
+        gui = self.server.gui
+        self._acting = gui.add_markdown("", visible=False)
+        if self.run.switches:
+            with gui.add_folder("Switched constraints"):
+                gui.add_markdown(_switched(self.run))
 
     def _add_plots(self) -> None:
         small = compiles_quickly(self.robot)
@@ -130,7 +149,7 @@ class RunPage(TimedPage):
         self._external = Arrows(server, "external", ((220, 30, 30), (150, 20, 90)), unit)
         self._most: dict[str, tuple[float, float]] = {}
         self._mass = server.scene.add_icosphere(
-            f"{WORLD}/centre_of_mass", 0.022 * radius, MASS_COLOR, subdivisions=2
+            f"{OVERLAY}/centre_of_mass", 0.022 * radius, MASS_COLOR, subdivisions=2
         )
         with gui.add_folder("Show"):
             for k, (name, way) in enumerate(ways.items()):
@@ -166,9 +185,10 @@ class RunPage(TimedPage):
             x = self.poses(q)
             sample = {name: values[i : i + 1] for name, values in self.run.columns.items()}
             with self.server.atomic():
-                self.draw_robot(q, x)
+                self.draw_robot(q, x, self.time)
                 self._draw_beside(OverlaySample(self.time, q, x, sample))
                 self.show_time()
+                self._tell_acting()
             now = time.perf_counter()
             if not self.playing or now - self._plots_at > 1.0 / PLOTS_PER_SECOND:
                 self._plots_at = now
@@ -211,6 +231,19 @@ class RunPage(TimedPage):
             self._most[quantity] = most
         return self._most[quantity]
 
+    def _tell_acting(self) -> None:
+        """Write the phase, and the constraints that act, at the current time."""
+        text = "  \n".join(filter(None, (_phase(self.run, self.time), self._constraints())))
+        if text != self._acting.content:
+            self._acting.content = text
+            self._acting.visible = bool(text)
+
+    def _constraints(self) -> str:
+        if not self.run.switches:
+            return ""
+        names = [x.constraint.name for x in self._intervals if x.start <= self.time < x.stop]
+        return f"constraints: {', '.join(map(plain, names)) or 'none'}"
+
     def _describe(self) -> None:
         """Write the values that the longest arrows represent."""
         lines: list[str] = []
@@ -235,3 +268,20 @@ def _bind(box: Any, shown: Trail | Arrows, redraw: Any) -> None:
         redraw()
 
     on(box.on_update, update)
+
+
+def _phase(run: Recording, t: float) -> str:
+    """Return number and name of the phase at a time; empty if there is only one without a name."""
+    starts, given = phase_starts(run), described_phases(run)
+    k = max(int(np.searchsorted(starts, t, side="right")) - 1, 0)
+    name = str(given[k].get("name") or "") if k < len(given) else ""
+    if len(given) < 2 and not name:
+        return ""
+    return f"phase {k + 1} of {len(given)}" + (f": {plain(short(name))}" if name else "")
+
+
+def _switched(run: Recording) -> str:
+    """Return a list of the switches of constraints, with impulses and energies."""
+    lines = [f"**{s.t:.4g} s** {plain(str(s))}" for s in run.switches[:MOST_SWITCHES]]
+    more = len(run.switches) - len(lines)
+    return "  \n".join([*lines, *([f"and {more} more"] if more else [])])

@@ -11,6 +11,7 @@ import numpy as np
 from remora.algebra.array_ops import Array
 from remora.viewer.interpolation import sample_before
 from remora.viewer.page.page import Page, on, plain
+from remora.viewer.page.timeline import now_html
 
 #: Frames per second while playing.
 FPS = 40.0
@@ -44,6 +45,7 @@ class TimedPage(Page):
             steps = gui.add_button_group("sample", ("|◀", "◀", "▶", "▶|"))
             self._speed = gui.add_dropdown("speed", SPEEDS, initial_value=_fitting_speed(span))
             self._loop = gui.add_checkbox("loop", True)
+            self._now = gui.add_html(now_html(self._t0))
 
         def scrub(event: Any) -> None:
             if event.client_id is not None:  # None: the page's own update
@@ -64,9 +66,15 @@ class TimedPage(Page):
         self._thread = threading.Thread(target=self._play_on, name="remora view", daemon=True)
         self._thread.start()
 
+    @property
+    def slider_id(self) -> str:
+        """Identifier of the slider of time, for the timeline at the bottom."""
+        return str(self._slider._impl.uuid)
+
     def show_time(self) -> None:
         """Move the slider to the displayed time."""
         self._slider.value = self._time
+        self._now.content = now_html(self._time)
 
     @property
     def time(self) -> float:

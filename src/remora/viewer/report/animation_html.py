@@ -16,12 +16,25 @@ from remora.errors import InvalidValue, RemoraError
 from remora.simulation.recording.quantities import evaluated
 from remora.simulation.recording.recording import Recording
 from remora.viewer.interpolation import configurations
-from remora.viewer.page.page import add_grid, look_at, quiet, set_theme, start_server
-from remora.viewer.scene.overlays import MASS_COLOR, TRAIL_COLORS, Trail, positions, thinned
-from remora.viewer.scene.scene import WORLD, Scene, end_effectors, extent
+from remora.viewer.page.page import look_at, set_theme
+from remora.viewer.page.server import page_script, quiet, start_server
+from remora.viewer.scene.backdrops import SPACE, backdrop, chosen_scene, set_backdrop
+from remora.viewer.scene.ghost import add_ghost
+from remora.viewer.scene.labels import FrameLabels
+from remora.viewer.scene.overlays import (
+    MASS_COLOR,
+    OVERLAY,
+    TRAIL_COLORS,
+    Trail,
+    positions,
+    thinned,
+)
+from remora.viewer.scene.scene import WORLD, Scene, end_effectors, extent, toward_others
 
 #: Maximum frames in a file, and the longest and shortest run that is played in real time, s.
 PICTURES, LONGEST, SHORTEST = 600, 60.0, 3.0
+#: Maximum number of switches of constraints in the caption.
+MOST_SWITCHES = 6
 _GRAIN = 2.0**-15
 _FACTORS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 50_000, 100_000)
 
@@ -30,6 +43,7 @@ def save_html(
     run: Recording,
     path: str | os.PathLike[str],
     *,
+    scene: str | None = None,
     dark: bool = False,
     follow_base: bool = True,
     pictures: int = PICTURES,
@@ -40,7 +54,8 @@ def save_html(
     Args:
         run: the run.
         path: the file; an existing file is replaced.
-        dark: whether to use a dark theme.
+        scene: `space` (default), `studio` or `dark`, see `view`.
+        dark: the same as `scene="dark"`.
         follow_base: whether the camera follows the base; otherwise the inertial origin.
         pictures: maximum number of frames, evenly spaced in time.
         mesh_root: meshes outside this folder are left out.
@@ -51,7 +66,8 @@ def save_html(
     Raises:
         RemoraError: if the run has no samples, viser is missing or the file cannot be written.
     """
-    text = html_of(run, dark, follow_base, pictures, mesh_root)
+    chosen = chosen_scene(scene, dark, SPACE)
+    text = html_of(run, chosen, follow_base, pictures, mesh_root)
     file = Path(path)
     try:
         file.write_text(text, encoding="utf-8", newline="\n")
@@ -62,7 +78,7 @@ def save_html(
 
 def html_of(
     run: Recording,
-    dark: bool = False,
+    look: str = SPACE,
     follow_base: bool = True,
     pictures: int = PICTURES,
     mesh_root: str | os.PathLike[str] | None = None,
@@ -75,8 +91,8 @@ def html_of(
     server = start_server(0)
     try:
         with quiet():
-            set_theme(server, dark)
-        return _recorded(server, run, dark, follow_base, pictures, mesh_root)
+            set_theme(server, backdrop(look).dark)
+        return _recorded(server, run, look, follow_base, pictures, mesh_root)
     finally:
         with quiet():
             server.stop()
@@ -85,7 +101,7 @@ def html_of(
 def _recorded(
     server: Any,
     run: Recording,
-    dark: bool,
+    look: str,
     follow_base: bool,
     pictures: int,
     mesh_root: str | os.PathLike[str] | None,
@@ -95,23 +111,26 @@ def _recorded(
     times = np.linspace(float(run.t[0]), float(run.t[-1]), frames)
     q, fast = configurations(run, times), CompiledRobot(run.robot)
     x, com = evaluated(fast, "poses", q), evaluated(fast, "center_of_mass", q)
-    scene, thin = Scene(server, run.robot, mesh_root), thinned(run)
+    scene, thin = Scene(server, run.robot, mesh_root, run.switches), thinned(run)
     base = pose.translation(x[:, 0]) if follow_base else np.zeros((frames, 3))
     some = range(0, frames, max(1, frames // 12))
     cloud = np.concatenate([scene.cloud(x[k]) - base[k] for k in some])
     _, radius = extent(cloud)
-    look_at(server, cloud)
-    add_grid(server, radius, float(scene.cloud(x[0])[:, 2].min()) - 0.12 * radius, dark)
-    ways = positions(thin, end_effectors(run.robot)[:4])
+    look_at(server, cloud, toward_others(run.robot, x[some]))
+    set_backdrop(server, look, radius)
+    add_ghost(server, run.robot, scene.drawn, x[0], WORLD)
+    tips = end_effectors(run.robot)[:4]
+    labels, ways = FrameLabels(server, run.robot, tips), positions(thin, tips)
     trails = [
         Trail(server, name, thin.t, way, TRAIL_COLORS[k], 0.0035 * radius)
         for k, (name, way) in enumerate(ways.items())
     ]
-    mass = server.scene.add_icosphere(f"{WORLD}/centre_of_mass", 0.022 * radius, MASS_COLOR)
+    mass = server.scene.add_icosphere(f"{OVERLAY}/centre_of_mass", 0.022 * radius, MASS_COLOR)
 
     def show(k: int) -> None:
-        scene.move(x[k], pose.from_translation(base[k]), _GRAIN)
+        scene.move(x[k], pose.from_translation(base[k]), _GRAIN, times[k])
         mass.position = np.round(com[k] / _GRAIN) * _GRAIN
+        labels.move(x[k], _GRAIN)
         for trail in trails:
             trail.visible = True
             trail.show(times[k])
@@ -121,6 +140,7 @@ def _recorded(
     for k in range(1, frames):
         film.insert_sleep(run.duration / factor / (frames - 1))
         show(k)
+    dark = backdrop(look).dark
     return _captioned(film.as_html(dark_mode=dark), run, factor, dark)
 
 
@@ -141,6 +161,8 @@ def _captioned(page: str, run: Recording, factor: float, dark: bool) -> str:
     name = html.escape(run.robot.name)
     speed = "" if factor == 1.0 else f" · 1 s on the bar is {factor:g} s of the run"
     line = f"<b>{name}</b> · {run.duration:.6g} s{speed} · lines: trails · green: centre of mass"
+    for switch in run.switches[:MOST_SWITCHES]:
+        line += f"<br>{switch.t / factor:.3g} s on the bar: {html.escape(str(switch))}"
     color = "#c9ced6" if dark else "#3b424c"
     box = (
         '<div style="position:fixed;left:14px;bottom:52px;z-index:5;pointer-events:none;'
@@ -149,4 +171,4 @@ def _captioned(page: str, run: Recording, factor: float, dark: bool) -> str:
     title = f"<title>{name} - Remora</title>"
     page = re.sub(r"<title>.*?</title>", lambda _: title, page, count=1)
     end = page.rindex("</body>")
-    return page[:end] + box + page[end:]
+    return page[:end] + box + page_script() + page[end:]

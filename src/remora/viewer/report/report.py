@@ -27,6 +27,7 @@ from remora.simulation.recording.recording import Recording
 from remora.viewer import run_tables
 from remora.viewer.component_table import components
 from remora.viewer.figures.figures import COLOURS, FAINT, INK, MUTED, figure_of
+from remora.viewer.load_words import LONGEST, short
 from remora.viewer.report.animation_html import html_of
 from remora.viewer.report.conditioning_rows import (
     conditioning_of,
@@ -117,7 +118,7 @@ def html(run: Recording, title: str | None = None, animation: bool = True) -> st
     if len(run) == 0:
         raise RemoraError("the run has no samples yet: there is nothing to report")
     given = str(run.settings.get("note") or run.robot.name) if title is None else title
-    name = shown(given, run_tables.LONGEST)
+    name = shown(given, LONGEST)
     near = conditioning_of(run)
     sections = [
         ("simulated", "What was simulated", _simulated(run)),
@@ -197,6 +198,9 @@ def _simulated(run: Recording) -> str:
     parts_of_system = components(run)
     if parts_of_system.rows:
         parts.append(f"<h3>Components</h3>\n{_table(parts_of_system)}")
+    switches = run_tables.switches(run)
+    if switches.rows:
+        parts.append(f"<h3>Constraints switched</h3>\n{_table(switches)}")
     parts.append("<h3>Events</h3>")
     parts.append(_table(events) if events.rows else '<p class="muted">None.</p>')
     for name, source in run_tables.sources(run).items():
@@ -230,7 +234,7 @@ def _near(found: Conditioning) -> str:
 
 
 def _robot(run: Recording) -> str:
-    frames = ", ".join(run_tables.short(frame.name) for frame in run.robot.frames[:50])
+    frames = ", ".join(short(frame.name) for frame in run.robot.frames[:50])
     note = f'<p class="small muted">Frames: {escape(frames)}</p>' if frames else ""
     return _table(run_tables.robot_table(run.robot)) + note
 
@@ -259,7 +263,7 @@ def _animation(run: Recording) -> str:
     try:
         page = html_of(run)
     except RemoraError as error:
-        return f'<p class="muted">Left out: {escape(shown(str(error), run_tables.LONGEST))}</p>'
+        return f'<p class="muted">Left out: {escape(shown(str(error), LONGEST))}</p>'
     packed = base64.b64encode(gzip.compress(page.encode(), 6, mtime=0)).decode()
     return (
         '<div class="screen"><button id="play" type="button">Load the animation</button>'

@@ -17,6 +17,8 @@ from remora.simulation.recording.quantities import QUANTITIES, evaluated
 from remora.simulation.recording.recording import Recording
 from remora.viewer.scene.scene import WORLD, clean
 
+#: Path of the nodes that `page_script.js` draws through bodies.
+OVERLAY = f"{WORLD}/overlay"
 #: Number of pieces of a trail; a piece becomes visible once the run has passed it.
 PIECES = 60
 #: Number of samples used for trails and for the scales of arrows.
@@ -118,7 +120,7 @@ class Arrows:
         width = 0.016 * self._length
         if self._handle is None or len(self._handle.points) != len(points):
             self._handle = self._server.scene.add_arrows(
-                f"{WORLD}/{self._name}", points, np.array(colors), shaft_radius=width,
+                f"{OVERLAY}/{self._name}", points, np.array(colors), shaft_radius=width,
                 head_radius=2.4 * width, head_length=6.0 * width,
             )  # fmt: skip
         else:

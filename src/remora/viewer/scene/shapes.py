@@ -1,7 +1,7 @@
 """Conversion of a robot to a list of primitives, each fixed to a body.
 
 A body is drawn with its own geometry. A body without geometry, or only with missing meshes, gets
-shapes generated from joint offsets, centres of mass and masses (`generated_shapes`).
+shapes generated from its role, joint offsets, mass and inertia (`generated_shapes`).
 """
 
 from __future__ import annotations
@@ -46,6 +46,22 @@ def shapes(robot: Robot, mesh_root: str | os.PathLike[str] | None = None) -> lis
     bare = [i for i, found in enumerate(own) if not found]
     made = generated(robot, bare)
     return [item for i, found in enumerate(own) for item in found or made[i]]
+
+
+def generated_note(robot: Robot, drawn: Sequence[Primitive]) -> str | None:
+    """Return a message about bodies with generated shapes; None if there are none.
+
+    Args:
+        robot: the robot.
+        drawn: the result of `shapes`.
+    """
+    count = len({shape.body for shape in drawn if shape.generated})
+    if not count:
+        return None
+    return (
+        f"{count} of {len(robot.bodies)} bodies have no geometry: their shapes are generated from "
+        "names, masses and inertias"
+    )
 
 
 def missing_meshes(robot: Robot, drawn: Sequence[Primitive]) -> str | None:

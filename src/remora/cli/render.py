@@ -1,0 +1,74 @@
+"""`remora render`: write a film or a still of a run."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+
+from remora.cli.robot_options import MeshRoot
+from remora.errors import InvalidValue
+from remora.simulation.storage.reading import open_run
+from remora.viewer.film.render import render as write
+from remora.viewer.page.server import viser_module
+
+
+def render(
+    run: Annotated[Path, typer.Argument(help="The folder of a run.")],
+    mp4: Annotated[Path | None, typer.Option(help="Write a film to this file.")] = None,
+    gif: Annotated[Path | None, typer.Option(help="Write an animated GIF to this file.")] = None,
+    png: Annotated[Path | None, typer.Option(help="Write a still to this file.")] = None,
+    at: Annotated[
+        float | None, typer.Option(help="Time of the still, s; the middle of the run by default.")
+    ] = None,
+    seconds: Annotated[
+        float | None, typer.Option(help="Length of the film, s; as the run, at most 12 s.")
+    ] = None,
+    fps: Annotated[int, typer.Option(help="Frames per second.")] = 20,
+    size: Annotated[str, typer.Option(help="Width and height, px.")] = "1280x720",
+    camera: Annotated[str, typer.Option(help="still, sweep, approach or orbit.")] = "sweep",
+    scene: Annotated[str, typer.Option(help="space, studio or dark.")] = "space",
+    caption: Annotated[
+        str | None, typer.Option(help="Text at the bottom; the robot's name by default.")
+    ] = None,
+    no_clock: Annotated[bool, typer.Option("--no-clock", help="Without the time.")] = False,
+    show: Annotated[
+        list[str] | None,
+        typer.Option(help="Show this, too: momentum, reactions, wrenches, ...; repeatable."),
+    ] = None,
+    browser: Annotated[
+        Path | None, typer.Option(help="Program of Chromium or Chrome; found by itself if on PATH.")
+    ] = None,
+    mesh_root: MeshRoot = None,
+) -> None:
+    """Write a film (--mp4, --gif) or a still (--png) of a run, without a window.
+
+    The pictures are drawn by Chromium or Chrome, which must be installed; nothing is downloaded.
+
+    A film: remora render runs/first --mp4 first.mp4
+
+    A still: remora render runs/first --png first.png --at 2.5
+    """
+    viser_module()
+    files = [file for file in (mp4, gif, png) if file is not None]
+    if not files:
+        raise InvalidValue("name a file: --mp4 FILE, --gif FILE or --png FILE")
+    for option, file in (("mp4", mp4), ("gif", gif), ("png", png)):
+        if file is not None and file.suffix.lower() != f".{option}":
+            raise InvalidValue(f"--{option} {file}: the name must end in .{option}")
+    found = re.fullmatch(r"(\d{2,4})x(\d{2,4})", size)
+    if found is None:
+        raise InvalidValue(f"--size {size}: width and height as in 1280x720")
+    recording = open_run(run, mesh_root)
+    console = Console(highlight=False, emoji=False, soft_wrap=True)
+    for file in files:
+        write(
+            recording, file, at=at, seconds=seconds, fps=fps, camera=camera, caption=caption,
+            size=(int(found[1]), int(found[2])), clock=not no_clock, scene=scene,
+            show=tuple(show or ()), browser=browser, mesh_root=mesh_root,
+        )  # fmt: skip
+        console.print(f"{escape(str(file))}: {file.stat().st_size / 1e6:.2f} MB")
