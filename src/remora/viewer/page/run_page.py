@@ -101,7 +101,7 @@ class RunPage(TimedPage):
         state = "" if run.status == "complete" else f", {run.status}"
         self.add_timeline(run.t, f"{len(run)} samples, {run.duration:.6g} s{state}")
         self._add_switches()
-        self.server.gui.add_html(timeline_html(run, self.slider_id))
+        self.server.gui.add_html(timeline_html(run, self.seek_id))
         self._add_plots()
         self._add_show(radius)
         self.add_look(radius, ghost=True)

@@ -46,6 +46,8 @@ class TimedPage(Page):
             self._speed = gui.add_dropdown("speed", SPEEDS, initial_value=_fitting_speed(span))
             self._loop = gui.add_checkbox("loop", True)
             self._now = gui.add_html(now_html(self._t0))
+            # Set by the timeline and by plots; the slider itself then follows as for any client.
+            self._seek = gui.add_number("go to, s", self._t0, visible=False)
 
         def scrub(event: Any) -> None:
             if event.client_id is not None:  # None: the page's own update
@@ -55,7 +57,12 @@ class TimedPage(Page):
             size = len(self._times)
             self.step({"|◀": -size, "◀": -1, "▶": 1, "▶|": size}[steps.value])
 
+        def sought(event: Any) -> None:
+            if event.client_id is not None:
+                self.time = float(self._seek.value)
+
         self._slider.on_update(scrub)
+        self._seek.on_update(sought)
         command = gui.add_command("play or pause", hotkey="P")
         on(self._button.on_click, self.toggle)
         on(command.on_trigger, self.toggle)
@@ -67,9 +74,9 @@ class TimedPage(Page):
         self._thread.start()
 
     @property
-    def slider_id(self) -> str:
-        """Identifier of the slider of time, for the timeline at the bottom."""
-        return str(self._slider._impl.uuid)
+    def seek_id(self) -> str:
+        """Identifier of the control that the timeline at the bottom sets."""
+        return str(self._seek._impl.uuid)
 
     def show_time(self) -> None:
         """Move the slider to the displayed time."""
