@@ -19,6 +19,7 @@ import os
 import platform
 import random
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -227,7 +228,10 @@ def full_disk(folder: Path) -> dict[str, Any]:
     mount = folder / "small"
     mount.mkdir()
     command = ["mount", "-t", "tmpfs", "-o", "size=600k", "tmpfs", str(mount)]
-    mounted = not subprocess.run(command, capture_output=True, check=False).returncode
+    mounted = (
+        shutil.which("mount") is not None
+        and not subprocess.run(command, capture_output=True, check=False).returncode
+    )
     client = [sys.executable, "-c", CLIENT, str(study), str(mount / "out"), "16"]
     options: dict[str, Any] = {"capture_output": True, "text": True, "check": False}
     limited = None if mounted else lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (8000, 8000))

@@ -47,6 +47,7 @@ SAYS = {
     "25_modular_robot.py": [
         "1.04 s: one docks to tug", "4.00 s: one leaves tug", "(RK4 with 20 ms): True",
     ],
+    "35_sensitivity.py": ["64 numbers with errors", "the same to 2 %: True"],
     "17_dispersed_captures.py": [
         "152 of 200 captured", "impulse 11.3 N s", "momentum kept in all runs: True",
     ],

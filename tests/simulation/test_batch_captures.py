@@ -208,6 +208,29 @@ def test_runs_in_which_a_capture_is_not_possible_fail_alone():
         rm.simulate_batch(robot, q, v, phases=phases, step=0.05)
 
 
+def test_constraint_parameters_differ_by_run_and_diverged_runs_do_not_disturb_others():
+    robot, q = flat()
+    q = np.stack([q, q])
+    q[1, 3] += 0.05
+    places = np.stack([pose.from_translation(np.array([x, 0, 0])) for x in (-0.3, -0.35)])
+    v = dispersed(2)[1]
+    phases = [rm.Phase(0.0), rm.Phase(0.5, activate="grasp")]
+    given = {"grasp.child_placement": places}
+    batch = rm.simulate_batch(robot, q, v, phases=phases, step=0.05, parameters=given)
+    assert batch.ok.all()
+    same_switches(batch, 1, batch[1])
+    given = {"grasp.child_placement": 2.0 * places}
+    with pytest.raises(rm.InvalidValue, match=r"child_placement.*unit dual quaternion"):
+        rm.simulate_batch(robot, q, v, phases=phases, step=0.05, parameters=given)
+    v[1] *= 1e3
+    hold = rm.Phase(0.5, activate="grasp", latch=True)
+    phases = [rm.Phase(0.5, torque=lambda t, q, v: 1e6 * v**3), hold]
+    v[0] = 0.0
+    kept = rm.simulate_batch(robot, q, v, phases=phases, step=0.05, failures="keep")
+    assert kept.outcome.tolist() == ["complete", "not finite"]
+    assert np.isnan(kept.switches[0].t).tolist() == [False, True]
+
+
 def test_a_separation_that_others_block_fails():
     robot, q = flat("second")
     v = np.zeros(6)

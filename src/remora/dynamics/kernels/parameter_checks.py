@@ -20,6 +20,7 @@ from remora.model.building.validate import (
     UNIT_ROUNDING,
     UNIT_TOLERANCE,
 )
+from remora.model.constraint import ROD
 from remora.model.robot import Robot
 
 
@@ -66,7 +67,7 @@ def parameter_faults(robot: Robot, name: str, values: Array) -> list[ParameterFa
         ),
     ]
     known = np.where(np.isfinite(values), values, 0.0)
-    if owner:  # one body or joint
+    if owner:  # one body, joint or constraint
         found += _CHECKS[number](robot, owner, name, known)
     else:
         names = (robot.joints if number == "placement" else robot.bodies).names
@@ -122,11 +123,17 @@ def _not_negative(robot: Robot, joint: str, what: str, x: Array) -> list[Paramet
     return [ParameterFault(np.any(x < 0.0, axis=-1), what, "must not be negative", x)]
 
 
+def _length(robot: Robot, constraint: str, what: str, x: Array) -> list[ParameterFault]:
+    if robot.constraints[constraint].kind != ROD:  # no equation reads it
+        return []
+    return [ParameterFault(x <= 0.0, what, "must be positive", x)]
+
+
 def _anything(robot: Robot, part: str, what: str, x: Array) -> list[ParameterFault]:
     return []
 
 
-#: (robot, body or joint, what to call it, values) -> faults, by the name of the number.
+#: (robot, body, joint or constraint, what to call it, values) -> faults, by the name of the number.
 _CHECKS: Mapping[str, Callable[[Robot, str, str, Array], list[ParameterFault]]] = {
     "mass": _mass,
     "com": _anything,
@@ -138,4 +145,9 @@ _CHECKS: Mapping[str, Callable[[Robot, str, str, Array], list[ParameterFault]]] 
     "rotor_inertia": _not_negative,
     "stiffness": _not_negative,
     "spring_reference": _anything,
+    "parent_placement": _placement,
+    "child_placement": _placement,
+    "length": _length,
+    "ratio": _anything,
+    "offset": _anything,
 }

@@ -150,7 +150,7 @@ def _checked_parameters(
         if dtype is None:
             own[name] = x
             continue
-        if name.rpartition(".")[2] == "placement" and not found:
+        if name.endswith("placement") and not found:
             values = unit_placements(values)
         own[name] = values.astype(dtype)
     return faults, own, shapes

@@ -91,16 +91,26 @@ class SwitchedRuns(NamedTuple):
     switch: BatchSwitch | None
 
 
-def latched_poses(own: PhaseConstraints, q: Array, values: Mapping[str, Array]) -> dict[str, Array]:
+def latched_poses(
+    own: PhaseConstraints, q: Array, values: Mapping[str, Array], active: Array
+) -> dict[str, Array]:
     """Return the numbers that constraints take over at the start of a phase, by parameter.
+
+    Runs that do not come to the phase keep those of the robot.
 
     Args:
         own: the constraints of the phase.
         q: configurations, `(runs, nq)`.
         values: parameters that differ by run, by name, `(runs, ...)`.
+        active: which runs come to the phase, `(runs,)`.
     """
-    robot = _with(own.robot, values)
-    return {to: latched_value(robot, q, name) for name, to in own.latches.items()}
+    robot, found = _with(own.robot, values), dict[str, Array]()
+    for name, to in own.latches.items():
+        with np.errstate(all="ignore"):  # runs that have ended may hold anything
+            taken = latched_value(robot, q, name)
+        usual = getattr(own.robot.constraints[name], latched_field(own.robot, name))
+        found[to] = np.where(active.reshape((-1, *[1] * (taken.ndim - 1))), taken, usual)
+    return found
 
 
 def switched_runs(

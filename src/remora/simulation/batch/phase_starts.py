@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from remora.algebra.array_ops import Array
+from remora.model.state import neutral
 from remora.simulation.batch.batch_phases import BatchPhase, BatchRuns
 from remora.simulation.batch.batch_switching import latched_poses, switched_runs
 from remora.simulation.batch.event_search import BAD_HOLD, NEXT, NOT_ENTERED, RUNNING
@@ -66,11 +67,13 @@ def _switch(phase: BatchPhase, runs: BatchRuns, array_module: Any) -> None:
         name: np.ascontiguousarray(to_host(runs.data[parameter_name(name)]), float)
         for name in own.parameters
     }
-    latched = latched_poses(own, q0, values)
-    q, v = placed(phase.equations, _clock(phase, t), q0, v0)
+    # runs that do not come to the phase may hold anything: what is computed for them is not used
+    q1 = np.where(active[:, None], q0, neutral(own.robot))
+    v1 = np.where(active[:, None], v0, 0.0)
+    latched = latched_poses(own, q1, values, active)
+    q, v = placed(phase.equations, _clock(phase, t), q1, v1)
     after = switched_runs(own, t, q, v, values, latched, active)
     for name, numbers in after.latched.items():
-        # runs that have ended keep numbers that are finite
         runs.data[parameter_name(name)] = array_module.asarray(numbers)
     for name, before, new in (("q", q0, after.q), ("v", v0, after.v)):
         chosen = np.where(active[:, None], new, before)
