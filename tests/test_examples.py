@@ -44,7 +44,7 @@ SAYS = {
         "captured at 2.744 s, 10.815 N s", "kept to 1e-12: True, constraint to 1e-12 m: True",
         "1000000 N/m: peak force  1220.3 N", "by 3.1e-09",
     ],
-    "25_modular_robot.py": [
+    "21_modular_robot.py": [
         "1.04 s: one docks to tug", "4.00 s: one leaves tug", "(RK4 with 20 ms): True",
     ],
     "35_sensitivity.py": ["64 numbers with errors", "the same to 2 %: True"],
