@@ -317,3 +317,19 @@ def test_an_event_at_the_start_occurs_where_it_is_first_watched():
         rm.Event(lambda t, q, v: q[3], at_start=True)
     with pytest.raises(rm.InvalidValue, match="needs the direction"):
         rm.ZeroCrossing(0, at_start=True)
+
+
+def test_a_capture_sees_the_placements_of_each_run():
+    """A joint that is mounted 0.1 m further away is captured when a body 0.1 m further away is."""
+    robot, _ = flat()
+    q, v = dispersed(2)
+    v[1] = v[0]
+    phases = [rm.Phase(3.0, events=rm.capture_events(robot, "grapple", "fixture", **REACH))]
+    places = pose.from_translation(np.array([[0.0, 0, 0], [0.1, 0, 0]]))
+    batch = rm.simulate_batch(
+        robot, q, v, phases=phases, step=0.05, parameters={"target.placement": places}
+    )
+    q[1, 3] += 0.1
+    moved = rm.simulate_batch(robot, q, v, phases=phases, step=0.05)
+    assert close(batch.end, moved.end)
+    assert batch.end[1] - batch.end[0] > 0.2

@@ -98,12 +98,20 @@ class CaptureCondition:
 
     def __call__(self, t: float | Array, q: Array, v: Array) -> Any:
         """Return the margin, `(...)`."""
-        numbers: dict[str, Any] = {
-            "grapple": self.grapple, "fixture": self.fixture, "which": self.which,
-                   "limits": (self.distance, self.angle, self.speed)}  # fmt: skip
         if is_symbolic(asarray(q)) or is_symbolic(asarray(v)):
-            return margin_between(self.robot, q, v, **numbers)
-        return kernel(margin_between, self.robot, ("q", "v"), **numbers)(q, v)
+            return self.margin(self.robot, q, v)
+        return kernel(margin_between, self.robot, ("q", "v"), **self._numbers)(q, v)
+
+    def margin(self, robot: Robot, q: Array, v: Array) -> Array:
+        """Return the margin of a robot whose numbers may be symbolic, `(...)`."""
+        return margin_between(robot, q, v, **self._numbers)
+
+    @property
+    def _numbers(self) -> dict[str, Any]:
+        return {
+            "grapple": self.grapple, "fixture": self.fixture, "which": self.which,
+            "limits": (self.distance, self.angle, self.speed),
+        }  # fmt: skip
 
 
 def margin_between(
