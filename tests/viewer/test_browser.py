@@ -72,6 +72,8 @@ class Tab:
         )
         self.page.goto(url)
         self.page.wait_for_selector("canvas", timeout=1e3 * PATIENCE)
+        # A note about software rendering covers most of a small canvas.
+        self.page.add_style_tag(content=".mantine-Notifications-root { display: none !important }")
 
     def picture(self):
         png = self.page.locator("canvas").first.screenshot(timeout=1e3 * PATIENCE)

@@ -109,7 +109,7 @@ def test_the_page_is_whole_and_says_what_was_simulated(run, text):
         assert row[2] == f"{float(body.mass):.4g}"
         assert row[4:6] == [joint.name, joint.kind]
     assert next(r for r in page.rows if "shoulder_pitch" in r)[6:] == [
-        "±120.3°", "11.46 °/s", "120 N m",
+        "±120.3°", "11.5 °/s", "120 N m",
     ]  # fmt: skip
 
 
