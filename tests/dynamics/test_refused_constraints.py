@@ -64,3 +64,21 @@ def test_kinematics_of_the_tree_alone_is_refused_too(robot, function):
     """A configuration that breaks the loops is no answer."""
     with pytest.raises(rm.RemoraError, match=r"constraints .*"):
         function(robot, rm.neutral(robot))
+
+
+def test_a_base_that_is_held_does_not_float(robot):
+    """Loops inside the robot keep its momentum; a constraint to the inertial frame does not."""
+    q, v = rm.random_state(robot, 1)
+    plain = robot.replace(constraints=())
+    J = rm.generalized_jacobian(robot, q, "body_3")
+    assert np.array_equal(J, rm.generalized_jacobian(plain, q, "body_3"))
+    post = Constraint("post", "fixed", -1, 2, HERE, HERE, np.zeros((0, 3)), *np.zeros(4))
+    held = robot.replace(constraints=[post])
+    for function in (
+        lambda: rm.generalized_jacobian(held, q, "body_3"),
+        lambda: rm.base_velocity(held, q, v[6:]),
+    ):
+        with pytest.raises(rm.InvalidValue, match=r"does not float: 'post' connects it"):
+            function()
+    off = held.with_active(off=["post"])
+    assert np.array_equal(J, rm.generalized_jacobian(off, q, "body_3"))
