@@ -164,7 +164,7 @@ def test_vt18_two_arm():
 def test_the_yaml_files_are_read_the_same_without_merging():
     folder = Path(remora.model.__file__).parents[1] / "robots"
     files = sorted(folder.glob("*.yaml"))
-    assert len(files) == 5
+    assert len(files) == 6
     for file in files:
         name = file.stem
         robot = read_yaml(file).build()

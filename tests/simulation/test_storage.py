@@ -478,7 +478,7 @@ DAMAGE = {
     "chunk empty": (lambda p: os.truncate(p / "tau" / "c" / "0" / "0", 0), "tau: cannot be read"),
     "chunk gone": (lambda p: (p / "v" / "c" / "2" / "0").unlink(), "rows from 16 on are missing"),
     "time chunk gone": (lambda p: (p / "t" / "c" / "2").unlink(), "16 rows of the 30"),
-    "robot": (lambda p: edit(p / "zarr.json", robot="name: [1"), "the robot in this run is"),
+    "robot": (lambda p: edit(p / "zarr.json", robot="name: [1"), "the robot in this folder is"),
     "another robot": (
         lambda p: edit(p / "zarr.json", robot=rm.robot_to_yaml(rm.load("servicer"))),
         "was not expected",
