@@ -17,10 +17,10 @@ from remora.dynamics.forces.equations_of_motion import PassiveParameters, state_
 from remora.dynamics.formulations import Formulation
 from remora.dynamics.kernels.cache_keys import kernel_key
 from remora.dynamics.kernels.compiled import FUNCTIONS, STATIC
+from remora.dynamics.kernels.kernel_memory import kernel as run_kernel
 from remora.model.constraint import Constraint
 from remora.model.robot import Body, Frame, Geometry, Joint, Limits, Mimic, Named, Robot
 from remora.model.robot_fields import FIELDS
-from remora.simulation.robot_kernels import kernel as run_kernel
 
 PARTS = {
     "robot": Robot, "body": Body, "joint": Joint, "limits": Limits, "mimic": Mimic, "frame": Frame,

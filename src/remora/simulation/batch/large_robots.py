@@ -17,12 +17,12 @@ from remora.components.evaluation import Instant
 from remora.components.noise import normals, stream_number
 from remora.dynamics.forces.equations_of_motion import passive_loads
 from remora.dynamics.formulations import forward_dynamics
+from remora.dynamics.kernels.kernel_memory import kernel
 from remora.errors import RemoraError
 from remora.model.state import increment, integrate, log_rate
 from remora.simulation.batch.lockstep_program import table_names
 from remora.simulation.batch.run_equations import RunEquations
 from remora.simulation.integrators.tableaus import RK4
-from remora.simulation.robot_kernels import kernel
 
 
 class LargeRobotProgram:

@@ -9,6 +9,7 @@ import numpy as np
 from remora.algebra.array_ops import Array, concatenate
 from remora.codegen.ir.graph import Signature
 from remora.codegen.kernel import Kernel
+from remora.dynamics.kernels.kernel_memory import kernel
 from remora.model.state import integrate
 from remora.simulation.compiled.advance_equations import AdvanceEquations, Bounds
 from remora.simulation.compiled.compiled_steps import CompiledSteps
@@ -17,7 +18,6 @@ from remora.simulation.engine.phase_dynamics import PhaseDynamics
 from remora.simulation.inputs.events import EventMonitor
 from remora.simulation.integrators.tableaus import Tableau
 from remora.simulation.phase.phase_loads import SmoothLoads
-from remora.simulation.robot_kernels import kernel
 
 #: Maximum number of kernels that are kept.
 MOST_KEPT = 32

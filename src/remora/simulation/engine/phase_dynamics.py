@@ -26,6 +26,7 @@ from remora.dynamics.forces.equations_of_motion import (
     state_derivative_near,
 )
 from remora.dynamics.kernels.compiled import CompiledRobot
+from remora.dynamics.kernels.kernel_memory import kernel
 from remora.dynamics.kernels.tree_recursions import RECURSIONS, uses_loops
 from remora.dynamics.state_layout import layout_of
 from remora.model.robot import Robot
@@ -37,7 +38,6 @@ from remora.simulation.phase.held_motions import HeldMotions
 from remora.simulation.phase.phase_loads import PhaseLoads
 from remora.simulation.phase.rates_jacobian import assembled, finite_differences, losses_near
 from remora.simulation.phase.stop_contacts import StopContacts
-from remora.simulation.robot_kernels import kernel
 from remora.simulation.systems.component_evaluation import ComponentEvaluator
 from remora.simulation.systems.system_equations import component_response, system_rates
 from remora.simulation.systems.system_kernels import SystemKernel

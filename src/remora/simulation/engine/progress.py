@@ -13,10 +13,10 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from remora.algebra.array_ops import Array
+from remora.dynamics.kernels.kernel_memory import kernel
 from remora.dynamics.momentum import momentum
 from remora.errors import RemoraError
 from remora.model.robot import Robot
-from remora.simulation.robot_kernels import kernel
 
 #: Minimum duration of a run before a bar is shown, s.
 PATIENCE = 2.0

@@ -14,13 +14,13 @@ from remora.algebra.array_ops import Array, is_symbolic
 from remora.codegen.kernel import Kernel
 from remora.dynamics.base_requirements import require_free_base
 from remora.dynamics.forces.reduced_motion import reduced_rates_near
+from remora.dynamics.kernels.kernel_memory import kernel
 from remora.dynamics.lagrangian.reduced import base_velocity
 from remora.dynamics.momentum import momentum
 from remora.errors import InvalidValue, RemoraError, SimulationError, UnknownName
 from remora.model.robot import Robot
 from remora.simulation.engine.phase_dynamics import PhaseDynamics, RunSettings
 from remora.simulation.inputs.phases import Phase
-from remora.simulation.robot_kernels import kernel
 
 #: Available models.
 MODELS = ("full", "reduced")

@@ -8,6 +8,7 @@ import numpy as np
 
 from remora.algebra.array_ops import Array
 from remora.components.system import SystemEvent
+from remora.dynamics.kernels.kernel_memory import kernel
 from remora.dynamics.momentum import kinetic_energy, potential_energy
 from remora.errors import SimulationError
 from remora.model.joints import kind
@@ -15,7 +16,6 @@ from remora.model.robot import Robot
 from remora.model.state import normalize
 from remora.simulation.engine.phase_dynamics import PhaseDynamics
 from remora.simulation.phase.run_state import RunState
-from remora.simulation.robot_kernels import kernel
 
 #: Tolerance of the norm of a quaternion that a reset returns; within it, it is normalized.
 UNIT = 1e-9

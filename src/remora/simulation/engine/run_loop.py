@@ -12,6 +12,7 @@ import numpy as np
 from remora.algebra.array_ops import Array
 from remora.dynamics.constraints.switch_equations import latched_numbers
 from remora.dynamics.formulations import mass_matrix
+from remora.dynamics.kernels.kernel_memory import kernel
 from remora.errors import RemoraError, SimulationError
 from remora.model.joints import kind
 from remora.simulation.compiled.step_block import StepBlock
@@ -36,7 +37,6 @@ from remora.simulation.phase.run_state import RunState
 from remora.simulation.recording.checkpoint import Checkpoint
 from remora.simulation.recording.constraint_switch import ConstraintSwitch, robot_in_phase
 from remora.simulation.recording.recording import Recording
-from remora.simulation.robot_kernels import kernel
 from remora.simulation.storage.recorder import Recorder
 
 #: Maximum distance of a joint from the start of its prescribed motion, rad or m, rad/s or m/s.

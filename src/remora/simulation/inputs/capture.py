@@ -9,12 +9,12 @@ import numpy as np
 
 from remora.algebra import dual_quaternion, screw
 from remora.algebra.array_ops import Array, asarray, is_symbolic
+from remora.dynamics.kernels.kernel_memory import kernel
 from remora.dynamics.kinematics import poses, twists
 from remora.errors import UnknownName
 from remora.model.robot import Robot
 from remora.model.takes_robot import takes_robot
 from remora.simulation.inputs.events import Event
-from remora.simulation.robot_kernels import kernel
 from remora.world.bushing import refuse_same_body
 from remora.world.capture_conditions import capture_margin, check_limits, reach_margin
 from remora.world.relative_motion import RelativeMotion, relative_motion

@@ -7,11 +7,11 @@ from collections.abc import Callable
 import numpy as np
 
 from remora.algebra.array_ops import Array, total_and_rest
+from remora.dynamics.kernels.kernel_memory import kernel
 from remora.dynamics.state_layout import WORKS, layout_of
 from remora.model.robot import Robot
 from remora.model.state import increment
 from remora.simulation.recording.checkpoint import Checkpoint
-from remora.simulation.robot_kernels import kernel
 
 _NOTHING = np.zeros(0)
 #: (t, q, rest of q, v, rest of v) -> the same at the end of a step: held joints in their places,

@@ -10,8 +10,8 @@ import numpy as np
 from remora.algebra.array_ops import Array
 from remora.dynamics.forces.stops import stop_overlaps, stop_rates
 from remora.dynamics.formulations import mass_matrix
+from remora.dynamics.kernels.kernel_memory import kernel
 from remora.model.robot import Robot
-from remora.simulation.robot_kernels import kernel
 
 #: A joint is at a stop if it moves there within this many units in the last place of the time.
 AT_STOP = 16.0
