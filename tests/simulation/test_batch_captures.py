@@ -333,3 +333,11 @@ def test_a_capture_sees_the_placements_of_each_run():
     moved = rm.simulate_batch(robot, q, v, phases=phases, step=0.05)
     assert close(batch.end, moved.end)
     assert batch.end[1] - batch.end[0] > 0.2
+
+
+def test_what_depends_on_switched_constraints_is_not_evaluated(captured):
+    """The robot of a batch is that of the start of its runs."""
+    assert captured.evaluate(rm.kinetic_energy).shape == captured.q.shape[:-1]
+    for function in (rm.constraint_wrenches, rm.constraint_residual, rm.reaction_wrenches):
+        with pytest.raises(rm.RemoraError, match=f"{function.__name__} depends on constraints"):
+            captured.evaluate(function)

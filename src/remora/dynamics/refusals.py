@@ -62,6 +62,14 @@ WITH_CONSTRAINTS = frozenset((
 _ALLOWED = UNAFFECTED_BY_CONSTRAINTS | WITH_CONSTRAINTS
 
 
+def depends_on_constraints(function: Callable[..., Any]) -> bool:
+    """Return whether a function of the library takes active constraints into account."""
+    home = getattr(function, "__module__", "")
+    if home.startswith("remora.dynamics.constraints."):
+        return True
+    return home.startswith("remora.") and getattr(function, "__name__", "") in WITH_CONSTRAINTS
+
+
 def needs_dynamics(function: Callable[P, R]) -> Callable[P, R]:
     """Decorate a function so that it refuses a kinematics-only model and active constraints."""
     allowed = function.__name__ in _ALLOWED

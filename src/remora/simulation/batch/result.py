@@ -16,6 +16,7 @@ from remora.algebra.array_ops import Array
 from remora.components.system import System
 from remora.dynamics.kernels.compiled import compile_function
 from remora.dynamics.kernels.parameters import parameter
+from remora.dynamics.refusals import depends_on_constraints
 from remora.errors import RemoraError, UnknownName
 from remora.model.robot import Robot
 from remora.simulation.batch.single_run import RunArguments, run_alone
@@ -284,6 +285,9 @@ class Batch:
         `batch.evaluate(rm.momentum)`, `batch.evaluate(rm.frame_pose, target="tool")`; each run
         with its own robot parameters. For batches on the CPU.
 
+        The robot is that of the start of the runs. Where constraints are switched during the runs,
+        library functions that depend on them are refused; functions of your own must not.
+
         Args:
             function: f(robot, q) or f(robot, q, v), with more arguments in `fixed`.
             **fixed: values of the function's other parameters.
@@ -300,6 +304,11 @@ class Batch:
             fixed: values of the function's other parameters.
             threads: CPU threads; 0: one per core.
         """
+        if self.switches and depends_on_constraints(function):
+            raise RemoraError(
+                f"{function.__name__} depends on constraints, which are switched during the runs "
+                "of this batch; evaluate it for single runs: batch[0]"
+            )
         asked = inspect.signature(function).parameters
         needed = [name for name in ("q", "v") if name in asked]
         values = {n: x for n, x in self.parameters.items() if n not in self.component_axes}
