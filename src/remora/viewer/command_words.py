@@ -143,9 +143,11 @@ def place_text(target: Any) -> str:
         return short(target)
     x = np.asarray(target, dtype=float)
     at = x if x.shape == (3,) else pose.translation(x)
-    text = "(" + ", ".join(f"{p:.4g}" for p in at) + ") m"
+    text = "(" + ", ".join(coordinate_text(float(p), False) for p in at) + ") m"
     if x.shape == (8,):
-        turn = ", ".join(f"{math.degrees(a):.4g}°" for a in pose.to_rpy(x))
+        turn = ", ".join(
+            f"{coordinate_text(round(float(a), 9) + 0.0, True)}°" for a in pose.to_rpy(x)
+        )
         text += f", roll, pitch, yaw ({turn})"
     return text.replace("-", "−")
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from remora.algebra import pose, quaternion
 from remora.algebra.array_ops import Array
@@ -92,9 +93,12 @@ def stills(run: Recording, size: tuple[int, int] = SIZE) -> list[Still]:
     ways = list(positions(thin, tips).values())
     ghost = [body for body in bodies if body.body in ghost_bodies(robot)]
     made: list[Still] = []
+    behind: NDArray[np.bool_] | None = None
     for k, still in enumerate(chosen):
         there = Camera(camera.position + away[k], camera.look_at + away[k], camera.field)
-        image = _picture(_placed(bodies, x[k]), _placed(ghost, x[0]), there, fine)
+        if behind is None or follows:
+            behind = depth_image(_placed(ghost, x[0]).corners, there, fine).face >= 0
+        image = _picture(_placed(bodies, x[k]), behind, there, fine)
         marks = [(way[thin.t <= still.t], TRAIL_COLORS[n]) for n, way in enumerate(ways)]
         places = [pose.translation(f.placement) for f in robot.frames if f.body < 0]
         made.append(Still(still.t, still.caption, _finished(image, marks, places, there, size)))
@@ -127,13 +131,15 @@ def _placed(bodies: Sequence[_Shape], x: Array) -> Triangles:
     )
 
 
-def _picture(robot: Triangles, ghost: Triangles, camera: Camera, size: tuple[int, int]) -> Array:
+def _picture(
+    robot: Triangles, ghost: NDArray[np.bool_], camera: Camera, size: tuple[int, int]
+) -> Array:
     """Return an image `(h, w, 3)` of the robot before the sky, with a ghost behind it."""
     image = _sky(size)
-    ahead, behind = (depth_image(t.corners, camera, size) for t in (robot, ghost))
+    ahead = depth_image(robot.corners, camera, size)
     colors = 255.0 * shaded(robot, camera)
     seen = ahead.face >= 0
-    faint = (behind.face >= 0) & ~seen
+    faint = ghost & ~seen
     mixed = (1.0 - _GHOST_OPACITY) * image + _GHOST_OPACITY * np.array(_GHOST)
     image = np.where(faint[..., None], mixed, image)
     return np.where(seen[..., None], colors[np.where(seen, ahead.face, 0)], image)

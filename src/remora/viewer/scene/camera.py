@@ -60,9 +60,9 @@ def framed(cloud: Array, along: Array | None = None, aspect: float = ASPECT) -> 
         low, high = flat.min(axis=0), flat.max(axis=0)
         offset = offset + 0.5 * (low + high) * half * distance
         fits = np.abs(seen[:, :2] - offset) / half
-        distance = float(np.max(seen[:, 2:] + _ROOM * fits))
+        distance = max(float(np.max(seen[:, 2:] + _ROOM * fits)), 0.5 * radius)
     middle = middle + offset @ axes[:2]
-    return Camera(middle + max(distance, 0.5 * radius) * axes[2], middle, float(np.radians(FIELD)))
+    return Camera(middle + distance * axes[2], middle, float(np.radians(FIELD)))
 
 
 def _axes(away: Array) -> Array:
