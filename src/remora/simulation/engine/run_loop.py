@@ -159,6 +159,7 @@ class RunLoop:
             if resumed is None:
                 check_reach(self._model.robot, phase, state.q, state.v)
             system = self._system = phase_dynamics(self._model, phase, start, self._entered)
+            self._schedule.enter(system.components)
             watch = self._watched(phase, system)
             if resumed is None:
                 self._enter(index, phase, stop, watch)

@@ -78,7 +78,7 @@ def latched_in_phase(
         active |= dict.fromkeys(switch.activated, True) | dict.fromkeys(switch.released, False)
         for name, own in switch.latched.items():
             for key, value in own.items():
-                numbers[f"{name}.{key}"] = np.ascontiguousarray(value, dtype=float)
+                numbers[f"{name}.{key}"] = np.array(value, dtype=float, order="C")
     numbers = {n: x for n, x in numbers.items() if seen or active[n.rpartition(".")[0]]}
     acting = tuple(name for name, on in active.items() if on)
     return LatchedNumbers(_with_acting(robot, acting), tuple(numbers), tuple(numbers.values()))
