@@ -49,18 +49,14 @@ def bare(robot: rm.Robot) -> rm.Robot:
     return robot
 
 
-def taken(browser, page, size=(1200, 760), scale=1.0, folder="") -> Image.Image:
-    """Return a picture of a page, with a folder of the controls opened and in sight."""
+def taken(browser, page, size=(1200, 760), scale=1.0) -> Image.Image:
+    """Return a picture of a page."""
     tab = browser.new_page(viewport={"width": size[0], "height": size[1]})
     tab.goto(page.url)
     tab.wait_for_selector("canvas")
     time.sleep(6.0)
     for close in tab.locator(".mantine-Notification-closeButton").all():
         close.click()
-    if folder:
-        tab.get_by_text(folder, exact=True).first.click()
-        time.sleep(2.0)
-        tab.get_by_text("coupling", exact=True).first.scroll_into_view_if_needed()
     time.sleep(2.5)
     picture = Image.open(io.BytesIO(tab.screenshot(timeout=60_000))).convert("RGB")
     tab.close()
@@ -88,14 +84,6 @@ with sync_playwright() as playwright:
     with rm.view("servicer", port=0, open=False) as page:
         page.move(shoulder_pitch=0.9, elbow_pitch=-1.4, wrist_pitch=0.8, shoulder_roll=0.5)
         kept(taken(browser, page), "view_robot.png")
-    with rm.view("servicer", port=0, open=False) as page:
-        page.move(shoulder_pitch=0.9, elbow_pitch=-1.4, wrist_pitch=0.8, shoulder_roll=0.5)
-        page.show("ellipsoid", "workspace", "coupling")
-        for _ in range(600):
-            time.sleep(0.2)
-            if "prepared" not in page._analysis.text:
-                break
-        kept(taken(browser, page, folder="Analysis"), "view_analysis.png")
     robots = [
         (bare(rm.load("servicer")), {"shoulder_pitch": 0.5, "elbow_pitch": -1.1}, 1.3),
         ("vt18_satellite", {"J2": 0.6, "J3": -1.0}, 1.0),

@@ -176,7 +176,7 @@ class AnalysisFolder:
             self._drawn_cloud = tool
             self._nodes[WORKSPACE] = self._server.scene.add_point_cloud(
                 f"{WORLD}/workspace", cloud.points.astype(np.float32),
-                ramp(cloud.values, low, high), point_size=0.3 * cloud.spacing,
+                ramp(cloud.values, low, high), point_size=0.15 * cloud.spacing,
                 point_shape="circle", precision="float32",
             )  # fmt: skip
         node = self._nodes[WORKSPACE]
