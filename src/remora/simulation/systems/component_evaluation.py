@@ -131,6 +131,8 @@ class ComponentEvaluator:
         else:
             after = self._on_floats(lambda now: now.ticked(update.names, noise), t, q, v, x, z)
         if not np.all(np.isfinite(after)):
+            if self.compiled:  # in NumPy a component says why, such as that a matrix is singular
+                self._on_floats(lambda now: now.ticked(update.names, noise), t, q, v, x, z)
             self.refuse_nan(t, q, v, x, z)
             raise SimulationError(name_in_memory(self.system, after), t)
         return after
