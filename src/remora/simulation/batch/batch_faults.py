@@ -15,7 +15,7 @@ from remora.simulation.batch.run_equations import RunEquations
 from remora.simulation.systems.component_faults import name_of_largest, name_of_nan
 
 #: How far ahead of the last state components are evaluated, s: a step to a fault is refused.
-AHEAD = (0.0, *(1e-9 * 8.0**k for k in range(8)))
+AHEAD = (0.0, *(1e-9 * 8.0**k for k in range(10)))
 #: How the message of an event begins whose own function is NaN.
 BAD_FUNCTION = "the function of an event is NaN"
 #: Runs of a phase for which a component is looked for.

@@ -13,6 +13,9 @@ from remora.components.evaluation import Instant
 from remora.components.layout import ComponentLayout, unpacked
 from remora.components.system import System
 
+#: A force or torque beyond this, N or N m, is named as what drives a run to infinity.
+HUGE = 1e6
+
 
 def name_of_nan(now: Instant) -> str:
     """Return which component returns NaN or infinity at an instant, or an empty string."""
@@ -38,8 +41,8 @@ def name_of_nan(now: Instant) -> str:
 
 
 def name_of_largest(now: Instant) -> str:
-    """Return which component exerts the largest force or torque at an instant, or nothing."""
-    most, found = 0.0, ""
+    """Return which component exerts the largest force or torque, if it is huge, or nothing."""
+    most, found = HUGE, ""
     for name in now.system.layouts:
         for action in now.actions_of(name):
             size = float(np.max(np.abs(action.numbers()), initial=0.0))
