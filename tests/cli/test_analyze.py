@@ -39,7 +39,7 @@ def test_a_page_with_pictures_and_data_is_written(tmp_path, what):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("spart17_planar", "magic"), "workspace, manipulability, coupling, conditioning"),
+        (("spart17_planar", "magic"), "workspace, manipulability, coupling, wheels, conditioning"),
         (("spart17_planar", "payload"), "--run DIR"),
         (("spart17_planar", "wheels"), "has no wheels"),
         (("servicer_wheels", "wheels", "--capacity", "-1"), "must be positive"),
@@ -113,7 +113,7 @@ def test_wheels_that_saturate_are_noted_and_a_run_is_taken(tmp_path):
     q, v = rm.neutral(robot), np.zeros(robot.nv)
     v[robot.joints["shoulder_pitch"].v] = 0.2
     v[robot.joints["wheel_x"].v] = 50.0  # not a demand
-    rm.simulate(robot, q, v, 1.0, sample=0.5, save=tmp_path / "run.zarr")
+    rm.simulate(robot, q, v, 1.0, sample=0.5).save(tmp_path / "run.zarr")
     result = analyzed(
         "servicer_wheels", "wheels", "--out", tmp_path, "--run", tmp_path / "run.zarr",
         "--capacity", 0.5,
