@@ -5,7 +5,7 @@ import numpy as np
 import remora as rm
 
 BASES = tuple(rm.JOINT_TYPES)
-TREES = range(200)
+TREES = range(80)
 
 
 class Case:

@@ -1,5 +1,6 @@
 """Bundled files, completion in the shell, and what the output looks like in a pipe."""
 
+import importlib
 import io
 import os
 import subprocess
@@ -11,6 +12,7 @@ import typer.testing
 import remora as rm
 from remora.cli import COMMANDS, app
 from remora.cli.bundled import summary
+from remora.cli.completion import complete_robot, complete_scenario
 from remora.cli.console import Trimmed
 
 MAIN = "import sys; sys.argv[0] = 'remora'; from remora.cli import main; main()"
@@ -65,6 +67,28 @@ def test_help_shows_no_type_beside_a_flag(command):
     assert told.exit_code == 0
     assert "<bool>" not in told.stdout
     assert "--help" in told.stdout
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_list_of_commands_says_what_each_says_of_itself(command):
+    file, line = COMMANDS[command]
+    function = getattr(importlib.import_module(f"remora.cli.{file}"), command)
+    assert function.__doc__.split("\n\n")[0] == line
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["info", "--help"]])
+def test_help_does_not_load_the_library(arguments):
+    watched = f"import atexit; atexit.register(lambda: print('numpy' in sys.modules)); {MAIN}"
+    done = subprocess.run(
+        [sys.executable, "-c", f"import sys; {watched}", *arguments],
+        capture_output=True, text=True, timeout=100, check=True,
+    )  # fmt: skip
+    assert done.stdout.splitlines()[-1] == "False"
+
+
+def test_completion_knows_what_is_bundled():
+    assert complete_robot("") == sorted(rm.bundled_robots())
+    assert complete_scenario("") == sorted(rm.bundled_scenarios())
 
 
 def test_no_trailing_blanks_in_a_pipe():

@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 import remora as rm
-from remora.cli.info import as_dictionary, print_constraints
+from remora.cli.robot_tables import as_dictionary, print_constraints
 
 
 def four_bar(rocker=0.8):

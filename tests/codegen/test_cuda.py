@@ -59,7 +59,7 @@ def launched(kernel, arguments, layout="rows", block=32):
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_every_function_of_the_library(name):
     rng = np.random.default_rng(3)
-    robot = rm.random_robot(5, bodies=6)
+    robot = rm.random_robot(5, bodies=4)
     arguments = arguments_for(name, robot, rng, (3,))
     fixed = {}
     if "target" in inspect.signature(FUNCTIONS[name]).parameters:

@@ -5,7 +5,7 @@ import math
 import pytest
 
 import remora as rm
-from remora.cli.info import _limits
+from remora.cli.robot_tables import _limits
 from remora.model.limit_text import coordinate_text, range_text
 from remora.viewer.run_tables import _bounds
 

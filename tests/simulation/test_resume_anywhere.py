@@ -192,8 +192,8 @@ def test_interrupted_at_any_line_the_rest_is_the_same_to_the_last_bit(
     with lines.watching():
         rm.simulate(moved, Q, V, **options, out=tmp_path / "counted")
     rng = random.Random(7)
-    places = rng.sample(range(1, lines.count), 12)
-    places += range(lines.count - 270, lines.count, 30)  # the last sample, and the end
+    places = rng.sample(range(1, lines.count), 5)
+    places += range(lines.count - 270, lines.count, 60)  # the last sample, and the end
     for place in places:
         folder = tmp_path / str(place)
         with (
@@ -334,8 +334,8 @@ KILLED = """
 def test_killed_at_any_file_it_writes(method, tmp_path):
     """Each time one process, killed within a write, then another, and a third that ends."""
     tests = str(Path(__file__).parents[1])
-    head = f"TESTS, OUT, FIRST, STRIDE, CASE = {tests!r}, {str(tmp_path)!r}, 0, 37, {method!r}\n"
+    head = f"TESTS, OUT, FIRST, STRIDE, CASE = {tests!r}, {str(tmp_path)!r}, 0, 71, {method!r}\n"
     command = [sys.executable, "-c", head + textwrap.dedent(KILLED)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=240)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert int(done.stdout.split()[-1]) >= 10
+    assert int(done.stdout.split()[-1]) >= 5

@@ -5,26 +5,12 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from collections.abc import Callable
 from typing import Annotated
 
 import typer
 
 from remora import __version__
-from remora.cli import (
-    analyze,
-    bench,
-    bundled,
-    campaign,
-    compile,
-    demo,
-    info,
-    render,
-    report,
-    run,
-    view,
-)
-from remora.cli.console import Command, Group, trimmed_output
+from remora.cli.console import Group, placeholder, trimmed_output
 from remora.errors import RemoraError
 from remora.simulation.engine.interrupts import interruptible
 
@@ -35,23 +21,44 @@ app = typer.Typer(
     cls=Group,
     pretty_exceptions_enable=False,
 )
-#: The commands, in the order of the help.
-COMMANDS: dict[str, Callable[..., None]] = {
-    "demo": demo.demo,
-    "robots": bundled.robots,
-    "scenarios": bundled.scenarios,
-    "info": info.info,
-    "run": run.run,
-    "view": view.view,
-    "render": render.render,
-    "report": report.report,
-    "analyze": analyze.analyze,
-    "campaign": campaign.campaign,
-    "compile": compile.compile,
-    "bench": bench.bench,
+#: The commands in the order of the help: the file in `cli/`, and the first line of the docstring.
+COMMANDS: dict[str, tuple[str, str]] = {
+    "demo": (
+        "demo",
+        "Simulate the capture of a tumbling satellite, and write a report and an animation.",
+    ),
+    "robots": ("bundled", "List the bundled robots, or print the file of one."),
+    "scenarios": ("bundled", "List the bundled scenarios, or print the file of one."),
+    "info": ("info", "Print a robot's tree, joints, masses, limits, totals and warnings."),
+    "run": ("run", "Simulate a scenario file: robot, initial state, inputs and phases."),
+    "view": (
+        "view",
+        "View a run or runs of a batch, or move a robot's joints and see its base recoil.",
+    ),
+    "render": (
+        "render",
+        "Write a film (--mp4, --gif) or a still (--png) of a run, without a window.",
+    ),
+    "report": (
+        "report",
+        "Write a report of a run: one HTML file with tables, figures and the animation.",
+    ),
+    "analyze": (
+        "analyze",
+        "Analyse a robot: one HTML page, its pictures (PNG) and its data (NPZ, CSV).",
+    ),
+    "campaign": ("campaign", "Simulate a Monte Carlo study: dispersed runs of a scenario."),
+    "compile": (
+        "compile",
+        "Compile a function of a robot to machine code, C, an object file or a GPU kernel.",
+    ),
+    "bench": (
+        "bench",
+        "Measure compiled functions on this machine, beside Pinocchio and MuJoCo if installed.",
+    ),
 }
-for _name, _function in COMMANDS.items():
-    app.command(_name, cls=Command)(_function)
+for _name, (_file, _help) in COMMANDS.items():
+    app.command(_name, help=_help, cls=placeholder(f"{__name__}.{_file}"))(lambda: None)
 
 
 def _version(wanted: bool) -> None:

@@ -44,7 +44,7 @@ from remora.cli.bench_peers import (
     reference,
     relative,
 )
-from remora.cli.bundled import complete_robot
+from remora.cli.completion import complete_robot
 from remora.cli.robot_options import Inertia, MeshRoot
 from remora.codegen.kernel import Kernel
 from remora.codegen.llvm import host as cpu
@@ -308,7 +308,7 @@ def bench(
     mesh_root: MeshRoot = None,
     inertia: Inertia = None,
 ) -> None:
-    """Benchmark the compiled functions on this machine against Pinocchio and MuJoCo if installed.
+    """Measure compiled functions on this machine, beside Pinocchio and MuJoCo if installed.
 
     Times are in microseconds per evaluation in float64; a ratio is the other library's time divided
     by Remora's. Close other programs, and increase --seconds for more stable results.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -11,27 +11,12 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+import remora as rm
+from remora.cli.completion import complete_robot, complete_scenario
 from remora.errors import UnknownName
-from remora.model.formats.load import bundled_robots, load
-from remora.simulation.scenario.scenario import bundled_scenarios, load_scenario
 
 #: The comment at the start of a file: of YAML lines with #, of XML.
 _COMMENT = re.compile(r"\A(?:<\?xml[^>]*>\s*<!--(?P<xml>.*?)-->|(?P<yaml>(?:#[^\n]*\n)+))", re.S)
-
-
-def bundled_names(names: Iterable[str], begun: str) -> list[str]:
-    """Return the names that begin as typed, for completion in the shell."""
-    return [name for name in names if name.startswith(begun)]
-
-
-def complete_robot(incomplete: str) -> list[str]:
-    """Return bundled robots for completion; the shell completes files."""
-    return bundled_names(bundled_robots(), incomplete)
-
-
-def complete_scenario(incomplete: str) -> list[str]:
-    """Return bundled scenarios for completion; the shell completes files."""
-    return bundled_names(bundled_scenarios(), incomplete)
 
 
 def robots(
@@ -46,13 +31,13 @@ def robots(
 
     Example: remora robots servicer > mine.urdf
     """
-    files = bundled_robots()
+    files = rm.bundled_robots()
     if name is not None:
         _print_file("robot", name, files)
         return
     rows: list[tuple[str, ...]] = []
     for own, file in files.items():
-        robot = load(own)
+        robot = rm.load(own)
         rows.append((own, file.suffix, str(robot.nv), f"{float(robot.mass):.4g}", summary(file)))
     _print_table(("robot", "file", "#nv", "#kg", "what it is"), rows)
 
@@ -71,7 +56,7 @@ def scenarios(
     Example: remora scenarios unfold > mine.yaml
     """
     if name is not None:
-        _print_file("scenario", name, bundled_scenarios())
+        _print_file("scenario", name, rm.bundled_scenarios())
         return
     print_scenarios()
 
@@ -79,8 +64,8 @@ def scenarios(
 def print_scenarios() -> None:
     """Print the table of bundled scenarios."""
     rows: list[tuple[str, ...]] = []
-    for own in bundled_scenarios():
-        told = load_scenario(own)
+    for own in rm.bundled_scenarios():
+        told = rm.load_scenario(own)
         rows.append((own, told.robot.name, f"{told.duration:g}", told.description))
     _print_table(("scenario", "robot", "#s", "what happens"), rows)
 

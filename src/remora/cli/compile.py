@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from remora.cli.bundled import complete_robot
+from remora.cli.completion import complete_robot
 from remora.cli.robot_options import Inertia, MeshRoot, NoDynamics
 from remora.codegen import kernel_cache
 from remora.codegen.export.objects import TARGETS as TRIPLES

@@ -1,14 +1,16 @@
-"""Output of the commands: no trailing blanks in a pipe or file, no type beside a flag in help."""
+"""Commands imported on demand; no trailing blanks in a pipe, no type beside a flag in help."""
 
 from __future__ import annotations
 
 import contextlib
+import importlib
 import re
 import sys
 from collections.abc import Generator
 from typing import Any, TextIO, cast
 
 import typer.core
+import typer.main
 
 _TRAILING = re.compile(r"[ \t]+(?=\r?\n)")
 
@@ -59,8 +61,46 @@ class Command(typer.core.TyperCommand):
 
 
 class Group(typer.core.TyperGroup):
-    """A group of commands whose help shows no type beside a flag."""
+    """Commands whose modules are imported when they are called, which keeps `--help` quick.
+
+    A command is registered with its one line of help and `module` as a placeholder; whoever calls
+    it, or asks for its help or completion, gets the function of that name in that module.
+    """
 
     def get_params(self, ctx: Any) -> list[Any]:
         """Return the parameters."""
         return _without_type(super().get_params(ctx))
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Return the command that the arguments name, and the arguments that are its own."""
+        found: Any = self.commands.get(args[0])
+        if isinstance(found, Placeholder):
+            self.commands[args[0]] = loaded(args[0], found.module)
+        return super().resolve_command(ctx, args)
+
+
+class Placeholder(Command):
+    """A command that is not imported yet."""
+
+    module = ""
+
+
+def placeholder(module: str) -> type[Placeholder]:
+    """Return the class of a command that a module defines.
+
+    Args:
+        module: full name of the module.
+    """
+    return type("Placeholder", (Placeholder,), {"module": module})
+
+
+def loaded(name: str, module: str) -> Any:
+    """Import a command.
+
+    Args:
+        name: of the command and of the function that carries it out.
+        module: full name of the module.
+    """
+    single = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+    single.command(name, cls=Command)(getattr(importlib.import_module(module), name))
+    return typer.main.get_command(single)

@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.table import Table
 
 from remora.algebra import pose
-from remora.cli.info import print_tree
+from remora.cli.robot_tables import print_tree
 from remora.dynamics.kernels.compiled import CompiledRobot
 from remora.errors import RemoraError
 from remora.model.state import difference

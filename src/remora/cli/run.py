@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 import json
+import math
 import warnings
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-import numpy as np
 import typer
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from remora.cli.bundled import complete_scenario, print_scenarios
+import remora as rm
+from remora.cli.bundled import print_scenarios
+from remora.cli.completion import complete_scenario
 from remora.cli.robot_options import Inertia, MeshRoot
 from remora.errors import RemoraError
 from remora.model.formats.bounded_xml import shown
-from remora.simulation.recording.conservation import Conservation
-from remora.simulation.recording.recording import Recording
-from remora.simulation.scenario.file_schema import schema
-from remora.simulation.scenario.scenario import Scenario, load_scenario
+
+if TYPE_CHECKING:
+    from remora.simulation.recording.conservation import Conservation
+    from remora.simulation.recording.recording import Recording
+    from remora.simulation.scenario.scenario import Scenario
 
 #: Maximum number of events printed.
 MOST_EVENTS = 12
@@ -74,7 +77,7 @@ def run(
         raise RemoraError("name a scenario file, or a bundled one; remora run --list shows those")
     if resume and out is None:
         raise RemoraError("--resume goes on with the run in a folder: name it with --out DIR")
-    told = load_scenario(scenario, inertia, mesh_root, allow_code)
+    told = rm.load_scenario(scenario, inertia, mesh_root, allow_code)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # an interrupt is reported below
         made = told.run(out, progress=False if quiet else None, resume=resume, sample=sample)
@@ -89,6 +92,8 @@ def run(
 
 def schema_text() -> str:
     """Return the JSON schema of scenario files as text."""
+    from remora.simulation.scenario.file_schema import schema  # late: only this option needs it
+
     return json.dumps(schema(), indent=2, ensure_ascii=False) + "\n"
 
 
@@ -102,7 +107,11 @@ def _report(console: Console, told: Scenario, made: Recording, out: Path | None)
     table.add_row("status", _text(f"{made.status}{why}"))
     table.add_row("robot", _text(f"{made.robot.name}, {made.robot.nv} degrees of freedom"))
     asked = made.settings["duration"]
-    early = "" if np.isclose(made.duration, asked) else f" of at most {asked:.6g} s"
+    early = (
+        ""
+        if math.isclose(made.duration, asked, rel_tol=1e-5, abs_tol=1e-8)
+        else f" of at most {asked:.6g} s"
+    )
     settings = f"{made.settings['integrator']}, rtol {made.settings['rtol']:g}"
     table.add_row("simulated", f"{made.duration:.6g} s{early}; {len(made)} samples, {settings}")
     for k, start in enumerate(made.phase_starts):

@@ -10,6 +10,7 @@ no gain to choose.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from typing import NamedTuple
 
 import numpy as np
 
@@ -53,6 +54,52 @@ def step_projection(
     # the metric of q serves at the new configuration, too: the difference is of second order
     dv = shift + motion(orthogonal.minimum_norm(rows, -slip)[0])
     return with_batch(dq, batch, 1), with_batch(dv, batch, 1)
+
+
+class StartCorrection(NamedTuple):
+    """How a state violates the active constraints, and what puts it onto them.
+
+    Attributes:
+        residual: φ(q), `(..., m)`, m or rad.
+        slip: G v, `(..., m)`, m/s or rad/s.
+        q: configuration after one Newton step, `(..., nq)`.
+        dq: that step, `(..., nv)`.
+        v: velocity without its part that the constraints at the given q forbid, `(..., nv)`.
+        misfit: what of G v no impulse can remove, `(..., m)`.
+    """
+
+    residual: Array
+    slip: Array
+    q: Array
+    dq: Array
+    v: Array
+    misfit: Array
+
+
+def start_correction(
+    robot: Robot, q: Array, v: Array, held: tuple[str, ...] = ()
+) -> StartCorrection:
+    """Return how a state violates the active constraints, and one Newton step onto them.
+
+    Corrections are along M⁻¹Gᵀ, see `step_projection`; that of v is at q itself.
+
+    Args:
+        robot: the robot.
+        q: configuration, `(..., nq)`.
+        v: velocity, `(..., nv)`.
+        held: names of joints that are prescribed or locked.
+    """
+    batch = batch_shape(q, v)
+    rows, motion = _response(robot, q, held, batch)
+    residual = constraint_residual(robot, q)
+    dq = motion(orthogonal.minimum_norm(rows, -residual)[0])
+    slip = vector.apply(constraint_jacobian(robot, q), v)
+    x, _, misfit = orthogonal.minimum_norm(rows, -slip)
+    return StartCorrection(
+        with_batch(residual, batch, 1), with_batch(slip, batch, 1),
+        with_batch(integrate(robot, q, dq), batch, 1), with_batch(dq, batch, 1),
+        with_batch(v + motion(x), batch, 1), with_batch(misfit, batch, 1),
+    )  # fmt: skip
 
 
 def held_impulse(

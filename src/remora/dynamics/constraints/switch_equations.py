@@ -15,8 +15,6 @@ from remora.algebra.array_ops import Array, asarray, concatenate, sqrt
 from remora.dynamics.constraints.constraint_types import count
 from remora.dynamics.constraints.loop_kinematics import (
     active_constraints,
-    constraint_jacobian,
-    constraint_residual,
     loop_at,
     loops_at,
     relative_pose,
@@ -89,11 +87,6 @@ def separation_jump(
             twist = concatenate([np.zeros_like(velocity), velocity])
             targets.append(vector.apply(loop_at(robot, c, links).Lambda, twist))
     return _jump(robot, q, v, held, concatenate(targets))
-
-
-def constraint_gaps(robot: Robot, q: Array, v: Array) -> tuple[Array, Array]:
-    """Return by how much a state violates the active constraints: φ and G v, `(..., m)` each."""
-    return constraint_residual(robot, q), vector.apply(constraint_jacobian(robot, q), v)
 
 
 def latched_numbers(robot: Robot, name: str, q: Array) -> dict[str, Array]:

@@ -22,6 +22,7 @@ def kernel(
     robot: Robot,
     arguments: Sequence[str],
     shapes: Mapping[str, tuple[int, ...]] | None = None,
+    parameters: tuple[str, ...] = (),
     **fixed: Any,
 ) -> Kernel:
     """Return a function compiled for a robot; see `rm.compile`.
@@ -31,13 +32,14 @@ def kernel(
         robot: the robot.
         arguments: names of its arguments.
         shapes: shapes of arguments that cannot be inferred from their names.
+        parameters: numbers of the robot that are arguments, after the others.
         **fixed: values to compile in.
     """
     sizes = dict(shapes or {})
-    short = _short_key(function, robot, arguments, sizes, fixed)
+    short = _short_key(function, robot, (*arguments, None, *parameters), sizes, fixed)
     if short is not None and short in _recent:
         return _recent[short][0]
-    found = _by_value(function, robot, arguments, sizes, fixed)
+    found = _by_value(function, robot, arguments, sizes, parameters, fixed)
     if short is not None:
         _recent[short] = found, robot
         while len(_recent) > MOST_KEPT:
@@ -48,7 +50,7 @@ def kernel(
 def _short_key(
     function: Callable[..., Any],
     robot: Robot,
-    arguments: Sequence[str],
+    arguments: Sequence[str | None],
     sizes: Mapping[str, tuple[int, ...]],
     fixed: Mapping[str, Any],
 ) -> tuple[Any, ...] | None:
@@ -68,15 +70,18 @@ def _by_value(
     robot: Robot,
     arguments: Sequence[str],
     sizes: Mapping[str, tuple[int, ...]],
+    parameters: tuple[str, ...],
     fixed: Mapping[str, Any],
 ) -> Kernel:
-    key = value_key(function, robot, tuple(arguments), sorted(sizes.items()), sorted(fixed.items()))
+    names = tuple(arguments), parameters
+    key = value_key(function, robot, names, sorted(sizes.items()), sorted(fixed.items()))
     if key is not None and key in _kept:
         _kept[key] = _kept.pop(key)  # most recently used: dropped last
         return _kept[key]
     made: Kernel = compile_function(
-        function, robot, arguments=tuple(arguments), fixed=fixed, shapes=sizes
-    )
+        function, robot, arguments=tuple(arguments), fixed=fixed, shapes=sizes,
+        parameters=parameters,
+    )  # fmt: skip
     if key is not None:
         _kept[key] = made
         while len(_kept) > MOST_KEPT:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from remora.algebra.array_ops import Array
 from remora.codegen.ir.graph import Signature
@@ -49,6 +49,13 @@ def parameter(robot: Robot, name: str) -> tuple[Signature, Change]:
     of_one = [f"BODY.{n}" for n in _OF_BODY] + [f"JOINT.{n}" for n in _OF_JOINT]
     of_one += [f"CONSTRAINT.{n}" for n in _OF_CONSTRAINT] if robot.constraints else []
     raise UnknownName("parameter", name, (*_OF_BODY, "placement", *of_one))
+
+
+def with_values(robot: Robot, values: Mapping[str, Array]) -> Robot:
+    """Return the robot with other values of parameters, by name; they may be symbolic."""
+    for name, value in values.items():
+        robot = parameter(robot, name)[1](robot, value)
+    return robot
 
 
 def _item(value: Array, i: int) -> Array:

@@ -9,25 +9,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from remora.algebra.array_ops import Array
 from remora.dynamics.constraints.loop_kinematics import active_constraints
-from remora.dynamics.constraints.step_projection import step_projection
+from remora.dynamics.constraints.step_projection import StartCorrection, start_correction
 from remora.dynamics.constraints.switch_equations import (
+    Velocities,
     capture_jump,
-    constraint_gaps,
     impulses_by_name,
     latched_field,
     latched_value,
     separation_jump,
 )
+from remora.dynamics.kernels.kernel_memory import kernel
 from remora.dynamics.kernels.parameters import parameter
 from remora.errors import RemoraError
 from remora.model.robot import Robot
-from remora.model.state import integrate
 from remora.simulation.batch.event_search import BLOCKED, VIOLATED
 from remora.simulation.batch.result import BatchSwitch
 from remora.simulation.engine.constraint_switching import (
@@ -151,14 +151,15 @@ def _switched(
                 faults[k] = code, _told(lambda k=k: refuse(k))
 
     if phase.separation:
-        v, push, pushed, misfit = separation_jump(
-            _with(own.before, values), q, v, own.held, velocities(phase)
-        )
+        push_apart = _kernel(separation_jump, own.before, values, own.held, velocities(phase))
+        v, push, pushed, misfit = push_apart(q, v)
         note(BLOCKED, _largest(misfit) > CLOSED, lambda k: refuse_blocked(phase, misfit[k]))
         impulses |= impulses_by_name(own.before, push)
     if active_constraints(own.robot):
-        robot = _with(own.robot, {**values, **latched})
-        residual, slip = constraint_gaps(robot, q, v)
+        known = {**values, **latched}
+        correct = _kernel(start_correction, own.robot, known, own.held)
+        at_start = StartCorrection(*correct(q, v))
+        residual, slip = at_start.residual, at_start.slip
         first = own.index == 0
         watched = np.concatenate([residual, slip if first else 0.0 * slip], axis=-1)
         for k in np.flatnonzero(active & ~(_largest(watched) <= CLOSED)).tolist():
@@ -167,20 +168,21 @@ def _switched(
             )
             if told and k not in faults:
                 faults[k] = VIOLATED, told
-        q = closed(
-            q,
-            lambda q: step_projection(robot, q, v, own.held)[0],
-            lambda q, dq: integrate(robot, q, dq),
-        )
-        v, caught, energy, misfit = capture_jump(robot, q, v, own.held)
-        lost = 0.0 - energy
+        before = v
+        q, v, misfit = closed(q, at_start, lambda q: StartCorrection(*correct(q, before)))
+        caught: Array | None = None
+        if phase.switches:
+            jump = _kernel(capture_jump, own.robot, known, own.held)
+            v, caught, energy, misfit = jump(q, before)
+            lost = 0.0 - energy
         note(
             BLOCKED,
             ~(_largest(misfit) <= CLOSED),
             lambda k: refuse_contradiction(own.robot, misfit[k]),
         )
-        for name, impulse in impulses_by_name(own.robot, caught).items():
-            impulses[name] = impulse + impulses.get(name, 0.0 * impulse)
+        if caught is not None:
+            for name, impulse in impulses_by_name(own.robot, caught).items():
+                impulses[name] = impulse + impulses.get(name, 0.0 * impulse)
     switch = None
     if phase.switches:
         done = active.copy()
@@ -194,6 +196,20 @@ def _switched(
             {name: {k: _where(done, x) for k, x in own.items()} for name, own in fields.items()},
         )  # fmt: skip
     return SwitchedRuns(q, v, faults, dict(latched), switch)
+
+
+def _kernel(
+    function: Callable[..., Any],
+    robot: Robot,
+    values: Mapping[str, Array],
+    held: tuple[str, ...],
+    speeds: Velocities = (),
+) -> Callable[[Array, Array], Any]:
+    """Return a function (q, v) of all runs, compiled; numbers that differ by run are arguments."""
+    fixed: dict[str, Any] = {"held": held} | ({"velocities": speeds} if speeds else {})
+    made = kernel(function, robot, ("q", "v"), None, tuple(values), **fixed)
+    numbers = [np.ascontiguousarray(x, float) for x in values.values()]
+    return lambda q, v: made(*map(np.ascontiguousarray, (q, v)), *numbers)
 
 
 def _with(robot: Robot, values: Mapping[str, Array]) -> Robot:

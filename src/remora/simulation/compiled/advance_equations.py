@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from remora.dynamics.forces.equations_of_motion import (
     passive_loads,
     state_derivative_near,
 )
+from remora.dynamics.kernels.parameters import parameter, with_values
 from remora.dynamics.state_layout import WORKS, StateLayout, layout_of
 from remora.model.robot import Robot
 from remora.model.state import increment
@@ -56,6 +57,7 @@ class AdvanceEquations:
         tableau: the method.
         dense: whether the coefficients of the dense output are recorded.
         bounds: limits that no step may come near.
+        parameters: numbers of the robot that are inputs, see `parameter`.
     """
 
     robot: Robot
@@ -68,6 +70,7 @@ class AdvanceEquations:
     tableau: Tableau
     dense: bool
     bounds: Bounds
+    parameters: tuple[str, ...] = ()
 
     @property
     def layout(self) -> StateLayout:
@@ -83,6 +86,23 @@ class AdvanceEquations:
     def constrained(self) -> bool:
         """Whether constraints act."""
         return bool(active_constraints(self.robot))
+
+    @property
+    def parameter_shapes(self) -> list[tuple[int, ...]]:
+        """Shapes of the parameters."""
+        return [parameter(self.robot, name)[0].shape for name in self.parameters]
+
+    def with_numbers(self, numbers: Array) -> AdvanceEquations:
+        """Return the equations of a robot with these numbers as parameters, `(n,)`."""
+        if not self.parameters:
+            return self
+        values, start = dict[str, Array](), 0
+        for name, shape in zip(self.parameters, self.parameter_shapes, strict=True):
+            stop = start + int(np.prod(shape, dtype=int))
+            values[name], start = numbers[start:stop].reshape(shape), stop
+        robot = with_values(self.robot, values)
+        system = None if self.system is None else self.system.with_robot(robot)
+        return replace(self, robot=robot, system=system, parameters=())
 
     def finish(
         self, q: Array, w: Array, rest_q: Array, rest_w: Array
@@ -217,7 +237,8 @@ def inputs_of(own: AdvanceEquations) -> dict[str, tuple[int, ...]]:
     was; `tries`: how many are left. `fresh`: whether `rate` is unknown. `first`, `count`, `index`:
     start of the segment, number of fixed steps in it, and number of the next. `room`: maximum
     number of steps. `w` is [v, work, x]. `chain`: the following segments, each with the numbers
-    `CHAINED` and its loads; `links`: how many; `link`: how many of them were entered.
+    `CHAINED` and its loads; `links`: how many; `link`: how many of them were entered. `numbers`:
+    the parameters of the robot.
     """
     robot, size = own.robot, own.layout.size
     shapes: dict[str, tuple[int, ...]] = {}
@@ -230,6 +251,7 @@ def inputs_of(own: AdvanceEquations) -> dict[str, tuple[int, ...]]:
     shapes["wrenches"] = (rows, len(robot.bodies), 6) if own.loads.pushes else (0,)
     loads = size_of({name: shapes[name] for name in ("torque", "wrenches")})
     shapes["chain"] = (0,) if own.dense else (LINKS, len(CHAINED) + loads)
+    shapes["numbers"] = (sum(int(np.prod(shape, dtype=int)) for shape in own.parameter_shapes),)
     return shapes
 
 

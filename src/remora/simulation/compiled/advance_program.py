@@ -20,6 +20,7 @@ records, because a call from Python takes a time proportional to the number of a
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -83,6 +84,7 @@ class _AdvanceProgram:
         self._shapes = {n: s for n, s in inputs_of(own).items() if 0 not in s}
         self._z = ("z",) if "z" in self._shapes else ()
         self._wrenches = ("wrenches",) if own.loads.pushes else ()
+        self._numbers = ("numbers",) if own.parameters else ()
 
     def program(self) -> Program:
         """Return the program."""
@@ -207,7 +209,7 @@ class _AdvanceProgram:
         rows[:, 0] = [*tableau.c, 1.0, *tableau.dense_c][:width]
         rows[:, 1:] = np.eye(width)
         names, own, nv = self._K, self._own, self._nv
-        z, wrenches = self._z, self._wrenches
+        z, wrenches, numbers = self._z, self._wrenches, self._numbers
 
         def begin(
             t: Array, low: Array, high: Array, length: Array, fresh: Array, row: Array
@@ -232,7 +234,8 @@ class _AdvanceProgram:
             parts = list(rest)
             discrete = parts.pop(0) if z else np.zeros(0)
             push = parts.pop(0) if wrenches else np.zeros(0)
-            return own.rates(q, y, discrete, now, low, offset, torque, push)
+            at = own.with_numbers(parts.pop(0)) if numbers else own
+            return at.rates(q, y, discrete, now, low, offset, torque, push)
 
         def at_start(w: Array) -> Array:
             return concatenate([np.zeros(nv), w])
@@ -244,8 +247,8 @@ class _AdvanceProgram:
                       ("now", "use", *flags))),
             first, *(If(flags[i], [change_of(i)]) for i in range(1, width)),
             If("use", [
-                Run(Block(rates, ("q", "y", "now", "low", "offset", "torque", *z, *wrenches),
-                          ("k",))),
+                Run(Block(rates, ("q", "y", "now", "low", "offset", "torque", *z, *wrenches,
+                                  *numbers), ("k",))),
                 *(If(flags[i], [Run(Block(_same, ("k",), (names[i],)))]) for i in range(width)),
             ]),
         ])]  # fmt: skip
@@ -347,7 +350,7 @@ class _AdvanceProgram:
             parts += [length * weighted(row, K) for row in tableau.dense_d]
             return concatenate([end, q, w, *parts])
 
-        own, z, wrenches = self._own, self._z, self._wrenches
+        own, z, wrenches, numbers = self._own, self._z, self._wrenches, self._numbers
 
         def record_loads(
             q: Array, w: Array, end: Array, low: Array, high: Array, offset: Array, torque: Array,
@@ -357,7 +360,8 @@ class _AdvanceProgram:
             discrete = parts.pop(0) if z else np.zeros(0)
             push = parts.pop(0) if wrenches else np.zeros(0)
             now = smaller(larger(end, low), high)
-            loads = own.recorded_loads(q, w, discrete, now, low, offset, torque, push)
+            at = own.with_numbers(parts.pop(0)) if numbers else own
+            loads = at.recorded_loads(q, w, discrete, now, low, offset, torque, push)
             return concatenate([end, q, w, loads])
 
         if own.dense:
@@ -366,13 +370,29 @@ class _AdvanceProgram:
         else:
             recorded = Block(
                 record_loads,
-                ("q end", "w end", "end", "low", "high", "offset", "torque", *z, *wrenches),
+                (
+                    "q end",
+                    "w end",
+                    "end",
+                    "low",
+                    "high",
+                    "offset",
+                    "torque",
+                    *z,
+                    *wrenches,
+                    *numbers,
+                ),
                 ("records",),
             )
         ends = [f"{name} end" for name in names]
         reads = (*ends, "end", last, "steps", "index", "h", "tries")
         writes = (*names, "t", "rate", "steps", "index", "fresh", "h kept", "tries kept")
-        projected = [Run(Block(own.finish, ends, ends))] if own.constrained else []
+
+        def finish(q: Array, w: Array, rest_q: Array, rest_w: Array, *rest: Array) -> Any:
+            at = own.with_numbers(rest[0]) if numbers else own
+            return at.finish(q, w, rest_q, rest_w)
+
+        projected = [Run(Block(finish, (*ends, *numbers), ends))] if own.constrained else []
         return [
             *projected,
             Record(recorded, "steps"),

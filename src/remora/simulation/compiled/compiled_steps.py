@@ -118,6 +118,7 @@ class CompiledSteps:
         settings: tuple[Any, ...],
         loads: SmoothLoads,
         place: Callable[[Array, Array], Array],
+        numbers: tuple[Array, ...] = (),
     ) -> None:
         """Initialize; nothing is compiled yet.
 
@@ -128,10 +129,11 @@ class CompiledSteps:
             settings: everything else in the equations, to compare.
             loads: the loads of the phase.
             place: (q, u) -> configurations, in batches.
+            numbers: of the robot that are inputs, see `AdvanceEquations`.
         """
         self._equations, self._settings = equations, settings
         self._robot, self._system = robot, system
-        self._loads, self._place = loads, place
+        self._loads, self._place, self._robot_numbers = loads, place, numbers
         self._bound: dict[bool, _BoundKernel] = {}
         self._room = FIRST_STEPS
 
@@ -171,7 +173,7 @@ class CompiledSteps:
             self._bound[dense] = bound
         room = bound.prepare(self._room)
         begun = time.perf_counter()
-        more = (*self._values, *(() if dense else (self._chain.ravel(),)))
+        more = (*self._values, *(() if dense else (self._chain.ravel(),)), *self._robot_numbers)
         bound.fill(state, step, (*self._numbers, room, 0 if dense else self._links), more)
         bound.run()
         took = time.perf_counter() - begun
@@ -213,7 +215,7 @@ class _AdvanceKernel:
         self.sizes = size_of(inputs_of(own)), size_of(self.shapes), size_of(returned_by(own))
         self.layout = own.layout
         settings = (own.formulation, own.passive, own.effort, own.stops, own.loads.degree,
-                    own.loads.pushes, own.dense, own.bounds)  # fmt: skip
+                    own.loads.pushes, own.dense, own.bounds, own.parameters)  # fmt: skip
         parts = ()
         if own.system is not None:
             parts = dict(own.system.components), dict(own.system.connections)

@@ -54,20 +54,22 @@ def compiled_steps(
     loads = system.given.smooth
     if loads is None:
         return None
-    model, stops = system.model, system.stops
+    model, stops, latched = system.model, system.stops, system.latched
+    acting = None if model.system is None else latched.open_system(model.system)
     bounds = Bounds((*watch.ranges, *stops.bounds), watch.speeds)
     effort = None if system.effort is None else tuple(system.effort.tolist())
 
     def equations(dense: bool) -> AdvanceEquations:
         return AdvanceEquations(
-            model.robot, model.system, model.formulation, model.passive, effort, stops.count,
-            loads, tableau, dense, bounds,
+            latched.robot, acting, model.formulation, model.passive, effort, stops.count,
+            loads, tableau, dense, bounds, latched.names,
         )  # fmt: skip
 
     settings = (model.formulation, model.passive, effort, stops.count, loads.degree, loads.pushes,
-                loads.placed, tableau, bounds)  # fmt: skip
-    place = kernel(integrate, model.robot, ("q", "dq"))
-    return CompiledSteps(equations, model.robot, model.system, settings, loads, place)
+                loads.placed, tableau, bounds, latched.names)  # fmt: skip
+    place = kernel(integrate, latched.robot, ("q", "dq"))
+    numbers = tuple(x.ravel() for x in latched.values)
+    return CompiledSteps(equations, latched.robot, acting, settings, loads, place, numbers)
 
 
 def loads_of_steps(system: PhaseDynamics, block: StepBlock) -> SampledLoads:

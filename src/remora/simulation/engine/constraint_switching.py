@@ -11,18 +11,16 @@ from remora.algebra.array_ops import Array
 from remora.dynamics.constraints.constraint_types import count
 from remora.dynamics.constraints.contradictions import owner
 from remora.dynamics.constraints.loop_kinematics import active_constraints
-from remora.dynamics.constraints.step_projection import step_projection
+from remora.dynamics.constraints.step_projection import StartCorrection, start_correction
 from remora.dynamics.constraints.switch_equations import (
     Velocities,
     VelocityJump,
     capture_jump,
-    constraint_gaps,
     impulses_by_name,
     separation_jump,
 )
 from remora.errors import InvalidValue, RemoraError
 from remora.model.robot import Robot
-from remora.model.state import integrate
 from remora.simulation.inputs.phases import Phase
 
 #: Largest violation of a constraint that begins to act, m, rad, m/s or rad/s; Newton's method
@@ -125,40 +123,44 @@ def captured(
     """
     if not active_constraints(robot):
         return SwitchedState(q, v, {}, 0.0)
-    residual, slip = constraint_gaps(robot, q, v)
-    refuse_violated(robot, new, residual, slip, first)
-    q = closed(
-        q,
-        lambda q: step_projection(robot, q, v, held)[0],
-        lambda q, dq: integrate(robot, q, dq),
-    )
+    at_start = start_correction(robot, q, v, held)
+    refuse_violated(robot, new, at_start.residual, at_start.slip, first)
+    q, _, _ = closed(q, at_start, lambda q: start_correction(robot, q, v, held))
     jump = capture_jump(robot, q, v, held)
     refuse_contradiction(robot, jump.misfit)
     return _after(robot, q, jump)
 
 
 def closed(
-    q: Array, correction: Callable[[Array], Array], moved: Callable[[Array, Array], Array]
-) -> Array:
-    """Return configurations `(..., nq)` on the active constraints, by Newton's method.
+    q: Array, first: StartCorrection, correction: Callable[[Array], StartCorrection]
+) -> tuple[Array, Array, Array]:
+    """Return states on the active constraints, by Newton's method.
 
     A run is bitwise the same alone and in a batch: each makes its own number of steps.
 
     Args:
         q: configurations near the constraints, `(..., nq)`.
-        correction: q -> dq of a Newton step, see `step_projection`.
-        moved: (q, dq) -> the configuration moved by dq.
+        first: the correction at q.
+        correction: q -> the correction there.
+
+    Returns:
+        Configurations `(..., nq)`; velocities `(..., nv)` and misfits `(..., m)` of the last
+        correction of each run, see `StartCorrection`.
     """
-    going = np.ones(q.shape[:-1], bool)
-    for _ in range(MOST_NEWTON_STEPS):
-        dq = correction(q)
-        size = np.max(np.abs(dq), axis=-1, initial=0.0)
+    by, going = first, np.ones(q.shape[:-1], bool)
+    v, misfit = first.v, first.misfit
+    for k in range(MOST_NEWTON_STEPS):
+        if k:
+            by = correction(q)
+            v = np.where(going[..., None], by.v, v)
+            misfit = np.where(going[..., None], by.misfit, misfit)
+        size = np.max(np.abs(by.dq), axis=-1, initial=0.0)
         going = going & (size > 0.0)
+        q = np.where(going[..., None], by.q, q)
+        going = going & (size >= ROUNDING)
         if not np.any(going):
             break
-        q = np.where(going[..., None], moved(q, dq), q)
-        going = going & (size >= ROUNDING)
-    return q
+    return q, v, misfit
 
 
 def violations(robot: Robot, values: Array) -> dict[str, float]:
@@ -207,7 +209,7 @@ def refuse_violated(
 
 def refuse_contradiction(robot: Robot, misfit: Array) -> None:
     """Raise if held joints move against a constraint."""
-    if np.max(np.abs(misfit), initial=0.0) > CLOSED:
+    if not np.max(np.abs(misfit), initial=0.0) <= CLOSED:  # or NaN
         row = int(np.argmax(np.abs(misfit)))
         raise RemoraError(
             f"contradiction: prescribed or locked joints move against constraint "

@@ -246,9 +246,11 @@ class EventLocator:
         while high[0] - low > max(_last_place(high[0]), 1e-18 * h):
             middle, f_high = 0.5 * (low + high[0]), float(high[2][row])
             turn += 1
-            if turn % 2 and f_high != f_low:
+            if turn % 3 and f_high != f_low:
+                # Secants approach from one side: at its last place, the next lands on the other.
                 secant = high[0] - f_high * (high[0] - low) / (f_high - f_low)
-                middle = secant if low < secant < high[0] else middle
+                place_of_time = _last_place(high[0])
+                middle = min(max(secant, low + place_of_time), high[0] - place_of_time)
             if not low < middle < high[0]:
                 break
             here = tried(middle)

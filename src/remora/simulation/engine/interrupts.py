@@ -9,13 +9,11 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from types import FrameType
 
-#: Whether SIGINT was ignored when this module was imported. Python then installs no handler of its
-#: own, and SIGINT never raises KeyboardInterrupt.
-_IGNORED_AT_IMPORT = signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+from remora.sigint_at_import import SIGINT_IGNORED
 
 
 @contextmanager
-def interruptible(inherited: bool = _IGNORED_AT_IMPORT) -> Generator[None]:
+def interruptible(inherited: bool = SIGINT_IGNORED) -> Generator[None]:
     """Make SIGINT raise KeyboardInterrupt within a block if the parent process ignored it.
 
     Shells start background commands of scripts with SIGINT ignored, and Python inherits that. This

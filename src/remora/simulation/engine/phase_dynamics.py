@@ -7,7 +7,7 @@ x are the continuous states of components.
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,6 +25,7 @@ from remora.dynamics.forces.equations_of_motion import (
     state_derivative,
     state_derivative_near,
 )
+from remora.dynamics.formulations import forward_dynamics
 from remora.dynamics.kernels.compiled import CompiledRobot
 from remora.dynamics.kernels.kernel_memory import kernel
 from remora.dynamics.kernels.tree_recursions import RECURSIONS, uses_loops
@@ -35,12 +36,13 @@ from remora.simulation.engine.stiffness import Stiffest, stiffest
 from remora.simulation.inputs.loads import HeldValue
 from remora.simulation.inputs.phases import Phase
 from remora.simulation.phase.held_motions import HeldMotions
+from remora.simulation.phase.latched_numbers import LatchedNumbers
 from remora.simulation.phase.phase_loads import PhaseLoads
 from remora.simulation.phase.rates_jacobian import assembled, finite_differences, losses_near
 from remora.simulation.phase.stop_contacts import StopContacts
 from remora.simulation.systems.component_evaluation import ComponentEvaluator
 from remora.simulation.systems.system_equations import component_response, system_rates
-from remora.simulation.systems.system_kernels import SystemKernel
+from remora.simulation.systems.system_kernels import BoundSystemKernel, SystemKernel
 
 
 class RunSettings(NamedTuple):
@@ -53,6 +55,7 @@ class RunSettings(NamedTuple):
         saturate: whether drives are limited to the joints' effort limits.
         momentum: [linear, angular] that determines the base velocity; None: it is a state.
         system: the robot with its components; None: it has none.
+        latched: numbers that kernels take as arguments; None: constraints have their own.
     """
 
     robot: Robot
@@ -61,6 +64,7 @@ class RunSettings(NamedTuple):
     saturate: bool
     momentum: tuple[float, ...] | None = None
     system: System | None = None
+    latched: LatchedNumbers | None = None
 
 
 class EvaluatedLoads(NamedTuple):
@@ -92,6 +96,7 @@ class PhaseDynamics:
         breaks: times at which the loads or motions are not smooth, s.
         controllers: sampled controllers.
         components: the components of the system; None: there are none.
+        latched: what kernels are compiled for, and numbers that they take as arguments.
         model: constant settings of the run.
         effort: limits of the drives, `(nv,)`; None: no limits.
     """
@@ -109,7 +114,8 @@ class PhaseDynamics:
         self.robot, self.q, self.model = robot, q, model
         self.rest = np.zeros(robot.nq)
         system = model.system
-        self.components = None if system is None else ComponentEvaluator(system)
+        self.latched = model.latched or LatchedNumbers(robot)
+        self.components = None if system is None else ComponentEvaluator(system, self.latched)
         self.z = np.zeros(0) if system is None else system.initial_z
         self._layout = layout_of(robot, 0 if system is None else system.nx)
         self.given = PhaseLoads(robot, phase, start)
@@ -122,9 +128,9 @@ class PhaseDynamics:
         self.breaks = sorted({self.given.offset + t for part in parts for t in part})
         self.controllers: list[HeldValue] = self.given.controllers
         self.effort = _effort_limits(robot) if model.saturate else None
-        self.stops = StopContacts(robot, model.passive.stiffness, q)
+        self.stops = StopContacts(self.latched.robot, model.passive.stiffness, q)
         self._frozen = {"contact": (self.stops.count,)} if self.stops.count else {}
-        self._fast = CompiledRobot(robot)
+        self._fast = CompiledRobot(self.latched.robot)
         # large robots: only functions with tree loops compile quickly
         self._large = not self.held and _is_large(model)
         # components that are part of the compiled rates
@@ -147,7 +153,7 @@ class PhaseDynamics:
         function: Any,
         arguments: tuple[str, ...],
         shapes: dict[str, tuple[int, ...]] | None = None,
-    ) -> Kernel:
+    ) -> Callable[..., Any]:
         more = (
             *(["wrenches"] if self._pushed else []),
             *(["vdot"] if self.held else []),
@@ -155,7 +161,7 @@ class PhaseDynamics:
         )
         names = (*arguments, *more)
         sizes = {**(shapes or {}), **self._frozen}
-        return kernel(function, self.robot, names, sizes, **self._equations)
+        return self.latched.kernel(function, names, sizes, **self._equations)
 
     @property
     def _equations(self) -> Mapping[str, Any]:
@@ -247,8 +253,8 @@ class PhaseDynamics:
             )
 
     @functools.cached_property
-    def _projection(self) -> Kernel:
-        return kernel(step_projection, self.robot, ("q", "v"), held=self.held)
+    def _projection(self) -> Callable[..., Any]:
+        return self.latched.kernel(step_projection, ("q", "v"), held=self.held)
 
     # Rates --------------------------------------------------------------------------------------
 
@@ -264,7 +270,7 @@ class PhaseDynamics:
 
     @functools.cached_property
     def _move(self) -> Kernel:
-        return kernel(integrate, self.robot, ("q", "dq"))
+        return kernel(integrate, self.latched.robot, ("q", "dq"))
 
     def arrival(self, u: Array) -> Array:
         """Return the configuration at the start of the next step, exact to the last bit."""
@@ -332,7 +338,7 @@ class PhaseDynamics:
         """Return the result of `state_derivative`, computed from kernels of its parts."""
         lost = self._losses(q, v, *self._touched)
         pushed = [] if wrenches is None else [wrenches]
-        vdot = self._fast.forward_dynamics(q, v, tau + lost, *pushed)
+        vdot = self._driven(q, v, tau + lost, *pushed)
         outside = 0.0
         if wrenches is not None:
             outside = np.sum(screw.power(self._fast.twists(q, v), wrenches))
@@ -386,7 +392,7 @@ class PhaseDynamics:
         return self.components.signals(self.given.inside(t), q, v, x, self.z)
 
     @functools.cached_property
-    def _system_rates(self) -> SystemKernel:
+    def _system_rates(self) -> SystemKernel | BoundSystemKernel:
         assert self._traced is not None
         shapes = {**self._traced.y_shapes}
         if self.given.pushes:
@@ -398,24 +404,31 @@ class PhaseDynamics:
         return self._traced.kernel(system_rates, {**shapes, **self._frozen}, **fixed)
 
     @functools.cached_property
-    def _rates_near(self) -> Kernel:
+    def _rates_near(self) -> Callable[..., Any]:
         size = {"y": (self._layout.size,)}
         return self._compiled(state_derivative_near, ("q", "y", "tau"), size)
 
     @functools.cached_property
-    def _rates(self) -> Kernel:
+    def _rates(self) -> Callable[..., Any]:
         return self._compiled(state_derivative, ("q", "dq", "v", "tau"))
 
     @functools.cached_property
+    def _driven(self) -> Callable[..., Any]:
+        if not self.latched.values:
+            return self._fast.forward_dynamics
+        pushed = ("wrenches",) if self._pushed else ()
+        return self.latched.kernel(forward_dynamics, ("q", "v", "tau", *pushed))
+
+    @functools.cached_property
     def _log_rate(self) -> Kernel:
-        return kernel(log_rate, self.robot, ("dq", "v"))
+        return kernel(log_rate, self.latched.robot, ("dq", "v"))
 
     @functools.cached_property
     def _increment(self) -> Kernel:
-        return kernel(increment, self.robot, ("q", "dq"))
+        return kernel(increment, self.latched.robot, ("q", "dq"))
 
     @functools.cached_property
-    def _actuation(self) -> Kernel:
+    def _actuation(self) -> Callable[..., Any]:
         return self._compiled(actuation, ("q", "v", "tau"))
 
     def losses(self, q: Array, v: Array, contact: Array) -> Array:
@@ -425,7 +438,8 @@ class PhaseDynamics:
     @functools.cached_property
     def _losses(self) -> Kernel:
         names = ("q", "v", *self._frozen)
-        return kernel(passive_loads, self.robot, names, self._frozen, passive=self.model.passive)
+        robot, passive = self.latched.robot, self.model.passive
+        return kernel(passive_loads, robot, names, self._frozen, passive=passive)
 
     # The Jacobian, for implicit methods ---------------------------------------------------------
 
@@ -470,7 +484,7 @@ class PhaseDynamics:
         return np.concatenate([total, rate])
 
     @functools.cached_property
-    def _response(self) -> SystemKernel:
+    def _response(self) -> SystemKernel | BoundSystemKernel:
         assert self._traced is not None
         effort = None if self.effort is None else tuple(self.effort.tolist())
         return self._traced.kernel(component_response, self._traced.y_shapes, effort=effort)
@@ -478,7 +492,7 @@ class PhaseDynamics:
     @functools.cached_property
     def _loss_slopes(self) -> tuple[Kernel, Kernel]:
         names, passive = ("q", "dq", "v", *self._frozen), self.model.passive
-        near = kernel(losses_near, self.robot, names, self._frozen, passive=passive)
+        near = kernel(losses_near, self.latched.robot, names, self._frozen, passive=passive)
         return near.jacobian("dq"), near.jacobian("v")
 
 

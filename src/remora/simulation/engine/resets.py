@@ -57,7 +57,8 @@ class Resets:
         v = v.copy()
         system.set_held(state.t, q, v)
         work = state.work.copy()
-        work[1] += _energy(robot, q, v) - _energy(robot, state.q, state.v)
+        plain = system.latched.robot  # energies do not depend on constraints
+        work[1] += _energy(plain, q, v) - _energy(plain, state.q, state.v)
         state.jump(q, v, x.copy(), z.copy(), work)
 
     def _note(self, event: SystemEvent, t: float) -> None:

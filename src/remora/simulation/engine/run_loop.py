@@ -33,6 +33,7 @@ from remora.simulation.inputs.events import Action, Event, EventMonitor
 from remora.simulation.inputs.loads import Sum, is_mapping
 from remora.simulation.inputs.phases import Phase, check_reach
 from remora.simulation.integrators.step_control import CLOSE
+from remora.simulation.phase.latched_numbers import latched_in_phase
 from remora.simulation.phase.run_state import RunState
 from remora.simulation.recording.checkpoint import Checkpoint
 from remora.simulation.recording.constraint_switch import ConstraintSwitch, robot_in_phase
@@ -158,16 +159,14 @@ class RunLoop:
             if resumed is None:
                 check_reach(self._model.robot, phase, state.q, state.v)
             system = self._system = phase_dynamics(self._model, phase, start, self._entered)
+            self._schedule.enter(system.components)
             watch = self._watched(phase, system)
             if resumed is None:
                 self._enter(index, phase, stop, watch)
             else:
                 for hold, order in zip(system.controllers, resumed.inside.orders, strict=True):
                     hold.value = order
-            # the numbers of a latch are those of this run: its program would be compiled for them
-            latched = any(s.latched and s.phase <= index for s in self._recorder.switches)
-            compiled = plan.compiled and not latched
-            tableau = plan.stepping.integrator.tableau if compiled else None
+            tableau = plan.stepping.integrator.tableau if plan.compiled else None
             drive = PhaseLoop(
                 system, state, plan.stepping, watch, self._made, self._advanced,
                 self._reset, start, self._schedule, plan.times,
@@ -214,9 +213,12 @@ class RunLoop:
                     latched=latched,
                 )
             )
-        robot = robot_in_phase(model.robot, recorder.switches, index)
+        latched = latched_in_phase(model.robot, recorder.switches, index, model.system is not None)
+        robot = latched.robot
+        if latched.values:
+            robot = robot_in_phase(model.robot, recorder.switches, index)
         system = model.system if model.system is None else model.system.with_robot(robot)
-        self._model = model._replace(robot=robot, system=system)
+        self._model = model._replace(robot=robot, system=system, latched=latched)
 
     def _satisfy(self, phase: Phase, first: bool) -> bool:
         """Let the constraints of a phase act; return whether a speed jumped.

@@ -36,9 +36,13 @@ class UpdateSchedule:
         """
         self._system, self._start, self._seed, self._run = system, start, seed, run
         self._entries = () if system is None else system.schedule
-        self._evaluator = None if system is None else ComponentEvaluator(system)
+        self._evaluator: ComponentEvaluator | None = None
         self._streams = {} if system is None else noise_streams(system)
         self.counts = [0] * len(self._entries)
+
+    def enter(self, components: ComponentEvaluator | None) -> None:
+        """Evaluate components with the robot of a phase from now on: it has other constraints."""
+        self._evaluator = components
 
     def restore(self, counts: Sequence[int]) -> None:
         """Continue from a checkpoint."""

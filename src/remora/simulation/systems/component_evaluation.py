@@ -22,6 +22,7 @@ from remora.dynamics.state_layout import layout_of
 from remora.errors import RemoraError, SimulationError
 from remora.model.robot import Robot
 from remora.simulation.inputs.loads import frozen_view
+from remora.simulation.phase.latched_numbers import LatchedNumbers
 from remora.simulation.systems.component_faults import (
     name_in_memory,
     name_of_largest,
@@ -33,7 +34,11 @@ from remora.simulation.systems.system_equations import (
     signal_values,
     ticked,
 )
-from remora.simulation.systems.system_kernels import SystemKernel, system_kernel
+from remora.simulation.systems.system_kernels import (
+    BoundSystemKernel,
+    SystemKernel,
+    system_kernel,
+)
 
 
 class ComponentEvaluator:
@@ -47,9 +52,15 @@ class ComponentEvaluator:
         shapes: shapes of the arguments q, v, x, z and t.
     """
 
-    def __init__(self, system: System) -> None:
-        """Look up what the components do; nothing is compiled yet."""
+    def __init__(self, system: System, latched: LatchedNumbers) -> None:
+        """Look up what the components do; nothing is compiled yet.
+
+        Args:
+            system: the system.
+            latched: what kernels are compiled for, and numbers that they take as arguments.
+        """
         self.system, robot = system, system.robot
+        self._latched, self._open = latched, system.with_robot(latched.robot)
         self.compiled = not (system.untraceable or _is_large(robot))
         actions = [a for layout in system.layouts.values() for a in layout.actions]
         self.acts = any(type(c).act is not Component.act for c in system.components.values())
@@ -158,9 +169,10 @@ class ComponentEvaluator:
 
     def kernel(
         self, function: Callable[..., Any], shapes: dict[str, tuple[int, ...]], **fixed: Any
-    ) -> SystemKernel:
+    ) -> SystemKernel | BoundSystemKernel:
         """Return a kernel of a function of the system."""
-        return system_kernel(function, self.system, shapes, **fixed)
+        made = system_kernel(function, self._open, shapes, self._latched.shapes, **fixed)
+        return BoundSystemKernel(made, self._latched.values) if self._latched.values else made
 
     @functools.cached_property
     def y_shapes(self) -> dict[str, tuple[int, ...]]:
@@ -187,15 +199,15 @@ class ComponentEvaluator:
             raise SimulationError(str(error), t) from error
 
     @functools.cached_property
-    def _kernels(self) -> dict[Any, SystemKernel]:
+    def _kernels(self) -> dict[Any, SystemKernel | BoundSystemKernel]:
         return {}
 
-    def _kernel_of(self, function: Callable[..., Any]) -> SystemKernel:
+    def _kernel_of(self, function: Callable[..., Any]) -> SystemKernel | BoundSystemKernel:
         if function not in self._kernels:
             self._kernels[function] = self.kernel(function, self.shapes)
         return self._kernels[function]
 
-    def _kernel_of_tick(self, names: tuple[str, ...]) -> SystemKernel:
+    def _kernel_of_tick(self, names: tuple[str, ...]) -> SystemKernel | BoundSystemKernel:
         if names not in self._kernels:
             shapes = {**self.shapes, "noise": (self.system.noise_size,)}
             self._kernels[names] = self.kernel(ticked, shapes, names=names)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from remora.codegen.ir.graph import Signature
 from remora.codegen.kernel import Kernel
 from remora.components.system import System
 from remora.dynamics.kernels.cache_keys import value_key
+from remora.dynamics.kernels.parameters import with_values
 
 #: Maximum number of cached kernels.
 MOST_KEPT = 64
@@ -27,6 +28,7 @@ class SystemKernel:
         system: System,
         shapes: Mapping[str, tuple[int, ...]],
         fixed: Mapping[str, Any],
+        parameters: Mapping[str, tuple[int, ...]],
     ) -> None:
         """Trace and compile.
 
@@ -35,7 +37,9 @@ class SystemKernel:
             system: the system; all of its components can be traced.
             shapes: names and shapes of the arguments, in order.
             fixed: values of its other parameters, compiled in.
+            parameters: numbers of the robot that are arguments, after the others, with shapes.
         """
+        shapes = {**shapes, **parameters}
         names = tuple(shapes)
         self._taken = [k for k, name in enumerate(names) if 0 not in shapes[name]]
         inputs = [Signature(names[k], shapes[names[k]]) for k in self._taken]
@@ -43,7 +47,12 @@ class SystemKernel:
 
         def on_arrays(*arrays: Array) -> Any:
             given = {s.name: x for s, x in zip(inputs, arrays, strict=True)}
-            return function(system, **{n: (empty | given)[n] for n in names}, **fixed)
+            own = system
+            if parameters:
+                numbers = {name: given[name] for name in parameters}
+                own = own.with_robot(with_values(own.robot, numbers))
+            read = {n: (empty | given)[n] for n in names if n not in parameters}
+            return function(own, **read, **fixed)
 
         self.kernel = Kernel(on_arrays, inputs, function.__name__)
 
@@ -58,10 +67,31 @@ class SystemKernel:
         return lambda *arrays: slope(*(arrays[k] for k in taken))
 
 
+class BoundSystemKernel(NamedTuple):
+    """A kernel of a system with the numbers of its robot that are arguments.
+
+    Attributes:
+        kernel: the kernel.
+        numbers: its last arguments.
+    """
+
+    kernel: SystemKernel
+    numbers: tuple[Array, ...]
+
+    def __call__(self, *arrays: Any) -> Any:
+        """Evaluate."""
+        return self.kernel(*arrays, *self.numbers)
+
+    def slope(self, *arrays: Any) -> Array:
+        """Return the derivative with respect to `y`."""
+        return self.kernel.slope(*arrays, *self.numbers)
+
+
 def system_kernel(
     function: Callable[..., Any],
     system: System,
     shapes: Mapping[str, tuple[int, ...]],
+    parameters: Mapping[str, tuple[int, ...]] | None = None,
     **fixed: Any,
 ) -> SystemKernel:
     """Return a function compiled for a system, from the cache if it is there.
@@ -73,14 +103,17 @@ def system_kernel(
         function: f(system, ...) on arrays.
         system: the system.
         shapes: names and shapes of the arguments, in order.
+        parameters: numbers of the robot that are arguments, after the others, with shapes.
         **fixed: values to compile in.
     """
     parts = dict(system.components), dict(system.connections)
-    key = value_key(function, system.robot, parts, list(shapes.items()), sorted(fixed.items()))
+    open_numbers = dict(parameters or {})
+    names = list(shapes.items()), list(open_numbers.items())
+    key = value_key(function, system.robot, parts, names, sorted(fixed.items()))
     if key is not None and key in _kept:
         _kept[key] = _kept.pop(key)  # most recently used: dropped last
         return _kept[key]
-    made = SystemKernel(function, system, shapes, fixed)
+    made = SystemKernel(function, system, shapes, fixed, open_numbers)
     if key is not None:
         _kept[key] = made
         while len(_kept) > MOST_KEPT:

@@ -1,0 +1,127 @@
+"""Runs after a latch: compiled steps, with the latched numbers as arguments of the kernels."""
+
+import numpy as np
+import pytest
+
+import remora as rm
+from flat_captures import close, dispersed, flat
+from remora.algebra import pose
+from remora.codegen.llvm import host
+from remora.simulation.compiled.compiled_steps import CompiledSteps
+from remora.simulation.engine import simulate as simulating
+from remora.simulation.engine.run_loop import RunPlan
+
+KINDS = ("fixed", "rod", "gear")
+
+
+def pair(kind):
+    """Return two arms on a fixed base with a constraint that is off, and its name."""
+    builder = rm.Builder("pair").body("base", mass=5.0, inertia=(1, 1, 1))
+    for name in ("a", "b"):
+        builder = builder.body(name, mass=1.0, com=(0.2, 0, 0), inertia=(0.1, 0.1, 0.1))
+        builder = builder.joint(name, "revolute", "base", name, axis=(0, 0, 1))
+    if kind == "rod":
+        builder = builder.rod("own", "a", "b", 1.0, parent_xyz=(0.3, 0, 0), child_xyz=(0.5, 0, 0))
+    elif kind == "gear":
+        builder = builder.gear("own", "a", "b", ratio=-2.0)
+    else:
+        builder = builder.constraint("own", kind, "a", "b")
+    return builder.build(base="fixed").with_active(off=["own"])
+
+
+@pytest.fixture
+def made(monkeypatch):
+    """Return a list whose length is the number of functions that were compiled."""
+    seen, original = [], host.to_object
+
+    def counted(*given):
+        seen.append(1)
+        return original(*given)
+
+    monkeypatch.setattr(host, "to_object", counted)
+    return seen
+
+
+@pytest.fixture
+def advanced(monkeypatch):
+    """Return a list whose length is the number of calls that made compiled steps."""
+    seen, original = [], CompiledSteps.advance
+
+    def counted(*given):
+        seen.append(1)
+        return original(*given)
+
+    monkeypatch.setattr(CompiledSteps, "advance", counted)
+    return seen
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_latched_run_makes_compiled_steps_that_no_second_pose_compiles_again(
+    kind, made, advanced, monkeypatch
+):
+    robot = pair(kind)
+    phases = [
+        rm.Phase(0.1), rm.Phase(0.4, activate="own", latch=True, torque=[0.3, -0.1]),
+        rm.Phase(0.1, release="own"),
+    ]  # fmt: skip
+    starts = [([0.3, 1.0], [0.2, 0.5]), ([0.2, -0.7], [-0.1, 0.3])]
+    options = {"phases": phases, "rtol": 1e-10, "sample": 0.07}
+    found = [rm.simulate(robot, *starts[0], **options)]
+    count, calls = len(made), len(advanced)
+    assert calls >= 3  # a call for each phase
+    found.append(rm.simulate(robot, *starts[1], **options))
+    assert len(made) == count
+    assert len(advanced) == 2 * calls
+    plain = lambda *a, **k: RunPlan(*a, **k, compiled=False)  # noqa: E731
+    monkeypatch.setattr(simulating, "RunPlan", plain)
+    for run, start in zip(found, starts, strict=True):
+        slow = rm.simulate(robot, *start, **options)
+        for name in ("q", "v", "tau", "vdot"):
+            assert close(getattr(run, name), getattr(slow, name))
+        assert run.conservation().constraint < 1e-13
+    assert len(advanced) == 2 * calls
+
+
+class Seen(rm.Component):
+    """Reads the frame that a latch has moved, and pushes along with it; sampled or not."""
+
+    def interface(self, robot):
+        return rm.Interface(outputs={"offset": rm.Signal((), "m")})
+
+    def place(self, at):
+        grasp = at.robot.constraints["grasp"]
+        x = pose.translation(grasp.child_placement)[..., 0]
+        return x + (1.0 if grasp.active else 0.0)
+
+    def outputs(self, at):
+        return {"offset": self.place(at)}
+
+    def act(self, at):
+        return rm.JointForce("bus", self.place(at) * np.array([0.1, 0.0, 0.0]))
+
+
+@pytest.mark.parametrize("timing", [{}, {"sample_time": 0.1}], ids=["continuous", "sampled"])
+def test_components_see_the_constraints_of_the_phase(timing, made):
+    """In single runs and in batches, also those that are sampled, and after a release."""
+    robot, _ = flat()
+    q, v = dispersed(2)
+    system = rm.System(robot, [Seen(name="seen", **timing)])
+    phases = [
+        rm.Phase(0.2), rm.Phase(0.2, activate="grasp", latch=True), rm.Phase(0.2, release="grasp")
+    ]  # fmt: skip
+    batch = rm.simulate_batch(system, q, v, phases=phases, step=0.05, sample=0.05)
+    runs = [batch[0]]
+    count = len(made)
+    runs.append(batch[1])
+    assert len(made) == count
+    for k, run in enumerate(runs):
+        taken = run.switches[0].latched["grasp"]["child_placement"]
+        x = pose.translation(taken)[0]
+        seen = run.signals["seen.offset"]
+        inner = run.t[:, None] - np.array([0.0, 0.2, 0.4])
+        for j, expected in enumerate((-0.3, x + 1.0, x)):
+            during = (inner[:, j] > 0.01) & (inner[:, j] < 0.19)
+            assert during.any()
+            assert close(seen[during], expected)
+        assert close(batch.q[k, -1], run.q[-1])
+        assert close(batch.v[k, -1], run.v[-1])
