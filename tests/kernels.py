@@ -12,7 +12,11 @@ SOLVING = (
 )  # fmt: skip
 
 #: Functions whose straight line for a dozen bodies takes a minute to compile.
-HEAVY = ("reduced_coriolis_matrix", "separated_coriolis_matrix")
+HEAVY = (
+    "base_response_rate", "coriolis_matrix", "forward_dynamics_derivatives",
+    "generalized_jacobian_rate", "inertia_regressor", "inverse_dynamics_derivatives",
+    "reduced_coriolis_matrix", "separated_coriolis_matrix", "separated_mass_matrix",
+)  # fmt: skip
 
 
 def arguments_for(name, robot, rng, batch=()):

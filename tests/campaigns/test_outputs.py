@@ -8,7 +8,7 @@ import pytest
 import remora as rm
 from remora.campaigns.blocks import SHORTEST, block_size
 from remora.campaigns.outputs import BlockSamples, output
-from remora.campaigns.study_schema import OutputFile
+from remora.campaigns.study_schema import OutputFile, QuantityFile
 from remora.simulation.batch.result import BatchEvents
 
 ROBOT = rm.load("vt18_satellite")
@@ -110,3 +110,10 @@ def test_every_worker_gets_several_blocks(tmp_path):
     assert block_size(some, workers=1000) == SHORTEST
     assert block_size(rm.load_study(file), workers=2) == 5
     assert block_size(some, 7, workers=2) == 7
+
+
+@pytest.mark.parametrize("minus", ["-70 deg", ["5 deg", 1.0], -1.25, "2 deg/s"])
+def test_a_desired_value_in_degrees_is_stored_in_rad(minus):
+    told = QuantityFile(joint="elbow", minus=minus).model_dump()["minus"]  # warnings are errors
+    rad = {"-70 deg": -np.radians(70), -1.25: -1.25, "2 deg/s": np.radians(2)}
+    assert np.array_equal(told, rad[minus] if not isinstance(minus, list) else [np.radians(5), 1.0])

@@ -30,7 +30,7 @@ def fd():
 @pytest.mark.timeout(400)  # LLVM takes half a minute of processor time for the largest
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_every_function_of_the_library(name):
-    """On a random tree with every joint kind, single states and batches, to 1e-13 relative."""
+    """On a random tree, large ones with every joint kind, single states and batches, to 1e-13."""
     rng = np.random.default_rng(3)
     robot = rm.random_robot(5, bodies=6 if name in HEAVY else 12)
     fast = rm.compile(robot)

@@ -17,6 +17,7 @@ from pydantic import (
     ConfigDict,
     Discriminator,
     Field,
+    PlainSerializer,
     Tag,
     ValidationInfo,
     WithJsonSchema,
@@ -90,13 +91,15 @@ def _text_or_number(unit: str) -> WithJsonSchema:
     return WithJsonSchema({"anyOf": [{"type": "number"}, text]})
 
 
+#: `Degrees` are written as plain numbers, in rad; without this a union with lists warns.
+_AS_NUMBER = PlainSerializer(float, return_type=float)
 #: A number, or a text such as `30 deg`.
-Angle: TypeAlias = Annotated[float, _in_degrees("deg"), _text_or_number("deg")]
+Angle: TypeAlias = Annotated[float, _in_degrees("deg"), _text_or_number("deg"), _AS_NUMBER]
 #: A number, or a text such as `5 deg/s`.
-Rate: TypeAlias = Annotated[float, _in_degrees("deg/s"), _text_or_number("deg/s")]
+Rate: TypeAlias = Annotated[float, _in_degrees("deg/s"), _text_or_number("deg/s"), _AS_NUMBER]
 #: A number, or a text such as `30 deg` or `5 deg/s`.
 AngleOrRate: TypeAlias = Annotated[
-    float, _in_degrees("deg", "deg(?:/s)?"), _text_or_number("deg(/s)?")
+    float, _in_degrees("deg", "deg(?:/s)?"), _text_or_number("deg(/s)?"), _AS_NUMBER
 ]
 PositiveRate: TypeAlias = Annotated[Rate, Field(gt=0.0)]
 Positive: TypeAlias = Annotated[float, Field(gt=0.0)]
