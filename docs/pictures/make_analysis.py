@@ -1,5 +1,10 @@
 """Makes the pictures of docs/analysis.md. Run from the repository root."""
 
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
 import numpy as np
 
 import remora as rm
@@ -23,3 +28,9 @@ errors = {"mass": 0.02, "inertia": 0.02, "com": 0.005, "length": 0.001, "bus.ine
 sensitivity = rm.miss_sensitivity(robot, path, "tool", errors)
 misses = sensitivity.monte_carlo(400)[1]
 sensitivity.plot(misses=misses).savefig("docs/pictures/sensitivity.png", dpi=110)
+
+with tempfile.TemporaryDirectory() as folder:
+    out = Path(folder)
+    command = ["remora", "analyze", "servicer_wheels", "wheels", "--out", folder]
+    subprocess.run(command, check=True)
+    shutil.copy(out / "wheels_1.png", "docs/pictures/wheel_envelope.png")

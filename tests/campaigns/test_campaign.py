@@ -267,7 +267,7 @@ def test_tables(folder, tmp_path):
 
 
 def test_bundled_studies_load():
-    assert {*rm.bundled_studies()} == {"capture", "reach_payload"}
+    assert {*rm.bundled_studies()} == {"capture", "reach_payload", "rigid_capture"}
     for name in rm.bundled_studies():
         assert rm.load_study(name, runs=2).runs == 2
 
@@ -286,6 +286,32 @@ def test_the_bundled_capture(tmp_path):
     assert {*strongest} == {"start.bases.target/base.velocity[0]", "target/bus.mass"}
     before = made["force of the grapple"][:, made.t < 2.0]
     assert np.all(before == 0.0)
+
+
+@pytest.mark.timeout(300)
+def test_the_bundled_rigid_capture_and_its_replay(tmp_path):
+    """Impulse, energy and time of the capture are those of a replayed run, and of mechanics."""
+    made = rm.campaign("rigid_capture", tmp_path / "n", runs=16, target="cpu", **FAST)
+    assert made["ok"].all()
+    held = made["captured"] == 1.0
+    assert 0.5 < held.mean() <= 1.0
+    for name in ("time of capture", "impulse", "angular impulse", "energy lost"):
+        assert np.array_equal(np.isfinite(made[name]), held)
+    assert np.all(made["energy lost"][held] > 0.0)
+    expected = held & (made["impulse"] < 0.5) & (made["energy lost"] < 0.01)
+    expected &= made["tumble at the end"] < np.radians(1.0)
+    assert np.array_equal(made["success"] == 1.0, expected)
+    number = int(np.flatnonzero(held)[-1])
+    run = made.replay(number)
+    (switch,) = run.switches
+    assert switch.t == pytest.approx(made["time of capture"][number], abs=1e-9)
+    assert switch.energy_loss == pytest.approx(made["energy lost"][number], rel=1e-6)
+    pull = switch.impulses["grapple"]
+    assert np.linalg.norm(pull[:3]) == pytest.approx(made["impulse"][number], rel=1e-6)
+    assert np.linalg.norm(pull[3:]) == pytest.approx(made["angular impulse"][number], rel=1e-6)
+    last = int(np.flatnonzero(np.abs(10 * run.t - np.round(10 * run.t)) < 1e-9)[-1])
+    spin = rm.frame_twist(run.robot, run.q[last], run.v[last], "target/bus")[:3]
+    assert np.linalg.norm(spin) == pytest.approx(made["tumble at the end"][number], rel=1e-6)
 
 
 # Workers -----------------------------------------------------------------------------------------

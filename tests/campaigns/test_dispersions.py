@@ -1,8 +1,10 @@
 """Dispersions: distributions, samplings and correlations."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -13,6 +15,7 @@ from remora.campaigns.dispersions import (
     correlation_factor,
     dispersion,
 )
+from remora.campaigns.permutation import ROUNDS, permuted
 from remora.campaigns.statistics import first_order_index, rank_correlation, wilson
 from remora.campaigns.study_schema import DispersionFile
 
@@ -52,12 +55,67 @@ def test_samples_have_their_distribution(sampling):
 
 
 @pytest.mark.parametrize("sampling", ["random", "latin_hypercube", "sobol"])
+@settings(max_examples=25)
 @given(start=st.integers(0, 250), size=st.integers(1, 50))
 def test_a_run_does_not_depend_on_its_block(sampling, start, size):
     every = several(sampling, 300)
     whole, part = every.draw(0, 300), every.draw(start, start + size)
     for name, values in whole.items():
         assert np.array_equal(values[start : start + size], part[name])
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 5, 16, 17, 1000, 4097])
+def test_a_permutation_by_index_is_one(size):
+    keys = np.random.default_rng(size).integers(0, 2**63, ROUNDS).astype(np.uint64)
+    found = permuted(np.arange(size), size, keys)
+    assert np.array_equal(np.sort(found), np.arange(size))
+    middle = size // 2
+    assert permuted(np.array([middle]), size, keys)[0] == found[middle]
+    with pytest.raises(rm.RemoraError, match="from 0 to size - 1"):
+        permuted(np.array([size]), size, keys)
+
+
+def test_permutations_of_four_are_about_equally_frequent():
+    rng, counts = np.random.default_rng(1), {}
+    for _ in range(1200):
+        keys = rng.integers(0, 2**64, ROUNDS, dtype=np.uint64)
+        found = tuple(permuted(np.arange(4), 4, keys).tolist())
+        counts[found] = counts.get(found, 0) + 1
+    assert len(counts) == 24
+    assert stats.chisquare(list(counts.values())).pvalue > 1e-3
+
+
+@pytest.mark.parametrize("runs", [1, 2, 100, 777])
+def test_a_latin_hypercube_has_one_run_in_each_stratum_of_each_number(runs):
+    kinds = ("uniform", "normal")
+    drawn = several("latin_hypercube", runs, kinds=kinds).draw(0, runs)
+    for kind, values in drawn.items():
+        strata = np.floor(REFERENCE[kind].cdf(values) * runs * (1 - 1e-12)).astype(int)
+        assert np.array_equal(np.sort(strata), np.arange(runs))
+    if runs > 2:
+        assert not np.array_equal(*(np.argsort(drawn[kind]) for kind in kinds))
+
+
+@pytest.mark.parametrize("sampling", ["random", "latin_hypercube", "sobol"])
+def test_a_block_of_a_very_large_study_takes_little_memory(sampling):
+    """The whole design of 1e9 runs would have 32 GB."""
+    study = several(sampling, runs=10**9 if sampling != "sobol" else 10**7)
+    start = study.runs - 1000
+    tracemalloc.start()
+    drawn = study.draw(start, start + 1000)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert all(np.all(np.isfinite(x)) for x in drawn.values())
+    assert peak < 4e6
+
+
+def test_a_latin_hypercube_estimates_a_mean_better_than_random_numbers():
+    errors = {}
+    for sampling in ("random", "latin_hypercube"):
+        studies = (several(sampling, 200, seed=s, kinds=("normal",)) for s in range(40))
+        means = [study.draw(0, 200)["normal"].mean() for study in studies]
+        errors[sampling] = np.std(means)
+    assert errors["latin_hypercube"] < 0.1 * errors["random"]
 
 
 def test_random_numbers_depend_on_seed_and_name_alone():

@@ -39,8 +39,10 @@ def test_a_page_with_pictures_and_data_is_written(tmp_path, what):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("spart17_planar", "magic"), "workspace, manipulability, coupling, conditioning"),
+        (("spart17_planar", "magic"), "workspace, manipulability, coupling, wheels, conditioning"),
         (("spart17_planar", "payload"), "--run DIR"),
+        (("spart17_planar", "wheels"), "has no wheels"),
+        (("servicer_wheels", "wheels", "--capacity", "-1"), "must be positive"),
         (("spart17_planar", "sensitivity", "--error", "mass"), "NAME=VALUE"),
         (("spart17_planar", "workspace", "--frame", "base"), "no joint of the arm"),
         (("spart17_planar", "coupling", "--over", "joint_1"), "two joints"),
@@ -87,3 +89,37 @@ def test_a_payload_from_a_recorded_run(tmp_path):
     assert "2 kg" in (tmp_path / "payload.html").read_text(encoding="utf-8")
     other = analyzed("servicer", "payload", "--run", tmp_path / "run.zarr", "--out", tmp_path)
     assert "was made with other joints" in str(other.exception)
+
+
+def test_wheels_against_the_demand_of_the_arm(tmp_path):
+    """The table's demand and margin are those of the library along the same path."""
+    result = analyzed("servicer_wheels", "wheels", "--out", tmp_path, "--capacity", 30)
+    assert result.exit_code == 0, result.output
+    assert "smallest margin" in (tmp_path / "wheels.html").read_text(encoding="utf-8")
+    with np.load(tmp_path / "wheels.npz") as data:
+        margin, demand, axes = (data[name] for name in ("margin", "demand", "axes"))
+        assert data["wheels"].tolist() == ["wheel_x", "wheel_y", "wheel_z"]
+        assert np.all(data["capacity"] == 30.0)
+    table = np.genfromtxt(tmp_path / "wheels.csv", delimiter=",", names=True)
+    assert np.allclose(table["margin"], margin, rtol=1e-6)
+    load = np.abs(demand @ axes.T).max(axis=-1) / 30.0  # orthogonal wheels: the envelope is a box
+    moving = load > 1e-9
+    assert moving.sum() > 90
+    assert np.allclose(margin[moving], 1.0 / load[moving], rtol=1e-9)
+
+
+def test_wheels_that_saturate_are_noted_and_a_run_is_taken(tmp_path):
+    robot = rm.load("servicer_wheels")
+    q, v = rm.neutral(robot), np.zeros(robot.nv)
+    v[robot.joints["shoulder_pitch"].v] = 0.2
+    v[robot.joints["wheel_x"].v] = 50.0  # not a demand
+    rm.simulate(robot, q, v, 1.0, sample=0.5).save(tmp_path / "run.zarr")
+    result = analyzed(
+        "servicer_wheels", "wheels", "--out", tmp_path, "--run", tmp_path / "run.zarr",
+        "--capacity", 0.5,
+    )  # fmt: skip
+    assert result.exit_code == 0, result.output
+    assert "The wheels saturate" in (tmp_path / "wheels.html").read_text(encoding="utf-8")
+    with np.load(tmp_path / "wheels.npz") as data:
+        v[robot.joints["wheel_x"].v] = 0.0
+        assert np.allclose(data["demand"][0], rm.momentum_demand(robot, q, v))

@@ -86,7 +86,7 @@ def test_both_bring_a_robot_to_its_goals():
         (lambda: rm.JointPD(SERVICER, {"elbow_pitch": np.nan}, 1, 1, 0.1), "must be finite"),
         (lambda: rm.JointPD(SERVICER, {"elbow_pitch": 0}, {}, 1, 0.1), "kp is missing"),
         (lambda: rm.AttitudePD(SERVICER, [0, 0, 0, 0], 1, 1, 0.1), "must be a quaternion"),
-        (lambda: rm.AttitudePD(SERVICER, [1, 0, 0, 0], [1, 2], 1, 0.1), "one number or three"),
+        (lambda: rm.AttitudePD(SERVICER, [1, 0, 0, 0], [1, 2], 1, 0.1), "one number or 3"),
         (
             lambda: rm.AttitudePD(rm.load("servicer", base="fixed"), [1, 0, 0, 0], 1, 1, 0.1),
             "has no attitude",

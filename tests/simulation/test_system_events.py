@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import remora as rm
+from remora.algebra.array_ops import sqrt
 from sliders import slider
 
 METHODS = ["dop853", "dopri5", "radau", "rk4", "variational"]
@@ -272,8 +273,6 @@ class Failing(rm.Component):
         )
 
     def _root(self, at, place):
-        from remora.algebra.array_ops import sqrt
-
         return sqrt(0.5 - at.q[..., 0]) if place == self.place else 0.0 * at.q[..., 0]
 
     def outputs(self, at):
@@ -349,3 +348,55 @@ def test_actions_must_not_change_their_targets():
 
     with pytest.raises(rm.SimulationError, match="act of component 'moody' must always act on the"):
         rm.simulate(rm.System(slider(), [Moody()]), [0.0], [0.0], 1.0)
+
+
+class Window(rm.Component):
+    """A force that is NaN in a short interval of time, which whole steps pass over."""
+
+    def act(self, at):
+        return rm.JointForce("slide", 1e-9 * sqrt((at.t - 0.512) * (at.t - 0.538)))
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_nan_of_a_law_in_a_step_to_a_contact_is_not_blamed_on_the_wall(order):
+    wall = rm.Wall("mass", (0, 0, 0.56), (0, 0, -1), 1.0)
+    system = rm.System(slider(), [Window(name="law"), wall][::order])
+    text = "the force on joint 'slide' of component 'law' is not finite"
+    with pytest.raises(rm.SimulationError, match=text):
+        rm.simulate(system, [0.0], [1.0], 1.0, integrator="rk4", step=0.1)
+
+
+class Rooted(rm.Component):
+    """A force that is NaN once q is beyond 0.5, as an output, too."""
+
+    def interface(self, robot):
+        return rm.Interface(outputs={"y": rm.Signal(1)})
+
+    def outputs(self, at):
+        return {"y": sqrt(0.5 - at.q[..., :1])}
+
+    def act(self, at):
+        return rm.JointForce("slide", self.outputs(at)["y"])
+
+
+@pytest.mark.parametrize("order", [1, -1])
+@pytest.mark.parametrize("options", [{"step": 0.01}, {"integrator": "dopri5"}])
+def test_a_law_that_fails_in_contact_is_named_in_a_batch(order, options):
+    wall = rm.Wall("mass", (0, 0, 0.2), (0, 0, -1), 1.0)
+    system = rm.System(slider(), [Rooted(name="law"), wall][::order])
+    with pytest.raises(rm.SimulationError, match="output 'y' of component 'law' is not finite"):
+        rm.simulate_batch(system, [0.0], [1.0], 1.0, runs=2, **options)
+
+
+def test_the_component_behind_a_nan_is_named_not_the_one_that_passes_it_on():
+    class Passing(rm.Component):
+        def interface(self, robot):
+            return rm.Interface(inputs={"u": rm.Signal(())}, outputs={"y": rm.Signal(())})
+
+        def outputs(self, at):
+            return {"y": 2.0 * at.inputs["u"]}
+
+    parts = [Passing(name="after"), Failing(name="law", place="outputs")]
+    system = rm.System(slider(), parts, {"after.u": "law.y"})
+    with pytest.raises(rm.SimulationError, match="output 'y' of component 'law'"):
+        rm.simulate(system, [0.0], [1.0], 1.0)

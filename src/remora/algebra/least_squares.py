@@ -7,6 +7,10 @@ import numpy as np
 from remora.algebra import linear
 from remora.algebra.array_ops import Array, ArrayLike, asarray
 from remora.algebra.vector import apply, transpose
+from remora.errors import SingularMatrix
+
+#: Message of a matrix without full rank.
+UNDAMPED = "the matrix is singular: the pose is a singular one; a positive damping bounds the rates"
 
 
 def damped_inverse(A: Array, damping: ArrayLike = 0.0, weight: Array | None = None) -> Array:
@@ -26,14 +30,18 @@ def damped_inverse(A: Array, damping: ArrayLike = 0.0, weight: Array | None = No
         weight: W, `(..., n, n)`, symmetric and positive definite; the identity by default.
     """
     size = asarray(damping)[..., None, None]
-    if A.shape[-2] > A.shape[-1]:
-        W = np.eye(A.shape[-1]) if weight is None else weight
-        return linear.solve(linear.mirror(transpose(A) @ A) + size * size * W, transpose(A))
-    spread = transpose(A) if weight is None else linear.solve(weight, transpose(A))
-    square = linear.mirror(A @ spread)
-    extra = size * size * np.eye(A.shape[-2])
-    # A⁺ = spread · square⁻¹, and square is symmetric
-    return transpose(linear.solve(square + extra, transpose(spread)))
+    spread = transpose(A)
+    try:
+        if A.shape[-2] > A.shape[-1]:
+            W = np.eye(A.shape[-1]) if weight is None else weight
+            return linear.solve(linear.mirror(spread @ A) + size * size * W, spread)
+        spread = spread if weight is None else linear.solve(weight, spread)
+        square = linear.mirror(A @ spread)
+        extra = size * size * np.eye(A.shape[-2])
+        # A⁺ = spread · square⁻¹, and square is symmetric
+        return transpose(linear.solve(square + extra, transpose(spread)))
+    except SingularMatrix:
+        raise SingularMatrix(UNDAMPED) from None
 
 
 def projected(A: Array, inverse: Array, x: Array) -> Array:

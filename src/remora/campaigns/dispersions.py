@@ -1,13 +1,17 @@
 """Dispersions: the numbers of run i, a function of the study's seed and of i.
 
 Each dispersed number is the inverse distribution function of a uniform number u in (0, 1). With
-`random` sampling u follows from seed, run and name alone (counter-based, Philox). Latin hypercubes
-and Sobol sequences also depend on the number of runs or of dispersed numbers; they come from
-`scipy.stats.qmc`. Correlated numbers share a Gaussian copula: z = L Φ⁻¹(u), then u = Φ(z).
+`random` sampling u follows from seed, run and name alone (counter-based, Philox). In a Latin
+hypercube u = (π(i) + w)/n, with π a keyed permutation of the n strata that is evaluated by index
+(`permutation`) and w in (0, 1) as for `random`: no design is stored. Sobol sequences also depend on
+the number of dispersed numbers; they come from `scipy.stats.qmc` and are advanced to the first run
+of a block. Whatever the size of the study, a block takes memory for its own runs only. Correlated
+numbers share a Gaussian copula: z = L Φ⁻¹(u), then u = Φ(z).
 """
 
 from __future__ import annotations
 
+import functools
 import importlib
 import warnings
 from collections.abc import Mapping, Sequence
@@ -17,13 +21,19 @@ from typing import Any
 import numpy as np
 
 from remora.algebra.array_ops import Array
+from remora.campaigns.permutation import ROUNDS, permuted
 from remora.campaigns.study_schema import DispersionFile
 from remora.components import noise
 from remora.errors import RemoraError
 
 #: Tick of the random numbers of dispersions; ticks of components do not reach it.
 TICK = 2**48 - 1
-SAMPLINGS = ("random", "latin_hypercube", "sobol")
+#: Samplings, with the name of the numbers they give: it changes when the numbers of a seed do.
+SAMPLINGS = {
+    "random": "random",
+    "latin_hypercube": "latin_hypercube, strata by keyed permutations",
+    "sobol": "sobol",
+}
 
 
 @dataclass(frozen=True)
@@ -163,17 +173,17 @@ class Dispersions:
         if self.sampling == "random":
             runs = np.arange(start, stop)
             return np.stack([_uniform_of(self.seed, runs, d.name) for d in self.items], axis=-1)
-        qmc: Any = importlib.import_module("scipy.stats.qmc")
         if self.sampling == "latin_hypercube":
-            u = qmc.LatinHypercube(count, rng=np.random.default_rng(self.seed)).random(self.runs)
-            u = u[start:stop]
-        else:
-            sequence = qmc.Sobol(count, scramble=True, rng=np.random.default_rng(self.seed))
-            if start:
-                sequence.fast_forward(start)
-            with warnings.catch_warnings():  # the number of runs need not be a power of two
-                warnings.simplefilter("ignore", UserWarning)
-                u = sequence.random(n)
+            runs = np.arange(start, stop)
+            columns = [_stratified(self.seed, runs, d.name, self.runs) for d in self.items]
+            return np.clip(np.stack(columns, axis=-1), 2.0**-54, 1.0 - 2.0**-53)
+        qmc: Any = importlib.import_module("scipy.stats.qmc")
+        sequence = qmc.Sobol(count, scramble=True, rng=np.random.default_rng(self.seed))
+        if start:
+            sequence.fast_forward(start)
+        with warnings.catch_warnings():  # the number of runs need not be a power of two
+            warnings.simplefilter("ignore", UserWarning)
+            u = sequence.random(n)
         return np.clip(u, 2.0**-54, 1.0 - 2.0**-53)
 
 
@@ -183,6 +193,20 @@ def _uniform_of(seed: int, runs: Array, name: str) -> Array:
     high, low = (words[:, k].astype(np.uint64) for k in range(2))
     bits = (high << np.uint64(20)) | (low >> np.uint64(12))
     return (2.0 * bits.astype(float) + 1.0) * 2.0**-53
+
+
+def _stratified(seed: int, runs: Array, name: str, count: int) -> Array:
+    """Return uniform numbers of which one lies in each of `count` equal intervals, `(n,)`."""
+    strata = permuted(runs, count, _keys(seed, name)).astype(float)
+    return (strata + _uniform_of(seed, runs, name)) / count
+
+
+@functools.lru_cache(maxsize=256)
+def _keys(seed: int, name: str) -> Array:
+    """Return the keys of the permutation of a number's strata, `(ROUNDS,)` uint64."""
+    stream = noise.stream_number(f"strata {name}")
+    words = noise.words(seed, 0, stream, TICK, 2 * ROUNDS).astype(np.uint64)
+    return (words[0::2] << np.uint64(32)) | words[1::2]
 
 
 def _scipy_special() -> Any:

@@ -58,6 +58,13 @@ def angular_velocity(robot: Robot, q: Array, v: Array, target: str) -> Array:
     return quaternion.rotate(turned, frame_twist(robot, q, v, target)[..., :3])
 
 
+#: Numbers of a rigid capture, by name in study files, with their units.
+CAPTURE_UNITS = {
+    "time": "s",
+    "impulse": "N s",
+    "angular_impulse": "N m s",
+    "energy_loss": "J",
+}
 #: Motion of a frame, by name in study files; compiled as one kernel each.
 MOTIONS = {"position": position, "velocity": velocity, "angular_velocity": angular_velocity}
 
@@ -122,6 +129,10 @@ def quantity(system: System, name: str, told: QuantityFile, unit: str | None) ->
     elif told.frame is not None:
         size = 3
         own = {"position": "m", "velocity": "m/s", "angular_velocity": "rad/s"}[told.of]
+    elif told.capture is not None:
+        if told.capture not in robot.constraints.names:
+            raise UnknownName("constraint", told.capture, robot.constraints.names)
+        size, own = 1, CAPTURE_UNITS[told.of]
     else:
         size, own = 1, "s"
     if told.element is not None and told.element >= size:
@@ -167,6 +178,8 @@ class Output:
         told, batch = self.quantity.told, samples.batch
         if told.event is not None:
             return first_time(batch, told.event)
+        if told.capture is not None:
+            return first_capture(batch, told.capture, told.of)
         x = self.quantity.of(samples)
         if self.at is not None:
             return x[:, int(np.argmin(np.abs(batch.t - self.at)))]
@@ -195,9 +208,33 @@ def first_time(batch: Batch, event: str) -> Array:
     return np.where(np.isfinite(least), least, np.nan)
 
 
+def first_capture(batch: Batch, constraint: str, what: str) -> Array:
+    """Return a number of the first capture by a constraint in each run, `(runs,)`, or NaN.
+
+    Args:
+        batch: the runs.
+        constraint: name of the constraint that is activated.
+        what: see `CAPTURE_UNITS`.
+    """
+    found = np.full(batch.q.shape[0], np.nan)
+    for switch in batch.switches:
+        if constraint in switch.activated:
+            pull = np.asarray(switch.impulses.get(constraint, np.zeros((len(found), 6))), float)
+            pull = np.where(np.isnan(switch.t)[:, None], np.nan, pull)
+            numbers = {
+                "time": switch.t,
+                "impulse": np.sqrt(np.sum(pull[:, :3] ** 2, axis=-1)),
+                "angular_impulse": np.sqrt(np.sum(pull[:, 3:] ** 2, axis=-1)),
+                "energy_loss": switch.energy_loss,
+            }
+            found = np.where(np.isnan(found), np.asarray(numbers[what], float), found)
+    return found
+
+
 def output(system: System, name: str, told: OutputFile) -> Output:
     """Return an output after checking it against the system, or raise."""
-    take = "event" if told.event is not None else told.take or "final"
+    momentary = told.event is not None or told.capture is not None
+    take = "event" if momentary else told.take or "final"
     own = quantity(system, name, told, told.unit)
     if take == "integral":
         if told.unit is not None:

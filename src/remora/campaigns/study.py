@@ -14,7 +14,13 @@ from pydantic import ValidationError
 
 from remora.algebra.array_ops import Array
 from remora.campaigns import targets as places
-from remora.campaigns.dispersions import Dispersion, Dispersions, correlation_factor, dispersion
+from remora.campaigns.dispersions import (
+    SAMPLINGS,
+    Dispersion,
+    Dispersions,
+    correlation_factor,
+    dispersion,
+)
 from remora.campaigns.outputs import Criterion, Output, Quantity, output, quantity
 from remora.campaigns.study_schema import DispersionFile, StudyFile, schema
 from remora.components.system import System
@@ -88,7 +94,7 @@ class Study:
             "start": (self.scenario.q, self.scenario.v),
             "runs": self.runs,
             "seed": self.seed,
-            "sampling": self.dispersions.sampling,
+            "sampling": SAMPLINGS[self.dispersions.sampling],
             "disperse": [
                 (d.name, d.kind, dict(d.numbers), d.relation, d.nominal, d.rows)
                 for d in self.dispersions.items

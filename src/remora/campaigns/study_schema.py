@@ -116,7 +116,8 @@ class CorrelationFile(Settings):
     matrix: list[list[float]] = Field(description="correlation matrix, ones on the diagonal")
 
 
-_SUBJECTS = ("signal", "joint", "speed", "frame", "event")
+_SUBJECTS = ("signal", "joint", "speed", "frame", "event", "capture")
+_MOTIONS = ("position", "velocity", "angular_velocity")
 
 
 class QuantityFile(Settings):
@@ -127,8 +128,21 @@ class QuantityFile(Settings):
     speed: JointName | None = Field(default=None, description="speed of this joint")
     frame: FrameName | None = Field(default=None, description="position of a body or frame")
     event: Text | None = Field(default=None, description="time of its first occurrence, s")
-    of: Literal["position", "velocity", "angular_velocity"] = Field(
-        default="position", description="what of the frame"
+    capture: Text | None = Field(
+        default=None, description="constraint that is activated in a phase: a rigid capture"
+    )
+    of: Literal[
+        "position",
+        "velocity",
+        "angular_velocity",
+        "time",
+        "impulse",
+        "angular_impulse",
+        "energy_loss",
+    ] = Field(
+        default="position",
+        description="of a frame: position, velocity or angular_velocity; of a capture: time, "
+        "impulse, angular_impulse or energy_loss",
     )
     point: Vector | None = Field(
         default=None, description="distance of the frame from this point, inertial frame, m"
@@ -143,6 +157,14 @@ class QuantityFile(Settings):
     @model_validator(mode="after")
     def _check(self) -> QuantityFile:
         subject = one_of(self, *_SUBJECTS)
+        if subject == "capture":
+            if self.of in _MOTIONS:
+                raise refusal("of a capture: time, impulse, angular_impulse or energy_loss")
+            if self.point is not None or self.element is not None or self.minus is not None:
+                raise refusal("a capture has no point, no element and no minus")
+            return self
+        if self.of not in _MOTIONS:
+            raise refusal(f"of: {self.of} goes with capture")
         if subject != "frame" and (self.point is not None or self.of != "position"):
             raise refusal("point and of go with frame")
         if self.point is not None and self.of != "position":
@@ -173,8 +195,8 @@ class OutputFile(QuantityFile):
     def _check_time(self) -> OutputFile:
         if self.at is not None and self.take is not None:
             raise refusal("at and take exclude each other")
-        if self.subject == "event" and (self.at is not None or self.take is not None):
-            raise refusal("an event has a time only: no at, no take")
+        if self.subject in ("event", "capture") and (self.at is not None or self.take is not None):
+            raise refusal(f"{self.subject}: it has a time of its own: no at, no take")
         return self
 
 
@@ -185,8 +207,8 @@ class BandFile(QuantityFile):
 
     @model_validator(mode="after")
     def _check_band(self) -> BandFile:
-        if self.subject == "event":
-            raise refusal("an event is no quantity over time")
+        if self.subject in ("event", "capture"):
+            raise refusal(f"{self.subject}: this is no quantity over time")
         return self
 
 

@@ -26,6 +26,7 @@ from remora.cli.path_analyses import (
     sensitivity_page,
 )
 from remora.cli.robot_options import Inertia, MeshRoot
+from remora.cli.wheel_analysis import wheels_page
 from remora.errors import InvalidValue, UnknownName
 from remora.model.formats.load import load
 from remora.model.joints import kind
@@ -46,7 +47,7 @@ def analyze(
     what: Annotated[
         str,
         typer.Argument(
-            help="workspace, manipulability, coupling, conditioning, sensitivity or payload."
+            help="workspace, manipulability, coupling, wheels, conditioning, sensitivity, payload."
         ),
     ],
     out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for page, pictures and data.")],
@@ -63,8 +64,8 @@ def analyze(
         Path | None,
         typer.Option(
             metavar="DIR",
-            help="Recorded run for conditioning, sensitivity and payload; default: through the "
-            "joints' ranges.",
+            help="Recorded run for wheels, conditioning, sensitivity and payload; default: through "
+            "the joints' ranges.",
         ),
     ] = None,
     error: Annotated[
@@ -72,6 +73,12 @@ def analyze(
         typer.Option(
             metavar="NAME=VALUE",
             help="Of sensitivity: a standard deviation: mass=0.01, arm.com=0.002, length=0.001.",
+        ),
+    ] = None,
+    capacity: Annotated[
+        float | None,
+        typer.Option(
+            help="Of wheels: momentum that each can store, N m s; default: by its speed limit."
         ),
     ] = None,
     plane: Annotated[
@@ -111,6 +118,7 @@ def analyze(
         "samples": 1_000_000 if samples is None else samples,
         "samples_given": samples is not None,
         "threads": threads, "quiet": quiet, "out": out, "run": run, "error": error,
+        "capacity": capacity,
     }  # fmt: skip
     page, data, table = ANALYSES[what](loaded, target, options)
     files = [f"{what}.npz"]
@@ -231,6 +239,7 @@ ANALYSES: dict[str, Callable[[Robot, str, dict[str, Any]], Result]] = {
     "workspace": _workspace,
     "manipulability": _manipulability,
     "coupling": _coupling,
+    "wheels": wheels_page,
     "conditioning": conditioning_page,
     "sensitivity": sensitivity_page,
     "payload": payload_page,

@@ -19,7 +19,7 @@ from remora.components.context import Context, Kinematics, Values
 from remora.components.layout import ComponentLayout, delay_in_ticks, packed, unpacked
 from remora.components.returned_values import NO_NOISE, checked
 from remora.components.signals import Signal
-from remora.errors import RemoraError
+from remora.errors import RemoraError, SingularMatrix
 
 if TYPE_CHECKING:
     from remora.components.system import System
@@ -238,6 +238,8 @@ def _called(who: str, method: Callable[..., Any], *arguments: Any) -> Any:
     """Return what a method of a component returns; other errors than ours name the component."""
     try:
         return method(*arguments)
+    except SingularMatrix as error:  # raised by the algebra, which knows no components
+        raise SingularMatrix(f"{who}: {error}") from error
     except RemoraError:
         raise
     except Exception as error:

@@ -14,7 +14,8 @@ from remora.components.component import Component, Interface, set_timing
 from remora.components.component_settings import ComponentSettings
 from remora.components.context import Context
 from remora.components.signals import Signal
-from remora.errors import RemoraError, ShapeError
+from remora.control.motion.gains import gains
+from remora.errors import InvalidValue, RemoraError, ShapeError
 from remora.model.joints import kind
 from remora.model.robot import Robot
 from remora.model.settings_fields import AngleVector, NotNegative, Positive, Settings
@@ -83,18 +84,22 @@ class AttitudePD(Component):
         part = kind(base).quaternion
         if part is None:
             raise RemoraError(f"the base is {base.kind}: it has no attitude to be controlled")
-        r = np.asarray(goal, dtype=float)
-        gains = [np.asarray(x, dtype=float) for x in (kp, kd)]
+        try:
+            r = np.asarray(goal, dtype=float)
+        except (TypeError, ValueError):
+            raise InvalidValue(f"the goal must be a quaternion (4,), not {goal!r}") from None
         if r.shape != (4,) or not np.all(np.isfinite(r)) or not np.any(r):
             raise ShapeError(f"the goal must be a quaternion (4,), not {goal}")
-        if any(g.shape not in ((), (3,)) or not np.all(np.isfinite(g)) for g in gains):
-            raise ShapeError(f"kp and kd must be finite, one number or three, not {kp} and {kd}")
+        stiffness, damping = (
+            gains(f"{name} of an attitude_pd", x, 3, zero=True)
+            for name, x in (("kp", kp), ("kd", kd))
+        )
         object.__setattr__(self, "joints", (base.name,))
         object.__setattr__(self, "r_places", np.arange(robot.nq)[base.q][part])
         object.__setattr__(self, "w_places", np.arange(robot.nv)[base.v][:3])
         object.__setattr__(self, "goal", quaternion.normalize(r))
-        object.__setattr__(self, "kp", np.broadcast_to(gains[0], (3,)).copy())
-        object.__setattr__(self, "kd", np.broadcast_to(gains[1], (3,)).copy())
+        object.__setattr__(self, "kp", stiffness)
+        object.__setattr__(self, "kd", damping)
         object.__setattr__(self, "rate_input", bool(rate_input))
         object.__setattr__(self, "torque_output", bool(torque_output))
         set_timing(self, name, sample_time, offset, delay)

@@ -22,9 +22,10 @@ from remora.algebra.array_ops import Array, ArrayLike, concatenate, stack
 from remora.components.actions import GeneralizedForce
 from remora.components.component import Component, Interface, set_timing
 from remora.components.context import Context
+from remora.components.parameter_checks import number
 from remora.dynamics.formulations import inverse_dynamics
 from remora.dynamics.kinematics import frame_acceleration, frame_pose, frame_twist, jacobian
-from remora.errors import InvalidValue, RemoraError, ShapeError, UnknownName
+from remora.errors import RemoraError, ShapeError, UnknownName
 from remora.model.numbers import UNIT_TOLERANCE, finite
 from remora.model.robot import Robot
 
@@ -163,9 +164,10 @@ class EndEffectorWrenchControl(Component):
             raise UnknownName("law of end-effector control", law, LAWS)
         if not targets:
             raise RemoraError("end-effector control needs at least one target")
-        for gain, value in (("kp", kp), ("kv", kv), ("regularization", regularization)):
-            if not (np.isfinite(value) and value > 0.0):
-                raise InvalidValue(f"{gain}={value!r} of end-effector control must be positive")
+        kp, kv, regularization = (
+            number(f"{gain} of end-effector control", value, 0.0, above=True)
+            for gain, value in (("kp", kp), ("kv", kv), ("regularization", regularization))
+        )
         poses: list[Array] = []
         for frame, x in targets.items():
             if robot.frame(frame).body < 0:

@@ -103,7 +103,13 @@ class JointPD(Component):
                 gain = gains.get(own) if _is_mapping(gains) else gains
                 if gain is None:
                     raise RemoraError(f"{what} is missing for joint {own!r}")
-                columns[what] += _numbers(f"{what} of {own!r}", gain, size)
+                numbers = _numbers(f"{what} of {own!r}", gain, size)
+                if min(numbers) < 0.0:
+                    raise InvalidValue(
+                        f"{what} of {own!r} must be zero or positive for a stable loop, "
+                        f"not {gain!r}"
+                    )
+                columns[what] += numbers
         object.__setattr__(self, "joints", tuple(goal))
         object.__setattr__(self, "q_places", np.array(columns["q"], int))
         object.__setattr__(self, "v_places", np.array(columns["v"], int))
@@ -171,7 +177,10 @@ def _is_mapping(x: object) -> TypeGuard[Mapping[str, ArrayLike]]:
 
 def _numbers(what: str, given: Any, size: int) -> list[float]:
     """Return one number per degree of freedom of a joint, or raise."""
-    array = np.asarray(given, dtype=float)
+    try:
+        array = np.asarray(given, dtype=float)
+    except (TypeError, ValueError):
+        raise InvalidValue(f"{what} must be a number, not {given!r}") from None
     if array.shape not in ((), (size,)):
         raise ShapeError(f"{what} must be one number, or {size}, not of shape {array.shape}")
     if not np.all(np.isfinite(array)):

@@ -113,5 +113,11 @@ def test_masses_too_different_have_the_verdict_of_the_reference():
     with pytest.raises(rm.InvalidValue, match="'second' contradicts"):
         rm.forward_dynamics(robot, *arguments)
     assert not np.isfinite(rm.compile(rm.forward_dynamics, robot)(*arguments)).any()
+    with pytest.raises(rm.InvalidValue, match="'second' is not satisfied"):
+        rm.forward_dynamics(robot, *arguments, formulation="newton_euler")
+    made = rm.compile(rm.forward_dynamics, robot, fixed={"formulation": "newton_euler"})
+    assert not np.isfinite(made(*arguments)).any()
+    made = rm.compile(rm.forward_dynamics, geared(1.0), fixed={"formulation": "newton_euler"})
+    assert np.abs(made(*arguments) - 0.75).max() < 1e-12
     with pytest.raises(rm.SimulationError, match="'second' contradicts"):
         rm.simulate(robot, np.zeros(3), np.zeros(3), 1.0, torque=arguments[2])

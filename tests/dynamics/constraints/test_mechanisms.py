@@ -222,3 +222,36 @@ def test_a_rod_between_two_free_bodies_by_hand():
     q[8:16] = q[:8]
     with pytest.raises(rm.InvalidValue, match="rod 'rod' has no direction"):
         rm.forward_dynamics(robot, q, v, tau)
+
+
+def test_a_report_tells_where_open_loops_hide_that_equations_depend_on_each_other():
+    """Three parallel cranks and a bar: 1e-5 off, the motion would be locked; runs refuse that."""
+    make = rm.Builder("parallel").body("ground", mass=1.0, inertia=(1, 1, 1))
+    for k in range(3):
+        make.body(f"crank{k}", mass=1.0, inertia=(1, 1, 1))
+        make.joint(f"c{k}", "revolute", "ground", f"crank{k}", xyz=(k, 0, 0), axis=(0, 0, 1))
+    make.body("bar", mass=1.0, inertia=(1, 1, 1))
+    make.joint("hinge", "revolute", "crank0", "bar", xyz=(0, 1, 0), axis=(0, 0, 1))
+    for k in (1, 2):
+        make.constraint(
+            f"pin{k}", "revolute", "bar", f"crank{k}", parent_xyz=(k, 0, 0), child_xyz=(0, 1, 0),
+            axis=(0, 0, 1),
+        )  # fmt: skip
+    robot = make.build(base="fixed")
+    q = np.full(4, 0.3)
+    q[robot.joints["hinge"].q] = -0.3
+    tau = np.eye(4)[robot.joints["c0"].v][0]
+    closed = rm.constraint_report(robot, q)
+    assert closed.freedoms == 1
+    assert not any("open" in text for text in closed.warnings)
+    off = q.copy()
+    off[robot.joints["c1"].q] += 1e-5
+    opened = rm.constraint_report(robot, off)
+    assert opened.freedoms == 0
+    assert any("open by 1e-05" in text and "'pin2'" in text for text in opened.warnings)
+    with pytest.raises(rm.RemoraError, match=r"'pin1' by 1e-05.*close_loops"):
+        rm.simulate(robot, off, np.zeros(4), 1.0)
+    again, _ = rm.close_loops(robot, off)
+    found = rm.forward_dynamics(robot, again, np.zeros(4), tau)
+    assert_close(found, rm.forward_dynamics(robot, q, np.zeros(4), tau), rtol=1e-4)
+    assert np.abs(found).max() > 0.1

@@ -14,7 +14,7 @@ from remora.components.component import Component, Interface
 from remora.components.context import Context
 from remora.control.law_settings import LawComponentSettings
 from remora.control.motion import controlled_motion as motion
-from remora.control.motion.gains import gains
+from remora.control.motion.gains import gains, listed_gains
 from remora.control.motion.joint_signals import joint_forces, joint_signal
 from remora.errors import UnknownName
 from remora.model.robot import Robot
@@ -51,8 +51,7 @@ class JointComputedTorque(Component):
         if self.base not in motion.BASES:
             raise UnknownName("base", self.base, motion.BASES)
         for name in ("kp", "kd"):
-            given = getattr(self, name)
-            value = gains(f"{name} of a computed torque", given, asarray(given).reshape(-1).size)
+            value = listed_gains(f"{name} of a computed torque", getattr(self, name))
             object.__setattr__(self, name, value)
 
     def interface(self, robot: Robot) -> Interface:

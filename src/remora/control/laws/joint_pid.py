@@ -17,7 +17,7 @@ from remora.components.parameter_checks import limited, number
 from remora.components.signals import State
 from remora.control.law_settings import LawComponentSettings
 from remora.control.motion import controlled_motion as motion
-from remora.control.motion.gains import gains
+from remora.control.motion.gains import gains, listed_gains
 from remora.control.motion.joint_signals import joint_forces, joint_signal
 from remora.errors import InvalidValue
 from remora.model.robot import Robot
@@ -55,9 +55,8 @@ class JointPID(Component):
         if self.sample_time is None:
             raise InvalidValue("a joint_pid needs a sample_time")
         for name, zero in (("kp", False), ("ki", True), ("kd", True)):
-            given = getattr(self, name)
-            size = asarray(given).reshape(-1).size
-            object.__setattr__(self, name, gains(f"{name} of a joint_pid", given, size, zero))
+            value = listed_gains(f"{name} of a joint_pid", getattr(self, name), zero)
+            object.__setattr__(self, name, value)
         if self.limit is not None:
             most = number("limit of a joint_pid", self.limit, 0.0, above=True)
             object.__setattr__(self, "limit", most)

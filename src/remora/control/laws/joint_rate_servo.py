@@ -15,7 +15,7 @@ from remora.components.context import Context
 from remora.components.parameter_checks import limited, number
 from remora.control.law_settings import LawComponentSettings
 from remora.control.motion import controlled_motion as motion
-from remora.control.motion.gains import gains
+from remora.control.motion.gains import gains, listed_gains
 from remora.control.motion.joint_signals import joint_forces, joint_signal
 from remora.errors import UnknownName
 from remora.model.robot import Robot
@@ -50,8 +50,7 @@ class JointRateServo(Component):
         """Check."""
         if self.base not in motion.BASES:
             raise UnknownName("base", self.base, motion.BASES)
-        given = asarray(self.gain).reshape(-1)
-        object.__setattr__(self, "gain", gains("gain of a servo", self.gain, given.size))
+        object.__setattr__(self, "gain", listed_gains("gain of a servo", self.gain))
         if self.limit is not None:
             most = number("limit of a servo", self.limit, 0.0, above=True)
             object.__setattr__(self, "limit", most)

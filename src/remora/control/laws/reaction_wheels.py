@@ -61,6 +61,8 @@ class ReactionWheels(Component):
             object.__setattr__(self, name, value)
         gain = number("null_gain of reaction wheels", self.null_gain, 0.0)
         object.__setattr__(self, "null_gain", gain)
+        speeds = number("speeds of reaction wheels", self.speeds, -np.inf)
+        object.__setattr__(self, "speeds", speeds)
 
     def interface(self, robot: Robot) -> Interface:
         """Return the interface; raise if the wheels cannot turn the base about every axis."""

@@ -16,7 +16,7 @@ from remora.components.context import Context
 from remora.components.parameter_checks import number
 from remora.control.law_settings import LawComponentSettings
 from remora.control.motion import controlled_motion as motion
-from remora.control.motion.gains import gains
+from remora.control.motion.gains import gains, listed_gains
 from remora.control.motion.joint_signals import joint_signal
 from remora.control.motion.pose_goal import POSE_INPUTS, pose_goal
 from remora.errors import InvalidValue, UnknownName
@@ -93,8 +93,7 @@ class ResolvedRate(Component):
             most = number("max_speed of a resolved rate", self.max_speed, 0.0, above=True)
             object.__setattr__(self, "max_speed", most)
         if self.weights is not None:
-            size = np.asarray(self.weights, dtype=float).reshape(-1).size
-            weights = gains("weights of a resolved rate", self.weights, size)
+            weights = listed_gains("weights of a resolved rate", self.weights)
             object.__setattr__(self, "weights", weights)
             if self.minimize == "energy":
                 raise InvalidValue("give weights, or minimize='energy', not both")

@@ -27,13 +27,33 @@ def gains(what: str, given: Any, size: int, zero: bool = False) -> Array:
     return value
 
 
+def listed_gains(what: str, given: Any, zero: bool = False) -> Array:
+    """Return gains `(n,)`, one or one by joint; how many joints there are the robot says later.
+
+    Args:
+        what: name of the gains in messages.
+        given: one number, or a list.
+        zero: whether zero is allowed.
+    """
+    try:
+        size = int(np.size(given))
+    except ValueError:
+        raise ShapeError(f"{what} must be one number or a list of numbers, not {given!r}") from None
+    if not size:
+        raise ShapeError(f"{what} must be one number or one by joint, not an empty list")
+    return gains(what, given, size, zero)
+
+
 def definite(what: str, given: Any, size: int, zero: bool = False) -> Array:
     """Return a gain matrix `(size, size)`; numbers are its diagonal.
 
     Raises:
         InvalidValue: if it is not symmetric, or not positive definite (semi-definite if `zero`).
     """
-    array = np.asarray(given, dtype=float)
+    try:
+        array = np.asarray(given, dtype=float)
+    except (TypeError, ValueError):
+        raise InvalidValue(f"{what} must be numbers, not {given!r}") from None
     if array.ndim < 2:
         return np.diag(gains(what, given, size, zero))
     if array.shape != (size, size):

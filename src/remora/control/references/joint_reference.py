@@ -31,6 +31,7 @@ class JointReference(Component):
     Outputs: `position`, `velocity`, `acceleration`, `(k,)`.
 
     The durations are given, or are the shortest that keep the largest speeds and accelerations.
+    Durations that are given together with limits and exceed them are an error.
 
     Attributes:
         waypoints: `(m, k)`, m ≥ 2, rad or m.
@@ -53,7 +54,10 @@ class JointReference(Component):
 
     def __post_init__(self) -> None:
         """Check, and find the durations."""
-        points = np.array(self.waypoints, dtype=float)
+        try:
+            points = np.array(self.waypoints, dtype=float)
+        except (TypeError, ValueError):
+            raise ShapeError("waypoints must be finite, (m, k) with m ≥ 2, of numbers") from None
         if points.ndim != 2 or len(points) < 2 or not np.all(np.isfinite(points)):
             raise ShapeError(f"waypoints must be finite, (m, k) with m ≥ 2, not {points.shape}")
         object.__setattr__(self, "waypoints", points)

@@ -50,7 +50,8 @@ class PoseReference(Component):
     rate of its components.
 
     The durations are given, or are the shortest that keep the largest speeds and accelerations, of
-    the angular velocity and, in a screw motion, of the twist's linear part.
+    the angular velocity and, in a screw motion, of the twist's linear part. Durations that are
+    given together with limits and exceed them are an error.
 
     Attributes:
         waypoints: unit dual quaternions, `(m, 8)`, m ≥ 2.
@@ -79,7 +80,10 @@ class PoseReference(Component):
         """Check, and find the durations."""
         if self.interpolation not in INTERPOLATIONS:
             raise UnknownName("interpolation", self.interpolation, INTERPOLATIONS)
-        points = np.array(self.waypoints, dtype=float)
+        try:
+            points = np.array(self.waypoints, dtype=float)
+        except (TypeError, ValueError):
+            raise ShapeError("waypoints must be poses (m, 8) with m ≥ 2, of numbers") from None
         if points.ndim != 2 or len(points) < 2 or points.shape[1] != 8:
             raise ShapeError(f"waypoints must be poses (m, 8) with m ≥ 2, not {points.shape}")
         if not np.all(np.abs(np.linalg.norm(points[:, :4], axis=1) - 1.0) < 1e-6):

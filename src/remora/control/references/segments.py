@@ -27,21 +27,36 @@ def segment_times(
         what: the reference, for messages.
         law: time law.
         count: number of segments.
-        durations: s, one for all or one by segment; None: from the limits.
+        durations: s, one for all or one by segment, and not shorter than limits that are given
+            allow; None: the shortest within the limits.
         limits: lengths `(count, n)` with the largest speed of each, one or `(n,)`, or None.
         accelerations: likewise, with the largest accelerations.
     """
     time_law(law)
-    if durations is not None:
-        given = vector(f"durations of {what}", durations, count)
-        if np.any(given <= 0.0):
-            raise InvalidValue(f"durations of {what} must be positive, not {durations!r}")
+    rates, quickest = _slowest(what, count, limits), _slowest(what, count, accelerations)
+    fast = all(limit is None for _, limit in limits)
+    if durations is None:
+        if fast:
+            raise InvalidValue(f"{what} needs durations, or a largest speed")
+        return _shortest(law, rates, quickest)
+    given = vector(f"durations of {what}", durations, count)
+    if np.any(given <= 0.0):
+        raise InvalidValue(f"durations of {what} must be positive, not {durations!r}")
+    if fast and all(limit is None for _, limit in accelerations):
         return given, 0.25 * given
-    if all(limit is None for _, limit in limits):
-        raise InvalidValue(f"{what} needs durations, or a largest speed")
-    rates = _slowest(what, count, limits)
-    quickest = _slowest(what, count, accelerations)
-    found = [shortest_time(law, r, a) for r, a in zip(rates, quickest, strict=True)]
+    least, ramps = _shortest(law, rates, quickest)
+    if np.any(given < least * (1.0 - 1e-9)):
+        told = ", ".join(f"{x:.4g}" for x in least)
+        raise InvalidValue(
+            f"durations of {what} exceed its limits of speed or acceleration: at least {told} s "
+            f"are needed, not {durations!r}"
+        )
+    return given, ramps * (given / least)  # the shortest motion, slowed down
+
+
+def _shortest(law: str, rates: list[float], accelerations: list[float]) -> tuple[Array, Array]:
+    """Return the shortest durations and their ramps within limits of ṡ and s̈."""
+    found = [shortest_time(law, r, a) for r, a in zip(rates, accelerations, strict=True)]
     return np.array([x[0] for x in found]), np.array([x[1] for x in found])
 
 

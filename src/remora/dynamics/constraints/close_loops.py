@@ -71,8 +71,9 @@ def close_loops(
 
 
 def _closed(robot: Robot, q: Array, v: Array, held: set[int]) -> tuple[Array, Array]:
-    moving = [i for j, joint in enumerate(robot.joints) if j not in held
-              for i in range(robot.nv)[joint.v]]  # fmt: skip
+    # a mimic joint has the speed of its leader, which is to be counted once
+    still = {i for j in held for i in range(robot.nv)[robot.joints[j].v]}
+    moving = [i for i in range(robot.nv) if i not in still]
     found = _approached(robot, q, moving)
     error = float(np.max(np.abs(constraint_residual(robot, found)), initial=0.0))
     rng = np.random.default_rng(0)

@@ -6,16 +6,19 @@ from typing import NamedTuple
 
 import numpy as np
 
-from remora.algebra.array_ops import ArrayLike, is_symbolic
+from remora.algebra.array_ops import Array, ArrayLike, is_symbolic
 from remora.dynamics.constraints.close_loops import close_loops
 from remora.dynamics.constraints.constraint_types import count
 from remora.dynamics.constraints.loop_kinematics import active_constraints, constraint_residual
 from remora.dynamics.constraints.projection import row_response
 from remora.dynamics.refusals import WITH_CONSTRAINTS, needs_dynamics
-from remora.errors import InvalidValue
+from remora.errors import InvalidValue, RemoraError
 from remora.model.robot import Robot
 from remora.model.state import configuration, integrate, neutral
 from remora.model.takes_robot import takes_robot
+
+#: Residual above which loops count as open, m or rad.
+OPEN = 1e-8
 
 
 class ConstraintReport(NamedTuple):
@@ -60,12 +63,8 @@ def constraint_report(robot: Robot, q: ArrayLike | None = None) -> ConstraintRep
     active = active_constraints(robot)
     if not active:
         return ConstraintReport(0, 0, robot.nv, {}, 0.0, ())
-    kept = row_response(robot, q)[0].kept
     owners = [c.name for c in active for _ in range(count(c))]
-    lost: dict[str, int] = {}
-    for name, keep in zip(owners, kept, strict=True):
-        if not keep:
-            lost[name] = lost.get(name, 0) + 1
+    lost = _dependent(robot, q, owners)
     rank = len(owners) - sum(lost.values())
     warnings: list[str] = []
     if lost:
@@ -78,7 +77,33 @@ def constraint_report(robot: Robot, q: ArrayLike | None = None) -> ConstraintRep
         names = ", ".join(repr(c.name) for c in active)
         warnings.append(f"constraints lock all motion: {names}")
     residual = float(np.max(np.abs(constraint_residual(robot, q)), initial=0.0))
+    hidden = _hidden(robot, q, owners, lost) if residual > OPEN else {}
+    if hidden:
+        names = ", ".join(map(repr, hidden))
+        warnings.append(
+            f"the loops are open by {residual:.3g} m or rad: equations of {names} that depend on "
+            "the others where the loops are closed are taken for independent here, which locks or "
+            "falsifies the motion; rm.close_loops(robot, q, v) closes them"
+        )
     return ConstraintReport(len(owners), rank, robot.nv - rank, lost, residual, tuple(warnings))
+
+
+def _dependent(robot: Robot, q: Array, owners: list[str]) -> dict[str, int]:
+    """Return by constraint name how many of its equations depend on those before it."""
+    lost: dict[str, int] = {}
+    for name, keep in zip(owners, row_response(robot, q)[0].kept, strict=True):
+        if not keep:
+            lost[name] = lost.get(name, 0) + 1
+    return lost
+
+
+def _hidden(robot: Robot, q: Array, owners: list[str], lost: dict[str, int]) -> dict[str, int]:
+    """Return equations that are dependent only where the loops are closed, by constraint."""
+    try:
+        there = _dependent(robot, close_loops(robot, q)[0], owners)
+    except RemoraError:  # they cannot be closed: nothing to compare with
+        return {}
+    return {name: n - lost.get(name, 0) for name, n in there.items() if n > lost.get(name, 0)}
 
 
 def refuse_redundant(robot: Robot, what: str) -> None:

@@ -49,10 +49,7 @@ def checked_misfit(
         size = size + _largest(part)
     excess = absolute(misfit) - CONTRADICTION * size
     if is_symbolic(excess):
-        worst = excess[..., :1]
-        for i in range(1, excess.shape[-1]):
-            worst = select(less(worst, excess[..., i : i + 1]), excess[..., i : i + 1], worst)
-        return select(less(0.0, worst), np.inf, x)
+        return select(less(0.0, _worst(excess)), np.inf, x)
     if np.any(excess > 0.0):
         row = int(np.argmax(np.max(excess.reshape(-1, excess.shape[-1]), axis=0)))
         held = ", ".join(repr(robot.joints[i].name) for i in prescribed)
@@ -65,11 +62,11 @@ def checked_misfit(
     return x
 
 
-def refuse_unsatisfied(robot: Robot, q: Array, v: Array, vdot: Array, free: Array) -> None:
-    """Raise if accelerations do not satisfy the constraints.
+def satisfying(robot: Robot, q: Array, v: Array, vdot: Array, free: Array) -> Array:
+    """Return accelerations, or raise if they do not satisfy the constraints.
 
     Equations that a factorization took for dependent may contradict the others, or connect masses
-    too different for it.
+    too different for it. Symbols have no values: there vdot is infinite in compiled code.
 
     Args:
         robot: the robot.
@@ -79,7 +76,10 @@ def refuse_unsatisfied(robot: Robot, q: Array, v: Array, vdot: Array, free: Arra
         free: accelerations without the constraints, `(..., nv)`.
     """
     gap = vector.apply(constraint_jacobian(robot, q), vdot) - constraint_bias(robot, q, v)
-    excess = np.abs(gap) - CONTRADICTION * (_largest(vdot) + _largest(free) + _largest(v * v))
+    size = _largest(vdot) + _largest(free) + _largest(v * v)
+    excess = absolute(gap) - CONTRADICTION * size
+    if is_symbolic(excess):
+        return select(less(0.0, _worst(excess)), np.inf, vdot)
     if np.any(excess > 0.0):
         row = int(np.argmax(np.max(excess.reshape(-1, excess.shape[-1]), axis=0)))
         raise InvalidValue(
@@ -87,12 +87,21 @@ def refuse_unsatisfied(robot: Robot, q: Array, v: Array, vdot: Array, free: Arra
             "or the prescribed motion, or connects masses too different for the formulation "
             "'newton_euler'; use formulation='articulated'"
         )
+    return vdot
 
 
 def owner(robot: Robot, row: int) -> str:
     """Return the name of the active constraint that an equation belongs to."""
     names = [c.name for c in active_constraints(robot) for _ in range(count(c))]
     return names[row]
+
+
+def _worst(x: Array) -> Array:
+    """Return the largest component `(..., 1)` on any scalar."""
+    worst = x[..., :1]
+    for i in range(1, x.shape[-1]):
+        worst = select(less(worst, x[..., i : i + 1]), x[..., i : i + 1], worst)
+    return worst
 
 
 def _largest(x: Array) -> Array:

@@ -19,8 +19,8 @@ import numpy as np
 
 from remora.algebra import dual_quaternion as dq
 from remora.algebra import pose, screw, vector
-from remora.algebra.array_ops import Array, ArrayLike, asarray, concatenate, is_symbolic
-from remora.dynamics.constraints.contradictions import refuse_unsatisfied
+from remora.algebra.array_ops import Array, ArrayLike, asarray, concatenate
+from remora.dynamics.constraints.contradictions import satisfying
 from remora.dynamics.joint_arrays import batch_shape, gather, with_batch
 from remora.dynamics.maximal import saddle_point
 from remora.dynamics.maximal.joint_maps import (
@@ -66,10 +66,9 @@ def solve_closed(
 ) -> tuple[MaximalSolution, Array]:
     """Return the solution with active constraints, and their multipliers `(..., m)`."""
     solution, lam = _solution(robot, q, v, tau, wrenches, prescribed, loop_rows)
-    if not is_symbolic(solution.vdot):
-        free = articulated_body.hybrid(robot, q, v, tau, wrenches, prescribed)[0]
-        refuse_unsatisfied(robot, q, v, solution.vdot, free)
-    return solution, lam
+    free = articulated_body.hybrid(robot, q, v, tau, wrenches, prescribed)[0]
+    vdot = satisfying(robot, q, v, solution.vdot, free)
+    return solution._replace(vdot=vdot), lam
 
 
 def _solution(

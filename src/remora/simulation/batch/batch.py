@@ -21,6 +21,7 @@ from remora.errors import InvalidValue, RemoraError, SimulationError, UnknownNam
 from remora.model.robot import Robot
 from remora.model.takes_robot import check_robot
 from remora.simulation.batch.batch_events import collected, conditions
+from remora.simulation.batch.batch_faults import BAD_FUNCTION, note_faults
 from remora.simulation.batch.batch_inputs import BatchInputs, batch_inputs, whole_numbers
 from remora.simulation.batch.batch_loads import BatchLoads, is_per_run
 from remora.simulation.batch.batch_phases import (
@@ -511,6 +512,7 @@ def _run(
                 if free:
                     runs.status = xp.where(runs.status == float(NEXT), float(RUNNING), runs.status)
                     runs.free(phase, begins, advance)
+                    note_faults(phase.equations, runs)
                     begins = runs.t
                 else:
                     runs.lockstep(phase, begin, advance)
@@ -616,6 +618,13 @@ def _raise_failed(batch: Batch, fine: Array, failed: int) -> None:
         "chattering": "its events chatter: they occur again and again without progress of time",
         **dict.fromkeys(OUTCOMES[VIOLATED:], _fault(batch, place)),
     }.get(why, "its step is too long, or what acts drives it to infinity" + _culprit(batch, place))
+    fault = _fault(batch, place)
+    if fault.startswith(BAD_FUNCTION):
+        told = fault
+    elif fault and why == "event is NaN":  # of a state to which what acts has driven it
+        told = f"what acts drives it to no finite state: {fault}"
+    elif fault and fault not in told:
+        told += f"; {fault}"
     early = why in OUTCOMES[TOO_SHORT:]
     if early:
         head = f"{failed} of {batch.ok.size} runs could not be finished, among them run [{name}]"
@@ -630,7 +639,7 @@ def _raise_failed(batch: Batch, fine: Array, failed: int) -> None:
 
 
 def _fault(batch: Batch, place: tuple[int, ...]) -> str:
-    """Return why constraints could not act in a run."""
+    """Return why constraints could not act in a run, or which component made it fail."""
     number = int(np.ravel_multi_index(place, batch.ok.shape)) if batch.ok.shape else 0
     return batch.faults.get(number, "")
 

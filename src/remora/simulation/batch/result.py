@@ -131,7 +131,8 @@ class Batch:
         events: events of the components, or None if they have none.
         arguments: what a run needs to be simulated alone.
         switches: what constraints were switched, phase by phase.
-        faults: why constraints could not act, by the number of the run.
+        faults: why constraints could not act, or which component made the run fail, by the number
+            of the run, for the first few.
         signal_units: units of the signals, by name.
         component_axes: number of axes of the parameters of components, by name.
     """

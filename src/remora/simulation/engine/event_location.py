@@ -42,6 +42,7 @@ class EventLocator:
         state: RunState,
         watch: EventMonitor,
         attempt: Callable[[float], StepResult],
+        blame: Callable[[float], None],
     ) -> None:
         """Initialize.
 
@@ -50,8 +51,10 @@ class EventLocator:
             state: state of the run.
             watch: the conditions.
             attempt: step size -> a step from the state.
+            blame: raises if a component returns NaN in a step of this size, and names it.
         """
         self._system, self._state, self.watch, self._attempt = system, state, watch, attempt
+        self._blame = blame
         self._layout = layout_of(system.robot, state.x.size)
         self.looked = np.zeros(0)
         self.last: dict[int, tuple[float, float]] = {}
@@ -208,6 +211,7 @@ class EventLocator:
         def tried(t: float) -> tuple[float, StepResult, Array]:
             shorter = attempt if t == end else self._attempt(t - start)
             if not (math.isfinite(shorter.error) and np.all(np.isfinite(shorter.change))):
+                self._blame(t - start)
                 raise SimulationError(
                     f"the step of {t - start:.3g} s to {self._name(row)} leads to no finite state: "
                     "choose shorter steps (max_step, or step)",

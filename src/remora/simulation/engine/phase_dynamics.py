@@ -319,6 +319,12 @@ class PhaseDynamics:
         """Raise in `rates` if a component returns NaN; the message names it."""
         self._watch_for_nan = on and self.components is not None
 
+    def largest_action(self, t: float, q: Array, v: Array, x: Array) -> str:
+        """Return which component exerts the largest force at a state, or an empty string."""
+        if self.components is None:
+            return ""
+        return self.components.largest(self.given.inside(t), q, v, x, self.z)
+
     def _refuse_nan(self, t: float, y: Array) -> None:
         layout = self._layout
         u, v, x = y[layout.u], y[layout.v], y[layout.extra]

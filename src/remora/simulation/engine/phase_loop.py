@@ -124,7 +124,7 @@ class PhaseLoop:
         self._advanced, self._times, self._compiled = advanced, times, compiled
         self._schedule = schedule
         state.finish = system.finish if system.constrained else None
-        self._events = EventLocator(system, state, watch, self._attempt)
+        self._events = EventLocator(system, state, watch, self._attempt, self._blame)
         self._h: float | None = None
         self._rate: Array | None = None
         self._asked = [1] * len(system.controllers)  # sampled once, at the start
@@ -266,7 +266,8 @@ class PhaseLoop:
                 self._blame(end - state.t)
                 raise SimulationError(
                     f"a step of {end - state.t:g} s leads to no finite state, or to none at "
-                    "all: make `step` shorter; where it is stiff, use integrator='radau'",
+                    "all: make `step` shorter; where it is stiff, use integrator='radau'"
+                    f"{self._largest()}",
                     state.t,
                 )
             ended = self._accept(attempt, end)
@@ -326,7 +327,7 @@ class PhaseLoop:
                         f"steps became too short to go on (the last, of {h:.3g} s, had an error of "
                         f"{attempt.error:.3g} times what is allowed): what acts is not smooth, too "
                         "stiff for this integrator (try integrator='radau'), or drives the state "
-                        "to infinity; or tolerances are too tight",
+                        f"to infinity; or tolerances are too tight{self._largest()}",
                         state.t,
                     )
                 continue
@@ -345,6 +346,12 @@ class PhaseLoop:
         if found is None:
             return ""
         return f"; {found.described()}: where that is too stiff, use integrator='radau'"
+
+    def _largest(self) -> str:
+        """Return the end of a message that names the component with the largest action."""
+        state = self._state
+        found = self._system.largest_action(state.t, state.q, state.v, state.x)
+        return f"; {found}" if found else ""
 
     def _attempt(self, h: float, again: bool = False) -> StepResult:
         system, state = self._system, self._state

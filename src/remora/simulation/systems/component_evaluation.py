@@ -23,7 +23,11 @@ from remora.errors import RemoraError, SimulationError
 from remora.model.robot import Robot
 from remora.simulation.inputs.loads import frozen_view
 from remora.simulation.phase.latched_numbers import LatchedNumbers
-from remora.simulation.systems.component_faults import name_in_memory, name_of_nan
+from remora.simulation.systems.component_faults import (
+    name_in_memory,
+    name_of_largest,
+    name_of_nan,
+)
 from remora.simulation.systems.system_equations import (
     component_loads,
     crossing_values,
@@ -138,6 +142,8 @@ class ComponentEvaluator:
         else:
             after = self._on_floats(lambda now: now.ticked(update.names, noise), t, q, v, x, z)
         if not np.all(np.isfinite(after)):
+            if self.compiled:  # in NumPy a component says why, such as that a matrix is singular
+                self._on_floats(lambda now: now.ticked(update.names, noise), t, q, v, x, z)
             self.refuse_nan(t, q, v, x, z)
             raise SimulationError(name_in_memory(self.system, after), t)
         return after
@@ -153,6 +159,13 @@ class ComponentEvaluator:
         found = self._on_floats(name_of_nan, t, q, v, x, z)
         if found:
             raise SimulationError(found, t)
+
+    def largest(self, t: float, q: Array, v: Array, x: Array, z: Array) -> str:
+        """Return which component exerts the largest force at a state, or an empty string."""
+        try:
+            return self._on_floats(name_of_largest, t, q, v, x, z)
+        except SimulationError as error:  # a component cannot be evaluated there
+            return str(error)
 
     def kernel(
         self, function: Callable[..., Any], shapes: dict[str, tuple[int, ...]], **fixed: Any

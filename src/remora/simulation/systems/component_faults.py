@@ -1,4 +1,4 @@
-"""Names of components whose results are not finite, for error messages."""
+"""Names of components whose results are not finite, or are the largest, for error messages."""
 
 from __future__ import annotations
 
@@ -13,13 +13,22 @@ from remora.components.evaluation import Instant
 from remora.components.layout import ComponentLayout, unpacked
 from remora.components.system import System
 
+#: A force or torque beyond this, N or N m, is named as what drives a run to infinity.
+HUGE = 1e6
+
 
 def name_of_nan(now: Instant) -> str:
     """Return which component returns NaN or infinity at an instant, or an empty string."""
+    followers: list[str] = []
     for name, layout in now.system.layouts.items():
         for key in layout.interface.outputs:
             if _bad(now.signals[f"{name}.{key}"]):
-                return f"output {key!r} of component {name!r} is not finite"
+                told = f"output {key!r} of component {name!r} is not finite"
+                if not _bad_input(now, name, layout):
+                    return told
+                followers.append(told)  # it passes on what another component returns
+    if followers:
+        return followers[0]
     for name, layout in now.system.layouts.items():
         for action in now.actions_of(name):
             if _bad(action.numbers()):
@@ -29,6 +38,17 @@ def name_of_nan(now: Instant) -> str:
                 if _bad(value):
                     return f"the derivative of state {key!r} of component {name!r} is not finite"
     return ""
+
+
+def name_of_largest(now: Instant) -> str:
+    """Return which component exerts the largest force or torque, if it is huge, or nothing."""
+    most, found = HUGE, ""
+    for name in now.system.layouts:
+        for action in now.actions_of(name):
+            size = float(np.max(np.abs(action.numbers()), initial=0.0))
+            if size > most:
+                most, found = size, f"{_told(action)} of component {name!r}"
+    return f"{found} is the largest there, {most:.3g}" if found else ""
 
 
 def name_in_memory(system: System, z: Array) -> str:
@@ -45,6 +65,12 @@ def name_in_memory(system: System, z: Array) -> str:
                 if _bad(action.numbers()):
                     return f"{_told(action)} of component {name!r} is not finite"
     return "a discrete state of a component is not finite"
+
+
+def _bad_input(now: Instant, name: str, layout: ComponentLayout) -> bool:
+    """Return whether an input of a component is not finite."""
+    sources = [now.system.connections[f"{name}.{key}"] for key in layout.interface.inputs]
+    return any(_bad(now.signals[s]) for s in sources if isinstance(s, str))
 
 
 def _results(layout: ComponentLayout, z: Array) -> Iterator[Array]:
