@@ -358,25 +358,41 @@ class _Totals:
         self, rounds: int, d: int, plane: str | None, span: tuple[int, ...],
         point: Callable[[Any], tuple[Any, Any, Any]],
     ) -> None:  # fmt: skip
-        """Vary a configuration of each cell of the boundary, in shorter and shorter steps."""
-        reached = self._host(self.arrays["sample"]) >= 0
-        known = np.full((len(reached), d), np.nan)
-        known[reached] = additive_recurrence(
-            self._host(self.arrays["sample"])[reached][:, None].astype(float), d
-        )
-        rng = np.random.default_rng(0)
+        """Vary a configuration of each cell of the boundary, in shorter and shorter steps.
+
+        On a GPU everything but the random numbers' seed and the first configurations stays there.
+        """
+        xp, size = self.xp, len(self.arrays["sample"])
+        sample = self._host(self.arrays["sample"])
+        first = np.flatnonzero(sample >= 0)
+        reached, known = xp.zeros(size, dtype=bool), xp.full((size, d), np.nan)
+        at = xp.asarray(first)
+        reached[at] = True
+        known[at] = xp.asarray(additive_recurrence(sample[first][:, None].astype(float), d))
+        rng: Any = xp.random.default_rng(0)
         for k in range(rounds):
-            edge = np.flatnonzero(cell_arrays.boundary(reached.reshape(self.grid.shape)))
+            edge = xp.flatnonzero(cell_arrays.boundary(reached.reshape(self.grid.shape)))
             step = FIRST_STEP * 0.5**k
-            for part in np.array_split(edge, max(1, len(edge) * VARIATIONS // CHUNK)):
-                u = np.repeat(known[part], VARIATIONS, axis=0)
-                u = np.clip(u + step * rng.normal(size=u.shape), 0.0, 1.0)
-                position, rotation, value = point(self.xp.asarray(u))
+            for part in xp.array_split(edge, max(1, len(edge) * VARIATIONS // CHUNK)):
+                u = xp.repeat(known[part], VARIATIONS, axis=0)
+                u = xp.clip(u + step * rng.standard_normal(u.shape), 0.0, 1.0)
+                position, rotation, value = point(u)
                 cell = self.grid.cells_of(position[:, list(span)])
                 self._mark(cell, rotation, value[:, 0], plane)
-                there = self._host(cell)
-                known[there], reached[there] = u, True
-        self._reached = reached
+                self._take(known, cell, u)
+                reached[cell] = True
+        self._reached = self._host(reached)
+
+    def _take(self, known: Any, cell: Any, u: Any) -> None:
+        """Set the configurations of cells; of several in one cell the last counts."""
+        if self._scatter is None:
+            known[cell] = u
+            return
+        # threads write in any order, element by element: choose the row first
+        row = self.xp.full(len(known), -1, dtype=np.int32)
+        self._scatter.scatter_max(row, cell, self.xp.arange(len(cell), dtype=np.int32))
+        hit = self.xp.flatnonzero(row >= 0)
+        known[hit] = u[row[hit]]
 
     def _host(self, x: Any) -> Any:
         return x.get() if self._scatter else x

@@ -56,7 +56,7 @@ def wheels_page(robot: Robot, target: str, options: dict[str, Any]) -> Result:
     page = AnalysisPage(
         f"{robot.name}: wheels against the arm's demand", f"{len(names)} wheels, {source}",
         [(f"{margin[worst]:.3g}", "smallest margin; below 1 the wheels saturate"),
-         (f"{t[worst]:.3g} s", "there"),
+         (f"{t[worst]:.3g} s", "time of the smallest margin"),
          (f"{size.max():.3g} N m s", "largest demand"),
          (f"{capacity.max():.3g} N m s", "capacity of the largest wheel")],
         [(wheel_figure(axes, capacity, t, demand, options["run"] is not None), "Wheels",
@@ -137,4 +137,4 @@ def _motion(robot: Robot, target: str, folder: Path | None) -> tuple[Array, Arra
         q[:, r.q : r.q + len(r.lower)] = start + s.s[:, None] * halves[r.name]
         v[:, robot.joints[r.name].v] = s.rate[:, None] * halves[r.name]
     told = "all joints from a quarter to three quarters of their ranges, the fastest at its limit"
-    return q, v, t, f"{told} (without one {USUAL_SPEED:g} rad/s)"
+    return q, v, t, f"{told} of speed ({USUAL_SPEED:g} rad/s where it has none)"
