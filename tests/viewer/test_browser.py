@@ -34,7 +34,7 @@ pytestmark = [
     pytest.mark.timeout(600),  # pictures are drawn without a GPU
 ]
 #: Longest wait for anything on a page: a machine that does other things, too.
-PATIENCE = 150.0  # s
+PATIENCE = 90.0  # s
 ARGUMENTS = [
     "--no-sandbox", "--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader",
     "--disable-background-networking", "--disable-component-update", "--disable-sync",

@@ -53,6 +53,9 @@ def test_a_run_becomes_a_file(remora_view, run, tmp_path):
     assert code == 0, err
     assert re.search(r"run.html: \d\.\d\d MB, plays by itself", out)
     text = (tmp_path / "run.html").read_text(encoding="utf-8")
+    code, out, err = remora_view(tmp_path / "run", "--html", tmp_path / "run.html")
+    assert code != 0
+    assert "exists already; --force replaces it" in err
     assert "darkMode:true" in text
     assert "<title>servicer - Remora</title>" in text
 

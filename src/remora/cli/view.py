@@ -40,6 +40,9 @@ def view(
         Path | None,
         typer.Option(help="Write a run as one HTML file that plays from disk, and no page."),
     ] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="With --html: replace the file if it exists.")
+    ] = False,
     scene: Annotated[
         str | None,
         typer.Option(help="space, studio or dark; default: space for runs, studio for robots."),
@@ -67,6 +70,8 @@ def view(
         if not isinstance(shown, Recording):
             what = "a batch" if isinstance(shown, Batch) else "a robot"
             raise InvalidValue(f"--html is for runs; {thing} is {what}: leave it out")
+        if html.exists() and not force:
+            raise InvalidValue(f"{html}: exists already; --force replaces it, or name another")
         file = save_html(shown, html, scene=scene, dark=dark, mesh_root=mesh_root)
         console = Console(highlight=False, emoji=False, soft_wrap=True)
         console.print(f"{escape(str(file))}: {file.stat().st_size / 1e6:.2f} MB, plays by itself")
