@@ -15,7 +15,7 @@ import remora as rm
 
 LINKS = {"shoulder": 3.0, "elbow": 3.0, "wrist": 0.8}  # m
 START, AWAY = (1.9, -1.3, -0.9), (0.25, 0.35, 0.3)  # rad: at the start; how the arm retreats
-MOVE, SETTLE, RETREAT = 60.0, 10.0, 20.0  # s
+MOVED, SETTLED, END = 60.0, 70.0, 90.0  # s
 
 
 def station() -> rm.Robot:
@@ -33,14 +33,12 @@ def station() -> rm.Robot:
     module.frame("ring", "can", xyz=(0, -1.2, 0)).frame("fixture", "can", xyz=(-0.8, 0, 0))
     world = rm.combine({"station": make.build(), "module": module.build()})
     world = rm.add_constraint(world, "grapple", "fixed", "station/hand", "module/fixture")
-    ends = "station/port", "module/ring"
-    return rm.add_constraint(world, "latch", "fixed", *ends, active=False)
+    return rm.add_constraint(world, "latch", "fixed", "station/port", "module/ring", active=False)
 
 
 def main(folder: Path | None) -> None:
     robot = station()
-    names = [f"station/{name}_joint" for name in LINKS]
-    q = rm.neutral(robot)
+    names, q = [f"station/{name}_joint" for name in LINKS], rm.neutral(robot)
     places = [robot.joints[name].q.start for name in names]
     q[places] = START
     q, v = rm.close_loops(robot, q, fixed=["station/base", *names])
@@ -49,26 +47,23 @@ def main(folder: Path | None) -> None:
     print(f"joints at the port: {np.degrees(there).round(2)} deg")
 
     def moved(start: float, stop: float, a, b) -> dict[str, rm.Motion]:
-        rows = zip(names, a, b, strict=True)
-        return {name: rm.Motion.between(start, stop, x, y) for name, x, y in rows}
+        return {n: rm.Motion.between(start, stop, *x) for n, *x in zip(names, a, b, strict=True)}
 
-    done = MOVE + SETTLE
     run = rm.simulate(robot, q, v, rtol=1e-12, sample=0.25, step_to_samples=True, phases=[
-        rm.Phase(MOVE, prescribed=moved(0.0, MOVE, q[places], there), name="move"),
-        rm.Phase(SETTLE, activate="latch", latch=True, name="latch"),
-        rm.Phase(RETREAT, release="grapple", impulse=True, name="retreat",
-                 prescribed=moved(done, done + RETREAT, there, there + AWAY)),
+        rm.Phase(MOVED, prescribed=moved(0.0, MOVED, q[places], there), name="move"),
+        rm.Phase(SETTLED - MOVED, activate="latch", latch=True, name="latch"),
+        rm.Phase(END - SETTLED, release="grapple", impulse=True, name="retreat",
+                 prescribed=moved(SETTLED, END, there, there + AWAY)),
     ])  # fmt: skip
     for s in run.switches:
         print(f"{s.t:g} s  on {', '.join(s.activated) or '-'}, off {', '.join(s.released) or '-'}; "
               f"energy lost below 1e-12 J: {abs(s.energy_loss) < 1e-12}")  # fmt: skip
     gap = run.frame("module/ring").position - run.frame("station/port").position
-    kept = run.conservation()
     print(f"ring and port: {np.linalg.norm(gap[0]):.2f} m apart at the start, at the port to "
           f"1e-8 m: {np.linalg.norm(gap[-1]) < 1e-8}")  # fmt: skip
     turned = np.abs(rm.difference(robot, run.q[0], run.q)[:, 2]).max()
     print(f"the station recoiled by up to {np.degrees(turned):.2f}°")
-    print(f"momentum kept to 1e-12: {kept.angular_momentum.relative < 1e-12}")
+    print(f"momentum kept to 1e-12: {run.conservation().angular_momentum.relative < 1e-12}")
     if folder is not None:
         plot(run, folder)
 
@@ -76,20 +71,25 @@ def main(folder: Path | None) -> None:
 def plot(run: rm.Recording, folder: Path) -> None:
     import matplotlib.pyplot as plt
 
-    figure, axes = plt.subplots(1, 3, figsize=(9, 3.1), sharey=True, layout="constrained")
+    size = {"figsize": (9, 5.2), "height_ratios": (3, 2), "layout": "constrained"}
+    figure, ax_of = plt.subplot_mosaic("012;fff", **size)
     boxes = {"station/core": (2.5, 1.5, "#8a6d3b"), "module/can": (0.8, 1.2, "#d55e00")}
-    times = {"start": 0.0, "latched": MOVE, "released": run.t[-1]}
+    times = {"start": 0.0, "latched": MOVED, "released": run.t[-1]}
     arm = [f"station/{name}" for name in (*LINKS, "hand")]
-    for ax, (title, t) in zip(axes, times.items(), strict=True):
-        k = int(np.searchsorted(run.t, t - 1e-9))
+    for place, (title, t) in zip("012", times.items(), strict=True):
+        ax, k = ax_of[place], int(np.searchsorted(run.t, t - 1e-9))
         for name, (a, b, color) in boxes.items():
             corners = [(a, b, 0), (a, -b, 0), (-a, -b, 0), (-a, b, 0)]
             x = run.frame(name).pose[k]
             points = [rm.algebra.pose.transform_point(x, np.array(c, float)) for c in corners]
             ax.fill(*np.array(points)[:, :2].T, color=color, alpha=0.6)
         ax.plot(*np.array([run.frame(x).position[k, :2] for x in arm]).T, "o-", ms=4, color="k")
-        ax.set(title=f"{title}, {t:g} s", xlabel="x, m", aspect="equal")
-    axes[0].set_ylabel("y, m")
+        ax.set(title=f"{title}, {t:g} s", xlabel="x, m", ylabel="y, m", ylim=(-2, 7.5), aspect=1)
+    for name in ("grapple", "latch"):
+        on, wrench = run.constraint(name).active, run.constraint(name).wrench
+        ax_of["f"].plot(run.t[on], np.linalg.norm(wrench[on, :3], axis=1), label=name)
+    ax_of["f"].set(xlabel="time, s", ylabel="force, N", xlim=(0, run.t[-1]))
+    ax_of["f"].legend()
     figure.savefig(folder / "berthing.png", dpi=150)
 
 

@@ -13,7 +13,9 @@ import pytest
 import remora as rm
 from remora.viewer import load_words
 from remora.viewer.figures.figures import figure_of
+from remora.viewer.report import drawing as drawings
 from remora.viewer.report import report as reports
+from remora.viewer.report import report_sections as sections
 
 pytest.importorskip("matplotlib")
 
@@ -77,6 +79,13 @@ def text(run):
     return reports.html(run, animation=False)
 
 
+@pytest.fixture
+def no_pictures(monkeypatch):
+    """Leave stills and most figures out where something else is looked at."""
+    monkeypatch.setattr(sections, "stills", lambda run: [])
+    monkeypatch.setattr(sections, "FIGURES", sections.FIGURES[:1])
+
+
 def hostile_run():
     evil = "<script>alert('x')</script>"
     build = rm.Builder(f'{evil}" onload="alert(1)').body(f"bus{evil}", mass=9, inertia=(1, 1, 1))
@@ -98,17 +107,16 @@ def test_the_page_is_whole_and_says_what_was_simulated(run, text):
     assert page.row("simulated")[1].startswith("from 0 s to 2 s, ")
     assert page.row("ended")[1] == "complete"
     assert page.row("made by")[1] == f"Remora {rm.__version__}"
-    first, second = page.row("1")[1:], page.row("2")[1:]
-    assert first[:3] == ["swing", "0", "1"]
-    assert first[3] == "torque: shoulder_pitch: 30 from 0 s to 1 s"
-    assert second == ["coast", "1", "2", "nothing acts"]
-    assert page.row("0.5") == ["0.5", "half a second", "record"]
+    said = re.sub(r"<[^>]+>", " ", text)
+    assert re.search(r"1\. swing\s+0 s to 1 s\s+shoulder_pitch is driven by 30 N m from 0", said)
+    assert re.search(r"2\. coast\s+1 s to 2 s\s+nothing is commanded", said)
+    assert page.row("0.5") == ["0.5", "half a second", "noted"]
     for k, (body, joint) in enumerate(zip(run.robot.bodies, run.robot.joints, strict=True)):
         row = next(row for row in page.rows if row[0] == str(k) and len(row) == 9)
         assert row[1].endswith(body.name)
         assert row[2] == f"{float(body.mass):.4g}"
         assert row[4:6] == [joint.name, joint.kind]
-    assert next(r for r in page.rows if "shoulder_pitch" in r)[6:] == [
+    assert next(r for r in page.rows if "shoulder_pitch" in r and len(r) == 9)[6:] == [
         "±120.3°", "11.5 °/s", "120 N m",
     ]  # fmt: skip
 
@@ -148,22 +156,24 @@ def test_figures_are_drawings_in_the_colours_of_the_page(text):
     assert "var(--c0)" in text
     assert "var(--ink)" in text
     assert "prefers-color-scheme: dark" in text
-    assert len(text) < 400_000
+    assert len(text) < 500_000
 
 
 def test_a_hostile_name_stays_text():
     run = hostile_run()
     text = reports.html(run, animation=False)
     page = Page(text)
-    assert not any(tag in ("script", "img", "iframe") for tag, _ in page.tags)
+    assert not any(tag in ("script", "iframe") for tag, _ in page.tags)
+    pictures = [attributes["src"] for tag, attributes in page.tags if tag == "img"]
+    assert all(src.startswith("data:image/jpeg;base64,") for src in pictures)
     assert not any(key.startswith("on") for _, attributes in page.tags for key in attributes)
     assert "<script>alert('x')</script>" in "".join(page.text)
     assert next(row for row in page.rows if "revolute" in row)[4] == "<script>alert('x')</script>"
 
 
-def test_the_animation_is_packed_and_unpacked_on_demand(run, monkeypatch):
+def test_the_animation_is_packed_and_unpacked_on_demand(run, no_pictures, monkeypatch):
     film = "<html><script>play('</script>')</script>"
-    monkeypatch.setattr(reports, "html_of", lambda run: film)
+    monkeypatch.setattr(sections, "html_of", lambda run: film)
     text = reports.html(run)
     packed = re.search(r'id="packed">([^<]*)</script>', text)[1]
     assert gzip.decompress(base64.b64decode(packed)).decode() == film
@@ -172,17 +182,17 @@ def test_the_animation_is_packed_and_unpacked_on_demand(run, monkeypatch):
     Page(text)
 
 
-def test_where_the_viewer_is_missing_one_line_says_so(run, monkeypatch):
+def test_where_the_viewer_is_missing_one_line_says_so(run, no_pictures, monkeypatch):
     def missing(run):
         raise rm.RemoraError("the viewer needs viser")
 
-    monkeypatch.setattr(reports, "html_of", missing)
+    monkeypatch.setattr(sections, "html_of", missing)
     text = reports.html(run)
     assert "Left out: the viewer needs viser" in text
     assert "<script" not in text
 
 
-def test_a_run_that_was_killed_or_failed_says_so(run):
+def test_a_run_that_was_killed_or_failed_says_so(run, no_pictures):
     killed = replace(run, status="running")
     assert "was killed" in reports.html(killed, animation=False)
     failed = replace(run, status="failed", message="<the step> became too small")
@@ -190,7 +200,7 @@ def test_a_run_that_was_killed_or_failed_says_so(run):
     assert "before its time: failed. &lt;the step&gt; became too small" in text
 
 
-def test_one_sample_a_fixed_base_and_a_title():
+def test_one_sample_a_fixed_base_and_a_title(no_pictures):
     robot = rm.load("servicer", base="fixed", gravity=(0, 0, -9.81))
     one = rm.simulate(robot, np.zeros(7), np.zeros(7), 0.0)
     text = reports.html(one, title="A & B", animation=False)
@@ -199,7 +209,7 @@ def test_one_sample_a_fixed_base_and_a_title():
     assert page.row("linear momentum")[3].startswith("not conserved: the base is held")
 
 
-def test_settings_that_are_damaged_do_no_harm(run):
+def test_settings_that_are_damaged_do_no_harm(run, no_pictures):
     odd = {
         "phases": [7, {"torque": {"pulse": [1]}, "locked": "x"}, {"torque": [[1], [2, 3]]}],
         "integrator": None,
@@ -220,7 +230,7 @@ def test_loads_are_told_in_words():
     assert load_words.loaded(list(range(20))).endswith(", 11, ...)")
 
 
-def test_the_source_of_a_law_is_in_the_report():
+def test_the_source_of_a_law_is_in_the_report(no_pictures):
     def law(t, q, v):
         return np.zeros(13)  # a < b
 
@@ -231,13 +241,13 @@ def test_the_source_of_a_law_is_in_the_report():
 
 
 def test_a_drawing_that_is_too_large_becomes_a_picture(run, monkeypatch):
-    monkeypatch.setattr(reports, "LARGEST_DRAWING", 1000)
-    drawn = reports.drawing(figure_of(run, "q"))
+    monkeypatch.setattr(drawings, "LARGEST_DRAWING", 1000)
+    drawn = drawings.drawing(figure_of(run, "q"))
     data = re.fullmatch(r'<img alt="[^"]*" src="data:image/png;base64,([^"]+)">', drawn)[1]
     assert base64.b64decode(data).startswith(b"\x89PNG")
 
 
-def test_the_file_is_written_whole_or_not_at_all(run, tmp_path, monkeypatch):
+def test_the_file_is_written_whole_or_not_at_all(run, no_pictures, tmp_path, monkeypatch):
     file = rm.report(run, tmp_path / "new" / "report.html", animation=False)
     assert file == tmp_path / "new" / "report.html"
     assert [path.name for path in file.parent.iterdir()] == ["report.html"]

@@ -61,7 +61,11 @@ def coupling(
         part: "rotation", rad/s, or "translation", m/s of the base frame's origin.
         joints: names of the joints that move; default: all but the base.
     """
-    response = _response(robot, configuration(robot, q), part, joints)
+    return coupling_of(_response(robot, configuration(robot, q), part, joints))
+
+
+def coupling_of(response: Array) -> Coupling:
+    """Return factor, worst joint speeds and each joint's part of a response `(..., 3, n)`."""
     U, sigma = singular_values.left_svd(response)
     back = (vector.transpose(response) @ U[..., :, :1])[..., 0]
     size = np.sqrt(vector.dot(back, back))

@@ -123,15 +123,26 @@ def manipulability(
     B = ellipsoid_matrix(
         robot, q, target, base, kind, subspace, size, point, joints, scale, axes
     )  # fmt: skip
-    U, sigma = singular_values.left_svd(B)
-    if kind == "static":
-        sigma, U = _reciprocal(sigma)[..., ::-1], U[..., :, ::-1]
+    sigma, U = semi_axes_of(B, kind)
     x = frame_pose(robot, q, target)
     center = pose.transform_point(x, finite("point", point, 3))
     batch = batch_shape(q, sigma)
     return Manipulability(
         with_batch(sigma, batch, 1), with_batch(U, batch, 2), with_batch(center, batch, 1), size
     )
+
+
+def semi_axes_of(B: Array, kind: str) -> tuple[Array, Array]:
+    """Return semi-axes `(..., k)`, descending, and their directions as columns `(..., k, k)`.
+
+    Args:
+        B: matrix of the ellipsoid, from `ellipsoid_matrix`, `(..., k, n)`.
+        kind: "kinematic", "static" or "dynamic".
+    """
+    U, sigma = singular_values.left_svd(B)
+    if kind == "static":
+        sigma, U = _reciprocal(sigma)[..., ::-1], U[..., :, ::-1]
+    return sigma, U
 
 
 def characteristic_length(robot: Robot, target: Target, length: float | None) -> float:

@@ -18,7 +18,7 @@ from remora.campaigns.figures import short_name
 from remora.campaigns.result import Campaign
 from remora.campaigns.study import Study
 from remora.errors import RemoraError
-from remora.viewer.report.report import drawing
+from remora.viewer.report.drawing import drawing
 
 #: Worst cases that are listed for each output.
 WORST = 3

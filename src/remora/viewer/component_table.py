@@ -7,7 +7,8 @@ from typing import Any, TypeGuard
 
 from remora.model.formats.bounded_xml import shown
 from remora.simulation.recording.recording import Recording
-from remora.viewer.load_words import LONGEST, loaded, settings_in_words
+from remora.viewer.controller_words import component_settings
+from remora.viewer.load_words import LONGEST, loaded
 from remora.viewer.run_tables import MOST_ROWS, TextTable
 
 
@@ -27,12 +28,12 @@ def components(run: Recording) -> TextTable:
             f"{key.removeprefix(name + '.')} [{column.unit or '1'}]"
             for key, column in run.signal_columns.items() if key.startswith(f"{name}.")
         ]  # fmt: skip
-        words = settings_in_words(own)
+        words = component_settings(run.robot, own)
         kind = f" ({own['made by']})" if own.get("made by") else ""
         cells = (
             f"{name}{kind}", _timing(own), "; ".join(reads), "; ".join(signals), ", ".join(words),
         )  # fmt: skip
-        rows.append(tuple(shown(cell, LONGEST) for cell in cells))
+        rows.append(tuple(shown(cell, 2 * LONGEST) for cell in cells))
     head = ("component", "timing", "inputs", "signals and states", "settings")
     return TextTable(head, rows, len(named) - len(rows))
 

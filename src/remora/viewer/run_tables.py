@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,9 +19,8 @@ from remora.model.limit_text import coordinate_text, range_text
 from remora.model.robot import Joint, Robot
 from remora.simulation.integrators.table import INTEGRATORS
 from remora.simulation.recording.conservation import Drift
-from remora.simulation.recording.constraint_switch import impulse_text
 from remora.simulation.recording.recording import Recording
-from remora.viewer.load_words import LONGEST, is_list, is_mapping, loaded, number_text, short
+from remora.viewer.load_words import LONGEST, is_list, is_mapping, number_text, short
 
 #: Maximum characters of a line's label.
 LABEL = 34
@@ -56,6 +56,21 @@ def _cut(
 
 
 # What was simulated -----------------------------------------------------------------------------
+
+
+class Note(NamedTuple):
+    """The note of a run: its first line, and what follows."""
+
+    title: str
+    description: str
+
+
+def note_of(run: Recording) -> Note:
+    """Return title and description of a run; of a scenario, its name with spaces and its text."""
+    first, _, rest = str(run.settings.get("note") or "").partition("\n")
+    name = re.fullmatch(r"scenario '(.*)'", first)
+    title = name[1].replace("_", " ") if name else first
+    return Note(title[:1].upper() + title[1:], rest.strip())
 
 
 def setup(run: Recording) -> list[tuple[str, str]]:
@@ -135,66 +150,6 @@ def phase_starts(run: Recording) -> list[float]:
     return [float(run.t[np.searchsorted(run.phase, k)]) for k in range(last + 1)]
 
 
-def phases(run: Recording) -> TextTable:
-    """Return a table of the phases: times and loads."""
-    given, starts = described_phases(run), phase_starts(run)
-    rows: list[tuple[str, ...]] = []
-    for k, phase in enumerate(given[:MOST_ROWS]):
-        reached = k < len(starts)
-        ends = starts[k + 1] if k + 1 < len(starts) else float(run.t[-1])
-        span = (f"{starts[k]:.6g}", f"{ends:.6g}") if reached else ("not reached", "")
-        acts = [
-            f"{label}: {loaded(phase.get(key))}"
-            for key, label in (
-                ("torque", "torque"),
-                ("base_wrench", "wrench on the base"),
-                ("wrenches", "wrenches"),
-                ("prescribed", "prescribed"),
-            )
-            if phase.get(key) not in (None, {}, [])
-        ]
-        if phase.get("locked"):
-            acts.append("locked: " + ", ".join(short(str(x)) for x in phase["locked"]))
-        acts += _switched(phase)
-        name = shown(str(phase.get("name") or ""), LONGEST)
-        rows.append((str(k + 1), name, *span, "; ".join(acts) or "nothing acts"))
-    head = ("#", "phase", "#from, s", "#to, s", "what acts")
-    return TextTable(head, rows, len(given) - len(rows))
-
-
-def _switched(phase: Mapping[str, Any]) -> list[str]:
-    """Return which constraints the settings of a phase switch."""
-    latched = " (latched)" if phase.get("latch") else ""
-    return [
-        f"{label}: " + ", ".join(short(str(name)) + note for name in phase[key])
-        for key, label, note in (
-            ("activate", "switched on", latched),
-            ("release", "switched off", ""),
-        )
-        if is_list(phase.get(key)) and phase[key]
-    ]
-
-
-def switches(run: Recording) -> TextTable:
-    """Return a table of the switches of constraints: impulses on the children, energies."""
-
-    def rows() -> Iterable[tuple[str, ...]]:
-        for s in run.switches:
-            on = ", ".join(short(x) + (" (latched)" if x in s.latched else "") for x in s.activated)
-            off = ", ".join(short(x) for x in s.released)
-            impulses = "; ".join(
-                f"{short(name)}: {impulse_text(x)}" for name, x in s.impulses.items() if np.any(x)
-            )
-            yield (
-                f"{s.t:.9g}", on, off, impulses or "none", f"{s.energy_loss:.4g}",
-                f"{s.separation_work:.4g}" if s.separation_work else "",
-            )  # fmt: skip
-
-    head = ("#time, s", "switched on", "switched off", "impulse on the child")
-    head = (*head, "#energy lost, J", "#separation, J")
-    return _cut(head, rows(), len(run.switches), MOST_EVENTS)
-
-
 def sources(run: Recording) -> dict[str, str]:
     """Return the source of every user function in the run's inputs, by name."""
     found: dict[str, str] = {}
@@ -215,8 +170,12 @@ def sources(run: Recording) -> dict[str, str]:
 
 def events(run: Recording) -> TextTable:
     """Return a table of the events."""
-    rows = ((f"{e.t:.9g}", shown(e.name, LONGEST), shown(e.action)) for e in run.events)
-    return _cut(("#time, s", "event", "action"), rows, len(run.events), MOST_EVENTS)
+    does = {"record": "noted", "next": "the next phase begins", "stop": "the run ends"}
+    rows = (
+        (f"{e.t:.6g}", shown(e.name, LONGEST), does.get(e.action, shown(e.action)))
+        for e in run.events
+    )
+    return _cut(("#time, s", "event", "what follows"), rows, len(run.events), MOST_EVENTS)
 
 
 # The robot --------------------------------------------------------------------------------------

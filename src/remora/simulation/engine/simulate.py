@@ -161,7 +161,8 @@ def simulate(
             files, generators, locks, objects of C libraries) are unchanged, and accept a stateful
             controller: it resumes with the state in which it is passed, so the rest of the run is
             not bitwise identical. Everything else is still compared.
-        note: text stored with the settings.
+        note: text stored with the settings; in a report its first line is the title, what follows
+            the description.
         progress: True for a bar, False for none; None: a bar on a terminal if the run takes long;
             or a function that receives a `Status`.
         seed: of the noise of components, from 0 to 2⁶⁴ - 1.

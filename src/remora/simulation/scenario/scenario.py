@@ -120,7 +120,7 @@ class Scenario:
             phases=self.phases,
             out=None if out is None else Path(out),
             resume=resume,
-            note=f"scenario {self.name!r}",
+            note=f"scenario {self.name!r}\n{self.description}".rstrip(),
             progress=progress,
             **options,
         )

@@ -34,15 +34,13 @@ OVERVIEW = (
     "q", "v", "tau", "attitude", "position", "reactions", "wrenches", "momentum", "energy", "drift",
     "signals",
 )  # fmt: skip
-#: Number of time intervals that a line is reduced to (minimum and maximum of each); more than the
-#: width of an axes in pixels.
+#: Number of time intervals that a line is reduced to (minimum and maximum of each).
 INTERVALS = 700
 #: A relative error below this is rounding error: 2⁻⁵².
 ROUNDING = 2.0**-52
 #: Sizes in inches: an axes, its margins, and a row of labels above the first axes.
 WIDTH, HEIGHT, LEFT, LEGEND, TITLE, BOTTOM, ROW = 4.9, 1.3, 0.75, 2.3, 0.36, 0.5, 0.15
-#: Maximum rows of labels above the first axes, and maximum events drawn as labelled lines; further
-#: events are short ticks.
+#: Maximum rows of labels above the first axes, and maximum labelled events; further: short ticks.
 MOST_ROWS, MOST_EVENTS = 3, 15
 STYLE: dict[str, Any] = {
     "font.family": ["DejaVu Sans"], "font.size": 8, "text.parse_math": False, "text.usetex": False,
@@ -101,11 +99,20 @@ def plot(run: Recording, *what: str | Sequence[str], degrees: bool = True) -> An
     return figure
 
 
-def figure_of(run: Recording, *names: str) -> Any:
-    """Return a Figure of quantities, not registered with pyplot; None if it has no lines."""
+def panels_of(run: Recording, *names: str) -> list[Panel]:
+    """Return the panels of quantities that have lines, each of at most eight."""
     of = choice(run)
     found = [p for name in names for panel in panels(run, name, of) for p in split(panel)]
-    chosen = [panel for panel in found if panel.lines]
+    return [panel for panel in found if panel.lines]
+
+
+def figure_of(run: Recording, *names: str) -> Any:
+    """Return a Figure of quantities, not registered with pyplot; None if it has no lines."""
+    return figure_of_panels(run, panels_of(run, *names))
+
+
+def figure_of_panels(run: Recording, chosen: Sequence[Panel]) -> Any:
+    """Return a Figure of panels, not registered with pyplot; None if there are none."""
     if not chosen:
         return None
     with library("matplotlib").rc_context(STYLE):

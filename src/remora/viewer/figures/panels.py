@@ -26,6 +26,8 @@ from remora.viewer.scene.link_roles import WHEEL, role_of
 
 #: Units that are converted to degrees.
 DEGREES = {"rad": "°", "rad/s": "°/s", "rad/s²": "°/s²"}
+#: Title of the panel whose speeds are in rpm, on an axis of their own.
+WHEELS = "wheel speeds"
 #: Maximum number of lines in a panel; for a larger robot, those that vary most.
 MOST_LINES = 32
 #: Above this pitch (rad), roll and yaw are close to singular, and a rotation vector is shown.
@@ -145,12 +147,12 @@ def panels(run: Recording, name: str, of: Choice) -> list[Panel]:
 def _in_degrees(panel: Panel) -> Panel:
     if panel.unit not in DEGREES:
         return panel
-    turn = 180.0 / math.pi
+    turn, unit = (30.0 / math.pi, "rpm") if panel.title == WHEELS else (180.0 / math.pi, "")
     lines = (
         replace(x, values=turn * x.values, limits=(turn * x.limits[0], turn * x.limits[1]))
         for x in panel.lines
     )
-    return replace(panel, unit=DEGREES[panel.unit], lines=tuple(lines))
+    return replace(panel, unit=unit or DEGREES[panel.unit], lines=tuple(lines))
 
 
 def _fewer(panel: Panel) -> Panel:

@@ -21,16 +21,13 @@ from remora.simulation.recording.constraint_switch import ConstraintSwitch
 from remora.simulation.recording.quantities import evaluated
 from remora.viewer.page.server import HOST, quiet, start_server
 from remora.viewer.scene.backdrops import BACKDROPS, backdrop, set_backdrop
+from remora.viewer.scene.camera import framed
 from remora.viewer.scene.ghost import add_ghost
 from remora.viewer.scene.labels import FrameLabels
 from remora.viewer.scene.overlays import OVERLAY, axes_poses, center_of_mass
 from remora.viewer.scene.scene import WORLD, Scene, end_effectors, extent, seen_from, toward_others
 from remora.viewer.scene.shapes import generated_note
 
-#: The camera's field of view, °, and the approximate aspect ratio of its image.
-_FIELD, _ASPECT = 40.0, 1.1
-#: Horizontal angle from the direction to another tree to the direction to the camera, rad.
-_SIDE = np.radians(-112.0)
 #: Opacity of the bodies when one sees through them.
 CLEAR = 0.35
 FREE, BASE, RIDE, MASS = "free", "base", "base, turning with it", "centre of mass"
@@ -324,24 +321,11 @@ def look_at(server: Any, cloud: Array, along: Array | None = None) -> None:
         along: horizontal direction `(2,)` from the base to other trees: they are seen side by side,
             the base on the left; None: from the front.
     """
-    middle, radius = extent(cloud)
-    back = np.array([0.74, -0.52, 0.43])
-    if along is not None:
-        turn = np.array([[np.cos(_SIDE), -np.sin(_SIDE)], [np.sin(_SIDE), np.cos(_SIDE)]])
-        back[:2] = np.hypot(*back[:2]) * (turn @ along)
-    back = back / np.linalg.norm(back)
-    side = np.cross([0.0, 0.0, 1.0], back)
-    side = side / np.linalg.norm(side)
-    up = np.cross(back, side)
-    seen = cloud - middle
-    middle = middle + sum(0.5 * (np.max(seen @ e) + np.min(seen @ e)) * e for e in (side, up))
-    seen, half = cloud - middle, np.tan(np.radians(0.5 * _FIELD))
-    across, high = np.abs(seen @ side) / (_ASPECT * half), np.abs(seen @ up) / half
-    distance = 1.1 * float(np.max(seen @ back + np.maximum(across, high)))
+    seen, (_, radius) = framed(cloud, along), extent(cloud)
     camera = server.initial_camera
-    camera.fov = np.radians(_FIELD)
-    camera.look_at = tuple(middle)
-    camera.position = tuple(middle + max(distance, 0.5 * radius) * back)
+    camera.fov = seen.field
+    camera.look_at = tuple(seen.look_at)
+    camera.position = tuple(seen.position)
     camera.near, camera.far = 0.02 * radius, 500.0 * radius
 
 

@@ -16,6 +16,7 @@ from remora.model.joints import in_coordinates, is_free, kind
 from remora.model.robot import Joint, Robot
 from remora.model.state import difference, integrate, neutral
 from remora.simulation.recording.quantities import evaluated
+from remora.viewer.page.analysis_folder import AnalysisFolder
 from remora.viewer.page.drag_target import DragTarget, reached
 from remora.viewer.page.floating_drag import drag_joint, floats
 from remora.viewer.page.page import BASE, MASS, Page, on, plain
@@ -107,6 +108,8 @@ class RobotPage(Page):
             subdivisions=2,
             visible=has_mass(self.robot),
         )
+        self._analysis = AnalysisFolder(self.server, self.fast, radius, self.redraw)
+        self.toggles |= self._analysis.toggles
         self.add_look(radius)
         self.aim(self._q)
         self.redraw()
@@ -215,6 +218,8 @@ class RobotPage(Page):
             with self.server.atomic():
                 self.draw_robot(self._q, x)
                 self._mass.position = center_of_mass(self.fast, self._q)
+                base = "floating" if floats(self.robot) and self.base == FLOATING else "fixed"
+                self._analysis.draw(self.robot, self._q, x, base)
             self._readout.content = _readout(x[0])
 
     # The joints ---------------------------------------------------------------------------------

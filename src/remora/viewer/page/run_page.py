@@ -15,7 +15,9 @@ from remora.simulation.recording.quantities import QUANTITIES
 from remora.simulation.recording.recording import Recording
 from remora.viewer.interpolation import configurations
 from remora.viewer.load_words import short
+from remora.viewer.page.analysis_folder import AnalysisFolder
 from remora.viewer.page.chosen_plot import ChosenPlot
+from remora.viewer.page.floating_drag import floats
 from remora.viewer.page.page import on, plain
 from remora.viewer.page.plots import Plot, offered, plot_of
 from remora.viewer.page.timed_page import TimedPage
@@ -104,6 +106,8 @@ class RunPage(TimedPage):
         self.server.gui.add_html(timeline_html(run, self.seek_id))
         self._add_plots()
         self._add_show(radius)
+        self._analysis = AnalysisFolder(self.server, self.fast, radius, self.redraw)
+        self.toggles |= self._analysis.toggles
         self.add_look(radius, ghost=True)
         self.aim(*self._thin.q[:: max(1, len(self._thin) // 12)])
         self.redraw()
@@ -194,6 +198,9 @@ class RunPage(TimedPage):
                 self._plots_at = now
                 for shown in self._shown:
                     shown.move(self.time)
+                phase = int(self.run.phase[i]) if len(self.run.phase) else 0
+                base = "floating" if floats(self.robot) else "fixed"
+                self._analysis.draw(self.run.robot_in_phase(phase), q, x, base)
 
     def _draw_beside(self, now: OverlaySample) -> None:
         for trail in self._trails:

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from remora.errors import RemoraError
-from remora.viewer.report.report import drawing, umask
+from remora.viewer.report.drawing import drawing
+from remora.viewer.report.report import umask
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,309 @@
+"""Sections of a report as HTML: stills, commands, tools, captures, peaks, figures, settings."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import math
+import warnings
+from collections.abc import Sequence
+from html import escape
+
+from remora.analysis.conditioning import Conditioning
+from remora.errors import RemoraError
+from remora.model.formats.bounded_xml import shown
+from remora.simulation.recording.recording import Recording
+from remora.viewer import run_tables
+from remora.viewer.command_words import commanded
+from remora.viewer.component_table import components
+from remora.viewer.figures.figures import figure_of, figure_of_panels, panels_of
+from remora.viewer.figures.flat_panels import is_flat
+from remora.viewer.load_words import LONGEST, short
+from remora.viewer.report import tool_story
+from remora.viewer.report.animation_html import html_of
+from remora.viewer.report.conditioning_rows import conditioning_table
+from remora.viewer.report.drawing import drawing
+from remora.viewer.report.peak_loads import NEAR, OVER, JointPeaks, Peak
+from remora.viewer.report.stills import stills
+from remora.viewer.report.trust import trust_line
+
+#: Maximum number of characters of a function's source.
+LONGEST_SOURCE = 5000
+#: The figures: title, quantities, explanation.
+FIGURES: tuple[tuple[str, tuple[str, ...], str], ...] = (
+    ("Joint positions", ("q",), "Limits are drawn where they are near."),
+    ("Speeds", ("v",), "Of the joints, and of what floats in its own axes."),
+    ("Torques and forces of the drives", ("tau",),
+     "With what prescribed and locked joints need. Effort limits are drawn where they are near."),
+    ("Damping, friction and stops", ("passive",), "A joint feels these and its drive."),
+    ("Attitude and position", ("attitude", "position"),
+     "Roll, pitch and yaw are seen from the axes at the start."),
+    ("Reactions", ("reactions",),
+     "What the joint's bearings carry, about the origin of the body it carries; without the "
+     "drive's own torque."),
+    ("External wrenches", ("wrenches",), "About the body's origin."),
+    ("Signals of the components", ("signals",),
+     "Outputs and states; those of sampled components are held between ticks."),
+    ("Momentum", ("momentum",), "Where it stays zero, the axis is as large as the sum of the "
+                                "bodies' own momenta."),
+    ("Centre of mass", ("com",), "On a straight line where nothing pushes from outside."),
+    ("Energy", ("energy",), "It changes by the work that is done: what is left over is drift."),
+    ("Drift of what must be kept", ("drift",), "Relative, as in the table of conservation."),
+)  # fmt: skip
+#: Figures that show nothing new where momentum and energy are kept.
+_FLAT_BY_DESIGN = ("momentum", "com", "drift")
+#: Script that unpacks the animation into an iframe, with the page's theme.
+_SCRIPT = """
+document.getElementById("play").onclick = async function () {
+  const text = document.getElementById("packed").textContent.trim();
+  const bytes = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
+  const plain = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+  const page = new Blob([await new Response(plain).arrayBuffer()], { type: "text/html" });
+  const frame = document.createElement("iframe");
+  frame.title = "animation of the run";
+  frame.src = URL.createObjectURL(page);
+  this.replaceWith(frame);
+};
+"""
+
+
+def strip(run: Recording) -> str:
+    """Return stills of the run side by side; a line that says why where there are none."""
+    try:
+        taken = stills(run)
+    except RemoraError as error:
+        return f'<p class="muted small">No stills: {escape(shown(str(error), LONGEST))}</p>'
+    pictures: list[str] = []
+    for still in taken:
+        data = base64.b64encode(still.jpeg).decode()
+        words = f"{still.t:.4g} s" + (f": {still.caption}" if still.caption else "")
+        pictures.append(
+            f'<figure><img alt="{escape(f"the robot at {words}", quote=True)}" '
+            f'src="data:image/jpeg;base64,{data}"><figcaption><b>{still.t:.4g} s</b> '
+            f"{escape(still.caption)}</figcaption></figure>"
+        )
+    return (
+        f'<div class="strip">{"".join(pictures)}</div>\n<p class="small muted">Lines: the way of '
+        "the tool until then. Blue: where base and panels were at the start.</p>"
+    )
+
+
+def commands(run: Recording) -> str:
+    """Return the phases with what was commanded in words, components, and events."""
+    made: list[str] = []
+    for k, phase in enumerate(commanded(run)):
+        span = "not reached" if phase.start is None else f"{phase.start:.6g} s to {phase.end:.6g} s"
+        lines = "".join(f"<li>{escape(shown(line, 1500))}</li>" for line in phase.lines)
+        made.append(
+            f'<li><h3>{k + 1}. {escape(phase.name)} <span class="muted">{span}</span></h3>'
+            f"<ul>{lines}</ul></li>"
+        )
+    parts = [f'<ol class="phases">{"".join(made)}</ol>'] if made else []
+    acting = components(run)
+    if acting.rows:
+        parts.append(
+            "<h3>Components</h3>\n<p>They act in all phases, on joints that are free.</p>\n"
+            + table(acting)
+        )
+    events = run_tables.events(run)
+    if events.rows:
+        parts.append(f"<h3>Events</h3>\n{table(events)}")
+    for name, source in run_tables.sources(run).items():
+        cut = source[:LONGEST_SOURCE] + ("\n..." if len(source) > LONGEST_SOURCE else "")
+        parts.append(
+            f'<details class="screen"><summary class="small">Source of <code>'
+            f"{escape(shown(name))}</code></summary><pre>{escape(cut)}</pre></details>"
+        )
+    return "\n".join(parts)
+
+
+def tool(run: Recording) -> str:
+    """Return the paths of the tools, and how far they were from their targets."""
+    paths, targets = tool_story.tool_table(run), tool_story.target_table(run)
+    if not paths.rows:
+        return ""
+    parts = [table(paths)]
+    if targets.rows:
+        parts.append(f"<h3>Distance from the target</h3>\n{table(targets)}")
+    figure = figure_of_panels(run, tool_story.tool_panels(run))
+    caption = "<b>Tool.</b> Its position in the inertial frame"
+    caption += ", and how far it is from its target." if targets.rows else "."
+    parts.append(_figure(drawing(figure), caption) if figure is not None else "")
+    return "\n".join(parts)
+
+
+def captures(run: Recording) -> str:
+    """Return what was captured and released, with impulses and energies."""
+    rows = tool_story.capture_rows(run)
+    if not rows.rows:
+        return ""
+    text = (
+        "A rigid capture removes the relative velocity by an impulse on both sides: momentum is "
+        "conserved, energy is lost. Impulses on the constraint's child, about its frame."
+    )
+    return f"<p>{text}</p>\n{table(rows)}"
+
+
+def peaks(found: Sequence[JointPeaks]) -> str:
+    """Return peaks of efforts, speeds and positions, with bars that show the share of the limit."""
+    if not found:
+        return ""
+    rows = "\n".join(
+        f"<tr><td>{escape(short(own.name, 40))}</td>"
+        + "".join(_peak(peak) for peak in (own.effort, own.speed, own.travel))
+        + "</tr>"
+        for own in found
+    )
+    head = (
+        "<th>joint</th><th>largest drive torque or force</th><th>largest speed</th><th>range</th>"
+    )
+    note = (
+        "Bars: share of the limit; of the range, how near to an end of it (an empty bar is the "
+        "middle). Drives include what prescribed and locked joints need."
+    )
+    return (
+        f'<p class="small muted">{note}</p>\n<div class="wide"><table class="peaks"><thead><tr>'
+        f"{head}</tr></thead>\n<tbody>{rows}</tbody></table></div>"
+    )
+
+
+def _peak(peak: Peak) -> str:
+    if not peak.text:
+        return "<td></td>"
+    text = escape(peak.text)
+    if peak.limit:
+        text += f' <span class="muted">of {escape(peak.limit)}</span>'
+    if math.isnan(peak.share):
+        return f"<td>{text}</td>"
+    look = "over" if peak.share > OVER else "near" if peak.share > NEAR else "ok"
+    percent = f"{100.0 * peak.share:.0f}" if peak.share >= 0.01 else f"{100.0 * peak.share:.1f}"
+    bar = f'<i class="bar {look}" style="--w:{min(max(peak.share, 0.0), 1.0):.3f}"></i>'
+    return f'<td title="{percent} % at {peak.t:.6g} s">{text}{bar}</td>'
+
+
+def trust(run: Recording, broken: Sequence[str]) -> str:
+    """Return one line where all is well, with the numbers folded; otherwise what is wrong."""
+    numbers = table(run_tables.conservation_table(run))
+    if not broken:
+        line = f'<p><b class="good">✓</b> {escape(trust_line(run.conservation()))}</p>'
+        return f'{line}\n<details><summary class="small">Numbers</summary>{numbers}</details>'
+    said = "".join(f"<li>{escape(text)}</li>" for text in broken)
+    text = (
+        "A run without forces from outside keeps its momentum whatever its joints do, its centre "
+        "of mass stays on a line, and energy changes by the work done. Not so here:"
+    )
+    advice = "Smaller tolerances (rtol, atol) or steps usually help."
+    return (
+        f'<div class="notice"><p>{text}</p><ul>{said}</ul><p>{advice}</p></div>\n<p>The largest '
+        f"distances over all samples:</p>\n{numbers}"
+    )
+
+
+def conditioning(found: Conditioning) -> str:
+    """Return what came near to a singularity or a limit; folded where nothing did."""
+    text = (
+        "The twist of the frame by the speeds of the joints, angular rates times "
+        f"{found.length:.3g} m; directions in which the arm never moves are left out."
+    )
+    rows = f"<p>{text}</p>\n{table(conditioning_table(found))}"
+    if not found.warnings():
+        worst = float(found.condition.max())
+        line = f"Nothing came near: the condition number of the Jacobian is at most {worst:.4g}."
+        return f'<p>{line}</p>\n<details><summary class="small">Numbers</summary>{rows}</details>'
+    caption = "<b>Conditioning.</b> Shaded: near a singularity, or a limit."
+    return f"{rows}\n{_figure(drawing(found.plot()), caption)}"
+
+
+def settings(run: Recording) -> str:
+    """Return robot, integrator, tolerances and versions."""
+    rows = "".join(
+        f"<tr><th>{escape(name)}</th><td>{escape(text)}</td></tr>"
+        for name, text in run_tables.setup(run)
+    )
+    return f'<table class="words">{rows}</table>'
+
+
+def robot(run: Recording) -> str:
+    """Return the bodies and joints, folded if they are many."""
+    frames = ", ".join(short(frame.name) for frame in run.robot.frames[:50])
+    note = f'<p class="small muted">Frames: {escape(frames)}</p>' if frames else ""
+    return table(run_tables.robot_table(run.robot)) + note
+
+
+def animation(run: Recording) -> str:
+    """Return a button that loads the animation, which is packed in the page."""
+    try:
+        page = html_of(run)
+    except RemoraError as error:
+        return f'<p class="muted">Left out: {escape(shown(str(error), LONGEST))}</p>'
+    packed = base64.b64encode(gzip.compress(page.encode(), 6, mtime=0)).decode()
+    return (
+        '<div class="screen"><button id="play" type="button">Load the animation</button>'
+        "<noscript> (needs JavaScript)</noscript>\n"
+        f'<script type="text/plain" id="packed">{packed}</script>\n'
+        f"<script>{_SCRIPT}</script></div>"
+    )
+
+
+def figures(run: Recording, broken: bool) -> str:
+    """Return the figures; those that are flat by design are folded away.
+
+    Args:
+        run: the run.
+        broken: whether something is not kept that should be: then its figures are not folded.
+    """
+    shown_, folded = list[str](), list[str]()
+    conserved = not broken and not run.conservation().linear_momentum.broken_by
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing")  # names in other scripts
+        for title, quantities, caption in FIGURES:
+            if quantities == ("passive",) and not run.passive.any():
+                continue
+            figure = figure_of(run, *quantities)
+            if figure is None:
+                continue
+            text = f"<b>{escape(title)}.</b> {escape(caption)}"
+            flat = conserved and quantities[0] in _FLAT_BY_DESIGN
+            flat = flat or (quantities == ("drift",) and not broken)
+            flat = flat or all(is_flat(panel) for panel in panels_of(run, *quantities))
+            (folded if flat else shown_).append(_figure(drawing(figure), text))
+    if folded:
+        what = (
+            "1 figure that is flat" if len(folded) == 1 else f"{len(folded)} figures that are flat"
+        )
+        shown_.append(
+            f'<details><summary class="small">{what} by design: conserved quantities, and what '
+            f"does not change</summary>{''.join(folded)}</details>"
+        )
+    return "\n".join(shown_)
+
+
+def _figure(picture: str, caption: str) -> str:
+    return f"<figure>{picture}<figcaption>{caption}</figcaption></figure>"
+
+
+def table(rows: run_tables.TextTable) -> str:
+    """Return a table of text as HTML, without columns that are empty."""
+    filled = [k for k in range(len(rows.head)) if any(row[k] for row in rows.rows)]
+    rows = run_tables.TextTable(
+        tuple(rows.head[k] for k in filled),
+        [tuple(row[k] for k in filled) for row in rows.rows],
+        rows.more,
+    )
+    numbers = [name.startswith("#") for name in rows.head]
+    looks = [' class="n"' if number else "" for number in numbers]
+    head = "".join(
+        f"<th{look}>{escape(name.removeprefix('#'))}</th>"
+        for name, look in zip(rows.head, looks, strict=True)
+    )
+    body = "\n".join(
+        "<tr>"
+        + "".join(f"<td{x}>{escape(cell)}</td>" for cell, x in zip(row, looks, strict=True))
+        + "</tr>"
+        for row in rows.rows
+    )
+    more = f'<p class="small muted">and {rows.more} more</p>' if rows.more > 0 else ""
+    return (
+        f'<div class="wide"><table><thead><tr>{head}</tr></thead>\n<tbody>{body}</tbody></table>'
+        f"</div>{more}"
+    )

@@ -1,0 +1,52 @@
+"""How far a run can be trusted: one line where all conserved quantities are kept."""
+
+from __future__ import annotations
+
+from remora.simulation.recording.conservation import Conservation, Drift
+
+#: Relative drifts, and violations of unit quaternions and constraints, below which all is well.
+WELL = 1e-6
+#: A drift that is nothing, whatever it is compared with: of a robot at rest, in SI units.
+NOTHING = 1e-12
+
+
+def drifts(kept: Conservation) -> list[tuple[str, Drift]]:
+    """Return what must be kept in this run, by name."""
+    rows = (
+        ("linear momentum", kept.linear_momentum),
+        ("angular momentum", kept.angular_momentum),
+        ("the centre of mass", kept.center_of_mass),
+        ("the energy balance", kept.energy),
+    )
+    return [(name, drift) for name, drift in rows if not drift.broken_by]
+
+
+def violations(kept: Conservation) -> list[str]:
+    """Return sentences about what is not kept as well as it should be; none: all is well."""
+    said = [
+        f"{name} drifts by {drift.absolute:.2g} {drift.unit}, {drift.relative:.2g} of "
+        f"{drift.scale:.4g} {drift.unit} ({drift.compared})"
+        for name, drift in drifts(kept)
+        if not (drift.relative <= WELL or drift.absolute <= NOTHING)
+    ]
+    for name, value, unit in (
+        ("quaternions are off unit length", kept.quaternion, ""),
+        ("dual quaternions are off", kept.dual_quaternion, " m"),
+        ("constraints that act are violated", kept.constraint or 0.0, " m or rad"),
+    ):
+        if not value <= WELL:
+            said.append(f"{name} by {value:.2g}{unit}")
+    return said
+
+
+def trust_line(kept: Conservation) -> str:
+    """Return one line about the conserved quantities of a run in which all is well."""
+    own = drifts(kept)
+    parts = [f"{name} to {drift.relative:.1e}" for name, drift in own]
+    text = f"Kept, relative to its size: {', '.join(parts)}. "
+    broken = kept.linear_momentum.broken_by
+    if broken:
+        text += f"Momentum is not conserved in this run: {broken}. "
+    if kept.constraint is not None:
+        text += f"Constraints hold to {kept.constraint:.1e} m or rad. "
+    return text.rstrip()

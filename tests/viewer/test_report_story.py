@@ -1,0 +1,149 @@
+"""What a report tells: title, tools and targets, captures, peaks, and how far to trust a run."""
+
+import math
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import remora as rm
+from remora.algebra import pose
+from remora.simulation.recording.constraint_switch import ConstraintSwitch
+from remora.viewer.figures.flat_panels import is_flat
+from remora.viewer.figures.panels import Line, Panel
+from remora.viewer.report import report_sections as sections
+from remora.viewer.report import tool_story
+from remora.viewer.report.peak_loads import exceeded, joint_peaks
+from remora.viewer.report.trust import trust_line, violations
+from remora.viewer.run_tables import note_of
+
+pytest.importorskip("matplotlib")
+GOAL = [1.0, 0.5, 0.25]
+
+
+@pytest.fixture(scope="module")
+def told(run):
+    """Return the run as if its only phase were a reach of the tool that ends in a capture."""
+    reach = {"reach": "tool", "target": GOAL, "base": "floating", "path": "line"}
+    caught = {"condition": "capture", "grapple": "tool", "fixture": "camera", "distance": 0.1,
+              "angle": 0.2, "speed": 0.05}  # fmt: skip
+    phase = {"prescribed": {"elbow_pitch": reach}, "events": [["captured", "next", -1, caught]]}
+    return replace(run, settings={**run.settings, "phases": [phase]})
+
+
+def test_title_and_description_are_those_of_the_note(run):
+    def of(note):
+        return tuple(note_of(replace(run, settings={"note": note})))
+
+    assert of("scenario 'reach_payload'\nA servicer moves.") == (
+        "Reach payload", "A servicer moves.",
+    )  # fmt: skip
+    assert of("my test") == ("My test", "")
+    assert of("") == ("", "")
+
+
+def test_a_scenario_carries_its_description():
+    told = rm.load_scenario("hold_attitude")
+    short = replace(told, phases=(replace(told.phases[0], duration=0.02),))
+    assert note_of(short.run(progress=False)) == ("Hold attitude", told.description)
+
+
+def test_distances_from_targets_are_those_of_the_frames(told):
+    at_goal, at_frame = tool_story.tool_targets(told)
+    assert (at_goal.called, at_frame.called) == ("(1, 0.5, 0.25) m", "camera")
+    tool, camera = told.frame_pose("tool"), told.frame_pose("camera")
+    far, angle = tool_story.errors(told, at_goal)
+    assert angle is None
+    assert np.allclose(far, np.linalg.norm(pose.translation(tool) - GOAL, axis=1), atol=1e-15)
+    far, angle = tool_story.errors(told, at_frame)
+    turn = pose.to_rotation_matrix(tool).transpose(0, 2, 1) @ pose.to_rotation_matrix(camera)
+    cosine = np.clip(0.5 * (np.trace(turn, axis1=1, axis2=2) - 1.0), -1.0, 1.0)
+    assert np.allclose(angle, np.arccos(cosine), atol=1e-7)
+    rows = tool_story.target_table(told).rows
+    k = int(np.argmin(tool_story.errors(told, at_goal)[0]))
+    assert rows[0][3] == f"{told.t[k]:.6g}"
+    panels = {panel.title: panel for panel in tool_story.tool_panels(told)}
+    assert len(panels["distance of the tool from its target"].lines) == 2
+    assert len(panels["angle between tool and target"].lines) == 1
+
+
+def test_the_length_of_a_path_is_that_of_its_pieces(run):
+    row = tool_story.tool_table(run).rows[0]
+    p = pose.translation(run.frame_pose("tool"))
+    assert row[0] == "tool"
+    assert float(row[3]) == pytest.approx(
+        np.linalg.norm(np.diff(p, axis=0), axis=1).sum(), rel=1e-3
+    )
+
+
+def test_captures_are_listed_with_impulses_and_energies(run):
+    caught = ConstraintSwitch(
+        1.5, 1, activated=("grapple",), impulses={"grapple": np.array([3.0, 4.0, 0, 0, 0, 0.5])},
+        energy_loss=0.002, latched={"grapple": {}},
+    )  # fmt: skip
+    freed = ConstraintSwitch(2.5, 2, released=("grapple",), separation_work=0.1)
+    text = sections.captures(replace(run, switches=(caught, freed)))
+    cells = re.findall(r"<td[^>]*>([^<]*)</td>", text)
+    assert cells[:7] == ["1.5", "grapple", "latched", "5", "0.5", "2", ""]
+    assert cells[7:] == ["2.5", "grapple", "released", "", "", "", "100"]
+    assert sections.captures(run) == ""
+
+
+def test_peaks_are_compared_with_the_limits(run):
+    peaks = {peak.name: peak for peak in joint_peaks(run)}
+    joint = run.robot.joints["shoulder_pitch"]
+    own, most = peaks["shoulder_pitch"], np.abs(run.v[:, joint.v.start]).max()
+    assert own.speed.share == pytest.approx(most / float(joint.limits.velocity[0]), rel=1e-12)
+    assert own.speed.text == f"{math.degrees(most):.4g} °/s"
+    passed = exceeded(list(peaks.values()))
+    assert any("shoulder_pitch passed its speed limit" in text for text in passed)
+    assert 'class="bar over"' in sections.peaks(list(peaks.values()))
+    free = run.robot.joints["elbow_pitch"]
+    assert own.travel.limit == "±120.3°"
+    assert peaks["elbow_pitch"].effort.limit == f"{float(free.limits.effort[0]):.4g} N m"
+
+
+def test_wheels_are_in_rpm():
+    robot = rm.load("servicer_wheels")
+    v = np.zeros(robot.nv)
+    v[robot.joints["wheel_x"].v] = 10 * math.pi
+    run = rm.simulate(robot, rm.neutral(robot), v, 0.1, sample=0.05, progress=False)
+    peak = next(peak for peak in joint_peaks(run) if peak.name == "wheel_x")
+    assert peak.speed.text == "300 rpm"
+    assert peak.travel.text == ""
+    titles = [axes.get_title(loc="left") for axes in rm.plot(run, "v").axes]
+    assert "wheel speeds, rpm" in titles
+
+
+def test_one_line_where_all_is_well_and_a_section_where_not(run):
+    kept = run.conservation()
+    good = replace(kept, energy=replace(kept.energy, absolute=1e-12))
+    assert violations(good) == []
+    assert "Momentum is not conserved in this run: external wrenches" in trust_line(good)
+    bad = replace(good, energy=replace(kept.energy, absolute=1e-3 * kept.energy.scale))
+    assert violations(bad)[0].startswith("the energy balance drifts by")
+    broken = replace(good, energy=replace(kept.energy, absolute=float("nan")), constraint=0.1)
+    assert len(violations(broken)) == 2
+    resting = replace(good, energy=replace(kept.energy, absolute=1e-20, scale=0.0))
+    assert violations(resting) == []
+    assert "<details>" in sections.trust(run, [])
+    section = sections.trust(run, ["the energy <drifts>"])
+    assert "the energy &lt;drifts&gt;" in section
+    assert "<details>" not in section
+
+
+def test_what_is_flat_is_folded_away():
+    still, moves = Line("a", np.full(9, 3.0)), Line("b", np.linspace(0.0, 1.0, 9))
+    assert is_flat(Panel("p", "m", (still,)))
+    assert is_flat(Panel("p", "m", (Line("n", 1e-14 * moves.values), still)))
+    assert not is_flat(Panel("p", "m", (still, moves)))
+    assert is_flat(Panel("p", "m", (Line("none", np.full(9, np.nan)),)))
+
+
+def test_flat_figures_are_in_a_fold(run, monkeypatch):
+    monkeypatch.setattr(sections, "FIGURES", [f for f in sections.FIGURES if f[1][0] in "q drift"])
+    shown, folded = sections.figures(run, broken=False).split("<details>")
+    assert "Joint positions" in shown
+    assert "Drift of what must be kept" in folded
+    assert "<details>" not in sections.figures(run, broken=True)
