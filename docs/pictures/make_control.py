@@ -12,12 +12,15 @@ import numpy as np
 
 import remora as rm
 from remora.algebra import dual_quaternion, pose, quaternion
+from remora.viewer.figures.figures import STYLE
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 
 HERE = Path(__file__).parent
-plt.rcParams.update({"font.size": 9, "axes.grid": True, "grid.alpha": 0.3, "figure.dpi": 130})
+plt.rcParams.update(
+    {**STYLE, "text.parse_math": True, "font.size": 9, "axes.titlesize": 9, "figure.dpi": 130}
+)
 
 
 def planar(name, arms, links, base="planar"):

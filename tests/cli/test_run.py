@@ -91,7 +91,7 @@ def test_a_run_that_is_stopped_or_killed_goes_on(tmp_path, ctrl_c):
         rows.append(len(run))
         if end == 130:
             assert run.status == "interrupted"
-            assert "to go on, say remora run long.yaml --out run --resume" in out
+            assert "to resume: remora run long.yaml --out run --resume" in out
     assert rows == sorted(set(rows))
 
 

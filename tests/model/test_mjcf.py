@@ -592,7 +592,7 @@ def test_without_mujoco_the_error_says_how_to_get_it(tmp_path, monkeypatch):
 
     original = importlib.import_module
     monkeypatch.setattr(importlib, "import_module", absent)
-    with pytest.raises(RemoraError, match=r"pip install 'remora\[mjcf\]'"):
+    with pytest.raises(RemoraError, match=r"pip install '\.\[mjcf\]'"):
         robot_of(tmp_path, mjcf(J))
 
 

@@ -88,5 +88,6 @@ def test_without_the_package_there_is_a_hint(
 ) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     (tmp_path / "arm.urdf.xacro").write_text(ARM)
-    with pytest.raises(rm.ModelError, match=r"remora\[xacro\].*xacro arm.urdf.xacro > robot.urdf"):
+    hint = r"pip install .\.\[xacro\].*xacro arm.urdf.xacro > robot.urdf"
+    with pytest.raises(rm.ModelError, match=hint):
         rm.load(tmp_path / "arm.urdf.xacro")

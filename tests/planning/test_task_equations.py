@@ -1,5 +1,7 @@
 """Tasks: Jacobians are the rates of what they are about, on random trees with every joint type."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -103,3 +105,24 @@ def test_a_wrong_task_is_named(task, says):
     with pytest.raises(rm.RemoraError) as error:
         task.bind(ROBOT)
     assert says in str(error.value)
+
+
+#: Numbers that no weight and no gain may be.
+NEVER = (np.nan, np.inf, -1.0, "much", 1j, np.ones(7), [[1.0], [1.0, 2.0]])
+
+
+@pytest.mark.parametrize("task", tasks(ROBOT, Q), ids=lambda task: type(task).__name__)
+def test_numbers_of_every_kind_of_task_are_checked(task):
+    """A new kind is covered as soon as it is among the tasks above, which must hold every kind."""
+    chosen = ("name", "priority", "frame", "reference", "joints", "attitude_only")
+    fields = [f.name for f in dataclasses.fields(task) if f.name not in chosen]
+    assert {"weight", "gain"} <= set(fields)
+
+    def solved(field, bad):
+        wrong = dataclasses.replace(task, **{field: bad})
+        rm.solve_tasks(ROBOT, Q, np.zeros(ROBOT.nv), wrong, base="floating", compiled=False)
+
+    for field in fields:
+        for bad in NEVER:
+            with pytest.raises(rm.RemoraError):
+                solved(field, bad)

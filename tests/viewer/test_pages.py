@@ -293,7 +293,7 @@ def test_without_viser_the_message_says_how_to_get_it(monkeypatch):
         return real(name, *rest)
 
     monkeypatch.setattr(importlib, "import_module", without)
-    with pytest.raises(rm.RemoraError, match=r"pip install 'remora\[view\]'"):
+    with pytest.raises(rm.RemoraError, match=r"pip install '\.\[view\]'"):
         rm.view("servicer", open=False)
 
 

@@ -131,7 +131,9 @@ def surface(mask: Mask, grid: Grid, smooth: bool = True) -> tuple[Array, NDArray
     try:
         measure: Any = importlib.import_module("skimage.measure")
     except ModuleNotFoundError as error:
-        raise RemoraError("surfaces need scikit-image: pip install 'remora[analysis]'") from error
+        raise RemoraError(
+            "surfaces need scikit-image: pip install '.[analysis]' in Remora's folder"
+        ) from error
     field = smoothed(mask) if smooth else np.pad(mask, 2).astype(float)
     vertices, faces, _, _ = measure.marching_cubes(field, 0.5)
     # voxel k of the padded field is centred at cell k - 2

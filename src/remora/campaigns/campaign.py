@@ -133,8 +133,8 @@ def _dask(name: str) -> Any:
         return importlib.import_module(name)
     except ImportError:
         raise RemoraError(
-            "workers need dask.distributed: pip install 'remora[campaign]'; or workers=0 for this "
-            "process alone"
+            "workers need dask.distributed: pip install '.[campaign]' in Remora's folder; "
+            "or workers=0 for this process alone"
         ) from None
 
 

@@ -209,7 +209,9 @@ class CampaignFolder:
         try:
             pandas: Any = importlib.import_module("pandas")
         except ImportError:
-            raise RemoraError("this needs pandas: pip install 'remora[campaign]'") from None
+            raise RemoraError(
+                "this needs pandas: pip install '.[campaign]' in Remora's folder"
+            ) from None
         plain = [name for name in self.names() if not name.startswith("bands/")]
         table = {name: self.column(name) for name in plain}
         done = np.isfinite(table["ok"])

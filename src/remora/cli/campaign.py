@@ -48,7 +48,7 @@ def campaign(
     ] = "auto",
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress bar.")] = False,
     list_them: Annotated[
-        bool, typer.Option("--list", help="List the bundled studies, and do nothing else.")
+        bool, typer.Option("--list", help="List the bundled studies and exit.")
     ] = False,
     print_schema: Annotated[
         bool, typer.Option("--schema", help="Print the JSON schema of study files.")

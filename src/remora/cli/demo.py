@@ -64,14 +64,14 @@ def _demonstrated(console: Console, folder: Path) -> Path:
     print_tree(robot, console)
     console.print(f"total mass {float(robot.mass):.6g} kg, nq = {robot.nq}, nv = {robot.nv}\n")
 
-    console.rule("it captures the satellite and stops it; nothing acts from outside")
+    console.rule("it captures the satellite and stops it, without external forces")
     console.print("(the first run compiles the equations of motion)")
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "interrupted at", RuntimeWarning)  # `demo` prints it
         run = _whole(told.run(folder / "run", progress=False))
     _tell_motion(console, run)
 
-    console.rule("what must be kept, and how well it is")
+    console.rule("conservation laws")
     console.print(_kept(run))
     seconds = time.perf_counter() - begun
     console.print(
@@ -81,7 +81,7 @@ def _demonstrated(console: Console, folder: Path) -> Path:
     animation = save_html(run, folder / "animation.html")
     written = report(run, folder / "report.html", title=TITLE)
 
-    console.rule("to look at")
+    console.rule("files")
     table = Table(box=None, show_header=False, pad_edge=False)
     for what, path in (("report", written), ("animation", animation), ("run", folder / "run")):
         table.add_row(what, str(path))
@@ -162,9 +162,9 @@ def _kept(run: Recording) -> Table:
             f"{drift.relative:.1e}",
             f"{drift.scale:.4g} {drift.unit}, {drift.compared}",
         )
-    table.add_row("unit quaternions", f"{found.quaternion:.1e}", "", "never scaled back")
+    table.add_row("unit quaternions", f"{found.quaternion:.1e}", "", "never renormalized")
     if found.constraint is not None:
-        table.add_row("the grapple", f"{found.constraint:.1e} m or rad", "", "what it holds")
+        table.add_row("grapple", f"{found.constraint:.1e} m or rad", "", "constraint residual")
     return table
 
 

@@ -38,10 +38,10 @@ def run(
         ),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(help="Folder to save the run in, made anew.", metavar="DIR")
+        Path | None, typer.Option(help="New folder to save the run in.", metavar="DIR")
     ] = None,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with the run in DIR where it stopped.")
+        bool, typer.Option("--resume", help="Resume the run in DIR where it stopped.")
     ] = False,
     sample: Annotated[
         float | None, typer.Option(help="Seconds between samples, instead of the file's.")
@@ -56,7 +56,7 @@ def run(
     ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress bar.")] = False,
     list_them: Annotated[
-        bool, typer.Option("--list", help="List the bundled scenarios, and do nothing else.")
+        bool, typer.Option("--list", help="List the bundled scenarios and exit.")
     ] = False,
     print_schema: Annotated[
         bool, typer.Option("--schema", help="Print the JSON schema of scenario files.")
@@ -76,7 +76,7 @@ def run(
     if scenario is None:
         raise RemoraError("name a scenario file, or a bundled one; remora run --list shows those")
     if resume and out is None:
-        raise RemoraError("--resume goes on with the run in a folder: name it with --out DIR")
+        raise RemoraError("--resume continues the run in a folder: name it with --out DIR")
     told = rm.load_scenario(scenario, inertia, mesh_root, allow_code)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # an interrupt is reported below
@@ -86,7 +86,7 @@ def run(
         if out is not None:
             code = " --allow-code" if allow_code else ""
             again = f"remora run {scenario} --out {out} --resume{code}"
-            console.print(f"[yellow]interrupted[/]: to go on, say {_text(again)}")
+            console.print(f"[yellow]interrupted[/]; to resume: {_text(again)}")
         raise typer.Exit(130)
 
 

@@ -338,7 +338,7 @@ def _check_unit(what: str, r: Array) -> None:
 
 
 def _not_negative(what: str, given: Any) -> float:
-    value = float(single(what, np.atleast_1d(np.asarray(given, dtype=float)), 1)[0])
+    value = float(single(what, np.atleast_1d(finite(what, given)), 1)[0])
     if value < 0.0:
         raise InvalidValue(f"{what} must not be negative, not {value:g}")
     return value

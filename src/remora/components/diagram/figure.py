@@ -30,7 +30,7 @@ def figure(drawing: Drawing) -> Any:
         )
     except ModuleNotFoundError:
         raise RemoraError(
-            "pictures other than .svg need matplotlib: python3 -m pip install 'remora[plot]'"
+            "pictures other than .svg need matplotlib: pip install '.[plot]' in Remora's folder"
         ) from None
     axes = made.add_axes((0.0, 0.0, 1.0, 1.0))
     axes.set(xlim=(0.0, drawing.width), ylim=(drawing.height, 0.0))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from remora.algebra.array_ops import Array
@@ -75,6 +77,6 @@ def _bad_event(now: Instant) -> str:
     return ""
 
 
-def _of_run(values: object, row: int) -> Array:
+def _of_run(values: Any, row: int) -> Array:
     """Return the numbers of one run, as floats on the host."""
-    return np.asarray(to_host(values)[row], dtype=float)
+    return np.asarray(to_host(values[row]), dtype=float)

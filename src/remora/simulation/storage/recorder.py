@@ -224,7 +224,7 @@ class _Folder:
             if not again and any(path.iterdir()):
                 advice = "name a new folder, or remove it first"
                 if (path / "zarr.json").is_file():
-                    advice += "; to go on with a run: resume=True, on the command line --resume"
+                    advice += "; to resume a run: resume=True, on the command line --resume"
                 raise RemoraError(f"{path}: is not empty; {advice}")
             self._unlock = _locked(self, path)
             try:

@@ -157,7 +157,7 @@ def library(name: str) -> Any:
         return importlib.import_module(name)
     except ModuleNotFoundError:
         raise RemoraError(
-            "figures need matplotlib: python3 -m pip install 'remora[plot]'"
+            "figures need matplotlib: pip install '.[plot]' in Remora's folder"
         ) from None
 
 

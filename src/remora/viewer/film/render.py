@@ -227,7 +227,7 @@ def _ffmpeg() -> Any:
         return importlib.import_module("imageio_ffmpeg")
     except ModuleNotFoundError:
         raise RemoraError(
-            "films as MP4 need imageio-ffmpeg: python3 -m pip install 'remora[film]'"
+            "films as MP4 need imageio-ffmpeg: pip install '.[film]' in Remora's folder"
         ) from None
 
 

@@ -30,7 +30,7 @@ def viser_module() -> Any:
         return importlib.import_module("viser")
     except ModuleNotFoundError:
         raise RemoraError(
-            "looking at robots needs viser: python3 -m pip install 'remora[view]'"
+            "looking at robots needs viser: pip install '.[view]' in Remora's folder"
         ) from None
 
 

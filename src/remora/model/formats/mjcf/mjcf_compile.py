@@ -34,7 +34,7 @@ def mujoco_module() -> Any:
         return importlib.import_module("mujoco")
     except ImportError:
         raise RemoraError(
-            "reading MJCF needs MuJoCo; install it with: pip install 'remora[mjcf]'"
+            "reading MJCF needs MuJoCo; install it with: pip install '.[mjcf]' in Remora's folder"
         ) from None
 
 

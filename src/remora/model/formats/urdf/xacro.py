@@ -92,8 +92,9 @@ def read_xacro(path: str | Path, mesh_root: str | Path | None = None) -> Builder
     if importlib.util.find_spec("xacro") is None:
         _refuse(
             path,
-            "is a xacro template, and the package xacro, which expands it, is not installed: pip "
-            f"install 'remora[xacro]', or expand it elsewhere: xacro {path.name} > robot.urdf",
+            "is a xacro template, and the package xacro, which expands it, is not installed: "
+            "pip install '.[xacro]' in Remora's folder, or expand it elsewhere: "
+            f"xacro {path.name} > robot.urdf",
         )
     try:
         file = path.resolve(strict=True)
