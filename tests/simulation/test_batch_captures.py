@@ -286,3 +286,14 @@ def test_what_depends_on_switched_constraints_is_not_evaluated(captured):
     for function in (rm.constraint_wrenches, rm.constraint_residual, rm.reaction_wrenches):
         with pytest.raises(rm.RemoraError, match=f"{function.__name__} depends on constraints"):
             captured.evaluate(function)
+
+
+def test_an_event_function_that_a_capture_leaves_at_zero_ends_the_run():
+    """It changes its sign by rounding: the run ends with a reason, not never."""
+    robot, _ = flat()
+    q, v = dispersed(2)
+    rate = rm.Event(lambda t, q, v: v[5] - v[2], "relative rate", "record")
+    phases = [rm.Phase(0.1), rm.Phase(0.2, activate="grasp", latch=True)]
+    options = {"phases": phases, "step": 0.05, "sample": 0.1, "events": [rate]}
+    with pytest.raises(rm.SimulationError, match="stays at zero and changes its sign by rounding"):
+        rm.simulate_batch(robot, q, v, **options)

@@ -615,7 +615,8 @@ def _raise_failed(batch: Batch, fine: Array, failed: int) -> None:
         "position or at the speed of its motion",
         "step too short": "its steps became too short or too many: what acts is not smooth, or too "
         "stiff for this integrator",
-        "chattering": "its events chatter: they occur again and again without progress of time",
+        "chattering": "its events chatter: they occur again and again without progress of time, as "
+        "where an event function stays at zero and changes its sign by rounding",
         **dict.fromkeys(OUTCOMES[VIOLATED:], _fault(batch, place)),
     }.get(why, "its step is too long, or what acts drives it to infinity" + _culprit(batch, place))
     fault = _fault(batch, place)

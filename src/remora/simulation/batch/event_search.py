@@ -60,6 +60,9 @@ NODES = (0.0, 0.25, 0.5, 0.75, 1.0)
 SHORT = 2.0**-10
 #: Events of a run within `CHATTER_TIME` seconds after which it ends as chattering.
 MOST_EVENTS, CHATTER_TIME = 1000.0, 1e-6
+#: Tries to get to the end of one step, with the events within it, after which a run ends as
+#: chattering: an event function that stays at zero changes its sign by rounding all the time.
+MOST_TRIES = 50_000.0
 _EPS = float(np.finfo(float).eps)
 
 
@@ -277,6 +280,21 @@ class EventSearch:
         )
         writes = ("accept", "length", *kept, "cut", "g low", "g high", "fired", *flags)
         return [wide_run(locate, reads, writes)]
+
+    def progress(self) -> list[Statement]:
+        """Return the check that events within a step do not keep the run from its end."""
+
+        def progress(
+            accept: Array, t: Array, length: Array, end: Array, tries: Array, status: Array
+        ) -> tuple[Array, Array]:
+            close = LOCATED * _EPS * (absolute(t) + length)
+            arrived = accept * flag(negated(less(t + length, end - close)))
+            tries = select(less(0.5, arrived), 0.0, tries + 1.0)
+            stuck = flag(less(MOST_TRIES, tries)) * flag(less(status, 0.5))
+            return tries, select(less(0.5, stuck), float(CHATTERING), status)
+
+        reads = ("accept", "t", "length", "end", "tries", "status")
+        return [wide_run(progress, reads, ("tries", "status"))]
 
     def _crossed(self, before: Array, after: Array) -> Array:
         """Return 1 for each event function that crossed zero, 0 otherwise.

@@ -160,7 +160,7 @@ class _FreeProgram:
         numbers = (
             *wide, "goal", "target", "end", "length", "accept", "active", "use", "segment start",
             "segment steps", "segment step", "low", "high", "side", "final", "search", "cut",
-            "reached", "events", "recent", "recent time", "any", "logged",
+            "reached", "events", "recent", "recent time", "tries", "any", "logged",
         )  # fmt: skip
         cells += [Cell(name, (1,), wide=True) for name in numbers]
         cells += [Cell(f"{n} {i}", (1,), wide=True)
@@ -457,7 +457,7 @@ class _FreeProgram:
         if inner:
             found.append(If("accept", inner))
         if count:
-            found += self._search.bracket()
+            found += [*self._search.bracket(), *self._search.progress()]
         return found
 
     def _satisfied(self) -> list[Statement]:
