@@ -93,7 +93,9 @@ def test_a_package_without_source_is_refused():
 
 def test_sigint_is_looked_at_when_remora_is_imported():
     code = """
-import signal, remora
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)  # whatever the parent arranged
+import remora
 signal.signal(signal.SIGINT, signal.SIG_IGN)
 from remora.simulation.engine.interrupts import interruptible
 with interruptible():

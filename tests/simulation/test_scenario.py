@@ -106,7 +106,7 @@ def test_loads_motions_events_and_options_are_those_of_simulate(write):
     assert np.allclose(run.v, own.v, rtol=0, atol=1e-8)
     assert run.phase_starts == (0.0, 1.5)
     assert [e.name for e in run.events] == ["fast", "time 1.5"]
-    assert run.settings["note"] == "scenario 'all'"
+    assert run.settings["note"] == "scenario 'all'\nAll there is."
 
 
 def test_held_joints_move_as_they_are_told(write):
