@@ -116,10 +116,10 @@ def payload_page(robot: Robot, target: str, options: dict[str, Any]) -> Result:
     notices = [] if found.consistent else [
         "The parameters that fit best belong to no body; shown are the nearest that do."
     ]  # fmt: skip
-    com = ", ".join(f"{1e3 * x:.1f}" for x in found.com)
+    com = ", ".join(f"{round(1e3 * x)}" for x in found.com)
     page = AnalysisPage(
         f"{robot.name}: payload at {target}", f"identified from {options['run']}",
-        [(f"{found.mass:.4g} kg", f"mass, ± {half[0]:.2g} kg"), (f"{com} mm", "centre of mass"),
+        [(f"{found.mass:.4g} kg", f"mass, ± {half[0]:.2g} kg"), (com, "centre of mass, mm"),
          (f"{found.samples:,}", "samples"), (f"{found.residual:.2g}", "relative residual")],
         [(interval_figure(_PARAMETERS, found.parameters, half), "Parameters",
           f"{100.0 * found.confidence:.0f} % intervals, relative to the estimates.")],
