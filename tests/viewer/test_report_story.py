@@ -145,5 +145,5 @@ def test_flat_figures_are_in_a_fold(run, monkeypatch):
     monkeypatch.setattr(sections, "FIGURES", [f for f in sections.FIGURES if f[1][0] in "q drift"])
     shown, folded = sections.figures(run, broken=False).split("<details>")
     assert "Joint positions" in shown
-    assert "Drift of what must be kept" in folded
+    assert "Conservation errors" in folded
     assert "<details>" not in sections.figures(run, broken=True)

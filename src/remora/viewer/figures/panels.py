@@ -415,8 +415,8 @@ def _drift(run: Recording, of: Choice) -> list[Panel]:
         if not drift.broken_by
     ]
     broken = kept.linear_momentum.broken_by
-    note = f"momentum is not kept here: {broken}" if broken else ""
-    title = "drift of what must be kept, relative"
+    note = f"momentum is not conserved here: {broken}" if broken else ""
+    title = "conservation errors, relative"
     return [Panel(title, "", tuple(lines), note, log=True, key="largest")]
 
 

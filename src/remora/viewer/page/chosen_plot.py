@@ -33,7 +33,7 @@ class ChosenPlot:
         gui = server.gui
         self._choice = gui.add_dropdown("plot", names, initial_value=name)
         self._lines = gui.add_text(
-            "lines", "", hint="Parts of names, such as elbow, wrist; empty: all. "
+            "filter", "", hint="Parts of names, such as elbow, wrist; empty: all. "
             "A click on a name below shows that line only."
         )  # fmt: skip
         # Set by a click on a name in the legend.

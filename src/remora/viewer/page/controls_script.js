@@ -21,7 +21,8 @@ div:has(>p>label[for]:not([class])):has(+div [data-remora-unit]){width:8.6em!imp
   border-color:var(--slider-track-bg,#8886)!important}
 [data-remora-line]{cursor:pointer}
 [data-remora-line]:hover{text-decoration:underline}
-@media (max-height:760px){.mantine-Slider-markLabel{display:none}}`;
+@media (max-height:760px){.mantine-Slider-markLabel{display:none}
+  .mantine-Slider-root{align-self:center}}`;
 
 const fillSliders = () => {
   for (const thumb of document.querySelectorAll(".mantine-Slider-thumb")) {

@@ -80,7 +80,7 @@ def html(run: Recording, title: str | None = None, animation: bool = True) -> st
         ("tool", "Tool and target", parts.tool(run)),
         ("captures", "Captures", parts.captures(run)),
         ("loads", "Peaks against limits", parts.peaks(peaks)),
-        ("trust", "How far to trust it", parts.trust(run, broken)),
+        ("trust", "Conservation", parts.trust(run, broken)),
         ("near", "Singularities and limits", "" if near is None else parts.conditioning(near)),
         ("animation", "Animation", parts.animation(run) if animation else ""),
         ("figures", "Figures", parts.figures(run, bool(broken))),

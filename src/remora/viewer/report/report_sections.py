@@ -47,8 +47,8 @@ FIGURES: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("Momentum", ("momentum",), "Where it stays zero, the axis is as large as the sum of the "
                                 "bodies' own momenta."),
     ("Centre of mass", ("com",), "On a straight line where nothing pushes from outside."),
-    ("Energy", ("energy",), "It changes by the work that is done: what is left over is drift."),
-    ("Drift of what must be kept", ("drift",), "Relative, as in the table of conservation."),
+    ("Energy", ("energy",), "It changes by the work done; the rest is its conservation error."),
+    ("Conservation errors", ("drift",), "Relative, as in the table of conservation."),
 )  # fmt: skip
 #: Figures that show nothing new where momentum and energy are kept.
 _FLAT_BY_DESIGN = ("momentum", "com", "drift")

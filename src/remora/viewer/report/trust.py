@@ -11,7 +11,7 @@ NOTHING = 1e-12
 
 
 def drifts(kept: Conservation) -> list[tuple[str, Drift]]:
-    """Return what must be kept in this run, by name."""
+    """Return the quantities that are conserved in this run, by name."""
     rows = (
         ("linear momentum", kept.linear_momentum),
         ("angular momentum", kept.angular_momentum),
@@ -42,8 +42,8 @@ def violations(kept: Conservation) -> list[str]:
 def trust_line(kept: Conservation) -> str:
     """Return one line about the conserved quantities of a run in which all is well."""
     own = drifts(kept)
-    parts = [f"{name} to {drift.relative:.1e}" for name, drift in own]
-    text = f"Kept, relative to its size: {', '.join(parts)}. "
+    parts = [f"{name} {drift.relative:.1e}" for name, drift in own]
+    text = f"Conserved, with relative errors: {', '.join(parts)}. "
     broken = kept.linear_momentum.broken_by
     if broken:
         text += f"Momentum is not conserved in this run: {broken}. "
