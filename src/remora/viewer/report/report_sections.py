@@ -103,8 +103,8 @@ def commands(run: Recording) -> str:
     acting = components(run)
     if acting.rows:
         parts.append(
-            "<h3>Components</h3>\n<p>Active in all phases, on joints that are neither prescribed nor "
-            "locked.</p>\n" + table(acting)
+            "<h3>Components</h3>\n<p>Active in all phases, on joints that are neither "
+            "prescribed nor locked.</p>\n"
         )
     events = run_tables.events(run)
     if events.rows:
