@@ -104,7 +104,7 @@ def commands(run: Recording) -> str:
     if acting.rows:
         parts.append(
             "<h3>Components</h3>\n<p>Active in all phases, on joints that are neither "
-            "prescribed nor locked.</p>\n"
+            "prescribed nor locked.</p>\n" + table(acting)
         )
     events = run_tables.events(run)
     if events.rows:
