@@ -152,7 +152,7 @@ def simulate(
             controller: it resumes with the state in which it is passed, so the rest of the run is
             not bitwise identical. Everything else is still compared.
         note: text stored with the settings; in a report its first line is the title, what follows
-            the description.
+            the description. A resumed run keeps the note it was started with.
         progress: True for a bar, False for none; None: a bar on a terminal if the run takes long;
             or a function that receives a `Status`.
         seed: of the noise of components, from 0 to 2⁶⁴ - 1.
@@ -248,6 +248,8 @@ def simulate(
         if out is None:
             raise RemoraError("to resume a run, name the directory it is in: out='...'")
         left = stopped_run(out, robot, settings, acts(), assume_unchanged)
+        if left is not None:
+            settings["note"] = left.run.settings["note"]
         if left is not None and left.run.status == "complete":
             return left.run
     elif assume_unchanged:
