@@ -202,6 +202,17 @@ def test_a_complete_run_is_returned_as_it_is(tmp_path):
     assert before == after
 
 
+def test_another_note_resumes_and_the_stored_one_stays(tmp_path, killed):
+    asked, folder = {"duration": 2.0, "integrator": "rk4", "step": 0.02}, tmp_path / "run"
+    whole = rm.simulate(VT18, Q, V, **asked)
+    killed(folder, 20, note="first words", **asked)
+    assert rm.open_run(folder).status != "complete"
+    for words in ("other words", "third words"):  # resumed, then returned
+        run = rm.simulate(VT18, Q, V, note=words, **asked, out=folder, resume=True)
+        assert bits(run) == bits(whole)
+        assert run.settings["note"] == "first words"
+
+
 def test_another_run_is_refused_with_what_differs(tmp_path):
     asked = {"duration": 2.0, "torque": {"J1": rm.Pulse(0, 1, 1.0)}, "rtol": 1e-9}
     rm.simulate(VT18, Q, V, **asked, out=tmp_path / "run")

@@ -18,6 +18,7 @@ from remora.dynamics.forces.equations_of_motion import PassiveParameters
 from remora.dynamics.formulations import FORMULATIONS, usual_formulation
 from remora.dynamics.refusals import refuse_kinematic
 from remora.errors import InvalidValue, RemoraError, ShapeError, SimulationWarning, UnknownName
+from remora.model.arguments import flag, is_several, natural, number, whole, word
 from remora.model.robot import Robot
 from remora.model.state import configuration, velocity
 from remora.simulation.engine.constraint_switching import phase_robots
@@ -32,18 +33,7 @@ from remora.simulation.engine.stiffness import (
     stiffest,
     warn_of_unstable_steps,
 )
-from remora.simulation.inputs.arguments import (
-    by_name,
-    flag,
-    is_several,
-    natural,
-    number,
-    path,
-    seconds,
-    stop_numbers,
-    whole,
-    word,
-)
+from remora.simulation.inputs.arguments import by_name, path, seconds, stop_numbers
 from remora.simulation.inputs.arguments import times as times_of
 from remora.simulation.inputs.events import Event, listed_events
 from remora.simulation.inputs.loads import LoadLike, described
@@ -162,7 +152,7 @@ def simulate(
             controller: it resumes with the state in which it is passed, so the rest of the run is
             not bitwise identical. Everything else is still compared.
         note: text stored with the settings; in a report its first line is the title, what follows
-            the description.
+            the description. A resumed run keeps the note it was started with.
         progress: True for a bar, False for none; None: a bar on a terminal if the run takes long;
             or a function that receives a `Status`.
         seed: of the noise of components, from 0 to 2⁶⁴ - 1.
@@ -258,6 +248,8 @@ def simulate(
         if out is None:
             raise RemoraError("to resume a run, name the directory it is in: out='...'")
         left = stopped_run(out, robot, settings, acts(), assume_unchanged)
+        if left is not None:
+            settings["note"] = left.run.settings["note"]
         if left is not None and left.run.status == "complete":
             return left.run
     elif assume_unchanged:

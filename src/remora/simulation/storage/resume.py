@@ -66,7 +66,7 @@ def stopped_run(
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
         return None
     run, attributes = open_run(folder), dict(opened(folder).attrs)
-    differing = list(_differences("", run.settings, plain(settings)))
+    differing = list(_differences("", _compared(run.settings), _compared(plain(settings))))
     if attributes.get("robot") != robot_to_yaml(robot):
         differing.insert(0, f"its robot {run.robot.name!r} differs from {robot.name!r}")
     there: Any = attributes.get("acting")
@@ -113,6 +113,11 @@ def _refuse_unknown(folder: Path, there: Any, acting: Acting) -> None:
             f"{'; '.join(unknown[:NAMED])}{more}; if you know that it is unchanged, say "
             "assume_unchanged=True"
         )
+
+
+def _compared(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings that decide the numbers: all but the note, which is only text."""
+    return {name: value for name, value in settings.items() if name != "note"}
 
 
 def _differences(name: str, there: Any, here: Any) -> Iterator[str]:
