@@ -243,7 +243,7 @@ def conservation_table(run: Recording) -> TextTable:
     if kept.constraint is not None:
         text = f"{kept.constraint:.2e} m or rad"
         rows.append(("constraints that act, violation", text, "", ""))
-    return TextTable(("must be kept", "#largest drift", "#relative", "to"), rows)
+    return TextTable(("conserved quantity", "#largest error", "#relative", "to"), rows)
 
 
 # At a glance ------------------------------------------------------------------------------------

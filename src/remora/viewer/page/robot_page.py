@@ -255,7 +255,7 @@ class RobotPage(Page):
                 )
                 ends = ends if ends[0] < ends[1] else (low, high)
                 slider = gui.add_slider(
-                    short(freedom.name, 18), *ends, 0.1**digits,
+                    short(freedom.name, 20), *ends, 0.1**digits,
                     min(max(freedom.start / freedom.scale, ends[0]), ends[1]),
                     hint=f"{freedom.name}: {low:.4g} to {high:.4g} {freedom.unit}",
                 )  # fmt: skip
