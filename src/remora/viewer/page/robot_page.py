@@ -230,8 +230,8 @@ class RobotPage(Page):
         gui.main_panel.dock_right()
         gui.main_panel.set_width(400)
         gui.add_markdown(
-            f"**{plain(self.robot.name)}** · {len(self.robot.bodies)} bodies, "
-            f"{float(self.robot.mass):.6g} kg, {self.robot.nv} degrees of freedom"
+            f"**{plain(self.robot.name)}** · {len(self.robot.bodies)} bodies · "
+            f"{float(self.robot.mass):.5g} kg · {self.robot.nv} DOF"
         )
         self._busy, self._carried = False, None
         self._sliders: list[Any] = []
