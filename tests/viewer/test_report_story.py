@@ -121,7 +121,6 @@ def test_wheels_are_in_rpm():
     assert re.fullmatch(r"[−0-9.]+ to [0-9.]+°", still.travel.text)  # no 1e-42
 
 
-
 def test_one_line_where_all_is_well_and_a_section_where_not(run):
     kept = run.conservation()
     good = replace(kept, energy=replace(kept.energy, absolute=1e-12))
