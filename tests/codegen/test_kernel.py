@@ -278,7 +278,9 @@ class TestCompile:
         kernel = rm.compile(reach, ROBOT, shapes={"goal": (3,)})
         goal = np.array([1.0, 2.0, 3.0])
         assert_close(kernel(Q, goal), reach(ROBOT, Q, goal), rtol=1e-13)
-        with pytest.raises(RemoraError, match=r"what shape has the argument 'goal' of reach"):
+        with pytest.raises(
+            RemoraError, match=r"the shape of the argument 'goal' of reach is missing"
+        ):
             rm.compile(reach, ROBOT)
 
     def test_fixed_parameters(self):

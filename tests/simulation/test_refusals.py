@@ -93,7 +93,7 @@ def test_a_step_that_underflows():
         ({"sample": [1.0, 0.5]}, "must be finite and ascend"),
         ({"sample": [9.0]}, "must lie between 0 and 5 s"),
         ({"duration": np.inf}, "duration must be a number of seconds"),
-        ({"duration": None}, "say how long"),
+        ({"duration": None}, "duration is missing"),
         ({"formulation": "magic"}, "no formulation of forward dynamics named 'magic'"),
         ({"limits": "bounce"}, "no treatment of limits named 'bounce'"),
         ({"stops": -1.0}, "stiffness must be finite and not negative"),

@@ -72,11 +72,11 @@ def refuse_other_arrays(x: object, what: str = "the array") -> None:
     """
     if isinstance(x, np.ma.MaskedArray):
         raise ShapeError(
-            f"{what} is a masked array, and what is masked has no value: give a plain array, such "
-            "as x.filled(0.0) or x.data"
+            f"{what} is a masked array, whose masked elements have no value: pass a plain "
+            "array, such as x.filled(0.0) or x.data"
         )
     if isinstance(x, np.matrix):
-        raise ShapeError(f"{what} is a np.matrix, which always has two axes: give np.asarray(x)")
+        raise ShapeError(f"{what} is a np.matrix, which always has two axes: pass np.asarray(x)")
 
 
 def is_symbolic(x: Array) -> bool:

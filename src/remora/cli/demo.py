@@ -48,7 +48,7 @@ def _folder(out: Path | None) -> Path:
     """Create and return a new folder."""
     if out is not None:
         if out.exists():
-            raise RemoraError(f"{out}: is there already; name a new folder")
+            raise RemoraError(f"{out}: exists already; name a new folder")
         folder = out
     else:
         names = (f"remora-demo-{k}" for k in itertools.count(2))
@@ -57,7 +57,7 @@ def _folder(out: Path | None) -> Path:
     try:
         folder.mkdir(parents=True)
     except OSError as error:
-        raise RemoraError(f"{folder}: cannot be made: {error.strerror}; see --out") from None
+        raise RemoraError(f"{folder}: cannot be created: {error.strerror}; see --out") from None
     return folder
 
 

@@ -60,7 +60,7 @@ def write_analysis(robot: Robot, what: str, frame: str | None, options: dict[str
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise RemoraError(f"{out}: cannot be made: {error.strerror}; see --out") from None
+        raise RemoraError(f"{out}: cannot be created: {error.strerror}; see --out") from None
     page, data, table = ANALYSES[what](robot, target, options)
     files = [f"{what}.npz"]
     np.savez_compressed(out / files[0], **data)

@@ -82,7 +82,9 @@ def view(
             raise InvalidValue(f"{html}: exists already; --force replaces it, or name another")
         file = save_html(shown, html, scene=scene, dark=dark, mesh_root=mesh_root)
         console = Console(highlight=False, emoji=False, soft_wrap=True)
-        console.print(f"{escape(str(file))}: {file.stat().st_size / 1e6:.2f} MB, plays by itself")
+        console.print(
+            f"{escape(str(file))}: {file.stat().st_size / 1e6:.2f} MB, a stand-alone page"
+        )
         return
     if run and not isinstance(shown, rm.Batch):
         raise InvalidValue(f"--run is for batches; {thing} is none: leave it out")

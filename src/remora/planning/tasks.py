@@ -325,7 +325,9 @@ def unit_pose(given: ArrayLike, what: str = "goal") -> Array:
     _check_unit(what, x[:4])
     mixed = abs(float(x[:4] @ x[4:])) / (1.0 + float(np.linalg.norm(x[4:])))
     if mixed > UNIT_TOLERANCE:
-        raise InvalidValue(f"{what} is no pose: its dual part is not orthogonal to its real part")
+        raise InvalidValue(
+            f"{what} is not a pose: its dual part is not orthogonal to its real part"
+        )
     return dual_quaternion.normalize(x)
 
 

@@ -194,8 +194,8 @@ def _response(
         return U, linear.ldl(D, size), size
     except InvalidValue:
         raise InvalidValue(
-            f"joint {at.joint.name!r} ({at.joint.kind}) has nothing to move: what it carries has "
-            "no inertia along its freedoms"
+            f"joint {at.joint.name!r} ({at.joint.kind}) moves no inertia: the bodies that it "
+            "carries have no inertia along its degrees of freedom"
         ) from None
 
 

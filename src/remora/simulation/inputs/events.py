@@ -351,7 +351,7 @@ def _number(event: Event, value: object) -> Any:
     except (TypeError, ValueError):
         kind = type(value).__name__
         raise RemoraError(
-            f"the condition of event {event.name!r} must give a number, not {kind}"
+            f"the condition of event {event.name!r} must return a number, not {kind}"
         ) from None
     if math.isnan(number):
         raise RemoraError(f"the condition of event {event.name!r} is NaN")
