@@ -67,7 +67,7 @@ class Task:
     name: str | None = None
 
     def spec(self, robot: Robot) -> TaskSpec:
-        """Return what the equations need to know about the task."""
+        """Return the data of the task for the equations."""
         raise NotImplementedError
 
     def checked_goal(self, robot: Robot) -> Array:

@@ -106,7 +106,7 @@ def _articulated_inertia_step(
 def articulated_inertia(
     at: JointContext, here: MovingBody, beyond: ArticulatedBody | None
 ) -> tuple[ForceDriven | MotionPrescribed, ArticulatedBody | None, tuple[Array, Array] | None]:
-    """Return a joint's part of the recursion, what its parent feels, and the LDLᵀ factors of D.
+    """Return a joint's part of the recursion, its load on the parent, and the LDLᵀ factors of D.
 
     The factors are None for a joint with prescribed acceleration.
     """

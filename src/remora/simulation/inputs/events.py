@@ -75,7 +75,7 @@ class Event:
 
 
 def listed_events(name: str, given: Any) -> tuple[Event, ...]:
-    """Return events as a tuple, or raise an error that says what to write."""
+    """Return events as a tuple, or raise an error with an example."""
     if isinstance(given, Event):
         return (given,)
     if not is_several(given):

@@ -38,7 +38,7 @@ Spec = tuple[tuple[int, ...], str, dict[str, Any]]
 
 
 def zarr() -> Any:
-    """Return zarr, or raise an error that says what to install."""
+    """Return zarr, or raise an error that names what to install."""
     try:
         return importlib.import_module("zarr")
     except ModuleNotFoundError:

@@ -49,5 +49,5 @@ def timeline_html(run: Recording, slider: str) -> str:
 
 
 def now_html(t: float) -> str:
-    """Return an invisible element that tells the displayed time."""
+    """Return an invisible element with the displayed time."""
     return f'<i hidden data-remora-now="{t:.6f}"></i>'

@@ -22,7 +22,7 @@ def drifts(kept: Conservation) -> list[tuple[str, Drift]]:
 
 
 def violations(kept: Conservation) -> list[str]:
-    """Return sentences about what is not kept as well as it should be; none: all is well."""
+    """Return sentences about violated conservation laws; empty if all hold."""
     said = [
         f"{name} drifts by {drift.absolute:.2g} {drift.unit}, {drift.relative:.2g} of "
         f"{drift.scale:.4g} {drift.unit} ({drift.compared})"
