@@ -93,7 +93,7 @@ def test_info_options():
         (["info", "missing.urdf"], ["missing.urdf"]),
         (["info", "nobody"], ["nobody", "servicer"]),
         (["info", "servicer", "--base", "wheels"], ["wheels", "free"]),
-        (["info"], ["FILE"]),
+        (["info"], ["ROBOT"]),
         (["fly"], ["fly"]),
     ],
 )
