@@ -292,7 +292,7 @@ class TestCompile:
             rm.compile(rm.jacobian, ROBOT, fixed={"frame": "tool"})
         with pytest.raises(RemoraError, match="no body or frame named 'nobody'"):
             rm.compile(rm.jacobian, ROBOT, fixed={"target": "nobody"})
-        with pytest.raises(RemoraError, match="for which robot"):
+        with pytest.raises(RemoraError, match="the robot is missing"):
             rm.compile(rm.jacobian)
         with pytest.raises(RemoraError, match="no target named 'abacus'"):
             rm.compile(rm.poses, ROBOT, target="abacus")

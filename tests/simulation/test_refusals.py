@@ -84,7 +84,7 @@ def test_a_step_that_underflows():
     ("options", "text"),
     [
         ({"integrator": "euler"}, "no integrator named 'euler'; known: dop853, dopri5, rk4, radau"),
-        ({"integrator": "rk4"}, "say step=0.01"),
+        ({"integrator": "rk4"}, "pass step=0.01"),
         ({"rtol": -1.0}, "rtol must be finite and not negative"),
         ({"atol": 0.0}, "atol must be positive"),
         ({"step": 0.0}, "step must be positive"),
