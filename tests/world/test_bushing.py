@@ -116,3 +116,31 @@ def test_frames_on_one_body_are_refused():
         rm.System(robot, [rm.Bushing("grapple", "a", 1.0)])
     with pytest.raises(rm.RemoraError, match="angle"):
         capture(angle=4.0)
+
+
+def test_a_fixture_in_reach_at_the_start_is_captured_at_the_start():
+    robot = pair()
+    q, v = state(robot, 0.03, (-0.05, 0, 0))
+    run = rm.simulate(rm.System(robot, [capture()]), q, v, 0.1)
+    (event,) = run.events
+    assert event.name == "compliant_capture.captured"
+    assert 1e-24 < event.t < 1e-16  # within rounding of a step, and no denormal numbers
+
+
+def test_compliant_captures_converge_to_the_rigid_one():
+    robot = rm.add_constraint(pair(), "grasp", "fixed", "grapple", "fixture", active=False)
+    q, v = state(robot, 0.03, (-0.05, 0.01, 0), (0.02, 0.1, -0.05))
+    phases = [rm.Phase(0.0), rm.Phase(2.0, activate="grasp", latch=True)]
+    rigid = rm.simulate(robot, q, v, phases=phases, rtol=1e-12)
+    stiffness = np.array([1e2, 1e3, 1e4, 1e5])
+    damping = 1.4 * np.sqrt(4.0 * stiffness)  # 0.7 of critical, reduced mass 4 kg
+    numbers = {"stiffness": stiffness, "damping": damping}
+    numbers |= {"rotational_stiffness": 0.1 * stiffness, "rotational_damping": 0.1 * damping}
+    batch = rm.simulate_batch(
+        rm.System(robot, [capture()]), q, v, 2.0, integrator="dopri5", rtol=1e-11, atol=1e-14,
+        parameters={f"compliant_capture.{name}": x for name, x in numbers.items()},
+    )  # fmt: skip
+    off = np.abs(batch.v[:, -1] - rigid.v[-1]).max(axis=1)
+    assert np.all(off[1:] < 0.11 * off[:-1])
+    # once the impact has decayed, the springs yield to the centrifugal load as 1/stiffness
+    assert off[3] == pytest.approx(0.1 * off[2], rel=1e-3)

@@ -45,7 +45,8 @@ def asarray(x: ArrayLike) -> Array:
     Floats of any width become doubles, and so does an object array without a symbol in it.
 
     Raises:
-        ShapeError: for a masked array or a `np.matrix`, whose semantics differ.
+        ShapeError: for a masked array or a `np.matrix`, whose semantics differ, and for complex
+            numbers.
     """
     if type(x) is np.ndarray and (x.dtype == np.float64 or _is_symbol(x)):
         return x
@@ -67,8 +68,8 @@ def refuse_other_arrays(x: object, what: str = "the array") -> None:
         what: its name in the message.
 
     Raises:
-        ShapeError: for a masked array, whose mask would be ignored, or a `np.matrix`, which never
-            has one axis.
+        ShapeError: for a masked array, whose mask would be ignored, a `np.matrix`, which never has
+            one axis, or complex numbers, whose imaginary part would be.
     """
     if isinstance(x, np.ma.MaskedArray):
         raise ShapeError(
@@ -77,6 +78,8 @@ def refuse_other_arrays(x: object, what: str = "the array") -> None:
         )
     if isinstance(x, np.matrix):
         raise ShapeError(f"{what} is a np.matrix, which always has two axes: pass np.asarray(x)")
+    if isinstance(x, np.complexfloating) or (is_array(x) and x.dtype.kind == "c"):
+        raise ShapeError(f"{what} is complex, and its imaginary part would be lost: pass x.real")
 
 
 def is_symbolic(x: Array) -> bool:

@@ -58,6 +58,8 @@ class Named(tuple[T, ...], Generic[T]):
             raise UnknownName(self.what, key, self.names)
         try:
             index = operator.index(key)
+            if isinstance(key, bool):  # an integer to Python, a mistake here
+                raise TypeError
         except TypeError:
             raise UnknownName(self.what, key, self.names) from None
         if not 0 <= index < len(self):

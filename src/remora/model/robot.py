@@ -232,6 +232,8 @@ class Robot(ByValue):
     def frame(self, target: str | int | Frame) -> Frame:
         """Return the frame meant by a frame's or body's name, a body's index, or a Frame."""
         if isinstance(target, Frame):
+            if target.body >= 0:
+                self.body_index(target.body)  # of another robot, it may not exist here
             return target
         if isinstance(target, str):
             if target in self.frames:

@@ -7,7 +7,7 @@ import numpy as np
 from remora.algebra.array_ops import Array
 from remora.model.robot import Robot
 from remora.model.state import difference
-from remora.planning.problem import FIRST_DAMPING, PATIENCE, PROGRESS, Found, Problem, Step
+from remora.planning.problem import FIRST_DAMPING, PATIENCE, Found, Problem, Step
 from remora.planning.starts import random_starts
 
 #: Random starts that run as one batch.
@@ -24,12 +24,13 @@ def search_configuration(problem: Problem, starts: int, rng: np.random.Generator
     if not problem.movable:
         return Found(q, _jacobian(problem, q), 0, 1)
     step, least = problem.step(), float(problem.cost(errors))
+    reach = problem.reach(_jacobian(problem, q))
     iterations = tried = 0
     while tried < starts:
         first = tried == 0
         count = 1 if first else min(BATCH, starts - tried)
         begin = q[None] if first else random_starts(problem.robot, q, problem.ranges, count, rng)
-        found, errors, steps = _descend(problem, step, begin)
+        found, errors, steps = _descend(problem, step, begin, reach)
         if first and not problem.met(errors)[0]:
             left = problem.max_iterations - steps
             found, errors, more = _walk(problem, step, q, found, errors, left)
@@ -46,7 +47,7 @@ def search_configuration(problem: Problem, starts: int, rng: np.random.Generator
     return Found(best, _jacobian(problem, best), iterations, tried)
 
 
-def _descend(problem: Problem, step: Step, q: Array) -> tuple[Array, Array, int]:
+def _descend(problem: Problem, step: Step, q: Array, reach: float) -> tuple[Array, Array, int]:
     """Take steps from each start `(n, nq)` until one meets the targets or none makes progress."""
     n = len(q)
     damping, limit = np.full((n, 1), FIRST_DAMPING), problem.tolerance**2
@@ -60,7 +61,7 @@ def _descend(problem: Problem, step: Step, q: Array) -> tuple[Array, Array, int]
         q, errors, damping = step(q, damping, DESCENT)
         taken += n
         now = (errors * errors) @ squares
-        slow = np.where(now < (1.0 - PROGRESS) * cost, 0, slow + 1)
+        slow = np.where(problem.progress(now, cost, reach), 0, slow + 1)
         cost = now
         if slow.min() >= PATIENCE:
             break

@@ -2,12 +2,14 @@
 
 With the weighted error e, its Jacobian J and cost ½ e·e, the step solves
 
-    (J Jᵀ + μ) y = e,  dq = Jᵀ y,    μ = damping × cost + rounding,
+    (J Jᵀ + μ) y = e,  dq = Jᵀ y,    μ = damping × min(cost, ½ R |e|) + rounding,
 
 for as many unknowns as J has rows (or columns, if these are fewer). μ vanishes with the error, so
 convergence is quadratic where the goal can be reached, and the step stays short where it cannot, or
-where the arm is singular. Coordinates that would leave their range are put to its end, and the
-others' step is solved anew, a few times over.
+where the arm is singular. R² = 10 |J|² is about how far all joints together reach: beyond it, for
+goals far outside the workspace or of a base that flies there, μ grows with the distance only.
+Coordinates that would leave their range are put to its end, and the others' step is solved anew, a
+few times over.
 
 In a descent a step that does not reduce the cost is not taken, and the damping grows. In a walk
 every step is taken and the damping stays: it passes local minima in which a descent ends.
@@ -19,7 +21,7 @@ from __future__ import annotations
 import numpy as np
 
 from remora.algebra import linear, vector
-from remora.algebra.array_ops import Array, clip, constant, less, select, stack
+from remora.algebra.array_ops import Array, clip, constant, less, select, sqrt, stack
 from remora.model.robot import Robot
 from remora.model.state import integrate
 from remora.planning.joint_ranges import coordinate_indices
@@ -34,6 +36,8 @@ TAKEN, REFUSED = 0.2, 8.0
 #: Times that coordinates are put to the ends of their ranges in one step, before the last solution.
 PASSES = 2
 SMALLEST_DAMPING, LARGEST_DAMPING = 1e-8, 1e12
+#: R²/|J|².
+FAR = 10.0
 
 
 def damped_step(
@@ -70,7 +74,8 @@ def damped_step(
     J = weights[..., None] * task_jacobian(robot, q, specs)
     cost = 0.5 * vector.dot(e, e)
     usable = free * movable(robot, q, lower, upper, vector.apply(vector.transpose(J), e))
-    step = bounded_solution(robot, q, lower, upper, J, e, usable, damping * cost)
+    mu = damping * near_cost(J * free[..., None, :], e)
+    step = bounded_solution(robot, q, lower, upper, J, e, usable, mu)
     moved = clip(integrate(robot, q, step), lower, upper)
     there = task_errors(robot, moved, goals, specs)
     lighter = less(vector.dot(weights * there, weights * there), 2.0 * cost)
@@ -83,6 +88,13 @@ def damped_step(
         select(taken, there, errors),
         select(walking, damping, next_damping),
     )
+
+
+def near_cost(J: Array, e: Array) -> Array:
+    """Return min(½ e·e, ½ R |e|) `(..., 1)` with R² = 10 |J|²: half the square of a near error."""
+    squares, entries = vector.dot(e, e), J.reshape((*J.shape[:-2], -1))
+    far = sqrt(FAR * vector.dot(entries, entries) * squares)
+    return 0.5 * select(less(far, squares), far, squares)
 
 
 def bounded_solution(

@@ -26,7 +26,8 @@ from remora.dynamics.formulations import bias_force, mass_matrix
 from remora.dynamics.kernels.kernel_memory import kernel
 from remora.dynamics.momentum import momentum_matrix
 from remora.dynamics.refusals import refuse_kinematic, without_constraints
-from remora.errors import InvalidValue, UnknownName
+from remora.errors import InvalidValue
+from remora.model.arguments import choice, flag, positive
 from remora.model.robot import Robot
 from remora.model.state import configuration
 from remora.model.takes_robot import takes_robot
@@ -38,6 +39,7 @@ from remora.planning.task_equations import task_biases, task_terms
 from remora.planning.task_limits import (
     SpeedBounds,
     TaskLimits,
+    checked_limits,
     effort_limits,
     speed_bounds,
 )
@@ -113,15 +115,11 @@ def solve_tasks(
         RemoraError: if an argument is wrong, or no motion satisfies the limits; the message names
             the task or the limits.
     """
-    limits = TaskLimits() if limits is None else limits
-    if base not in BASES:
-        raise UnknownName("base", base, BASES)
-    if level not in LEVELS:
-        raise UnknownName("level", level, LEVELS)
-    if not (np.isfinite(dt) and dt > 0.0):
-        raise InvalidValue(f"dt must be positive, not {dt!r}")
-    if not (np.isfinite(damping) and damping > 0.0):
-        raise InvalidValue(f"damping must be positive, not {damping!r}")
+    limits = checked_limits(limits)
+    choice("base", base, BASES)
+    choice("level", level, LEVELS)
+    dt, compiled = positive("dt", dt), flag("compiled", compiled)
+    damping = positive("damping", damping)
     if momentum is not None and (base != "floating" or level != "velocity"):
         raise InvalidValue('momentum= is for base="floating" and level="velocity"')
     state = configuration(robot, single("q", q, robot.nq)), single("v", v, robot.nv)

@@ -16,6 +16,7 @@ from remora.planning.damped_step import (
     TAKEN,
     bounded_solution,
     movable,
+    near_cost,
 )
 from remora.planning.floating_path import (
     base_motion,
@@ -25,7 +26,7 @@ from remora.planning.floating_path import (
     sampled_path,
 )
 from remora.planning.joint_ranges import coordinate_indices
-from remora.planning.problem import FIRST_DAMPING, PATIENCE, PROGRESS, Found, Problem
+from remora.planning.problem import FIRST_DAMPING, PATIENCE, Found, Problem
 from remora.planning.starts import random_starts
 
 #: Longest joint motion of one Magnus step while searching, rad or m; the result is refined.
@@ -98,13 +99,13 @@ def _descend(problem: Problem, way: Array) -> tuple[Array, Array, Array, int]:
         cost = float(e @ e)
         usable = free * movable(robot, q, ranges.lower, ranges.upper, full.T @ e)[6:]
         usable = np.concatenate([np.zeros(6), usable])
-        mu = np.array([0.5 * damping * cost])
+        mu = damping * near_cost(full, e)
         step = bounded_solution(robot, q, ranges.lower, ranges.upper, full, e, usable, mu)[6:]
         moved = _within(problem, way + step)
         trial = end(moved, refined * _steps(moved))
         count += 1
         now = float(problem.cost(trial[1]))
-        slow = 0 if now < (1.0 - PROGRESS) * cost else slow + 1
+        slow = 0 if problem.progress(now, cost, problem.reach(full)) else slow + 1
         if now < cost:
             way, (q, errors, J), damping = moved, trial, max(TAKEN * damping, SMALLEST_DAMPING)
         else:

@@ -11,7 +11,7 @@ import numpy as np
 from remora.algebra.array_ops import Array
 from remora.dynamics.kernels.kernel_memory import kernel
 from remora.model.robot import Robot
-from remora.planning.damped_step import damped_step
+from remora.planning.damped_step import FAR, damped_step
 from remora.planning.floating_path import JointPath
 from remora.planning.joint_ranges import JointRanges
 from remora.planning.task_equations import TaskSpec, task_terms
@@ -77,9 +77,24 @@ class Problem:
         """Return the sum of the squares of the weighted errors."""
         return np.sum((self.weights * errors) ** 2, axis=-1)
 
+    def progress(self, now: Array | float, before: Array | float, reach: float) -> Array:
+        """Tell whether a step reduced the cost by enough to go on.
+
+        Args:
+            now: cost, e·e.
+            before: cost before the step.
+            reach: R of `damped_step`; of a farther error the part within R counts.
+        """
+        far = np.minimum(1.0, reach / np.sqrt(np.maximum(before, 1e-300)))
+        return np.asarray(now < (1.0 - PROGRESS * far) * before)
+
+    def reach(self, J: Array) -> float:
+        """Return R of `damped_step` from the weighted Jacobian `(m, nv)`."""
+        return float(np.sqrt(FAR * np.sum(J * J)))
+
     def met(self, errors: Array) -> Array:
         """Tell whether all targets are met, `(..., m) -> (...)`."""
-        return np.all((errors**2) @ self.groups.T <= self.tolerance**2, axis=-1)
+        return np.all((errors**2) @ self.groups.T <= self.tolerance * self.tolerance, axis=-1)
 
     def _terms(self) -> Callable[[Array], tuple[Array, Array]]:
         robot, specs, goals = self.robot, self.specs, self.goals

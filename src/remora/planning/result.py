@@ -11,6 +11,8 @@ from remora.planning.floating_path import JointPath
 
 #: Below this ratio of singular values a direction of the tasks counts as singular.
 SINGULAR = 1e-3
+#: Below this ratio of |Jᵀe| to |J||e| no small motion of the joints comes closer.
+STATIONARY = 1e-2
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,7 @@ class InverseKinematicsResult:
         singular_value: smallest singular value of the targets' Jacobian relative to the largest.
         singular_direction: the rows' combination that the joints cannot move there, `(m,)`, if the
             Jacobian is nearly singular, else None.
+        reason: what limits a result that is no solution, in words; empty for a solution.
         path: for a floating base, the straight joint path and the base's poses along it.
     """
 
@@ -61,6 +64,7 @@ class InverseKinematicsResult:
     limited_by: tuple[str, ...]
     singular_value: float
     singular_direction: Array | None
+    reason: str = ""
     path: JointPath | None = None
 
     def __str__(self) -> str:
@@ -69,14 +73,10 @@ class InverseKinematicsResult:
         starts = "1 start" if self.starts == 1 else f"{self.starts} starts"
         steps = "1 step" if self.iterations == 1 else f"{self.iterations} steps"
         lines = [f"{head} ({steps} from {starts})"]
-        lines += [f"  {name}: off by {error}" for name, error in self.errors.items()]
-        if self.limited_by:
-            lines.append(f"  limited by the range of {', '.join(self.limited_by)}")
-        elif not self.success and self.singular_direction is not None:
-            lines.append(
-                "  out of reach: the joints cannot move the targets any closer (singular, ratio "
-                f"{self.singular_value:.1e})"
-            )
+        for name, error in self.errors.items():
+            measured = error.position is not None or error.angle is not None
+            lines.append(f"  {name}: off by {error}" if measured else f"  {name}: has no weight")
+        lines += [f"  {self.reason}"] if self.reason else []
         others = [name for name in self.joints_at_limits if name not in self.limited_by]
         if others:
             lines.append(f"  at a limit: {', '.join(others)}")

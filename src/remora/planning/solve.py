@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Literal
+from typing import Literal, cast
 
 import numpy as np
 
 from remora.algebra.array_ops import Array, ArrayLike
 from remora.dynamics.base_requirements import require_free_base
 from remora.dynamics.refusals import refuse_kinematic, without_constraints
-from remora.errors import InvalidValue, UnknownName
+from remora.model.arguments import choice, count, flag, generator, names, positive
 from remora.model.robot import Robot
 from remora.model.takes_robot import takes_robot
 from remora.planning.configuration_search import search_configuration
 from remora.planning.joint_ranges import UNBOUNDED, JointRanges, at_limits, joint_ranges
 from remora.planning.path_search import search_path
 from remora.planning.problem import Found, Problem
-from remora.planning.result import SINGULAR, InverseKinematicsResult
+from remora.planning.result import SINGULAR, STATIONARY, InverseKinematicsResult
 from remora.planning.starts import first_start, wrapped
 from remora.planning.targets import bound_targets, row_groups, target_errors
 from remora.planning.tasks import Target, Task
 
+#: A target that joints move by less, m or rad per m or rad, does not depend on them.
+NEGLIGIBLE = 1e-6
 BASES = ("fixed", "floating", "flying")
+Base = Literal["fixed", "floating", "flying"]
 Targets = Mapping[Target, ArrayLike] | Task | Sequence[Task]
 
 
@@ -32,7 +35,7 @@ def inverse_kinematics(
     robot: Robot,
     targets: Targets,
     q0: ArrayLike | None = None,
-    base: Literal["fixed", "floating", "flying"] = "fixed",
+    base: Base = "fixed",
     *,
     tolerance: float = 1e-8,
     locked: Collection[str] = (),
@@ -69,18 +72,15 @@ def inverse_kinematics(
     Raises:
         RemoraError: if an argument is wrong; an unreachable target is no error but a result.
     """
-    if base not in BASES:
-        raise UnknownName("base", base, BASES)
+    base = cast(Base, choice("base", base, BASES))
     if base == "floating":
         require_free_base(robot)
         refuse_kinematic(robot, "inverse_kinematics with a floating base")
-    if not (np.isfinite(tolerance) and tolerance > 0.0):
-        raise InvalidValue(f"tolerance must be positive, not {tolerance!r}")
-    for what, number in (("starts", starts), ("max_iterations", max_iterations)):
-        if number < 1:
-            raise InvalidValue(f"{what} must be at least 1, not {number!r}")
-    ranges = joint_ranges(robot, locked, base)
-    if not limits:
+    tolerance, starts = positive("tolerance", tolerance), count("starts", starts)
+    max_iterations = count("max_iterations", max_iterations)
+    rng, compiled = generator("seed", seed), flag("compiled", compiled)
+    ranges = joint_ranges(robot, names("locked", locked), base)
+    if not flag("limits", limits):
         free = np.full(robot.nq, UNBOUNDED)
         ranges = JointRanges(-free, free, ranges.free)
     tasks = bound_targets(robot, targets)
@@ -89,7 +89,7 @@ def inverse_kinematics(
         tolerance, max_iterations, compiled,
     )  # fmt: skip
     search = search_path if base == "floating" else search_configuration
-    return _result(problem, search(problem, starts, np.random.default_rng(seed)))
+    return _result(problem, search(problem, starts, rng))
 
 
 def _result(problem: Problem, found: Found) -> InverseKinematicsResult:
@@ -100,6 +100,7 @@ def _result(problem: Problem, found: Found) -> InverseKinematicsResult:
         q = wrapped(robot, q, problem.start, ranges)
     success = bool(problem.met(errors))
     near = at_limits(robot, ranges, q)
+    limiting = () if success else _limiting(problem, found, errors, near)
     return InverseKinematicsResult(
         q=q,
         success=success,
@@ -107,9 +108,10 @@ def _result(problem: Problem, found: Found) -> InverseKinematicsResult:
         iterations=found.iterations,
         starts=found.starts,
         joints_at_limits=near,
-        limited_by=() if success else _limiting(problem, found, errors, near),
+        limited_by=limiting,
         singular_value=value,
         singular_direction=direction,
+        reason="" if success else _reason(problem, found, errors, limiting, value),
         path=found.path,
     )
 
@@ -124,10 +126,39 @@ def _singular(J: Array) -> tuple[float, Array | None]:
     return ratio, U[:, -1] if ratio < SINGULAR else None
 
 
+def _reason(
+    problem: Problem, found: Found, errors: Array, limiting: tuple[str, ...], ratio: float
+) -> str:
+    """Return in words why the targets are not met."""
+    J, e = found.jacobian, problem.weights * errors
+    if not np.any(problem.ranges.free[0 if found.path is None else 6 :]):
+        return "no joint may move"
+    if _negligible(problem, J):
+        return "the joints that may move do not change the targets"
+    if limiting:
+        return f"limited by the range of {', '.join(limiting)}"
+    slope = float(np.linalg.norm(J.T @ e) / (np.linalg.norm(J) * np.linalg.norm(e)))
+    if slope > STATIONARY:
+        return "the steps ended before the closest one; more steps (max_iterations) may come closer"
+    if ratio >= SINGULAR:
+        return "no small motion comes closer; other starts may (starts, seed, q0)"
+    return (
+        "out of reach: the joints cannot move the targets any closer (singular, ratio "
+        f"{ratio:.1e}), unless other starts do"
+    )
+
+
+def _negligible(problem: Problem, J: Array) -> bool:
+    """Tell whether the targets do not move with the joints, to the accuracy of a path's end."""
+    return bool(np.all(np.abs(J) <= NEGLIGIBLE * np.max(problem.weights, initial=0.0)))
+
+
 def _limiting(
     problem: Problem, found: Found, errors: Array, near: tuple[str, ...]
 ) -> tuple[str, ...]:
     """Return the joints at their limits that would have to move on to come closer."""
+    if _negligible(problem, found.jacobian):
+        return ()
     descent = found.jacobian.T @ (problem.weights * errors)
     size = float(np.linalg.norm(descent))
     names: list[str] = []

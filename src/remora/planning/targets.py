@@ -29,6 +29,11 @@ def bound_targets(robot: Robot, targets: Any) -> list[BoundTask]:
         targets: frame -> pose `(8,)` or position `(3,)`; or a task, or several.
     """
     tasks = [task.bind(robot) for task in as_tasks(targets)]
+    if len({task.priority for task in tasks}) > 1:
+        raise InvalidValue(
+            "the tasks have several priorities: inverse_kinematics weighs targets by `weight`; "
+            "strict priorities are for rm.solve_tasks, step by step"
+        )
     for task in tasks:
         if task.spec.kind in OF_VELOCITIES:
             raise InvalidValue(

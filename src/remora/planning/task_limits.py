@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from remora.algebra.array_ops import Array, ArrayLike
 from remora.errors import InvalidValue, ShapeError
+from remora.model.arguments import flag, positive, real_numbers, shown
 from remora.model.joints import is_free
-from remora.model.numbers import finite
 from remora.model.robot import Robot
 from remora.planning.joint_ranges import UNBOUNDED, JointRanges, coordinate_indices
 
@@ -36,6 +37,17 @@ class TaskLimits:
     velocity: bool = True
     acceleration: float | Mapping[str, ArrayLike] | None = None
     torque: bool = False
+
+
+def checked_limits(given: Any) -> TaskLimits:
+    """Return the limits, by default those of `TaskLimits()`, or raise."""
+    if given is None:
+        return TaskLimits()
+    if not isinstance(given, TaskLimits):
+        raise InvalidValue(f"limits must be rm.TaskLimits(...), not {shown(given)}")
+    for name in ("position", "velocity", "torque"):
+        flag(f"limits: {name}", getattr(given, name))
+    return given
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,12 +138,11 @@ def _accelerations(robot: Robot, limits: TaskLimits) -> Array:
     for name, value in table.items():
         joint = robot.joints[robot.joint_index(name)]
         size = joint.v.stop - joint.v.start
-        a = finite(f"acceleration limit of joint {name!r}", value)
-        if a.shape not in ((), (size,)):
-            raise ShapeError(f"acceleration limit of joint {name!r} must have shape ({size},)")
-        if np.any(a <= 0.0):
-            raise InvalidValue(f"acceleration limit of joint {name!r} must be positive")
-        found[joint.v] = a
+        what = f"acceleration limit of joint {name!r}"
+        a = real_numbers(value)
+        if a is None or a.shape not in ((), (size,)):
+            raise ShapeError(f"{what} must be one number or {size}, not {shown(value)}")
+        found[joint.v] = [positive(what, x) for x in np.broadcast_to(a, (size,))]
     return found
 
 

@@ -8,19 +8,22 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
-from remora.algebra import dual_quaternion, quaternion
+from remora.algebra import dual_quaternion, pose, quaternion
 from remora.algebra.array_ops import Array, ArrayLike, is_symbolic
 from remora.errors import InvalidValue, RemoraError, ShapeError
+from remora.model.arguments import LARGEST, flag, not_negative, whole, word
 from remora.model.numbers import UNIT_TOLERANCE, finite
 from remora.model.robot import Frame, Robot
 from remora.model.state import configuration
 from remora.planning.task_equations import TaskSpec, equation
 
 Target = str | int | Frame
+#: Positions farther away, m, leave no digits for the joints.
+FARTHEST = 1e9
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +82,7 @@ class Task:
         """The task's name in messages."""
         frame = getattr(self, "frame", None)
         place = "" if frame is None else f" {getattr(frame, 'name', frame)!r}"
-        return self.name or f"{self.kind}{place}"
+        return self.name if isinstance(self.name, str) and self.name else f"{self.kind}{place}"
 
     def bind(self, robot: Robot) -> BoundTask:
         """Return the task of one robot.
@@ -90,20 +93,19 @@ class Task:
         try:
             spec = self.spec(robot)
             angular = np.array(equation(spec).angular(robot), dtype=bool)
-            weight = _not_negative("weight", self.weight)
-            gain = _not_negative("gain", self.gain)
+            weight = not_negative("weight", self.weight)
+            gain = not_negative("gain", self.gain)
             given = np.zeros(angular.size) if self.velocity is None else self.velocity
-            velocity = finite("velocity", given, angular.size)
-            if velocity.ndim != 1:
-                raise ShapeError(f"velocity must have shape ({angular.size},)")
-            if not isinstance(self.priority, (int, np.integer)):  # pyright: ignore[reportUnnecessaryIsInstance]
-                raise InvalidValue(f"priority must be an integer, not {self.priority!r}")
+            velocity = single("velocity", given, angular.size)
+            priority = whole("priority", self.priority)
+            if self.name is not None:
+                word("name", self.name)
             weights = weight * self.row_weights(angular)
             goal = self.checked_goal(robot)
         except RemoraError as error:
             error.args = (f"task {self.called!r}: {error}",)
             raise
-        return BoundTask(self.called, spec, goal, weights, velocity, gain, int(self.priority))
+        return BoundTask(self.called, spec, goal, weights, velocity, gain, priority)
 
     def row_weights(self, angular: Array) -> Array:
         """Return the weight of each row relative to `weight`."""
@@ -129,16 +131,18 @@ class FrameTask(Task):
 
     def spec(self, robot: Robot) -> TaskSpec:
         """Return the frame."""
-        return TaskSpec("pose", robot.frame(self.frame))
+        return TaskSpec("pose", framed(robot, self.frame))
 
     def checked_goal(self, robot: Robot) -> Array:
         """Return the pose."""
-        return unit_pose(self.goal)
+        goal = unit_pose(self.goal)
+        _near(pose.translation(goal))
+        return goal
 
     def row_weights(self, angular: Array) -> Array:
         """Return the weights of angles and lengths."""
-        angle = _not_negative("orientation_weight", self.orientation_weight)
-        return np.where(angular, angle, _not_negative("position_weight", self.position_weight))
+        angle = not_negative("orientation_weight", self.orientation_weight)
+        return np.where(angular, angle, not_negative("position_weight", self.position_weight))
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,7 +160,7 @@ class RelativePoseTask(FrameTask):
 
     def spec(self, robot: Robot) -> TaskSpec:
         """Return both frames."""
-        return TaskSpec("pose", robot.frame(self.frame), robot.frame(self.reference))
+        return TaskSpec("pose", framed(robot, self.frame), framed(robot, self.reference))
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,11 +178,11 @@ class PositionTask(Task):
 
     def spec(self, robot: Robot) -> TaskSpec:
         """Return the frame."""
-        return TaskSpec("position", robot.frame(self.frame))
+        return TaskSpec("position", framed(robot, self.frame))
 
     def checked_goal(self, robot: Robot) -> Array:
         """Return the position."""
-        return single("goal", self.goal, 3)
+        return place(self.goal)
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,7 +206,7 @@ class DirectionTask(Task):
     def spec(self, robot: Robot) -> TaskSpec:
         """Return frame and axis."""
         x, y, z = unit("axis", self.axis).tolist()
-        return TaskSpec("direction", robot.frame(self.frame), axis=(x, y, z))
+        return TaskSpec("direction", framed(robot, self.frame), axis=(x, y, z))
 
     def checked_goal(self, robot: Robot) -> Array:
         """Return the direction as a unit vector."""
@@ -248,7 +252,7 @@ class CenterOfMassTask(Task):
 
     def checked_goal(self, robot: Robot) -> Array:
         """Return the position."""
-        return single("goal", self.goal, 3)
+        return place(self.goal)
 
 
 @dataclass(frozen=True, eq=False)
@@ -291,13 +295,32 @@ class ZeroReactionTask(Task):
 
     def spec(self, robot: Robot) -> TaskSpec:
         """Return the base."""
-        if self.attitude_only:
+        if flag("attitude_only", self.attitude_only):
             return TaskSpec("base does not turn", robot.frame(0))
         return TaskSpec("base at rest")
 
     def checked_goal(self, robot: Robot) -> Array:
         """Return nothing: there is no goal."""
         return np.zeros(0)
+
+
+def framed(robot: Robot, target: Target) -> Frame:
+    """Return the frame meant; one that is given as a value must have a pose."""
+    frame = robot.frame(target)
+    if isinstance(target, Frame) and not is_symbolic(frame.placement):
+        unit_pose(frame.placement, f"the placement of frame {frame.name!r}")
+    return frame
+
+
+def place(given: ArrayLike) -> Array:
+    """Return a position `(3,)` that is not beyond all numbers, or raise."""
+    return _near(single("goal", given, 3))
+
+
+def _near(point: Array) -> Array:
+    if np.max(np.abs(point)) > FARTHEST:
+        raise InvalidValue(f"goal is more than {FARTHEST:g} m away")
+    return point
 
 
 def single(what: str, given: ArrayLike, size: int) -> Array:
@@ -307,6 +330,8 @@ def single(what: str, given: ArrayLike, size: int) -> Array:
         raise ShapeError(f"{what} must have shape ({size},), not {array.shape}")
     if is_symbolic(array):
         raise InvalidValue(f"{what} must be numbers, not symbols")
+    if np.max(np.abs(array), initial=0.0) > LARGEST:
+        raise InvalidValue(f"{what} holds numbers beyond {LARGEST:g}")
     return array
 
 
@@ -337,10 +362,3 @@ def _check_unit(what: str, r: Array) -> None:
         raise InvalidValue(
             f"the quaternion of {what} is not of unit length (|r|² is off by {off:.3g})"
         )
-
-
-def _not_negative(what: str, given: Any) -> float:
-    value = float(single(what, np.atleast_1d(finite(what, given)), 1)[0])
-    if value < 0.0:
-        raise InvalidValue(f"{what} must not be negative, not {value:g}")
-    return value

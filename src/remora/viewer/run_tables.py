@@ -219,7 +219,7 @@ def _bounds(robot: Robot, joint: Joint) -> tuple[str, str, str]:
     )
 
 
-# How far to trust it ----------------------------------------------------------------------------
+# Conservation checks ----------------------------------------------------------------------------
 
 
 def conservation_table(run: Recording) -> TextTable:

@@ -18,6 +18,7 @@ from remora.dynamics.constraints.loop_kinematics import active_constraints
 from remora.dynamics.kernels.compiled import TARGETS
 from remora.dynamics.kernels.size_policy import LARGEST_STRAIGHT_LINE, fits_straight_line
 from remora.errors import InvalidValue, RemoraError, SimulationError, UnknownName
+from remora.model.arguments import number, whole
 from remora.model.robot import Robot
 from remora.model.takes_robot import check_robot
 from remora.simulation.batch.batch_events import collected, conditions
@@ -55,7 +56,7 @@ from remora.simulation.engine.phase_dynamics import RunSettings
 from remora.simulation.engine.progress import batch_bar
 from remora.simulation.engine.simulate import model_of, sample_times
 from remora.simulation.engine.stiffness import warn_of_unstable_steps
-from remora.simulation.inputs.arguments import by_name, number, seconds, whole
+from remora.simulation.inputs.arguments import by_name, seconds
 from remora.simulation.inputs.arguments import times as times_of
 from remora.simulation.inputs.events import Event, listed_events
 from remora.simulation.inputs.loads import LoadLike, Sum, is_mapping

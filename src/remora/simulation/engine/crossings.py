@@ -32,6 +32,8 @@ RESOLVED = 1e-9
 ROUNDING = 64.0 * float(np.finfo(float).eps)
 #: Conditions that are constant at the points of an interval are looked at so often in a step.
 FINE = 64
+#: Smallest difference of two θ: a step that starts at t = 0 has no last bit of its own there.
+FINEST = 1e-18
 #: Looks at a condition until its zero is known to the last bit.
 MOST_LOOKS = 120
 #: The Chebyshev points in [0, 1], in ascending order.
@@ -180,7 +182,7 @@ def first_place(look: Look, crossing: Crossing, crossed: Crossed) -> float:
     row, low, high, f_low, f_high = crossing
     before, kept = f_low, 0
     for turn in range(MOST_LOOKS):
-        if high - low <= np.spacing(high):
+        if high - low <= max(np.spacing(high), FINEST):
             break
         x = 0.5 * (low + high)
         if turn % 2 == 0 and f_high != f_low:

@@ -10,7 +10,7 @@ import numpy as np
 from remora.algebra.array_ops import Array
 from remora.dynamics.state_layout import layout_of
 from remora.errors import SimulationError
-from remora.simulation.engine.crossings import Crossing, Look, crossings, first_place
+from remora.simulation.engine.crossings import FINEST, Crossing, Look, crossings, first_place
 from remora.simulation.engine.phase_dynamics import PhaseDynamics
 from remora.simulation.inputs.events import EventMonitor
 from remora.simulation.integrators.step_result import StepResult
@@ -225,7 +225,8 @@ class EventLocator:
         def has_crossed(values: Array) -> bool:
             return watch.crossed(row, before, float(values[row]))
 
-        guess = min(max(start + place * h, float(np.nextafter(start, np.inf))), end)
+        earliest = max(float(np.nextafter(start, np.inf)), start + FINEST * h)
+        guess = min(max(start + place * h, earliest), end)
         here = tried(guess)
         width = max(self._off(look, place, row, float(here[2][row])) * h, 4.0 * _last_place(guess))
         low, f_low, high = start, before, here
@@ -244,7 +245,7 @@ class EventLocator:
                 here, width = tried(min(low + width, end)), 8.0 * width
             high = here
         turn = 0
-        while high[0] - low > max(_last_place(high[0]), 1e-18 * h):
+        while high[0] - low > max(_last_place(high[0]), FINEST * h):
             middle, f_high = 0.5 * (low + high[0]), float(high[2][row])
             turn += 1
             if turn % 3 and f_high != f_low:

@@ -477,9 +477,8 @@ class PhaseLoop:
         system, state, times = self._system, self._state, self._times
         dense = False
         if times is not None:  # whether there are samples within the segment
-            close = CLOSE * np.spacing(abs(stop))
-            k = bisect.bisect_right(times, state.t + close)
-            dense = k < times.size and bool(times[k] < stop - close)
+            k = bisect.bisect_right(times, state.t + CLOSE * np.spacing(abs(state.t)))
+            dense = k < times.size and bool(times[k] < stop - CLOSE * np.spacing(abs(stop)))
         assert self._compiled is not None
         done = self._compiled.advance(state, step, dense)
         self._rate = done.after.rate

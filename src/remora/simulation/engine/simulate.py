@@ -18,6 +18,7 @@ from remora.dynamics.forces.equations_of_motion import PassiveParameters
 from remora.dynamics.formulations import FORMULATIONS, usual_formulation
 from remora.dynamics.refusals import refuse_kinematic
 from remora.errors import InvalidValue, RemoraError, ShapeError, SimulationWarning, UnknownName
+from remora.model.arguments import flag, is_several, natural, number, whole, word
 from remora.model.robot import Robot
 from remora.model.state import configuration, velocity
 from remora.simulation.engine.constraint_switching import phase_robots
@@ -32,18 +33,7 @@ from remora.simulation.engine.stiffness import (
     stiffest,
     warn_of_unstable_steps,
 )
-from remora.simulation.inputs.arguments import (
-    by_name,
-    flag,
-    is_several,
-    natural,
-    number,
-    path,
-    seconds,
-    stop_numbers,
-    whole,
-    word,
-)
+from remora.simulation.inputs.arguments import by_name, path, seconds, stop_numbers
 from remora.simulation.inputs.arguments import times as times_of
 from remora.simulation.inputs.events import Event, listed_events
 from remora.simulation.inputs.loads import LoadLike, described

@@ -14,9 +14,9 @@ from remora.algebra.array_ops import Array
 from remora.components.system import SystemEvent
 from remora.errors import InvalidValue, RemoraError, SimulationError, UnknownName
 from remora.identity.table import Table
+from remora.model.arguments import is_several
 from remora.model.joints import in_coordinates
 from remora.model.robot import Robot
-from remora.simulation.inputs.arguments import is_several
 from remora.simulation.inputs.loads import described, frozen_view
 
 Action = Literal["record", "next", "stop", "reset"]

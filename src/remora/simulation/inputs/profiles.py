@@ -19,7 +19,8 @@ from remora.codegen.ir.graph import Signature
 from remora.codegen.ir.trace import is_tuple
 from remora.codegen.kernel import Kernel
 from remora.errors import InvalidValue, RemoraError, ShapeError, UnknownName
-from remora.simulation.inputs.arguments import number, times
+from remora.model.arguments import number
+from remora.simulation.inputs.arguments import times
 
 KINDS = ("linear", "hold", "cubic")
 

@@ -11,7 +11,8 @@ import numpy as np
 from remora.algebra.array_ops import Array, ArrayLike
 from remora.dynamics.base_requirements import require_free_base
 from remora.dynamics.refusals import refuse_kinematic, without_constraints
-from remora.errors import InvalidValue, RemoraError, ShapeError, UnknownName
+from remora.errors import InvalidValue, RemoraError, ShapeError
+from remora.model.arguments import choice, count, names, positive
 from remora.model.joints import in_coordinates, kind
 from remora.model.numbers import finite
 from remora.model.robot import Frame, Robot
@@ -34,6 +35,8 @@ BASES = ("fixed", "floating")
 STARTS = 9
 #: A plan ends within this distance, m, and angle, rad, of its target.
 TOLERANCE = 1e-5
+#: Samples of a plan, less one.
+MOST_STEPS = 100_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,11 +100,11 @@ def plan_reach(
         RemoraError: if the target cannot be reached on such a path (the message says what limits
             it), or not in that time.
     """
-    for what, given, known in (("base", base, BASES), ("path", path, PATHS)):
-        if given not in known:
-            raise UnknownName(what, given, known)
-    if steps < 2:
-        raise InvalidValue(f"steps must be at least 2, not {steps!r}")
+    choice("base", base, BASES)
+    choice("path", path, PATHS)
+    steps, locked = count("steps", steps, 2, MOST_STEPS), names("locked", locked)
+    if duration is not None:
+        duration = positive("duration", duration)
     start = configuration(robot, single("q", q, robot.nq))
     moving, goal = robot.frame(frame), _goal(robot, target)
     if base == "floating":
@@ -185,14 +188,12 @@ def _duration(robot: Robot, path: ReachPath, given: float | None) -> float:
         if shortest == 0.0:
             raise InvalidValue("duration: the joints have no speed limits, so it must be given")
         return shortest
-    if not (np.isfinite(given) and given > 0.0):
-        raise InvalidValue(f"duration must be positive, not {given!r}")
     if given < shortest * (1.0 - 1e-9):
         raise InvalidValue(
             f"duration {given:g} s is too short: the speed limit of joint {slowest!r} needs "
             f"{shortest:.4g} s"
         )
-    return float(given)
+    return given
 
 
 def _motions(

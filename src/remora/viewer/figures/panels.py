@@ -416,7 +416,7 @@ def _drift(run: Recording, of: Choice) -> list[Panel]:
     ]
     broken = kept.linear_momentum.broken_by
     note = f"momentum is not kept here: {broken}" if broken else ""
-    title = "drift of what must be kept, relative"
+    title = "conservation errors, relative"
     return [Panel(title, "", tuple(lines), note, log=True, key="largest")]
 
 

@@ -76,11 +76,11 @@ def html(run: Recording, title: str | None = None, animation: bool = True) -> st
     name = shown(told.title or run.robot.name if title is None else title, LONGEST)
     near, peaks, broken = conditioning_of(run), joint_peaks(run), violations(run.conservation())
     sections = [
-        ("commanded", "What was commanded", parts.commands(run)),
+        ("commanded", "Commands", parts.commands(run)),
         ("tool", "Tool and target", parts.tool(run)),
         ("captures", "Captures", parts.captures(run)),
         ("loads", "Peaks against limits", parts.peaks(peaks)),
-        ("trust", "How far to trust it", parts.trust(run, broken)),
+        ("trust", "Conservation checks", parts.trust(run, broken)),
         ("near", "Singularities and limits", "" if near is None else parts.conditioning(near)),
         ("animation", "Animation", parts.animation(run) if animation else ""),
         ("figures", "Figures", parts.figures(run, bool(broken))),

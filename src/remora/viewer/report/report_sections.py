@@ -16,7 +16,7 @@ from remora.simulation.recording.recording import Recording
 from remora.viewer import run_tables
 from remora.viewer.command_words import commanded
 from remora.viewer.component_table import components
-from remora.viewer.figures.figures import figure_of, figure_of_panels, panels_of
+from remora.viewer.figures.figures import figure_of_panels, panels_of
 from remora.viewer.figures.flat_panels import is_flat
 from remora.viewer.load_words import LONGEST, short
 from remora.viewer.report import tool_story
@@ -31,24 +31,25 @@ from remora.viewer.report.trust import trust_line
 LONGEST_SOURCE = 5000
 #: The figures: title, quantities, explanation.
 FIGURES: tuple[tuple[str, tuple[str, ...], str], ...] = (
-    ("Joint positions", ("q",), "Limits are drawn where they are near."),
-    ("Speeds", ("v",), "Of the joints, and of what floats in its own axes."),
-    ("Torques and forces of the drives", ("tau",),
-     "With what prescribed and locked joints need. Effort limits are drawn where they are near."),
-    ("Damping, friction and stops", ("passive",), "A joint feels these and its drive."),
+    ("Joint positions", ("q",), "Limits are shown if a joint comes near them."),
+    ("Velocities", ("v",), "Joints, and floating bodies in their own axes."),
+    ("Drive torques and forces", ("tau",),
+     "They include the loads that prescribed and locked joints need. Effort limits are shown if a "
+     "drive comes near them."),
+    ("Damping, friction and stops", ("passive",), "Passive torques and forces in the joints."),
     ("Attitude and position", ("attitude", "position"),
-     "Roll, pitch and yaw are seen from the axes at the start."),
+     "Roll, pitch and yaw relative to the axes at the start."),
     ("Reactions", ("reactions",),
-     "What the joint's bearings carry, about the origin of the body it carries; without the "
-     "drive's own torque."),
-    ("External wrenches", ("wrenches",), "About the body's origin."),
-    ("Signals of the components", ("signals",),
-     "Outputs and states; those of sampled components are held between ticks."),
-    ("Momentum", ("momentum",), "Where it stays zero, the axis is as large as the sum of the "
-                                "bodies' own momenta."),
-    ("Centre of mass", ("com",), "On a straight line where nothing pushes from outside."),
-    ("Energy", ("energy",), "It changes by the work that is done: what is left over is drift."),
-    ("Drift of what must be kept", ("drift",), "Relative, as in the table of conservation."),
+     "Loads on the bearings of a joint, about the origin of its child body. The torque of the "
+     "drive is not included."),
+    ("External wrenches", ("wrenches",), "About the origin of the body."),
+    ("Component signals", ("signals",),
+     "Outputs and states. Sampled components hold their outputs between updates."),
+    ("Momentum", ("momentum",), "If the total is zero, the axis has the size of the sum over the "
+                                "bodies."),
+    ("Centre of mass", ("com",), "A straight line without external forces."),
+    ("Energy", ("energy",), "Its change equals the work done. The rest is numerical error."),
+    ("Conservation errors", ("drift",), "Relative, as in the conservation table."),
 )  # fmt: skip
 #: Figures that show nothing new where momentum and energy are kept.
 _FLAT_BY_DESIGN = ("momentum", "com", "drift")
@@ -83,8 +84,8 @@ def strip(run: Recording) -> str:
             f"{escape(still.caption)}</figcaption></figure>"
         )
     return (
-        f'<div class="strip">{"".join(pictures)}</div>\n<p class="small muted">Lines: the way of '
-        "the tool until then. Blue: where base and panels were at the start.</p>"
+        f'<div class="strip">{"".join(pictures)}</div>\n<p class="small muted">Lines: path of '
+        "the tool until then. Blue: base and panels at the start.</p>"
     )
 
 
@@ -102,8 +103,8 @@ def commands(run: Recording) -> str:
     acting = components(run)
     if acting.rows:
         parts.append(
-            "<h3>Components</h3>\n<p>They act in all phases, on joints that are free.</p>\n"
-            + table(acting)
+            "<h3>Components</h3>\n<p>Active in all phases, on joints that are neither "
+            "prescribed nor locked.</p>\n" + table(acting)
         )
     events = run_tables.events(run)
     if events.rows:
@@ -138,8 +139,9 @@ def captures(run: Recording) -> str:
     if not rows.rows:
         return ""
     text = (
-        "A rigid capture removes the relative velocity by an impulse on both sides: momentum is "
-        "conserved, energy is lost. Impulses on the constraint's child, about its frame."
+        "A rigid capture removes the relative velocity by equal and opposite impulses: momentum is "
+        "conserved, kinetic energy is lost. Impulses act on the child of the constraint, about "
+        "its frame."
     )
     return f"<p>{text}</p>\n{table(rows)}"
 
@@ -158,8 +160,8 @@ def peaks(found: Sequence[JointPeaks]) -> str:
         "<th>joint</th><th>largest drive torque or force</th><th>largest speed</th><th>range</th>"
     )
     note = (
-        "Bars: share of the limit; of the range, how near to an end of it (an empty bar is the "
-        "middle). Drives include what prescribed and locked joints need."
+        "Bars show the share of the limit; for the range, the distance from its middle (a full bar "
+        "is at an end). Drive loads include those of prescribed and locked joints."
     )
     return (
         f'<p class="small muted">{note}</p>\n<div class="wide"><table class="peaks"><thead><tr>'
@@ -189,13 +191,13 @@ def trust(run: Recording, broken: Sequence[str]) -> str:
         return f'{line}\n<details><summary class="small">Numbers</summary>{numbers}</details>'
     said = "".join(f"<li>{escape(text)}</li>" for text in broken)
     text = (
-        "A run without forces from outside keeps its momentum whatever its joints do, its centre "
-        "of mass stays on a line, and energy changes by the work done. Not so here:"
+        "Without external forces, momentum is constant, the centre of mass moves on a straight "
+        "line, and the change of energy equals the work done. In this run:"
     )
     advice = "Smaller tolerances (rtol, atol) or steps usually help."
     return (
-        f'<div class="notice"><p>{text}</p><ul>{said}</ul><p>{advice}</p></div>\n<p>The largest '
-        f"distances over all samples:</p>\n{numbers}"
+        f'<div class="notice"><p>{text}</p><ul>{said}</ul><p>{advice}</p></div>\n<p>Largest '
+        f"errors over all samples:</p>\n{numbers}"
     )
 
 
@@ -208,7 +210,10 @@ def conditioning(found: Conditioning) -> str:
     rows = f"<p>{text}</p>\n{table(conditioning_table(found))}"
     if not found.warnings():
         worst = float(found.condition.max())
-        line = f"Nothing came near: the condition number of the Jacobian is at most {worst:.4g}."
+        line = (
+            "No singularity or limit is near: the condition number of the Jacobian is at most "
+            f"{worst:.4g}."
+        )
         return f'<p>{line}</p>\n<details><summary class="small">Numbers</summary>{rows}</details>'
     caption = "<b>Conditioning.</b> Shaded: near a singularity, or a limit."
     return f"{rows}\n{_figure(drawing(found.plot()), caption)}"
@@ -259,21 +264,25 @@ def figures(run: Recording, broken: bool) -> str:
         for title, quantities, caption in FIGURES:
             if quantities == ("passive",) and not run.passive.any():
                 continue
-            figure = figure_of(run, *quantities)
-            if figure is None:
+            found = panels_of(run, *quantities)
+            if not found:
                 continue
             text = f"<b>{escape(title)}.</b> {escape(caption)}"
-            flat = conserved and quantities[0] in _FLAT_BY_DESIGN
+            varying = [panel for panel in found if not is_flat(panel)]
+            flat = not varying or (conserved and quantities[0] in _FLAT_BY_DESIGN)
             flat = flat or (quantities == ("drift",) and not broken)
-            flat = flat or all(is_flat(panel) for panel in panels_of(run, *quantities))
+            if not flat and len(varying) < len(found):
+                constant = ", ".join(panel.title for panel in found if is_flat(panel))
+                text += f" Constant and not shown: {escape(constant)}."
+            figure = figure_of_panels(run, found if flat else varying)
             (folded if flat else shown_).append(_figure(drawing(figure), text))
     if folded:
         what = (
             "1 figure that is flat" if len(folded) == 1 else f"{len(folded)} figures that are flat"
         )
         shown_.append(
-            f'<details><summary class="small">{what} by design: conserved quantities, and what '
-            f"does not change</summary>{''.join(folded)}</details>"
+            f'<details><summary class="small">{what} by design: conserved or constant '
+            f"quantities</summary>{''.join(folded)}</details>"
         )
     return "\n".join(shown_)
 

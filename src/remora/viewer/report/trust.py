@@ -1,4 +1,4 @@
-"""How far a run can be trusted: one line where all conserved quantities are kept."""
+"""Conservation checks of a run: one line if all conserved quantities are constant."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ NOTHING = 1e-12
 
 
 def drifts(kept: Conservation) -> list[tuple[str, Drift]]:
-    """Return what must be kept in this run, by name."""
+    """Return the quantities that are conserved in this run, by name."""
     rows = (
         ("linear momentum", kept.linear_momentum),
         ("angular momentum", kept.angular_momentum),
-        ("the centre of mass", kept.center_of_mass),
-        ("the energy balance", kept.energy),
+        ("centre of mass", kept.center_of_mass),
+        ("energy balance", kept.energy),
     )
     return [(name, drift) for name, drift in rows if not drift.broken_by]
 
 
 def violations(kept: Conservation) -> list[str]:
-    """Return sentences about violated conservation laws; empty if all hold."""
+    """Return a sentence for each conservation error above `WELL`; none if all is well."""
     said = [
         f"{name} drifts by {drift.absolute:.2g} {drift.unit}, {drift.relative:.2g} of "
         f"{drift.scale:.4g} {drift.unit} ({drift.compared})"
@@ -42,8 +42,8 @@ def violations(kept: Conservation) -> list[str]:
 def trust_line(kept: Conservation) -> str:
     """Return one line about the conserved quantities of a run in which all is well."""
     own = drifts(kept)
-    parts = [f"{name} to {drift.relative:.1e}" for name, drift in own]
-    text = f"Kept, relative to its size: {', '.join(parts)}. "
+    parts = [f"{name} {drift.relative:.1e}" for name, drift in own]
+    text = f"Relative conservation errors: {', '.join(parts)}. "
     broken = kept.linear_momentum.broken_by
     if broken:
         text += f"Momentum is not conserved in this run: {broken}. "
