@@ -108,7 +108,7 @@ def test_a_step_that_underflows():
             "sample time of torque must be positive",
         ),
         ({"phases": [], "duration": None}, "phases must be one or more"),
-        ({"phases": [rm.Phase(1.0)], "duration": None, "torque": np.ones(9)}, "in each of them"),
+        ({"phases": [rm.Phase(1.0)], "duration": None, "torque": np.ones(9)}, "in each phase"),
         ({"progress": "yes"}, "progress must be True"),
         ({"integrator": "variational", "step": 0.1, "locked": ["J2"]}, "cannot hold or prescribe"),
     ],

@@ -118,7 +118,7 @@ def bundled_robots() -> dict[str, Path]:
 def _located(path: str | os.PathLike[str]) -> Path:
     if isinstance(path, str) and not Path(path).suffix and Path(path).name == path:
         robots = bundled_robots()
-        if path not in robots and Path(path).is_dir():
+        if path and path not in robots and Path(path).is_dir():
             raise InvalidValue(f"{path}: is a folder; name a robot file, {', '.join(READERS)}")
         if path not in robots:
             raise UnknownName("bundled robot", path, robots)
