@@ -300,7 +300,7 @@ def test_a_port_in_use_is_refused_and_stays_with_its_user():
 
 
 def test_what_is_not_there_or_not_whole_is_refused(tmp_path, run):
-    with pytest.raises(rm.RemoraError, match="no folder of a run, no robot's file"):
+    with pytest.raises(rm.RemoraError, match="not the folder of a run, a robot file"):
         rm.view(tmp_path / "nowhere", port=0, open=False)
     with pytest.raises(rm.RemoraError, match="no run in this folder"):
         rm.view(tmp_path, port=0, open=False)

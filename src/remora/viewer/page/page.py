@@ -149,7 +149,7 @@ class Page:
         return evaluated(self.fast, "poses", q[None])[0]
 
     def aim(self, *moments: Array) -> None:
-        """Point the camera of new clients so that it sees the robot in all of these q `(nq,)`."""
+        """Point the camera of new clients at the robot, in view at all of these q `(nq,)`."""
         clouds: list[Array] = []
         places: list[Array] = []
         for q in moments:

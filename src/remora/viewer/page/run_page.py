@@ -84,7 +84,7 @@ class RunPage(TimedPage):
         if len(run) == 0:
             raise RemoraError(
                 f"the run of {run.robot.name!r} has no samples yet (status: {run.status}); "
-                "there is nothing to look at"
+                "there is nothing to show"
             )
         super().__init__(run.robot, port, scene, mesh_root, run.switches)
         try:
