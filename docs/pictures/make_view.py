@@ -1,4 +1,4 @@
-"""Make the pictures of docs/view.md.
+"""Make the pictures of docs/view.md and docs/tutorial.md.
 
     python docs/pictures/make_view.py --browser /usr/bin/chromium
 
@@ -7,6 +7,10 @@ Needs `remora[view]`, Playwright and Chromium. WebGL runs in software: it takes 
 
 import argparse
 import io
+import re
+import subprocess
+import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -123,7 +127,25 @@ def view_robots(browser) -> None:
     kept(sheet, "view_robots.png")
 
 
-PICTURES = {f.__name__: f for f in (view_run, view_robot, view_analysis, view_robots)}
+def first_day(browser) -> None:
+    """Show the run of docs/tutorial.md, whose files are in its text."""
+    text = (HERE.parent / "tutorial.md").read_text(encoding="utf-8")
+    with tempfile.TemporaryDirectory() as folder:
+        for name, body in re.findall(r"<!-- file: (\S+) -->\n```\w*\n(.*?)```", text, re.DOTALL):
+            (Path(folder) / name).write_text(body, encoding="utf-8")
+        command = [sys.executable, "-c", "from remora.cli import main; main()", "run"]
+        command += ["unfold.yaml", "--out", "tug_run"]
+        subprocess.run(command, cwd=folder, check=True, capture_output=True)
+        run = rm.open_run(Path(folder) / "tug_run")
+        with rm.view(run, port=0, open=False) as page:
+            page.time = 27.1
+            page.set_shadows(False)
+            kept(taken(browser, page), "first_day.png")
+
+
+PICTURES = {
+    f.__name__: f for f in (view_run, view_robot, view_analysis, view_robots, first_day)
+}  # fmt: skip
 parser = argparse.ArgumentParser(description=__doc__)
 parser.add_argument("--browser", required=True, help="Chromium's program")
 parser.add_argument("names", nargs="*", help=f"pictures: {', '.join(PICTURES)}; default: all")
