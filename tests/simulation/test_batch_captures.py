@@ -5,7 +5,7 @@ import pytest
 
 import remora as rm
 from flat_captures import REACH, capture_phases, close, dispersed, flat, same_switches
-from remora.algebra import pose
+from remora.algebra import dual_quaternion, pose
 
 
 @pytest.fixture(scope="module")
@@ -297,3 +297,30 @@ def test_an_event_function_that_a_capture_leaves_at_zero_ends_the_run():
     options = {"phases": phases, "step": 0.05, "sample": 0.1, "events": [rate]}
     with pytest.raises(rm.SimulationError, match="stays at zero and changes its sign by rounding"):
         rm.simulate_batch(robot, q, v, **options)
+
+
+def test_latched_runs_with_different_masses_and_places_move_like_welded_robots():
+    robot, _ = flat()
+    q, v = dispersed(2)
+    mass, x = np.array([8.0, 12.0]), np.array([0.0, 0.05])
+    places = pose.from_translation(np.stack([x, 2.0 * x, 0.0 * x], axis=-1))
+    batch = rm.simulate_batch(
+        robot, q, v, phases=[rm.Phase(0.1), rm.Phase(2.0, activate="grasp", latch=True)],
+        step=0.01, sample=0.1, parameters={"target.mass": mass, "bus.placement": places},
+    )  # fmt: skip
+    for k in range(2):
+        own = robot.replace_body("target", mass=mass[k]).replace_joint("bus", placement=places[k])
+        bus, target = own.bodies
+        at = rm.poses(own, batch.q[k, 1])
+        weld = dual_quaternion.mul(dual_quaternion.conjugate(at[0]), at[1])
+        builder = rm.Builder("one").body("bus", mass=bus.mass, com=bus.com, inertia=bus.inertia)
+        builder.joint("bus", "planar", None, "bus", axis=(0, 0, 1), placement=places[k])
+        builder.body("target", mass=target.mass, com=target.com, inertia=target.inertia)
+        one = builder.joint("weld", "fixed", "bus", "target", placement=weld).build()
+        # both bodies together have the momentum of both alone
+        before = rm.momentum(own, batch.q[k, 1], batch.v[k, 1])
+        A = np.stack([rm.momentum(one, batch.q[k, 1, :3], e) for e in np.eye(3)], axis=-1)
+        after = np.linalg.lstsq(A, before, rcond=None)[0]
+        alone = rm.simulate(one, batch.q[k, 1, :3], after, 2.0, integrator="rk4", step=0.01)
+        assert np.abs(alone.q[-1] - batch.q[k, -1, :3]).max() < 1e-10
+        assert np.abs(alone.v[-1] - batch.v[k, -1, :3]).max() < 1e-10

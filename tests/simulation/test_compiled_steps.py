@@ -174,7 +174,7 @@ def test_unstable_steps_are_errors_of_the_run_loop():
     q, v = moving(robot)
     with (
         pytest.warns(rm.SimulationWarning),
-        pytest.raises(rm.SimulationError, match="no finite state"),
+        pytest.raises(rm.SimulationError, match="a state that is not finite"),
     ):
         rm.simulate(robot, q, v, 20.0, integrator="rk4", step=0.01, progress=False)
 
@@ -440,3 +440,24 @@ def test_a_default_by_keyword_that_changed_is_compiled_again():
     assert end() == pytest.approx(0.5, abs=1e-12)
     force.__kwdefaults__["size"] = 3.0
     assert end() == pytest.approx(1.5, abs=1e-12)
+
+
+class HeldBrake(rm.Component):
+    """A brake whose force is held between its ticks."""
+
+    def act(self, at):
+        return rm.JointForce("slide", -at.v)
+
+
+@pytest.mark.parametrize("towards", [-1.0, 0.0, 9.0], ids=["before", "at", "after"])
+def test_a_sample_may_be_a_rounding_error_away_from_a_tick(towards):
+    """Steps end at ticks, and there is no dense output if no sample is within the steps."""
+    robot = slider()
+    system = rm.System(robot, [HeldBrake(sample_time=0.07)])
+    ticks = 0.07 * np.arange(1, 9)
+    sample = np.nextafter(ticks, towards) if towards else ticks
+    run = rm.simulate(system, [0.0], [1.0], 0.6, sample=sample, integrator="dopri5", rtol=1e-6)
+    assert np.abs(run.t[1:-1] - sample).max() < 1e-15
+    mass = rm.mass_matrix(robot, [0.0])[0, 0]
+    expected = np.cumprod(np.full(8, 1.0 - 0.07 / mass))
+    assert np.abs(run.v[1:-1, 0] - expected).max() < 1e-14

@@ -10,6 +10,7 @@ from remora.codegen.llvm import host
 from remora.simulation.compiled.compiled_steps import CompiledSteps
 from remora.simulation.engine import simulate as simulating
 from remora.simulation.engine.run_loop import RunPlan
+from remora.simulation.storage import recorder
 
 KINDS = ("fixed", "rod", "gear")
 
@@ -125,3 +126,60 @@ def test_components_see_the_constraints_of_the_phase(timing, made):
             assert close(seen[during], expected)
         assert close(batch.q[k, -1], run.q[-1])
         assert close(batch.v[k, -1], run.v[-1])
+
+
+class Braking(rm.Component):
+    """A noisy brake with a memory, and with the offset that the latch took over."""
+
+    def interface(self, robot):
+        return rm.Interface(discrete={"sum": 0.0}, noise={"speed": 1})
+
+    def update(self, at):
+        return {"sum": at.memory["sum"] + at.v[0] + 0.1 * at.noise["speed"][0]}
+
+    def act(self, at):
+        offset = at.robot.constraints["own"].offset
+        return rm.JointForce("a", -0.2 * at.memory["sum"] + offset)
+
+
+def test_a_run_that_is_interrupted_while_a_latch_is_on_ends_with_the_same_bits(
+    tmp_path, monkeypatch
+):
+    """Two latches with different poses, and ticks in between."""
+    system = rm.System(pair("gear"), [Braking(sample_time=0.07, delay=0.03)])
+    phases = [
+        rm.Phase(0.1), rm.Phase(0.3, activate="own", latch=True), rm.Phase(0.1, release="own"),
+        rm.Phase(0.2, activate="own", latch=True),
+    ]  # fmt: skip
+    options = {"phases": phases, "integrator": "rk4", "step": 0.05, "sample": 0.09, "seed": 3}
+    start = [0.3, 1.0], [0.2, 0.5]
+    whole = rm.simulate(system, *start, **options)
+    offsets = [s.latched["own"]["offset"] for s in whole.switches if s.activated]
+    assert len(offsets) == 2
+    assert abs(offsets[0] - offsets[1]) > 1e-3
+    append, extend = recorder.Recorder.append, recorder.Recorder.extend
+    for k in (3, 6, len(whole) - 1):  # in both latches, and in the last sample
+
+        def interrupted(self, *sample, k=k):
+            if len(self) == k:
+                raise KeyboardInterrupt
+            append(self, *sample)
+
+        def interrupted_in_steps(self, t, *samples, k=k):
+            if len(self) <= k < len(self) + len(t):
+                raise KeyboardInterrupt
+            extend(self, t, *samples)
+
+        folder = tmp_path / str(k)
+        with monkeypatch.context() as patch:
+            patch.setattr(recorder.Recorder, "append", interrupted)
+            patch.setattr(recorder.Recorder, "extend", interrupted_in_steps)
+            with pytest.warns(RuntimeWarning, match="interrupted"):
+                rm.simulate(system, *start, **options, out=folder)
+        run = rm.simulate(system, *start, **options, out=folder, resume=True)
+        for name, column in whole.columns.items():
+            assert run.columns[name].tobytes() == column.tobytes(), (k, name)
+        for one, other in zip(run.switches, whole.switches, strict=True):
+            assert one.impulses.keys() == other.impulses.keys()
+            for name, impulse in other.impulses.items():
+                assert one.impulses[name].tobytes() == impulse.tobytes()

@@ -303,7 +303,7 @@ def _control(
     tableau = INTEGRATORS[integrator]
     if step is None:
         if not len(tableau.errors):
-            raise RemoraError(f"{integrator!r} makes steps of one length: say step=0.01, in s")
+            raise RemoraError(f"{integrator!r} has fixed steps: pass step=0.01, in s")
         step = 1e-3
     step = number("step", step, "0.01, in s")
     if not (math.isfinite(step) and step > 0.0):
@@ -440,7 +440,8 @@ def _phase(
         for name in part if is_mapping(part) else ():
             if name in held:
                 raise RemoraError(
-                    f"contradiction: joint {name!r} is held, so its torque is found, not given"
+                    f"contradiction: joint {name!r} is prescribed or locked, so its torque is "
+                    "computed and cannot be an input"
                 )
     motions = [m.breaks for m in held.values() if m is not None]
     forces = Forces(loads.torque, loads.wrenches, own.inputs)
@@ -639,7 +640,7 @@ def _raise_failed(batch: Batch, fine: Array, failed: int) -> None:
     time = float(batch.t[min(int(first[-1]), batch.t.size - 1)])
     if early:
         time = float(batch.end[place])
-    raise SimulationError(f"{head}: {told} (failures='keep' returns the others)", time, batch)
+    raise SimulationError(f"{head}: {told} (failures='keep' returns the other runs)", time, batch)
 
 
 def _fault(batch: Batch, place: tuple[int, ...]) -> str:

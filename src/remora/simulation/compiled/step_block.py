@@ -72,10 +72,11 @@ class StepBlock(NamedTuple):
             times: `(m,)`, s.
         """
         ends = self.t[1:]
-        step = np.searchsorted(ends + CLOSE * np.spacing(np.abs(ends)), times, side="left")
+        close = CLOSE * np.spacing(np.abs(ends))
+        step = np.searchsorted(ends + close, times, side="left")
         times = np.minimum(times, ends[step])
         q, w = self.q[step + 1].copy(), self.w[step + 1].copy()
-        inner = np.flatnonzero(times < ends[step])
+        inner = np.flatnonzero(times < ends[step] - close[step])
         if inner.size:
             assert self.dense is not None
             k, nv = step[inner], self.layout.nv
