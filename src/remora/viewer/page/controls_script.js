@@ -28,12 +28,13 @@ const fillSliders = () => {
   for (const thumb of document.querySelectorAll(".mantine-Slider-thumb")) {
     const [low, high, at] = ["min", "max", "now"].map((k) => +thumb.getAttribute(`aria-value${k}`));
     const slider = thumb.closest(".mantine-Slider-root");
-    if (!slider || !(low < 0 && high > 0) || slider.remoraAt === at) continue;
+    if (!slider || low >= 0 || slider.remoraAt === at) continue;
     slider.remoraAt = at;
-    const [zero, part] = [-low, Math.min(at, 0) - low].map((x) => (100 * x) / (high - low));
-    slider.setAttribute("data-remora-zero", zero.toFixed(3));
-    slider.style.setProperty("--remora-left", `${part.toFixed(3)}%`);
-    slider.style.setProperty("--remora-width", `${((100 * Math.abs(at)) / (high - low)).toFixed(3)}%`);
+    const origin = Math.min(0, high); // zero, or the end next to it
+    const part = (x) => (100 * x) / (high - low);
+    slider.setAttribute("data-remora-zero", part(origin - low).toFixed(3));
+    slider.style.setProperty("--remora-left", `${part(Math.min(at, origin) - low).toFixed(3)}%`);
+    slider.style.setProperty("--remora-width", `${part(Math.abs(at - origin)).toFixed(3)}%`);
   }
 };
 const showUnits = () => {

@@ -44,7 +44,7 @@ const stepBack = (now) => {
   framedAt = framedAt || now;
   if (now - framedAt < 600) return;
   const aspect = canvas.clientWidth / Math.max(canvas.clientHeight, 1);
-  if (aspect < ASPECT) cameraControl.dollyTo((cameraControl.distance * ASPECT) / aspect, false);
+  if (aspect < ASPECT) cameraControl.dollyTo((1.06 * cameraControl.distance * ASPECT) / aspect, false);
   framedAt = -1;
 };
 

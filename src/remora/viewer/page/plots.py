@@ -288,12 +288,14 @@ def cursor(plot: Plot, t: float, index: int, picker: str = "") -> str:
     click = f'data-picker="{html.escape(picker)}" title="show this line only, or all"'
     names = "".join(
         f'<span data-remora-line="{html.escape(name)}" {click if picker else ""} '
-        f'style="display:inline-block;white-space:nowrap;margin-right:10px">'
-        f'<span style="color:{COLORS[k]}">■</span> {html.escape(name)} '
-        f'<b style="display:inline-block;min-width:{wide}ch;text-align:right">'
+        f'style="display:flex;gap:5px;white-space:nowrap;min-width:0">'
+        f'<span style="color:{COLORS[k]}">■</span>'
+        f'<span style="overflow:hidden;text-overflow:ellipsis">{html.escape(name)}</span>'
+        f'<b style="margin-left:auto;min-width:{wide}ch;text-align:right">'
         f"{fixed(float(plot.values[index, k]), size)}</b></span>"
         for k, name in enumerate(plot.names[:LINES])
     )
+    column = 18 + 5 * max(map(len, plot.names[:LINES]), default=0) + 6 * wide  # px
     more = (
         f" and {len(plot.names) - LINES} more: name them above" if len(plot.names) > LINES else ""
     )
@@ -301,7 +303,8 @@ def cursor(plot: Plot, t: float, index: int, picker: str = "") -> str:
         f'<div style="position:relative;margin:0 8px 6px;font-size:10.5px;line-height:15px;'
         f'font-variant-numeric:tabular-nums"><div style="position:absolute;left:{left};'
         f"top:-{HEIGHT}px;height:{HEIGHT - BELOW}px;width:1.5px;background:#f0620c;"
-        f'pointer-events:none"></div><div style="padding:3px 0 0 6px">{names}'
+        f'pointer-events:none"></div><div style="display:grid;gap:0 16px;padding:3px 0 0 6px;'
+        f'grid-template-columns:repeat(auto-fill,minmax(min(100%,{column}px),1fr))">{names}'
         f'<span style="opacity:.65">{more}</span></div></div>'
     )
 

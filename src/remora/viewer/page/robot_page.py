@@ -230,8 +230,8 @@ class RobotPage(Page):
         gui.main_panel.dock_right()
         gui.main_panel.set_width(400)
         gui.add_markdown(
-            f"**{plain(self.robot.name)}** · {len(self.robot.bodies)} bodies, "
-            f"{float(self.robot.mass):.6g} kg, {self.robot.nv} degrees of freedom"
+            f"**{plain(self.robot.name)}** · {len(self.robot.bodies)} bodies · "
+            f"{float(self.robot.mass):.5g} kg · {self.robot.nv} DOF"
         )
         self._busy, self._carried = False, None
         self._sliders: list[Any] = []
@@ -255,7 +255,7 @@ class RobotPage(Page):
                 )
                 ends = ends if ends[0] < ends[1] else (low, high)
                 slider = gui.add_slider(
-                    short(freedom.name, 18), *ends, 0.1**digits,
+                    short(freedom.name, 20), *ends, 0.1**digits,
                     min(max(freedom.start / freedom.scale, ends[0]), ends[1]),
                     hint=f"{freedom.name}: {low:.4g} to {high:.4g} {freedom.unit}",
                 )  # fmt: skip

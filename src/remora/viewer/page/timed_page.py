@@ -39,7 +39,7 @@ class TimedPage(Page):
         step = 10.0 ** np.floor(np.log10(span / 2000.0)) if span > 0.0 else 1.0
         with gui.add_folder("Time"):
             self._slider = gui.add_slider(
-                "t, s", self._t0, self._t1, float(min(step, 0.1)), self._t0
+                "t, s", self._t0, self._t1, float(min(step, 0.1)), self._t0, marks=()
             )
             self._button = gui.add_button("play")
             steps = gui.add_button_group("sample", ("|◀", "◀", "▶", "▶|"))
