@@ -22,7 +22,7 @@ from remora.model.arguments import number, whole
 from remora.model.robot import Robot
 from remora.model.takes_robot import check_robot
 from remora.simulation.batch.batch_events import collected, conditions
-from remora.simulation.batch.batch_faults import BAD_FUNCTION, note_faults
+from remora.simulation.batch.batch_faults import BAD_FUNCTION, note_faults, note_lockstep_faults
 from remora.simulation.batch.batch_inputs import BatchInputs, batch_inputs, whole_numbers
 from remora.simulation.batch.batch_loads import BatchLoads, is_per_run
 from remora.simulation.batch.batch_phases import (
@@ -41,8 +41,9 @@ from remora.simulation.batch.event_search import (
     VIOLATED,
 )
 from remora.simulation.batch.free_program import StepControl
+from remora.simulation.batch.host_arrays import to_host
 from remora.simulation.batch.lockstep_program import CLOSE
-from remora.simulation.batch.phase_starts import start_phase, to_host
+from remora.simulation.batch.phase_starts import start_phase
 from remora.simulation.batch.result import OUTCOMES, Batch, BatchEvents
 from remora.simulation.batch.run_equations import (
     Forces,
@@ -517,7 +518,8 @@ def _run(
                     note_faults(phase.equations, runs)
                     begins = runs.t
                 else:
-                    runs.lockstep(phase, begin, advance)
+                    again = runs.lockstep(phase, begin, advance)
+                    note_lockstep_faults(phase.equations, runs, again)
                     begin = begin + phase.duration
         except KeyboardInterrupt:
             status = "interrupted"
