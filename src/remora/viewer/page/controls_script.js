@@ -48,3 +48,7 @@ const showUnits = () => {
     if (field && field.dataset.remoraUnit !== unit) field.dataset.remoraUnit = unit;
   }
 };
+// What is typed into a list searches it, instead of being appended to the chosen name.
+document.addEventListener("click", (event) => {
+  if (event.target.matches(".mantine-Select-input")) setTimeout(() => event.target.select(), 0);
+});
