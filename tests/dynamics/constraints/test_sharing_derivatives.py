@@ -37,7 +37,7 @@ def slopes(robot, q, v, vdot, **options):
     return [part.T / (2.0 * H) for part in parts]
 
 
-@pytest.mark.parametrize("seed, kind", [(2, "cylindrical"), (3, "universal"), (4, "rod")])
+@pytest.mark.parametrize(("seed", "kind"), [(2, "cylindrical"), (3, "universal"), (4, "rod")])
 def test_weights(seed, kind):
     robot, q, v, rng = state(seed, kind)
     options = {

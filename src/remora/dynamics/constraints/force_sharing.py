@@ -100,8 +100,8 @@ def force_sharing(G: Array, root: Array, idle: list[int]) -> ForceSharing:
         root: square roots of the weights, `(..., nv)`.
         idle: indices of the speeds without actuator.
     """
-    m, nv = G.shape[-2:]
-    driven = [i for i in range(nv) if i not in idle]
+    m: int = G.shape[-2]
+    driven = [i for i in range(root.shape[-1]) if i not in idle]
     size = np.sum(np.sum(G * G, axis=-1), axis=-1, keepdims=True)
     passive, projector = None, np.eye(m)
     if idle:
