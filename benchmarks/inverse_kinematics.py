@@ -186,7 +186,7 @@ def main() -> None:
             solvers[f"{name}, {n} starts, little damping"] = made(robot, n, 1e-3)
     configurations = rm.random_state(robot, given.seed, given.targets)[0]
     targets = rm.frame_pose(robot, configurations, "tool")
-    results: dict[str, Any] = {"fixed": measured(robot, solvers, targets)}
+    results: dict[str, Any] = {"fixed": measured(robot, solvers, targets) if given.targets else {}}
     if given.floating:
         results["floating"] = floating(given.floating, given.seed)
     table = Table(title=f"{given.targets} reachable poses of the servicer's arm, fixed base")

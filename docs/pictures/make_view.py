@@ -2,7 +2,7 @@
 
     python docs/pictures/make_view.py --browser /usr/bin/chromium
 
-Needs `remora[view]`, Playwright and Chromium. WebGL runs in software: it takes a minute.
+Needs `remora[view]`, Playwright and Chromium. WebGL runs in software: it takes minutes.
 """
 
 import argparse
@@ -54,11 +54,9 @@ def taken(browser, page, size=(1200, 760), scale=1.0) -> Image.Image:
     tab = browser.new_page(viewport={"width": size[0], "height": size[1]})
     tab.goto(page.url)
     tab.wait_for_selector("canvas")
-    time.sleep(6.0)
-    for close in tab.locator(".mantine-Notification-closeButton").all():
-        close.click()
-    time.sleep(2.5)
-    picture = Image.open(io.BytesIO(tab.screenshot(timeout=60_000))).convert("RGB")
+    tab.add_style_tag(content=".mantine-Notifications-root { display: none !important }")
+    time.sleep(15.0)
+    picture = Image.open(io.BytesIO(tab.screenshot(timeout=180_000))).convert("RGB")
     tab.close()
     return picture.resize((round(size[0] * scale), round(size[1] * scale)), Image.LANCZOS)
 
@@ -77,13 +75,18 @@ options = parser.parse_args()
 
 with sync_playwright() as playwright:
     browser = playwright.chromium.launch(executable_path=options.browser, args=list(ARGUMENTS))
-    with rm.view(unfolding(), port=0, open=False, dark=True) as page:
-        page.time = 9.0
+    with rm.view(unfolding(), port=0, open=False) as page:
+        page.time = 10.0
+        page.set_shadows(False)
         page.show("reactions")
         kept(taken(browser, page), "view_run.png")
     with rm.view("servicer", port=0, open=False) as page:
         page.move(shoulder_pitch=0.9, elbow_pitch=-1.4, wrist_pitch=0.8, shoulder_roll=0.5)
+        page.set_shadows(False)
         kept(taken(browser, page), "view_robot.png")
+        page.show("ellipsoid", "workspace")
+        page.show("labels", visible=False)
+        kept(taken(browser, page), "view_analysis.png")
     robots = [
         (bare(rm.load("servicer")), {"shoulder_pitch": 0.5, "elbow_pitch": -1.1}, 1.3),
         ("vt18_satellite", {"J2": 0.6, "J3": -1.0}, 1.0),
@@ -94,6 +97,8 @@ with sync_playwright() as playwright:
     for k, (robot, pose, zoom) in enumerate(robots):
         with rm.view(robot, port=0, open=False, dark=k in (1, 2)) as page:
             page.move(**pose)
+            page.set_shadows(False)
+            page.show("labels", visible=False)
             shot = taken(browser, page, (1170, 490))
             x, y = 400 - 400 / zoom, 245 - 245 / zoom
             part = shot.resize((560, 343), Image.LANCZOS, (x, y, 800 - x, 490 - y))

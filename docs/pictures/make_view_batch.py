@@ -40,14 +40,13 @@ with sync_playwright() as playwright:
     browser = playwright.chromium.launch(executable_path=options.browser, args=list(ARGUMENTS))
     with batch.view(*range(5), port=0, open=False) as page:
         page.time = 6.0
+        page.set_shadows(False)
         tab = browser.new_page(viewport={"width": 1200, "height": 760})
         tab.goto(page.url)
         tab.wait_for_selector("canvas")
-        time.sleep(12.0)
-        closing = "document.querySelectorAll('.mantine-Notification-closeButton')"
-        tab.evaluate(f"{closing}.forEach(button => button.click())")
-        time.sleep(8.0)
-        shot = tab.screenshot(timeout=120_000)
+        tab.add_style_tag(content=".mantine-Notifications-root { display: none !important }")
+        time.sleep(20.0)
+        shot = tab.screenshot(timeout=180_000)
     picture = Image.open(io.BytesIO(shot)).convert("RGB")
     file = Path(__file__).parent / "view_batch.png"
     picture.quantize(256, kmeans=2).save(file, optimize=True)

@@ -190,7 +190,7 @@ def test_refusals_name_what_is_wrong():
     q, v = motion(robot, 5)
     for options, words in (
         ({"confidence": 1.5}, "between 0 and 1"),
-        ({"tau": v}, "belong together"),
+        ({"tau": v}, "pass both tau and vdot"),
         ({"tau": v[:2], "vdot": v}, "like v"),
     ):
         with pytest.raises(rm.RemoraError, match=words):

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
+from scipy.stats import qmc
 
 import remora as rm
 from remora.campaigns.dispersions import (
@@ -16,6 +17,7 @@ from remora.campaigns.dispersions import (
     dispersion,
 )
 from remora.campaigns.permutation import ROUNDS, permuted
+from remora.campaigns.sobol_points import sobol_points
 from remora.campaigns.statistics import first_order_index, rank_correlation, wilson
 from remora.campaigns.study_schema import DispersionFile
 
@@ -99,7 +101,7 @@ def test_a_latin_hypercube_has_one_run_in_each_stratum_of_each_number(runs):
 @pytest.mark.parametrize("sampling", ["random", "latin_hypercube", "sobol"])
 def test_a_block_of_a_very_large_study_takes_little_memory(sampling):
     """The whole design of 1e9 runs would have 32 GB."""
-    study = several(sampling, runs=10**9 if sampling != "sobol" else 10**7)
+    study = several(sampling, runs=10**9)
     start = study.runs - 1000
     tracemalloc.start()
     drawn = study.draw(start, start + 1000)
@@ -183,3 +185,26 @@ def test_first_order_indices_of_ishigami():
     y = np.sin(x[:, 0]) + 7.0 * np.sin(x[:, 1]) ** 2 + 0.1 * x[:, 2] ** 4 * np.sin(x[:, 0])
     found = [first_order_index(x[:, k], y) for k in range(3)]
     assert found == pytest.approx([0.3139, 0.4424, 0.0], abs=0.02)
+
+
+@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("dimensions", [1, 3, 40])
+def test_points_of_a_sobol_sequence_by_index_are_those_of_scipy(dimensions, known, monkeypatch):
+    """Also where SciPy's own numbers are not to be had, and it must go from point to point."""
+    made = qmc.Sobol(dimensions, scramble=True, rng=np.random.default_rng(7)).random_base2(12)
+    if not known:
+        monkeypatch.setattr("remora.campaigns.sobol_points._points", lambda *_: np.zeros(0))
+    for start, stop in ((0, 4096), (0, 1), (1, 2), (4095, 4096), (1023, 1026), (2048, 3001)):
+        found = sobol_points(start, stop, dimensions, 7)
+        assert np.array_equal(found, made[start:stop])
+
+
+def test_far_points_of_a_sobol_sequence_and_its_end():
+    start = 10**7 + 123
+    sequence = qmc.Sobol(2, scramble=True, rng=np.random.default_rng(1))
+    sequence.fast_forward(start)
+    assert np.array_equal(sobol_points(start, start + 50, 2, 1), sequence.random(50))
+    last = sobol_points(2**30 - 2, 2**30, 2, 1)
+    assert np.all((last >= 0.0) & (last < 1.0))
+    with pytest.raises(rm.RemoraError, match="Sobol sequence has"):
+        sobol_points(2**30 - 2, 2**30 + 1, 2, 1)

@@ -1,6 +1,7 @@
 """`remora analyze`: pages, pictures and data, and refusals."""
 
 import re
+import sys
 
 import numpy as np
 import pytest
@@ -53,6 +54,19 @@ def test_a_page_with_pictures_and_data_is_written(tmp_path, what):
 def test_refusals_name_what_is_wrong(tmp_path, arguments, words):
     with pytest.raises(RemoraError, match=words):
         raise analyzed(*arguments, "--out", tmp_path).exception
+
+
+@pytest.mark.parametrize(
+    ("missing", "extra"), [("skimage.measure", "analysis"), ("matplotlib", "plot")]
+)
+def test_a_missing_extra_is_named_before_anything_is_computed(
+    tmp_path, monkeypatch, missing, extra
+):
+    monkeypatch.setitem(sys.modules, missing, None)
+    error = analyzed("spart17_planar", "workspace", "--out", tmp_path / "new").exception
+    assert isinstance(error, RemoraError)
+    assert f".[{extra}]" in str(error)
+    assert not (tmp_path / "new").exists()
 
 
 @pytest.mark.parametrize("what", ["conditioning", "sensitivity"])

@@ -13,6 +13,8 @@ import pytest
 
 import remora as rm
 from remora.cli import bench
+from remora.cli.compile import TRIPLES
+from remora.codegen.export import objects
 from remora.model.formats.yaml.yaml import save_robot
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -209,6 +211,10 @@ def test_help_explains(command, cache):
     assert done.returncode == 0
     for word in ("Usage", "bundled", "servicer"):
         assert word in done.stdout
+
+
+def test_the_help_of_triples_lists_all_targets():
+    assert tuple(objects.TARGETS) == TRIPLES
 
 
 def test_the_chain_of_the_growth_benchmark():

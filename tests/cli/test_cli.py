@@ -76,7 +76,7 @@ def test_names_are_printed_as_they_are(tmp_path):
 
 def test_a_wrong_option_is_not_blamed_on_the_file():
     done = remora("info", "servicer", "--base", "wheels")
-    assert done.stderr.startswith("error: base='wheels' is no kind of joint; known: fixed")
+    assert done.stderr.startswith("error: base='wheels' is not a joint type; known: fixed")
     assert "servicer" not in done.stderr
 
 
@@ -93,7 +93,7 @@ def test_info_options():
         (["info", "missing.urdf"], ["missing.urdf"]),
         (["info", "nobody"], ["nobody", "servicer"]),
         (["info", "servicer", "--base", "wheels"], ["wheels", "free"]),
-        (["info"], ["FILE"]),
+        (["info"], ["ROBOT"]),
         (["fly"], ["fly"]),
     ],
 )

@@ -81,7 +81,7 @@ def test_it_never_writes_over_anything(shown):
     command = [*REMORA, "demo", "--no-open", "--out", "remora-demo"]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300)
     assert done.returncode == 2
-    assert "is there already" in done.stderr
+    assert "exists already" in done.stderr
 
 
 @pytest.mark.parametrize("before", [(), IGNORING_SIGINT], ids=["terminal", "background job"])

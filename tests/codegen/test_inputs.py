@@ -196,7 +196,7 @@ def test_another_process_takes_it(fd, tmp_path):
 def test_compile_says_what_it_takes():
     with pytest.raises(rm.RemoraError, match="takes a function first"):
         rm.compile(ROBOT, rm.mass_matrix)
-    with pytest.raises(rm.RemoraError, match="say for which robot"):
+    with pytest.raises(rm.RemoraError, match="the robot is missing"):
         rm.compile(rm.mass_matrix, Q)
     with pytest.raises(rm.RemoraError, match="takes a function first"):
         rm.compile("mass_matrix", ROBOT)

@@ -278,7 +278,9 @@ class TestCompile:
         kernel = rm.compile(reach, ROBOT, shapes={"goal": (3,)})
         goal = np.array([1.0, 2.0, 3.0])
         assert_close(kernel(Q, goal), reach(ROBOT, Q, goal), rtol=1e-13)
-        with pytest.raises(RemoraError, match=r"what shape has the argument 'goal' of reach"):
+        with pytest.raises(
+            RemoraError, match=r"the shape of the argument 'goal' of reach is missing"
+        ):
             rm.compile(reach, ROBOT)
 
     def test_fixed_parameters(self):
@@ -290,7 +292,7 @@ class TestCompile:
             rm.compile(rm.jacobian, ROBOT, fixed={"frame": "tool"})
         with pytest.raises(RemoraError, match="no body or frame named 'nobody'"):
             rm.compile(rm.jacobian, ROBOT, fixed={"target": "nobody"})
-        with pytest.raises(RemoraError, match="for which robot"):
+        with pytest.raises(RemoraError, match="the robot is missing"):
             rm.compile(rm.jacobian)
         with pytest.raises(RemoraError, match="no target named 'abacus'"):
             rm.compile(rm.poses, ROBOT, target="abacus")

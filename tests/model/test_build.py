@@ -384,10 +384,10 @@ def test_a_joint_of_unknown_kind_draws_no_other_faults():
     lambda base: rm.random_robot(0, base=base),
 ])  # fmt: skip
 def test_a_base_of_no_kind_is_refused_by_name(make):
-    with pytest.raises(InvalidValue, match=r"^base='wheels' is no kind of joint; known: fixed"):
+    with pytest.raises(InvalidValue, match=r"^base='wheels' is not a joint type; known: fixed"):
         make("wheels")
     for odd in (["free"], {"free": 1}, 3):
-        with pytest.raises(InvalidValue, match=r"^base=.* is no kind of joint; known: fixed"):
+        with pytest.raises(InvalidValue, match=r"^base=.* is not a joint type; known: fixed"):
             make(odd)
 
 

@@ -167,7 +167,7 @@ def test_spart_refuses_what_it_does_not_know():
         rm.random_robot(0, bodies=3, kinds=("fixed",), base="fixed"),
         rm.random_robot(0, bodies=3, kinds=("free",), base="fixed"),
     ):
-        with pytest.raises(RemoraError, match="SPART knows"):
+        with pytest.raises(RemoraError, match="SPART supports"):
             rm.spart_layout(robot)
 
 
@@ -198,5 +198,5 @@ def test_different_robots_are_refused():
     helical = rm.random_robot(0, bodies=3, kinds=("helical",))
     with pytest.raises(RemoraError, match="MuJoCo has no helical joint"):
         rm.mujoco_layout(helical, mujoco_model(rm.random_robot(0, bodies=3, kinds=("revolute",))))
-    with pytest.raises(RemoraError, match="SPART knows"):
+    with pytest.raises(RemoraError, match="SPART supports"):
         rm.spart_layout(rm.random_robot(0, bodies=3, kinds=("spherical",)))

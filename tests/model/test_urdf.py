@@ -274,7 +274,7 @@ def test_base_may_be_any_kind(read, base: str) -> None:
 
 
 def test_base_of_unknown_kind(read) -> None:
-    with pytest.raises(InvalidValue, match=r"^base='floppy' is no kind of joint; known: fixed"):
+    with pytest.raises(InvalidValue, match=r"^base='floppy' is not a joint type; known: fixed"):
         read(link("a"), base="floppy")
 
 

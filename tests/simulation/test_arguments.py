@@ -80,7 +80,7 @@ def test_simulate_batch_says_what_it_expects(options, text):
 
 
 def test_the_robot_comes_first():
-    with pytest.raises(rm.RemoraError, match="a robot is moved, not"):
+    with pytest.raises(rm.RemoraError, match="the first argument must be a robot or a system, not"):
         rm.simulate(Q, VT18, V, 1.0)
     with pytest.raises(rm.RemoraError, match="simulate_batch takes a robot first"):
         rm.simulate_batch(Q, VT18, V, 1.0, step=0.1)

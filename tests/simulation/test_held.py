@@ -155,7 +155,10 @@ def test_locking_a_moving_joint_is_an_impulse_that_keeps_momentum():
         ({"prescribed": {"J2": swing}, "locked": ["J2"]}, "both locked and prescribed"),
         ({"prescribed": {"J2": lambda t: 0.3 + 0.1 * t**2}}, "0.3 rad or m from where"),
         ({"prescribed": {"J2": lambda t: 0.1 * t}}, r"moves at \[0.0\], its motion begins with"),
-        ({"prescribed": {"J2": swing}, "torque": {"J2": 1.0}}, "its torque is found, not given"),
+        (
+            {"prescribed": {"J2": swing}, "torque": {"J2": 1.0}},
+            "its torque is computed and cannot be an input",
+        ),
         ({"prescribed": {"J2": lambda t: (0.1 * t**2, 0.3 * t, 0.2)}}, "says v = "),
         ({"prescribed": {"J2": lambda t: (0.1 * t**2, 0.2 * t, 0.3)}}, "says vdot = "),
         ({"prescribed": {"J9": swing}}, "no joint named 'J9'; known: base, J1, J2, J3"),

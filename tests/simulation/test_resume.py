@@ -217,7 +217,7 @@ def test_another_run_is_refused_with_what_differs(tmp_path):
     asked = {"duration": 2.0, "torque": {"J1": rm.Pulse(0, 1, 1.0)}, "rtol": 1e-9}
     rm.simulate(VT18, Q, V, **asked, out=tmp_path / "run")
     for change, text in (
-        ({"rtol": 1e-8}, r"another run is there.*rtol is 1e-09 there, 1e-08 here"),
+        ({"rtol": 1e-8}, r"contains another run.*rtol is 1e-09 there, 1e-08 here"),
         ({"duration": 3.0}, r"duration is 2.0 there, 3.0 here"),
         ({"torque": {"J1": rm.Pulse(0, 1, 2.0)}}, r"torque.J1.value is 1.0 there, 2.0 here"),
         ({"torque": {"J2": 1.0}}, r"torque.J1 is .* there, None here"),
@@ -252,7 +252,7 @@ def test_motions_and_controllers_of_one_s_own_are_known_again(tmp_path):
         rm.simulate(VT18, Q, V, **asked(), out=tmp_path / "run", resume=True).status == "complete"
     )
     other = {**asked(), "prescribed": {"J2": rm.Motion.between(0, 1, 0, 0.4)}}
-    with pytest.raises(rm.RemoraError, match="another run is there"):
+    with pytest.raises(rm.RemoraError, match="contains another run"):
         rm.simulate(VT18, Q, V, **other, out=tmp_path / "run", resume=True)
 
 
@@ -367,6 +367,6 @@ def test_other_gains_are_another_run(tmp_path):
     for k, make in enumerate((Law, closed)):
         folder = tmp_path / str(k)
         rm.simulate(robot, q, v, 1.0, torque=make(1.0), out=folder)
-        with pytest.raises(rm.RemoraError, match="another run is there"):
+        with pytest.raises(rm.RemoraError, match="contains another run"):
             rm.simulate(robot, q, v, 1.0, torque=make(5.0), out=folder, resume=True)
         assert rm.simulate(robot, q, v, 1.0, torque=make(1.0), out=folder, resume=True).q.size

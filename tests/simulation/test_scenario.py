@@ -417,7 +417,10 @@ def test_what_is_no_scenario_is_refused(write, text, told):
             "duration: 1, prescribed: {J1: {through: {times: [0.5, 2], values: [1, 2]}}}",
             "end after",
         ),
-        ("duration: 1, locked: [J1], torque: {J1: 1}", "its torque is found, not given"),
+        (
+            "duration: 1, locked: [J1], torque: {J1: 1}",
+            "its torque is computed and cannot be an input",
+        ),
         ("duration: 1, locked: J1", "locked: must be a list, not 'J1'"),
         ("duration: 1, until: [{joint: J1}]", "must have one of above, below"),
         ("duration: 1, until: [{joint: J1, nearer: 1}]", "nearer does not go with joint"),

@@ -320,5 +320,5 @@ def test_a_resumed_scenario_restores_its_components(tmp_path, monkeypatch):
     assert np.array_equal(first.q, whole.q)
     assert np.array_equal(again.signals["gyro.rate"], whole.signals["gyro.rate"])
     (tmp_path / "s.yaml").write_text(LOOP.replace("limit: 2", "limit: 1"), encoding="utf-8")
-    with pytest.raises(rm.RemoraError, match="another run is there"):
+    with pytest.raises(rm.RemoraError, match="contains another run"):
         rm.load_scenario(tmp_path / "s.yaml").run(out=out, resume=True, progress=False)

@@ -100,7 +100,7 @@ def test_a_resumed_capture_is_the_same(write, tmp_path):
     other = rm.load_scenario(
         write(CAPTURE.replace("separation: {grasp: [0.1", "separation: {grasp: [0.2"))
     )
-    with pytest.raises(rm.RemoraError, match="another run is there"):
+    with pytest.raises(rm.RemoraError, match="contains another run"):
         other.run(out=tmp_path / "run", resume=True)
 
 

@@ -388,6 +388,45 @@ def test_a_law_that_fails_in_contact_is_named_in_a_batch(order, options):
         rm.simulate_batch(system, [0.0], [1.0], 1.0, runs=2, **options)
 
 
+class FailingQuietly(Failing):
+    """Without events, so that a batch makes its steps in lockstep and checks none of them."""
+
+    def interface(self, robot):
+        whole = super().interface(robot)
+        return rm.Interface(
+            outputs=whole.outputs, continuous=whole.continuous, discrete=whole.discrete
+        )
+
+    def _root(self, at, place):
+        return (sqrt(0.5 - at.q) if place == self.place else 0.0 * at.q)[..., 0]
+
+    def crossings(self, at):
+        return {}
+
+
+@pytest.mark.parametrize(
+    ("place", "sample_time", "text"),
+    [
+        ("act", None, "the force on joint 'slide' of component 'law' is not finite"),
+        ("derivative", None, "the derivative of state 'x' of component 'law' is not finite"),
+        ("act", 0.1, "the force on joint 'slide' of component 'law' is not finite"),
+        ("update", 0.1, "discrete state 'd' of component 'law' is not finite"),
+    ],
+)
+def test_a_component_that_fails_in_lockstep_is_named_with_its_run(place, sample_time, text):
+    """Only run 1 of 3 comes so far, in the second phase."""
+    law = FailingQuietly(name="law", place=place, sample_time=sample_time)
+    system = rm.System(slider(), [law])
+    given = {"step": 0.01, "sample": 0.25, "phases": [rm.Phase(0.3), rm.Phase(0.7)]}
+    speeds = np.array([[-1.0], [0.8], [-2.0]])
+    with pytest.raises(rm.SimulationError, match=r"run \[1\]") as error:
+        rm.simulate_batch(system, np.zeros((3, 1)), speeds, **given)
+    assert text in str(error.value)
+    kept = rm.simulate_batch(system, np.zeros((3, 1)), speeds, **given, failures="keep")
+    assert kept.ok.tolist() == [True, False, True]
+    assert kept.faults == {1: text}
+
+
 def test_the_component_behind_a_nan_is_named_not_the_one_that_passes_it_on():
     class Passing(rm.Component):
         def interface(self, robot):

@@ -103,13 +103,13 @@ def test_another_system_is_not_resumed(tmp_path):
         return rm.simulate(moved, [0.0], [0.1], 1.0, out=tmp_path / "run", resume=True, **options)
 
     assert again(system(), seed=1).status == "complete"
-    with pytest.raises(rm.RemoraError, match=r"another run is there.*spread is 0.1 there, 0.2"):
+    with pytest.raises(rm.RemoraError, match=r"contains another run.*spread is 0.1 there, 0.2"):
         again(system(spread=0.2), seed=1)
     with pytest.raises(rm.RemoraError, match="seed is 1 there, 2 here"):
         again(system(), seed=2)
     with pytest.raises(rm.RemoraError, match="run is 0 there, 3 here"):
         again(system(), seed=1, run=3)
-    with pytest.raises(rm.RemoraError, match="another run is there"):
+    with pytest.raises(rm.RemoraError, match="contains another run"):
         again(slider(), seed=1)
 
     class Filter2(Filter):
@@ -117,7 +117,7 @@ def test_another_system_is_not_resumed(tmp_path):
             return {"estimate": 0.0 * at.state["estimate"]}
 
     other = rm.System(slider(), [Gyro(sample_time=0.1), Filter2(name="filter")])
-    with pytest.raises(rm.RemoraError, match="another run is there"):
+    with pytest.raises(rm.RemoraError, match="contains another run"):
         again(other, seed=1)
 
 

@@ -146,6 +146,17 @@ def test_a_slider_in_the_page_turns_the_base_as_momentum_demands(browser):
         turned = np.degrees(pose.to_axis_angle(reached[:8])[1])
         assert turned > 20
         wait_for(lambda: changed(before, tab.picture()) > 200)
+        # The slider is filled from zero, its label is on one line, and its field has the unit.
+        zero, left, width = slider.evaluate(
+            """x => { const s = x.closest('.mantine-Slider-root'), v = s.style;
+            return [s.dataset.remoraZero, v.getPropertyValue('--remora-left'),
+                    v.getPropertyValue('--remora-width')].map(parseFloat) }"""
+        )
+        assert left == pytest.approx(zero, abs=0.01)
+        assert width == pytest.approx(100.0 - zero, abs=0.01)
+        label = tab.page.get_by_text("shoulder_pitch", exact=True).first.bounding_box()
+        assert label["height"] < 25
+        assert tab.page.locator('[data-remora-unit="°"]').count() == len(page.freedoms)
         # And what the page itself shows of it.
         pitch = np.degrees(pose.to_rpy(reached[:8]))[1]
         tab.page.get_by_text(f"{pitch:.3f}").wait_for(timeout=1e3 * PATIENCE)
@@ -175,5 +186,21 @@ def test_a_file_plays_from_disk(browser, run, tmp_path):
     first = tab.drawn()
     wait_for(lambda: changed(first, tab.picture()) > 80)
     assert "Remora" in tab.page.title()
+
+    def clock():
+        return float(tab.page.inner_text(".remora-clock").split()[2])
+
+    # The timeline: pause, seek to a quarter of the run, and another scene.
+    assert tab.page.inner_text(".remora-play") == "❚❚"
+    tab.page.click(".remora-play")
+    wait_for(lambda: tab.page.inner_text(".remora-play") == "▶")
+    box = tab.page.query_selector(".remora-track").bounding_box()
+    tab.page.mouse.click(box["x"] + 0.25 * box["width"], box["y"] + 20)
+    quarter = float(run.t[0]) + 0.25 * run.duration
+    wait_for(lambda: abs(clock() - quarter) < 0.02 * run.duration)
+    tab.page.select_option(".remora-scenes", "dark")
+    wait_for(lambda: np.median(tab.picture()) < 60)
+    tab.page.select_option(".remora-scenes", "studio")
+    wait_for(lambda: np.median(tab.picture()) > 200)
     assert all(url.startswith(("file:", "data:", "blob:")) for url in tab.asked)
     tab.check()

@@ -51,7 +51,7 @@ def test_a_run_becomes_a_file(remora_view, run, tmp_path):
     run.save(tmp_path / "run")
     code, out, err = remora_view(tmp_path / "run", "--html", tmp_path / "run.html", "--dark")
     assert code == 0, err
-    assert re.search(r"run.html: \d\.\d\d MB, plays by itself", out)
+    assert re.search(r"run.html: \d\.\d\d MB, a stand-alone page", out)
     text = (tmp_path / "run.html").read_text(encoding="utf-8")
     code, out, err = remora_view(tmp_path / "run", "--html", tmp_path / "run.html")
     assert code != 0

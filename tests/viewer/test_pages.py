@@ -110,6 +110,40 @@ def test_everything_can_be_shown_at_once(page, run):
     assert "reactions" in page._legend.content
 
 
+def test_arrows_and_axes_have_labels(page, run):
+    page.time = 2.0
+    page.show("wrenches", "momentum", "frames")
+    try:
+        page.redraw()
+        tips = {name: [n.text for n in arrows._tips._nodes if n.visible] for name, arrows in
+                {"wrenches": page._external, "momentum": page._momentum}.items()}  # fmt: skip
+        assert tips["wrenches"] == ["F 1.000 N"]
+        assert [text.split()[0] for text in tips["momentum"]] == ["p", "h"]
+        assert page._axes_labels.visible
+        page.show("labels", visible=False)
+        assert not any(node.visible for node in page._external._tips._nodes)
+        assert not page._axes_labels.visible
+    finally:
+        page.show("labels")
+        page.show("wrenches", "momentum", "frames", visible=False)
+    assert not any(node.visible for node in page._external._tips._nodes)
+    assert not page._axes_labels.visible
+
+
+def test_a_click_on_a_name_shows_that_line_or_all(page):
+    shown = page._shown[0]
+    every = shown.names
+    assert len(every) > 3
+    shown._pick.value = every[1]
+    assert shown.names == [every[1]]
+    shown._pick.value = every[1]
+    assert shown.names == every
+    shown.pick("elbow")
+    assert shown.names == ["elbow_pitch"]
+    shown.pick("")
+    assert shown.names == every
+
+
 def test_every_plot_has_finite_lines_and_names(run):
     for name, plot in PLOTS.items():
         made = plot(run)
@@ -266,7 +300,7 @@ def test_a_port_in_use_is_refused_and_stays_with_its_user():
 
 
 def test_what_is_not_there_or_not_whole_is_refused(tmp_path, run):
-    with pytest.raises(rm.RemoraError, match="no folder of a run, no robot's file"):
+    with pytest.raises(rm.RemoraError, match="not the folder of a run, a robot file"):
         rm.view(tmp_path / "nowhere", port=0, open=False)
     with pytest.raises(rm.RemoraError, match="no run in this folder"):
         rm.view(tmp_path, port=0, open=False)

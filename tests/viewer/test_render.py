@@ -43,7 +43,7 @@ def test_no_browser_is_an_error_that_says_what_to_do(monkeypatch, run, tmp_path)
     monkeypatch.setattr(browser.shutil, "which", lambda name: None)
     with pytest.raises(rm.RemoraError, match="none was found: install one"):
         rm.render(run, tmp_path / "a.png")
-    with pytest.raises(rm.RemoraError, match="'nothing' is no program"):
+    with pytest.raises(rm.RemoraError, match="'nothing' is not a program"):
         rm.render(run, tmp_path / "a.png", browser="nothing")
 
 

@@ -16,7 +16,7 @@ from remora.viewer.report import report_sections as sections
 from remora.viewer.report import tool_story
 from remora.viewer.report.peak_loads import exceeded, joint_peaks
 from remora.viewer.report.trust import trust_line, violations
-from remora.viewer.run_tables import note_of
+from remora.viewer.run_tables import note_of, robot_table
 
 pytest.importorskip("matplotlib")
 GOAL = [1.0, 0.5, 0.25]
@@ -114,6 +114,11 @@ def test_wheels_are_in_rpm():
     assert peak.travel.text == ""
     titles = [axes.get_title(loc="left") for axes in rm.plot(run, "v").axes]
     assert "wheel speeds, rpm" in titles
+    rows = {row[4]: row for row in robot_table(robot).rows}
+    assert rows["wheel_x"][7] == "5730 rpm"
+    assert rows["elbow_pitch"][7] == "14.3 °/s"
+    still = next(peak for peak in joint_peaks(run) if peak.name == "elbow_pitch")
+    assert re.fullmatch(r"[−0-9.]+ to [0-9.]+°", still.travel.text)  # no 1e-42
 
 
 def test_one_line_where_all_is_well_and_a_section_where_not(run):

@@ -196,6 +196,14 @@ def test_collada_is_read_in_its_own_unit(tmp_path):
     found = mesh_surface(str(file))
     np.testing.assert_allclose(found.points.max(axis=0), [1.0, 2.0, 0.0])
     assert len(found.faces) == 1
+    # A material that is not there hides nothing.
+    material = '<instance_geometry url="#g"><bind_material><technique_common><instance_material \
+symbol="m" target="#gone"/></technique_common></bind_material></instance_geometry>'
+    text = COLLADA.format("").replace('<instance_geometry url="#g"/>', material)
+    assert "#gone" in text
+    broken = tmp_path / "c.dae"
+    broken.write_text(text)
+    assert len(mesh_surface(str(broken)).faces) == 1
     entity = tmp_path / "b.dae"
     entity.write_text(COLLADA.format('<!DOCTYPE a [<!ENTITY b "c">]>'))
     assert len(mesh_surface(str(entity)).faces) == 0

@@ -8,8 +8,16 @@ import numpy as np
 import pytest
 
 import remora as rm
-from remora.viewer.page.plots import Plot, cursor, fixed, offered, plot_of, svg
-from remora.viewer.page.timeline import now_html, phase_spans, timeline_html
+from remora.viewer.load_words import fixed
+from remora.viewer.page.plots import Plot, cursor, offered, picked, plot_of, svg
+from remora.viewer.page.timeline import (
+    film_html,
+    now_html,
+    phase_spans,
+    timeline_html,
+    units_html,
+)
+from remora.viewer.report.animation_html import html_of
 
 
 @pytest.fixture(scope="module")
@@ -37,6 +45,45 @@ def test_phases_and_their_names_are_told_as_data(spun):
     assert (told["start"], told["end"], told["slider"]) == (0.0, 2.0, "abc")
     assert told["events"] == []
     assert '"1.250000"' in now_html(1.25)
+    assert 'playing="0"' in now_html(1.25)
+    assert 'playing="1"' in now_html(1.25, True)
+
+
+def data(text, name):
+    """Return what an invisible element tells the scripts."""
+    return json.loads(html.unescape(re.search(rf'data-remora-{name}="([^"]*)"', text).group(1)))
+
+
+def test_a_file_tells_its_timeline_and_scenes(spun):
+    text = html_of(spun, "dark", pictures=5)
+    film = data(text, "film")
+    assert film["scene"] == "dark"
+    assert film["factor"] == 0.5  # 2 s of the run are played in 4 s
+    assert set(film["scenes"]) == {"space", "studio", "dark"}
+    assert film["scenes"]["space"]["stars"]
+    assert not film["scenes"]["studio"]["dark"]
+    assert [p["end"] for p in data(text, "run")["phases"]] == [1.0, 2.0]
+    assert "<script>x</script>" not in text
+    assert "&lt;b&gt;bus&lt;/b&gt;" in text
+
+
+def test_units_and_scenes_are_told_as_data():
+    assert data(units_html({"a": "°", "b": '"><b>'}), "units") == {"a": "°", "b": '"><b>'}
+    assert data(film_html(2.0, "space"), "film")["factor"] == 2.0
+
+
+def test_lines_are_picked_by_parts_of_their_names():
+    names = ["a/elbow_pitch", "a/elbow", "a/wrist_roll", "b/wrist_yaw"]
+    plot = Plot("°", names, np.arange(3.0), np.arange(12.0).reshape(3, 4))
+    assert picked(plot, "elbow, yaw").names == [names[0], names[1], names[3]]
+    assert picked(plot, "WRIST").names == names[2:]
+    assert picked(plot, "a/elbow").names == ["a/elbow"]  # an exact name is that line only
+    assert np.array_equal(picked(plot, "roll").values[:, 0], plot.values[:, 2])
+    for text in ("", " , ", "nothing like it"):
+        assert picked(plot, text) is plot
+    assert 'data-picker="id"' in cursor(plot, 1.0, 1, "id")
+    evil = Plot("", ['"><script>'], plot.t, plot.values[:, :1])
+    assert "<script>" not in cursor(evil, 1.0, 1, "id")
 
 
 def test_wheels_have_their_own_plot_in_rpm(spun):

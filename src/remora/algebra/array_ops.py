@@ -73,13 +73,13 @@ def refuse_other_arrays(x: object, what: str = "the array") -> None:
     """
     if isinstance(x, np.ma.MaskedArray):
         raise ShapeError(
-            f"{what} is a masked array, and what is masked has no value: give a plain array, such "
-            "as x.filled(0.0) or x.data"
+            f"{what} is a masked array, whose masked elements have no value: pass a plain "
+            "array, such as x.filled(0.0) or x.data"
         )
     if isinstance(x, np.matrix):
-        raise ShapeError(f"{what} is a np.matrix, which always has two axes: give np.asarray(x)")
+        raise ShapeError(f"{what} is a np.matrix, which always has two axes: pass np.asarray(x)")
     if isinstance(x, np.complexfloating) or (is_array(x) and x.dtype.kind == "c"):
-        raise ShapeError(f"{what} is complex, and its imaginary part would be lost: give x.real")
+        raise ShapeError(f"{what} is complex, and its imaginary part would be lost: pass x.real")
 
 
 def is_symbolic(x: Array) -> bool:

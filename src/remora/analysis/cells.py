@@ -114,6 +114,17 @@ def smoothed(mask: Mask) -> Array:
     return result
 
 
+def surface_library() -> Any:
+    """Return scikit-image's module of surfaces; raise an error that names the extra to install."""
+    try:
+        return importlib.import_module("skimage.measure")
+    except ModuleNotFoundError as error:
+        raise RemoraError(
+            "the surface of a workspace needs scikit-image: install the extra `analysis`, "
+            "python3 -m pip install '.[analysis]' in Remora's folder"
+        ) from error
+
+
 def surface(mask: Mask, grid: Grid, smooth: bool = True) -> tuple[Array, NDArray[np.int64]]:
     """Return vertices `(n, 3)`, m, and triangles `(m, 3)` of the region's surface.
 
@@ -128,12 +139,7 @@ def surface(mask: Mask, grid: Grid, smooth: bool = True) -> tuple[Array, NDArray
         raise InvalidValue("a region in the plane has no surface: use its mask or contour")
     if not mask.any():
         raise InvalidValue("the workspace is empty: there is no surface")
-    try:
-        measure: Any = importlib.import_module("skimage.measure")
-    except ModuleNotFoundError as error:
-        raise RemoraError(
-            "surfaces need scikit-image: pip install '.[analysis]' in Remora's folder"
-        ) from error
+    measure = surface_library()
     field = smoothed(mask) if smooth else np.pad(mask, 2).astype(float)
     vertices, faces, _, _ = measure.marching_cubes(field, 0.5)
     # voxel k of the padded field is centred at cell k - 2

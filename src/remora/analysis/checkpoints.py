@@ -53,7 +53,9 @@ class Checkpoint:
                     _fill(array, stored[name])
                 return int(stored["done"])
         except (OSError, KeyError, ValueError, zipfile.BadZipFile) as error:
-            raise RemoraError(f"{self._path}: is no checkpoint, or is damaged: {error}") from error
+            raise RemoraError(
+                f"{self._path}: is not a checkpoint, or is damaged: {error}"
+            ) from error
 
     def keep(self, done: int, arrays: dict[str, Any], now: bool = False) -> None:
         """Write the arrays if the last time is long enough ago, or `now`."""

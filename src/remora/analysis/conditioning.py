@@ -1,4 +1,4 @@
-"""Conditioning along a run or a planned path: singular values, and distances to what is near.
+"""Conditioning along a run or a planned path: distances to singularities and limits.
 
 The singular values are those of S J, J the Jacobian of the frame's twist by what moves it (see
 `arm`) and S the chosen subspace. The smallest one is the distance of S J to the nearest matrix of

@@ -1,4 +1,4 @@
-"""Coupling of base and arm: how the vehicle answers the arm, and what it takes to hold it.
+"""Coupling of base and arm: recoil of the base, and momentum that wheels must store.
 
 At zero momentum the vehicle's twist is R v_m with R = -H_0⁻¹ H_0m [SPART17, eq. 46]. The coupling
 factor is the largest singular value of R's rotational or translational rows: the fastest that the
@@ -31,7 +31,7 @@ PARTS = {"rotation": slice(0, 3), "translation": slice(3, 6)}
 
 
 class Coupling(NamedTuple):
-    """The answer of a floating vehicle to its arm.
+    """Coupling of a floating base with its arm.
 
     Attributes:
         response: vehicle's ω (or v, in its own axes) per joint speed, `(..., 3, n)`.
@@ -53,7 +53,7 @@ def coupling(
     part: str = "rotation",
     joints: Sequence[str] | None = None,
 ) -> Coupling:
-    """Return how a floating vehicle answers joint speeds, at zero momentum.
+    """Return the angular velocity of a floating base per joint speed, at zero momentum.
 
     Args:
         robot: a robot with a free base.

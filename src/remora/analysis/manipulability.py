@@ -216,7 +216,7 @@ def _units(
 
 def _limits(robot: Robot, base: str, kind: str, columns: list[int]) -> Array:
     if base == "flying":
-        raise InvalidValue("a flying base has no limits: give scale as an array")
+        raise InvalidValue("a flying base has no limits: pass scale as an array")
     found: list[float] = []
     for joint in robot.joints:
         if joint.mimic is not None:

@@ -138,7 +138,7 @@ def identify_payload(
     if not 0.0 < confidence < 1.0:
         raise InvalidValue(f"confidence={confidence!r} must be between 0 and 1")
     if (tau is None) != (vdot is None):
-        raise InvalidValue("tau and vdot belong together: give both or none")
+        raise InvalidValue("pass both tau and vdot, or neither")
     if robot.joints[0].kind != "free" and tau is None:
         raise InvalidValue(
             f"the base of robot {robot.name!r} is not free, so momentum is not conserved: give tau "

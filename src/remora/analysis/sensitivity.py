@@ -250,7 +250,7 @@ def _derivative(
 def _base_derivative(
     robot: Robot, other: Robot, path: Array, symbols: Array
 ) -> tuple[Array, Array]:
-    """Return the pose of the floating vehicle at the end, and its variation `(6, p)`, own axes."""
+    """Return the final pose of the floating base, and its variation `(6, p)`, own axes."""
     speeds, at = _segments(robot, path)
     xi = [vector.apply(base_response(robot, q), speeds) for q in at]
     q, v = _symbols("q", robot.nq), _symbols("v", robot.nv)

@@ -181,7 +181,7 @@ def workspace(
     progress: Progress | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
 ) -> Workspace:
-    """Return the workspace of a frame while the vehicle is held [SPART17, section 4.2].
+    """Return the workspace of a frame with a fixed base [SPART17, section 4.2].
 
     Args:
         robot: the robot.

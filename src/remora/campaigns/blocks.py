@@ -106,7 +106,7 @@ def _has_gpu() -> bool:
 
 
 def run_block(study: Study, start: int, stop: int, threads: int = 1, target: str = "cpu") -> Block:
-    """Simulate the runs `start` to `stop - 1` and return what the study asks of them.
+    """Simulate the runs `start` to `stop - 1` and return their outputs and bands.
 
     Args:
         study: the study.

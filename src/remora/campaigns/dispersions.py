@@ -4,16 +4,15 @@ Each dispersed number is the inverse distribution function of a uniform number u
 `random` sampling u follows from seed, run and name alone (counter-based, Philox). In a Latin
 hypercube u = (π(i) + w)/n, with π a keyed permutation of the n strata that is evaluated by index
 (`permutation`) and w in (0, 1) as for `random`: no design is stored. Sobol sequences also depend on
-the number of dispersed numbers; they come from `scipy.stats.qmc` and are advanced to the first run
-of a block. Whatever the size of the study, a block takes memory for its own runs only. Correlated
-numbers share a Gaussian copula: z = L Φ⁻¹(u), then u = Φ(z).
+the number of dispersed numbers; their points are evaluated by index, too (`sobol_points`). Whatever
+the size of the study, a block takes memory for its own runs only. Correlated numbers share a
+Gaussian copula: z = L Φ⁻¹(u), then u = Φ(z).
 """
 
 from __future__ import annotations
 
 import functools
 import importlib
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -22,6 +21,7 @@ import numpy as np
 
 from remora.algebra.array_ops import Array
 from remora.campaigns.permutation import ROUNDS, permuted
+from remora.campaigns.sobol_points import sobol_points
 from remora.campaigns.study_schema import DispersionFile
 from remora.components import noise
 from remora.errors import RemoraError
@@ -177,13 +177,7 @@ class Dispersions:
             runs = np.arange(start, stop)
             columns = [_stratified(self.seed, runs, d.name, self.runs) for d in self.items]
             return np.clip(np.stack(columns, axis=-1), 2.0**-54, 1.0 - 2.0**-53)
-        qmc: Any = importlib.import_module("scipy.stats.qmc")
-        sequence = qmc.Sobol(count, scramble=True, rng=np.random.default_rng(self.seed))
-        if start:
-            sequence.fast_forward(start)
-        with warnings.catch_warnings():  # the number of runs need not be a power of two
-            warnings.simplefilter("ignore", UserWarning)
-            u = sequence.random(n)
+        u = sobol_points(start, stop, count, self.seed)
         return np.clip(u, 2.0**-54, 1.0 - 2.0**-53)
 
 

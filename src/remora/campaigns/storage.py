@@ -157,7 +157,7 @@ class CampaignFolder:
             info = json.loads((path / "campaign.json").read_text(encoding="utf-8"))
             known = info["format"] == FORMAT and (path / "results.zarr").is_dir()
         except (OSError, ValueError, KeyError, TypeError):
-            raise RemoraError(f"{path}: is no folder of a campaign") from None
+            raise RemoraError(f"{path}: is not the folder of a campaign") from None
         if not known:
             raise RemoraError(f"{path}: has another format, or lacks results.zarr")
         return cls(path, info)

@@ -127,6 +127,8 @@ def load_study(path: str | os.PathLike[str], runs: int | None = None) -> Study:
         ModelError: if the file, its scenario or its study is invalid.
         UnknownName: if there is no bundled study of that name.
     """
+    if runs is not None and runs < 1:
+        raise InvalidValue(f"runs must be 1 or greater, not {runs}")
     file = _located(path)
     check = Checker()
     root = read_tree(os.fspath(file), check)

@@ -233,7 +233,7 @@ class CriterionFile(Settings):
 
 
 class StudyFile(Settings):
-    """A study: a scenario, dispersions, and what is computed of each run."""
+    """A study: a scenario, dispersions, and the outputs of each run."""
 
     campaign: Literal[1] = Field(description="version of the format")
     name: Text | None = Field(default=None, description="default: that of the file")

@@ -16,7 +16,7 @@ from remora.simulation.engine.interrupts import interruptible
 
 app = typer.Typer(
     name="remora",
-    help="Robots mounted on spacecraft: look at a model, see it move, make it fast.",
+    help="Robots mounted on spacecraft: inspect, simulate, view and compile models.",
     no_args_is_help=True,
     cls=Group,
     pretty_exceptions_enable=False,
@@ -53,7 +53,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "Compile a function of a robot to machine code, C, an object file or a GPU kernel.",
     ),
     "bench": (
-        "bench",
+        "bench_command",
         "Measure compiled functions on this machine, beside Pinocchio and MuJoCo if installed.",
     ),
 }

@@ -22,10 +22,9 @@ import timeit
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
-import typer
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn
@@ -44,14 +43,11 @@ from remora.cli.bench_peers import (
     reference,
     relative,
 )
-from remora.cli.completion import complete_robot
-from remora.cli.robot_options import Inertia, MeshRoot
 from remora.codegen.kernel import Kernel
 from remora.codegen.llvm import host as cpu
 from remora.dynamics.kernels.compiled import FUNCTIONS, compile_function
-from remora.errors import InvalidValue, RemoraError
+from remora.errors import RemoraError
 from remora.model.building.builder import Builder
-from remora.model.formats.load import load
 from remora.model.robot import Robot
 
 SLOT = 0.01  # s, for one case in one round
@@ -283,59 +279,31 @@ def compared(results: Sequence[Result]) -> Iterator[tuple[str, Result, dict[str,
 # The command -------------------------------------------------------------------------------------
 
 
-def bench(
-    robot: Annotated[
-        str,
-        typer.Argument(
-            help="A robot file (URDF, MJCF, SDF, YAML) or a bundled robot's name.",
-            autocompletion=complete_robot,
-        ),
-    ] = "servicer",
-    batch: Annotated[
-        int | None,
-        typer.Option(help="States in a batch: 4096; on a GPU what fills it.", show_default=False),
-    ] = None,
-    threads: Annotated[
-        int, typer.Option(help="Threads for the batch, beside one; 0: one per processor.")
-    ] = 0,
-    seconds: Annotated[float, typer.Option(help="How long to measure, about.")] = 10.0,
-    growth: Annotated[
-        bool, typer.Option(help="Also measure chains of 7 to 56 joints (compiles for a while).")
-    ] = True,
-    on_gpu: Annotated[
-        bool, typer.Option("--gpu", help="Measure CUDA kernels on the GPU instead (needs CuPy).")
-    ] = False,
-    mesh_root: MeshRoot = None,
-    inertia: Inertia = None,
+def benchmark(
+    robot: Robot, batch: int | None, threads: int, seconds: float, growth: bool, on_gpu: bool
 ) -> None:
-    """Measure compiled functions on this machine, beside Pinocchio and MuJoCo if installed.
+    """Measure a robot's functions and print the results.
 
-    Times are in microseconds per evaluation in float64; a ratio is the other library's time divided
-    by Remora's. Close other programs, and increase --seconds for more stable results.
-
-    Example: remora bench servicer --threads 2 --seconds 20
-
-    On a GPU: remora bench servicer --gpu
+    Args:
+        robot: the robot.
+        batch: states in a batch; None: 4096, or as many as fill the GPU.
+        threads: threads for the batch, beside one; 0: one per processor.
+        seconds: approximate duration.
+        growth: whether chains of 7 to 56 joints are measured, too.
+        on_gpu: whether CUDA kernels are measured instead.
     """
-    if batch is not None and batch < 2:
-        raise InvalidValue(f"--batch {batch}: a batch has at least 2 states")
-    if threads < 0 or seconds <= 0 or not math.isfinite(seconds):
-        raise InvalidValue("--threads must be 0 or more, --seconds more than 0")
-    if on_gpu and (threads or not growth):
-        raise InvalidValue("--threads and --no-growth are for the CPU: leave them out with --gpu")
-    loaded = load(robot, mesh_root=mesh_root, inertia=inertia)
     console = Console(highlight=False, emoji=False)
-    title = f"{loaded.name}: {len(loaded.bodies)} bodies, nv = {loaded.nv}"
+    title = f"{robot.name}: {len(robot.bodies)} bodies, nv = {robot.nv}"
     if on_gpu:
-        bench_gpu.bench_gpu(loaded, batch, seconds, escape(title), console)
+        bench_gpu.bench_gpu(robot, batch, seconds, escape(title), console)
         return
     console.print(escape(described(machine())))
     counts = sorted({1, threads or os.cpu_count() or 1})
-    states = random_states(loaded, batch or 4096)
+    states = random_states(robot, batch or 4096)
     bar = Progress(TextColumn("{task.description}"), BarColumn(), console=Console(stderr=True))
     with bar as progress:
-        results, missing = _measured(loaded, states, counts, seconds, progress)
-        first, again = _timed_compile(loaded, progress)
+        results, missing = _measured(robot, states, counts, seconds, progress)
+        first, again = _timed_compile(robot, progress)
         sizes = (7, 14, 28, 56) if growth else ()
         steps = [_per_body(n, seconds / 10, progress) for n in sizes]
     print_results(escape(f"{title}, float64"), results, console)

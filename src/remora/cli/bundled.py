@@ -23,7 +23,9 @@ def robots(
     name: Annotated[
         str | None,
         typer.Argument(
-            help="A bundled robot: print its file, as a template.", autocompletion=complete_robot
+            metavar="NAME",
+            help="A bundled robot, whose file is printed as a template.",
+            autocompletion=complete_robot,
         ),
     ] = None,
 ) -> None:
@@ -46,7 +48,8 @@ def scenarios(
     name: Annotated[
         str | None,
         typer.Argument(
-            help="A bundled scenario: print its file, as a template.",
+            metavar="NAME",
+            help="A bundled scenario, whose file is printed as a template.",
             autocompletion=complete_scenario,
         ),
     ] = None,

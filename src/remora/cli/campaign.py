@@ -10,11 +10,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from remora.campaigns.campaign import campaign as run_campaign
-from remora.campaigns.campaign_report import campaign_report
-from remora.campaigns.result import Campaign, open_campaign
-from remora.campaigns.study import bundled_studies, load_study
-from remora.campaigns.study_schema import schema
+import remora as rm
 from remora.errors import RemoraError
 
 
@@ -23,28 +19,42 @@ def campaign(
         str | None,
         typer.Argument(
             metavar="STUDY",
-            help="A study file (.yaml) or a bundled study's name; or `replay DIR RUN`, or "
-            "`report DIR`.",
+            help="A study file (.yaml) or the name of a bundled study; or `replay DIR RUN` to "
+            "simulate one run again, or `report DIR` to write the report.",
         ),
     ] = None,
     more: Annotated[
-        list[str] | None, typer.Argument(metavar="", hidden=True, help="DIR, and RUN.")
+        list[str] | None,
+        typer.Argument(metavar="DIR RUN", hidden=True, help="Of replay and report."),
     ] = None,
-    out: Annotated[Path | None, typer.Option(metavar="DIR", help="Folder of the results.")] = None,
-    runs: Annotated[int | None, typer.Option(help="Number of runs, instead of the file's.")] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Folder of the results, or of a replayed run."),
+    ] = None,
+    runs: Annotated[
+        int | None, typer.Option(metavar="N", help="Number of runs, instead of that in the file.")
+    ] = None,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Compute what is missing in DIR.")
+        bool, typer.Option("--resume", help="Compute the missing runs of the folder --out.")
     ] = False,
     workers: Annotated[
         int | None,
-        typer.Option(help="Worker processes; 0: none, all in this process. Default: one per core."),
+        typer.Option(
+            metavar="N", help="Worker processes; 0: all in this process. Default: one per core."
+        ),
     ] = None,
     scheduler: Annotated[
         str | None,
-        typer.Option(metavar="ADDRESS", help="A running dask scheduler, tcp://host:8786."),
+        typer.Option(
+            metavar="ADDRESS", help="Address of a running dask scheduler, such as tcp://host:8786."
+        ),
     ] = None,
     target: Annotated[
-        str, typer.Option(help="cpu, cuda, or auto: the GPU of a worker's machine, if any.")
+        str,
+        typer.Option(
+            metavar="TARGET",
+            help="cpu, cuda, or auto: the GPU of a worker's machine, if it has one.",
+        ),
     ] = "auto",
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress bar.")] = False,
     list_them: Annotated[
@@ -62,6 +72,8 @@ def campaign(
     """
     console = Console(highlight=False, emoji=False)
     if print_schema:
+        from remora.campaigns.study_schema import schema  # late: only this option needs it
+
         typer.echo(json.dumps(schema(), indent=2, ensure_ascii=False))
         return
     if list_them:
@@ -79,16 +91,16 @@ def campaign(
         raise RemoraError(f"unexpected argument {more[0]!r}; folders are named with --out DIR")
     if out is None:
         raise RemoraError("name the folder of the results with --out DIR")
-    made = run_campaign(
+    made = rm.campaign(
         study, out, runs=runs, resume=resume, workers=workers, scheduler=scheduler, target=target,
         progress=False if quiet else None,
     )  # fmt: skip
-    page = campaign_report(made, out / "report.html")
+    page = rm.campaign_report(made, out / "report.html")
     _summary(console, made)
     console.print(f"[dim]report[/]   {page}", soft_wrap=True)
 
 
-def _summary(console: Console, made: Campaign) -> None:
+def _summary(console: Console, made: rm.Campaign) -> None:
     console.print(f"[bold]{made.name}[/]: {len(made):,} of {made.runs:,} runs")
     table = Table(box=None, pad_edge=False, header_style="dim")
     for name in ("", "%", "95 % interval"):
@@ -105,8 +117,8 @@ def _bundled() -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
     for name in ("study", "scenario", "runs", "question"):
         table.add_column(name, justify="right" if name == "runs" else "left")
-    for name in bundled_studies():
-        told = load_study(name)
+    for name in rm.bundled_studies():
+        told = rm.load_study(name)
         table.add_row(name, told.scenario.name, f"{told.runs:,}", told.description)
     return table
 
@@ -114,7 +126,7 @@ def _bundled() -> Table:
 def _replay(console: Console, words: list[str], out: Path | None) -> None:
     if len(words) != 2 or not words[1].isdigit():
         raise RemoraError("write: remora campaign replay DIR RUN, such as replay reach 4711")
-    run = open_campaign(words[0]).replay(int(words[1]))
+    run = rm.open_campaign(words[0]).replay(int(words[1]))
     folder = out or Path(f"run_{words[1]}")
     run.save(folder)
     console.print(str(run), markup=False)
@@ -124,5 +136,5 @@ def _replay(console: Console, words: list[str], out: Path | None) -> None:
 def _report(console: Console, words: list[str], out: Path | None) -> None:
     if len(words) != 1:
         raise RemoraError("write: remora campaign report DIR")
-    file = campaign_report(open_campaign(words[0]), out or Path(words[0]) / "report.html")
+    file = rm.campaign_report(rm.open_campaign(words[0]), out or Path(words[0]) / "report.html")
     console.print(str(file), soft_wrap=True)

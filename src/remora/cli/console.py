@@ -1,4 +1,4 @@
-"""Commands imported on demand; no trailing blanks in a pipe, no type beside a flag in help."""
+"""Commands imported on demand; no trailing blanks in a pipe, no Python types in help."""
 
 from __future__ import annotations
 
@@ -45,15 +45,17 @@ def trimmed_output() -> Generator[None]:
 
 
 def _without_type(params: list[Any]) -> list[Any]:
-    """Leave `<bool>` out of the help of flags, which take no value."""
+    """Leave the types of flags and arguments, `<bool>` and `<str>`, out of the help."""
     for param in params:
         if getattr(param, "is_flag", False) and param.metavar is None:
             param.metavar = ""
+        if isinstance(param, typer.core.TyperArgument):
+            param.display_type_rich = lambda ctx: None  # a Python type says less than the name
     return params
 
 
 class Command(typer.core.TyperCommand):
-    """A command whose help shows no type beside a flag."""
+    """A command whose help shows no Python types beside flags and arguments."""
 
     def get_params(self, ctx: Any) -> list[Any]:
         """Return the parameters."""

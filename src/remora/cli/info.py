@@ -19,13 +19,18 @@ def info(
     file: Annotated[
         str,
         typer.Argument(
-            help="A robot file (URDF, MJCF, SDF, YAML) or a bundled robot's name.",
+            metavar="ROBOT",
+            help="A robot file (.urdf, .xacro, .xml, .sdf, .yaml) or the name of a bundled robot.",
             autocompletion=complete_robot,
         ),
     ],
     base: Annotated[
         str | None,
-        typer.Option(help="How the base is carried: free, fixed, planar, spherical, ..."),
+        typer.Option(
+            metavar="JOINT",
+            help="Joint type of the base: free, fixed, planar, spherical, ...; default: that of "
+            "the file.",
+        ),
     ] = None,
     keep_fixed: Annotated[
         bool, typer.Option("--keep-fixed", help="Keep links on fixed joints as bodies.")
@@ -34,12 +39,14 @@ def info(
     inertia: Inertia = None,
     no_dynamics: NoDynamics = False,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print JSON instead, with all numbers but the shapes'.")
+        bool, typer.Option("--json", help="Print all parameters except shapes, as JSON.")
     ] = False,
 ) -> None:
     """Print a robot's tree, joints, masses, limits, totals and warnings.
 
     Example: remora info servicer
+
+    On a fixed base: remora info arm.urdf --base fixed
     """
     from remora.cli import robot_tables  # late, so that help and completion are quick
 

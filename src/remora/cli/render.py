@@ -10,38 +10,49 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
+import remora as rm
 from remora.cli.robot_options import MeshRoot
 from remora.errors import InvalidValue
-from remora.simulation.storage.reading import open_run
-from remora.viewer.film.render import render as write
-from remora.viewer.page.server import viser_module
 
 
 def render(
-    run: Annotated[Path, typer.Argument(help="The folder of a run.")],
-    mp4: Annotated[Path | None, typer.Option(help="Write a film to this file.")] = None,
-    gif: Annotated[Path | None, typer.Option(help="Write an animated GIF to this file.")] = None,
-    png: Annotated[Path | None, typer.Option(help="Write a still to this file.")] = None,
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run.")],
+    mp4: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a film.")] = None,
+    gif: Annotated[Path | None, typer.Option(metavar="FILE", help="Write an animated GIF.")] = None,
+    png: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a still.")] = None,
     at: Annotated[
-        float | None, typer.Option(help="Time of the still, s; the middle of the run by default.")
+        float | None,
+        typer.Option(metavar="SECONDS", help="Time of the still, s; default: middle of the run."),
     ] = None,
     seconds: Annotated[
-        float | None, typer.Option(help="Length of the film, s; as the run, at most 12 s.")
+        float | None,
+        typer.Option(
+            metavar="SECONDS", help="Length of the film, s; default: that of the run, at most 12 s."
+        ),
     ] = None,
-    fps: Annotated[int, typer.Option(help="Frames per second.")] = 20,
-    size: Annotated[str, typer.Option(help="Width and height, px.")] = "1280x720",
-    camera: Annotated[str, typer.Option(help="still, sweep, approach or orbit.")] = "sweep",
-    scene: Annotated[str, typer.Option(help="space, studio or dark.")] = "space",
+    fps: Annotated[int, typer.Option(metavar="N", help="Frames per second.")] = 20,
+    size: Annotated[str, typer.Option(metavar="WxH", help="Width and height, px.")] = "1280x720",
+    camera: Annotated[
+        str, typer.Option(metavar="PATH", help="Camera path: still, sweep, approach or orbit.")
+    ] = "sweep",
+    scene: Annotated[str, typer.Option(metavar="SCENE", help="space, studio or dark.")] = "space",
     caption: Annotated[
-        str | None, typer.Option(help="Text at the bottom; the robot's name by default.")
+        str | None,
+        typer.Option(metavar="TEXT", help="Text at the bottom; default: the robot's name."),
     ] = None,
-    no_clock: Annotated[bool, typer.Option("--no-clock", help="Without the time.")] = False,
+    no_clock: Annotated[bool, typer.Option("--no-clock", help="Hide the time.")] = False,
     show: Annotated[
         list[str] | None,
-        typer.Option(help="Show this, too: momentum, reactions, wrenches, ...; repeatable."),
+        typer.Option(
+            metavar="OVERLAY",
+            help="Overlay to show: momentum, reactions, wrenches, ...; repeat it for several.",
+        ),
     ] = None,
     browser: Annotated[
-        Path | None, typer.Option(help="Program of Chromium or Chrome; found by itself if on PATH.")
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Executable of Chromium or Chrome; default: searched on PATH."
+        ),
     ] = None,
     mesh_root: MeshRoot = None,
 ) -> None:
@@ -53,6 +64,8 @@ def render(
 
     A still: remora render runs/first --png first.png --at 2.5
     """
+    from remora.viewer.page.server import viser_module  # late, so that help is quick
+
     viser_module()
     files = [file for file in (mp4, gif, png) if file is not None]
     if not files:
@@ -63,10 +76,10 @@ def render(
     found = re.fullmatch(r"(\d{2,4})x(\d{2,4})", size)
     if found is None:
         raise InvalidValue(f"--size {size}: width and height as in 1280x720")
-    recording = open_run(run, mesh_root)
+    recording = rm.open_run(run, mesh_root)
     console = Console(highlight=False, emoji=False, soft_wrap=True)
     for file in files:
-        write(
+        rm.render(
             recording, file, at=at, seconds=seconds, fps=fps, camera=camera, caption=caption,
             size=(int(found[1]), int(found[2])), clock=not no_clock, scene=scene,
             show=tuple(show or ()), browser=browser, mesh_root=mesh_root,

@@ -11,16 +11,18 @@ import typer
 MeshRoot: TypeAlias = Annotated[
     Path | None,
     typer.Option(
-        help="The folder that the meshes, and the files that others include, lie in. Default: the "
-        "package that the file is in, else its folder.",
+        metavar="DIR",
+        help="Folder that contains the meshes and included files. Default: the package that "
+        "contains the robot file, otherwise its folder.",
     ),
 ]
 #: `--inertia`: as in `rm.load`.
 Inertia: TypeAlias = Annotated[
     str | None,
     typer.Option(
-        help="An inertia that no body can have: warn (default) uses it, strict refuses the robot, "
-        "repair takes the nearest possible one.",
+        metavar="MODE",
+        help="Treatment of physically impossible inertias: warn uses them (default), strict "
+        "refuses the robot, repair uses the nearest possible ones.",
     ),
 ]
 #: `--no-dynamics`: as `rm.load(..., dynamics=False)`.

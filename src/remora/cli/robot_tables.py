@@ -43,7 +43,7 @@ def print_robot(robot: Robot, console: Console) -> None:
 
 
 def print_constraints(robot: Robot, console: Console) -> None:
-    """Print the constraints as a table, what they leave of the motion, and whether any is moot."""
+    """Print the constraints as a table, the remaining degrees of freedom, and redundant ones."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     for name in ("constraint", "kind", "between", ""):
         table.add_column(name, no_wrap=True)

@@ -33,7 +33,8 @@ def run(
     scenario: Annotated[
         str | None,
         typer.Argument(
-            help="A scenario file (.yaml) or a bundled scenario's name.",
+            metavar="SCENARIO",
+            help="A scenario file (.yaml) or the name of a bundled scenario.",
             autocompletion=complete_scenario,
         ),
     ] = None,
@@ -41,17 +42,20 @@ def run(
         Path | None, typer.Option(help="New folder to save the run in.", metavar="DIR")
     ] = None,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Resume the run in DIR where it stopped.")
+        bool, typer.Option("--resume", help="Resume the stopped run in the folder --out.")
     ] = False,
     sample: Annotated[
-        float | None, typer.Option(help="Seconds between samples, instead of the file's.")
+        float | None,
+        typer.Option(
+            metavar="SECONDS", help="Time between samples, s, instead of that in the file."
+        ),
     ] = None,
     mesh_root: MeshRoot = None,
     inertia: Inertia = None,
     allow_code: Annotated[
         bool,
         typer.Option(
-            "--allow-code", help="Run the Python components that the file names; read them first."
+            "--allow-code", help="Run Python components that the file names; read them first."
         ),
     ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress bar.")] = False,
@@ -65,6 +69,8 @@ def run(
     """Simulate a scenario file: robot, initial state, inputs and phases.
 
     Example: remora run unfold --out unfold.run
+
+    Resume a stopped run: remora run unfold --out unfold.run --resume
     """
     console = Console(highlight=False, emoji=False)
     if print_schema:

@@ -9,14 +9,9 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
+import remora as rm
 from remora.cli.robot_options import Inertia, MeshRoot, NoDynamics
 from remora.errors import InvalidValue
-from remora.simulation.batch.result import Batch
-from remora.simulation.recording.recording import Recording
-from remora.viewer.page.server import viser_module
-from remora.viewer.report.animation_html import save_html
-from remora.viewer.view import view as show
-from remora.viewer.view import viewable
 
 
 def view(
@@ -24,28 +19,37 @@ def view(
         str,
         typer.Argument(
             metavar="RUN|BATCH|ROBOT",
-            help="The folder of a run or a batch, a robot file (.urdf, .xml, .sdf, .yaml) or a "
-            "bundled robot.",
+            help="The folder of a run or a batch, a robot file (.urdf, .xacro, .xml, .sdf, .yaml) "
+            "or the name of a bundled robot.",
         ),
     ],
     run: Annotated[
         list[int] | None,
-        typer.Option(metavar="I", help="Run of a batch to show; repeat it for several."),
+        typer.Option(
+            metavar="I", help="Index of a run of a batch; repeat the option for several runs."
+        ),
     ] = None,
-    port: Annotated[int, typer.Option(help="Port of the page; 0: any that is free.")] = 8080,
+    port: Annotated[
+        int, typer.Option(metavar="N", help="Port of the page; 0: any free port.")
+    ] = 8080,
     no_open: Annotated[
-        bool, typer.Option("--no-open", help="Do not open the browser, only print the address.")
+        bool, typer.Option("--no-open", help="Print the address without opening the browser.")
     ] = False,
     html: Annotated[
         Path | None,
-        typer.Option(help="Write a run as one HTML file that plays from disk, and no page."),
+        typer.Option(
+            metavar="FILE", help="Write a run as one HTML file that plays from disk, and exit."
+        ),
     ] = None,
     force: Annotated[
         bool, typer.Option("--force", help="With --html: replace the file if it exists.")
     ] = False,
     scene: Annotated[
         str | None,
-        typer.Option(help="space, studio or dark; default: space for runs, studio for robots."),
+        typer.Option(
+            metavar="SCENE",
+            help="space, studio or dark; default: space for runs, studio for robots.",
+        ),
     ] = None,
     dark: Annotated[bool, typer.Option("--dark", help="The same as --scene dark.")] = False,
     mesh_root: MeshRoot = None,
@@ -64,22 +68,28 @@ def view(
 
     A stand-alone file: remora view runs/first --html first.html
     """
+    from remora.viewer.page.server import viser_module  # late, so that help is quick
+    from remora.viewer.report.animation_html import save_html
+    from remora.viewer.view import viewable
+
     viser_module()
     shown = viewable(thing, mesh_root, inertia, not no_dynamics)
     if html is not None:
-        if not isinstance(shown, Recording):
-            what = "a batch" if isinstance(shown, Batch) else "a robot"
+        if not isinstance(shown, rm.Recording):
+            what = "a batch" if isinstance(shown, rm.Batch) else "a robot"
             raise InvalidValue(f"--html is for runs; {thing} is {what}: leave it out")
         if html.exists() and not force:
             raise InvalidValue(f"{html}: exists already; --force replaces it, or name another")
         file = save_html(shown, html, scene=scene, dark=dark, mesh_root=mesh_root)
         console = Console(highlight=False, emoji=False, soft_wrap=True)
-        console.print(f"{escape(str(file))}: {file.stat().st_size / 1e6:.2f} MB, plays by itself")
+        console.print(
+            f"{escape(str(file))}: {file.stat().st_size / 1e6:.2f} MB, a stand-alone page"
+        )
         return
-    if run and not isinstance(shown, Batch):
+    if run and not isinstance(shown, rm.Batch):
         raise InvalidValue(f"--run is for batches; {thing} is none: leave it out")
-    if isinstance(shown, Batch):
+    if isinstance(shown, rm.Batch):
         chosen = run or ()
         shown.view(*chosen, port=port, open=not no_open, dark=dark, mesh_root=mesh_root).wait()
         return
-    show(shown, port, not no_open, scene=scene, dark=dark, mesh_root=mesh_root).wait()
+    rm.view(shown, port, not no_open, scene=scene, dark=dark, mesh_root=mesh_root).wait()

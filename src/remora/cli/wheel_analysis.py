@@ -1,4 +1,4 @@
-"""The analysis `wheels` of `remora analyze`: momentum envelope against what the arm demands."""
+"""The analysis `wheels` of `remora analyze`: momentum envelope against the demand of the arm."""
 
 from __future__ import annotations
 

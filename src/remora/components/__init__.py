@@ -1,1 +1,1 @@
-"""Components: what acts on a robot, and systems of a robot with components and signals."""
+"""Components that act on a robot, and systems of a robot with components and signals."""

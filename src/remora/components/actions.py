@@ -112,8 +112,8 @@ def same_targets(who: str, before: Sequence[Action], now: Sequence[Action]) -> N
     if _targets(before) != _targets(now):
         told = [", ".join(_targets(x)) or "nothing" for x in (before, now)]
         raise RemoraError(
-            f"{who} must always act on the same places, with zeros where it does nothing: it "
-            f"returned {told[0]} at the neutral state, and now {told[1]}"
+            f"{who} must always act on the same joints and bodies, with zeros where no force "
+            f"acts: it returned {told[0]} at the neutral state, and now {told[1]}"
         )
 
 

@@ -134,7 +134,7 @@ class Component:
         dataclass(frozen=True, eq=False)(cls)
 
     def interface(self, robot: Robot) -> Interface:
-        """Return what the component reads, provides and stores on this robot."""
+        """Return the inputs, outputs, states, noise and events of the component on this robot."""
         return Interface()
 
     def outputs(self, at: Context) -> Mapping[str, ArrayLike]:

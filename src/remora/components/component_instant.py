@@ -54,7 +54,7 @@ class ComponentInstant(Instant):
     def context(
         self, layout: ComponentLayout, signals: Mapping[str, Array], noise: Array | None = None
     ) -> Context:
-        """Return what the component sees."""
+        """Return the context of the component."""
         at = super().context(layout, signals, noise)
         at.inputs = Values(f"input of component {self._name!r}", self._inputs)
         return at

@@ -21,7 +21,7 @@ class ComponentSettings(Settings):
 
     @abstractmethod
     def made(self, robot: Robot, name: str) -> Component:
-        """Return the component, named `name`; raise a RemoraError that tells what is wrong."""
+        """Return the component, named `name`; raise a RemoraError if a setting is wrong."""
 
 
 class SampledSettings(ComponentSettings):
@@ -37,4 +37,4 @@ class ContinuousSettings(Settings):
 
     @abstractmethod
     def made(self, robot: Robot, name: str) -> Component:
-        """Return the component, named `name`; raise a RemoraError that tells what is wrong."""
+        """Return the component, named `name`; raise a RemoraError if a setting is wrong."""

@@ -1,4 +1,4 @@
-"""Context: what the methods of a component see of the robot, its own states and its inputs."""
+"""Context of the methods of a component: state of the robot, its own states and its inputs."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ def context_of(
     robot: Robot, arrays: Mapping[str, Mapping[str, Array]], t: Array, q: Array, v: Array,
     sampled: bool,
 ) -> Context:  # fmt: skip
-    """Return what a component sees that is not part of a system.
+    """Return the context of a component that is not part of a system.
 
     Args:
         robot: the robot.

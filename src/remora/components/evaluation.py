@@ -46,7 +46,7 @@ class Instant:
     def context(
         self, layout: ComponentLayout, signals: Mapping[str, Array], noise: Array | None = None
     ) -> Context:
-        """Return what a component sees, given the signals known so far."""
+        """Return the context of a component, given the signals known so far."""
         name = self.system.name_of(layout)
         inputs: dict[str, Array] = {}
         for key, signal in layout.interface.inputs.items():

@@ -33,7 +33,7 @@ class Dependence(NamedTuple):
 
 
 def dependence(robot: Robot, name: str, component: Component, interface: Interface) -> Dependence:
-    """Return what a component depends on.
+    """Return the inputs and states that a component depends on.
 
     The dependence is that for any values of the parameters: a gain that is zero here may differ in
     a run of a batch. Parameters on whose values the component decides cannot be symbols; the

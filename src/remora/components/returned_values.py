@@ -1,4 +1,4 @@
-"""Checks of what the methods of a component return by name."""
+"""Checks of the values that the methods of a component return by name."""
 
 from __future__ import annotations
 

@@ -11,6 +11,6 @@ def refuse_mimic_joints(robot: Robot, formulation: str) -> None:
     names = [j.name for j in robot.joints if j.mimic is not None]
     if names:
         raise InvalidValue(
-            f"the formulation {formulation!r} has no joints that mimic others "
+            f"the formulation {formulation!r} does not support mimic joints "
             f"({', '.join(names)}); use formulation='composite'"
         )

@@ -107,7 +107,7 @@ def refuse_kinematic(robot: Robot, what: str) -> None:
     if not robot.dynamics:
         raise InvalidValue(
             f"{what} needs masses and inertias, and robot {robot.name!r} is a kinematics-only "
-            "model: it was loaded with dynamics=False; load it with dynamics=True, which says "
+            "model: it was loaded with dynamics=False; load it with dynamics=True, which reports "
             "what is missing"
         )
 

@@ -262,10 +262,7 @@ def _links(robot: Robot, q: Array, v: Array | None) -> list[_LinkMotion]:
     """Return every link in inertial axes."""
     names = [joint.name for joint in robot.joints if joint.mimic is not None]
     if names:
-        raise InvalidValue(
-            f"SPART moves every joint by itself: rm.spart has no joints that mimic others "
-            f"({', '.join(names)})"
-        )
+        raise InvalidValue(f"SPART does not support mimic joints ({', '.join(names)})")
     v = np.zeros(robot.nv) if v is None else v
     result: list[_LinkMotion] = []
     moving: list[Link] = moving_links(robot, q, v)

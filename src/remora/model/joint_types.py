@@ -43,7 +43,7 @@ def _minus(q0: Array, q1: Array) -> Array:
 
 @dataclass(frozen=True)
 class JointType:
-    """A row of the table: everything the library knows about one joint type.
+    """A row of the table: all properties of one joint type.
 
     Attributes:
         nq: number of coordinates.

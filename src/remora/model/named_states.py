@@ -137,7 +137,7 @@ def _parts(
     if base is not None:
         first = robot.joints[0].name
         if first in joints:
-            raise InvalidValue(f"joint {first!r} is the base: give it as base= or by name, once")
+            raise InvalidValue(f"joint {first!r} is the base: pass it as base= or by name, once")
         joints[first] = base
     parts: dict[str, Array] = {}
     for name, value in joints.items():

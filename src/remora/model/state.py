@@ -38,7 +38,7 @@ def configuration(robot: Robot, q: ArrayLike) -> Array:
             size = 1.0 + np.sqrt(np.einsum("...i,...i", moment, moment))
             if np.any(mixed > UNIT_TOLERANCE * size):
                 raise InvalidValue(
-                    f"q[{joint.q.start}:{joint.q.stop}] of joint {joint.name!r} is no pose: its "
+                    f"q[{joint.q.start}:{joint.q.stop}] of joint {joint.name!r} is not a pose: its "
                     "dual part is not orthogonal to its real part; see rm.normalize"
                 )
     return q

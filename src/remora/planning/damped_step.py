@@ -107,7 +107,7 @@ def bounded_solution(
     usable: Array,
     mu: Array,
 ) -> Array:
-    """Return dq `(..., nv)`: what would leave its range goes to its end, the rest makes up for it.
+    """Return dq `(..., nv)`: coordinates stop at the ends of their ranges, the others compensate.
 
     Args:
         robot: the robot.

@@ -1,4 +1,4 @@
-"""Straight joint paths of a floating robot: where the base goes, and how the end varies.
+"""Straight joint paths of a floating robot: motion of the base, and variation of its final pose.
 
 The joints move along q_m(s) = q_m0 exp(s d), 0 ≤ s ≤ 1, all at once, at zero momentum. The base's
 twist per unit of s is V = B(q_m) d [SPART17, eq. 46] whatever the time law, and B depends on the

@@ -65,7 +65,7 @@ class Problem:
 
     @property
     def specs(self) -> tuple[TaskSpec, ...]:
-        """What the equations of the targets need to know."""
+        """Data of the targets for the equations."""
         return tuple(t.spec for t in self.tasks)
 
     @property

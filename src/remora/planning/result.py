@@ -1,4 +1,4 @@
-"""The result of inverse kinematics: the configuration, what is left over, and what limits it."""
+"""The result of inverse kinematics: configuration, remaining errors, active limits."""
 
 from __future__ import annotations
 

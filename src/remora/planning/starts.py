@@ -37,7 +37,7 @@ def first_start(robot: Robot, q0: ArrayLike | None, ranges: JointRanges) -> Arra
 def random_starts(
     robot: Robot, q: Array, ranges: JointRanges, count: int, rng: np.random.Generator
 ) -> Array:
-    """Return random configurations `(count, nq)` within the ranges; what is locked stays."""
+    """Return random configurations `(count, nq)` within the ranges; locked joints stay."""
     drawn = np.repeat(q[None], count, axis=0)
     for joint in robot.joints:
         if joint.mimic is not None or not np.any(ranges.free[joint.v]):

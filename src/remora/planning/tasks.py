@@ -70,7 +70,7 @@ class Task:
     name: str | None = None
 
     def spec(self, robot: Robot) -> TaskSpec:
-        """Return what the equations need to know about the task."""
+        """Return the data of the task for the equations."""
         raise NotImplementedError
 
     def checked_goal(self, robot: Robot) -> Array:
@@ -350,7 +350,9 @@ def unit_pose(given: ArrayLike, what: str = "goal") -> Array:
     _check_unit(what, x[:4])
     mixed = abs(float(x[:4] @ x[4:])) / (1.0 + float(np.linalg.norm(x[4:])))
     if mixed > UNIT_TOLERANCE:
-        raise InvalidValue(f"{what} is no pose: its dual part is not orthogonal to its real part")
+        raise InvalidValue(
+            f"{what} is not a pose: its dual part is not orthogonal to its real part"
+        )
     return dual_quaternion.normalize(x)
 
 

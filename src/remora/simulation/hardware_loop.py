@@ -128,7 +128,7 @@ def simulate_assembly(
         return simulate_modules(assembly, q, v, ticks, rate, torque, steps, changes)
     if changes:
         raise RemoraError(
-            "the modules of an Assembly do not change during a run: give an rm.ModularRobot, whose "
+            "the modules of an Assembly do not change during a run: use an rm.ModularRobot, whose "
             "modules dock and undock"
         )
     q, v = finite("q", q, assembly.nq), finite("v", v, assembly.nv)
@@ -176,7 +176,8 @@ def _robots(assembly: Assembly) -> list[Part]:
     for part in assembly.parts:
         if part.module is None and part.black_box is None:
             raise RemoraError(
-                f"subsystem {part.name!r} ({type(part.subsystem).__name__}) is no robot: how its "
+                f"subsystem {part.name!r} ({type(part.subsystem).__name__}) is not a robot: "
+                "how its "
                 "coordinates follow from its speeds is not known"
             )
     return [part for part in assembly.parts if part.module is not None]

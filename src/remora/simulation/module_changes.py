@@ -54,7 +54,7 @@ class Attach:
 
 @dataclass(frozen=True, eq=False)
 class Detach:
-    """A module undocks, with what is docked to it.
+    """A module undocks, with all modules docked to it.
 
     Attributes:
         when: see `Attach`.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeGuard
 
@@ -110,6 +111,25 @@ def _moved(given: Mapping[str, Any]) -> str | None:
 def number_text(x: Any) -> str:
     """Return a number, or other settings as text."""
     return f"{x:g}" if isinstance(x, (int, float)) else shown(str(x), LONGEST)
+
+
+def fixed(x: float, size: float) -> str:
+    """Return a value with as many decimals as the largest one needs, so that columns stay put.
+
+    Four digits of the largest value; the largest itself decides about powers of ten.
+    """
+    if not math.isfinite(x):
+        return "-"
+    if size == 0.0:
+        return "0"
+    if not 1e-3 <= size < 1e6:
+        power = math.floor(math.log10(size))
+        text = f"{x / 10.0**power:.3f}e{power}"
+    else:
+        decimals = min(max(3 - math.floor(math.log10(size)), 0), 6)
+        text = f"{x:.{decimals}f}"
+    text = text[1:] if text.startswith("-") and float(text) == 0.0 else text
+    return text.replace("-", "−")
 
 
 def is_mapping(x: object) -> TypeGuard[Mapping[str, Any]]:

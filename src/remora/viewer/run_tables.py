@@ -21,6 +21,7 @@ from remora.simulation.integrators.table import INTEGRATORS
 from remora.simulation.recording.conservation import Drift
 from remora.simulation.recording.recording import Recording
 from remora.viewer.load_words import LONGEST, is_list, is_mapping, number_text, short
+from remora.viewer.scene.link_roles import WHEEL, role_of
 
 #: Maximum characters of a line's label.
 LABEL = 34
@@ -191,7 +192,7 @@ def robot_table(robot: Robot) -> TextTable:
             branch = "\u2003" * min(depth[i] - 1, 8) + "└ " if depth[i] else ""
             yield (
                 str(i), branch + shown(body.name, LONGEST), f"{float(body.mass):.4g}",
-                _vector(body.com), shown(joint.name, LONGEST), joint.kind, *_bounds(robot, joint),
+                _vector(body.com), shown(joint.name, LONGEST), joint.kind, *_bounds(robot, i),
             )  # fmt: skip
 
     head = ("#", "body", "#mass, kg", "centre of mass, m", "joint", "kind")
@@ -199,8 +200,9 @@ def robot_table(robot: Robot) -> TextTable:
     return _cut(head, rows(), len(robot.bodies))
 
 
-def _bounds(robot: Robot, joint: Joint) -> tuple[str, str, str]:
-    """Return position range, speed limit and effort limit of a single-DOF joint."""
+def _bounds(robot: Robot, i: int) -> tuple[str, str, str]:
+    """Return position range, speed limit and effort limit of joint i, if it has a single DOF."""
+    joint = robot.joints[i]
     if joint.mimic is not None:
         leader = short(robot.joints[joint.mimic.joint].name)
         return f"{joint.mimic.ratio:g} × {leader}", "", ""
@@ -212,6 +214,8 @@ def _bounds(robot: Robot, joint: Joint) -> tuple[str, str, str]:
         float(x[0]) for x in (limits.lower, limits.upper, limits.velocity, limits.effort)
     )
     fastest = f"{coordinate_text(speed, turns)} {'°/s' if turns else 'm/s'}"
+    if role_of(robot, i) == WHEEL:
+        fastest = f"{speed * 30.0 / math.pi:.4g} rpm"
     return (
         range_text(low, high, turns),
         fastest if math.isfinite(speed) else "",
@@ -243,7 +247,7 @@ def conservation_table(run: Recording) -> TextTable:
     if kept.constraint is not None:
         text = f"{kept.constraint:.2e} m or rad"
         rows.append(("constraints that act, violation", text, "", ""))
-    return TextTable(("must be kept", "#largest drift", "#relative", "to"), rows)
+    return TextTable(("conserved quantity", "#largest error", "#relative", "to"), rows)
 
 
 # At a glance ------------------------------------------------------------------------------------

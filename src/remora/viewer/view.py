@@ -121,7 +121,7 @@ def viewable(
         )
     if not is_there and str(thing) not in bundled_robots() and path.suffix.lower() not in READERS:
         raise RemoraError(
-            f"{str(thing)!r} is no folder of a run, no robot's file ({', '.join(READERS)}) and no "
+            f"{str(thing)!r} is not the folder of a run, a robot file ({', '.join(READERS)}) or a "
             f"bundled robot ({', '.join(bundled_robots())})"
         )
     return load(thing, mesh_root=mesh_root, inertia=inertia, dynamics=dynamics)

@@ -88,7 +88,7 @@ def test_what_is_not_compiled():
     box = rm.BlackBox(lambda t, twist: rm.SensorReading(np.zeros(6)))
     with pytest.raises(rm.RemoraError, match="subsystem 'box' is a black box: only assemblies of"):
         rm.Assembly({"a": arm(), "box": box}, [("box", "a", "tip")]).compile()
-    with pytest.raises(rm.RemoraError, match="subsystem 'w' is no robot: only assemblies of"):
+    with pytest.raises(rm.RemoraError, match="subsystem 'w' is not a robot: only assemblies of"):
         rm.Assembly({"w": WheelBody()}).compile()
     long = rm.random_robot(1, bodies=250)
     with pytest.raises(rm.RemoraError, match="subsystem 'a' has 250 bodies; a module is compiled"):

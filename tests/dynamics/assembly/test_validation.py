@@ -48,7 +48,7 @@ ARM = arm()
         (
             {"a": ARM, "b": WheelBody()},
             [rm.Connection("b", "a", "tip", mount="tip")],
-            "'b' is no robot; its connection takes no mount=",
+            "'b' is not a robot; its connection has no mount=",
         ),
         ({"a": 3.0}, [], "subsystem 'a' is a float; it must be a Robot"),
         (
@@ -100,7 +100,7 @@ def test_objects_without_forward_dynamics_are_named():
         assembly.forward_dynamics(*np.ones((3, 2)))
     with pytest.raises(rm.RemoraError, match=r"'load' \(InverseOnly\) does not tell the wrenches"):
         assembly.graph(*np.ones((3, 2)))
-    with pytest.raises(rm.RemoraError, match=r"'load' \(InverseOnly\) is no robot"):
+    with pytest.raises(rm.RemoraError, match=r"'load' \(InverseOnly\) is not a robot"):
         assembly.neutral()
     with pytest.raises(rm.RemoraError, match="'load' is not a robot: no robot can be made"):
         assembly.to_robot()

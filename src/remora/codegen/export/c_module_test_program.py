@@ -15,7 +15,7 @@ TOLERANCE = {"float64": 1e-9, "float32": 1e-3}
 
 @dataclass
 class RecordedCalls:
-    """What was passed to a module and what it returned, call by call.
+    """Arguments and results of the calls of a module.
 
     Attributes:
         begin: C statements before the first call; structs are variables named by their role.

@@ -333,7 +333,7 @@ def _blocks_with_room(cupy: Any, thread_bytes: int) -> int:
 
 
 def cupy_with_device() -> Any:
-    """Return CuPy, or raise an error that says what is missing."""
+    """Return CuPy, or raise an error that names what is missing."""
     try:
         cupy: Any = importlib.import_module("cupy")
     except ImportError:

@@ -65,7 +65,7 @@ class ProgramChecker:
     def new_name(self, what: str, name: str, others: Sequence[str]) -> None:
         """Raise if a name of a loop's value has another meaning."""
         if name in self._inputs or name in self._cells or name in others:
-            raise RemoraError(f"{what} {name!r} of a program has the name of something else in it")
+            raise RemoraError(f"{what} {name!r} of a program has the same name as another element")
 
     def body(
         self, body: Sequence[Statement], given: Mapping[str, Signature], certain: bool

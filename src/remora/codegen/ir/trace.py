@@ -61,7 +61,7 @@ def with_symbols(graph: Graph) -> Graph:
     """
     if any(op == "const" and math.isnan(a[0]) for op, a in graph.nodes):
         raise RemoraError(
-            "the function does not keep its symbols: a number in it is NaN whatever the arguments; "
+            "the function does not keep its symbols: one of its numbers is NaN for all arguments; "
             "use NumPy's functions or rm.algebra (math.sin or float() of a symbol is NaN)"
         )
     return graph

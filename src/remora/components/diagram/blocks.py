@@ -119,7 +119,7 @@ def _duration(t: float) -> str:
 
 
 def actions_text(actions: Sequence[Action]) -> list[str]:
-    """Return what acts on what, one text for joints and one for each kind of wrench."""
+    """Return the targets of actions, one text for joints and one for each kind of wrench."""
     texts: list[str] = []
     joints = [a.joint for a in actions if isinstance(a, JointForce)]
     if joints:

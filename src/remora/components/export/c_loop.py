@@ -107,7 +107,9 @@ def save_loop_c(
             "components a sample_time"
         )
     if not robot.nv:
-        raise RemoraError(f"robot {robot.name!r} does not move: there is nothing to integrate")
+        raise RemoraError(
+            f"robot {robot.name!r} has no degrees of freedom: there is nothing to integrate"
+        )
     if not fits_straight_line(robot):
         raise RemoraError(
             f"C of a loop is written as a straight line, for at most {LARGEST_STRAIGHT_LINE} "

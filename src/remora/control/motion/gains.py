@@ -28,7 +28,7 @@ def gains(what: str, given: Any, size: int, zero: bool = False) -> Array:
 
 
 def listed_gains(what: str, given: Any, zero: bool = False) -> Array:
-    """Return gains `(n,)`, one or one by joint; how many joints there are the robot says later.
+    """Return gains `(n,)`, one or one by joint; their number is checked with the robot later.
 
     Args:
         what: name of the gains in messages.

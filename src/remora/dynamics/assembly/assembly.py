@@ -184,7 +184,8 @@ class Assembly:
         for part in self.parts if all_known else ():
             if part.module is None and part.black_box is None:
                 raise RemoraError(
-                    f"subsystem {part.name!r} ({type(part.subsystem).__name__}) is no robot: its "
+                    f"subsystem {part.name!r} ({type(part.subsystem).__name__}) is not a "
+                    "robot: its "
                     "coordinates are not known here"
                 )
         return [part for part in self.parts if part.module is not None]
@@ -374,7 +375,7 @@ class Assembly:
         named = cast(Mapping[str, ArrayLike], wrenches)
         for name in named:
             if self.part(name).module is None:
-                raise RemoraError(f"wrenches: subsystem {name!r} is no robot and has no bodies")
+                raise RemoraError(f"wrenches: subsystem {name!r} is not a robot and has no bodies")
         rows: list[Array] = []
         for part in self._robots():
             given = named.get(part.name, np.zeros((part.count, 6)))

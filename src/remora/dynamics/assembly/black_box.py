@@ -66,7 +66,7 @@ class BlackBox:
         object.__setattr__(self, "points", tuple(self.points))
 
     def read(self, name: str, t: ArrayLike | None, twist: Array | None) -> SensorReading:
-        """Return what the sensors of the subsystem `name` read at time t, checked."""
+        """Return the checked sensor readings of the subsystem `name` at time t."""
         if t is None:
             raise InvalidValue(f"subsystem {name!r} is a black box: its data needs the time, t=...")
         if isinstance(self.source, SensorRecording):

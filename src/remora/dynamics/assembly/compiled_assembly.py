@@ -68,7 +68,7 @@ class CompiledAssembly:
         """
         for part in parts:
             if part.module is None:
-                what = "a black box" if part.black_box is not None else "no robot"
+                what = "a black box" if part.black_box is not None else "not a robot"
                 raise RemoraError(
                     f"subsystem {part.name!r} is {what}: only assemblies of robots are compiled"
                 )

@@ -1,4 +1,4 @@
-"""An assembly of robots as one robot, for the functions that know robots."""
+"""An assembly of robots as one robot, for functions that take a robot."""
 
 from __future__ import annotations
 

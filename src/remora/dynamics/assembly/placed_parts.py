@@ -176,7 +176,7 @@ def _size(
         if point not in subsystem.points:
             raise UnknownName(f"connection point of subsystem {name!r}", point, subsystem.points)
     if link is not None and link.mount is not None:
-        raise RemoraError(f"subsystem {name!r} is no robot; its connection takes no mount=")
+        raise RemoraError(f"subsystem {name!r} is not a robot; its connection has no mount=")
     if isinstance(subsystem, BlackBox):
         return 0, 0, 0
     return subsystem.nq, subsystem.nv, 0

@@ -107,7 +107,7 @@ def _hidden(robot: Robot, q: Array, owners: list[str], lost: dict[str, int]) -> 
 
 
 def refuse_redundant(robot: Robot, what: str) -> None:
-    """Raise if a function in float32 would have to tell dependent equations from others."""
+    """Raise if a function in float32 would need to distinguish dependent equations from others."""
     if what not in WITH_CONSTRAINTS or not active_constraints(robot):
         return
     dependent = constraint_report(robot).dependent

@@ -30,7 +30,7 @@ def checked_misfit(
     vdots: Sequence[Array],
     prescribed: Mapping[int, Array],
 ) -> Array:
-    """Return x, or raise if equations that depend on each other ask for different accelerations.
+    """Return x, or raise if dependent equations require different accelerations.
 
     Such equations contradict the prescribed motion or each other, or connect masses too different
     for floating-point numbers. Symbols have no values: there x is infinite in compiled code.

@@ -62,7 +62,7 @@ def casadi_function(
         what = "a robot" if isinstance(function, Robot) else type(function).__name__  # pyright: ignore[reportUnnecessaryIsInstance]
         raise RemoraError(f"casadi_function takes a function first, not {what}")
     if not isinstance(robot, Robot):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise RemoraError("say for which robot: rm.casadi_function(function, robot)")
+        raise RemoraError("the robot is missing: rm.casadi_function(function, robot)")
     check_options(function, robot, arguments, fixed, shapes, parameters)
     if not parameters:
         refuse_function(robot, function)
@@ -85,7 +85,7 @@ def casadi_function(
     )
     if any(map(math.isnan, _constants(made))):
         raise RemoraError(
-            f"{on_arrays.name} does not keep its symbols: a number in it is NaN whatever the "
+            f"{on_arrays.name} does not keep its symbols: one of its numbers is NaN for all "
             "arguments; use NumPy's functions or rm.algebra (float() of a symbol is NaN)"
         )
     return made

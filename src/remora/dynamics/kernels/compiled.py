@@ -110,7 +110,7 @@ def compile(
         raise RemoraError(f"compile takes a function first, rm.compile(f, robot), not {what}")
     if not isinstance(robot, Robot):  # pyright: ignore[reportUnnecessaryIsInstance]
         what = "" if robot is None else f", not {type(robot).__name__}"
-        raise RemoraError(f"say for which robot: rm.compile(function, robot){what}")
+        raise RemoraError(f"the robot is missing: rm.compile(function, robot){what}")
     check_names(options, compile_function)
     check_options(
         function, robot, **{n: x for n, x in options.items() if n not in ("dtype", "target")}
@@ -189,7 +189,7 @@ def _signatures(
     for argument in names:
         if argument not in sizes:
             raise RemoraError(
-                f"what shape has the argument {argument!r} of {name}? Say it: "
+                f"the shape of the argument {argument!r} of {name} is missing: "
                 f"shapes={{{argument!r}: (3,)}}, or fix it: fixed={{{argument!r}: ...}}"
             )
     inputs = [Signature(argument, sizes[argument]) for argument in names]

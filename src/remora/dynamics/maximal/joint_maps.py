@@ -117,7 +117,7 @@ def refuse_unfit(robot: Robot, formulation: str) -> None:
         if is_symbolic(joint.rotor_inertia) or np.any(joint.rotor_inertia != 0.0):
             raise InvalidValue(
                 f"joint {joint.name!r} has a rotor inertia, which the formulation "
-                f"{formulation!r} does not know: use formulation='articulated'"
+                f"{formulation!r} does not support: use formulation='articulated'"
             )
         mass, inertia = asarray(body.mass), asarray(body.inertia)
         if _immobile(joint) or is_symbolic(mass) or is_symbolic(inertia):

@@ -106,7 +106,7 @@ def _articulated_inertia_step(
 def articulated_inertia(
     at: JointContext, here: MovingBody, beyond: ArticulatedBody | None
 ) -> tuple[ForceDriven | MotionPrescribed, ArticulatedBody | None, tuple[Array, Array] | None]:
-    """Return a joint's part of the recursion, what its parent feels, and the LDLᵀ factors of D.
+    """Return a joint's part of the recursion, its load on the parent, and the LDLᵀ factors of D.
 
     The factors are None for a joint with prescribed acceleration.
     """
@@ -194,8 +194,8 @@ def _response(
         return U, linear.ldl(D, size), size
     except InvalidValue:
         raise InvalidValue(
-            f"joint {at.joint.name!r} ({at.joint.kind}) has nothing to move: what it carries has "
-            "no inertia along its freedoms"
+            f"joint {at.joint.name!r} ({at.joint.kind}) moves no inertia: the bodies that it "
+            "carries have no inertia along its degrees of freedom"
         ) from None
 
 

@@ -22,7 +22,7 @@ def base_kind(base: str) -> str:
     """
     kind = kind_named(base)
     if kind is None:
-        raise InvalidValue(f"base={base!r} is no kind of joint; known: {', '.join(JOINT_TYPES)}")
+        raise InvalidValue(f"base={base!r} is not a joint type; known: {', '.join(JOINT_TYPES)}")
     return kind
 
 

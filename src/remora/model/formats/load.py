@@ -91,7 +91,7 @@ def load(
     suffix = file.suffix.lower()
     if suffix not in READERS:
         raise ModelError(os.fspath(path), [Fault("file", _no_format(file))])
-    builder = READERS[suffix](file, None if mesh_root is None else _path(mesh_root))
+    builder = READERS[suffix](file, _folder(mesh_root))
     if file.parent == _BUNDLED:
         builder.source = f"bundled robot {file.stem!r}"
     if gravity is not None:
@@ -118,6 +118,8 @@ def bundled_robots() -> dict[str, Path]:
 def _located(path: str | os.PathLike[str]) -> Path:
     if isinstance(path, str) and not Path(path).suffix and Path(path).name == path:
         robots = bundled_robots()
+        if path and path not in robots and Path(path).is_dir():
+            raise InvalidValue(f"{path}: is a folder; name a robot file, {', '.join(READERS)}")
         if path not in robots:
             raise UnknownName("bundled robot", path, robots)
         return robots[path]
@@ -130,6 +132,15 @@ def _no_format(file: Path) -> str:
         f"; for the bundled robot say {file.stem!r} alone" if file.stem in bundled_robots() else ""
     )
     return f"{what}; known: {', '.join(READERS)}{hint}"
+
+
+def _folder(mesh_root: str | os.PathLike[str] | None) -> Path | None:
+    if mesh_root is None:
+        return None
+    folder = _path(mesh_root)
+    if not folder.is_dir():
+        raise InvalidValue(f"mesh_root {os.fspath(folder)!r} is not a folder")
+    return folder
 
 
 def _path(path: str | os.PathLike[str]) -> Path:

@@ -213,9 +213,9 @@ def spart_layout(robot: Robot, base_inertial: ArrayLike | None = None) -> Layout
     """
     base, others = robot.joints[0], _independent(robot)[1:]
     if any(j.parent < 0 for j in robot.joints[1:]):
-        raise RemoraError(f"SPART knows one base; robot {robot.name!r} has several")
+        raise RemoraError(f"SPART supports one base; robot {robot.name!r} has several")
     if base.kind != "free" or any(j.kind not in _SPART for j in others):
-        raise RemoraError("SPART knows a free base and revolute and prismatic joints only")
+        raise RemoraError("SPART supports a free base and revolute and prismatic joints only")
     placed = base.placement
     offset = (
         pose.from_translation(robot.bodies[0].com)

@@ -22,7 +22,7 @@ from remora.model.arguments import number, whole
 from remora.model.robot import Robot
 from remora.model.takes_robot import check_robot
 from remora.simulation.batch.batch_events import collected, conditions
-from remora.simulation.batch.batch_faults import BAD_FUNCTION, note_faults
+from remora.simulation.batch.batch_faults import BAD_FUNCTION, note_faults, note_lockstep_faults
 from remora.simulation.batch.batch_inputs import BatchInputs, batch_inputs, whole_numbers
 from remora.simulation.batch.batch_loads import BatchLoads, is_per_run
 from remora.simulation.batch.batch_phases import (
@@ -41,8 +41,9 @@ from remora.simulation.batch.event_search import (
     VIOLATED,
 )
 from remora.simulation.batch.free_program import StepControl
+from remora.simulation.batch.host_arrays import to_host
 from remora.simulation.batch.lockstep_program import CLOSE
-from remora.simulation.batch.phase_starts import start_phase, to_host
+from remora.simulation.batch.phase_starts import start_phase
 from remora.simulation.batch.result import OUTCOMES, Batch, BatchEvents
 from remora.simulation.batch.run_equations import (
     Forces,
@@ -302,7 +303,7 @@ def _control(
     tableau = INTEGRATORS[integrator]
     if step is None:
         if not len(tableau.errors):
-            raise RemoraError(f"{integrator!r} makes steps of one length: say step=0.01, in s")
+            raise RemoraError(f"{integrator!r} has fixed steps: pass step=0.01, in s")
         step = 1e-3
     step = number("step", step, "0.01, in s")
     if not (math.isfinite(step) and step > 0.0):
@@ -439,7 +440,8 @@ def _phase(
         for name in part if is_mapping(part) else ():
             if name in held:
                 raise RemoraError(
-                    f"contradiction: joint {name!r} is held, so its torque is found, not given"
+                    f"contradiction: joint {name!r} is prescribed or locked, so its torque is "
+                    "computed and cannot be an input"
                 )
     motions = [m.breaks for m in held.values() if m is not None]
     forces = Forces(loads.torque, loads.wrenches, own.inputs)
@@ -516,7 +518,8 @@ def _run(
                     note_faults(phase.equations, runs)
                     begins = runs.t
                 else:
-                    runs.lockstep(phase, begin, advance)
+                    again = runs.lockstep(phase, begin, advance)
+                    note_lockstep_faults(phase.equations, runs, again)
                     begin = begin + phase.duration
         except KeyboardInterrupt:
             status = "interrupted"
@@ -637,7 +640,7 @@ def _raise_failed(batch: Batch, fine: Array, failed: int) -> None:
     time = float(batch.t[min(int(first[-1]), batch.t.size - 1)])
     if early:
         time = float(batch.end[place])
-    raise SimulationError(f"{head}: {told} (failures='keep' returns the others)", time, batch)
+    raise SimulationError(f"{head}: {told} (failures='keep' returns the other runs)", time, batch)
 
 
 def _fault(batch: Batch, place: tuple[int, ...]) -> str:

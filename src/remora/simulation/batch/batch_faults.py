@@ -12,9 +12,14 @@ from remora.errors import RemoraError
 from remora.model.state import integrate
 from remora.simulation.batch.batch_phases import BatchRuns
 from remora.simulation.batch.event_search import BAD_EVENT, NOT_FINITE, TOO_SHORT
-from remora.simulation.batch.phase_starts import to_host
+from remora.simulation.batch.host_arrays import to_host
+from remora.simulation.batch.repeated_run import RepeatedRun
 from remora.simulation.batch.run_equations import RunEquations
-from remora.simulation.systems.component_faults import name_of_largest, name_of_nan
+from remora.simulation.systems.component_faults import (
+    name_in_memory,
+    name_of_largest,
+    name_of_nan,
+)
 
 #: How far ahead of the last state components are evaluated, s: a step to a fault is refused.
 AHEAD = (0.0, *(1e-9 * 8.0**k for k in range(10)))
@@ -34,6 +39,42 @@ def note_faults(equations: RunEquations, runs: BatchRuns) -> None:
             runs.faults[row] = found
 
 
+def note_lockstep_faults(equations: RunEquations, runs: BatchRuns, again: RepeatedRun) -> None:
+    """Add the components that made runs fail in a phase in lockstep, for the first few runs.
+
+    Steps in lockstep are not checked: the state at the end is NaN. The run is repeated to the last
+    step after which it is finite.
+    """
+    parts = [to_host(abs(runs.state[name]).sum(axis=-1)) for name in ("q", "v", "x", "z")]
+    failed = ~np.isfinite(sum(parts))
+    new = [row for row in np.flatnonzero(failed).tolist() if row not in runs.faults]
+    for row in new[:MOST]:
+        found = _name_in_lockstep(equations, runs, again, row)
+        if found:
+            runs.faults[row] = found
+
+
+def _name_in_lockstep(
+    equations: RunEquations, runs: BatchRuns, again: RepeatedRun, row: int
+) -> str:
+    low, high = 0, int(again.table.steps.sum())
+    first = again.after(row, low)
+    if not _finite(first):
+        bad_memory = not np.all(np.isfinite(first["z"]))
+        return name_in_memory(equations.system, first["z"]) if bad_memory else ""
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if _finite(again.after(row, middle)) else (low, middle)
+    last, next_one = again.after(row, low), again.after(row, high)
+    if not np.all(np.isfinite(next_one["z"])):  # an update is made before its step
+        return name_in_memory(equations.system, next_one["z"])
+    return _name_at(equations, runs, row, np.array([again.table.until(low).end]), last)
+
+
+def _finite(state: dict[str, Array]) -> bool:
+    return all(bool(np.all(np.isfinite(x))) for x in state.values())
+
+
 def name_of_fault(equations: RunEquations, runs: BatchRuns, row: int) -> str:
     """Return which component is not finite where a run ended, or acts most; or an empty string.
 
@@ -44,8 +85,15 @@ def name_of_fault(equations: RunEquations, runs: BatchRuns, row: int) -> str:
         runs: the runs.
         row: index of the run.
     """
-    q, v, x, z = (_of_run(runs.state[name], row) for name in ("q", "v", "x", "z"))
-    t, robot = _of_run(runs.t, row), equations.robot
+    state = {name: _of_run(runs.state[name], row) for name in ("q", "v", "x", "z")}
+    return _name_at(equations, runs, row, _of_run(runs.t, row), state)
+
+
+def _name_at(
+    equations: RunEquations, runs: BatchRuns, row: int, t: Array, state: dict[str, Array]
+) -> str:
+    """Return which component is not finite at a state or shortly after it, or acts most."""
+    (q, v, x, z), robot = (state[name] for name in ("q", "v", "x", "z")), equations.robot
     if not np.all(np.isfinite(np.concatenate([q, v, x, t]))):
         return ""
     data = [

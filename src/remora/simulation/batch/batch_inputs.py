@@ -132,7 +132,7 @@ def _checked_parameters(
         in_robot = _of_robot(system, name)
         if name in of_components and in_robot is not None:
             raise RemoraError(
-                f"{what} is one of the robot and of a component: give the component another name"
+                f"{what} is a parameter of the robot and of a component: rename the component"
             )
         values = on_host(x, what) if dtype is None else finite(what, x).astype(float)
         if in_robot is None:

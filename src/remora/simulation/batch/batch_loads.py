@@ -106,7 +106,10 @@ class BatchLoads:
             return
         if isinstance(given, Component):
             if place is not None:
-                raise RemoraError(f"{load.what}: a component says where it acts: do not name it")
+                raise RemoraError(
+                    f"{load.what}: a component has its own joints and bodies: pass it without "
+                    "a name"
+                )
             self.components.append(given)
             return
         single = law(given, load.shape, load.what)

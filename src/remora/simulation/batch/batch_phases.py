@@ -25,6 +25,7 @@ from remora.simulation.batch.event_search import RUNNING
 from remora.simulation.batch.free_program import CONTROLLED, RATE, StepControl, free_program
 from remora.simulation.batch.large_robots import LargeRobotProgram
 from remora.simulation.batch.lockstep_program import lockstep_program, timetable
+from remora.simulation.batch.repeated_run import RepeatedRun
 from remora.simulation.batch.result import BatchSwitch
 from remora.simulation.batch.run_blocks import RunBlocks
 from remora.simulation.batch.run_equations import RunEquations
@@ -130,8 +131,10 @@ class BatchRuns:
         changed[self._xp.asarray(runs), 0] = float(code)
         self.status = changed
 
-    def lockstep(self, phase: BatchPhase, begin: float, advance: Callable[[int], None]) -> None:
-        """Perform a phase in which all runs make the same steps."""
+    def lockstep(
+        self, phase: BatchPhase, begin: float, advance: Callable[[int], None]
+    ) -> RepeatedRun:
+        """Perform a phase in which all runs make the same steps; return how to repeat a run."""
         settings, xp = self._settings, self._xp
         end = begin + phase.duration
         close = 8.0 * np.spacing(max(abs(begin), abs(end)))
@@ -151,6 +154,7 @@ class BatchRuns:
         kernel = self._kernel(phase, "lockstep")
         given = {"phase start": np.full(1, begin)}
         names = ("sample q", "sample v", *settings.signals)
+        rows = self._inputs(kernel, given)
         for part, found in self._in_blocks(
             kernel, given, {"tables": table.passed(), "capacity": table.samples}
         ):
@@ -160,6 +164,7 @@ class BatchRuns:
         self._filled[:, chosen] = True
         self.t = xp.where(self.status == float(RUNNING), end, self.t)
         self.began = xp.full((self._runs, 1), begin)
+        return RepeatedRun(kernel, rows, table)
 
     def free(self, phase: BatchPhase, begins: Any, advance: Callable[[int], None]) -> None:
         """Perform a phase in which each run has its own steps.
@@ -271,17 +276,9 @@ class BatchRuns:
             call: more arguments of the kernel.
             runs: indices of the runs; None: all.
         """
-        settings, interface = self._settings, kernel.interface
-        arrays = {**self.data, **self.state, **given}
-        names = [o.name for o in interface.outputs]
+        settings, names = self._settings, [o.name for o in kernel.interface.outputs]
         on_gpu = settings.target == "cuda"
-        wanted = dict(zip((c.name for c in interface.inputs),
-                          interface.dtypes(settings.dtype)[0], strict=True))  # fmt: skip
-        rows: list[Any] = []
-        for cell in interface.inputs:
-            own = self._xp.asarray(arrays[cell.name], dtype=wanted[cell.name])
-            own = own.reshape((*own.shape[: own.ndim - len(cell.shape)], *cell.shape))
-            rows.append(self._xp.broadcast_to(own, (self._runs, *cell.shape)))
+        rows = self._inputs(kernel, given)
         threads = settings.threads or os.cpu_count() or 1
         block = self._runs if on_gpu else BLOCK * threads
         more: dict[str, Any] = {} if on_gpu else {"threads": settings.threads}
@@ -299,6 +296,17 @@ class BatchRuns:
                     whole[part] = value
             yield part, found
         self.state.update(finals)
+
+    def _inputs(self, kernel: Any, given: Mapping[str, Any]) -> list[Any]:
+        """Return the inputs of a program as they are now, each `(runs, *shape)`."""
+        interface, arrays = kernel.interface, {**self.data, **self.state, **given}
+        wanted = interface.dtypes(self._settings.dtype)[0]
+        rows: list[Any] = []
+        for cell, dtype in zip(interface.inputs, wanted, strict=True):
+            own = self._xp.asarray(arrays[cell.name], dtype=dtype)
+            own = own.reshape((*own.shape[: own.ndim - len(cell.shape)], *cell.shape))
+            rows.append(self._xp.broadcast_to(own, (self._runs, *cell.shape)))
+        return rows
 
     def _kernel(
         self, phase: BatchPhase, how: str

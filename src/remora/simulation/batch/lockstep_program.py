@@ -183,6 +183,23 @@ class Timetable(NamedTuple):
         named = {"start": self.start, "step": self.step, "count": self.steps, "keep": self.keep}
         return named | {f"due {i}": d for i, d in enumerate(self.due)}
 
+    def until(self, steps: int) -> Timetable:
+        """Return the table of the first steps; the updates of the interval of the last are made."""
+        done = np.cumsum(self.steps)
+        last = int(np.searchsorted(done, max(steps, 1)))
+        counts = self.steps[: last + 1].copy()
+        counts[last] = steps - (done[last] - self.steps[last])
+        keep = self.keep[: last + 1]
+        due = tuple(d[: last + 1] for d in self.due)
+        return Timetable(
+            self.start[: last + 1], self.step[: last + 1], counts, keep, due, int(keep.sum())
+        )
+
+    @property
+    def end(self) -> float:
+        """Time after the last step, s."""
+        return float(self.start[-1] + self.steps[-1] * self.step[-1])
+
 
 def timetable(
     samples: Array,

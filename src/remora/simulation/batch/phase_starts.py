@@ -12,6 +12,7 @@ from remora.simulation.batch.batch_phases import BatchPhase, BatchRuns
 from remora.simulation.batch.batch_switching import latched_poses, switched_runs
 from remora.simulation.batch.event_search import BAD_HOLD, NEXT, NOT_ENTERED, RUNNING
 from remora.simulation.batch.held_starts import contradictions, placed
+from remora.simulation.batch.host_arrays import to_host
 from remora.simulation.batch.run_equations import parameter_name
 
 
@@ -33,11 +34,6 @@ def start_phase(phase: BatchPhase, runs: BatchRuns, dtype: str, array_module: An
         _check_held(phase, runs, dtype)
     if phase.constraints.acts:
         _switch(phase, runs, array_module)
-
-
-def to_host(x: Any) -> Array:
-    """Return an array of the GPU, or of the CPU, as a NumPy array."""
-    return x.get() if hasattr(x, "get") else np.asarray(x)
 
 
 def _active(runs: BatchRuns) -> Array:

@@ -82,7 +82,7 @@ class BatchSwitch(NamedTuple):
         return BatchSwitch.of(self.told(), parts)
 
     def told(self) -> dict[str, Any]:
-        """Return what is not an array as JSON-compatible data."""
+        """Return the fields that are not arrays as JSON-compatible data."""
         latched = [[name, key] for name, numbers in self.latched.items() for key in numbers]
         return {
             "phase": self.phase, "activated": list(self.activated),

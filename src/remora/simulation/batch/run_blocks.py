@@ -310,7 +310,7 @@ class RunBlocks:
     # Samples ------------------------------------------------------------------------------------
 
     def sample(self, t: str, signals: Sequence[str]) -> Block:
-        """Return the block that computes what is recorded at a sample: q, v and signals.
+        """Return the block that computes the recorded values of a sample: q, v and signals.
 
         Args:
             t: name of the wide time.
@@ -334,7 +334,7 @@ def numbers_of_noise(place: slice) -> int:
 
 
 def unchanged(*cells: Array) -> tuple[Array, ...]:
-    """Return what is passed in: a block that copies cells."""
+    """Return the arguments: a block that copies cells."""
     return cells
 
 

@@ -1,4 +1,4 @@
-"""What a program that advances a run is made of: rates, recorded loads, bounds, and its vectors."""
+"""Parts of a program that advances a run: rates, recorded loads, bounds, and its vectors."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ class AdvanceEquations:
 
     @property
     def load_shapes(self) -> dict[str, tuple[int, ...]]:
-        """Names and shapes of what is recorded of loads and components."""
+        """Names and shapes of the recorded loads and signals."""
         nv, bodies = self.robot.nv, len(self.robot.bodies)
         shapes: dict[str, tuple[int, ...]] = {"tau": (nv,), "passive": (nv,)}
         actions = list[Action]()

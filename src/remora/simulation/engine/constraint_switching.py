@@ -189,7 +189,7 @@ def refuse_violated(
     if any(name in new for name in apart):
         raise RemoraError(
             f"constraints that are switched on are violated: {_told(apart, 'm or rad')}: bring "
-            "their frames together, or say latch=True in the phase to hold the relative pose of "
+            "their frames together, or set latch=True in the phase to hold the relative pose of "
             "that moment"
         )
     if apart:

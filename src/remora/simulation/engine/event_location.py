@@ -213,7 +213,8 @@ class EventLocator:
             if not (math.isfinite(shorter.error) and np.all(np.isfinite(shorter.change))):
                 self._blame(t - start)
                 raise SimulationError(
-                    f"the step of {t - start:.3g} s to {self._name(row)} leads to no finite state: "
+                    f"the step of {t - start:.3g} s to {self._name(row)} leads to a state that "
+                    "is not finite: "
                     "choose shorter steps (max_step, or step)",
                     start,
                 )

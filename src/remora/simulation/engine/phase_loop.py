@@ -265,8 +265,8 @@ class PhaseLoop:
             if not (attempt.error <= 1.0 and np.all(np.isfinite(attempt.change))):
                 self._blame(end - state.t)
                 raise SimulationError(
-                    f"a step of {end - state.t:g} s leads to no finite state, or to none at "
-                    "all: make `step` shorter; where it is stiff, use integrator='radau'"
+                    f"a step of {end - state.t:g} s leads to a state that is not finite, or "
+                    "cannot be solved: use a shorter `step`; for stiff equations integrator='radau'"
                     f"{self._largest()}",
                     state.t,
                 )
@@ -313,7 +313,7 @@ class PhaseLoop:
             if self._tried > self._stepping.max_steps:
                 raise SimulationError(
                     f"{self._stepping.max_steps} steps were not enough (the last is of {h:.3g} s): "
-                    "a controller may drive the robot faster and faster; else raise max_steps"
+                    "check whether a controller is unstable; otherwise raise max_steps"
                     f"{self._stiffest()}",
                     state.t,
                 )
@@ -324,8 +324,8 @@ class PhaseLoop:
                 if state.t + 0.1 * self._h <= state.t:
                     self._blame(h)
                     raise SimulationError(
-                        f"steps became too short to go on (the last, of {h:.3g} s, had an error of "
-                        f"{attempt.error:.3g} times what is allowed): what acts is not smooth, too "
+                        f"steps became too short (the last, of {h:.3g} s, had an error of "
+                        f"{attempt.error:.3g} times the tolerance): the loads are not smooth, too "
                         "stiff for this integrator (try integrator='radau'), or drives the state "
                         f"to infinity; or tolerances are too tight{self._largest()}",
                         state.t,

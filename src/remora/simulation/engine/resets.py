@@ -31,7 +31,7 @@ class Resets:
         self._times: dict[str, deque[float]] = {}
 
     def apply(self, system: PhaseDynamics, state: RunState, event: SystemEvent) -> None:
-        """Change the state as a component wants it at an event.
+        """Apply the reset of a component to the state at an event.
 
         The change of kinetic and potential energy counts as work of external forces.
 

@@ -308,7 +308,7 @@ class RunLoop:
             now, then = (x[robot.joints[name].v].tolist() for x in (state.v, wanted))
             raise RemoraError(
                 f"contradiction: joint {name!r} moves at {now}, its motion begins with {then}; "
-                "to bring it there by an impulse say impulse=True in the phase"
+                "to bring it there by an impulse, set impulse=True in the phase"
             )
         self._impulse(system, wanted)
         return True
@@ -415,5 +415,6 @@ def _check_torque(phase: Phase) -> None:
         for name in (*phase.prescribed, *phase.locked):
             if name in torque:
                 raise RemoraError(
-                    f"contradiction: joint {name!r} is held, so its torque is found, not given"
+                    f"contradiction: joint {name!r} is prescribed or locked, so its torque is "
+                    "computed and cannot be an input"
                 )

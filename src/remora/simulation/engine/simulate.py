@@ -166,10 +166,13 @@ def simulate(
     if isinstance(robot, System):
         system, robot = robot if robot.components else None, robot.robot
     if not isinstance(robot, Robot):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise RemoraError(f"a robot is moved, not {robot!r}: rm.simulate(rm.load(...), q, v, ...)")
+        raise RemoraError(
+            f"the first argument must be a robot or a system, not {robot!r}: "
+            "rm.simulate(rm.load(...), q, v, ...)"
+        )
     seed, run = natural("seed", seed, SEED_BITS), natural("run", run, RUN_BITS)
     if phases is None and duration is None:
-        raise RemoraError("say how long: rm.simulate(robot, q, v, duration=10.0)")
+        raise RemoraError("duration is missing: rm.simulate(robot, q, v, duration=10.0)")
     events = listed_events("events", events)
     start, breaks = number("start", start, "0.0, in s"), times_of("breaks", breaks)
     saturate, resume = flag("saturate", saturate), flag("resume", resume)
@@ -185,7 +188,9 @@ def simulate(
         events=() if phases is not None else events,
     )
     if phases is not None and given.described() != Phase(0.0).described():
-        raise RemoraError("with phases, say in each of them what acts and how long it takes")
+        raise RemoraError(
+            "with phases, pass loads, prescribed and locked joints and the duration in each phase"
+        )
     if not math.isfinite(start):
         raise InvalidValue(f"start must be a finite number of seconds, not {start}")
     parts = (given,) if phases is None else listed(phases)
@@ -253,7 +258,7 @@ def simulate(
         if left is not None and left.run.status == "complete":
             return left.run
     elif assume_unchanged:
-        raise RemoraError("assume_unchanged is for runs that are resumed: say resume=True, too")
+        raise RemoraError("assume_unchanged needs resume=True")
     with uninterrupted():
         recorder = Recorder(
             robot, settings, out, left=left, acts=None if out is None else acts,
@@ -360,7 +365,7 @@ def _stepping(
     if atol == 0.0:
         raise InvalidValue("atol must be positive: coordinates and speeds pass zero")
     if step is None and row.error_order == 0:
-        raise RemoraError(f"{integrator!r} makes steps of one length: say step=0.01, in s")
+        raise RemoraError(f"{integrator!r} has fixed steps: pass step=0.01, in s")
     for name, x in (("step", step), ("max_step", max_step)):
         if x is not None and not x > 0.0:
             raise InvalidValue(f"{name} must be positive, not {x} s")

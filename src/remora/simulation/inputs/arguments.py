@@ -1,4 +1,4 @@
-"""Validation of arguments of a run, with errors that say what is allowed."""
+"""Validation of arguments of a run, with errors that name the allowed values."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ class Event:
 
 
 def listed_events(name: str, given: Any) -> tuple[Event, ...]:
-    """Return events as a tuple, or raise an error that says what to write."""
+    """Return events as a tuple, or raise an error with an example."""
     if isinstance(given, Event):
         return (given,)
     if not is_several(given):
@@ -351,7 +351,7 @@ def _number(event: Event, value: object) -> Any:
     except (TypeError, ValueError):
         kind = type(value).__name__
         raise RemoraError(
-            f"the condition of event {event.name!r} must give a number, not {kind}"
+            f"the condition of event {event.name!r} must return a number, not {kind}"
         ) from None
     if math.isnan(number):
         raise RemoraError(f"the condition of event {event.name!r} is NaN")

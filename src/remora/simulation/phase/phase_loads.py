@@ -23,7 +23,7 @@ MARGIN = 16.0
 
 
 class PhaseLoads:
-    """Drive forces and external wrenches of a phase, and the clock that they see.
+    """Drive forces and external wrenches of a phase, and their clock.
 
     Attributes:
         breaks: times at which a load is not smooth, on the clock of the phase, s.

@@ -233,7 +233,7 @@ class Recording:
         when, ts = finite("t", t), self.t
         if len(self) == 0 or np.any(when < ts[0]) or np.any(when > ts[-1]):
             span = f"from {ts[0]:.9g} s to {ts[-1]:.9g} s" if len(self) else "over no time"
-            raise InvalidValue(f"the run goes {span}; there is nothing outside")
+            raise InvalidValue(f"the run is {span}; there are no data outside")
         i = np.asarray(np.searchsorted(ts, when, side="right") - 1)
         j = np.minimum(i + 1, len(self) - 1)
         h = np.where(j > i, ts[j] - ts[i], 1.0)[..., None]

@@ -262,7 +262,7 @@ class BaseFile(Settings):
 
 
 class StartFile(Settings):
-    """The state at the start; what is not said is zero, or random."""
+    """The state at the start; values left out are zero, or random."""
 
     random: bool = Field(default=False, description="what is not said is random, by the seed")
     base: BaseFile | None = None

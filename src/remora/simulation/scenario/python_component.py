@@ -121,7 +121,7 @@ def _of_file(name: str, folder: Path) -> types.ModuleType:
     own = f"remora_scenario_code_{file.stem}_{mark}"
     spec = importlib.util.spec_from_file_location(own, file)
     if spec is None or spec.loader is None:
-        raise InvalidValue(f"{name} is no Python file")
+        raise InvalidValue(f"{name} is not a Python file")
     module = importlib.util.module_from_spec(spec)
     sys.modules[own] = module  # dataclasses look up the annotations of a class there
     try:

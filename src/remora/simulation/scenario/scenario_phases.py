@@ -131,7 +131,10 @@ def _contradictions(told: PhaseFile, held: set[str], fault: Refuse) -> None:
         if name in told.prescribed:
             fault(("locked", k), f"contradiction: joint {name!r} is both locked and prescribed")
     for name in held & set(told.torque):
-        reason = f"contradiction: joint {name!r} is held, so its torque is found, not given"
+        reason = (
+            f"contradiction: joint {name!r} is prescribed or locked, so its torque is computed "
+            "and cannot be an input"
+        )
         fault(("torque", name), reason)
 
 

@@ -38,7 +38,7 @@ Spec = tuple[tuple[int, ...], str, dict[str, Any]]
 
 
 def zarr() -> Any:
-    """Return zarr, or raise an error that says what to install."""
+    """Return zarr, or raise an error that names what to install."""
     try:
         return importlib.import_module("zarr")
     except ModuleNotFoundError:
@@ -72,7 +72,7 @@ def signals_from(data: Any) -> dict[str, SignalColumn]:
     for name, (size, unit) in dict(data).items():
         whole = all(type(n) is int and 0 < n <= MOST_ELEMENTS for n in size)
         if not _SIGNAL.fullmatch(name) or not whole or not isinstance(unit, str):
-            raise ValueError(f"{name!r} is no signal of a component")
+            raise ValueError(f"{name!r} is not a signal of a component")
         found[name] = (tuple(size), unit)
     return signal_columns(found)
 

@@ -184,7 +184,7 @@ def _column(
 
 @contextlib.contextmanager
 def readable(place: Path) -> Generator[None]:
-    """Turn whatever zarr says of damaged data into an error that names the place."""
+    """Convert errors of zarr about damaged data to an error that names the file."""
     try:
         yield
     except RemoraError:

@@ -75,7 +75,7 @@ def stopped_run(
     if differing:
         more = f"; and {len(differing) - NAMED} more" if len(differing) > NAMED else ""
         shown = "; ".join(differing[:NAMED])
-        raise RemoraError(f"{folder}: another run is there, name a new folder: {shown}{more}")
+        raise RemoraError(f"{folder}: contains another run; name a new folder: {shown}{more}")
     if not assume_unchanged:
         _refuse_unknown(folder, there, acting)
     run = replace(run, robot=robot)
@@ -89,11 +89,13 @@ def stopped_run(
     if mark.changed and run.status != "complete" and not assume_unchanged:
         raise RemoraError(
             f"{folder}: cannot be resumed to the last bit: {', '.join(mark.changed[:NAMED])} "
-            "changed while the run went on, and what a controller remembers is not saved; to "
-            "resume with the memory that it is given with now, say assume_unchanged=True"
+            "changed during the run, and the internal state of a controller is not saved; to "
+            "resume with its present state, pass assume_unchanged=True"
         )
     if mark.samples > len(run) or mark.events > len(run.events):
-        raise RemoraError(f"{folder}: has fewer samples than its mark says; it is damaged")
+        raise RemoraError(
+            f"{folder}: has fewer samples than recorded in its attributes; it is damaged"
+        )
     return StoppedRun(run, mark)
 
 
@@ -101,16 +103,16 @@ def _refuse_unknown(folder: Path, there: Any, acting: Acting) -> None:
     """Raise if a run has parts that cannot be compared."""
     if there is None and acting:
         raise RemoraError(
-            f"{folder}: the run there does not say what acted in it (it was saved by "
+            f"{folder}: the run there has no record of its loads (it was saved by "
             "Recording.save, or by an older Remora), so it cannot be compared; if you know that "
-            "it is the same, say assume_unchanged=True"
+            "it is the same, pass assume_unchanged=True"
         )
     unknown = [text for own in acting.values() for text in own.opaque]
     if unknown:
         more = f"; and {len(unknown) - NAMED} more" if len(unknown) > NAMED else ""
         raise RemoraError(
             f"{folder}: whether the run there is the same is not known: "
-            f"{'; '.join(unknown[:NAMED])}{more}; if you know that it is unchanged, say "
+            f"{'; '.join(unknown[:NAMED])}{more}; if you know that it is unchanged, pass "
             "assume_unchanged=True"
         )
 

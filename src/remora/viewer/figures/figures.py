@@ -152,7 +152,7 @@ def split(panel: Panel) -> list[Panel]:
 
 
 def library(name: str) -> Any:
-    """Return a module of matplotlib, or raise an error that says how to install it."""
+    """Return a module of matplotlib, or raise an error that names the extra to install."""
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError:

@@ -415,7 +415,7 @@ def _drift(run: Recording, of: Choice) -> list[Panel]:
         if not drift.broken_by
     ]
     broken = kept.linear_momentum.broken_by
-    note = f"momentum is not kept here: {broken}" if broken else ""
+    note = f"momentum is not conserved here: {broken}" if broken else ""
     title = "conservation errors, relative"
     return [Panel(title, "", tuple(lines), note, log=True, key="largest")]
 

@@ -1,4 +1,4 @@
-"""A matplotlib figure of what wheels can store, and of what the arm demands of them."""
+"""A matplotlib figure of the momentum envelope of wheels and the demand of the arm."""
 
 from __future__ import annotations
 

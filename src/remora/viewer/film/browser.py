@@ -42,7 +42,9 @@ def find_browser(program: str | os.PathLike[str] | None = None) -> str:
     if wanted:
         found = shutil.which(os.fspath(wanted))
         if found is None:
-            raise RemoraError(f"{os.fspath(wanted)!r} is no program; name Chromium or Chrome")
+            raise RemoraError(
+                f"{os.fspath(wanted)!r} is not a program; pass the path of Chromium or Chrome"
+            )
         return found
     found = next((path for path in map(shutil.which, PROGRAMS) if path), None)
     if found is None:

@@ -1,4 +1,4 @@
-"""Camera paths of films: where the camera is as the film goes on."""
+"""Camera paths of films: pose of the camera over time."""
 
 from __future__ import annotations
 

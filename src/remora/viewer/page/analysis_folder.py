@@ -80,7 +80,7 @@ class AnalysisFolder:
                 self._tool = gui.add_dropdown("of tool", tools, initial_value=tools[-1])
                 on(self._tool.on_update, redraw)
                 self._add(ELLIPSOID, "Velocities of the tool for joint speeds of unit norm.")
-                self._add(WORKSPACE, "What the tool reaches while the vehicle is held.")
+                self._add(WORKSPACE, "Workspace of the tool with a fixed base.")
             if coupled:
                 self._add(COUPLING, "How fast the vehicle turns for unit speed of each joint.")
             self._says = gui.add_markdown("", visible=False)

@@ -23,7 +23,7 @@ from remora.viewer.page.server import HOST, quiet, start_server
 from remora.viewer.scene.backdrops import BACKDROPS, backdrop, set_backdrop
 from remora.viewer.scene.camera import framed
 from remora.viewer.scene.ghost import add_ghost
-from remora.viewer.scene.labels import FrameLabels
+from remora.viewer.scene.labels import FrameLabels, frame_names
 from remora.viewer.scene.overlays import OVERLAY, axes_poses, center_of_mass
 from remora.viewer.scene.scene import WORLD, Scene, end_effectors, extent, seen_from, toward_others
 from remora.viewer.scene.shapes import generated_note
@@ -63,6 +63,7 @@ class Page:
         self._axes: Any = None
         self._ghost: Any = None
         self._labels: FrameLabels | None = None
+        self._axes_labels: FrameLabels | None = None
         self.toggles: dict[str, Any] = {}
         try:
             with quiet():
@@ -148,7 +149,7 @@ class Page:
         return evaluated(self.fast, "poses", q[None])[0]
 
     def aim(self, *moments: Array) -> None:
-        """Point the camera of new clients so that it sees the robot in all of these q `(nq,)`."""
+        """Point the camera of new clients at the robot, in view at all of these q `(nq,)`."""
         clouds: list[Array] = []
         places: list[Array] = []
         for q in moments:
@@ -172,7 +173,8 @@ class Page:
         self._radius = radius
         x = self.poses(self.q)
         self._ghost = add_ghost(self.server, self.robot, self.scene.drawn, x, WORLD)
-        self._labels = FrameLabels(self.server, self.robot, tips[:12])
+        self._tips = tips[:12]
+        self._labels = FrameLabels(self.server, self.robot, self._tips)
         frames = axes_poses(self.robot, x)
         self._axes = scene.add_batched_axes(
             f"{OVERLAY}/axes", frames[:, :4], pose.translation(frames), axes_length=0.08 * radius,
@@ -186,7 +188,12 @@ class Page:
                 "camera follows", names, initial_value=BASE,
                 hint="What stays in the middle of the picture; turn and zoom with the mouse.",
             )  # fmt: skip
-            self._add_switch("labels", True, self._set_labels, "Names of tools and targets.")
+            self._add_switch(
+                "labels",
+                True,
+                self._set_labels,
+                "Names of tools, targets and axes; values of arrows.",
+            )
             if self._ghost is not None:
                 self._add_switch("ghost", ghost, self._set_ghost, "Base and panels at the start.")
             self._add_switch("see through", False, self._set_opacity, "What is inside the bodies.")
@@ -234,13 +241,23 @@ class Page:
 
     def _set_axes(self, visible: bool) -> None:
         self._axes.visible = visible
-        self.redraw()
+        if visible and self._axes_labels is None:
+            names = frame_names(self.robot, self._tips)
+            self._axes_labels = FrameLabels(self.server, self.robot, names, "axes_label", 0.75)
+        self._show_labels()
 
     def _set_labels(self, visible: bool) -> None:
         for text in self.scene.labels:
             text.visible = visible
+        self._show_labels()
+
+    def _show_labels(self) -> None:
+        """Show the labels of tools, and those of axes if there are axes, if labels are wanted."""
+        wanted = bool(self.toggles["labels"].value)
         if self._labels is not None:
-            self._labels.visible = visible
+            self._labels.visible = wanted
+        if self._axes_labels is not None:
+            self._axes_labels.visible = wanted and self._axes.visible
         self.redraw()
 
     def _set_opacity(self, clear: bool) -> None:
@@ -271,8 +288,9 @@ class Page:
             frames = axes_poses(self.robot, x)
             self._axes.batched_wxyzs = frames[:, :4].astype(np.float32)
             self._axes.batched_positions = pose.translation(frames).astype(np.float32)
-        if self._labels is not None:
-            self._labels.move(x)
+        for labels in (self._labels, self._axes_labels):
+            if labels is not None:
+                labels.move(x)
 
     def followed(self, q: Array, x: Array) -> Array | None:
         """Return the pose of the camera's target, with its rotation only if the camera turns."""

@@ -15,6 +15,7 @@ from remora.algebra.array_ops import Array
 from remora.model.joints import in_coordinates, is_free, kind
 from remora.model.robot import Robot
 from remora.simulation.recording.recording import Recording
+from remora.viewer.load_words import fixed
 from remora.viewer.scene.link_roles import WHEEL, role_of
 
 #: Height of a plot, and its left and bottom margins for the tick labels, px.
@@ -251,26 +252,59 @@ def svg(plot: Plot) -> str:
     )
 
 
-def cursor(plot: Plot, t: float, index: int) -> str:
-    """Return the cursor at time t and the legend with the values at the sample `index`."""
+def picked(plot: Plot, text: str) -> Plot:
+    """Return the lines whose names contain one of the given parts; all if none do.
+
+    Args:
+        plot: the lines.
+        text: parts of names, separated by commas; an exact name picks that line only.
+    """
+    parts = [part.strip().lower() for part in text.split(",") if part.strip()]
+    names = [name.lower() for name in plot.names]
+    rows = [
+        k
+        for k, name in enumerate(names)
+        if any(name == part or (part not in names and part in name) for part in parts)
+    ]
+    if not rows:
+        return plot
+    return Plot(plot.unit, [plot.names[k] for k in rows], plot.t, plot.values[:, rows])
+
+
+def cursor(plot: Plot, t: float, index: int, picker: str = "") -> str:
+    """Return the cursor at time t and the legend with the values at the sample `index`.
+
+    Args:
+        plot: the lines.
+        t: time, s.
+        index: of the sample whose values are shown.
+        picker: identifier of the control that a click on a name sets.
+    """
     t0, t1 = float(plot.t[0]), float(plot.t[-1])
     at = (t - t0) / ((t1 - t0) or 1.0)
     left = f"calc({LEFT}px + (100% - {LEFT + RIGHT}px)*{at:.5f})"
     size = scale_of(plot)
     wide = len(fixed(-size, size))
+    click = f'data-picker="{html.escape(picker)}" title="show this line only, or all"'
     names = "".join(
-        f'<span style="display:inline-block;white-space:nowrap;margin-right:10px">'
-        f'<span style="color:{COLORS[k]}">■</span> {html.escape(name)} '
-        f'<b style="display:inline-block;min-width:{wide}ch;text-align:right">'
+        f'<span data-remora-line="{html.escape(name)}" {click if picker else ""} '
+        f'style="display:flex;gap:5px;white-space:nowrap;min-width:0">'
+        f'<span style="color:{COLORS[k]}">■</span>'
+        f'<span style="overflow:hidden;text-overflow:ellipsis">{html.escape(name)}</span>'
+        f'<b style="margin-left:auto;min-width:{wide}ch;text-align:right">'
         f"{fixed(float(plot.values[index, k]), size)}</b></span>"
         for k, name in enumerate(plot.names[:LINES])
     )
-    more = f" … {len(plot.names) - LINES} more" if len(plot.names) > LINES else ""
+    column = 18 + 5 * max(map(len, plot.names[:LINES]), default=0) + 6 * wide  # px
+    more = (
+        f" and {len(plot.names) - LINES} more: name them above" if len(plot.names) > LINES else ""
+    )
     return (
         f'<div style="position:relative;margin:0 8px 6px;font-size:10.5px;line-height:15px;'
         f'font-variant-numeric:tabular-nums"><div style="position:absolute;left:{left};'
         f"top:-{HEIGHT}px;height:{HEIGHT - BELOW}px;width:1.5px;background:#f0620c;"
-        f'pointer-events:none"></div><div style="padding:3px 0 0 6px">{names}'
+        f'pointer-events:none"></div><div style="display:grid;gap:0 16px;padding:3px 0 0 6px;'
+        f'grid-template-columns:repeat(auto-fill,minmax(min(100%,{column}px),1fr))">{names}'
         f'<span style="opacity:.65">{more}</span></div></div>'
     )
 
@@ -279,25 +313,6 @@ def scale_of(plot: Plot) -> float:
     """Return the largest finite value of a plot; zero if it has none."""
     finite = plot.values[np.isfinite(plot.values)]
     return float(np.abs(finite).max(initial=0.0))
-
-
-def fixed(x: float, size: float) -> str:
-    """Return a value with as many decimals as the largest one needs, so that columns stay put.
-
-    Four digits of the largest value; the largest itself decides about powers of ten.
-    """
-    if not math.isfinite(x):
-        return "-"
-    if size == 0.0:
-        return "0"
-    if not 1e-3 <= size < 1e6:
-        power = math.floor(math.log10(size))
-        text = f"{x / 10.0**power:.3f}e{power}"
-    else:
-        decimals = min(max(3 - math.floor(math.log10(size)), 0), 6)
-        text = f"{x:.{decimals}f}"
-    text = text[1:] if text.startswith("-") and float(text) == 0.0 else text
-    return text.replace("-", "−")
 
 
 def ticks(low: float, high: float, about: int) -> list[float]:

@@ -20,6 +20,7 @@ from remora.viewer.page.analysis_folder import AnalysisFolder
 from remora.viewer.page.drag_target import DragTarget, reached
 from remora.viewer.page.floating_drag import drag_joint, floats
 from remora.viewer.page.page import BASE, MASS, Page, on, plain
+from remora.viewer.page.timeline import units_html
 from remora.viewer.run_tables import short
 from remora.viewer.scene.backdrops import STUDIO
 from remora.viewer.scene.generated_shapes import arm_reach
@@ -229,8 +230,8 @@ class RobotPage(Page):
         gui.main_panel.dock_right()
         gui.main_panel.set_width(400)
         gui.add_markdown(
-            f"**{plain(self.robot.name)}** · {len(self.robot.bodies)} bodies, "
-            f"{float(self.robot.mass):.6g} kg, {self.robot.nv} degrees of freedom"
+            f"**{plain(self.robot.name)}** · {len(self.robot.bodies)} bodies · "
+            f"{float(self.robot.mass):.5g} kg · {self.robot.nv} DOF"
         )
         self._busy, self._carried = False, None
         self._sliders: list[Any] = []
@@ -254,13 +255,15 @@ class RobotPage(Page):
                 )
                 ends = ends if ends[0] < ends[1] else (low, high)
                 slider = gui.add_slider(
-                    f"{short(freedom.name, 15)}, {freedom.unit}", *ends, 0.1**digits,
+                    short(freedom.name, 20), *ends, 0.1**digits,
                     min(max(freedom.start / freedom.scale, ends[0]), ends[1]),
                     hint=f"{freedom.name}: {low:.4g} to {high:.4g} {freedom.unit}",
                 )  # fmt: skip
                 on(slider.on_update, self._drag)
                 self._sliders.append(slider)
             reset = gui.add_button("reset", color="gray")
+        pairs = zip(self.freedoms, self._sliders, strict=True)
+        gui.add_html(units_html({str(slider._impl.uuid): f.unit for f, slider in pairs}))
         on(reset.on_click, self.reset)
 
     def _add_target(self, radius: float) -> None:

@@ -84,7 +84,7 @@ class RunPage(TimedPage):
         if len(run) == 0:
             raise RemoraError(
                 f"the run of {run.robot.name!r} has no samples yet (status: {run.status}); "
-                "there is nothing to look at"
+                "there is nothing to show"
             )
         super().__init__(run.robot, port, scene, mesh_root, run.switches)
         try:
@@ -103,7 +103,7 @@ class RunPage(TimedPage):
         state = "" if run.status == "complete" else f", {run.status}"
         self.add_timeline(run.t, f"{len(run)} samples, {run.duration:.6g} s{state}")
         self._add_switches()
-        self.server.gui.add_html(timeline_html(run, self.seek_id))
+        self.server.gui.add_html(timeline_html(run, self.seek_id, self.button_id))
         self._add_plots()
         self._add_show(radius)
         self._analysis = AnalysisFolder(self.server, self.fast, radius, self.redraw)
@@ -148,7 +148,8 @@ class RunPage(TimedPage):
         ways = positions(thin, [*tips, base]) | {"centre of mass": thin.com}
         self._trails: list[Trail] = []
         unit = 0.4 * radius
-        self._momentum = Arrows(server, "momentum", ((30, 120, 255), (160, 60, 230)), unit)
+        self._momentum = Arrows(server, "momentum", ((30, 120, 255), (160, 60, 230)), unit,
+                                ("p", "h"), ("N s", "N m s"))  # fmt: skip
         self._reactions = Arrows(server, "reactions", ((255, 165, 0), (225, 30, 150)), unit)
         self._external = Arrows(server, "external", ((220, 30, 30), (150, 20, 90)), unit)
         self._most: dict[str, tuple[float, float]] = {}
@@ -207,6 +208,8 @@ class RunPage(TimedPage):
             trail.show(now.t)
         com = center_of_mass(self.fast, now.q)
         self._mass.position = com
+        for arrows in (self._reactions, self._external, self._momentum):
+            arrows.labels = bool(self.toggles["labels"].value)
         if self._reactions.visible:
             self._reactions.show(
                 *joint_loads(self.fast, now.sample, now.poses), self._largest("reactions")

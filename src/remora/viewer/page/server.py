@@ -1,7 +1,7 @@
 """The server of a page: viser on localhost, without sharing, for its own pages only.
 
-The page that it serves is viser's with a script of ours (`page_script.js`): overlays are drawn
-through bodies, and a timeline spans the bottom.
+The page that it serves is viser's with scripts of ours (`SCRIPTS`): overlays are drawn through
+bodies, a timeline spans the bottom, and sliders are filled from zero.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ from typing import Any
 from remora.errors import InvalidValue, RemoraError
 
 HOST = "127.0.0.1"
+#: Our scripts in the page, which share one scope.
+SCRIPTS = ("page_script.js", "controls_script.js", "timeline_script.js", "film_script.js")
 
 
 def viser_module() -> Any:
@@ -113,14 +115,15 @@ def _own_pages_only() -> Generator[list[str | None]]:
 
 
 def page_script() -> str:
-    """Return our script as an HTML element."""
-    text = (files("remora.viewer.page") / "page_script.js").read_text(encoding="utf-8")
-    return f"<script>{text}</script>"
+    """Return our scripts as an HTML element."""
+    folder = files("remora.viewer.page")
+    text = "".join((folder / name).read_text(encoding="utf-8") for name in SCRIPTS)
+    return f'<script>(() => {{\n"use strict";\n{text}}})();</script>'
 
 
 @functools.cache
 def _own_page() -> bytes:
-    """Return viser's page with our script, compressed."""
+    """Return viser's page with our scripts, compressed."""
     folder = Path(str(viser_module().__file__)).parent
     text = (folder / "client" / "build" / "index.html").read_text(encoding="utf-8")
     end = text.rindex("</body>")

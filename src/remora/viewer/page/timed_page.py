@@ -39,7 +39,7 @@ class TimedPage(Page):
         step = 10.0 ** np.floor(np.log10(span / 2000.0)) if span > 0.0 else 1.0
         with gui.add_folder("Time"):
             self._slider = gui.add_slider(
-                "t, s", self._t0, self._t1, float(min(step, 0.1)), self._t0
+                "t, s", self._t0, self._t1, float(min(step, 0.1)), self._t0, marks=()
             )
             self._button = gui.add_button("play")
             steps = gui.add_button_group("sample", ("|◀", "◀", "▶", "▶|"))
@@ -78,10 +78,15 @@ class TimedPage(Page):
         """Identifier of the control that the timeline at the bottom sets."""
         return str(self._seek._impl.uuid)
 
+    @property
+    def button_id(self) -> str:
+        """Identifier of the button that plays and pauses."""
+        return str(self._button._impl.uuid)
+
     def show_time(self) -> None:
         """Move the slider to the displayed time."""
         self._slider.value = self._time
-        self._now.content = now_html(self._time)
+        self._now.content = now_html(self._time, self._playing)
 
     @property
     def time(self) -> float:
@@ -111,12 +116,14 @@ class TimedPage(Page):
                 self._time = self._t0
             self._playing = True
             self._button.label = "pause"
+            self.show_time()
 
     def pause(self) -> None:
         """Stop playing."""
         with self._lock:
             self._playing = False
             self._button.label = "play"
+            self.show_time()
 
     def toggle(self) -> None:
         """Play if paused, pause if playing."""

@@ -1,14 +1,17 @@
-"""What the timeline at the bottom of a page shows: span, phases and events of a run."""
+"""What pages tell their scripts: span, phases and events of a run, its time, units of sliders."""
 
 from __future__ import annotations
 
 import html
 import itertools
 import json
+from collections.abc import Mapping
+from dataclasses import asdict
 from typing import NamedTuple
 
 from remora.simulation.recording.recording import Recording
 from remora.viewer.run_tables import described_phases, phase_starts
+from remora.viewer.scene.backdrops import BACKDROPS
 
 
 class PhaseSpan(NamedTuple):
@@ -31,23 +34,45 @@ def phase_spans(run: Recording) -> list[PhaseSpan]:
     return [] if len(spans) == 1 and spans[0].name == "phase 1" else spans
 
 
-def timeline_html(run: Recording, slider: str) -> str:
-    """Return an invisible element from which `page_script.js` draws the timeline.
+def timeline_html(run: Recording, slider: str = "", button: str = "") -> str:
+    """Return an invisible element from which `timeline_script.js` draws the timeline.
 
     Args:
         run: the run.
-        slider: identifier of the slider that a click on the timeline moves.
+        slider: identifier of the control that a click on the timeline sets; none in a file.
+        button: identifier of the button that plays and pauses; none in a file.
     """
     told = {
         "start": float(run.t[0]),
         "end": float(run.t[-1]),
         "slider": slider,
+        "button": button,
         "phases": [span._asdict() for span in phase_spans(run)],
         "events": [{"name": e.name, "t": float(e.t)} for e in itertools.islice(run.events, 200)],
     }
-    return f'<i hidden data-remora-run="{html.escape(json.dumps(told), quote=True)}"></i>'
+    return _hidden("run", json.dumps(told))
 
 
-def now_html(t: float) -> str:
-    """Return an invisible element that tells the displayed time."""
-    return f'<i hidden data-remora-now="{t:.6f}"></i>'
+def film_html(factor: float, scene: str) -> str:
+    """Return an invisible element that tells `film_script.js` how a file is played.
+
+    Args:
+        factor: seconds of the run in a second of the film.
+        scene: the scene at first.
+    """
+    scenes = {name: asdict(look) for name, look in BACKDROPS.items()}
+    return _hidden("film", json.dumps({"factor": factor, "scene": scene, "scenes": scenes}))
+
+
+def now_html(t: float, playing: bool = False) -> str:
+    """Return invisible elements that tell the displayed time, and whether it is playing."""
+    return _hidden("now", f"{t:.6f}") + _hidden("playing", str(int(playing)))
+
+
+def units_html(units: Mapping[str, str]) -> str:
+    """Return an invisible element that tells the units of sliders, by their identifiers."""
+    return _hidden("units", json.dumps(dict(units)))
+
+
+def _hidden(name: str, value: str) -> str:
+    return f'<i hidden data-remora-{name}="{html.escape(value, quote=True)}"></i>'

@@ -18,6 +18,7 @@ from remora.simulation.recording.recording import Recording
 from remora.viewer.interpolation import configurations
 from remora.viewer.page.page import look_at, set_theme
 from remora.viewer.page.server import page_script, quiet, start_server
+from remora.viewer.page.timeline import film_html, timeline_html
 from remora.viewer.scene.backdrops import SPACE, backdrop, chosen_scene, set_backdrop
 from remora.viewer.scene.ghost import add_ghost
 from remora.viewer.scene.labels import FrameLabels
@@ -117,7 +118,7 @@ def _recorded(
     cloud = np.concatenate([scene.cloud(x[k]) - base[k] for k in some])
     _, radius = extent(cloud)
     look_at(server, cloud, toward_others(run.robot, x[some]))
-    set_backdrop(server, look, radius)
+    set_backdrop(server, SPACE, radius)  # the script repaints it as another scene
     add_ghost(server, run.robot, scene.drawn, x[0], WORLD)
     tips = end_effectors(run.robot)[:4]
     labels, ways = FrameLabels(server, run.robot, tips), positions(thin, tips)
@@ -141,7 +142,7 @@ def _recorded(
         film.insert_sleep(run.duration / factor / (frames - 1))
         show(k)
     dark = backdrop(look).dark
-    return _captioned(film.as_html(dark_mode=dark), run, factor, dark)
+    return _captioned(film.as_html(dark_mode=dark), run, factor, look)
 
 
 def pace(duration: float, pictures: int = PICTURES) -> tuple[float, int]:
@@ -156,19 +157,22 @@ def pace(duration: float, pictures: int = PICTURES) -> tuple[float, int]:
     return factor, max(2, min(pictures, round(30.0 * duration / factor)))
 
 
-def _captioned(page: str, run: Recording, factor: float, dark: bool) -> str:
-    """Add a title and a caption to the page."""
+def _captioned(page: str, run: Recording, factor: float, look: str) -> str:
+    """Add a title, a caption and the timeline to the page."""
     name = html.escape(run.robot.name)
-    speed = "" if factor == 1.0 else f" · 1 s on the bar is {factor:g} s of the run"
+    speed = "" if factor == 1.0 else f" · played {factor:g} times as fast"
     line = f"<b>{name}</b> · {run.duration:.6g} s{speed} · lines: trails · green: centre of mass"
     for switch in run.switches[:MOST_SWITCHES]:
-        line += f"<br>{switch.t / factor:.3g} s on the bar: {html.escape(str(switch))}"
-    color = "#c9ced6" if dark else "#3b424c"
+        line += f"<br>{switch.t:.4g} s: {html.escape(str(switch))}"
     box = (
-        '<div style="position:fixed;left:14px;bottom:52px;z-index:5;pointer-events:none;'
-        f'font:13px system-ui,sans-serif;color:{color}">{line}</div>'
+        "<style>.remora-caption{position:fixed;left:14px;bottom:60px;z-index:3;color:#3b424c;"
+        "pointer-events:none;font:13px system-ui,sans-serif}"
+        '[data-mantine-color-scheme="dark"] .remora-caption{color:#c9ced6;'
+        "text-shadow:0 0 4px #000,0 0 2px #000}</style>"
+        f'<div class="remora-caption">{line}</div>'
     )
     title = f"<title>{name} - Remora</title>"
     page = re.sub(r"<title>.*?</title>", lambda _: title, page, count=1)
     end = page.rindex("</body>")
-    return page[:end] + box + page_script() + page[end:]
+    told = timeline_html(run) + film_html(factor, look)
+    return page[:end] + box + told + page_script() + page[end:]

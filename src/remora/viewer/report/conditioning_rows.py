@@ -1,4 +1,4 @@
-"""What a report says about singularities and joint limits that a run came near to."""
+"""Rows of a report on singularities and joint limits that a run came close to."""
 
 from __future__ import annotations
 

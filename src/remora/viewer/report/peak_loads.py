@@ -116,7 +116,9 @@ def _travel(run: Recording, joint: Joint, wheel: bool) -> Peak:
     q, turns = run.q[:, joint.q.start], kind(joint).freedoms[0].angular
     low, high = float(joint.limits.lower[0]), float(joint.limits.upper[0])
     unit = "°" if turns else " m"
-    ends = [coordinate_text(float(x), turns) for x in (q.min(), q.max())]
+    noise = 1e-9 * max(float(np.abs(q).max(initial=0.0)), 1e-3)  # of a joint that stays at zero
+    ends = [coordinate_text(x if abs(x) > noise else 0.0, turns)
+            for x in (float(q.min()), float(q.max()))]  # fmt: skip
     text = f"{ends[0]} to {ends[1]}{unit}".replace("-", "−")
     limit = range_text(low, high, turns).replace("-", "−")
     if not (math.isfinite(low) and math.isfinite(high) and high > low):

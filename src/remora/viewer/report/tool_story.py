@@ -1,4 +1,4 @@
-"""Where the tools of a run went, how far from their targets, and what they captured."""
+"""Paths of the tools of a run, distances from their targets, and captures."""
 
 from __future__ import annotations
 

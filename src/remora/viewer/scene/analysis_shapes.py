@@ -120,7 +120,7 @@ def _ball() -> Surface:
 
 
 def joint_coupling(fast: CompiledRobot, q: Array) -> dict[str, float]:
-    """Return the rate at which a floating vehicle turns per unit speed of each joint.
+    """Return the angular rate of a floating base per unit speed of each joint.
 
     rad/s per rad/s, or per m/s; of a joint with several degrees of freedom the largest. The numbers
     are those of `rm.coupling`.
@@ -139,7 +139,7 @@ def joint_coupling(fast: CompiledRobot, q: Array) -> dict[str, float]:
 
 
 def workspace_cloud(robot: Robot, tool: str) -> Cloud:
-    """Return the boundary of what a tool reaches while the vehicle is held at its neutral pose."""
+    """Return the boundary of the workspace of a tool with the base fixed at its neutral pose."""
     found = workspace(robot, tool, samples=SAMPLES, cells=CELLS, refine=ROUNDS, threads=0)
     shell = boundary(found.mask)
     points = np.asarray(found.grid.origin) + found.grid.spacing * (np.argwhere(shell) + 0.5)

@@ -38,7 +38,7 @@ class Camera(NamedTuple):
 
 
 def framed(cloud: Array, along: Array | None = None, aspect: float = ASPECT) -> Camera:
-    """Return a camera that sees all points `(n, 3)`.
+    """Return a camera with all points `(n, 3)` in view.
 
     Args:
         cloud: what is to be seen.

@@ -62,7 +62,7 @@ def inertia_box(body: Body) -> InertiaBox:
 
 
 def named_role(name: str) -> str | None:
-    """Return the role that a name tells, or None."""
+    """Return the role that a name implies, or None."""
     spaced = re.sub(r"([a-z])([A-Z])", r"\1 \2", name)
     words = set(re.findall(r"[a-z]+", spaced.lower()))
     return next((role for role, known in WORDS.items() if words.intersection(known)), None)

@@ -15,6 +15,7 @@ from remora.dynamics.kernels.compiled import CompiledRobot
 from remora.model.robot import Robot
 from remora.simulation.recording.quantities import QUANTITIES, evaluated
 from remora.simulation.recording.recording import Recording
+from remora.viewer.load_words import fixed
 from remora.viewer.scene.scene import WORLD, clean
 
 #: Path of the nodes that `page_script.js` draws through bodies.
@@ -90,33 +91,70 @@ Loads = tuple[Array, Array, Array]
 """Points, forces and torques, `(n, 3)` each."""
 
 
+class TipLabels:
+    """Texts at the tips of arrows."""
+
+    def __init__(self, server: Any, name: str) -> None:
+        """Create no text yet."""
+        self._server, self._name = server, name
+        self._nodes: list[Any] = []
+
+    def show(self, tips: Sequence[tuple[str, Array]]) -> None:
+        """Show these texts at these points `(3,)`, and no others."""
+        for k in range(len(self._nodes), len(tips)):
+            path = f"{OVERLAY}/{self._name}_tip_{k}"
+            self._nodes.append(
+                self._server.scene.add_label(
+                    path, "", anchor="center-left", font_screen_scale=0.9, visible=False
+                )
+            )
+        for node, (text, at) in zip(self._nodes, tips, strict=False):
+            node.text, node.position, node.visible = text, at, True
+        for node in self._nodes[len(tips) :]:
+            node.visible = False
+
+
 class Arrows:
     """Forces and torques (or momenta) as arrows; the largest of the run has length `length`."""
 
     def __init__(
         self, server: Any, name: str, colors: tuple[tuple[int, int, int], tuple[int, int, int]],
-        length: float,
+        length: float, signs: tuple[str, str] = ("F", "τ"), units: tuple[str, str] = ("N", "N m"),
     ) -> None:  # fmt: skip
-        """Create the overlay without arrows."""
+        """Create the overlay without arrows; signs and units are those of the labels at tips."""
         self._server, self._name, self._colors, self._length = server, name, colors, length
         self._handle: Any = None
-        self.visible = False
+        self._tips = TipLabels(server, name)
+        self._words = tuple(zip(signs, units, strict=True))
+        self.labels = self.visible = False
 
     def show(self, at: Array, first: Array, second: Array, most: tuple[float, float]) -> None:
-        """Draw two vectors at each point, all `(n, 3)` in inertial axes, scaled by the largest."""
+        """Draw two vectors at each point, all `(n, 3)` in inertial axes, scaled by the largest.
+
+        The longest arrow of each kind has a label with its value.
+        """
         parts: list[Array] = []
         colors: list[tuple[int, int, int]] = []
-        for vectors, largest, color in zip((first, second), most, self._colors, strict=True):
+        tips: list[tuple[str, Array]] = []
+        for vectors, largest, color, (sign, unit) in zip(
+            (first, second), most, self._colors, self._words, strict=True
+        ):
             if largest <= 0.0:
                 continue
             scaled = vectors * (self._length / largest)
-            long = np.linalg.norm(scaled, axis=1) > 0.02 * self._length
+            sizes = np.linalg.norm(scaled, axis=1)
+            long = sizes > 0.02 * self._length
             parts.append(np.stack([at[long], (at + scaled)[long]], axis=1))
             colors += [color] * int(long.sum())
+            k = int(np.argmax(sizes))
+            if long[k]:
+                value = float(np.linalg.norm(vectors[k]))
+                tips.append((f"{sign} {fixed(value, largest)} {unit}", at[k] + 1.06 * scaled[k]))
         points = np.concatenate(parts) if parts else np.zeros((0, 2, 3))
         if len(points) == 0:
             self.hide()
             return
+        self._tips.show(tips if self.labels else [])
         width = 0.016 * self._length
         if self._handle is None or len(self._handle.points) != len(points):
             self._handle = self._server.scene.add_arrows(
@@ -130,6 +168,7 @@ class Arrows:
 
     def hide(self) -> None:
         """Hide all arrows."""
+        self._tips.show([])
         if self._handle is not None:
             self._handle.visible = False
 

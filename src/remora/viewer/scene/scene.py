@@ -87,7 +87,7 @@ class Scene:
             self.labels.append(text)
 
     def set_opacity(self, alpha: float) -> None:
-        """Draw all bodies with an opacity from 0 to 1; what is inside them becomes visible."""
+        """Draw all bodies with an opacity from 0 to 1; inner bodies become visible."""
         for i, node in enumerate(self.nodes):
             own = [shape for shape in self.drawn if shape.body == i]
             node.glb_data = to_glb(own, alpha)

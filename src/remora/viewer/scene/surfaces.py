@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import io
 import itertools
 import math
 import re
@@ -185,9 +186,11 @@ def mesh_surface(file: str) -> Surface:
     """Return the triangles of a mesh file; empty if it cannot be read."""
     try:
         trimesh: Any = importlib.import_module("trimesh")
+        options = {"force": "mesh", "resolver": None, "process": False, "skip_materials": True}
         if file.lower().endswith(".dae"):
-            _check_collada(file)
-        loaded = trimesh.load(file, force="mesh", resolver=None, process=False, skip_materials=True)
+            loaded = trimesh.load(_collada(file), file_type="dae", **options)
+        else:
+            loaded = trimesh.load(file, **options)
         points = np.asarray(loaded.vertices, dtype=float) * _unit(loaded)
         normals = np.asarray(loaded.vertex_normals, dtype=float)
         faces = np.asarray(loaded.faces, dtype=np.int64)
@@ -198,11 +201,15 @@ def mesh_surface(file: str) -> Surface:
     return Surface(points, normals, faces)
 
 
-def _check_collada(file: str) -> None:
-    """Refuse a COLLADA file with a document type declaration: its reader would expand entities."""
+def _collada(file: str) -> io.BytesIO:
+    """Return a COLLADA file without references to materials: a broken one would hide its mesh.
+
+    A document type declaration is refused: the reader would expand entities.
+    """
     text = Path(file).read_bytes()
     if b"\0" in text or b"<!DOCTYPE" in text or b"<!ENTITY" in text:
         raise ValueError("declares a document type")
+    return io.BytesIO(re.sub(rb"<bind_material\b.*?</bind_material>", b"", text, flags=re.DOTALL))
 
 
 def _unit(mesh: Any) -> float:

@@ -48,7 +48,7 @@ def docked_motion(placement: Array, motion: Array, offset: Array) -> Array:
 
 
 def docked_load(placement: Array, felt: Array, push: Array, offset: Array) -> Array:
-    """Return what a docked module loads a port with: inertia and bias wrench, `(..., 27)`.
+    """Return articulated-body inertia and bias wrench of a docked module at its port, `(..., 27)`.
 
     The base body accelerates by a - offset, with a that of the port in its frame, so that the
     wrench is I (a - offset) + p - W.

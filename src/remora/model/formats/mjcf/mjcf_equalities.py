@@ -73,7 +73,7 @@ class Equalities:
     gears: list[MjcfGear] = field(default_factory=list[MjcfGear])
 
     def ties(self, joint: int, name: str) -> bool:
-        """Tell whether a joint is in a relation, so that it must stay a joint of its own."""
+        """Return whether a joint is in a relation, so that it must remain a separate joint."""
         leads = any(leader == name for leader, _, _ in self.mimics.values())
         geared = any(joint in (gear.leading, gear.driven) for gear in self.gears)
         return joint in self.mimics or leads or geared

@@ -20,7 +20,7 @@ JOINT = "joint "
 
 
 class FrameError(Exception):
-    """A frame is unknown or depends on itself; the message says which."""
+    """A frame is unknown or depends on itself; the message names it."""
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,70 @@
+"""`remora bench`: its options."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated
+
+import typer
+
+import remora as rm
+from remora.cli.completion import complete_robot
+from remora.cli.robot_options import Inertia, MeshRoot
+from remora.errors import InvalidValue
+
+
+def bench(
+    robot: Annotated[
+        str,
+        typer.Argument(
+            metavar="ROBOT",
+            help="A robot file (.urdf, .xacro, .xml, .sdf, .yaml) or the name of a bundled robot.",
+            autocompletion=complete_robot,
+        ),
+    ] = "servicer",
+    batch: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", help="States in a batch; default: 4096, on a GPU as many as fill it."
+        ),
+    ] = None,
+    threads: Annotated[
+        int,
+        typer.Option(
+            metavar="N", help="Threads of a second measurement of the batch; 0: one per processor."
+        ),
+    ] = 0,
+    seconds: Annotated[
+        float, typer.Option(metavar="SECONDS", help="Approximate duration, s.")
+    ] = 10.0,
+    growth: Annotated[
+        bool,
+        typer.Option(
+            help="Whether to measure chains of 7 to 56 joints, too; compiling them takes time."
+        ),
+    ] = True,
+    on_gpu: Annotated[
+        bool, typer.Option("--gpu", help="Measure CUDA kernels on the GPU instead; needs CuPy.")
+    ] = False,
+    mesh_root: MeshRoot = None,
+    inertia: Inertia = None,
+) -> None:
+    """Measure compiled functions on this machine, beside Pinocchio and MuJoCo if installed.
+
+    Times are in microseconds per evaluation in float64; a ratio is the other library's time divided
+    by Remora's. Close other programs, and increase --seconds for more stable results.
+
+    Example: remora bench servicer --threads 2 --seconds 20
+
+    On a GPU: remora bench servicer --gpu
+    """
+    if batch is not None and batch < 2:
+        raise InvalidValue(f"--batch {batch}: a batch has at least 2 states")
+    if threads < 0 or seconds <= 0 or not math.isfinite(seconds):
+        raise InvalidValue("--threads must be 0 or more, --seconds more than 0")
+    if on_gpu and (threads or not growth):
+        raise InvalidValue("--threads and --no-growth are for the CPU: leave them out with --gpu")
+    from remora.cli.bench import benchmark  # late, so that help is quick
+
+    loaded = rm.load(robot, mesh_root=mesh_root, inertia=inertia)
+    benchmark(loaded, batch, threads, seconds, growth, on_gpu)
