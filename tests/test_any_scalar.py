@@ -395,6 +395,10 @@ TABLE = {
             lambda *a: tuple(rm.constraint_multiplier_derivatives(LINKAGE, *a)),
             array(3), array(3), array(3),
         ),
+        "constrained_inverse_dynamics_derivatives": (
+            lambda *a: tuple(rm.constrained_inverse_dynamics_derivatives(LINKAGE, *a)),
+            array(3), array(3), array(3),
+        ),
         "inverse_dynamics_derivatives": (
             on_robot(rm.inverse_dynamics_derivatives), state_q, v_, a_, bodies6,
         ),

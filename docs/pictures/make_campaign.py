@@ -21,10 +21,11 @@ with tempfile.TemporaryDirectory() as folder:
     shot = Path(folder) / "page.png"
     subprocess.run(
         ["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run",
+         "--hide-scrollbars",
          "--disable-background-networking", f"--user-data-dir={folder}/profile",
          f"--window-size={WIDTH},{HEIGHT}", f"--screenshot={shot}", page.as_uri()],
         check=True, capture_output=True,
     )  # fmt: skip
-    picture = Image.open(shot).convert("RGB").quantize(64)
+    picture = Image.open(shot).convert("RGB").quantize(128)
     picture.save(HERE / "campaign.png", optimize=True)
     print(HERE / "campaign.png", (HERE / "campaign.png").stat().st_size, "bytes")

@@ -390,7 +390,7 @@ def figure_4():
         f"0.4 m, adjugate: tool off by {1e3 * far.max():.1f} mm, pointing "
         f"{np.degrees(far_aim.max()):.2f} deg, rates up to {np.abs(long.v[:, 3:]).max():.2f}"
     )
-    figure, axes = plt.subplots(2, 2, figsize=(9, 6.4), height_ratios=(1.3, 1))
+    figure, axes = plt.subplots(2, 2, figsize=(9, 5.4), height_ratios=(1, 1.15))
     draw(axes[0, 0], run.robot, run.q[0], [""], 4, "0.5")
     draw(axes[0, 0], run.robot, run.q[len(run.t) // 2 - 10], [""], 4, "tab:blue")
     for k in (0, len(run.t) // 2 - 10):
@@ -399,18 +399,21 @@ def figure_4():
     path = run.signals["pose_reference.pose"]
     places = np.array([pose.translation(x)[:2] for x in path])
     axes[0, 0].plot(places[:, 0], places[:, 1], color="tab:red", lw=1.4, label="path, 0.2 m")
-    axes[0, 0].set(aspect="equal", xlabel="x, m", ylabel="y, m", title="start, and after 10 s")
-    axes[0, 0].legend(fontsize=7)
+    axes[0, 0].set(
+        aspect="equal", xlabel="x, m", ylabel="y, m", title="start (grey), after 10 s (blue)"
+    )
+    axes[0, 0].set(xlim=(-0.5, 2.3), ylim=(-0.55, 0.6))
+    axes[0, 0].legend(fontsize=7, loc="lower right")
     axes[0, 1].plot(run.t, np.degrees(run.q[:, 2]), label="attitude of the base")
     direction = np.array([shape(run.robot, q, "", 4)[-1] - q[:2] for q in run.q])
     angle = np.degrees(np.arctan2(direction[:, 1], direction[:, 0]))
     axes[0, 1].plot(run.t, angle, "k--", lw=0.9, label="direction of the tool")
-    axes[0, 1].set(xlabel="t, s", ylabel="deg")
+    axes[0, 1].set(xlabel="t, s", ylabel="angle, deg")
     axes[1, 0].plot(run.t, run.v[:, 3:], lw=1.1, label=[f"joint {i + 1}" for i in range(4)])
     axes[1, 0].set(xlabel="t, s", ylabel="joint rates, rad/s")
-    axes[1, 1].semilogy(run.t, 1e3 * off + 1e-6, label="0.2 m, least squares")
-    axes[1, 1].semilogy(long.t, 1e3 * far + 1e-6, label="0.4 m, adjugate, bounded")
-    axes[1, 1].set(xlabel="t, s", ylabel="tool off its path, mm")
+    axes[1, 1].semilogy(run.t, 1e3 * off, label="0.2 m, least squares")
+    axes[1, 1].semilogy(long.t, 1e3 * far, label="0.4 m, adjugate, bounded")
+    axes[1, 1].set(xlabel="t, s", ylabel="tool position error, mm", ylim=(1e-3, 1e3))
     for place in (axes[0, 1], axes[1, 0], axes[1, 1]):
         place.legend(fontsize=7)
     save(figure, "spart17_4.png")

@@ -15,7 +15,7 @@ import remora as rm
 
 HERE = Path(__file__).resolve().parent
 #: Blink's number of each colour scheme, and how far down the page what is shown begins, px.
-SHOTS = {"light": (1, 0), "dark": (0, 1500)}
+SHOTS = {"light": (1, 0), "dark": (0, 1690)}
 HEIGHT = 1200
 
 

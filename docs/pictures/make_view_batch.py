@@ -32,7 +32,7 @@ q[8:] = np.radians([0, 30, 0, -60, 0, 45, 0])
 payload = np.array([1.0, 10.0, 20.0, 30.0, 40.0])  # kg
 batch = rm.simulate_batch(
     robot, q, np.zeros(robot.nv), 12.0, step=0.02, sample=0.1, parameters={"flange.mass": payload},
-    torque={"shoulder_pitch": rm.Pulse(0.0, 4.0, 3.0), "elbow_pitch": rm.Pulse(0.0, 4.0, -1.0)},
+    torque={"shoulder_pitch": rm.Pulse(0.0, 4.0, 1.5), "elbow_pitch": rm.Pulse(0.0, 4.0, -0.5)},
     locked=("shoulder_roll", "upper_arm_roll", "forearm_roll", "wrist_pitch", "wrist_roll"),
 )  # fmt: skip
 

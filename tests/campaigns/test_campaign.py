@@ -121,6 +121,13 @@ def test_a_run_can_be_replayed(made):
     assert np.mean(run.signals["gyro.rate"][rows, 1]) != 0.0
 
 
+def test_a_missing_package_is_named_before_anything_is_computed(study, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(rm.RemoraError, match=r"campaigns need pyarrow: .*'\.\[campaign\]'"):
+        rm.campaign(study, tmp_path / "new", workers=0, progress=False)
+    assert not (tmp_path / "new").exists()
+
+
 def test_resume_computes_what_is_missing(made, study, tmp_path, monkeypatch):
     out = tmp_path / "c"
 

@@ -14,6 +14,7 @@ from remora.viewer.page.timeline import (
     film_html,
     now_html,
     phase_spans,
+    span_html,
     timeline_html,
     units_html,
 )
@@ -70,6 +71,8 @@ def test_a_file_tells_its_timeline_and_scenes(spun):
 def test_units_and_scenes_are_told_as_data():
     assert data(units_html({"a": "°", "b": '"><b>'}), "units") == {"a": "°", "b": '"><b>'}
     assert data(film_html(2.0, "space"), "film")["factor"] == 2.0
+    told = data(span_html(np.array([1.0, 3.0]), "s", "b"), "run")  # of a batch
+    assert told == {"start": 1, "end": 3, "slider": "s", "button": "b", "phases": [], "events": []}
 
 
 def test_lines_are_picked_by_parts_of_their_names():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib
+import importlib.util
 import logging
 import math
 import os
@@ -37,6 +38,8 @@ MEMORY = "2 GiB"
 MANY = 64
 #: How long to wait for the first or another worker, s.
 PATIENCE = 60.0
+#: Packages of the extra `campaign` that every campaign needs.
+PACKAGES = ("scipy", "pandas", "pyarrow")
 LOST = "the scheduler is gone; what is complete is kept, and resume continues"
 
 
@@ -77,6 +80,7 @@ def campaign(
     Raises:
         RemoraError: if the folder holds another campaign, or the study differs from its own.
     """
+    _refuse_without_packages()
     if not isinstance(study, Study):
         study = load_study(study, runs)
     elif runs is not None and runs != study.runs:
@@ -108,6 +112,16 @@ def campaign(
                     _distribute(client, study, missing, target, keep)
     folder.write_summary()
     return Campaign(folder)
+
+
+def _refuse_without_packages() -> None:
+    """Raise before anything is computed if a package of the extra `campaign` is missing."""
+    missing = [name for name in PACKAGES if importlib.util.find_spec(name) is None]
+    if missing:
+        raise RemoraError(
+            f"campaigns need {', '.join(missing)}: install the extra `campaign`, "
+            "python3 -m pip install '.[campaign]' in Remora's folder"
+        )
 
 
 def _folder(path: Path, study: Study, resume: bool, size: int, block: int | None) -> CampaignFolder:

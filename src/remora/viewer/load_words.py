@@ -37,7 +37,8 @@ def loaded(given: Any) -> str:
 def _loaded(given: Any) -> str:
     if is_mapping(given):
         if "function" in given:
-            return f"function {shown(str(given['function']), 80)}"
+            name = str(given["function"]).rpartition("<locals>.")[2]
+            return f"function {shown(name, 80)}"
         if "sum" in given and is_list(given["sum"]):
             parts = [part for part in given["sum"] if part not in (None, {})]
             return "; ".join(loaded(part) for part in parts[:MOST_SETTINGS])

@@ -270,7 +270,7 @@ def tiles(run: Recording) -> list[tuple[str, str]]:
     drift = kept.angular_momentum
     if not drift.broken_by:
         worst = max(drift.relative, kept.linear_momentum.relative)
-        made.append((f"{worst:.1e}", "relative drift of momentum"))
+        made.append((f"{worst:.1e}", "relative error of momentum"))
     made.append((f"{kept.energy.relative:.1e}", "relative error of the energy balance"))
     return made
 

@@ -25,6 +25,7 @@ from remora.viewer.page.page import on
 from remora.viewer.page.plots import COLORS, Plot
 from remora.viewer.page.run_page import PLOTS_PER_SECOND
 from remora.viewer.page.timed_page import TimedPage
+from remora.viewer.page.timeline import span_html
 from remora.viewer.scene.backdrops import STUDIO, chosen_scene
 from remora.viewer.scene.gltf import to_glb
 from remora.viewer.scene.materials import Finish
@@ -94,6 +95,7 @@ class BatchPage(TimedPage):
         _, radius = extent(self.scene.cloud(self.poses(first.q[0])))
         count = f"{len(self.runs)} of {len(batch)} runs"
         self.add_timeline(batch.t, f"{count}, {batch.t.size} samples")
+        self.server.gui.add_html(span_html(batch.t, self.seek_id, self.button_id))
         self._ghosts = [
             _ghost(self.server, self.robot, run, mesh_root) for run in self.runs[1:]
         ]  # fmt: skip

@@ -295,7 +295,7 @@ def cursor(plot: Plot, t: float, index: int, picker: str = "") -> str:
         f"{fixed(float(plot.values[index, k]), size)}</b></span>"
         for k, name in enumerate(plot.names[:LINES])
     )
-    column = 18 + 5 * max(map(len, plot.names[:LINES]), default=0) + 6 * wide  # px
+    column = 26 + 5 * max(map(len, plot.names[:LINES]), default=0) + 7 * wide  # px
     more = (
         f" and {len(plot.names) - LINES} more: name them above" if len(plot.names) > LINES else ""
     )

@@ -126,6 +126,7 @@ def _own_page() -> bytes:
     """Return viser's page with our scripts, compressed."""
     folder = Path(str(viser_module().__file__)).parent
     text = (folder / "client" / "build" / "index.html").read_text(encoding="utf-8")
+    text = text.replace("<title>Viser</title>", "<title>Remora</title>")
     end = text.rindex("</body>")
     return gzip.compress((text[:end] + page_script() + text[end:]).encode())
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import html
 import itertools
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import NamedTuple
 
+from remora.algebra.array_ops import Array
 from remora.simulation.recording.recording import Recording
 from remora.viewer.run_tables import described_phases, phase_starts
 from remora.viewer.scene.backdrops import BACKDROPS
@@ -42,13 +43,25 @@ def timeline_html(run: Recording, slider: str = "", button: str = "") -> str:
         slider: identifier of the control that a click on the timeline sets; none in a file.
         button: identifier of the button that plays and pauses; none in a file.
     """
+    events = [(e.name, float(e.t)) for e in itertools.islice(run.events, 200)]
+    return span_html(run.t, slider, button, phase_spans(run), events)
+
+
+def span_html(
+    times: Array,
+    slider: str,
+    button: str,
+    phases: Sequence[PhaseSpan] = (),
+    events: Sequence[tuple[str, float]] = (),
+) -> str:
+    """Return the element of a timeline from the first to the last of `times`, s."""
     told = {
-        "start": float(run.t[0]),
-        "end": float(run.t[-1]),
+        "start": float(times[0]),
+        "end": float(times[-1]),
         "slider": slider,
         "button": button,
-        "phases": [span._asdict() for span in phase_spans(run)],
-        "events": [{"name": e.name, "t": float(e.t)} for e in itertools.islice(run.events, 200)],
+        "phases": [span._asdict() for span in phases],
+        "events": [{"name": name, "t": t} for name, t in events],
     }
     return _hidden("run", json.dumps(told))
 
