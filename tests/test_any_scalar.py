@@ -29,7 +29,7 @@ from remora.algebra import (
 from remora.algebra import dual_quaternion as dq
 from remora.algebra.array_ops import concatenate
 from remora.dynamics import floating, formulations, kinematics, momentum, variational_midpoint
-from remora.dynamics.constraints import loop_kinematics, projection, reactions
+from remora.dynamics.constraints import loop_kinematics, null_space, projection, reactions
 from remora.dynamics.derivatives import derivatives, regressor
 from remora.dynamics.forces import equations_of_motion, friction, reduced_motion, springs, stops
 from remora.dynamics.lagrangian import (
@@ -471,6 +471,11 @@ TABLE = {
         "constraint_residual": (on_closed(rm.constraint_residual), state_q),
         "constraint_jacobian": (on_closed(rm.constraint_jacobian), state_q),
         "constraint_bias": (on_closed(rm.constraint_bias), state_q, v_),
+    },
+    null_space: {
+        "constraint_null_space": (
+            lambda q: rm.constraint_null_space(LINKAGE, q, ("j2",)), array(3),
+        ),
     },
     projection: {
         "project_configuration": (on_closed(rm.project_configuration), state_q),
