@@ -43,8 +43,9 @@ from remora.dynamics.maximal import joint_relations
 from remora.model import solid_inertias, state
 from remora.model.joints import in_coordinates
 from remora.planning import task_equations
+from trees import EVERY_KIND
 
-ROBOT = rm.random_robot(5, bodies=12)
+ROBOT = rm.random_robot(EVERY_KIND, bodies=10)
 SERVICER = rm.load("servicer")
 
 
@@ -72,7 +73,7 @@ def _with_loops(robot):
     """Return the robot with two loops, a rod and a gear."""
     q = rm.neutral(robot)
     rng = np.random.default_rng(5)
-    ends = {"spherical": (-1, 11), "universal": (2, 9), "rod": (4, 10)}
+    ends = {"spherical": (-1, 9), "universal": (2, 7), "rod": (4, 8)}
     single = [i for i, j in enumerate(robot.joints) if j.v.stop - j.v.start == 1]
     ends["gear"] = (single[0], single[-1])
     made = [constraint(kind, robot, q, *pair, rng) for kind, pair in ends.items()]
