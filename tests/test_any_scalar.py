@@ -530,7 +530,7 @@ LEFT_OUT = {
     "identity", "prescribed_by_index", "momentum_per_speed", "inertia_parameters",
     "checked_arguments", "finite_result", "links_of", "screw_partials", "reduction",
     "require_free_base", "usual_formulation", "has_spring", "active_constraints", "branches",
-    "loop_at", "loops_at", "relative_pose", "row_response",
+    "loop_at", "loops_at", "relative_pose", "row_response", "independent_speeds",
 }  # fmt: skip
 
 
