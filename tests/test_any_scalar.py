@@ -29,7 +29,7 @@ from remora.algebra import (
 from remora.algebra import dual_quaternion as dq
 from remora.algebra.array_ops import concatenate
 from remora.dynamics import floating, formulations, kinematics, momentum, variational_midpoint
-from remora.dynamics.constraints import loop_kinematics, projection, reactions
+from remora.dynamics.constraints import loop_kinematics, null_space, projection, reactions
 from remora.dynamics.derivatives import derivatives, regressor
 from remora.dynamics.forces import equations_of_motion, friction, reduced_motion, springs, stops
 from remora.dynamics.lagrangian import (
@@ -43,8 +43,9 @@ from remora.dynamics.maximal import joint_relations
 from remora.model import solid_inertias, state
 from remora.model.joints import in_coordinates
 from remora.planning import task_equations
+from trees import EVERY_KIND
 
-ROBOT = rm.random_robot(5, bodies=12)
+ROBOT = rm.random_robot(EVERY_KIND, bodies=10)
 SERVICER = rm.load("servicer")
 
 
@@ -72,7 +73,7 @@ def _with_loops(robot):
     """Return the robot with two loops, a rod and a gear."""
     q = rm.neutral(robot)
     rng = np.random.default_rng(5)
-    ends = {"spherical": (-1, 11), "universal": (2, 9), "rod": (4, 10)}
+    ends = {"spherical": (-1, 9), "universal": (2, 7), "rod": (4, 8)}
     single = [i for i, j in enumerate(robot.joints) if j.v.stop - j.v.start == 1]
     ends["gear"] = (single[0], single[-1])
     made = [constraint(kind, robot, q, *pair, rng) for kind, pair in ends.items()]
@@ -394,6 +395,10 @@ TABLE = {
             lambda *a: tuple(rm.constraint_multiplier_derivatives(LINKAGE, *a)),
             array(3), array(3), array(3),
         ),
+        "constrained_inverse_dynamics_derivatives": (
+            lambda *a: tuple(rm.constrained_inverse_dynamics_derivatives(LINKAGE, *a)),
+            array(3), array(3), array(3),
+        ),
         "inverse_dynamics_derivatives": (
             on_robot(rm.inverse_dynamics_derivatives), state_q, v_, a_, bodies6,
         ),
@@ -467,6 +472,11 @@ TABLE = {
         "constraint_jacobian": (on_closed(rm.constraint_jacobian), state_q),
         "constraint_bias": (on_closed(rm.constraint_bias), state_q, v_),
     },
+    null_space: {
+        "constraint_null_space": (
+            lambda q: rm.constraint_null_space(LINKAGE, q, ("j2",)), array(3),
+        ),
+    },
     projection: {
         "project_configuration": (on_closed(rm.project_configuration), state_q),
         "project_velocity": (on_closed(rm.project_velocity), state_q, v_),
@@ -520,7 +530,7 @@ LEFT_OUT = {
     "identity", "prescribed_by_index", "momentum_per_speed", "inertia_parameters",
     "checked_arguments", "finite_result", "links_of", "screw_partials", "reduction",
     "require_free_base", "usual_formulation", "has_spring", "active_constraints", "branches",
-    "loop_at", "loops_at", "relative_pose", "row_response",
+    "loop_at", "loops_at", "relative_pose", "row_response", "independent_speeds",
 }  # fmt: skip
 
 

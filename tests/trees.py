@@ -6,6 +6,8 @@ import remora as rm
 
 BASES = tuple(rm.JOINT_TYPES)
 TREES = range(80)
+#: A seed of `rm.random_robot` for which ten bodies are on joints of all ten types.
+EVERY_KIND = 856
 
 
 class Case:

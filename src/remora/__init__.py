@@ -98,6 +98,7 @@ if TYPE_CHECKING:  # carried out one by one, when a name is first used
         constraint_jacobian,
         constraint_residual,
     )
+    from remora.dynamics.constraints.null_space import constraint_null_space, independent_speeds
     from remora.dynamics.constraints.projection import (
         ConstraintImpulse,
         constraint_impulse,
@@ -109,6 +110,7 @@ if TYPE_CHECKING:  # carried out one by one, when a name is first used
         ForwardDerivatives,
         InverseDerivatives,
         MultiplierDerivatives,
+        constrained_inverse_dynamics_derivatives,
         constraint_multiplier_derivatives,
         forward_dynamics_derivatives,
         inverse_dynamics_derivatives,
@@ -449,11 +451,13 @@ __all__ = [
     "conditioning",
     "configuration",
     "constrained_inverse_dynamics",
+    "constrained_inverse_dynamics_derivatives",
     "constraint_bias",
     "constraint_impulse",
     "constraint_jacobian",
     "constraint_multiplier_derivatives",
     "constraint_multipliers",
+    "constraint_null_space",
     "constraint_projector",
     "constraint_report",
     "constraint_residual",
@@ -487,6 +491,7 @@ __all__ = [
     "image_space_constraints",
     "image_space_solution",
     "image_space_system",
+    "independent_speeds",
     "inertia_derivatives",
     "inertia_parameters",
     "inertia_regressor",

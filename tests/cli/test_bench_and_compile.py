@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import in_process
 import remora as rm
 from remora.cli import bench
 from remora.cli.compile import TRIPLES
@@ -197,8 +198,8 @@ def test_compile_writes_c_and_objects(small, cache, tmp_path):
         (["bench", "--seconds", "nan"], ["--seconds"]),
     ],
 )
-def test_mistakes_get_a_message_and_exit_code_2(arguments, words, cache):
-    done = remora(*arguments, cache=cache, columns=200)
+def test_mistakes_get_a_message_and_exit_code_2(arguments, words):
+    done = in_process.remora(*arguments, columns=200)
     assert done.returncode == 2
     assert "Traceback" not in done.stderr
     for word in words:

@@ -1,15 +1,18 @@
 """`remora demo`: a satellite is captured, everything is kept, files are written that open."""
 
+import os
 import re
 import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import remora as rm
+from printed_text import assert_same_text
 from processes import IGNORING_SIGINT, started
 
 pytest.importorskip("viser", reason="the demo shows its run: extra `view`")
@@ -23,8 +26,15 @@ REMORA = (sys.executable, "-c", "from remora.cli import main; main()")
 def shown(tmp_path_factory):
     folder = tmp_path_factory.mktemp("demo")
     command = [*REMORA, "demo", "--no-open"]
+    plain = {**os.environ, "COLUMNS": "80", "NO_COLOR": "1", "TERM": "dumb"}
     done = subprocess.run(
-        command, cwd=folder, capture_output=True, text=True, encoding="utf-8", timeout=300
+        command,
+        cwd=folder,
+        env=plain,
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        timeout=300,
     )
     assert done.returncode == 0, done.stderr
     return folder, done.stdout
@@ -37,6 +47,12 @@ def test_it_tells_what_happened(shown):
     drifts = [float(x) for x in re.findall(r"momentum.*?(\d\.\de-\d+)\s+N", text)]
     assert len(drifts) == 2
     assert max(drifts) < 1e-12
+
+
+def test_the_page_of_the_command_line_shows_it(shown):
+    page = (Path(__file__).parents[2] / "docs" / "cli.md").read_text(encoding="utf-8")
+    (told,) = re.findall(r"^\$ remora demo --no-open\n(.*?)^```", page, flags=re.M | re.S)
+    assert_same_text(shown[1], told, "cli.md")
 
 
 def test_the_satellite_is_captured_and_comes_to_rest(shown):

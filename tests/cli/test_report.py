@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 
 import remora as rm
+from in_process import remora
 
 pytest.importorskip("matplotlib")
 
 
-def remora(*arguments):
+def process(*arguments):
     command = [sys.executable, "-c", "from remora.cli import main; main()", *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
 
@@ -36,7 +37,7 @@ def refused(done, *texts):
 
 
 def test_a_report_is_written_beside_the_run(folder):
-    done = remora("report", folder, "--no-animation")
+    done = process("report", folder, "--no-animation")
     assert done.returncode == 0, done.stderr
     file = folder.with_suffix(".html")
     assert str(file) in done.stdout

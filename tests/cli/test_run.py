@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+import in_process
 import remora as rm
 from processes import IGNORING_SIGINT, started
 
@@ -105,19 +106,23 @@ def says(done, *words):
 
 def test_mistakes_get_one_message_and_exit_code_2(tmp_path):
     says(remora(folder=tmp_path), "name a scenario")
-    says(remora("unfolds"), "no bundled scenario named 'unfolds'", "vt18")
-    says(remora("missing.yaml", folder=tmp_path), "missing.yaml", "No such file")
-    says(remora(".", folder=tmp_path), "not a regular file")
-    says(remora("vt18", "--resume"), "--out DIR")
-    says(remora("vt18", "--sample", "-1"), "sample must be a positive number")
-    says(remora("vt18", "--sample", "1e-12"), "too many samples")
+
+    def remora_run(*arguments, folder=None):
+        return in_process.remora("run", *arguments, folder=folder)
+
+    says(remora_run("unfolds"), "no bundled scenario named 'unfolds'", "vt18")
+    says(remora_run("missing.yaml", folder=tmp_path), "missing.yaml", "No such file")
+    says(remora_run(".", folder=tmp_path), "not a regular file")
+    says(remora_run("vt18", "--resume"), "--out DIR")
+    says(remora_run("vt18", "--sample", "-1"), "sample must be a positive number")
+    says(remora_run("vt18", "--sample", "1e-12"), "too many samples")
     (tmp_path / "bad.yaml").write_text("scenario: 1\nrobot: servicer\nphases: [{duration: -1}]\n")
-    says(remora("bad.yaml", folder=tmp_path), "bad.yaml: 1 fault", "line 3, phases[0].duration")
+    says(remora_run("bad.yaml", folder=tmp_path), "bad.yaml: 1 fault", "line 3, phases[0].duration")
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "thing").write_text("mine")
-    says(remora("vt18", "--out", "full", folder=tmp_path), "full: is not empty")
-    says(remora("vt18", "--out", "full", "--resume", folder=tmp_path), "there is no run")
-    says(remora("vt18", "--out", "full/thing", folder=tmp_path), "is a file")
+    says(remora_run("vt18", "--out", "full", folder=tmp_path), "full: is not empty")
+    says(remora_run("vt18", "--out", "full", "--resume", folder=tmp_path), "there is no run")
+    says(remora_run("vt18", "--out", "full/thing", folder=tmp_path), "is a file")
 
 
 def test_a_run_that_cannot_go_on_is_told(tmp_path):

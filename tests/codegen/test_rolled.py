@@ -19,7 +19,7 @@ from remora.dynamics.kernels import tree_recursions
 from remora.dynamics.kernels.size_policy import LARGEST_STRAIGHT_LINE
 from remora.dynamics.kernels.tree_recursions import RECURSIONS
 from remora.errors import RemoraError
-from trees import BASES, Case
+from trees import BASES, EVERY_KIND, Case
 
 ARGUMENTS = {
     "forward_dynamics": ("q", "v", "tau"),
@@ -74,7 +74,7 @@ def test_the_table_says_which_functions():
 @pytest.mark.parametrize("seed", range(len(BASES)))
 def test_random_trees_of_every_kind_on_every_base(seed, loops_always):
     """With gravity; forces with wrenches too. Forward dynamics as far as the inertia allows."""
-    c = Case(seed, largest=9)
+    c = Case(seed, largest=7)
     rng = np.random.default_rng(seed)
     for name, names in ARGUMENTS.items():
         solving = name == "forward_dynamics"
@@ -210,7 +210,7 @@ def test_small_and_odd_robots(loops_always):
 
 
 def test_the_straight_line_gives_the_same(monkeypatch):
-    robot = rm.random_robot(2, bodies=12, gravity=True)
+    robot = rm.random_robot(EVERY_KIND, bodies=10, gravity=True)
     for name, row in RECURSIONS.items():
         monkeypatch.setitem(RECURSIONS, name, dataclasses.replace(row, straight=10**6))
     straight = {name: rm.compile(getattr(rm, name), robot) for name in ARGUMENTS}

@@ -5,15 +5,16 @@ import pytest
 
 import laws_on_small_robots as laws
 import remora as rm
+from arms import arm
 
-SERVICER = rm.load("servicer")
+ARM = arm(2)  # small, so that it is compiled quickly
 ROBOTS = {"thruster_set": rm.load("wheeled_bus")}
-GOAL = {"elbow_pitch": 0.3, "wrist_roll": -0.2}
+GOAL = {"j0": 0.3, "j1": -0.2}
 MADE = {
-    "joint_pd": rm.JointPD(SERVICER, GOAL, 5.0, 2.0, 0.02, torque_output=True),
-    "attitude_pd": rm.AttitudePD(SERVICER, (1, 0, 0, 0), 5.0, 2.0, 0.02, torque_output=True),
+    "joint_pd": rm.JointPD(ARM, GOAL, 5.0, 2.0, 0.02, torque_output=True),
+    "attitude_pd": rm.AttitudePD(ARM, (1, 0, 0, 0), 5.0, 2.0, 0.02, torque_output=True),
     "rate_gyro": rm.RateGyro("bus", noise=0.1, drift=0.1, sample_time=0.02),
-    "first_order_actuator": rm.FirstOrderActuator(("elbow_pitch",), limit=2.0),
+    "first_order_actuator": rm.FirstOrderActuator(("j0",), limit=2.0),
     "thruster": rm.Thruster("tool", 3.0),
     "thruster_set": rm.ThrusterSet(tuple(f"thruster_{i}" for i in range(1, 13)), 0.1),
     "spring": rm.Spring("bus", "tool", 2.0, 1.0, 0.3),
@@ -36,7 +37,7 @@ def test_each_is_traced_and_has_the_same_values_compiled_and_in_numpy(name):
     inputs = {"threshold.signal": [1.0, 2.0, 3.0], "first_order_actuator.command": [3.0],
               "thruster_set.torque": [0.01, -0.02, 0.05]}  # fmt: skip
     connect = {key: x for key, x in inputs.items() if key.startswith(f"{name}.")}
-    robot, _, needed = laws.MADE.get(name, (ROBOTS.get(name, SERVICER), None, {}))
+    robot, _, needed = laws.MADE.get(name, (ROBOTS.get(name, ARM), None, {}))
     connect |= {f"{name}.{key}": x for key, x in needed.items()}
     system = rm.System(robot, [MADE[name]], connect)
     assert dict(system.untraceable) == {}
@@ -50,22 +51,22 @@ def test_each_is_traced_and_has_the_same_values_compiled_and_in_numpy(name):
 
 
 def test_a_pd_of_joints_adds_its_reference_to_the_goal():
-    law = rm.JointPD(SERVICER, GOAL, 5.0, 2.0, 0.02, reference_input=True, torque_output=True)
-    system = rm.System(SERVICER, [law], {"joint_pd.reference": [0.1, 0.2]})
-    q, v = rm.random_state(SERVICER, 3)
+    law = rm.JointPD(ARM, GOAL, 5.0, 2.0, 0.02, reference_input=True, torque_output=True)
+    system = rm.System(ARM, [law], {"joint_pd.reference": [0.1, 0.2]})
+    q, v = rm.random_state(ARM, 3)
     run = rm.simulate(system, q, v, 0.01, limits="ignore")
-    moved = rm.JointPD(SERVICER, {"elbow_pitch": 0.4, "wrist_roll": 0.0}, 5.0, 2.0, 0.02)
-    expected = moved(0.0, q, v)[[9, 12]]
+    moved = rm.JointPD(ARM, {"j0": 0.4, "j1": 0.0}, 5.0, 2.0, 0.02)
+    expected = moved(0.0, q, v)[6:8]
     assert np.abs(run.signals["joint_pd.torque"][0] - expected).max() < 1e-13
     assert not np.any(run.tau)
 
 
 def test_a_pd_of_the_attitude_uses_the_measured_rate():
-    law = rm.AttitudePD(SERVICER, (1, 0, 0, 0), 5.0, 2.0, 0.02, rate_input=True, torque_output=True)
+    law = rm.AttitudePD(ARM, (1, 0, 0, 0), 5.0, 2.0, 0.02, rate_input=True, torque_output=True)
     gyro = rm.RateGyro("bus", (0.1, 0.0, 0.0), sample_time=0.02)
-    q, v = rm.neutral(SERVICER), np.zeros(13)
-    run = rm.simulate(rm.System(SERVICER, [gyro, law]), q, v, 0.01)
+    q, v = rm.neutral(ARM), np.zeros(ARM.nv)
+    run = rm.simulate(rm.System(ARM, [gyro, law]), q, v, 0.01)
     assert np.allclose(run.signals["attitude_pd.torque"][0], [-0.2, 0, 0], atol=1e-15)
-    acting = rm.AttitudePD(SERVICER, (1, 0, 0, 0), 5.0, 2.0, 0.02, rate_input=True)
-    run = rm.simulate(rm.System(SERVICER, [gyro, acting]), q, v, 0.01)
+    acting = rm.AttitudePD(ARM, (1, 0, 0, 0), 5.0, 2.0, 0.02, rate_input=True)
+    run = rm.simulate(rm.System(ARM, [gyro, acting]), q, v, 0.01)
     assert np.allclose(run.tau[0, :3], [-0.2, 0, 0], atol=1e-15)

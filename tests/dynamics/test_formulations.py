@@ -185,7 +185,7 @@ def test_coriolis_matrix_by_differentiation(seed):
 @pytest.mark.parametrize("formulation", FORWARD)
 @pytest.mark.parametrize("seed", [0, 1, 2, 3])
 def test_batches_and_symbols(formulation, seed):
-    c = Case(seed, largest=6)
+    c = Case(seed, largest=5)
     robot = c.robot
     q, v = rm.random_state(robot, c.rng, (2, 3))
     tau, w = c.rng.normal(size=(2, 3, robot.nv)), c.rng.normal(size=(2, 3, len(robot.bodies), 6))
@@ -212,7 +212,7 @@ def test_batches_and_symbols(formulation, seed):
 @pytest.mark.parametrize("formulation", INVERSE)
 @pytest.mark.parametrize("seed", range(0, 20, 3))
 def test_batches_and_symbols_of_inverse_dynamics(formulation, seed):
-    c = Case(seed, largest=7)
+    c = Case(seed, largest=5)
     robot, n = c.robot, len(c.robot.bodies)
     q, v = rm.random_state(robot, c.rng, (3,))
     vdot, w = c.rng.normal(size=v.shape), c.rng.normal(size=(3, n, 6))

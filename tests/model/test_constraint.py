@@ -179,7 +179,7 @@ FAULTS = {
     "a pitch": (
         lambda b: b.constraint("c", "revolute", "bus", "left", pitch=0.1), "has no pitch",
     ),
-    "no pose": (
+    "not a pose": (
         lambda b: b.constraint("c", "fixed", "bus", "left", child_placement=np.ones(8)),
         "not a unit dual quaternion",
     ),

@@ -35,5 +35,5 @@ def test_no_zero_has_a_sign():
 def test_tables_of_commands_and_reports_agree():
     for name in rm.bundled_robots():
         robot = rm.load(name)
-        for joint in robot.joints:
-            assert _limits(robot, joint) == _bounds(robot, joint)[0]
+        for i, joint in enumerate(robot.joints):
+            assert _limits(robot, joint) == _bounds(robot, i)[0]

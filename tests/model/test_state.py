@@ -55,7 +55,7 @@ def test_normalize_repairs_what_drifted(rng):
         (lambda q: np.where(np.arange(q.size) < 4, 0 * q, q), "not of unit length"),
         (
             lambda q: np.where((np.arange(q.size) > 3) & (np.arange(q.size) < 8), q[0:1] + 1, q),
-            "no pose",
+            "not a pose",
         ),
         (lambda q: "nonsense", "not numeric"),
         (lambda q: 3.0, "must have shape"),

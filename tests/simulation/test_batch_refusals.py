@@ -249,7 +249,8 @@ def test_a_joint_that_moves_cannot_be_locked(options):
 
 
 def test_what_single_runs_refuse_at_the_start():
-    with pytest.raises(rm.RemoraError, match="'slide' is held, so its torque is found"):
+    told = "'slide' is prescribed or locked, so its"
+    with pytest.raises(rm.RemoraError, match=told):
         rm.simulate_batch(
             slider(), [0.0], [0.0], 0.1, step=0.1, torque={"slide": 1.0}, locked="slide", runs=1
         )

@@ -357,7 +357,7 @@ def test_refusals():
         rm.simulate_batch(system, Q, V, 0.1, step=0.01, initial={"lag.y": 1.0})
     with pytest.raises(rm.RemoraError, match="seed must be a whole number"):
         rm.simulate_batch(system, Q, V, 0.1, step=0.01, seed=-1)
-    with pytest.raises(rm.RemoraError, match=r"say step=0\.01"):
+    with pytest.raises(rm.RemoraError, match=r"pass step=0\.01"):
         rm.simulate_batch(system, Q, V, 0.1)
     event = rm.Event(lambda t, q, v: q[0] > 0.5, "up")
     with pytest.raises(rm.RemoraError, match="not a truth value"):

@@ -30,30 +30,28 @@ def pair(kind):
     return builder.build(base="fixed").with_active(off=["own"])
 
 
-@pytest.fixture
-def made(monkeypatch):
-    """Return a list whose length is the number of functions that were compiled."""
-    seen, original = [], host.to_object
+def calls_of(owner, name, monkeypatch):
+    """Return a list that grows by one at each call of a function."""
+    seen, original = [], getattr(owner, name)
 
     def counted(*given):
         seen.append(1)
         return original(*given)
 
-    monkeypatch.setattr(host, "to_object", counted)
+    monkeypatch.setattr(owner, name, counted)
     return seen
+
+
+@pytest.fixture
+def made(monkeypatch):
+    """Return a list whose length is the number of functions that were compiled."""
+    return calls_of(host, "to_object", monkeypatch)
 
 
 @pytest.fixture
 def advanced(monkeypatch):
     """Return a list whose length is the number of calls that made compiled steps."""
-    seen, original = [], CompiledSteps.advance
-
-    def counted(*given):
-        seen.append(1)
-        return original(*given)
-
-    monkeypatch.setattr(CompiledSteps, "advance", counted)
-    return seen
+    return calls_of(CompiledSteps, "advance", monkeypatch)
 
 
 @pytest.mark.parametrize("kind", KINDS)

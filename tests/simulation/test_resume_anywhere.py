@@ -330,7 +330,7 @@ KILLED = """
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-@pytest.mark.parametrize("method", ["rk4", "system"])
+@pytest.mark.parametrize("method", ["system"])
 def test_killed_at_any_file_it_writes(method, tmp_path):
     """Each time one process, killed within a write, then another, and a third that ends."""
     tests = str(Path(__file__).parents[1])

@@ -195,7 +195,7 @@ def test_the_report_lists_components_and_draws_signals(run):
     assert rows["wheels"][4] == "frame bus, limit 2, time_constant 0.2 s"
     text = html(run, animation=False)
     assert "<h3>Components</h3>" in text
-    assert "Signals of the components" in text
+    assert "Component signals" in text
     assert "thruster.force" in text
 
 

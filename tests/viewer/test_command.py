@@ -63,7 +63,7 @@ def test_a_run_becomes_a_file(remora_view, run, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["nowhere"], "no folder of a run"),
+        (["nowhere"], "not the folder of a run"),
         (["nowhere.urdf"], "nowhere.urdf"),
         (["."], "no run in this folder"),
         (["servicer", "--html", "a.html"], "--html is for runs"),

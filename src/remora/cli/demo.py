@@ -34,8 +34,9 @@ def demo(
     from remora.cli.capture_demo import demonstrated  # late, so that help is quick
 
     console = Console(highlight=False)
-    folder = _folder(out)
+    folder = _new_folder(out)
     try:
+        _make(folder)
         written = demonstrated(console, folder)
     except KeyboardInterrupt:
         console.print(f"\n[yellow]interrupted[/]: what was done until then is in {folder}")
@@ -44,21 +45,25 @@ def demo(
         webbrowser.open(written.resolve().as_uri())
 
 
-def _folder(out: Path | None) -> Path:
-    """Create and return a new folder."""
+def _new_folder(out: Path | None) -> Path:
+    """Return the path of a folder that does not exist yet."""
     if out is not None:
         if out.exists():
             raise RemoraError(f"{out}: exists already; name a new folder")
-        folder = out
-    else:
-        names = (f"remora-demo-{k}" for k in itertools.count(2))
-        folder = next(Path(n) for n in ("remora-demo", *itertools.islice(names, 9999))
-                      if not Path(n).exists())  # fmt: skip
+        return out
+    names = (f"remora-demo-{k}" for k in itertools.count(2))
+    return next(
+        Path(name)
+        for name in ("remora-demo", *itertools.islice(names, 9999))
+        if not Path(name).exists()
+    )
+
+
+def _make(folder: Path) -> None:
     try:
         folder.mkdir(parents=True)
     except OSError as error:
         raise RemoraError(f"{folder}: cannot be created: {error.strerror}; see --out") from None
-    return folder
 
 
 def _has_browser() -> bool:

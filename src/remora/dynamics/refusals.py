@@ -58,6 +58,7 @@ WITH_CONSTRAINTS = frozenset((
     "constraint_report",
     "constraint_projector",
     "constrained_inverse_dynamics",
+    "constrained_inverse_dynamics_derivatives",
 ))  # fmt: skip
 _ALLOWED = UNAFFECTED_BY_CONSTRAINTS | WITH_CONSTRAINTS
 

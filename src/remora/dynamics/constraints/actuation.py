@@ -25,6 +25,7 @@ from remora.algebra.array_ops import (
     stack,
 )
 from remora.algebra.orthogonal import Orthogonal
+from remora.dynamics.constraints.force_sharing import force_sharing
 from remora.dynamics.constraints.loop_kinematics import active_constraints, constraint_jacobian
 from remora.dynamics.constraints.projection import row_response
 from remora.dynamics.joint_arrays import batch_shape, with_batch
@@ -72,42 +73,32 @@ def constrained_inverse_dynamics(
     """
     q, v, vdot = configuration(robot, q), velocity(robot, v), velocity(robot, vdot, "vdot")
     w = None if wrenches is None else finite("wrenches", wrenches, len(robot.bodies), 6)
+    root, idle = sqrt(checked_weights(robot, weights)), idle_speeds(robot, unactuated)
+    batch = batch_shape(q, v, vdot)
+    needed = recursive_newton_euler.inverse(robot, q, v, vdot, w)
+    if not active_constraints(robot):
+        off = stack([needed[..., i] for i in idle]) if idle else np.zeros(0)
+        return with_batch(supported(robot, needed, idle, off), batch, trailing=1)
+    found = force_sharing(constraint_jacobian(robot, q), root, idle).shared(needed[..., None])
+    tau = supported(robot, found.tau[..., 0], idle, found.left[..., 0], needed)
+    return finite_result(with_batch(tau, batch, trailing=1))
+
+
+def checked_weights(robot: Robot, weights: ArrayLike | None) -> Array:
+    """Return the weights of the forces, `(nv,)`, or raise."""
     weight = np.ones(robot.nv) if weights is None else finite("weights", weights, robot.nv)
     if not is_symbolic(weight) and np.any(weight <= 0.0):
         raise InvalidValue(
             "weights must be positive; for joints without actuator: unactuated=[...]"
         )
-    batch = batch_shape(q, v, vdot)
-    needed = recursive_newton_euler.inverse(robot, q, v, vdot, w)
-    idle = sorted({
+    return weight
+
+
+def idle_speeds(robot: Robot, unactuated: Iterable[str]) -> list[int]:
+    """Return the indices of the speeds of joints without actuator."""
+    return sorted({
         i for name in unactuated for i in range(robot.nv)[robot.joints[robot.joint_index(name)].v]
     })  # fmt: skip
-    driven = [i for i in range(robot.nv) if i not in idle]
-    if not active_constraints(robot):
-        return with_batch(_supported(robot, needed, idle, 0.0 * needed), batch, trailing=1)
-    G = constraint_jacobian(robot, q)
-    size = np.sum(np.sum(G * G, axis=-1), axis=-1, keepdims=True)
-    m: int = G.shape[-2]
-    inner, projector, ones = np.zeros(m), np.eye(m), np.ones(m)
-    if idle:  # inner loads that take over the forces of unactuated joints
-        rows = orthogonal.orthogonalize(G[..., :, idle], ones, _repeated(size, len(idle)))
-        inner, _, misfit = orthogonal.minimum_norm(rows, stack([needed[..., i] for i in idle]))
-        needed = _supported(robot, needed, idle, misfit)
-        along = rows.Q * rows.reciprocal[..., None, :]
-        projector = projector - along @ vector.transpose(rows.Q)
-    root = sqrt(weight)
-    left = needed - vector.apply(vector.transpose(G), inner)
-    rest = stack([left[..., i] * root[..., i] for i in driven])
-    E = (vector.transpose(G) @ projector)[..., driven, :] * stack([root[..., i] for i in driven])[
-        ..., None
-    ]
-    loads = orthogonal.orthogonalize(E, np.ones(len(driven)), _repeated(size, m))
-    for i in range(m):  # less what inner loads can take over
-        column = loads.Q[..., :, i]
-        rest = rest - column * (vector.dot(column, rest) * loads.reciprocal[..., i : i + 1])
-    places = {i: rest[..., k] / root[..., i] for k, i in enumerate(driven)}
-    tau = stack([places.get(i, np.zeros(())) for i in range(robot.nv)])
-    return finite_result(with_batch(tau, batch, trailing=1))
 
 
 @takes_robot
@@ -158,16 +149,26 @@ def _repeated(x: Array, count: int) -> Array:
     return np.broadcast_to(x, (*x.shape[:-1], count))
 
 
-def _supported(robot: Robot, needed: Array, idle: list[int], misfit: Array) -> Array:
-    """Return the forces, or raise if unactuated joints would have to provide some of them."""
+def supported(
+    robot: Robot, tau: Array, idle: list[int], off: Array, needed: Array | None = None
+) -> Array:
+    """Return the forces, or raise if unactuated joints would have to provide some of them.
+
+    Args:
+        robot: the robot.
+        tau: the forces, `(..., nv)`.
+        idle: indices of the speeds without actuator.
+        off: what they would have to provide, `(..., u)`.
+        needed: the forces that the motion needs, `(..., nv)`; those returned by default.
+    """
     if not idle:
-        return needed
-    off = misfit if misfit.shape[-1] == len(idle) else stack([needed[..., i] for i in idle])
+        return tau
+    needed = tau if needed is None else needed
     excess = np.sum(absolute(off), axis=-1, keepdims=True) - UNSUPPORTED * np.sum(
         absolute(needed), axis=-1, keepdims=True
     )
     if is_symbolic(excess):
-        return select(less(0.0, excess), np.inf, needed)
+        return select(less(0.0, excess), np.inf, tau)
     if np.any(excess > 0.0):
         names = [
             robot.joints[j].name
@@ -178,4 +179,4 @@ def _supported(robot: Robot, needed: Array, idle: list[int], misfit: Array) -> A
             f"this motion needs forces at the unactuated joints {', '.join(map(repr, names))}, up "
             f"to {np.max(np.abs(off)):.3g} (N or N m), which the others cannot provide"
         )
-    return needed
+    return tau

@@ -178,11 +178,11 @@ def inverse(
     A = accelerations_of(robot, tree.links, q, v, vdot)
     H = tree.matrix(mass_blocks(tree))
     rows = force_rows(of.G)
-    needed = required_forces(tree, A, wrenches) + _rotor_forces(tree, vdot)
+    needed = required_forces(tree, A, wrenches) + rotor_forces(tree, vdot)
     tau, mu = orthogonal.closest(rows, needed[..., None])
     kappa = -orthogonal.basic_multipliers(rows.R, rows.kept, mu)[..., 0]
     moved = displacement_changes(tree, q, v, vdot, A, of.loads(kappa, wrenches))
-    by_q = tree.matrix(responses(tree, moved)) - _turned_forces(of, kappa)
+    by_q = tree.matrix(responses(tree, moved)) - turned_forces(of, kappa)
     by_v = tree.matrix(responses(tree, speed_changes(tree)))
     links = links_of(robot, q, tau[..., 0])
     placed = placed_loops(robot, of.loops, links)
@@ -232,16 +232,17 @@ def _changes(
     if of.is_outside(0):
         moved, q_base = without_free_base(moved)
         sped, v_base = without_free_base(sped)
-    by_q = tree.matrix(responses(tree, moved)) - _turned_forces(of, at.lam)
+    by_q = tree.matrix(responses(tree, moved)) - turned_forces(of, at.lam)
     return (by_q, q_base), (tree.matrix(responses(tree, sped)), v_base), rates
 
 
-def _turned_forces(of: ClosedTree, lam: Array) -> Array:
+def turned_forces(of: ClosedTree, lam: Array) -> Array:
+    """Return the part of ∂(Gᵀλ)/∂q in which the constraints' wrenches turn, `(..., nv, nv)`."""
     tree = of.tree
     return tree.matrix(force_slopes(tree.robot, of.placed, tree.links, lam))
 
 
-def _rotor_forces(tree: Tree, vdot: Array) -> Array:
+def rotor_forces(tree: Tree, vdot: Array) -> Array:
     """Return the forces that accelerate the rotors, `(..., nv)`."""
     robot = tree.robot
     parts = [joints.rotor_inertia(joint) * vdot[..., joint.v] for joint in robot.joints]

@@ -6,14 +6,20 @@ Those of inverse dynamics are in `tree_changes`. Forward dynamics is solved with
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
 
 from remora.algebra import linear
-from remora.algebra.array_ops import Array, ArrayLike, is_symbolic, waypoint
+from remora.algebra.array_ops import Array, ArrayLike, is_symbolic, sqrt, waypoint
+from remora.dynamics.constraints.actuation import (
+    checked_weights,
+    constrained_inverse_dynamics,
+    idle_speeds,
+)
 from remora.dynamics.constraints.loop_kinematics import active_constraints, constraint_residual
-from remora.dynamics.derivatives import constrained_derivatives
+from remora.dynamics.derivatives import constrained_derivatives, sharing_derivatives
 from remora.dynamics.derivatives.root_frame import accelerations_of
 from remora.dynamics.derivatives.tree_changes import (
     displacement_changes,
@@ -103,6 +109,55 @@ def inverse_dynamics_derivatives(
         finite_result(tree.matrix(responses(tree, speed_changes(tree)))),
         finite_result(tree.matrix(mass_blocks(tree))),
     )
+
+
+@takes_robot
+@needs_dynamics
+def constrained_inverse_dynamics_derivatives(
+    robot: Robot,
+    q: ArrayLike,
+    v: ArrayLike,
+    vdot: ArrayLike,
+    wrenches: ArrayLike | None = None,
+    weights: ArrayLike | None = None,
+    unactuated: Iterable[str] = (),
+) -> InverseDerivatives:
+    """Return ∂τ/∂q, ∂τ/∂v and ∂τ/∂v̇ of `constrained_inverse_dynamics`.
+
+    δτ + Gᵀδλ = δf, δτ_u = 0, G_d W δτ_d + G_u δμ = -∂(G u), with f the inverse dynamics of the
+    tree less Gᵀλ, d the actuated and u the unactuated joints. Where unactuated joints cannot be
+    relieved of all forces, they hold along changes of the motion that need none there. Constraints
+    that depend on each other are treated as in `forward_dynamics_derivatives`.
+
+    Args:
+        robot: the robot.
+        q: configuration, `(..., nq)`.
+        v: velocity, `(..., nv)`.
+        vdot: rate of v, `(..., nv)`.
+        wrenches: external, [f, τ] on each body in its own frame about its origin, `(..., nb, 6)`;
+            they move with the body.
+        weights: positive, `(nv,)`; ones by default.
+        unactuated: joints, by name, whose forces are zero.
+
+    Raises:
+        InvalidValue: if the actuated joints cannot cause this motion; in compiled code the result
+            is then not finite.
+    """
+    q, v, vdot, w = checked_arguments(robot, q, v, vdot, wrenches, "vdot")
+    root, idle = sqrt(checked_weights(robot, weights)), idle_speeds(robot, unactuated)
+    if active_constraints(robot):
+        closed = sharing_derivatives.inverse(robot, q, v, vdot, w, root, idle)
+        return InverseDerivatives(*map(finite_result, closed))
+    constrained_inverse_dynamics(robot, q, v, vdot, w, weights, unactuated)  # refuses
+    found = inverse_dynamics_derivatives(robot, q, v, vdot, w)
+    return InverseDerivatives(*(_without_rows(part, idle) for part in found))
+
+
+def _without_rows(matrix: Array, idle: list[int]) -> Array:
+    """Return a matrix `(..., nv, nv)` with zeros in some rows."""
+    kept = np.ones(matrix.shape[-1])
+    kept[idle] = 0.0
+    return matrix * kept[:, None]
 
 
 @takes_robot

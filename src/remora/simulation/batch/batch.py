@@ -10,21 +10,22 @@ from typing import Any
 
 import numpy as np
 
-from remora.algebra.array_ops import Array, ArrayLike
+from remora.algebra.array_ops import ArrayLike
 from remora.codegen.gpu import cuda_kernel
 from remora.codegen.ir.arguments import DTYPES
 from remora.components.system import System
 from remora.dynamics.constraints.loop_kinematics import active_constraints
 from remora.dynamics.kernels.compiled import TARGETS
 from remora.dynamics.kernels.size_policy import LARGEST_STRAIGHT_LINE, fits_straight_line
-from remora.errors import InvalidValue, RemoraError, SimulationError, UnknownName
+from remora.errors import InvalidValue, RemoraError, UnknownName
 from remora.model.arguments import number, whole
 from remora.model.robot import Robot
 from remora.model.takes_robot import check_robot
-from remora.simulation.batch.batch_events import collected, conditions
-from remora.simulation.batch.batch_faults import BAD_FUNCTION, note_faults, note_lockstep_faults
+from remora.simulation.batch.batch_events import conditions
+from remora.simulation.batch.batch_faults import note_faults, note_lockstep_faults
 from remora.simulation.batch.batch_inputs import BatchInputs, batch_inputs, whole_numbers
 from remora.simulation.batch.batch_loads import BatchLoads, is_per_run
+from remora.simulation.batch.batch_outcome import finished_batch
 from remora.simulation.batch.batch_phases import (
     BatchPhase,
     BatchRuns,
@@ -34,17 +35,12 @@ from remora.simulation.batch.batch_phases import (
 from remora.simulation.batch.batch_switching import PhaseConstraints
 from remora.simulation.batch.event_search import (
     NEXT,
-    NOT_ENTERED,
     RUNNING,
-    STOPPED,
-    TOO_SHORT,
-    VIOLATED,
 )
 from remora.simulation.batch.free_program import StepControl
-from remora.simulation.batch.host_arrays import to_host
 from remora.simulation.batch.lockstep_program import CLOSE
 from remora.simulation.batch.phase_starts import start_phase
-from remora.simulation.batch.result import OUTCOMES, Batch, BatchEvents
+from remora.simulation.batch.result import Batch
 from remora.simulation.batch.run_equations import (
     Forces,
     RunEquations,
@@ -524,7 +520,7 @@ def _run(
         except KeyboardInterrupt:
             status = "interrupted"
             warnings.warn("interrupted: the runs that are done are kept", RuntimeWarning, 4)
-    return _finished(system, own, settings, runs, failures, status, free)
+    return finished_batch(system, own, settings, runs, failures, status, free)
 
 
 def _rows(xp: Any, x: Any, batch: tuple[int, ...], trailing: int) -> Any:
@@ -539,132 +535,3 @@ def _rows(xp: Any, x: Any, batch: tuple[int, ...], trailing: int) -> Any:
     shape = tuple(x.shape[x.ndim - trailing :])
     whole = xp.broadcast_to(xp.asarray(x), (*batch, *shape))
     return whole.reshape((math.prod(batch), *shape))
-
-
-def _finished(
-    system: System, own: BatchInputs, settings: BatchSettings, runs: BatchRuns, failures: str,
-    status: str, free: bool,
-) -> Batch:  # fmt: skip
-    """Return the batch, or raise if a run failed."""
-    batch, times = own.batch, settings.times
-
-    def shaped(x: Any) -> Any:
-        return x.reshape((*batch, *x.shape[1:]))
-
-    robot = system.robot
-    q, v = (
-        shaped(runs.sampled("sample q", (robot.nq,))),
-        shaped(runs.sampled("sample v", (robot.nv,))),
-    )
-    signals = {n: shaped(runs.sampled(n, system.signals[n][0])) for n in settings.signals}
-    codes = to_host(shaped(runs.status)[..., 0]).astype(int)
-    ends = to_host(shaped(runs.t)[..., 0])
-    impossible = np.zeros(batch, bool)
-    for fault in own.faults:
-        impossible |= np.broadcast_to(fault.runs, batch)
-    if own.faults:  # results of the equations with such numbers are meaningless
-        q[impossible], v[impossible] = math.nan, math.nan
-    finite = to_host((abs(q).sum(axis=-1) + abs(v).sum(axis=-1)) < math.inf)
-    for values in signals.values():  # shape (..., n, *shape)
-        size = abs(values.reshape((*finite.shape, -1))).sum(axis=-1)
-        finite &= to_host(size < math.inf)
-    past = times > ends[..., None] + 1e-9 * (1.0 + np.abs(ends[..., None]))
-    ended = np.isin(codes, (RUNNING, STOPPED, NEXT, NOT_ENTERED))
-    excused = ended[..., None] & past
-    ok = (finite | excused).all(axis=-1) & ended
-    if status == "interrupted":
-        ok &= finite.any(axis=-1)
-    outcome = np.array(OUTCOMES)[codes]
-    outcome = np.where(ok | (codes != RUNNING), outcome, "not finite")
-    events = _events(runs, shaped, settings.max_events)
-    found = Batch(
-        system.robot, times, q, v, own.parameters, np.asarray(ok), status, system, signals, outcome,
-        ends, events, None, tuple(switch.shaped(batch) for switch in runs.switches), runs.faults,
-        signal_units={n: system.signals[n][1] for n in signals},
-        component_axes={n: x.ndim for n, x in system.parameters.items() if n in own.parameters},
-    )  # fmt: skip
-    failed = int(np.size(ok) - np.count_nonzero(ok))
-    if failed and failures == "raise" and status == "complete":
-        _raise_failed(found, finite | excused, failed)
-    return found
-
-
-def _events(runs: BatchRuns, shaped: Any, most: int) -> BatchEvents | None:
-    parts = [
-        (
-            system,
-            to_host(shaped(counts[..., 0])),
-            to_host(shaped(times[..., 0])),
-            to_host(shaped(fired)),
-        )
-        for system, counts, times, fired in runs.events
-    ]
-    return collected(parts, most, stacklevel=4)
-
-
-def _raise_failed(batch: Batch, fine: Array, failed: int) -> None:
-    bad = np.argwhere(~fine)
-    if not len(bad):
-        bad = np.argwhere(~batch.ok[..., None])
-    first = bad[np.argmin(bad[:, -1])]
-    place = tuple(first[:-1].tolist())
-    name = ", ".join(map(str, place))
-    why = str(batch.outcome[place])
-    told = {
-        "event is NaN": "the function of an event is NaN there, one of "
-        + _event_names(batch.system),
-        "invalid reset": "the reset at an event returned numbers that are not finite, or a "
-        "quaternion that is not of unit norm, one of " + _event_names(batch.system, "reset"),
-        "contradiction": "a joint that is locked or prescribed does not begin a phase in the "
-        "position or at the speed of its motion",
-        "step too short": "its steps became too short or too many: what acts is not smooth, or too "
-        "stiff for this integrator",
-        "chattering": "its events chatter: they occur again and again without progress of time, as "
-        "where an event function stays at zero and changes its sign by rounding",
-        **dict.fromkeys(OUTCOMES[VIOLATED:], _fault(batch, place)),
-    }.get(why, "its step is too long, or what acts drives it to infinity" + _culprit(batch, place))
-    fault = _fault(batch, place)
-    if fault.startswith(BAD_FUNCTION):
-        told = fault
-    elif fault and why == "event is NaN":  # of a state to which what acts has driven it
-        told = f"what acts drives it to no finite state: {fault}"
-    elif fault and fault not in told:
-        told += f"; {fault}"
-    early = why in OUTCOMES[TOO_SHORT:]
-    if early:
-        head = f"{failed} of {batch.ok.size} runs could not be finished, among them run [{name}]"
-    else:
-        head = (
-            f"{failed} of {batch.ok.size} runs do not stay finite, the first of them run [{name}]"
-        )
-    time = float(batch.t[min(int(first[-1]), batch.t.size - 1)])
-    if early:
-        time = float(batch.end[place])
-    raise SimulationError(f"{head}: {told} (failures='keep' returns the other runs)", time, batch)
-
-
-def _fault(batch: Batch, place: tuple[int, ...]) -> str:
-    """Return why constraints could not act in a run, or which component made it fail."""
-    number = int(np.ravel_multi_index(place, batch.ok.shape)) if batch.ok.shape else 0
-    return batch.faults.get(number, "")
-
-
-def _event_names(system: System, action: str = "") -> str:
-    """Return the names of a system's events, or of those with an action."""
-    names = [str(e) for e in system.events if action in ("", e.crossing.action)]
-    return ", ".join(map(repr, names)) if names else "those given as events="
-
-
-def _culprit(batch: Batch, place: tuple[int, ...]) -> str:
-    """Return the names of the signals that stopped being finite first."""
-    first: dict[str, int] = {}
-    for name, values in batch.signals.items():
-        own = to_host(values[place])
-        bad = ~np.isfinite(own.reshape(own.shape[0], -1)).all(axis=-1)
-        if bad.any():
-            first[name] = int(np.argmax(bad))
-    if not first:
-        return ""
-    earliest = min(first.values())
-    names = ", ".join(repr(n) for n, k in first.items() if k == earliest)
-    return f"; not finite first: signal {names}"
