@@ -12,6 +12,10 @@ with T(u) the linear map of `log_rate` and D(u) = T(u)⁻¹ that of `log_velocit
 for w with p0 = H(q0) v0, and v1 = H(q1)⁻¹ p1. The step is symplectic, symmetric and of order two,
 and conserves every momentum that L conserves [HLW06, sections VI.6 and VII.5].
 
+Constraints act by impulses at both ends of a step [HLW06, section VII.1.4, RATTLE]: the momentum
+after the first, p0 + G(q0)ᵀλ, is that with which q1 satisfies φ(q1) = 0, and the second makes v1
+satisfy G(q1) v1 = 0. See `simulation.integrators.variational_step`.
+
 ∂L/∂q is the derivative along the joints' speeds at constant v:
 d/dε L(integrate(q, εη), v) = ∂L/∂q · η. The equation of motion is
 d/dt(Hv) = ad*_v(Hv) + ∂L/∂q + forces.

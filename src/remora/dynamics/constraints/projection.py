@@ -22,6 +22,7 @@ from remora.dynamics.constraints.loop_kinematics import (
     constraint_residual,
 )
 from remora.dynamics.joint_arrays import batch_shape, gather, with_batch
+from remora.dynamics.recursive.composite_rigid_body import mass_matrix_of
 from remora.dynamics.refusals import needs_dynamics
 from remora.model.robot import Robot
 from remora.model.state import configuration, integrate, velocity
@@ -81,6 +82,20 @@ def project_velocity(robot: Robot, q: ArrayLike, v: ArrayLike) -> Array:
     rows, motion = row_response(robot, q)
     x = orthogonal.minimum_norm(rows, -vector.apply(constraint_jacobian(robot, q), v))[0]
     return with_batch(v + motion(x), batch, trailing=1)
+
+
+def closing_momentum(robot: Robot, q: ArrayLike, gap: ArrayLike) -> Array:
+    """Return Δp = -Gᵀ (G M⁻¹ Gᵀ)⁺ gap `(..., nv)`: changes the rate of φ by -gap.
+
+    Args:
+        robot: the robot, with active constraints.
+        q: configuration, `(..., nq)`.
+        gap: rate of φ to remove, `(..., m)`.
+    """
+    q = configuration(robot, q)
+    rows, motion = row_response(robot, q)
+    x = orthogonal.minimum_norm(rows, -asarray(gap))[0]
+    return vector.apply(mass_matrix_of(robot, q), motion(x))
 
 
 @takes_robot

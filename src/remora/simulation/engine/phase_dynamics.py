@@ -35,6 +35,7 @@ from remora.model.state import increment, integrate, log_rate
 from remora.simulation.engine.stiffness import Stiffest, stiffest
 from remora.simulation.inputs.loads import HeldValue
 from remora.simulation.inputs.phases import Phase
+from remora.simulation.integrators.variational_step import LoopEquations, loop_equations
 from remora.simulation.phase.held_motions import HeldMotions
 from remora.simulation.phase.latched_numbers import LatchedNumbers
 from remora.simulation.phase.phase_loads import PhaseLoads
@@ -237,6 +238,11 @@ class PhaseDynamics:
             return q, v
         dq, dv = self._projection(q, v)
         return self._move(q, dq), v + dv
+
+    @functools.cached_property
+    def loops(self) -> LoopEquations | None:
+        """The equations of active constraints for the variational integrator; None: none act."""
+        return loop_equations(self.robot, self.latched.kernel) if self.constrained else None
 
     def refuse_contradiction(self, t: float, y: Array) -> None:
         """Raise if the constraints contradict each other at y, the state at the start of a step."""

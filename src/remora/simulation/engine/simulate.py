@@ -203,7 +203,7 @@ def simulate(
         if model == "full":  # the reduced model has explicit methods only
             integrator = _usual_integrator(robot, q, parts, end - start, slip_speed)
     if constrained:
-        _refuse_constrained(constrained[0], integrator, model)
+        _refuse_constrained(constrained[0], model)
     equations = with_model(equations, model, integrator, parts, q, v)
     stepping = _stepping(integrator, rtol, atol, step, max_step, max_steps)
     if stepping.step is not None and math.isfinite(stepping.integrator.stable):
@@ -283,13 +283,9 @@ def _checked_state(robot: Robot, q: ArrayLike, v: ArrayLike) -> tuple[Array, Arr
     return q, v
 
 
-def _refuse_constrained(robot: Robot, integrator: str, model: str) -> None:
-    """Raise if a run with constraints has an integrator or a model that does not know them."""
+def _refuse_constrained(robot: Robot, model: str) -> None:
+    """Raise if a run with constraints has a model that does not support them."""
     names = ", ".join(repr(c.name) for c in active_constraints(robot))
-    if integrator == "variational":
-        raise RemoraError(
-            f"the variational integrator has no constraints ({names}); choose another integrator"
-        )
     if model != "full":
         raise RemoraError(f"model={model!r} has no constraints ({names}): use model='full'")
 

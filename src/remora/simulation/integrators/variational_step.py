@@ -1,7 +1,8 @@
 """Variational midpoint rule: conserves momentum to rounding, with no energy drift.
 
 The compiled equations of `dynamics.discrete_mechanics` are solved for the mean velocity w of the
-step by Broyden's method, starting from the motion at constant acceleration. Forces that depend on q
+step by Broyden's method, starting from the motion at constant acceleration. If constraints act, the
+impulse at the start of the step is found by fixed-point iterations. Forces that depend on q
 and v are evaluated at the midpoint of the step. The step size must be constant: varying it destroys
 the conservation properties [HLW06, section VIII.1].
 """
@@ -11,13 +12,16 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Collection
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from remora.algebra import hermite, screw
 from remora.algebra.array_ops import Array
 from remora.dynamics import variational_midpoint
+from remora.dynamics.constraints.constraint_types import count
+from remora.dynamics.constraints.loop_kinematics import active_constraints, constraint_residual
+from remora.dynamics.constraints.projection import closing_momentum, project_velocity
 from remora.dynamics.kernels.compiled import compile_function
 from remora.dynamics.kinematics import twists
 from remora.dynamics.state_layout import layout_of
@@ -37,6 +41,35 @@ ROUNDING = 2.0 * float(np.finfo(float).eps)
 NEAR = 1e-10
 
 
+class LoopEquations(NamedTuple):
+    """Compiled functions of a robot with active constraints.
+
+    Attributes:
+        residual: q -> φ(q), `(m,)`.
+        momentum: q, gap -> change of momentum that changes the rate of φ by -gap, `(nv,)`.
+        velocity: q, v -> v with G v = 0, `(nv,)`.
+    """
+
+    residual: Callable[[Array], Array]
+    momentum: Callable[[Array, Array], Array]
+    velocity: Callable[[Array, Array], Array]
+
+
+def loop_equations(robot: Robot, kernel: Callable[..., Callable[..., Any]]) -> LoopEquations:
+    """Return the compiled equations of active constraints.
+
+    Args:
+        robot: the robot.
+        kernel: function, names of arguments, shapes -> the function of the robot, compiled.
+    """
+    rows = sum(count(constraint) for constraint in active_constraints(robot))
+    return LoopEquations(
+        kernel(constraint_residual, ("q",)),
+        kernel(closing_momentum, ("q", "gap"), {"gap": (rows,)}),
+        kernel(project_velocity, ("q", "v")),
+    )
+
+
 class VariationalSystem(Protocol):
     """A robot in a chart about q, and its loads."""
 
@@ -53,6 +86,11 @@ class VariationalSystem(Protocol):
     @property
     def held(self) -> Collection[str]:
         """Names of joints that are prescribed or locked."""
+        ...
+
+    @property
+    def loops(self) -> LoopEquations | None:
+        """The equations of active constraints; None: there are none."""
         ...
 
     def arrival(self, u: Array) -> Array:
@@ -125,13 +163,14 @@ class Equations:
 
 
 def equations(robot: Robot) -> Equations:
-    """Return the compiled equations of a robot, cached."""
+    """Return the compiled equations of a robot without its constraints, cached."""
     return _equations(robot, Table.changes)
 
 
 @functools.lru_cache(maxsize=8)
 def _equations(robot: Robot, changes: int) -> Equations:
-    return Equations(robot)
+    active = [constraint.name for constraint in active_constraints(robot)]
+    return Equations(robot.with_active(off=active) if active else robot)
 
 
 def attempt(
@@ -168,15 +207,17 @@ def attempt(
     code = equations(system.robot)
     p, _ = code.slopes(system.q, v)
     with np.errstate(all="ignore"):  # from diverging iterations
-        found = _middle(system, code, t, p, v + 0.5 * h * rate[layout.v], h)
+        found = _closed(system, code, t, p, v + 0.5 * h * rate[layout.v], h)
     if found is None:
         zero = np.zeros_like(y)
         return StepResult(zero, math.inf, functools.partial(_at_rest, zero), lambda: zero)
-    w, g, works = found
+    p, (w, g, works) = found
     dq = h * w
     q1, p1 = system.arrival(dq), code.end(dq, p, g, np.asarray(h, dtype=float))
     v1 = code.velocity(q1, p1)
     v1 = v1 + code.velocity(q1, p1 - code.slopes(q1, v1)[0])  # one refinement: less rounding error
+    if system.loops is not None:
+        v1 = system.loops.velocity(q1, v1)
     work = h * works
 
     def dense(theta: Array) -> Array:
@@ -194,6 +235,28 @@ def attempt(
 
 def _at_rest(zero: Array, theta: Array) -> Array:
     return np.tile(zero, (len(theta), 1))
+
+
+def _closed(
+    system: VariationalSystem, code: Equations, t: float, p: Array, w: Array, h: float
+) -> tuple[Array, tuple[Array, Array, Array]] | None:
+    """Return the momentum with which the step ends where φ = 0, and what `_middle` finds for it.
+
+    Each iteration removes φ at the end of the step by an impulse at its start, up to terms of order
+    h. None if no step is found.
+    """
+    loops, last = system.loops, math.inf
+    for _ in range(MOST_ITERATIONS):
+        found = _middle(system, code, t, p, w, h)
+        if found is None or loops is None:
+            return None if found is None else (p, found)
+        w = found[0]
+        gap = loops.residual(system.arrival(h * w))
+        size = _largest(gap)
+        if size == 0.0 or (size >= 0.5 * last and size <= NEAR):
+            return p, found
+        last, p = size, p + loops.momentum(system.q, gap / h)
+    return None
 
 
 def _middle(
