@@ -163,7 +163,5 @@ def test_what_cannot_be_switched_is_refused():
     q, v = state(robot, **MOVING)
     with pytest.raises(rm.RemoraError, match=r"velocity that violates.*'grasp'.*close_loops"):
         rm.simulate(closed, q, v, 1.0)
-    with pytest.raises(rm.RemoraError, match=r"variational.*'grasp'"):
-        rm.simulate(closed, q, v, 1.0, integrator="variational", step=0.1)
     with pytest.raises(rm.RemoraError, match=r"reduced.*'grasp'"):
         rm.simulate(closed, q, v, 1.0, model="reduced")

@@ -49,7 +49,7 @@ def spring_energy(robot, q):
 class System:
     """A robot moved as a driver moves it: sums that lose nothing."""
 
-    held = ()
+    held, loops = (), None
 
     def __init__(self, robot, q, v, springs=False, push=None):
         self.robot, self.q, self.v, self.t = robot, q, v, 0.0
@@ -397,7 +397,7 @@ def test_a_robot_that_cannot_move():
     )
 
     class Still:
-        held = ()
+        held, loops = (), None
         q = np.zeros(0)
 
         def __init__(self):

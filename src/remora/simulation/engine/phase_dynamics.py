@@ -239,9 +239,13 @@ class PhaseDynamics:
         dq, dv = self._projection(q, v)
         return self._move(q, dq), v + dv
 
-    @functools.cached_property
+    @property
     def loops(self) -> LoopEquations | None:
         """The equations of active constraints for the variational integrator; None: none act."""
+        return self._loops
+
+    @functools.cached_property
+    def _loops(self) -> LoopEquations | None:
         return loop_equations(self.robot, self.latched.kernel) if self.constrained else None
 
     def refuse_contradiction(self, t: float, y: Array) -> None:
