@@ -480,6 +480,7 @@ TABLE = {
     projection: {
         "project_configuration": (on_closed(rm.project_configuration), state_q),
         "project_velocity": (on_closed(rm.project_velocity), state_q, v_),
+        "closing_momentum": (on_closed(projection.closing_momentum), state_q, array(EQUATIONS)),
         "constraint_impulse": (
             lambda *a: tuple(rm.constraint_impulse(CLOSED, *a)), state_q, v_,
         ),

@@ -1,10 +1,13 @@
 """Films and stills: refusals, camera paths, captions, and one film by a real browser."""
 
+import sys
+
 import numpy as np
 import pytest
 
 import remora as rm
 from remora.algebra import pose
+from remora.cli import main
 from remora.viewer.film import browser
 from remora.viewer.film.camera_paths import CAMERA_PATHS, camera_pose
 from remora.viewer.film.captions import captioned
@@ -83,3 +86,14 @@ def test_a_browser_makes_a_still_and_a_film(run, tmp_path):
     with image.open(film) as picture:
         assert picture.n_frames == 3
         assert picture.info["duration"] == 100
+
+
+def test_the_command_does_not_replace_a_file(tmp_path, monkeypatch, capsys):
+    file = tmp_path / "a.png"
+    file.write_text("mine")
+    monkeypatch.setattr(sys, "argv", ["remora", "render", str(tmp_path), "--png", str(file)])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    assert "a.png: exists already; --force replaces it" in capsys.readouterr().err
+    assert file.read_text() == "mine"

@@ -54,6 +54,7 @@ def render(
             metavar="FILE", help="Executable of Chromium or Chrome; default: searched on PATH."
         ),
     ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace files that exist.")] = False,
     mesh_root: MeshRoot = None,
 ) -> None:
     """Write a film (--mp4, --gif) or a still (--png) of a run, without a window.
@@ -73,6 +74,8 @@ def render(
     for option, file in (("mp4", mp4), ("gif", gif), ("png", png)):
         if file is not None and file.suffix.lower() != f".{option}":
             raise InvalidValue(f"--{option} {file}: the name must end in .{option}")
+        if file is not None and file.exists() and not force:
+            raise InvalidValue(f"{file}: exists already; --force replaces it, or name another")
     found = re.fullmatch(r"(\d{2,4})x(\d{2,4})", size)
     if found is None:
         raise InvalidValue(f"--size {size}: width and height as in 1280x720")
