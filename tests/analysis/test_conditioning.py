@@ -62,7 +62,7 @@ def test_warnings_name_what_is_near_and_when():
     near, limit = found.warnings()
     assert "'tool' comes near a singularity from 4.6 s to 5.4 s" in near
     assert "at 5 s" in near
-    assert limit.startswith("joint 'joint_2' passes a limit by 0.01")
+    assert limit.startswith("joint 'joint_2' passes a limit by 0.573° at 10 s, ")
     assert "from 9.7 s to 10 s" in limit
     quiet = found.warnings(condition=np.inf, limit=0.0)
     assert len(quiet) == 1  # beyond a limit is always said

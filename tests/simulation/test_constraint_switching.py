@@ -1,5 +1,7 @@
 """Captures and releases during a run: impulses, momentum, energy, latches, events, refusals."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -121,6 +123,8 @@ def test_a_missed_capture_is_an_event_and_ends_the_run_before_the_phase_that_nee
     assert run.t[-1] == 3.0
     assert run.switches == ()
     assert "no event led to 'stack'" in run.message
+    unnamed = [phases[0], replace(phases[1], name="")]
+    assert "no event led to 'phase 2'" in rm.simulate(robot, q, v, phases=unnamed).message
 
 
 def test_a_locked_joint_transmits_the_impulse():
@@ -149,7 +153,7 @@ def test_what_cannot_be_switched_is_refused():
             rm.Phase(1.0, activate="grasp", latch=True),
             rm.Phase(1.0, activate="grasp", name="second"),
         ])  # fmt: skip
-    with pytest.raises(rm.RemoraError, match=r"'grasp' is already off"):
+    with pytest.raises(rm.RemoraError, match=r"phase 1: .*'grasp' is already off"):
         rm.simulate(robot, q, v, phases=[rm.Phase(1.0, release="grasp")])
     with pytest.raises(rm.RemoraError, match=r"no constraint named|grip"):
         rm.simulate(robot, q, v, phases=[rm.Phase(1.0, activate="grip")])

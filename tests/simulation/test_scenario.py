@@ -512,6 +512,18 @@ def test_files_that_are_none(tmp_path, monkeypatch):
         rm.load_scenario("bytes.yaml")
     with pytest.raises(rm.InvalidValue, match="a path is needed"):
         rm.load_scenario(3)
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(rm.ModelError, match="not a regular file"):
+        rm.load_scenario("folder")
+
+
+def test_a_folder_does_not_hide_a_bundled_name(tmp_path, monkeypatch):
+    """`remora run unfold --out unfold` leaves such a folder."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("unfold", "reach_payload"):
+        (tmp_path / name).mkdir()
+    assert rm.load_scenario("unfold").robot.name == "servicer"
+    assert rm.load_study("reach_payload").scenario.name == "reach_payload"  # folder of both names
 
 
 def test_a_resumed_scenario_is_the_same(tmp_path):

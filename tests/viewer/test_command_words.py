@@ -44,6 +44,18 @@ def test_a_phase_that_was_not_reached_has_its_own_times(robot):
     assert "from 1 s into it to 8 s into it" in words.lines[0]
 
 
+def test_separations_have_units_and_axes(robot):
+    apart = {"grasp": 0.1, "latch": (-0.1, 0.0, 0.02)}
+    words = told(robot, rm.Phase(10.0, release=["grasp", "latch"], separation=apart))[0]
+    assert words.lines == [
+        "constraint grasp, latch is switched off",
+        "at the release of grasp, its child leaves at 0.1 m/s along z of the constraint's frame on "
+        "the parent",
+        "at the release of latch, its child leaves at (−0.1, 0, 0.02) m/s in the axes of the "
+        "constraint's frame on the parent",
+    ]
+
+
 def test_phases_of_the_library_are_told_in_words(robot):
     pulse = rm.Pulse(0.5, 1.0, 30.0)
     push = rm.Pulse(2.0, 3.0, [4.0, 2.0, 0.0, 0.0, 0.0, 0.1])

@@ -88,6 +88,9 @@ def test_captures_are_listed_with_impulses_and_energies(run):
     assert cells[:7] == ["1.5", "grapple", "latched", "5", "0.5", "2", ""]
     assert cells[7:] == ["2.5", "grapple", "released", "", "", "", "100"]
     assert sections.captures(run) == ""
+    peaks = joint_peaks(run)
+    assert "Impulses at captures and releases are not included" in sections.peaks(peaks, True)
+    assert "Impulses" not in sections.peaks(peaks)
 
 
 def test_peaks_are_compared_with_the_limits(run):

@@ -23,7 +23,7 @@ from remora.analysis.sampling import joint_ranges
 from remora.dynamics.kinematics import Target
 from remora.dynamics.refusals import without_constraints
 from remora.errors import InvalidValue, ShapeError
-from remora.model.joints import in_coordinates
+from remora.model.joints import in_coordinates, kind
 from remora.model.numbers import finite
 from remora.model.robot import Robot
 from remora.model.state import configuration, integrate, neutral
@@ -54,6 +54,7 @@ class Conditioning:
             negative beyond it.
         limit_share: the same as a part of the range, `(n, m)`; of coordinates with one limit NaN.
         joints: name of the joint of each of these m coordinates.
+        angular: whether each of them is an angle, in rad; otherwise a length, in m.
         frame: name of the frame.
         base: "fixed", "flying" or "floating".
         length: characteristic length, m.
@@ -66,6 +67,7 @@ class Conditioning:
     limit_distance: Array
     limit_share: Array
     joints: tuple[str, ...]
+    angular: tuple[bool, ...]
     frame: str
     base: str
     length: float
@@ -103,13 +105,17 @@ class Conditioning:
             for first, last in _spans((share[:, k] < limit) | beyond[:, k]):
                 worst = first + int(np.argmin(self.limit_distance[first : last + 1, k]))
                 off = float(self.limit_distance[worst, k])
-                how = f"passes a limit by {-off:.3g}" if off < 0.0 else f"comes to {off:.3g}"
-                rest = "" if off < 0.0 else " of a limit"
+                size = self.distance_text(abs(off), k)
+                how = f"passes a limit by {size}" if off < 0.0 else f"comes to {size} of a limit"
                 found.append(
-                    f"joint {name!r} {how} (rad or m){rest} {self._at(worst)}, and is near it "
+                    f"joint {name!r} {how} {self._at(worst)}, and is near it "
                     f"{self._when(first, last)}"
                 )
         return found
+
+    def distance_text(self, distance: float, k: int) -> str:
+        """Return a distance to a limit of coordinate k with its unit: `12.5°`, `0.02 m`."""
+        return f"{np.degrees(distance):.3g}°" if self.angular[k] else f"{distance:.3g} m"
 
     def plot(self) -> Any:
         """Return a figure of singular values, condition number and distances to limits."""
@@ -177,9 +183,9 @@ def conditioning(
     if joint_distances:
         columns = arm_speeds(robot, joints)
         far = _joint_distance(robot, q, columns, found[:, -1], lambda x: sigma(x)[:, rank - 1])
-    names, distance, share = _limits(robot, q)
+    names, angular, distance, share = _limits(robot, q)
     return Conditioning(
-        times, found, far, distance, share, names, robot.frame(target).name, base, size,
+        times, found, far, distance, share, names, angular, robot.frame(target).name, base, size,
         t is not None,
     )  # fmt: skip
 
@@ -217,9 +223,13 @@ def _general_rank(robot: Robot, target: Target, sigma: Callable[[Array], Array])
     return rank
 
 
-def _limits(robot: Robot, q: Array) -> tuple[tuple[str, ...], Array, Array]:
-    """Return the joints with limits, and the distances to the nearer one, `(n, m)`."""
+def _limits(robot: Robot, q: Array) -> tuple[tuple[str, ...], tuple[bool, ...], Array, Array]:
+    """Return the joints with limits, which are angles, and the distances to the nearer limit.
+
+    Distances and shares of the range have shape `(n, m)`.
+    """
     names: list[str] = []
+    angular: list[bool] = []
     distances: list[Array] = []
     shares: list[Array] = []
     for joint in robot.joints:
@@ -232,12 +242,13 @@ def _limits(robot: Robot, q: Array) -> tuple[tuple[str, ...], Array, Array]:
             x = q[:, joint.q.start + k]
             distance = np.minimum(x - low, high - x)
             names.append(joint.name)
+            angular.append(kind(joint).freedoms[k].angular)
             distances.append(distance)
             width = high - low
             shares.append(distance / width if np.isfinite(width) and width > 0.0 else x * np.nan)
     if not names:
-        return (), np.zeros((len(q), 0)), np.zeros((len(q), 0))
-    return tuple(names), np.stack(distances, axis=-1), np.stack(shares, axis=-1)
+        return (), (), np.zeros((len(q), 0)), np.zeros((len(q), 0))
+    return tuple(names), tuple(angular), np.stack(distances, axis=-1), np.stack(shares, axis=-1)
 
 
 def _spans(marked: Array) -> list[tuple[int, int]]:

@@ -155,11 +155,12 @@ def load_study(path: str | os.PathLike[str], runs: int | None = None) -> Study:
 
 def _located(path: str | os.PathLike[str]) -> Path:
     file = Path(path)
-    if isinstance(path, str) and not file.suffix and file.name == path and not file.exists():
+    if isinstance(path, str) and not file.suffix and file.name == path:
         known = bundled_studies()
-        if path not in known:
+        if path in known and (file.is_dir() or not file.exists()):  # a folder does not hide it
+            return known[path]
+        if not file.exists():
             raise UnknownName("bundled study", path, known)
-        return known[path]
     return file
 
 

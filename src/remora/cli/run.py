@@ -122,7 +122,7 @@ def _report(console: Console, told: Scenario, made: Recording, out: Path | None)
     table.add_row("simulated", f"{made.duration:.6g} s{early}; {len(made)} samples, {settings}")
     for k, start in enumerate(made.phase_starts):
         end = made.phase_starts[k + 1] if k + 1 < len(made.phase_starts) else made.t[-1]
-        name = told.phases[k].name or f"phase {k}"
+        name = told.phases[k].name or f"phase {k + 1}"
         table.add_row("phases" if k == 0 else "", _text(f"{start:9.4f} to {end:9.4f} s  {name}"))
     for k, switch in enumerate(made.switches[:MOST_EVENTS]):
         table.add_row("switched" if k == 0 else "", _text(f"{switch.t:9.4f} s  {switch}"))

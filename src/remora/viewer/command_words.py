@@ -277,6 +277,19 @@ def _switches(robot: Robot, phase: Mapping[str, Any], clock: _Clock) -> Iterable
             names = [str(name) for name in phase[key]]
             of, text = _listed(names)
             yield f"constraint{of} {text} is {word}{note}"
+    apart = phase.get("separation")
+    if is_mapping(apart):
+        for name, velocity in apart.items():
+            leaves = f"its child leaves at {_separation(velocity)}"
+            yield f"at the release of {short(str(name))}, {leaves}"
+
+
+def _separation(velocity: Any) -> str:
+    """Return a separation velocity in words: a speed along z, or a vector."""
+    x = [float(c) for c in np.asarray(velocity, dtype=float).reshape(3)]
+    vector = f"({', '.join(f'{c:.4g}' for c in x)}) m/s in the axes"
+    text = vector if any(x[:2]) else f"{x[2]:.4g} m/s along z"
+    return f"{text.replace('-', '−')} of the constraint's frame on the parent"
 
 
 def _conditions(robot: Robot, phase: Mapping[str, Any], clock: _Clock) -> Iterable[str]:

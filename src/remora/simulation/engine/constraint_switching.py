@@ -60,7 +60,7 @@ def phase_robots(robot: Robot, phases: Sequence[Phase]) -> list[Robot]:
         try:
             robot = robot.with_active(on=phase.activate, off=phase.release)
         except RemoraError as error:
-            name = phase.name or f"phase {k}"
+            name = phase.name or f"phase {k + 1}"
             raise InvalidValue(f"{name}: {error}") from None
         found.append(robot)
     return found

@@ -143,7 +143,7 @@ class RunLoop:
             resumed = mark if mark is not None and index == mark.phase else None
             if resumed is None and index and phase.after_event and ended is None:
                 self._record_end()
-                name = phase.name or f"phase {index}"
+                name = phase.name or f"phase {index + 1}"
                 return f"no event led to {name!r}: ended at t = {state.t:.9g} s"
             if resumed is None and index and phase.switches:
                 self._record_end()  # the state before the impulse

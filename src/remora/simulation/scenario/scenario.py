@@ -205,11 +205,12 @@ def _located(path: str | os.PathLike[str]) -> Path:
         file = Path(path)
     except TypeError:
         raise InvalidValue(f"a path is needed, not {path!r}") from None
-    if isinstance(path, str) and not file.suffix and file.name == path and not file.exists():
+    if isinstance(path, str) and not file.suffix and file.name == path:
         scenarios = bundled_scenarios()
-        if path not in scenarios:
+        if path in scenarios and (file.is_dir() or not file.exists()):  # a folder does not hide it
+            return scenarios[path]
+        if not file.exists():
             raise UnknownName("bundled scenario", path, scenarios)
-        return scenarios[path]
     if file.suffix.lower() not in _SUFFIXES and not file.is_dir():
         reason = f"is no scenario: its name must end with {' or '.join(_SUFFIXES)}"
         raise ModelError(os.fspath(path), [Fault("file", reason)])

@@ -62,6 +62,6 @@ def conditioning_table(found: Conditioning) -> TextTable:
         part = f", {100 * share:.1f} % of the range" if np.isfinite(share) else ""
         rows.append(
             (f"{shown(name)}: distance to the nearer limit",
-             f"{found.limit_distance[at, k]:.4g}{part}", f"{found.t[at]:.6g}")
+             f"{found.distance_text(found.limit_distance[at, k], k)}{part}", f"{found.t[at]:.6g}")
         )  # fmt: skip
     return TextTable(("nearest to singularities and limits", "#value", "#at, s"), rows[:30])

@@ -79,7 +79,7 @@ def html(run: Recording, title: str | None = None, animation: bool = True) -> st
         ("commanded", "Commands", parts.commands(run)),
         ("tool", "Tool and target", parts.tool(run)),
         ("captures", "Captures", parts.captures(run)),
-        ("loads", "Peaks against limits", parts.peaks(peaks)),
+        ("loads", "Peaks against limits", parts.peaks(peaks, bool(run.switches))),
         ("trust", "Conservation checks", parts.trust(run, broken)),
         ("near", "Singularities and limits", "" if near is None else parts.conditioning(near)),
         ("animation", "Animation", parts.animation(run) if animation else ""),

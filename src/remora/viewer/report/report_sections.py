@@ -146,8 +146,13 @@ def captures(run: Recording) -> str:
     return f"<p>{text}</p>\n{table(rows)}"
 
 
-def peaks(found: Sequence[JointPeaks]) -> str:
-    """Return peaks of efforts, speeds and positions, with bars that show the share of the limit."""
+def peaks(found: Sequence[JointPeaks], switched: bool = False) -> str:
+    """Return peaks of efforts, speeds and positions, with bars that show the share of the limit.
+
+    Args:
+        found: the peaks.
+        switched: whether constraints were switched in the run, with impulses.
+    """
     if not found:
         return ""
     rows = "\n".join(
@@ -163,6 +168,11 @@ def peaks(found: Sequence[JointPeaks]) -> str:
         "Bars show the share of the limit; for the range, the distance from its middle (a full bar "
         "is at an end). Drive loads include those of prescribed and locked joints."
     )
+    if switched:
+        note += (
+            " Impulses at captures and releases are not included, here and in the tiles above; for "
+            "peak loads simulate a compliant capture."
+        )
     return (
         f'<p class="small muted">{note}</p>\n<div class="wide"><table class="peaks"><thead><tr>'
         f"{head}</tr></thead>\n<tbody>{rows}</tbody></table></div>"
@@ -204,8 +214,10 @@ def trust(run: Recording, broken: Sequence[str]) -> str:
 def conditioning(found: Conditioning) -> str:
     """Return what came near to a singularity or a limit; folded where nothing did."""
     text = (
-        "The twist of the frame by the speeds of the joints, angular rates times "
-        f"{found.length:.3g} m; directions in which the arm never moves are left out."
+        "The Jacobian maps the speeds of the joints to the velocity of the frame. A condition "
+        "number needs all rows in one unit, so the rows of the angular velocity are multiplied by "
+        f"the length of the arm, {found.length:.3g} m, which makes them m/s. Directions in which "
+        "the arm cannot move in any configuration are not counted."
     )
     rows = f"<p>{text}</p>\n{table(conditioning_table(found))}"
     if not found.warnings():
