@@ -123,27 +123,36 @@ def through(times: ArrayLike, values: ArrayLike) -> Motion:
     table = np.column_stack([t[:-1], h, x[:-1], d, h[:, None] * slope[:-1], h[:, None] * slope[1:]])
 
     def spline(when: Any) -> tuple[Array, Array, Array]:
-        row = _row(table, t, when)
-        start, length = row[0], row[1]
+        row, s, inside = _interval(table, t, when)
         first, step, a, b = (row[2 + k * m : 2 + (k + 1) * m] for k in range(4))
-        s = (asarray(when) - start) / length
-        s = select(less(s, 0.0), 0.0, select(less(1.0, s), 1.0, s))
-        moves = select(less(asarray(when), t[0]), 0.0, select(less(t[-1], when), 0.0, 1.0))
-        curve = s, step, a, b
+        curve, length = (s, step, a, b), row[1]
         place, speed = first + hermite.value(*curve), hermite.rate(*curve) / length
-        return place, speed, moves * hermite.second_rate(*curve) / length**2
+        return place, speed, inside * hermite.second_rate(*curve) / length**2
 
     motion = Motion(spline, t.tolist())
     motion.given = {"times": t.tolist(), "values": x.tolist()}
     return motion
 
 
-def _row(table: Array, times: Array, when: Any) -> Array:
-    """Return the row of a table for the interval between two times that holds another."""
-    last = len(table) - 1
+def _interval(table: Array, times: Array, when: Any) -> tuple[Array, Any, Any]:
+    """Return the interval of a spline that holds a time, which may be symbolic.
+
+    Args:
+        table: rows [start, length, ...] of the intervals.
+        times: their ends, `(n + 1,)`, s.
+        when: s.
+
+    Returns:
+        Its row, the place within it, from 0 to 1, and 1 if the time is within the spline, else 0.
+    """
     if not (is_array(when) and when.dtype == object):
-        return table[min(max(int(np.searchsorted(times, when, side="right")) - 1, 0), last)]
+        k = int(np.searchsorted(times, when, side="right")) - 1
+        row = table[min(max(k, 0), len(table) - 1)]
+        s = min(max((when - row[0]) / row[1], 0.0), 1.0)
+        return row, s, float(times[0] <= when <= times[-1])
     row = table[0]
-    for k in range(1, last + 1):
+    for k in range(1, len(table)):
         row = select(less(times[k], when), table[k], row)
-    return row
+    s = (when - row[0]) / row[1]
+    s = select(less(s, 0.0), 0.0, select(less(1.0, s), 1.0, s))
+    return row, s, select(less(when, times[0]), 0.0, select(less(times[-1], when), 0.0, 1.0))
