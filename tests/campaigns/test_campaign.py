@@ -432,3 +432,19 @@ def test_command_line(folder, tmp_path):
     done = subprocess.run([*command, "replay", str(out), "nine"], **options)
     assert done.returncode == 2
     assert "replay DIR RUN" in done.stderr
+
+
+def test_prescribed_moves(folder, tmp_path):
+    """Moves start at the positions of the joints; where these differ, nothing is begun."""
+    scenario = SCENARIO.replace("torque: {J2: {pulse: {start: 0.5, stop: 1, value: 0.2}}}",
+                                "prescribed: {J2: {to: 20 deg}}")  # fmt: skip
+    (folder / "moves.yaml").write_text(scenario)
+    study = STUDY.replace("small.yaml", "moves.yaml").replace("runs: 40", "runs: 4")
+    (folder / "moving.yaml").write_text(study)
+    found = rm.campaign(folder / "moving.yaml", tmp_path / "out", **FAST)
+    assert len(found) == 4
+    dispersed = study.replace("start.speeds.J1", "start.joints.J2")
+    (folder / "differing.yaml").write_text(dispersed)
+    with pytest.raises(rm.RemoraError, match=r"scenario 'moves': joint 'J2' in 'spin'.*differs"):
+        rm.campaign(folder / "differing.yaml", tmp_path / "none", **FAST)
+    assert not (tmp_path / "none").exists()

@@ -25,6 +25,7 @@ from remora.campaigns.storage import CampaignFolder, differences
 from remora.campaigns.study import Study, load_study
 from remora.errors import RemoraError, UnknownName
 from remora.simulation.engine.progress import campaign_bar
+from remora.simulation.inputs.move_starts import with_started_moves
 
 #: Blocks in the hands of the scheduler, per worker.
 AHEAD = 3
@@ -91,6 +92,7 @@ def campaign(
             raise RemoraError(f"{name} must be a whole number, {least} or more, not {value!r}")
     if target not in CHOICES:
         raise UnknownName("target", target, CHOICES)
+    _refuse_unknown_starts(study)
     count = MANY if scheduler else workers if workers is not None else os.cpu_count() or 1
     folder = _folder(Path(out), study, resume, block_size(study, block, count), block)
     done = folder.complete_blocks() if resume else set[int]()
@@ -122,6 +124,16 @@ def _refuse_without_packages() -> None:
             f"campaigns need {', '.join(missing)}: install the extra `campaign`, "
             "python3 -m pip install '.[campaign]' in Remora's folder"
         )
+
+
+def _refuse_unknown_starts(study: Study) -> None:
+    """Raise before anything is computed if a move of the scenario starts where runs differ."""
+    scenario = study.scenario
+    q = study.inputs(0, min(study.runs, 2))[1].q
+    try:
+        with_started_moves(scenario.robot, scenario.phases, lambda: np.asarray(q), 0.0, False)
+    except RemoraError as error:
+        raise RemoraError(f"scenario {scenario.name!r}: {error}") from error
 
 
 def _folder(path: Path, study: Study, resume: bool, size: int, block: int | None) -> CampaignFolder:

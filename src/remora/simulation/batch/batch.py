@@ -38,6 +38,7 @@ from remora.simulation.batch.event_search import (
     RUNNING,
 )
 from remora.simulation.batch.free_program import StepControl
+from remora.simulation.batch.host_arrays import to_host
 from remora.simulation.batch.lockstep_program import CLOSE
 from remora.simulation.batch.phase_starts import start_phase
 from remora.simulation.batch.result import Batch
@@ -57,6 +58,7 @@ from remora.simulation.inputs.arguments import by_name, seconds
 from remora.simulation.inputs.arguments import times as times_of
 from remora.simulation.inputs.events import Event, listed_events
 from remora.simulation.inputs.loads import LoadLike, Sum, is_mapping
+from remora.simulation.inputs.move_starts import with_started_moves
 from remora.simulation.inputs.phases import Phase, traced_motions
 from remora.simulation.inputs.robot_loads import LOADS, load_shape
 from remora.simulation.integrators import tableaus
@@ -216,6 +218,9 @@ def simulate_batch(
         by_name("initial", initial), runs, None if target == "cuda" else dtype,
     )  # fmt: skip
     _refuse_impossible(robot, own, failures)
+    watched = listed_events("events", events)
+    early = any(event.action != "record" for event in watched)
+    parts = with_started_moves(robot, parts, lambda: to_host(own.q), start, early)
     if target == "cpu" and not own.parameters and math.prod(own.batch) and not control.adaptive:
         first = np.asarray(own.q, float).reshape(-1, robot.nq)[0]
         held = {*parts[0].prescribed, *parts[0].locked}
@@ -229,7 +234,6 @@ def simulate_batch(
         raise InvalidValue(
             f"{duration:g} s in steps of {control.step:g} s are more than {MOST_STEPS:g}"
         )
-    watched = listed_events("events", events)
     plan: list[BatchPhase] = []
     for k, part in enumerate(parts):
         before = robots[k - 1] if k else robot

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from remora.algebra import hermite
-from remora.algebra.array_ops import Array, ArrayLike, asarray, sin
+from remora.algebra.array_ops import Array, ArrayLike, asarray, cos, is_array, less, select, sin
 from remora.simulation.inputs.profiles import Motion, Profile
 
 
@@ -75,9 +74,10 @@ class Move:
         size = np.atleast_1d(np.asarray(amplitude, dtype=float))
 
         def begin(q0: Array) -> Motion:
-            def moved(t: float) -> tuple[Array, Array, Array]:
-                s, c = math.sin(omega * t + phase), math.cos(omega * t + phase)
-                return q0 + size * (s - math.sin(phase)), size * omega * c, -size * omega**2 * s
+            def moved(t: Any) -> tuple[Array, Array, Array]:
+                angle = asarray(omega * t + phase)
+                s, c = sin(angle), cos(angle)
+                return q0 + size * (s - np.sin(phase)), size * omega * c, -size * omega**2 * s
 
             return Motion(moved)
 
@@ -119,17 +119,40 @@ def through(times: ArrayLike, values: ArrayLike) -> Motion:
         M[i, i - 1 : i + 2] = 1.0 / h[i - 1], 2.0 / h[i - 1] + 2.0 / h[i], 1.0 / h[i]
         right[i] = 3.0 * (d[i - 1] / h[i - 1] ** 2 + d[i] / h[i] ** 2)
     slope: Array = np.linalg.solve(M, right)
-    rest = np.zeros(x.shape[1])
+    m = x.shape[1]
+    table = np.column_stack([t[:-1], h, x[:-1], d, h[:, None] * slope[:-1], h[:, None] * slope[1:]])
 
-    def spline(when: float) -> tuple[Array, Array, Array]:
-        if not t[0] <= when <= t[-1]:
-            return x[0 if when < t[0] else -1], rest, rest
-        k = min(int(np.searchsorted(t, when, side="right")) - 1, n - 2)
-        s = (when - t[k]) / h[k]
-        curve = s, d[k], h[k] * slope[k], h[k] * slope[k + 1]
-        place, speed = x[k] + hermite.value(*curve), hermite.rate(*curve) / h[k]
-        return place, speed, hermite.second_rate(*curve) / h[k] ** 2
+    def spline(when: Any) -> tuple[Array, Array, Array]:
+        row, s, inside = _interval(table, t, when)
+        first, step, a, b = (row[2 + k * m : 2 + (k + 1) * m] for k in range(4))
+        curve, length = (s, step, a, b), row[1]
+        place, speed = first + hermite.value(*curve), hermite.rate(*curve) / length
+        return place, speed, inside * hermite.second_rate(*curve) / length**2
 
     motion = Motion(spline, t.tolist())
     motion.given = {"times": t.tolist(), "values": x.tolist()}
     return motion
+
+
+def _interval(table: Array, times: Array, when: Any) -> tuple[Array, Any, Any]:
+    """Return the interval of a spline that holds a time, which may be symbolic.
+
+    Args:
+        table: rows [start, length, ...] of the intervals.
+        times: their ends, `(n + 1,)`, s.
+        when: s.
+
+    Returns:
+        Its row, the place within it, from 0 to 1, and 1 if the time is within the spline, else 0.
+    """
+    if not (is_array(when) and when.dtype == object):
+        k = int(np.searchsorted(times, when, side="right")) - 1
+        row = table[min(max(k, 0), len(table) - 1)]
+        s = min(max((when - row[0]) / row[1], 0.0), 1.0)
+        return row, s, float(times[0] <= when <= times[-1])
+    row = table[0]
+    for k in range(1, len(table)):
+        row = select(less(times[k], when), table[k], row)
+    s = (when - row[0]) / row[1]
+    s = select(less(s, 0.0), 0.0, select(less(1.0, s), 1.0, s))
+    return row, s, select(less(when, times[0]), 0.0, select(less(times[-1], when), 0.0, 1.0))

@@ -159,7 +159,7 @@ def held_joints(robot: Robot, phase: Phase, q: Array) -> dict[str, Motion]:
             given = given.begin_in(robot, q)
         elif isinstance(given, Move):
             given = given.begin(q[joint.q].copy())
-        motions[name] = given if isinstance(given, Motion) else _motion(name, given)
+        motions[name] = motion_of(name, given)
     for name in phase.locked:
         joint = _holdable(robot, name)
         place, rest = q[joint.q].copy(), np.zeros(joint.v.stop - joint.v.start)
@@ -180,21 +180,22 @@ def check_reach(robot: Robot, phase: Phase, q: Array, v: Array) -> None:
 def traced_motions(robot: Robot, phase: Phase) -> dict[str, Motion | None]:
     """Return the motions of the prescribed joints by name, and None for locked ones, or raise.
 
-    For batches: a motion that begins where the joint happens to be differs from run to run.
+    For batches, in which `with_started_moves` has replaced the moves.
     """
     motions: dict[str, Motion | None] = {}
     for name, given in phase.prescribed.items():
         _holdable(robot, name)
-        if isinstance(given, Move):
-            raise RemoraError(f"joint {name!r}: a Move is for rm.simulate; give a Motion")
-        motions[name] = given if isinstance(given, Motion) else _motion(name, given)
+        motions[name] = motion_of(name, given)
     for name in phase.locked:
         _holdable(robot, name)
         motions[name] = None
     return motions
 
 
-def _motion(name: str, given: Any) -> Motion:
+def motion_of(name: str, given: Any) -> Motion:
+    """Return the motion of a joint that is prescribed by a Motion or a function, or raise."""
+    if isinstance(given, Motion):
+        return given
     if not callable(given):
         raise RemoraError(
             f"joint {name!r} must be prescribed by a Motion or a function of the time, not "
