@@ -1,5 +1,7 @@
 """Events: located to the accuracy of the integrator, and what follows from them."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -109,10 +111,15 @@ def test_passing_a_limit_is_noted_or_ends_the_run_or_is_ignored():
     noted = rm.simulate(robot, [0.0], [1.0], 2.0)
     assert [(e.name, e.t) for e in noted.events] == [("slide upper limit", pytest.approx(0.5))]
     assert noted.t[-1] == 2.0
+    assert repr(noted).endswith("\n  limits passed: slide upper limit at 0.5 s")
+    twice = replace(noted, events=noted.events * 4596)
+    assert repr(twice).endswith("slide upper limit at 0.5 s, and 4,595 more")
     ended = rm.simulate(robot, [0.0], [-1.0], 2.0, limits="stop")
     assert ended.t[-1] == pytest.approx(1.0)
     assert "slide lower limit" in ended.message
-    assert not rm.simulate(robot, [0.0], [1.0], 2.0, limits="ignore").events
+    ignored = rm.simulate(robot, [0.0], [1.0], 2.0, limits="ignore")
+    assert not ignored.events
+    assert "limits" not in repr(ignored)
 
 
 def test_passing_a_speed_limit_is_noted_too():

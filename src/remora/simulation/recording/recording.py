@@ -41,7 +41,7 @@ from remora.simulation.recording.quantities import (
     column,
     robots_by_phase,
 )
-from remora.simulation.recording.recorded_event import RecordedEvent
+from remora.simulation.recording.recorded_event import RecordedEvent, limits_passed
 from remora.simulation.recording.views import ConstraintView, FrameView, JointView
 
 
@@ -358,7 +358,7 @@ class Recording:
         return importlib.import_module("remora").plot(self, *what, **options)
 
     def __repr__(self) -> str:
-        """Return robot, samples, time, status, conservation errors and signals."""
+        """Return robot, samples, time, status, conservation errors, limits and signals."""
         why = f": {self.message}" if self.message else ""
         head = f"Recording of {self.robot.name!r}: {len(self)} samples, {self.duration:.6g} s"
         lines = [f"{head}, {self.status}{why}"]
@@ -369,6 +369,8 @@ class Recording:
                 text += f", linear momentum {kept.linear_momentum.relative:.1e}"
                 text += f", angular {kept.angular_momentum.relative:.1e}"
             lines.append(text)
+        if passed := limits_passed(self.robot, self.events):
+            lines.append(f"  limits passed: {passed}")
         if self.signal_columns:
             units = {name: own.unit for name, own in self.signal_columns.items()}
             shown = [f"{name} [{unit}]" if unit else name for name, unit in units.items()]
