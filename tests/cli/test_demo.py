@@ -19,7 +19,9 @@ pytest.importorskip("viser", reason="the demo shows its run: extra `view`")
 pytest.importorskip("matplotlib", reason="the demo plots its run: extra `plot`")
 
 pytestmark = pytest.mark.timeout(400)  # a whole demo
-REMORA = (sys.executable, "-c", "from remora.cli import main; main()")
+REMORA = (
+    sys.executable, "-c", "import sys; sys.argv[0] = 'remora'; from remora.cli import main; main()"
+)  # fmt: skip
 
 
 @pytest.fixture(scope="module")
