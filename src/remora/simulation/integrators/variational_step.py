@@ -1,6 +1,6 @@
 """Variational midpoint rule: conserves momentum to rounding, with no energy drift.
 
-The compiled equations of `dynamics.discrete_mechanics` are solved for the mean velocity w of the
+The compiled equations of `dynamics.variational_midpoint` are solved for the mean velocity w of the
 step by Broyden's method, starting from the motion at constant acceleration. If constraints act, the
 impulse at the start of the step is found by fixed-point iterations. Forces that depend on q
 and v are evaluated at the midpoint of the step. The step size must be constant: varying it destroys
