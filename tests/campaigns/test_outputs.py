@@ -1,7 +1,5 @@
 """Outputs of studies and sizes of blocks, without simulation."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 
@@ -9,7 +7,7 @@ import remora as rm
 from remora.campaigns.blocks import SHORTEST, block_size
 from remora.campaigns.outputs import BlockSamples, output
 from remora.campaigns.study_schema import OutputFile, QuantityFile
-from remora.simulation.batch.result import BatchEvents
+from remora.simulation.batch.result import Batch, BatchEvents, FinalStates
 
 ROBOT = rm.load("vt18_satellite")
 SYSTEM = rm.System(ROBOT)
@@ -19,15 +17,22 @@ J1 = ROBOT.joints["J1"]
 
 @pytest.fixture
 def samples():
-    """Return two runs of which J1 turns at 0.1 and 0.2 rad/s; the second ends after 2 s."""
+    """Return two runs of which J1 turns at 0.1 and 0.2 rad/s; the second ends after 2.5 s."""
     q = np.tile(rm.neutral(ROBOT), (2, T.size, 1))
     v = np.zeros((2, T.size, ROBOT.nv))
     v[..., J1.v] = np.array([0.1, 0.2])[:, None, None]
     q[..., J1.q] = v[..., J1.v] * T[:, None]
+    last, end = q[:, -1].copy(), np.array([3.0, 2.5])
+    last[:, J1.q] = v[:, -1, J1.v] * end[:, None]
+    final = FinalStates(end, last, v[:, -1].copy(), {})
     q[1, 3], v[1, 3] = np.nan, np.nan
     fired = np.array([[[0.0]], [[1.0]]])
-    events = BatchEvents(("far",), np.array([0, 1]), np.array([[np.nan], [1.7]]), fired)
-    return BlockSamples(SimpleNamespace(robot=ROBOT, t=T, q=q, v=v, signals={}, events=events))
+    times = np.array([[np.nan], [1.7]])
+    events = BatchEvents(("far",), np.array([0, 1]), times, fired, times)
+    return BlockSamples(
+        Batch(ROBOT, T, q, v, {}, np.ones(2, bool), "complete", SYSTEM, end=end, final=final,
+              events=events)
+    )  # fmt: skip
 
 
 def taken(samples, **told):
@@ -36,16 +41,16 @@ def taken(samples, **told):
 
 def test_what_is_taken_of_the_samples(samples):
     for take, wanted in (
-        ("final", [0.3, 0.4]),
-        ("max", [0.3, 0.4]),
+        ("final", [0.3, 0.5]),
+        ("max", [0.3, 0.5]),
         ("min", [0.0, 0.0]),
-        ("mean", [0.1375, 0.5 / 3]),
+        ("mean", [0.1375, 1.0 / 4]),
     ):
         assert taken(samples, joint="J1", take=take) == pytest.approx(wanted, abs=1e-15)
 
 
 def test_integrals_end_with_the_run(samples):
-    assert taken(samples, speed="J1", take="integral") == pytest.approx([0.3, 0.4])
+    assert taken(samples, speed="J1", take="integral") == pytest.approx([0.3, 0.5])
     made = output(SYSTEM, "x", OutputFile(speed="J1", take="integral"))
     assert made.quantity.unit == made.quantity.shown_unit == "rad"
     assert output(SYSTEM, "x", OutputFile(joint="J1", take="integral")).quantity.unit == "rad s"
@@ -56,7 +61,7 @@ def test_integrals_end_with_the_run(samples):
 def test_runs_without_the_given_event_have_no_number(samples):
     found = taken(samples, joint="J1", given="far")
     assert np.isnan(found[0])
-    assert found[1] == pytest.approx(0.4)
+    assert found[1] == pytest.approx(0.5)
 
 
 STUDY = """

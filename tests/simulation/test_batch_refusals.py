@@ -179,10 +179,10 @@ def test_a_parameter_that_sets_an_initial_state_is_not_ignored():
     changed = system.with_parameters({"charged.charge": 3.0})
     assert changed.initial_x.tolist() == [3.0]
     assert changed == rm.System(slider(), [Charged(charge=3.0)])
-    with pytest.raises(rm.RemoraError, match=r"'charged\.charge' changes the interface.*initial="):
-        rm.simulate_batch(
-            system, [0.0], [0.0], 0.1, step=0.1, parameters={"charged.charge": [1.0, 3.0]}
-        )
+    batch = rm.simulate_batch(
+        system, [0.0], [0.0], 0.1, step=0.1, parameters={"charged.charge": [1.0, 3.0]}
+    )
+    assert batch.signals["charged.level"].tolist() == [[1.0, 1.0], [3.0, 3.0]]
 
 
 class Lost(rm.Component):

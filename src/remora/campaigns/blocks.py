@@ -128,7 +128,7 @@ def run_block(study: Study, start: int, stop: int, threads: int = 1, target: str
     batch = simulate_batch(
         study.system, q, v, phases=study.scenario.phases, parameters=parameters or None,
         signals=_needed(study), seed=study.seed, run=np.arange(start, stop), failures="keep",
-        progress=False, threads=threads, target=where, **study.options,
+        progress=False, threads=threads, target=where, max_events=0, **study.options,
     )  # fmt: skip
     if batch.status != "complete":
         raise KeyboardInterrupt

@@ -31,16 +31,20 @@ class Instant:
     Attributes:
         system: the system; its robot and parameters may hold symbols.
         t: time, s.
+        clock: time that conditions of the phase receive, s.
         q: configuration, `(..., nq)`.
         v: velocity, `(..., nv)`.
         x: continuous states of the components, `(..., nx)`.
         z: discrete states, `(..., nz)`.
     """
 
-    def __init__(self, system: System, t: Any, q: Array, v: Array, x: Array, z: Array) -> None:
-        """Store the state."""
+    def __init__(
+        self, system: System, t: Any, q: Array, v: Array, x: Array, z: Array, clock: Any = None
+    ) -> None:
+        """Store the state; without a clock of the phase it is the time."""
         self.system, self.q, self.v, self.x, self.z = system, q, v, x, z
         self.t = asarray(t)
+        self.clock = self.t if clock is None else asarray(clock)
         self._kinematics = Kinematics(system.robot, q, v)
 
     def context(
@@ -65,6 +69,7 @@ class Instant:
                    unpacked(layout.discrete_shapes, self.z[..., layout.discrete])),
             Values(f"input {who}", inputs),
             Values(f"noise {who}", own, NO_NOISE if noise is None else ""),
+            self.clock,
         )  # fmt: skip
 
     @functools.cached_property

@@ -162,7 +162,8 @@ def simulate_batch(
         runs: number of runs, where no array has a batch shape.
         seed: of the noise of components.
         run: index of each run for its noise; by default 0, 1, 2, ...
-        max_events: number of events that are stored for each run.
+        max_events: number of events that are stored for each run and phase; when each of them first
+            occurred is known in any case.
         dtype: `float64` or `float32`, for states and equations; times, and what your functions
             compute from them, are `float64` in both.
         target: "cpu", or "cuda" for arrays in GPU memory.
@@ -420,7 +421,7 @@ def _phase(
     robot, whole_system = system.robot, system
     if constraints.index:  # those of the whole batch are not first watched here
         events = [replace(event, at_start=False) for event in events]
-    added = [*loads.components, *conditions(robot, (*events, *phase.events))]
+    added = [*loads.components, *conditions(robot, events, phase.events)]
     if added:
         if phase.own_clock and loads.components:
             raise RemoraError(

@@ -21,8 +21,14 @@ from remora.dynamics.kernels.size_policy import fits_straight_line
 from remora.errors import RemoraError
 from remora.identity.digest import NoIdentity
 from remora.simulation.batch.batch_switching import PhaseConstraints
-from remora.simulation.batch.event_search import RUNNING
-from remora.simulation.batch.free_program import CONTROLLED, RATE, StepControl, free_program
+from remora.simulation.batch.event_search import FIRST, NEVER, RUNNING
+from remora.simulation.batch.free_program import (
+    AT_END,
+    CONTROLLED,
+    RATE,
+    StepControl,
+    free_program,
+)
 from remora.simulation.batch.large_robots import LargeRobotProgram
 from remora.simulation.batch.lockstep_program import lockstep_program, timetable
 from remora.simulation.batch.repeated_run import RepeatedRun
@@ -103,7 +109,8 @@ class BatchRuns:
         began: time at which each run began its last phase, s.
         status: outcome of each run so far.
         samples: recorded arrays by name, `(runs, n, *shape)`.
-        events: system, counts, times and flags of the events of each phase.
+        ends: the same at the end of each run, by name, `(runs, *shape)`.
+        events: system, counts, times, flags and first times of the events of each phase.
         switches: constraints that were switched.
         faults: why constraints could not act, by the index of the run.
     """
@@ -120,7 +127,8 @@ class BatchRuns:
         self.began = self.t
         self.status = array_module.zeros((runs, 1))
         self.samples: dict[str, Any] = {}
-        self.events: list[tuple[System, Any, Any, Any]] = []
+        self.ends: dict[str, Any] = {}
+        self.events: list[tuple[System, Any, Any, Any, Any]] = []
         self.switches: list[BatchSwitch] = []
         self.faults: dict[int, str] = {}
         self._filled = array_module.zeros((runs, settings.times.size), bool)
@@ -160,6 +168,8 @@ class BatchRuns:
         ):
             for name in names:
                 self._kept(name, found[name])[part, chosen] = found[name]
+                if chosen.size:  # the last one is the end of the run
+                    self._end_of(name, found[name][:, 0])[part] = found[name][:, -1]
             advance(part.stop - part.start)
         self._filled[:, chosen] = True
         self.t = xp.where(self.status == float(RUNNING), end, self.t)
@@ -180,6 +190,8 @@ class BatchRuns:
         }  # fmt: skip
         given |= {name: xp.zeros((self._runs, 1)) for name in ("refused", "tried", "events")}
         given["fresh"] = xp.ones((self._runs, 1))
+        count = len(phase.equations.system.events)
+        given |= {FIRST: xp.full((self._runs, count), NEVER)} if count else {}
         size = 2 * phase.equations.robot.nv + phase.equations.system.nx
         self.state[RATE] = xp.zeros((self._runs, size), settings.dtype)
         one = kernel.interface.buffers or settings.target == "cuda" or self._runs < FEWEST
@@ -195,7 +207,8 @@ class BatchRuns:
         self.t, self.status, self.began = given["t"], given["status"], begins
         if logged:
             times, fired = (xp.concatenate([x[i] for x in logged]) for i in range(2))
-            self.events.append((phase.equations.system, given["events"], times, fired))
+            first = xp.where(given[FIRST] < NEVER, given[FIRST], math.nan)
+            self.events.append((phase.equations.system, given["events"], times, fired, first))
 
     def _round(
         self, kernel: Any, given: dict[str, Any], active: Any, budget: float,
@@ -225,7 +238,9 @@ class BatchRuns:
         tables = {"sample time": settings.times[columns]}
         capacity = dict.fromkeys(kernel.interface.buffers, settings.max_events)
         now = {**given, "budget": np.full(1, budget)}
-        ends = {n: given[n].copy() for n in ("t", "status", "events", *CONTROLLED)}
+        ended = ("t", "status", "events", *CONTROLLED, *([FIRST] if FIRST in given else []))
+        ends = {n: given[n].copy() for n in ended}
+        going_on = self.status[:, 0] == float(RUNNING)  # the others ended in a phase before
         for part, found in self._in_blocks(
             kernel, now, {"tables": tables, "capacity": capacity}, active
         ):
@@ -237,6 +252,11 @@ class BatchRuns:
                     valid.reshape(shape), found[name], kept[part, columns]
                 )
             self._filled[part, columns] |= valid
+            for name in names:
+                last = found[f"{AT_END}{name}"]
+                kept = self._end_of(name, last)
+                mine = going_on[part].reshape((-1, *[1] * (last.ndim - 1)))
+                kept[part] = xp.where(mine, last, kept[part])
             for name in ends:
                 ends[name][part] = found[f"final {name}"]
             if "event t" in found:
@@ -264,6 +284,16 @@ class BatchRuns:
 
     def _kept(self, name: str, like: Any) -> Any:
         return self.sampled(name, like.shape[2:], like.dtype)
+
+    def end(self, name: str, shape: tuple[int, ...], dtype: Any = None) -> Any:
+        """Return a quantity at the end of each run, `(runs, *shape)`; NaN where it never began."""
+        if name not in self.ends:
+            whole = (self._runs, *shape)
+            self.ends[name] = self._xp.full(whole, math.nan, dtype or self._settings.dtype)
+        return self.ends[name]
+
+    def _end_of(self, name: str, like: Any) -> Any:
+        return self.end(name, like.shape[1:], like.dtype)
 
     def _in_blocks(
         self, kernel: Any, given: Mapping[str, Any], call: dict[str, Any], runs: Any = None

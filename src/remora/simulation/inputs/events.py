@@ -37,7 +37,8 @@ class Event:
 
     Attributes:
         condition: (t, q, v) -> a number, or a boolean: then the event is that it becomes true
-            (with direction -1, false).
+            (with direction -1, false). The time is that of the run; in an event of a phase with
+            `own_clock`, it is the time since the start of the phase.
         name: name in the recording.
         action: `record` logs the event, `next` starts the next phase, `stop` ends the run.
         direction: +1 for rising zero crossings of the condition, -1 for falling ones, 0 for both.
@@ -202,7 +203,7 @@ class EventMonitor:
         Args:
             robot: the robot.
             everywhere: events of the whole run, whose conditions receive the time of the run.
-            events: events of the phase, whose conditions receive the time since its start.
+            events: events of the phase, whose conditions receive the time of its clock.
             limits: action when a joint violates a limit; None: limits are not watched.
             components: events of the components.
             crossings: their functions; needed if there are any.
