@@ -9,7 +9,7 @@ ARGS   ?=
 SOME    = $(if $(findstring tests/,$(ARGS)),,-m "not slow")
 
 # Nothing of another environment may leak in.
-unexport VIRTUAL_ENV PYTHONPATH PYTHONHOME PYTHONSTARTUP
+unexport VIRTUAL_ENV PYTHONPATH PYTHONHOME PYTHONSTARTUP PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
