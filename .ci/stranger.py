@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What a stranger does: the README's two commands, in a clean copy on a machine without tools.
 
-    python3 .ci/stranger.py [--passed FILE] [--keep] [--quick]
+    python3 .ci/stranger.py [--passed FILE] [--commit NAME] [--keep] [--quick]
 
 The committed files are copied to an empty folder whose path has a blank and an accent, with nothing
 beside it. `make demo` and `make test` run there with an empty environment and an empty HOME, on a
@@ -47,19 +47,21 @@ def main(arguments=None):
     parser.add_argument("--passed", type=Path, help="write the ids of the tests that passed")
     parser.add_argument("--keep", action="store_true", help="leave the folder for a look")
     parser.add_argument("--quick", action="store_true", help="without the second round")
+    parser.add_argument("--commit", default="HEAD", help="which files to try; default: HEAD")
     asked = parser.parse_args(arguments)
     place = Path(tempfile.mkdtemp(prefix="stränger "))
     try:
-        stranger = Stranger(place)
+        stranger = Stranger(place, asked.commit)
         stranger.does("make demo")
-        record = f"--write-passed {shlex.quote(str(place / 'passed'))}"
-        stranger.does(f"make test ARGS={shlex.quote(record)}")
         if asked.passed:
+            stranger.does("make test ARGS='--write-passed ../passed'")
             shutil.copy(place / "passed", asked.passed)
+        else:
+            stranger.does("make test")
         if not asked.quick:
             stranger.harder()
-            stranger.does("nohup make demo ARGS=--force")
-            stranger.does(f"nohup make test ARGS={shlex.quote(' '.join(('-m \"not slow\"', *AGAIN)))}")
+            stranger.does("nohup make demo ARGS='--out ../again'")
+            stranger.does(f"nohup make test ARGS='-m \"not slow\" {' '.join(AGAIN)}'")
     except subprocess.CalledProcessError as failed:
         print(f"=== the stranger's check FAILED: {failed.cmd} ended with {failed.returncode}")
         return 1
@@ -79,13 +81,13 @@ class Stranger:
         as_user: arguments of `subprocess.run` that make it an ordinary user.
     """
 
-    def __init__(self, place):
+    def __init__(self, place, commit):
         self.place, self.checkout, self.home = place, place / "rémora", place / "home"
         self.programs = place / "bin"
         self.prefix = []
         for folder in (self.checkout, self.home, self.programs):
             folder.mkdir()
-        _copy_committed(self.checkout)
+        _copy_committed(self.checkout, commit)
         for name in BASIC:
             if found := shutil.which(name):
                 (self.programs / name).symlink_to(found)
@@ -114,11 +116,18 @@ class Stranger:
         """Take the home, the right to write to the checkout and, where possible, the network."""
         shutil.rmtree(self.home)
         subprocess.run(["chmod", "-R", "a-w", self.checkout], check=True)
-        if self.as_user and all(map(shutil.which, ("unshare", "ip", "setpriv"))):
-            drop = f"exec setpriv --reuid={NOBODY} --regid={NOBODY} --clear-groups"
-            loopback = f'ip link set lo up && {drop} "$@"'
-            path = {"env": f"PATH={os.environ['PATH']}"}["env"]
-            self.prefix = ["env", path, "unshare", "--net", "sh", "-c", loopback, "sh"]
+        tools = [shutil.which(name) for name in ("unshare", "ip", "setpriv")]
+        if self.as_user and all(tools):
+            unshare, ip, setpriv = tools
+            drop = f"exec {setpriv} --reuid={NOBODY} --regid={NOBODY} --clear-groups"
+            self.prefix = [
+                unshare,
+                "--net",
+                "sh",
+                "-c",
+                f'{ip} link set lo up && {drop} "$@"',
+                "sh",
+            ]
             self.as_user = {}
         else:
             print("=== only root can take the network away, with unshare, ip and setpriv")
@@ -145,9 +154,9 @@ def _user_and_python():
     return {}, own
 
 
-def _copy_committed(place):
+def _copy_committed(place, commit):
     archive = subprocess.run(
-        ["git", "-C", REPOSITORY, "archive", "HEAD"], check=True, capture_output=True
+        ["git", "-C", REPOSITORY, "archive", commit], check=True, capture_output=True
     ).stdout
     subprocess.run(["tar", "-x", "-C", place], input=archive, check=True)
 
