@@ -37,7 +37,8 @@ PASSED_ON = re.compile(r"PIP_.*|SSL_CERT_.*|(https?|all|no)_proxy|(HTTPS?|ALL|NO
 #: Tests that ask about HOME, caches, signals and files, for the second round.
 AGAIN = (
     "tests/test_suite.py", "tests/cli/test_demo.py", "tests/cli/test_run.py",
-    "tests/codegen/test_cache.py", "tests/simulation/test_refusals.py", "tests/viewer/test_report.py",
+    "tests/codegen/test_cache.py", "tests/simulation/test_refusals.py",
+    "tests/viewer/test_report.py",
 )  # fmt: skip
 NOBODY = 65534
 
