@@ -21,7 +21,7 @@ _folder = pytest.StashKey[tempfile.TemporaryDirectory]()
 def pytest_configure(config):
     if hasattr(config, "workerinput"):  # it has the environment of the process that started it
         return
-    place = os.environ.get("REMORA_TEST_CACHE")
+    place = os.environ.pop("REMORA_TEST_CACHE", None)
     if not place:
         folder = tempfile.TemporaryDirectory(prefix="remora-tests-", ignore_cleanup_errors=True)
         config.stash[_folder] = folder
