@@ -1,5 +1,9 @@
 """Where the runs of a batch end, by which clock, and what is known of their events."""
 
+import os
+import signal
+import threading
+
 import numpy as np
 import pytest
 
@@ -206,3 +210,51 @@ def test_a_parameter_that_changes_more_than_initial_values_is_refused():
         rm.simulate_batch(
             system, [0.0], [0.0], 0.1, parameters={"counted.count": [2.0, 9.0]}, **options
         )
+
+
+# Ctrl-C -------------------------------------------------------------------------------------------
+
+
+def interrupted(speeds, duration, **options):
+    """Return a batch that is interrupted a second after it began; it never ends by itself."""
+    given = {**options, "progress": False}
+    rm.simulate_batch(slider(), [0.0], speeds, 0.1, **{**given, "sample": None})  # compile
+    timer = threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    try:
+        with pytest.warns(RuntimeWarning, match="the runs that are done are kept"):
+            return rm.simulate_batch(slider(), [0.0], speeds, duration, **given)
+    finally:
+        timer.cancel()
+
+
+@pytest.mark.usefixtures("ctrl_c")
+@pytest.mark.parametrize("options", [{"step": 0.01}, {"integrator": "dopri5", "max_step": 0.01}])
+def test_ctrl_c_ends_a_batch_at_once_and_keeps_the_runs_that_are_done(options):
+    """One block: the runs that reach a place are done before the others, which take years."""
+    there = rm.Event(Place(1.0), "there", "stop", 1)
+    speeds = np.where(np.arange(40) < 17, 1.0, -1.0)[:, None]
+    options |= {"events": [there], "max_steps": 10**9, "sample": [0.0, 0.5, 3e7], "threads": 1}
+    batch = interrupted(speeds, 3e7, **options)
+    assert batch.status == "interrupted"
+    assert batch.outcome[:16].tolist() == ["stopped"] * 16
+    assert batch.ok[:16].all()
+    assert batch.final.q[:16, 0] == pytest.approx(np.ones(16), abs=1e-12)
+    assert batch.events.first[:16, 0] == pytest.approx(np.ones(16), abs=1e-12)
+    assert batch.outcome[24:].tolist() == ["interrupted"] * 16
+    assert not batch.ok[24:].any()
+    assert np.isnan(batch.final.q[24:]).all()
+    assert np.all(batch.end < 3e7)
+
+
+@pytest.mark.usefixtures("ctrl_c")
+def test_samples_of_a_batch_in_lockstep_that_ctrl_c_ended():
+    speeds = np.arange(1.0, 41.0)[:, None]
+    batch = interrupted(speeds, 1e7, step=0.01, sample=[0.0, 10.0, 9e6, 1e7], threads=1)
+    assert set(batch.outcome) == {"interrupted"}
+    assert not batch.ok.any()
+    assert batch.end[0] > 10.0
+    assert batch.q[0, :2, 0] == pytest.approx([0.0, 10.0])
+    for k in range(40):
+        known = np.isfinite(batch.q[k, :, 0])
+        assert np.array_equal(known, batch.t <= batch.end[k])

@@ -27,7 +27,7 @@ SMALLEST, LARGEST = 64, 16_384
 #: Blocks that each worker gets at least, unless they had fewer runs than SHORTEST.
 SHARE, SHORTEST = 5, 512
 #: Reasons why a run did not succeed; the index is stored.
-REASONS = (*dict.fromkeys(OUTCOMES), "impossible")
+REASONS = (*(o for o in dict.fromkeys(OUTCOMES) if o != "interrupted"), "impossible")
 #: Where blocks can be computed.
 CHOICES = ("auto", "cpu", "cuda")
 

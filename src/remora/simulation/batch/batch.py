@@ -33,10 +33,7 @@ from remora.simulation.batch.batch_phases import (
     carried_states,
 )
 from remora.simulation.batch.batch_switching import PhaseConstraints
-from remora.simulation.batch.event_search import (
-    NEXT,
-    RUNNING,
-)
+from remora.simulation.batch.event_search import INTERRUPTED, NEXT, RUNNING
 from remora.simulation.batch.free_program import StepControl
 from remora.simulation.batch.host_arrays import to_host
 from remora.simulation.batch.lockstep_program import CLOSE
@@ -520,10 +517,16 @@ def _run(
                     begins = runs.t
                 else:
                     again = runs.lockstep(phase, begin, advance)
-                    note_lockstep_faults(phase.equations, runs, again)
+                    if not runs.interrupted:
+                        note_lockstep_faults(phase.equations, runs, again)
                     begin = begin + phase.duration
+                if runs.interrupted:
+                    raise KeyboardInterrupt
         except KeyboardInterrupt:
             status = "interrupted"
+            last = runs.interrupted and before is plan[-1]  # it knows which runs it has finished
+            going = (runs.status == float(RUNNING)) | (runs.status == float(NEXT))
+            runs.status = xp.where(going & (not last), float(INTERRUPTED), runs.status)
             warnings.warn("interrupted: the runs that are done are kept", RuntimeWarning, 4)
     return finished_batch(system, own, settings, runs, failures, status, free)
 

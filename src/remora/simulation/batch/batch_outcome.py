@@ -15,6 +15,7 @@ from remora.simulation.batch.batch_faults import BAD_FUNCTION
 from remora.simulation.batch.batch_inputs import BatchInputs
 from remora.simulation.batch.batch_phases import BatchRuns, BatchSettings
 from remora.simulation.batch.event_search import (
+    INTERRUPTED,
     NEXT,
     NOT_ENTERED,
     RUNNING,
@@ -51,6 +52,8 @@ def finished_batch(
         ends, shaped(runs.end("sample q", (robot.nq,))), shaped(runs.end("sample v", (robot.nv,))),
         {n: shaped(runs.end(n, system.signals[n][0])) for n in settings.signals},
     )  # fmt: skip
+    for values in (final.q, final.v, *final.signals.values()):
+        values[codes == INTERRUPTED] = math.nan
     if own.faults:  # results of the equations with such numbers are meaningless
         for values in (q, v, final.q, final.v, *final.signals.values()):
             values[impossible] = math.nan
@@ -62,8 +65,6 @@ def finished_batch(
     ended = np.isin(codes, (RUNNING, STOPPED, NEXT, NOT_ENTERED))
     excused = ended[..., None] & past
     ok = (finite | excused).all(axis=-1) & ended
-    if status == "interrupted":
-        ok &= finite.any(axis=-1)
     outcome = np.array(OUTCOMES)[codes]
     outcome = np.where(ok | (codes != RUNNING), outcome, "not finite")
     events = _events(runs, shaped, settings.max_events)

@@ -6,6 +6,7 @@ import functools
 import math
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +22,7 @@ from remora.dynamics.kernels.size_policy import fits_straight_line
 from remora.errors import RemoraError
 from remora.identity.digest import NoIdentity
 from remora.simulation.batch.batch_switching import PhaseConstraints
-from remora.simulation.batch.event_search import FIRST, NEVER, RUNNING
+from remora.simulation.batch.event_search import FIRST, INTERRUPTED, NEVER, RUNNING
 from remora.simulation.batch.free_program import (
     AT_END,
     CONTROLLED,
@@ -29,12 +30,19 @@ from remora.simulation.batch.free_program import (
     StepControl,
     free_program,
 )
+from remora.simulation.batch.host_arrays import to_host
 from remora.simulation.batch.large_robots import LargeRobotProgram
-from remora.simulation.batch.lockstep_program import lockstep_program, timetable
+from remora.simulation.batch.lockstep_program import (
+    STEPS,
+    Timetable,
+    lockstep_program,
+    timetable,
+)
 from remora.simulation.batch.repeated_run import RepeatedRun
 from remora.simulation.batch.result import BatchSwitch
 from remora.simulation.batch.run_blocks import RunBlocks
 from remora.simulation.batch.run_equations import RunEquations
+from remora.simulation.engine.interrupts import stopping
 from remora.simulation.inputs.loads import SAME_SAMPLE
 
 #: Runs per thread between two updates of the progress bar.
@@ -113,6 +121,7 @@ class BatchRuns:
         events: system, counts, times, flags and first times of the events of each phase.
         switches: constraints that were switched.
         faults: why constraints could not act, by the index of the run.
+        interrupted: whether Ctrl-C has ended a phase.
     """
 
     def __init__(
@@ -131,6 +140,7 @@ class BatchRuns:
         self.events: list[tuple[System, Any, Any, Any, Any]] = []
         self.switches: list[BatchSwitch] = []
         self.faults: dict[int, str] = {}
+        self.interrupted = False
         self._filled = array_module.zeros((runs, settings.times.size), bool)
 
     def fail(self, runs: Array, code: int) -> None:
@@ -163,6 +173,7 @@ class BatchRuns:
         given = {"phase start": np.full(1, begin)}
         names = ("sample q", "sample v", *settings.signals)
         rows = self._inputs(kernel, given)
+        steps = xp.full((self._runs, 1), math.nan)
         for part, found in self._in_blocks(
             kernel, given, {"tables": table.passed(), "capacity": table.samples}
         ):
@@ -170,10 +181,13 @@ class BatchRuns:
                 self._kept(name, found[name])[part, chosen] = found[name]
                 if chosen.size:  # the last one is the end of the run
                     self._end_of(name, found[name][:, 0])[part] = found[name][:, -1]
+            steps[part] = found.get(f"final {STEPS}", steps[part])
             advance(part.stop - part.start)
         self._filled[:, chosen] = True
         self.t = xp.where(self.status == float(RUNNING), end, self.t)
         self.began = xp.full((self._runs, 1), begin)
+        if self.interrupted:
+            self._end_early(table, steps, chosen, begin)
         return RepeatedRun(kernel, rows, table)
 
     def free(self, phase: BatchPhase, begins: Any, advance: Callable[[int], None]) -> None:
@@ -204,9 +218,17 @@ class BatchRuns:
             active = xp.flatnonzero(going[:, 0])
             left = ((until - given["t"]) / given["h"])[active, 0]
             active = active[xp.argsort(left)]  # neighbours on the lanes take about as many steps
+            if self.interrupted:
+                going = (given["status"] == float(RUNNING)) & (given["t"] < until)
+                given["status"] = xp.where(going, float(INTERRUPTED), given["status"])
+                break
         self.t, self.status, self.began = given["t"], given["status"], begins
         if logged:
-            times, fired = (xp.concatenate([x[i] for x in logged]) for i in range(2))
+            parts = [xp.concatenate([x[i] for x in logged]) for i in range(2)]
+            left = self._runs - len(parts[0])  # that Ctrl-C kept from beginning
+            times, fired = (
+                xp.concatenate([x, xp.full((left, *x.shape[1:]), math.nan)]) for x in parts
+            )
             first = xp.where(given[FIRST] < NEVER, given[FIRST], math.nan)
             self.events.append((phase.equations.system, given["events"], times, fired, first))
 
@@ -314,18 +336,41 @@ class BatchRuns:
         more: dict[str, Any] = {} if on_gpu else {"threads": settings.threads}
         finals: dict[str, Any] = {}
         count = self._runs if runs is None else len(runs)
-        for first in range(0, count, max(block, 1)):
-            part: Any = slice(first, min(first + block, count))
-            part = part if runs is None else runs[part]
-            returned = kernel(*(a[part] for a in rows), **call, **more)
-            found = dict(zip(names, returned, strict=True))
-            for name, value in found.items():
-                if name.startswith("final ") and name[6:] in self.state:
-                    old = self.state[name[6:]]
-                    whole = finals.setdefault(name[6:], self._xp.array(old, value.dtype))
-                    whole[part] = value
-            yield part, found
+        with stopping() if isinstance(kernel, ProgramKernel) else nullcontext() as stop:
+            more |= {} if stop is None else {"stop": stop}
+            for first in range(0, count, max(block, 1)):
+                part: Any = slice(first, min(first + block, count))
+                part = part if runs is None else runs[part]
+                returned = kernel(*(a[part] for a in rows), **call, **more)
+                found = dict(zip(names, returned, strict=True))
+                for name, value in found.items():
+                    if name.startswith("final ") and name[6:] in self.state:
+                        old = self.state[name[6:]]
+                        whole = finals.setdefault(name[6:], self._xp.array(old, value.dtype))
+                        whole[part] = value
+                yield part, found
+                if stop is not None and stop.made:
+                    self.interrupted = True
+                    break
         self.state.update(finals)
+
+    def _end_early(self, table: Timetable, steps: Any, chosen: Array, begin: float) -> None:
+        """End the runs that have not made all steps of a phase in lockstep.
+
+        Args:
+            table: the timetable of the phase.
+            steps: number of steps that each run has made, `(runs, 1)`; NaN: it has not begun.
+            chosen: indices of the samples within the phase.
+            begin: start of the phase, s.
+        """
+        times = self._settings.times[chosen]
+        for run in np.flatnonzero(~(to_host(steps)[:, 0] == table.steps.sum())).tolist():
+            made = steps[run, 0]
+            reached = table.until(int(made)).end if made > 0 else begin
+            for name in self.samples:
+                self.samples[name][run, chosen[times > reached]] = math.nan
+            if self.status[run, 0] == float(RUNNING):
+                self.t[run, 0], self.status[run, 0] = reached, float(INTERRUPTED)
 
     def _inputs(self, kernel: Any, given: Mapping[str, Any]) -> list[Any]:
         """Return the inputs of a program as they are now, each `(runs, *shape)`."""

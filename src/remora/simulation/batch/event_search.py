@@ -50,6 +50,8 @@ RUNNING, STOPPED, NEXT, NOT_FINITE, TOO_SHORT, CHATTERING, BAD_EVENT, BAD_RESET,
 #: Status of a run that ended at the start of a phase: no event led to it, constraints that begin to
 #: act are violated, or are blocked by others or by held joints.
 NOT_ENTERED, VIOLATED, BLOCKED = range(9, 12)
+#: Status of a run that Ctrl-C ended.
+INTERRUPTED = 12
 #: Cell with the time at which each event of components first occurred, s; `NEVER`: it did not.
 FIRST, NEVER = "first", 1e300
 #: Tolerance of the norm of a quaternion that a reset returns; within it, it is normalized.

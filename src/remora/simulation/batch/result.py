@@ -26,7 +26,7 @@ from remora.simulation.recording.recording import Recording
 #: How a run ended, by the number that its program returns, see `event_search`.
 OUTCOMES = ("complete", "stopped", "complete", "not finite", "step too short", "chattering",
             "event is NaN", "invalid reset", "contradiction", "no event", "violated constraint",
-            "blocked constraint")  # fmt: skip
+            "blocked constraint", "interrupted")  # fmt: skip
 
 
 class BatchEvents(NamedTuple):
@@ -142,13 +142,13 @@ class Batch:
         parameters: parameters that differ from run to run, by name.
         ok: which runs finished with finite numbers and physically possible robot parameters,
             `(...)`.
-        status: `complete` or `interrupted`.
+        status: `complete`, or `interrupted` by Ctrl-C; then `outcome` says which runs were.
         system: the robot with its components.
         signals: signals and states of components by name, `(..., n, *shape)`.
         outcome: how each run ended, one of `OUTCOMES`, `(...)`.
         end: time at which each run ended, `(...)`, s.
         final: state and signals of each run where it ended; those of a run that failed are those of
-            its last step, NaN if its parameters are impossible.
+            its last step, NaN if its parameters are impossible or it was interrupted.
         events: events of the components, or None if they have none.
         arguments: what a run needs to be simulated alone.
         switches: what constraints were switched, phase by phase.
