@@ -17,8 +17,7 @@ from remora.errors import RemoraError
 from remora.model.robot import Robot
 from remora.model.state import neutral
 from remora.simulation.batch.result import BatchEvents
-from remora.simulation.inputs.capture import CaptureCondition
-from remora.simulation.inputs.events import Event
+from remora.simulation.inputs.events import Event, RobotCondition
 
 
 class EventCondition(Component):
@@ -41,8 +40,8 @@ class EventCondition(Component):
         return Interface(events={"event": self.crossing})
 
     def crossings(self, at: Context) -> Mapping[str, ArrayLike]:
-        """Return the condition; that of a capture with the numbers of the run's own robot."""
-        if isinstance(self.condition, CaptureCondition):
+        """Return the condition, with the numbers of the run's own robot."""
+        if isinstance(self.condition, RobotCondition):
             return {"event": self.condition.margin(at.robot, at.q, at.v)}
         return {"event": self.condition(at.clock if self.of_phase else at.t, at.q, at.v)}
 

@@ -147,10 +147,15 @@ def _checked_parameters(
                 f"{what} is a parameter of the robot and of a component: rename the component"
             )
         values = on_host(x, what) if dtype is None else finite(what, x).astype(float)
+        if in_robot is None and name not in of_components:
+            _unknown(system, name)
+        shape = in_robot if in_robot is not None else of_components[name].shape
+        if shape == (1,) and (not values.ndim or values.shape[-1] != 1):  # one number of each run
+            values = values[..., None]
+            given: Any = x
+            x = values if dtype is not None else given.reshape(values.shape)
         numbers[name] = values
         if in_robot is None:
-            if name not in of_components:
-                _unknown(system, name)
             shapes[name] = of_components[name].shape
             in_front(what, values, shapes[name])
             own[name] = x if dtype is None else values.astype(dtype)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -25,6 +25,25 @@ ACTIONS = ("record", "next", "stop")
 Crossings = Callable[[float, Array, Array, Array], Array]
 #: Conditions are cut off here, infinite ones too: interpolants of them must not overflow.
 LARGEST = 1e150
+
+
+@dataclass(frozen=True)
+class RobotCondition:
+    """Base class of conditions (t, q, v) -> a number that depend on the numbers of the robot.
+
+    Attributes:
+        robot: the robot.
+    """
+
+    robot: Robot
+
+    def __call__(self, t: float | Array, q: Array, v: Array) -> Any:
+        """Return its value for the robot."""
+        raise NotImplementedError
+
+    def margin(self, robot: Robot, q: Array, v: Array) -> Array:
+        """Return its value for a robot whose numbers may be symbolic, `(...)`."""
+        raise NotImplementedError
 
 
 @dataclass(frozen=True)
@@ -68,6 +87,13 @@ class Event:
             )
         if not isinstance(self.name, str):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise RemoraError(f"the name of an event must be a string, not {self.name!r}")
+
+    def on(self, robot: Robot) -> Event:
+        """Return the event of a run with this robot, which may have other numbers."""
+        own = self.condition
+        if not isinstance(own, RobotCondition) or own.robot is robot or own.robot == robot:
+            return self
+        return replace(self, condition=replace(own, robot=robot))
 
     def described(self) -> list[Any]:
         """Return a plain description: name, action, direction, condition, at_start if it is."""
