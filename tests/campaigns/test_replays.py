@@ -194,13 +194,8 @@ def test_ctrl_c_says_how_to_resume(tmp_path):
     scenario = SCENARIO.replace("INTEGRATOR", "rk4").replace("duration: 4", "duration: 1e9")
     (tmp_path / "scenario.yaml").write_text(scenario, encoding="utf-8")
     (tmp_path / "study.yaml").write_text(STUDY.replace("SAMPLE", ""), encoding="utf-8")
-    command = [
-        sys.executable,
-        "-c",
-        "from remora.cli import main; main()",
-        "campaign",
-        "study.yaml",
-    ]
+    code = "from remora.cli import main; main()"
+    command = [sys.executable, "-c", code, "campaign", "study.yaml"]
     with subprocess.Popen(
         [*command, "--out", "out", "--workers", "0"], cwd=tmp_path, text=True,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE,

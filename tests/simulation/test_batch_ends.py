@@ -97,6 +97,19 @@ def test_conditions_of_a_phase_are_on_its_clock():
             assert batch.end == pytest.approx([end, end], abs=1e-12)
 
 
+def test_an_event_at_the_start_is_reported_at_the_start():
+    def near(t, q, v):
+        return q[0] - 0.5
+
+    events = [rm.Event(near, "near", "record", -1, at_start=True)]
+    for start in (0.0, 3.0):
+        options = {"events": events, "start": start, "progress": False}
+        run = rm.simulate(slider(), [0.0], [1.0], 1.0, limits="ignore", **options)
+        batch = rm.simulate_batch(slider(), [0.0], [1.0], 1.0, step=0.1, runs=1, **options)
+        assert [event.t for event in run.events] == [start]
+        assert batch.events.times[0].tolist() == [start]
+
+
 def test_conditions_of_all_phases_are_on_the_clock_of_the_run():
     def at(t, q, v):
         return t - 2.25

@@ -52,8 +52,9 @@ def finished_batch(
         ends, shaped(runs.end("sample q", (robot.nq,))), shaped(runs.end("sample v", (robot.nv,))),
         {n: shaped(runs.end(n, system.signals[n][0])) for n in settings.signals},
     )  # fmt: skip
-    for values in (final.q, final.v, *final.signals.values()):
-        values[codes == INTERRUPTED] = math.nan
+    if status == "interrupted":
+        for values in (final.q, final.v, *final.signals.values()):
+            values[codes == INTERRUPTED] = math.nan
     if own.faults:  # results of the equations with such numbers are meaningless
         for values in (q, v, final.q, final.v, *final.signals.values()):
             values[impossible] = math.nan

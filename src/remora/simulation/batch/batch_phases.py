@@ -224,11 +224,10 @@ class BatchRuns:
                 break
         self.t, self.status, self.began = given["t"], given["status"], begins
         if logged:
-            parts = [xp.concatenate([x[i] for x in logged]) for i in range(2)]
-            left = self._runs - len(parts[0])  # that Ctrl-C kept from beginning
-            times, fired = (
-                xp.concatenate([x, xp.full((left, *x.shape[1:]), math.nan)]) for x in parts
-            )
+            left = self._runs - sum(len(x[0]) for x in logged)
+            if left:  # that Ctrl-C kept from beginning
+                logged.append([xp.full((left, *x.shape[1:]), math.nan) for x in logged[0]])
+            times, fired = (xp.concatenate([x[i] for x in logged]) for i in range(2))
             first = xp.where(given[FIRST] < NEVER, given[FIRST], math.nan)
             self.events.append((phase.equations.system, given["events"], times, fired, first))
 

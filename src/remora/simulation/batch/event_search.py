@@ -56,6 +56,8 @@ INTERRUPTED = 12
 FIRST, NEVER = "first", 1e300
 #: Tolerance of the norm of a quaternion that a reset returns; within it, it is normalized.
 UNIT = {"float64": 1e-9, "float32": 1e-5}
+#: Events so soon after the start of a phase, besides rounding, are reported at its start, s.
+AT_START = 1e-16
 #: An event is located to this many units in the last place of the time.
 LOCATED = 4.0
 #: Nodes of a step, as fractions of it, between which event functions are taken to be cubics.
@@ -389,11 +391,16 @@ class EventSearch:
             code = select(less(old, 0.5), code, old)
             return some, code, recent, since
 
-        def log(t: Array, fired: Array) -> tuple[Array, Array]:
-            return t, fired[:count]
+        def reported(t: Array, begin: Array) -> Array:
+            # what holds at the start of a phase occurs then, not a few units later
+            close = AT_START + 2.0 * LOCATED * _EPS * absolute(begin)
+            return select(less(t - begin, close), begin, t)
 
-        def earliest(t: Array, fired: Array, first: Array) -> Array:
-            return smaller(first, select(less(0.5, fired[:count]), t, NEVER))
+        def log(t: Array, begin: Array, fired: Array) -> tuple[Array, Array]:
+            return reported(t, begin), fired[:count]
+
+        def earliest(t: Array, begin: Array, fired: Array, first: Array) -> Array:
+            return smaller(first, select(less(0.5, fired[:count]), reported(t, begin), NEVER))
 
         found: list[Statement] = [wide_run(_any, ("fired",), ("any",))]
         inner: list[Statement] = []
@@ -402,10 +409,10 @@ class EventSearch:
             inner += [
                 wide_run(status, reads, ("logged", "status", "recent", "recent time")),
                 If("logged", [
-                    Record(Block(log, ("t", "fired"), ("event t", "event fired"), wide=True),
-                           "events", "events"),
+                    Record(Block(log, ("t", "phase start", "fired"), ("event t", "event fired"),
+                                 wide=True), "events", "events"),
                     wide_run(plus_one, ("events",), ("events",)),
-                    wide_run(earliest, ("t", "fired", FIRST), (FIRST,)),
+                    wide_run(earliest, ("t", "phase start", "fired", FIRST), (FIRST,)),
                 ]),
             ]  # fmt: skip
         resets = [i for i, e in enumerate(self._events) if e.crossing.action == "reset"]

@@ -34,6 +34,8 @@ from remora.simulation.recording.checkpoint import PhaseCheckpoint
 
 #: The cause of a failed step is looked for until so much later, s.
 AHEAD = 1e-6
+#: Events so soon after the start of a phase, besides rounding, are reported at its start, s.
+AT_START = 1e-16
 
 
 class StepperSettings(NamedTuple):
@@ -411,7 +413,10 @@ class PhaseLoop:
         system.set_held(end, state.q, state.v)
         items = events.watch.items
         seen = [k for k in crossed if k < len(items)]
-        fired = [LocatedEvent(end, items[k], state.q, state.v) for k in seen]
+        # what holds at the start of a phase occurs then, not a unit in the last place later
+        early = end - self._start <= AT_START + 8.0 * np.spacing(abs(self._start))
+        when = self._start if early else end
+        fired = [LocatedEvent(when, items[k], state.q, state.v) for k in seen]
         events.passed(end, length, crossed)
         self._rate = None
         if attempt.rate is not None and not system.constrained:
