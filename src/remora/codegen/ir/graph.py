@@ -10,7 +10,9 @@ that it has the same bits on processors with and without a fused multiply-add.
 from __future__ import annotations
 
 import json
+import marshal
 import math
+import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -129,6 +131,19 @@ class Graph:
         lines += (f"result {' '.join(map(str, result))}" for result in self.results)
         lines.append(f"waist {' '.join(map(str, self.waist))}")
         return "\n".join(lines).encode()
+
+    def to_bytes(self) -> bytes:
+        """Return the inputs, nodes and outputs in a compact form."""
+        named = [[(s.name, s.shape) for s in x] for x in (self.inputs, self.outputs)]
+        return zlib.compress(marshal.dumps((named, self.nodes, self.results), 4), 1)
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Graph:
+        """Return the graph that `to_bytes` stored, to be read, not extended."""
+        named, nodes, results = marshal.loads(zlib.decompress(data))
+        inputs, outputs = (tuple(Signature(n, shape) for n, shape in x) for x in named)
+        known = {node: i for i, node in enumerate(nodes) if node[0] == "input"}
+        return cls(inputs, outputs, nodes, results, _known=known)
 
     def const(self, value: float) -> int:
         """Return the node of a constant."""
