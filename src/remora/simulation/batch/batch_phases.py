@@ -17,9 +17,11 @@ from remora.codegen.integration.program_cpu import ProgramKernel
 from remora.codegen.integration.program_ptx import CudaProgram
 from remora.components.system import ScheduledUpdate, System
 from remora.dynamics.kernels.cache_keys import value_key
+from remora.dynamics.kernels.kernel_memory import identity_key
 from remora.dynamics.kernels.size_policy import fits_straight_line
 from remora.errors import RemoraError
 from remora.identity.digest import NoIdentity
+from remora.model.robot import Robot
 from remora.simulation.batch.batch_switching import PhaseConstraints
 from remora.simulation.batch.event_search import RUNNING
 from remora.simulation.batch.free_program import CONTROLLED, RATE, StepControl, free_program
@@ -321,9 +323,23 @@ class BatchRuns:
             _program, how, equations, settings.control, settings.dtype, nudge, settings.signals,
             own_breaks, phase.from_phase,
         )  # fmt: skip
+        short = None
+        if equations.unloaded and phase.plain:
+            short = identity_key(
+                equations.robot, how, settings.control, settings.dtype, settings.target, nudge,
+                settings.signals, own_breaks, phase.from_phase, equations.parameters,
+                equations.formulation, equations.passive, equations.own_clock, equations.started,
+            )  # fmt: skip
+        if short is not None and short in _recent:
+            return _recent[short][0]
         key = value_key(made, equations.robot)
         name = f"simulate_{equations.robot.name}"
-        return _compiled(made, name, settings.dtype, settings.target, key, phase.plain)
+        kernel = _compiled(made, name, settings.dtype, settings.target, key, phase.plain)
+        if short is not None:
+            while len(_recent) >= MOST_KEPT:
+                _recent.pop(next(iter(_recent)))
+            _recent[short] = kernel, equations.robot
+        return kernel
 
 
 def _program(
@@ -356,6 +372,8 @@ def _compiled(
 
 
 _kept: dict[tuple[str, str], ProgramKernel | CudaProgram] = {}
+#: By the identity of the robot, which is stored, too, so that no other has its identity.
+_recent: dict[tuple[Any, ...], tuple[ProgramKernel | CudaProgram, Robot]] = {}
 
 
 def carried_states(
