@@ -15,7 +15,7 @@ from typing import Any, TypeAlias, TypeGuard
 import numpy as np
 from numpy.typing import NDArray
 
-from remora.algebra.symbol import as_symbol, binary, casadi, if_else, unary
+from remora.algebra.symbol import Symbol, as_symbol, binary, casadi, if_else, unary
 from remora.errors import ShapeError
 
 Array: TypeAlias = NDArray[Any]
@@ -57,6 +57,8 @@ def asarray(x: ArrayLike) -> Array:
     """
     if type(x) is np.ndarray and (x.dtype == np.float64 or _is_symbol(x)):
         return x
+    if type(x) is Symbol:
+        return wrapped(x)
     refuse_other_arrays(x)
     if is_array(x) and _is_symbol(x):
         return np.asarray(x)
