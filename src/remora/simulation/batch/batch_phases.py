@@ -133,6 +133,10 @@ class BatchRuns:
         changed[self._xp.asarray(runs), 0] = float(code)
         self.status = changed
 
+    def begin(self, plan: Sequence[BatchPhase], free: bool) -> None:
+        """Begin to compile all phases: later ones are traced while LLVM compiles earlier ones."""
+        self._kernels = {id(phase): self._made(phase, free) for phase in plan}
+
     def lockstep(
         self, phase: BatchPhase, begin: float, advance: Callable[[int], None]
     ) -> RepeatedRun:
@@ -153,7 +157,7 @@ class BatchRuns:
             np.clip(settings.times[chosen], begin, end), begin, end, settings.control.step, breaks,
             list(zip(updates, origins, map(int, done), strict=True)),
         )  # fmt: skip
-        kernel = self._kernel(phase, "lockstep")
+        kernel = self._kernels[id(phase)]
         given = {"phase start": np.full(1, begin)}
         names = ("sample q", "sample v", *settings.signals)
         rows = self._inputs(kernel, given)
@@ -174,7 +178,7 @@ class BatchRuns:
         Runs without events are made in rounds, see `_round`.
         """
         settings, xp = self._settings, self._xp
-        kernel = self._kernel(phase, "free")
+        kernel = self._kernels[id(phase)]
         until = begins + phase.duration
         given = {
             "t": self.t, "start": np.full(1, settings.start), "until": until, "phase start": begins,
@@ -310,10 +314,11 @@ class BatchRuns:
             rows.append(self._xp.broadcast_to(own, (self._runs, *cell.shape)))
         return rows
 
-    def _kernel(
-        self, phase: BatchPhase, how: str
+    def _made(
+        self, phase: BatchPhase, free: bool
     ) -> ProgramKernel | CudaProgram | LargeRobotProgram:
         settings, equations = self._settings, phase.equations
+        how = "free" if free else "lockstep"
         # times are always float64
         nudge = NUDGE * float(np.finfo(float).eps) if phase.breaks else 0.0
         if not fits_straight_line(equations.robot):
