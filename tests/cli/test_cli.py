@@ -42,7 +42,7 @@ def test_info_json_holds_every_number():
         assert (there["kind"], there["parent"]) == (joint.kind, joint.parent)
         for end in ("lower", "upper", "velocity", "effort"):
             own = getattr(joint.limits, end)
-            assert there["limits"][end] == [float(x) if np.isfinite(x) else None for x in own]
+            assert there[end] == [float(x) if np.isfinite(x) else None for x in own]
 
 
 def test_info_json_holds_the_drive_and_what_is_followed(tmp_path):
