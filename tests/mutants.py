@@ -102,10 +102,7 @@ FAULTS = [
           "simulation components"),
     Fault("simulation/engine/event_location.py", "item.direction * value >= 0.0:",
           "item.direction * value > 0.0:", "simulation"),
-    Fault("analysis/payload.py", "correction = n / max(n - m / A.shape[1], 1.0)",
-          "correction = 1.0", "analysis"),
-    Fault("analysis/coupling.py", "vector.apply(moving[..., 3:, :], u)",
-          "0.0 * vector.apply(moving[..., 3:, :], u)", "analysis"),
+    Fault("analysis/payload.py", "np.eye(A.shape[1]) - hat", "np.eye(A.shape[1])", "analysis"),
 ]  # fmt: skip
 
 
