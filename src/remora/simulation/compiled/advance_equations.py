@@ -101,7 +101,7 @@ class AdvanceEquations:
             stop = start + int(np.prod(shape, dtype=int))
             values[name], start = numbers[start:stop].reshape(shape), stop
         robot = with_values(self.robot, values)
-        system = None if self.system is None else self.system.with_robot(robot)
+        system = None if self.system is None else self.system.acting_on(robot)
         return replace(self, robot=robot, system=system, parameters=())
 
     def finish(

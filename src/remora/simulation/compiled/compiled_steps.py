@@ -190,7 +190,7 @@ class CompiledSteps:
         Robots are immutable and compared by identity. Components are compared by value: a global or
         an array that their methods read may have changed since.
         """
-        parts = None if self._system is None else self._system.identity_parts()[1:]
+        parts = None if self._system is None else self._system.kernel_parts()
         tables, system = tables_digest(), digest_or_none(parts) if parts else ""
         if tables is None or system is None:
             return _AdvanceKernel(self._equations(dense))
@@ -216,9 +216,7 @@ class _AdvanceKernel:
         self.layout = own.layout
         settings = (own.formulation, own.passive, own.effort, own.stops, own.loads.degree,
                     own.loads.pushes, own.dense, own.bounds, own.parameters)  # fmt: skip
-        parts = ()
-        if own.system is not None:
-            parts = dict(own.system.components), dict(own.system.connections)
+        parts = () if own.system is None else own.system.kernel_parts()
         key = value_key(
             advance_program, own.robot, parts, settings, vars(own.tableau), own.loads.placed
         )

@@ -50,7 +50,7 @@ class SystemKernel:
             own = system
             if parameters:
                 numbers = {name: given[name] for name in parameters}
-                own = own.with_robot(with_values(own.robot, numbers))
+                own = own.acting_on(with_values(own.robot, numbers))
             read = {n: (empty | given)[n] for n in names if n not in parameters}
             return function(own, **read, **fixed)
 
@@ -96,8 +96,8 @@ def system_kernel(
 ) -> SystemKernel:
     """Return a function compiled for a system, from the cache if it is there.
 
-    Systems are told apart by value: robot, components (with the code of their classes) and
-    connections. On disk, kernels are found by the traced graph.
+    Systems are told apart by value: robot, components (with the code of their classes),
+    connections and order of evaluation. On disk, kernels are found by the traced graph.
 
     Args:
         function: f(system, ...) on arrays.
@@ -106,7 +106,7 @@ def system_kernel(
         parameters: numbers of the robot that are arguments, after the others, with shapes.
         **fixed: values to compile in.
     """
-    parts = dict(system.components), dict(system.connections)
+    parts = system.kernel_parts()
     open_numbers = dict(parameters or {})
     names = list(shapes.items()), list(open_numbers.items())
     key = value_key(function, system.robot, parts, names, sorted(fixed.items()))
