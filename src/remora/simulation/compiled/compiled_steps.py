@@ -17,7 +17,7 @@ from remora.algebra.array_ops import Array
 from remora.codegen.integration.program_cpu import ProgramKernel
 from remora.components.system import System
 from remora.dynamics.kernels.cache_keys import tables_digest, value_key
-from remora.identity.digest import digest_or_none
+from remora.identity.digest import code_key
 from remora.model.robot import Robot
 from remora.simulation.compiled.advance_equations import (
     CHAINED,
@@ -25,6 +25,7 @@ from remora.simulation.compiled.advance_equations import (
     LINKS,
     MADE,
     AdvanceEquations,
+    component_graph,
     inputs_of,
     places,
     recorded_by,
@@ -191,7 +192,7 @@ class CompiledSteps:
         an array that their methods read may have changed since.
         """
         parts = None if self._system is None else self._system.kernel_parts()
-        tables, system = tables_digest(), digest_or_none(parts) if parts else ""
+        tables, system = tables_digest(), code_key(parts) if parts else ""
         if tables is None or system is None:
             return _AdvanceKernel(self._equations(dense))
         key = (tables, system, dense, self._loads.captured, id(self._robot), *self._settings)
@@ -216,9 +217,9 @@ class _AdvanceKernel:
         self.layout = own.layout
         settings = (own.formulation, own.passive, own.effort, own.stops, own.loads.degree,
                     own.loads.pushes, own.dense, own.bounds, own.parameters)  # fmt: skip
-        parts = () if own.system is None else own.system.kernel_parts()
+        computed = None if own.system is None else component_graph(own).content()
         key = value_key(
-            advance_program, own.robot, parts, settings, vars(own.tableau), own.loads.placed
+            advance_program, own.robot, computed, settings, vars(own.tableau), own.loads.placed
         )
         self.kernel = ProgramKernel(lambda: advance_program(own), "advance", key=key, lanes=1)
 
