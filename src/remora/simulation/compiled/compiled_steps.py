@@ -18,6 +18,7 @@ from remora.codegen.integration.program_cpu import ProgramKernel
 from remora.components.system import System
 from remora.dynamics.kernels.cache_keys import tables_digest, value_key
 from remora.identity.digest import code_key
+from remora.identity.recent import Recent
 from remora.model.robot import Robot
 from remora.simulation.compiled.advance_equations import (
     CHAINED,
@@ -196,12 +197,10 @@ class CompiledSteps:
         if tables is None or system is None:
             return _AdvanceKernel(self._equations(dense))
         key = (tables, system, dense, self._loads.captured, id(self._robot), *self._settings)
-        known = _kept.pop(key, None)
-        made = _AdvanceKernel(self._equations(dense)) if known is None else known[0]
-        _kept[key] = made, self._robot  # most recently used: dropped last
-        while len(_kept) > MOST_KEPT:
-            _kept.pop(next(iter(_kept)))
-        return made
+        known = _kept.get(key)
+        if known is not None:
+            return known[0]
+        return _kept.keep(key, (_AdvanceKernel(self._equations(dense)), self._robot))[0]
 
 
 class _AdvanceKernel:
@@ -225,7 +224,7 @@ class _AdvanceKernel:
 
 
 #: Compiled programs by their settings, with the robot whose identity is in the key.
-_kept: dict[tuple[Any, ...], tuple[_AdvanceKernel, Robot]] = {}
+_kept: Recent[tuple[Any, ...], tuple[_AdvanceKernel, Robot]] = Recent(MOST_KEPT)
 
 
 class _BoundKernel:

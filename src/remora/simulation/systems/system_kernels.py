@@ -14,6 +14,7 @@ from remora.codegen.kernel import Kernel
 from remora.components.system import System
 from remora.dynamics.kernels.cache_keys import value_key
 from remora.dynamics.kernels.parameters import with_values
+from remora.identity.recent import Recent
 
 #: Maximum number of cached kernels.
 MOST_KEPT = 64
@@ -110,15 +111,10 @@ def system_kernel(
     open_numbers = dict(parameters or {})
     names = list(shapes.items()), list(open_numbers.items())
     key = value_key(function, system.robot, parts, names, sorted(fixed.items()))
-    if key is not None and key in _kept:
-        _kept[key] = _kept.pop(key)  # most recently used: dropped last
-        return _kept[key]
-    made = SystemKernel(function, system, shapes, fixed, open_numbers)
-    if key is not None:
-        _kept[key] = made
-        while len(_kept) > MOST_KEPT:
-            _kept.pop(next(iter(_kept)))
-    return made
+    known = _kept.get(key)
+    if known is not None:
+        return known
+    return _kept.keep(key, SystemKernel(function, system, shapes, fixed, open_numbers))
 
 
-_kept: dict[str, SystemKernel] = {}
+_kept: Recent[str, SystemKernel] = Recent(MOST_KEPT)
