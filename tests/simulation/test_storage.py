@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import zarr
 
+import needs
 import remora as rm
 from remora.simulation.recording.quantities import QUANTITIES, STORED
 from remora.simulation.recording.recording import Recording
@@ -297,7 +298,7 @@ def child(code, **names):
     return done.stdout
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@needs.fork
 def test_killed_at_any_moment(whole, tmp_path):
     child(KILLER, TESTS=str(Path(__file__).parents[1]), OUT=str(tmp_path))
     seen = []
