@@ -50,7 +50,7 @@ PURE = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("value", PURE, ids=str)
+@pytest.mark.parametrize("value", PURE, ids=lambda value: type(value).__name__)
 def test_pure_code_has_a_key(value):
     assert code_key(value) is not None
     assert code_key(value) == code_key(value)
