@@ -131,3 +131,13 @@ def test_packages_that_a_user_installed_are_known_by_value(monkeypatch):
 
 def test_functions_of_the_library_have_different_keys():
     assert code_key(rm.mass_matrix) != code_key(rm.bias_force)
+
+
+def test_long_functions_are_read_to_their_end():
+    """Names beyond the 255th have arguments of several bytes."""
+    lines = [f"    q = q + np.float64(x.attribute_{k})" for k in range(300)]
+    for last, pure in (("np.sin(q)", True), ("np.random.standard_normal()", False)):
+        text = "\n".join(["def law(q, x):", *lines, f"    return {last}"])
+        held = {"np": np, "__name__": "__main__"}
+        exec(text, held)
+        assert (code_key(held["law"]) is not None) == pure

@@ -40,6 +40,11 @@ _OURS = __name__.partition(".")[0]
 #: Functions of Python by which code reaches what it does not name: anything, or any attribute.
 _BY_TEXT = frozenset(("__import__", "eval", "exec", "globals"))
 _BY_ATTRIBUTE = frozenset(("getattr", "vars"))
+#: Instructions that read a name from outside of a function, in all versions of Python.
+_READS = frozenset((
+    "LOAD_CLASSDEREF", "LOAD_DEREF", "LOAD_FROM_DICT_OR_DEREF", "LOAD_FROM_DICT_OR_GLOBALS",
+    "LOAD_GLOBAL", "LOAD_NAME",
+))  # fmt: skip
 
 
 def _function(walk: Walker, function: types.FunctionType) -> bytes:
@@ -106,11 +111,9 @@ def _chains(code: types.CodeType) -> tuple[tuple[str, ...], ...]:
     for instruction in dis.get_instructions(code):
         if instruction.opname in ("LOAD_ATTR", "LOAD_METHOD") and chain:
             chain = (*chain, str(instruction.argval))
-            continue
-        if chain:
-            found.append(chain)
-        reads = instruction.opname in ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF")
-        chain = (str(instruction.argval),) if reads else ()
+        elif instruction.opname != "EXTENDED_ARG":  # the high bytes of the next one's argument
+            found += [chain] if chain else []
+            chain = (str(instruction.argval),) if instruction.opname in _READS else ()
     inner = [_chains(c) for c in code.co_consts if isinstance(c, types.CodeType)]
     return tuple(dict.fromkeys([*found, *(c for part in inner for c in part)]))
 
