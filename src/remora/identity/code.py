@@ -107,13 +107,13 @@ def _taken(walk: Walker, function: types.FunctionType) -> list[bytes]:
 def _chains(code: types.CodeType) -> tuple[tuple[str, ...], ...]:
     """Return the names that code reads, each with the attributes read of it: `np.linalg.norm`."""
     found: list[tuple[str, ...]] = []
-    chain: tuple[str, ...] = ()
+    chain: list[str] = []
     for instruction in dis.get_instructions(code):
         if instruction.opname in ("LOAD_ATTR", "LOAD_METHOD") and chain:
-            chain = (*chain, str(instruction.argval))
+            chain.append(str(instruction.argval))
         elif instruction.opname != "EXTENDED_ARG":  # the high bytes of the next one's argument
-            found += [chain] if chain else []
-            chain = (str(instruction.argval),) if instruction.opname in _READS else ()
+            found += [tuple(chain)] if chain else []
+            chain = [str(instruction.argval)] if instruction.opname in _READS else []
     inner = [_chains(c) for c in code.co_consts if isinstance(c, types.CodeType)]
     return tuple(dict.fromkeys([*found, *(c for part in inner for c in part)]))
 
