@@ -138,7 +138,7 @@ def _refuse_unknown_starts(study: Study) -> None:
 
 def _folder(path: Path, study: Study, resume: bool, size: int, block: int | None) -> CampaignFolder:
     if not resume or not (path / "campaign.json").exists():
-        return CampaignFolder.create(path, study, size, again=resume)
+        return CampaignFolder.create(path, study, size)
     folder = CampaignFolder.existing(path)
     changed = differences(folder, study)
     if changed:
@@ -148,6 +148,7 @@ def _folder(path: Path, study: Study, resume: bool, size: int, block: int | None
         )
     if block is not None and block != folder.block:
         raise RemoraError(f"{path}: has blocks of {folder.block} runs, not {block}")
+    folder.prepare(study)
     return folder
 
 

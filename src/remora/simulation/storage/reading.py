@@ -15,6 +15,7 @@ import numpy as np
 
 from remora.algebra.array_ops import Array
 from remora.errors import ModelWarning, RemoraError
+from remora.identity.json_seal import unsealed
 from remora.model.formats.load import load
 from remora.model.robot import Robot
 from remora.simulation.recording.constraint_switch import switch_from_plain
@@ -50,8 +51,7 @@ def open_run(
         RemoraError: if there is no run at `path`, or it is damaged.
     """
     folder = Path(path)
-    group = opened(folder)
-    attributes: dict[str, Any] = dict(group.attrs)
+    group, attributes = opened(folder)
     robot = stored_robot(folder, str(attributes.get("robot", "")), mesh_root)
     counts = attributes.get("rows", {})
     has_wrenches = (folder / "wrenches" / "zarr.json").is_file()
@@ -65,7 +65,7 @@ def open_run(
         inner = folder / "events"
         with readable(inner):
             table = group["events"]
-            kinds: list[list[str]] = table.attrs.get("kinds", [])
+            kinds: list[list[str]] = unsealed(dict(table.attrs))["kinds"]
         rows = _read(inner, table, event_specs(robot), counts.get("events"))
         with readable(inner):
             names = [kinds[int(k)] for k in rows["kind"]]
@@ -90,8 +90,8 @@ def open_run(
     )  # fmt: skip
 
 
-def opened(folder: Path) -> Any:
-    """Return the group of a run, or raise."""
+def opened(folder: Path) -> tuple[Any, dict[str, Any]]:
+    """Return the group of a run and its attributes, or raise."""
     with readable(folder):
         if not folder.exists():
             raise RemoraError(f"{folder}: there is no such folder")
@@ -108,7 +108,8 @@ def opened(folder: Path) -> Any:
             f"{folder}: is a run in format {version!r}, this Remora reads {FORMAT}; it was "
             f"written by Remora {group.attrs.get('remora')}"
         )
-    return group
+    with readable(folder / "zarr.json"):
+        return group, unsealed(dict(group.attrs))
 
 
 def stored_robot(folder: Path, text: str, mesh_root: str | os.PathLike[str] | None) -> Robot:
