@@ -85,11 +85,13 @@ def _item(lines: list[str]) -> list[str]:
 
 def _body(body: Body) -> list[str]:
     what = f"body {body.name!r}"
+    frame = body.inertial_frame
     return [
         f"name: {_text(body.name)}",
         f"mass: {_numbers(f'mass of {what}', body.mass)}",
         f"com: {_numbers(f'centre of mass of {what}', body.com, 3)}",
         f"inertia: {_inertia(f'inertia of {what}', body.inertia)}",
+        *([] if frame is None else [f"inertial_frame: {_numbers(what, np.array(frame), 8)}"]),
     ]
 
 
