@@ -127,5 +127,5 @@ def test_more_refusals():
 def test_joints_are_given_by_name(joints):
     robot = rm.load("servicer")
     for function in (rm.configuration, rm.velocity):
-        with pytest.raises(rm.RemoraError, match="joints must be (a dictionary by name|given by)"):
+        with pytest.raises(rm.RemoraError, match=r"joints must be (a dictionary by name|given by)"):
             function(robot, joints)

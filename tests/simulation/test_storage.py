@@ -572,6 +572,7 @@ def test_meshes_are_left_out_unless_their_folder_is_allowed(satellite, columns, 
     run = open_run(tmp_path / "run")
     assert rm.robot_to_yaml(run.robot) == rm.robot_to_yaml(satellite)
     assert "meshes left out: 1" in run.robot.warnings[-1]
+    assert f"add --mesh-root {tmp_path}" in run.robot.warnings[-1]
     same(open_run(tmp_path / "run", mesh_root=tmp_path / "meshes"), recorder.recording())
     with pytest.raises(rm.RemoraError, match="leads out of"):
         open_run(tmp_path / "run", mesh_root=tmp_path / "run")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 import tempfile
 import warnings
 from collections.abc import Generator, Mapping
@@ -32,6 +33,8 @@ from remora.simulation.storage.file_format import (
 
 #: Maximum rows of a chunk; a file with more was not written by Remora.
 MOST_ROWS = 1 << 20
+#: How the warning of a robot whose meshes are not read begins.
+MESHES_LEFT_OUT = "meshes left out"
 
 
 def open_run(
@@ -128,11 +131,15 @@ def stored_robot(folder: Path, text: str, mesh_root: str | os.PathLike[str] | No
         replace(body, geometry=tuple(g for g in body.geometry if g.kind != "mesh"))
         for body in robot.bodies
     ]
-    shown = sum(len(body.geometry) for body in robot.bodies)
-    left = shown - sum(len(body.geometry) for body in bodies)
-    if mesh_root is not None or left == 0:
+    meshes = [Path(g.mesh) for body in robot.bodies for g in body.geometry if g.mesh is not None]
+    if mesh_root is not None or not meshes:
         return robot
-    note = f"meshes left out: {left}; open the run with the mesh_root that they lie in"
+    near = [mesh.parent for mesh in meshes if mesh.anchor == meshes[0].anchor]  # of one drive
+    root = os.path.commonpath(near)
+    note = (
+        f"{MESHES_LEFT_OUT}: {len(meshes)}, since a run may come from someone else; to show them, "
+        f"add --mesh-root {shlex.quote(root)} to the command, in Python mesh_root={root!r}"
+    )
     return robot.replace(bodies=bodies, warnings=(*robot.warnings, note))
 
 
