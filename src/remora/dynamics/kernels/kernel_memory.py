@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from remora.codegen.kernel import Kernel
 from remora.dynamics.formulations import FORMULATIONS
-from remora.dynamics.kernels.cache_keys import is_equation, value_key
+from remora.dynamics.kernels.cache_keys import value_key
 from remora.dynamics.kernels.compiled import compile_function
 from remora.identity.recent import Recent
 from remora.identity.table import Table
@@ -53,9 +54,28 @@ def _short_key(
     fixed: Mapping[str, Any],
 ) -> tuple[Any, ...] | None:
     """Return a key that holds for the same robot object; None: only values can be compared."""
-    if not is_equation(function) or FORMULATIONS.replaced() or JOINT_TYPES.replaced():
+    module = sys.modules.get(getattr(function, "__module__", ""))
+    name = getattr(function, "__name__", "")
+    if getattr(module, "__name__", "").split(".")[0] != "remora":
         return None  # a user's function may change at any time
-    key = (function, id(robot), Table.changes, tuple(arguments), *sizes.items(), *fixed.items())
+    if getattr(module, name, None) is not function:
+        return None
+    return identity_key(robot, function, *arguments, *sizes.items(), *fixed.items())
+
+
+def identity_key(robot: Robot, *parts: Any) -> tuple[Any, ...] | None:
+    """Return a key of a robot by its identity and of hashable parts by value, or None.
+
+    It holds while the robot lives, so it is stored with it, and as long as no user's row is in a
+    table, whose functions may change at any time.
+
+    Args:
+        robot: the robot.
+        *parts: other values, of the library's own types.
+    """
+    if FORMULATIONS.replaced() or JOINT_TYPES.replaced():
+        return None
+    key = (id(robot), Table.changes, *parts)
     try:
         hash(key)
     except TypeError:

@@ -510,6 +510,7 @@ def _run(
     total = count * len(plan)
     with batch_bar(total, progress) as advance:
         try:
+            runs.begin(plan, free)
             for phase in plan:
                 carried_states(system, before, phase, runs, count, xp)
                 before = phase

@@ -78,6 +78,13 @@ class RunEquations:
         return self.system.robot
 
     @property
+    def unloaded(self) -> bool:
+        """Whether only the robot moves: no components, no loads of phases, no held joints."""
+        forces = self.forces
+        loads = forces.torque is not None or forces.wrenches is not None or bool(forces.inputs)
+        return not (self.system.components or loads or self.held)
+
+    @property
     def stops(self) -> int:
         """Number of stops at joint limits."""
         if self.passive.stiffness == 0.0:

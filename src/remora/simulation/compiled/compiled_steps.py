@@ -161,6 +161,15 @@ class CompiledSteps:
             row[len(CHAINED) + loads[0].size :] = loads[1].ravel()
         self._links = len(rest)
 
+    def begin(self, dense: bool) -> None:
+        """Begin to compile what `advance` will need; it waits for it.
+
+        Args:
+            dense: whether there are samples within steps.
+        """
+        if dense not in self._bound:
+            self._bound[dense] = _BoundKernel(self._kernel(dense))
+
     def advance(self, state: RunState, step: NextStep, dense: bool) -> Advance:
         """Make steps until the end of the segment, or until the run loop is needed.
 
@@ -169,10 +178,8 @@ class CompiledSteps:
             step: the step size control.
             dense: whether there are samples within steps.
         """
-        bound = self._bound.get(dense)
-        if bound is None:
-            bound = _BoundKernel(self._kernel(dense))
-            self._bound[dense] = bound
+        self.begin(dense)
+        bound = self._bound[dense]
         room = bound.prepare(self._room)
         begun = time.perf_counter()
         more = (*self._values, *(() if dense else (self._chain.ravel(),)), *self._robot_numbers)
