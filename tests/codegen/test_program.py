@@ -5,10 +5,11 @@ import threading
 import numpy as np
 import pytest
 
+import needs
 import remora as rm
 from ptx_machine import launched
 from remora.algebra.array_ops import absolute, concatenate, less, select, sqrt
-from remora.codegen.gpu import cuda_kernel, ptx
+from remora.codegen.gpu import ptx
 from remora.codegen.integration.program import Program
 from remora.codegen.integration.program_cpu import ProgramKernel
 from remora.codegen.integration.program_interpreter import interpret
@@ -653,17 +654,7 @@ class TestPtx:
         on_threads(weighted(), given, dtype, registers, monkeypatch, tables=tables, rtol=1e-7)
 
 
-def gpu():
-    try:
-        return cuda_kernel.cupy_with_device()
-    except rm.RemoraError:
-        return None
-
-
-CUPY = gpu()
-
-
-@pytest.mark.skipif(CUPY is None, reason="needs CuPy and a GPU")
+@needs.gpu
 @pytest.mark.parametrize("dtype", DTYPES)
 class TestGpu:
     """Threads that part, on a real GPU: against the CPU, and the same bits in any batch."""
@@ -675,7 +666,7 @@ class TestGpu:
         ]
         expected = ProgramKernel(program, "test", dtype)(*given, **options)
         kernel = CudaProgram(program, "test", dtype)
-        device = [CUPY.asarray(a) for a in given]
+        device = [needs.CUPY.asarray(a) for a in given]
         got = kernel(*device, **options)
         few = kernel(*(a[3:40] for a in device), **options)
         if len(program.outputs) == 1:
@@ -704,7 +695,7 @@ class TestGpu:
         else:
             kernel = CudaProgram(adaptive(), "test", dtype)
             kinds = (dtype, dtype, "float64")
-            device = [CUPY.asarray(a.astype(d)) for a, d in zip(given, kinds, strict=True)]
+            device = [needs.CUPY.asarray(a.astype(d)) for a, d in zip(given, kinds, strict=True)]
             t, _, _, last, steps, last_y, _ = (x.get() for x in kernel(*device, capacity=400))
             exact = (y + 1 / k**2) * np.exp(-k * end) + end / k - 1 / k**2
             np.testing.assert_allclose(last_y[:, 0], exact, atol=2e-3)

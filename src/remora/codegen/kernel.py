@@ -9,7 +9,7 @@ import math
 import os
 import threading
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -25,8 +25,8 @@ from remora.codegen.traced_function import TracedFunction, nothing_to_run
 from remora.codegen.tree_loops import loop_lowering
 from remora.codegen.tree_loops.loops import Loops
 from remora.errors import ShapeError
-from remora.identity.digest import digest
-from remora.identity.sources import source_digest
+from remora.identity.digest import code_key, digest
+from remora.identity.sources import CODEGEN, source_digest
 
 llvmlite: Any = importlib.import_module("llvmlite")
 
@@ -247,12 +247,15 @@ class Kernel(TracedFunction):
     def __getstate__(self) -> dict[str, Any]:
         """Return the pickled state: the code so far and its source, and the function."""
         names = ("outputs", "rolled", "_scratch", "_host", "_source", "_entry", "_images", "_loops")
+        told = self._portable()
         own = {n: getattr(self, n) for n in names}
-        return self._portable() | own | {"made with": entry_key()}
+        return told | own | {"made with": _made_with(told, self._loops)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Restore from a pickle; recompile for another processor or library version."""
-        same = state.pop("made with") == entry_key() and state["_host"] == host.host()
+        made_with = state.pop("made with")
+        same = state["_host"] == host.host() and made_with is not None
+        same = same and made_with == _made_with(state, state["_loops"])
         vars(self).update(state)
         self._start() if same else self._begin(None)
 
@@ -354,6 +357,21 @@ class Kernel(TracedFunction):
         self._states += n
         known = self._states == n and self._stored("lanes") is not None  # looks once
         return "lanes" if known or self._states > FEW_STATES else "alone"
+
+
+def _made_with(told: Mapping[str, Any], loops: Callable[[], Loops] | None) -> str | None:
+    """Return the key of what pickled machine code was made of; None: it must be made anew.
+
+    Args:
+        told: the pickled function, or its graph.
+        loops: builds the tree loops that are compiled instead.
+    """
+    if "graph" in told:
+        return entry_key("graph", told["graph"].content())
+    function = told["_function"]
+    parts = getattr(function, "identity_parts", None)  # without what differs by process
+    key = code_key(function if parts is None else (type(function), parts()), loops)
+    return None if key is None else entry_key("given", key)
 
 
 def check_threads(threads: object) -> None:
@@ -537,8 +555,12 @@ def _libraries() -> list[str]:
 
 
 def entry_key(*parts: Any) -> str:
-    """Return the key of a cache entry: a digest by value of everything its content depends on."""
-    return digest(source_digest(), _libraries(), *parts)
+    """Return the key of a cache entry: a digest by value of everything its content depends on.
+
+    Args:
+        *parts: a graph or program, or a key of the function that it is made of; the processor.
+    """
+    return digest(source_digest(*CODEGEN), _libraries(), *parts)
 
 
 def packed(image: bytes, scratch: int, *arrays: Sequence[Signature]) -> bytes:

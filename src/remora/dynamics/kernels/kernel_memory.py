@@ -10,6 +10,7 @@ from remora.codegen.kernel import Kernel
 from remora.dynamics.formulations import FORMULATIONS
 from remora.dynamics.kernels.cache_keys import value_key
 from remora.dynamics.kernels.compiled import compile_function
+from remora.identity.recent import Recent
 from remora.identity.table import Table
 from remora.model.joint_types import JOINT_TYPES
 from remora.model.robot import Robot
@@ -38,14 +39,11 @@ def kernel(
     """
     sizes = dict(shapes or {})
     short = _short_key(function, robot, (*arguments, None, *parameters), sizes, fixed)
-    if short is not None and short in _recent:
-        return _recent[short][0]
+    known = _recent.get(short)
+    if known is not None:
+        return known[0]
     found = _by_value(function, robot, arguments, sizes, parameters, fixed)
-    if short is not None:
-        _recent[short] = found, robot
-        while len(_recent) > MOST_KEPT:
-            _recent.pop(next(iter(_recent)))
-    return found
+    return _recent.keep(short, (found, robot))[0]
 
 
 def _short_key(
@@ -95,20 +93,16 @@ def _by_value(
 ) -> Kernel:
     names = tuple(arguments), parameters
     key = value_key(function, robot, names, sorted(sizes.items()), sorted(fixed.items()))
-    if key is not None and key in _kept:
-        _kept[key] = _kept.pop(key)  # most recently used: dropped last
-        return _kept[key]
+    known = _kept.get(key)
+    if known is not None:
+        return known
     made: Kernel = compile_function(
         function, robot, arguments=tuple(arguments), fixed=fixed, shapes=sizes,
         parameters=parameters,
     )  # fmt: skip
-    if key is not None:
-        _kept[key] = made
-        while len(_kept) > MOST_KEPT:
-            _kept.pop(next(iter(_kept)))
-    return made
+    return _kept.keep(key, made)
 
 
-_kept: dict[str, Kernel] = {}
+_kept: Recent[str, Kernel] = Recent(MOST_KEPT)
 #: By the identity of the robot, which is stored, too, so that no other has its identity.
-_recent: dict[tuple[Any, ...], tuple[Kernel, Robot]] = {}
+_recent: Recent[tuple[Any, ...], tuple[Kernel, Robot]] = Recent(MOST_KEPT)

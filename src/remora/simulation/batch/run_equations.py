@@ -122,9 +122,8 @@ class RunEquations:
         for name in self.parameters:
             if name not in own:
                 robot = parameter(robot, name)[1](robot, values[name])
-        system = self.system if robot is self.robot else self.system.with_robot(robot)
         mine = {name: values[name] for name in self.parameters if name in own}
-        return system.with_parameters(mine) if mine else system
+        return self.system.acting_on(robot, mine)
 
     def instant(
         self, t: Array, q: Array, v: Array, x: Array, z: Array, data: Sequence[Array]

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from remora.atomic_files import replacing
 from remora.errors import InvalidValue, RemoraError, UnknownName
 from remora.simulation.recording.recording import Recording
 from remora.viewer.film.browser import find_browser, opened
@@ -96,17 +97,17 @@ def render(
         raise InvalidValue(f"size={size!r}; width and height are even numbers from 16 to 4096")
     if file.parent and not file.parent.is_dir():
         raise RemoraError(f"{file.parent}: no such folder")
-    if file.suffix.lower() == ".mp4":
-        _ffmpeg()
-    program = find_browser(browser)
     text = run.robot.name if caption is None else caption
     lossless = file.suffix.lower() != ".mp4"  # noise of JPEG would triple the size of a GIF
     shot = _Shot(times, size, camera, text, clock, backdrop(scene).dark, lossless)
+    if not lossless:
+        _ffmpeg()
+    program = find_browser(browser)
     page = RunPage(run, 0, scene, mesh_root)
     with page:
         page.show(*show)
-        with opened(program, page.url, size):
-            writer(file, _frames(page, shot), fps, size)
+        with opened(program, page.url, size), replacing(file) as part:
+            writer(part, _frames(page, shot), fps, size)
     return file
 
 
