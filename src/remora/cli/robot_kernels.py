@@ -50,6 +50,8 @@ def compile_robot(
     start = time.perf_counter()
     where = "cuda" if target == "cuda" else "cpu"
     kernel = compile_function(FUNCTIONS[function], robot, dtype, fixed=fixed, target=where)
+    if target == "cpu":
+        kernel.ready()
     elapsed = time.perf_counter() - start
     console = Console(highlight=False, emoji=False, soft_wrap=True)
     if target == "cpu":
