@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import remora as rm
-from remora.simulation.batch import batch_phases
+from remora.simulation.batch import batch_phases, event_search, free_program
 
 ROBOT = rm.load("vt18_satellite")
 Q, V = rm.random_state(ROBOT, 0, (2,))
@@ -78,3 +78,23 @@ def test_a_replaced_formulation_is_compared_by_value(keys, monkeypatch):
 
 def test_switching_nothing_returns_the_robot():
     assert ROBOT.with_active() is ROBOT
+
+
+def test_more_nodes_of_the_event_search_are_not_more_code(keys, monkeypatch):
+    """Conditions and their slopes are compiled once, not once per node."""
+    sizes, times, frame = [], [], ROBOT.bodies[-1].name
+    for count in (5, 9):
+        for module in (event_search, free_program):
+            monkeypatch.setattr(module, "NODES", tuple(np.linspace(0.0, 1.0, count)))
+        batch_phases._kept.clear()
+        batch_phases._recent.clear()
+        event = rm.Event(lambda t, q, v: rm.frame_pose(ROBOT, q, frame)[7] - 0.3, "there")
+        batch = rm.simulate_batch(
+            ROBOT, Q, V, 2.0, integrator="dopri5", events=[event], progress=False
+        )
+        (kernel,) = batch_phases._kept.values()
+        sizes.append(len(repr(kernel.program.content())))
+        times.append(batch.events.times)
+    assert sizes[1] < 1.2 * sizes[0]
+    assert np.isfinite(times[0]).any()
+    np.testing.assert_allclose(times[1], times[0], rtol=0.0, atol=1e-9)
