@@ -9,7 +9,7 @@ import math
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -24,7 +24,6 @@ from remora.components.component import (
     with_parameters,
 )
 from remora.components.context import context_of
-from remora.components.diagram.diagram import Diagram
 from remora.components.feedthrough import dependence
 from remora.components.layout import ComponentLayout, component_layout, delay_in_ticks
 from remora.components.returned_values import checked
@@ -34,6 +33,9 @@ from remora.identity.digest import digest
 from remora.model.robot import Robot
 from remora.model.state import neutral, random_state
 from remora.model.takes_robot import check_robot
+
+if TYPE_CHECKING:
+    from remora.components.diagram.diagram import Diagram
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_\-]*")
 
@@ -347,6 +349,8 @@ class System:
 
     def diagram(self) -> Diagram:
         """Return a block diagram: a picture in a notebook; `.save("loop.svg")` writes a file."""
+        from remora.components.diagram.diagram import Diagram  # late: few systems are drawn
+
         return Diagram(self.robot, self.layouts, self.connections, self.reads_robot)
 
     # Identity -----------------------------------------------------------------------------------
