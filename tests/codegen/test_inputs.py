@@ -152,7 +152,7 @@ def test_a_kernel_of_a_lambda_is_pickled_by_its_graph():
 def test_for_another_processor_the_code_is_made_anew(fd):
     kernel = Kernel(twice, [Signature("x", (3,))], "twice")
     state = kernel.__getstate__()
-    state["made with"], state["_code"] = "something else", b"for another machine"
+    state["made with"], state["_source"] = "something else", b"for another machine"
     other = Kernel.__new__(Kernel)
     other.__setstate__(state)
     assert np.array_equal(other(np.arange(3.0)), [0.0, 2.0, 4.0])
@@ -163,7 +163,7 @@ def test_pickled_code_of_an_equation_that_was_edited_is_made_anew(monkeypatch):
     kernel = rm.compile(rm.center_of_mass, ROBOT)
     data = pickle.dumps(kernel)
     made = []
-    monkeypatch.setattr(Kernel, "_image", lambda self, key: made.append(key) or image(self, key))
+    monkeypatch.setattr(Kernel, "_begin", lambda self, key: made.append(key) or begin(self, key))
     assert np.array_equal(pickle.loads(data)(Q), kernel(Q))
     assert not made
     monkeypatch.setattr(digest_module, "source_digest", lambda *places: "edited")
@@ -178,7 +178,7 @@ def test_a_kernel_of_a_graph_can_be_pickled():
         assert np.array_equal(kernel(np.arange(3.0)), [0.0, 2.0, 4.0])
 
 
-image = Kernel._image
+begin = Kernel._begin
 
 
 def test_a_used_compiled_robot_can_be_copied_and_pickled(fast):

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 #: Packages that make machine code of a graph, and those below them.
-CODEGEN = ("errors.py", "identity", "algebra", "codegen")
+CODEGEN = ("errors.py", "atomic_files.py", "identity", "algebra", "codegen")
 #: Packages of equations, and those below them.
 EQUATIONS = (*CODEGEN, "model", "dynamics")
 ROOT = Path(__file__).resolve().parents[1]
