@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from remora.algebra.array_ops import Array, asarray, concatenate
+from remora.codegen.ir.trace_errors import traced_fault
 from remora.components.actions import Action, listed, loads, same_targets
 from remora.components.context import Context, Kinematics, Values
 from remora.components.layout import ComponentLayout, delay_in_ticks, packed, unpacked
@@ -243,7 +244,8 @@ def _called(who: str, method: Callable[..., Any], *arguments: Any) -> Any:
     except RemoraError:
         raise
     except Exception as error:
-        raise RemoraError(f"{who} raised {type(error).__name__}: {error}") from error
+        told = traced_fault(error) or f"raised {type(error).__name__}: {error}"
+        raise RemoraError(f"{who} {told}") from error
 
 
 def _unknown(signal: Signal) -> Array:
