@@ -3,13 +3,13 @@
 PYTHON ?= python3
 VENV   := .venv
 RUN    := $(VENV)/bin/python -m
-PYTEST  = $(RUN) pytest -n auto --dist loadfile
+PYTEST  = $(RUN) pytest -n auto --dist worksteal
 ARGS   ?=
 # Without long tests, but who names files gets all that is in them.
 SOME    = $(if $(findstring tests/,$(ARGS)),,-m "not slow")
 
 # Nothing of another environment may leak in.
-unexport VIRTUAL_ENV PYTHONPATH PYTHONHOME PYTHONSTARTUP
+unexport VIRTUAL_ENV PYTHONPATH PYTHONHOME PYTHONSTARTUP PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -61,4 +61,4 @@ $(VENV)/created:
 $(VENV)/ready-%: $(VENV)/created pyproject.toml constraints.txt
 	@echo "installing remora[$*] (a minute or two, the first time)"
 	@$(INSTALL) -e '.[$*]'
-	@touch $@
+	@touch $@ $(if $(filter dev,$*),$(foreach part,demo test check docs,$(VENV)/ready-$(part)))

@@ -2,12 +2,12 @@
 
 import ctypes
 import re
-import shutil
 import subprocess
 
 import numpy as np
 
-CC = shutil.which("gcc")
+from needs import CC
+
 STRICT = (
     "-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-Wconversion", "-Wdouble-promotion",
 )  # fmt: skip

@@ -21,9 +21,9 @@ from xml.etree import ElementTree
 from long_tests import LIST, PROCESSOR_TIME, listed
 
 #: Longest time of a test in `make test`, s, with its setup and teardown.
-LIMIT = 1.2
+LIMIT = 0.6
 HEAD = """\
-# Tests that take more than {limit:g} s, which `make test` leaves to `make test-all`.
+# Long tests, which `make test` leaves to `make test-all`.
 # Written by tests/choose_long_tests.py from a record of durations; one test id a line.
 """
 _LINE = re.compile(r"^\s*(\d+\.\d+)s (?:setup|call|teardown)\s+(\S.*?)\s*$", re.M)
@@ -88,8 +88,7 @@ def main(arguments=None):
             seconds[test] = max(time, seconds.get(test, 0.0))
     before = listed(asked.out.read_text(encoding="utf-8")) if asked.add else ()
     tests = chosen(seconds, asked.limit, before)
-    head = HEAD.format(limit=asked.limit)
-    asked.out.write_text(head + "".join(f"{test}\n" for test in tests), encoding="utf-8")
+    asked.out.write_text(HEAD + "".join(f"{test}\n" for test in tests), encoding="utf-8")
     left = sum(time for test, time in seconds.items() if test not in set(tests))
     print(
         f"{asked.out}: {len(tests)} of {len(seconds)} tests are long; the others take {left:.0f} s"

@@ -8,9 +8,10 @@ import hypothesis
 import numpy as np
 import pytest
 
+import needs
 import spart
 
-pytest_plugins = ["long_tests", "memory_guard", "session_cache"]
+pytest_plugins = ["long_tests", "memory_guard", "passed_tests", "session_cache", "skip_summary"]
 
 hypothesis.settings.register_profile(
     "remora", deadline=None, max_examples=100, derandomize=True, print_blob=True
@@ -43,7 +44,7 @@ def ctrl_c():
 def reference(request) -> spart.Reference:
     """One of SPART's robots with its numbers; skipped where they are not beside the checkout."""
     if not ORACLE.is_dir():
-        pytest.skip("the SPART reference numbers are not beside this checkout")
+        pytest.skip(needs.ORACLE_NEED)
     return spart.Reference(ORACLE, request.param)
 
 
@@ -51,5 +52,5 @@ def reference(request) -> spart.Reference:
 def unmerged(request) -> spart.Unmerged:
     """The same with fixed links as bodies, as SPART has them."""
     if not ORACLE.is_dir():
-        pytest.skip("the SPART reference numbers are not beside this checkout")
+        pytest.skip(needs.ORACLE_NEED)
     return spart.Unmerged(ORACLE, request.param)

@@ -14,6 +14,7 @@ COLLECTED = pytest.StashKey[set[str]]()
 #: Name of the property in records, s.
 PROCESSOR_TIME = "processor_seconds"
 _begun = pytest.StashKey[float]()
+_LEFT = pytest.StashKey[int]()
 
 
 def listed(text):
@@ -44,10 +45,25 @@ def missing(ids, collected, named=()):
 @pytest.hookimpl(tryfirst=True)  # before -m selects
 def pytest_collection_modifyitems(config, items):
     config.stash[COLLECTED] = {item.nodeid for item in items}
-    long = listed(LIST.read_text(encoding="utf-8"))
-    for item in items:
-        if item.nodeid in long:
-            item.add_marker(pytest.mark.slow)
+    ids = listed(LIST.read_text(encoding="utf-8"))
+    long = [item for item in items if item.nodeid in ids]
+    for item in long:
+        item.add_marker(pytest.mark.slow)
+    if config.option.markexpr == "not slow":
+        config.stash[_LEFT] = len(long)
+        if hasattr(config, "workeroutput"):
+            config.workeroutput["long_tests"] = len(long)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node):
+    """Take over what a worker counted: all of them have the same tests."""
+    node.config.stash[_LEFT] = (getattr(node, "workeroutput", None) or {}).get("long_tests", 0)
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    if count := config.stash.get(_LEFT, 0):
+        terminalreporter.write_line(f"left out: {count:,} long tests (make test-all runs them)")
 
 
 def _processor_time():

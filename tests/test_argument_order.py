@@ -1,4 +1,4 @@
-"""Arguments are judged before the surroundings: a missing package does not hide a wrong argument."""
+"""Arguments are judged before the surroundings: missing packages hide no wrong argument."""
 
 import subprocess
 import sys

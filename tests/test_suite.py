@@ -86,7 +86,7 @@ A, B, C = (
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        ([], {A, B}),
+        (["--limit", "1.2"], {A, B}),
         (["--limit", "1.05"], {A, B, C}),
         (["--limit", "2"], {B}),
         (["--limit", "2", "--add"], {B, "tests/test_docs.py::test_kept"}),
@@ -235,6 +235,41 @@ def test_workers_share_the_folder_of_their_session(tmp_path):
 
 
 # Limits -----------------------------------------------------------------------------------------
+
+
+def test_a_kept_folder_has_the_caches(tmp_path):
+    kept = tmp_path / "kept"
+    code = """
+        import os, pathlib
+        def test_it():
+            assert "REMORA_TEST_CACHE" not in os.environ
+            (pathlib.Path(os.environ["XDG_CACHE_HOME"]) / "there").touch()
+        """
+    done = session(tmp_path, code, "-p", "session_cache", REMORA_TEST_CACHE=str(kept))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (kept / "there").exists()
+    assert kept.stat().st_mode & 0o077 == 0
+
+
+def test_the_second_session_runs_what_did_not_pass_in_the_first(tmp_path):
+    code = """
+        import pytest
+        def test_passes(): pass
+        def test_fails(): assert False
+        def test_is_skipped(): pytest.skip("needs a tool")
+        @pytest.fixture
+        def broken():
+            yield
+            raise OSError
+        def test_fails_at_its_end(broken): pass
+        """
+    options = ("-p", "passed_tests", "-p", "skip_summary", "-n", "2")
+    done = session(tmp_path, code, *options, "--write-passed", "passed")
+    assert "skipped: 1 needs a tool" in done.stdout
+    ids = (tmp_path / "passed").read_text().splitlines()
+    assert [name.partition("::")[2] for name in ids] == ["test_passes"]
+    done = session(tmp_path, code, *options, "--without-passed", "passed")
+    assert "1 failed, 1 passed, 1 skipped, 1 error" in done.stdout  # the one that fails at its end
 
 
 def test_every_test_has_a_time_limit(request):

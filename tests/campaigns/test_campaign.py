@@ -14,11 +14,11 @@ import numpy as np
 import pandas
 import pytest
 
+import needs
 import remora as rm
 from remora.campaigns import campaign as module
 from remora.campaigns.blocks import run_block
 from remora.campaigns.storage import CampaignFolder
-from remora.codegen.gpu import cuda_kernel
 
 SCENARIO = """
 scenario: 1
@@ -54,17 +54,6 @@ success:
   slow: {output: speed, below: 0.0122}
 """
 FAST = {"workers": 0, "progress": False}
-
-
-def has_gpu():
-    try:
-        cuda_kernel.cupy_with_device()
-    except rm.RemoraError:
-        return False
-    return True
-
-
-GPU = has_gpu()
 
 
 @pytest.fixture(scope="module")
@@ -457,14 +446,14 @@ def test_where_blocks_were_computed(made, study, tmp_path):
         rm.campaign(study, tmp_path / "j", target="gpu", **FAST)
 
 
-@pytest.mark.skipif(GPU, reason="there is a GPU")
+@needs.no_gpu
 def test_without_a_gpu(study, tmp_path):
     with pytest.raises(rm.RemoraError, match=r"GPU|CuPy|cupy"):
         rm.campaign(study, tmp_path / "k", target="cuda", **FAST)
     assert run_block(study, 0, 2, target="auto").processor == "cpu"
 
 
-@pytest.mark.skipif(not GPU, reason="needs CuPy and a GPU")
+@needs.gpu
 def test_on_a_gpu(study, tmp_path):
     on_gpu = rm.campaign(study, tmp_path / "l", target="cuda", **FAST)
     on_cpu = rm.campaign(study, tmp_path / "m", target="cpu", **FAST)

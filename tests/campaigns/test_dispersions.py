@@ -212,6 +212,15 @@ def test_first_order_indices_of_ishigami():
     assert found == pytest.approx([0.3139, 0.4424, 0.0], abs=0.02)
 
 
+def test_an_index_of_few_samples_is_not_too_large_on_average():
+    """Five values of x in a hundred samples: the classes are the values, so nothing else biases."""
+    x = np.repeat(np.arange(5.0), 20)
+    rng = np.random.default_rng(3)
+    y = x + np.sqrt(3.0 * np.var(x)) * rng.normal(size=(2000, 100))  # a quarter of the variance
+    found = np.mean([first_order_index(x, one) for one in y])
+    assert found == pytest.approx(0.25, abs=0.01)  # 0.28 with the noise of the means
+
+
 @pytest.mark.parametrize("known", [True, False])
 @pytest.mark.parametrize("dimensions", [1, 3, 40])
 def test_points_of_a_sobol_sequence_by_index_are_those_of_scipy(dimensions, known, monkeypatch):

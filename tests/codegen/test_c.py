@@ -3,12 +3,12 @@
 import ctypes
 import functools
 import re
-import shutil
 import subprocess
 
 import numpy as np
 import pytest
 
+import needs
 import remora as rm
 from remora.codegen.export import c, c_test_program, c_text
 from remora.codegen.ir import graph_passes
@@ -16,7 +16,6 @@ from remora.codegen.ir.graph import Graph, Signature, interpret
 from remora.codegen.ir.trace import trace
 from trees import relative_error
 
-CC = shutil.which("gcc") or shutil.which("cc")
 STRICT = ("-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic")
 SERVICER, TREE = rm.load("servicer"), rm.random_robot(5, bodies=16)
 FUNCTIONS = {
@@ -28,11 +27,11 @@ FUNCTIONS = {
     "difference": ("q0", "q1"),
 }
 
-needs_compiler = pytest.mark.skipif(CC is None, reason="no C compiler")
-
 
 def compile_c(*arguments):
-    done = subprocess.run([CC, *map(str, arguments)], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [needs.CC, *map(str, arguments)], capture_output=True, text=True, check=False
+    )
     assert (done.returncode, done.stderr) == (0, "")
 
 
@@ -82,7 +81,7 @@ def expected_of(name, robot, arguments):
     return getattr(rm, name)(robot, *arguments, **fixed)
 
 
-@needs_compiler
+@needs.compiler
 @pytest.mark.parametrize("robot", [SERVICER, TREE], ids=["servicer", "tree"])
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_functions_of_the_library(name, robot, tmp_path):
@@ -100,7 +99,7 @@ def test_functions_of_the_library(name, robot, tmp_path):
     assert built.test() == (0, "good")
 
 
-@needs_compiler
+@needs.compiler
 @pytest.mark.parametrize("robot", [SERVICER, TREE], ids=["servicer", "tree"])
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_single_precision(name, robot, tmp_path):
@@ -117,7 +116,7 @@ def test_single_precision(name, robot, tmp_path):
     assert built.test() == (0, "good")
 
 
-@needs_compiler
+@needs.compiler
 def test_the_test_program_finds_a_wrong_number(tmp_path):
     graph = graph_of("mass_matrix", SERVICER)
     built = Library(graph, "f", "float64", tmp_path)
@@ -150,7 +149,7 @@ def graph_of_operations():
     return graph
 
 
-@needs_compiler
+@needs.compiler
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_every_operation(dtype, tmp_path):
     graph = graph_of_operations()
@@ -163,7 +162,7 @@ def test_every_operation(dtype, tmp_path):
         np.testing.assert_allclose(got, expected, rtol=tolerance, atol=tolerance)
 
 
-@needs_compiler
+@needs.compiler
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_floor_is_exact(dtype, tmp_path):
     graph = Graph((Signature("x", ()),), (Signature("out", ()),))
@@ -178,7 +177,7 @@ def test_floor_is_exact(dtype, tmp_path):
     assert np.isnan(built(np.array(np.nan))[0])
 
 
-@needs_compiler
+@needs.compiler
 def test_names_that_are_no_identifiers(tmp_path):
     names = ["arm.mass", "arm_mass", "2x", "t1", "t", "double", "floor", "θ", "", "a*/ x\\", "q[0]"]
     graph = Graph(tuple(Signature(n, (2,)) for n in names))
@@ -199,7 +198,7 @@ def test_names_that_are_no_identifiers(tmp_path):
     assert c_text.arguments(graph, "f")[:2] == ["arm_mass", "arm_mass_"]
 
 
-@needs_compiler
+@needs.compiler
 def test_scalars_empty_arrays_unused_arguments_and_several_outputs(tmp_path):
     def function(t, unused, empty, m):
         return t * m, t, np.zeros((0, 3)), np.array([np.inf, -np.inf, np.nan, -0.0, 5e-324])
@@ -218,7 +217,7 @@ def test_scalars_empty_arrays_unused_arguments_and_several_outputs(tmp_path):
     assert "#define several_size_m 6" in header
 
 
-@needs_compiler
+@needs.compiler
 def test_a_function_of_nothing(tmp_path):
     graph = Graph((), (Signature("out", (c_test_program.CANDIDATES,)),))
     graph.results = [[graph.const(k / 3) for k in range(c_test_program.CANDIDATES)]]
@@ -227,7 +226,7 @@ def test_a_function_of_nothing(tmp_path):
     assert built.test() == (0, "good")
 
 
-@needs_compiler
+@needs.compiler
 def test_an_output_may_be_an_input(tmp_path):
     built = Library(graph_of("integrate", SERVICER), "integrate", "float64", tmp_path)
     q, dq = next(iter(states("integrate", SERVICER, "float64")))
@@ -237,8 +236,8 @@ def test_an_output_may_be_an_input(tmp_path):
     assert np.array_equal(place, expected)
 
 
-@needs_compiler
-@pytest.mark.skipif(shutil.which("g++") is None, reason="no C++ compiler")
+@needs.compiler
+@needs.cxx
 def test_the_header_is_cpp_too(tmp_path):
     c.write_c(graph_of("integrate", SERVICER), "integrate", "float64", tmp_path)
     main = tmp_path / "main.cpp"
@@ -247,10 +246,10 @@ def test_the_header_is_cpp_too(tmp_path):
     subprocess.run(["g++", *flags, str(main)], check=True)
 
 
-@needs_compiler
+@needs.compiler
 def test_fast_math_is_refused(tmp_path):
     _, source, _ = c.write_c(graph_of("integrate", SERVICER), "integrate", "float64", tmp_path)
-    command = [CC, "-ffast-math", "-fsyntax-only", str(source)]
+    command = [needs.CC, "-ffast-math", "-fsyntax-only", str(source)]
     run = subprocess.run(command, capture_output=True, text=True, check=False)
     assert run.returncode != 0
     assert "-ffast-math" in run.stderr

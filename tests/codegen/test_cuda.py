@@ -5,6 +5,7 @@ import inspect
 import numpy as np
 import pytest
 
+import needs
 import ptx_machine
 import remora as rm
 from kernels import SOLVING, arguments_for
@@ -19,17 +20,6 @@ from remora.dynamics.kernels.tree_recursions import loops
 from trees import Case
 
 ROBOT = rm.load("servicer")
-
-
-def gpu():
-    try:
-        return cuda_kernel.cupy_with_device()
-    except rm.RemoraError:
-        return None
-
-
-CUPY = gpu()
-on_gpu = pytest.mark.skipif(CUPY is None, reason="needs CuPy and a GPU")
 
 
 def launched(kernel, arguments, layout="rows", block=32):
@@ -230,7 +220,7 @@ def test_functions_without_gpu_code_are_refused():
         kernel.ptx()
 
 
-@pytest.mark.skipif(CUPY is not None, reason="there is a GPU")
+@needs.no_gpu
 def test_without_a_gpu(tmp_path):
     """The code can be made and saved; running it says what is missing."""
     kernel = rm.compile(rm.forward_dynamics, ROBOT, target="cuda", dtype="float32")
@@ -287,25 +277,25 @@ def states(n):
     return q, v, np.random.default_rng(1).normal(size=v.shape)
 
 
-@on_gpu
+@needs.gpu
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_gpu_against_cpu(dtype):
     arrays = [a.astype(dtype) for a in states(1000)]
     expected = rm.compile(rm.forward_dynamics, ROBOT, dtype=dtype)(*arrays)
     kernel = rm.compile(rm.forward_dynamics, ROBOT, dtype=dtype, target="cuda")
-    device = [CUPY.asarray(a) for a in arrays]
+    device = [needs.CUPY.asarray(a) for a in arrays]
     got = kernel(*device)
     assert_close(got.get(), expected, rtol=1e-12 if dtype == "float64" else 1e-4)
     np.testing.assert_array_equal(kernel(*device).get(), got.get())  # every run the same bits
     np.testing.assert_array_equal(kernel(*[a[7] for a in device]).get(), got[7].get())
-    columns = [CUPY.asfortranarray(a) for a in device]
+    columns = [needs.CUPY.asfortranarray(a) for a in device]
     np.testing.assert_array_equal(kernel(*columns).get(), got.get())
-    out = CUPY.empty_like(got, order="F")
+    out = needs.CUPY.empty_like(got, order="F")
     assert kernel(*columns, out=out) is out
     np.testing.assert_array_equal(out.get(), got.get())
 
 
-@on_gpu
+@needs.gpu
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_gpu_every_function(name):
     robot = rm.random_robot(5, bodies=6)
@@ -314,14 +304,14 @@ def test_gpu_every_function(name):
     if "target" in inspect.signature(FUNCTIONS[name]).parameters:
         fixed["target"] = arguments.pop()
     fast = rm.compile(robot, target="cuda")
-    got = getattr(fast, name)(*map(CUPY.asarray, arguments), **fixed)
+    got = getattr(fast, name)(*map(needs.CUPY.asarray, arguments), **fixed)
     expected = getattr(rm.compile(robot), name)(*arguments, **fixed)
     pairs = zip(got, expected, strict=True) if isinstance(expected, tuple) else [(got, expected)]
     for a, b in pairs:
         assert_close(a.get(), b, rtol=1e-11 if name in SOLVING else 1e-12)
 
 
-@on_gpu
+@needs.gpu
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_gpu_large_robots(dtype):
     robot = bench.chain(100)
@@ -331,16 +321,16 @@ def test_gpu_large_robots(dtype):
     for function in (rm.inverse_dynamics, rm.forward_dynamics):
         expected = rm.compile(function, robot, dtype=dtype)(*arrays)
         kernel = rm.compile(function, robot, dtype=dtype, target="cuda")
-        got = kernel(*map(CUPY.asarray, arrays))
+        got = kernel(*map(needs.CUPY.asarray, arrays))
         assert_close(got.get(), expected, rtol=1e-12 if dtype == "float64" else 1e-4)
-        columns = [CUPY.asfortranarray(CUPY.asarray(a)) for a in arrays]
+        columns = [needs.CUPY.asfortranarray(needs.CUPY.asarray(a)) for a in arrays]
         np.testing.assert_array_equal(kernel(*columns).get(), got.get())
 
 
-@on_gpu
+@needs.gpu
 def test_gpu_shapes_streams_and_refusals():
     kernel = rm.compile(rm.forward_dynamics, ROBOT, target="cuda")
-    q, v, tau = map(CUPY.asarray, states(24))
+    q, v, tau = map(needs.CUPY.asarray, states(24))
     whole = kernel(q, v, tau)
     assert kernel(q.reshape(4, 6, 15), v.reshape(4, 6, 13), tau.reshape(4, 6, 13)).shape == (
         4,
@@ -349,12 +339,12 @@ def test_gpu_shapes_streams_and_refusals():
     )
     np.testing.assert_array_equal(kernel(q[:1], v, tau)[0].get(), whole[0].get())
     np.testing.assert_array_equal(kernel(q[::2], v[::2], tau[::2]).get(), whole[::2].get())
-    wide = CUPY.concatenate([q, v, tau], axis=1)  # slices of one array: rows with a gap
+    wide = needs.CUPY.concatenate([q, v, tau], axis=1)  # slices of one array: rows with a gap
     parts = wide[:, :15], wide[:, 15:28], wide[:, 28:]
     np.testing.assert_array_equal(kernel(*parts).get(), whole.get())
     assert kernel(q[:0], v[:0], tau[:0]).shape == (0, 13)
-    stream = CUPY.cuda.Stream(non_blocking=True)
-    CUPY.cuda.Device().synchronize()
+    stream = needs.CUPY.cuda.Stream(non_blocking=True)
+    needs.CUPY.cuda.Device().synchronize()
     queued = kernel(q, v, tau, stream=stream)
     stream.synchronize()
     np.testing.assert_array_equal(queued.get(), whole.get())
@@ -369,28 +359,28 @@ def test_gpu_shapes_streams_and_refusals():
     with pytest.raises(rm.RemoraError, match="broadcast"):
         kernel(q, v[:7], tau)
     with pytest.raises(rm.RemoraError, match="out must be"):
-        kernel(q, v, tau, out=CUPY.empty((24, 12)))
+        kernel(q, v, tau, out=needs.CUPY.empty((24, 12)))
 
 
-@on_gpu
+@needs.gpu
 def test_gpu_results_over_arguments():
     """Results are stored while arguments are still read: these are copied first."""
     robot = rm.random_robot(2, bodies=16, gravity=True)
     q, v = rm.random_state(robot, 0, (40,))
     vdot = np.random.default_rng(1).normal(size=v.shape)
     kernel = rm.compile(rm.inverse_dynamics, robot, target="cuda")
-    expected = kernel(*map(CUPY.asarray, (q, v, vdot))).get()
+    expected = kernel(*map(needs.CUPY.asarray, (q, v, vdot))).get()
     for place in (1, 2):
-        arrays = list(map(CUPY.asarray, (q, v, vdot)))
+        arrays = list(map(needs.CUPY.asarray, (q, v, vdot)))
         kernel(*arrays, out=arrays[place])
         np.testing.assert_array_equal(arrays[place].get(), expected)
 
 
-@on_gpu
+@needs.gpu
 def test_gpu_arrays_of_other_libraries():
     arrays = [a.astype("float32") for a in states(50)]
     kernel = rm.compile(rm.forward_dynamics, ROBOT, dtype="float32", target="cuda")
-    expected = kernel(*map(CUPY.asarray, arrays)).get()
+    expected = kernel(*map(needs.CUPY.asarray, arrays)).get()
     torch = pytest.importorskip("torch")
     tensors = [torch.as_tensor(a, device="cuda") for a in arrays]
     got = kernel(*tensors)

@@ -1,7 +1,6 @@
 """Object files for other processors: made for many, run on some (under an emulator)."""
 
 import functools
-import shutil
 import struct
 import subprocess
 import sys
@@ -9,6 +8,7 @@ import sys
 import numpy as np
 import pytest
 
+import needs
 import remora as rm
 from remora.codegen.export import c, objects
 from remora.codegen.ir import graph_passes
@@ -46,12 +46,6 @@ RUN = [
 @pytest.fixture
 def dynamics():
     return graph_of(ROBOT)
-
-
-def needed(*programs):
-    for program in programs:
-        if shutil.which(program) is None:
-            pytest.skip(f"no {program}")
 
 
 @functools.cache
@@ -116,7 +110,7 @@ def verdict(emulator, program):
 @pytest.mark.parametrize(("name", "compiler", "emulator"), RUN)
 def test_objects_run_and_agree(name, compiler, emulator, dynamics, tmp_path):
     """The numbers of the reference to 1e-13, and the test program that comes with the object."""
-    needed(compiler, emulator)
+    needs.programs(compiler, emulator)
     _, image, test = objects.write_object(dynamics, "fd", "float64", name, tmp_path)
     (tmp_path / "main.c").write_text(MAIN)
     build(compiler, tmp_path / "main.c", image, "-o", tmp_path / "main")
@@ -138,7 +132,7 @@ def test_objects_run_and_agree(name, compiler, emulator, dynamics, tmp_path):
 @pytest.mark.parametrize(("name", "compiler", "emulator"), RUN)
 def test_single_precision_and_the_c_library_run(name, compiler, emulator, tmp_path):
     """Every joint kind in single precision, and calls into libm by the platform's convention."""
-    needed(compiler, emulator)
+    needs.programs(compiler, emulator)
     x = Graph((Signature("x", (2,)),), (Signature("out", (4,)),))
     a, b = x.input(0, 0), x.input(0, 1)
     x.results = [[x.op("exp", a), x.op("pow", b, a), x.op("max", a, b), x.op("floor", b)]]
@@ -173,7 +167,7 @@ __asm__(".globl _start\\n_start: sub %sp, 96, %sp\\n call run\\n nop\\n");
 
 
 def test_leon_runs_and_has_the_bits_of_the_graph(dynamics, tmp_path):
-    needed("sparc64-linux-gnu-gcc", "qemu-sparc")
+    needs.programs("sparc64-linux-gnu-gcc", "qemu-sparc")
     _, image, _ = objects.write_object(dynamics, "fd", "float64", "leon", tmp_path)
     q, v = rm.random_state(ROBOT, 11)
     numbers = ", ".join(f"0x{struct.pack('>d', x).hex()}ULL" for x in (*q, *v, *v))
@@ -189,7 +183,7 @@ def test_leon_runs_and_has_the_bits_of_the_graph(dynamics, tmp_path):
     assert np.max(np.abs(got - expected)) < 1e-13 * np.max(np.abs(expected))
 
 
-@pytest.mark.skipif(shutil.which("gcc") is None, reason="no C compiler")
+@needs.compiler
 @pytest.mark.skipif(sys.platform != "linux", reason="links an ELF object")
 def test_the_object_for_a_pc_has_the_bits_of_the_c(dynamics, tmp_path):
     """Without fused products both are the same roundings in the same order."""

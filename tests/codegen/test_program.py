@@ -1,12 +1,15 @@
 """Programs: control flow that differs from run to run, against plain Python and the interpreter."""
 
+import threading
+
 import numpy as np
 import pytest
 
+import needs
 import remora as rm
 from ptx_machine import launched
 from remora.algebra.array_ops import absolute, concatenate, less, select, sqrt
-from remora.codegen.gpu import cuda_kernel, ptx
+from remora.codegen.gpu import ptx
 from remora.codegen.integration.program import Program
 from remora.codegen.integration.program_cpu import ProgramKernel
 from remora.codegen.integration.program_interpreter import interpret
@@ -24,6 +27,7 @@ from remora.codegen.integration.statements import (
     Sample,
     While,
 )
+from remora.codegen.llvm import host as host_module
 from remora.codegen.llvm.host import host
 
 DTYPES = ["float64", "float32"]
@@ -650,17 +654,7 @@ class TestPtx:
         on_threads(weighted(), given, dtype, registers, monkeypatch, tables=tables, rtol=1e-7)
 
 
-def gpu():
-    try:
-        return cuda_kernel.cupy_with_device()
-    except rm.RemoraError:
-        return None
-
-
-CUPY = gpu()
-
-
-@pytest.mark.skipif(CUPY is None, reason="needs CuPy and a GPU")
+@needs.gpu
 @pytest.mark.parametrize("dtype", DTYPES)
 class TestGpu:
     """Threads that part, on a real GPU: against the CPU, and the same bits in any batch."""
@@ -672,7 +666,7 @@ class TestGpu:
         ]
         expected = ProgramKernel(program, "test", dtype)(*given, **options)
         kernel = CudaProgram(program, "test", dtype)
-        device = [CUPY.asarray(a) for a in given]
+        device = [needs.CUPY.asarray(a) for a in given]
         got = kernel(*device, **options)
         few = kernel(*(a[3:40] for a in device), **options)
         if len(program.outputs) == 1:
@@ -701,7 +695,7 @@ class TestGpu:
         else:
             kernel = CudaProgram(adaptive(), "test", dtype)
             kinds = (dtype, dtype, "float64")
-            device = [CUPY.asarray(a.astype(d)) for a, d in zip(given, kinds, strict=True)]
+            device = [needs.CUPY.asarray(a.astype(d)) for a, d in zip(given, kinds, strict=True)]
             t, _, _, last, steps, last_y, _ = (x.get() for x in kernel(*device, capacity=400))
             exact = (y + 1 / k**2) * np.exp(-k * end) + end / k - 1 / k**2
             np.testing.assert_allclose(last_y[:, 0], exact, atol=2e-3)
@@ -800,3 +794,40 @@ def test_calls_that_do_not_fit():
     with pytest.raises(rm.RemoraError, match="number of lanes"):
         ProgramKernel(program, "refusing", lanes=3)
     assert "refusing(x (..., 1)) -> x (..., 1), float64" in repr(kernel)
+
+
+# Compilation in the background -------------------------------------------------------------------
+
+
+def test_programs_are_compiled_while_the_caller_goes_on(monkeypatch, tmp_path):
+    monkeypatch.setenv("REMORA_CACHE", str(tmp_path))
+    may_go_on, original = threading.Event(), host_module.to_object
+
+    def waiting(*given):
+        assert may_go_on.wait(60.0)
+        return original(*given)
+
+    monkeypatch.setattr(host_module, "to_object", waiting)
+    kernels = [ProgramKernel(collatz(), "first"), ProgramKernel(collatz(), "second", lanes=1)]
+    assert not list(tmp_path.iterdir())  # both have begun, neither is compiled
+    may_go_on.set()
+    x = np.arange(1.0, 20.0)[:, None]
+    for kernel in kernels:
+        expected = interpret(collatz().prepared("float64", fma=host().fma), [x])
+        for a, b in zip(kernel(x), expected, strict=True):
+            np.testing.assert_array_equal(a, b)
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_a_failure_of_the_compiler_is_raised_where_the_code_is_needed(monkeypatch, tmp_path):
+    monkeypatch.setenv("REMORA_CACHE", str(tmp_path))
+
+    def failing(*given):
+        raise RuntimeError("no code today")
+
+    monkeypatch.setattr(host_module, "to_object", failing)
+    kernel = ProgramKernel(collatz(), "failing")
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match="no code today"):
+            kernel(np.ones((3, 1)))
+    assert not list(tmp_path.iterdir())

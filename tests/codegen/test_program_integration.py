@@ -9,12 +9,13 @@ import textwrap
 import numpy as np
 import pytest
 
+import needs
 import remora as rm
 from numeric import assert_close
 from ptx_machine import launched
 from remora.algebra.array_ops import asarray, concatenate, cos, less, select, sin, stack
 from remora.algebra.vector import cross
-from remora.codegen.gpu import cuda_kernel, ptx
+from remora.codegen.gpu import ptx
 from remora.codegen.integration.program import Program
 from remora.codegen.integration.program_cpu import ProgramKernel
 from remora.codegen.integration.program_interpreter import interpret
@@ -43,17 +44,6 @@ from remora.simulation.integrators import tableaus
 RK4 = [[0.0, 0.0, 0.0], [0.5, 1 / 6, 0.5], [0.5, 1 / 3, 0.5], [1.0, 1 / 3, 1.0]]
 TIMES = {"start": [0.3, 1.1, 1.1, 1.4], "h": [0.1, 0.2, 0.05, 0.01], "count": [3, 0, 1, 4]}
 DTYPES = ["float64", "float32"]
-
-
-def gpu():
-    try:
-        return cuda_kernel.cupy_with_device()
-    except rm.RemoraError:
-        return None
-
-
-CUPY = gpu()
-on_gpu = pytest.mark.skipif(CUPY is None, reason="needs CuPy and a GPU")
 
 
 def rk4(rate, size, *parameters, rows=RK4):
@@ -560,7 +550,7 @@ def test_what_they_show(tmp_path):
     assert ".entry pendulum_2(" in other.save_ptx(tmp_path / "program.ptx").read_text()
 
 
-@pytest.mark.skipif(CUPY is not None, reason="there is a GPU")
+@needs.no_gpu
 def test_without_a_gpu():
     y, p = arguments(PENDULUM, (2,))
     with pytest.raises(rm.RemoraError, match="CuPy"):
@@ -570,7 +560,7 @@ def test_without_a_gpu():
 # On a GPU ---------------------------------------------------------------------------------------
 
 
-@on_gpu
+@needs.gpu
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", CASES)
 def test_gpu_against_cpu(name, dtype):
@@ -578,14 +568,14 @@ def test_gpu_against_cpu(name, dtype):
     given = [a.astype(dtype) for a in arguments(program, (300,))]
     expected = ProgramKernel(program, name, dtype)(*given, tables=TIMES)
     kernel = CudaProgram(program, name, dtype)
-    device = [CUPY.asarray(a) for a in given]
+    device = [needs.CUPY.asarray(a) for a in given]
     got = kernel(*device, tables=TIMES)
     for a, b in zip(got, expected, strict=True):
         assert_close(a.get(), b, rtol=1e-12 if dtype == "float64" else 1e-5)
     others = [
-        [CUPY.asfortranarray(a) for a in device],
+        [needs.CUPY.asfortranarray(a) for a in device],
         [a.reshape(3, 100, -1) for a in device],
-        [CUPY.repeat(a, 2, axis=0)[::2] for a in device],
+        [needs.CUPY.repeat(a, 2, axis=0)[::2] for a in device],
     ]
     for arrays in others:
         again = kernel(*arrays, tables=TIMES)
@@ -600,12 +590,12 @@ def test_gpu_against_cpu(name, dtype):
         kernel(*given, tables=TIMES)
 
 
-@on_gpu
+@needs.gpu
 def test_gpu_arrays_of_other_libraries():
     torch = pytest.importorskip("torch")
     given = arguments(PENDULUM, (50,))
     kernel = CudaProgram(PENDULUM, "pendulum")
     got, _ = kernel(*(torch.as_tensor(a, device="cuda") for a in given), tables=TIMES)
     assert isinstance(got, torch.Tensor)
-    expected, _ = kernel(*map(CUPY.asarray, given), tables=TIMES)
+    expected, _ = kernel(*map(needs.CUPY.asarray, given), tables=TIMES)
     np.testing.assert_array_equal(got.cpu().numpy(), expected.get())

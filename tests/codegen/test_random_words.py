@@ -1,12 +1,12 @@
 """Random words: the published vectors, and the same bits in NumPy, machine code, PTX and C."""
 
 import ctypes
-import shutil
 import subprocess
 
 import numpy as np
 import pytest
 
+import needs
 import ptx_machine
 import remora as rm
 from remora.codegen.export.random_c import write_random_c
@@ -27,8 +27,6 @@ KNOWN = (
 )  # fmt: skip
 STREAM, BLOCK = 0xC0FFEE01, 0xABCD
 KINDS = {"normal": philox.normal_numbers, "uniform": philox.uniform_numbers}
-CC = shutil.which("gcc") or shutil.which("cc")
-needs_compiler = pytest.mark.skipif(CC is None, reason="no C compiler")
 
 
 def of_hex(text):
@@ -159,7 +157,7 @@ done:
     assert np.array_equal(got, expected)
 
 
-@needs_compiler
+@needs.compiler
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_c(dtype, tmp_path):
     header = write_random_c(tmp_path, dtype)
@@ -174,7 +172,7 @@ def test_c(dtype, tmp_path):
     (tmp_path / "one.c").write_text(f'#include "{header.name}"\n{functions}')
     strict = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic", "-O2", "-shared", "-fPIC"]
     done = subprocess.run(
-        [CC, *strict, tmp_path / "one.c", "-o", tmp_path / "one.so"],
+        [needs.CC, *strict, tmp_path / "one.c", "-o", tmp_path / "one.so"],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, "")

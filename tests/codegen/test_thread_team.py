@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
+import needs
 import remora as rm
 from processes import started
 from remora.codegen.kernel import SMALLEST_CHUNK
@@ -136,7 +137,7 @@ def test_an_interrupt_comes_after_the_last_chunk(ctrl_c):
     assert np.array_equal(there, fd(q, v, v))
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+@needs.fork
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")  # that there are threads is meant
 def test_a_forked_process_starts_helpers_of_its_own():
     shared(lambda start, count: None, 100, 3)

@@ -1,15 +1,15 @@
 """One component as C: the bits of the traced functions, tick after tick, here and under qemu."""
 
 import re
-import shutil
 import subprocess
 from dataclasses import field
 
 import numpy as np
 import pytest
 
+import needs
 import remora as rm
-from c_structs import CC, CROSS, CModule, built_test, verdict
+from c_structs import CROSS, CModule, built_test, verdict
 from remora.algebra.array_ops import less, select, stack
 from remora.components.actions import GeneralizedForce, JointForce, Wrench
 from remora.components.component import Component, Interface, ZeroCrossing
@@ -21,7 +21,6 @@ from remora.errors import RemoraError, UnknownName
 from sliders import slider
 
 ROBOT = rm.load("servicer")
-needs_compiler = pytest.mark.skipif(CC is None, reason="no C compiler")
 
 
 class Controller(Component):
@@ -110,7 +109,7 @@ CASES = [
 ]
 
 
-@needs_compiler
+@needs.compiler
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize(("name", "timing"), CASES)
 def test_every_bit_of_the_recorded_calls(name, timing, dtype, tmp_path):
@@ -123,9 +122,7 @@ def test_every_bit_of_the_recorded_calls(name, timing, dtype, tmp_path):
 @pytest.mark.parametrize(("compiler", "emulator"), CROSS)
 @pytest.mark.parametrize(("name", "timing"), [CASES[1], CASES[3]])
 def test_every_bit_on_other_processors(name, timing, compiler, emulator, tmp_path):
-    for program in (compiler, emulator):
-        if shutil.which(program) is None:
-            pytest.skip(f"no {program}")
+    needs.programs(compiler, emulator)
     save_component_c(system_of(**timing), name, tmp_path)
     program = built_test(tmp_path, name, "-static", "-O2", compiler=compiler)
     assert verdict(emulator, program) == (0, 0, "good")
@@ -146,7 +143,7 @@ def ticks(system, name, count, seed=3):
         yield t, q, noise, z, late
 
 
-@needs_compiler
+@needs.compiler
 @pytest.mark.parametrize("timing", [{}, {"delay": 0.06}, {"delay": 0.05}], ids=str)
 def test_ticks_are_those_of_python(timing, tmp_path):
     """State carried over 100 ticks, with other parameters than those that were written."""
@@ -177,7 +174,7 @@ def controllers():
     return System(ROBOT, {"joints": joints, "attitude": attitude})
 
 
-@needs_compiler
+@needs.compiler
 @pytest.mark.parametrize("name", ["joints", "attitude"])
 def test_the_controllers_of_the_library(name, tmp_path):
     system = controllers()
@@ -185,7 +182,7 @@ def test_the_controllers_of_the_library(name, tmp_path):
     assert verdict(built_test(tmp_path, name, "-O2")) == (0, 0, "good")
 
 
-@needs_compiler
+@needs.compiler
 def test_a_continuous_component_is_that_of_python(tmp_path):
     system = system_of()
     save_component_c(system, "filter", tmp_path)
@@ -211,7 +208,7 @@ def test_a_continuous_component_is_that_of_python(tmp_path):
     assert c.get("robot_state", "v").tolist() == (-v).tolist()
 
 
-@needs_compiler
+@needs.compiler
 def test_the_test_program_finds_a_wrong_number(tmp_path):
     save_component_c(system_of(), "controller", tmp_path)
     source = tmp_path / "controller.c"
@@ -249,7 +246,7 @@ class Gain(Component):
         return {"y": 2.0 * at.inputs["u"]}
 
 
-@needs_compiler
+@needs.compiler
 def test_empty_structs_are_left_out(tmp_path):
     for timing in ({}, {"sample_time": 0.1}):
         system = System(ROBOT, [Gain(**timing)], connect={"gain.u": 1.0})
@@ -260,8 +257,8 @@ def test_empty_structs_are_left_out(tmp_path):
         assert verdict(built_test(tmp_path, "gain")) == (0, 0, "good")
 
 
-@needs_compiler
-@pytest.mark.skipif(shutil.which("g++") is None, reason="no C++ compiler")
+@needs.compiler
+@needs.cxx
 def test_the_header_is_cpp_too(tmp_path):
     save_component_c(system_of(), "controller", tmp_path)
     main = tmp_path / "main.cpp"
@@ -298,7 +295,7 @@ class Names(Component):
         return {"force_wrist_roll": at.memory["state"], "state": -at.memory["state"]}
 
 
-@needs_compiler
+@needs.compiler
 def test_names_that_clash(tmp_path):
     connect = {f"names.{k}": 0.0 for k in ("q", "input_q", "noise_n", "double")}
     system = System(ROBOT, [Names(sample_time=0.1)], connect=connect)

@@ -1,12 +1,11 @@
 """The closed loop as one C function: the numbers of a run in Python, the same bits everywhere."""
 
-import shutil
-
 import numpy as np
 import pytest
 
+import needs
 import remora as rm
-from c_structs import CC, CROSS, CModule, built_test, verdict
+from c_structs import CROSS, CModule, built_test, verdict
 from remora.components.actions import GeneralizedForce, JointForce, Wrench
 from remora.components.component import Component, Interface, ZeroCrossing
 from remora.components.evaluation import Instant
@@ -18,7 +17,6 @@ from remora.model.state import log_rate
 from remora.simulation.systems.tick_noise import noise_streams, tick_noise
 
 ROBOT = rm.load("servicer")
-needs_compiler = pytest.mark.skipif(CC is None, reason="no C compiler")
 
 
 class Encoder(Component):
@@ -158,7 +156,7 @@ def assert_close(found, expected):
         assert np.max(np.abs(one - two)) < 1e-12 * np.max(np.abs(two))
 
 
-@needs_compiler
+@needs.compiler
 @pytest.mark.parametrize("case", CASES)
 def test_steps_are_those_of_the_textbook(case, tmp_path):
     timing, h = CASES[case]
@@ -172,7 +170,7 @@ def test_steps_are_those_of_the_textbook(case, tmp_path):
     assert_close(found, [q, v, x, part])
 
 
-@needs_compiler
+@needs.compiler
 @pytest.mark.parametrize("case", CASES)
 def test_ten_seconds_are_those_of_simulate(case, tmp_path):
     """The servicer under sampled control with noise and delay, 1e-12 after ten seconds."""
@@ -188,7 +186,7 @@ def test_ten_seconds_are_those_of_simulate(case, tmp_path):
     assert_close(found[:3], [run.q[-1], run.v[-1], run.signals["thruster.level"][-1:]])
 
 
-@needs_compiler
+@needs.compiler
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_every_bit_of_the_recorded_steps(dtype, tmp_path):
     timing, h = CASES["delay between ticks, offset"]
@@ -200,15 +198,13 @@ def test_every_bit_of_the_recorded_steps(dtype, tmp_path):
 
 @pytest.mark.parametrize(("compiler", "emulator"), CROSS)
 def test_every_bit_on_other_processors(compiler, emulator, tmp_path):
-    for program in (compiler, emulator):
-        if shutil.which(program) is None:
-            pytest.skip(f"no {program}")
+    needs.programs(compiler, emulator)
     save_loop_c(loop(), tmp_path, 0.02)
     program = built_test(tmp_path, "servicer", "-static", "-O1", compiler=compiler)
     assert verdict(emulator, program) == (0, 0, "good")
 
 
-@needs_compiler
+@needs.compiler
 def test_controllers_with_different_sample_times(tmp_path):
     """Joints at 50 Hz, attitude at 20 Hz with a delay, as rm.simulate does it."""
     joints = rm.JointPD(ROBOT, {"elbow_pitch": -0.4, "shoulder_pitch": 0.1}, 2.0, 4.0, 0.02)
@@ -229,7 +225,7 @@ def test_controllers_with_different_sample_times(tmp_path):
     assert verdict(built_test(tmp_path, "two", "-O1")) == (0, 0, "good")
 
 
-@needs_compiler
+@needs.compiler
 def test_a_robot_without_components(tmp_path):
     """No parameters, no noise, no updates: a free motion conserves momentum."""
     save_loop_c(System(ROBOT), tmp_path, 0.01)
@@ -244,7 +240,7 @@ def test_a_robot_without_components(tmp_path):
     assert verdict(built_test(tmp_path, "servicer")) == (0, 0, "good")
 
 
-@needs_compiler
+@needs.compiler
 def test_another_start_time(tmp_path):
     """The time that components see begins at state->start."""
     save_loop_c(System(ROBOT, [Thruster()]), tmp_path, 0.01)

@@ -2,7 +2,6 @@
 
 import ctypes
 import re
-import shutil
 import subprocess
 
 import mpmath
@@ -10,6 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+import needs
 import ptx_machine
 import remora as rm
 from remora.codegen.gpu import ptx
@@ -18,7 +18,6 @@ from remora.codegen.ir.graph import Signature, interpret
 from remora.codegen.ir.trace import trace
 from remora.components import noise
 
-CC = shutil.which("gcc") or shutil.which("cc")
 PAIRS = (Signature("numbers", (3,)),)
 DTYPES = ("float64", "float32")
 PINNED = [
@@ -112,14 +111,14 @@ def test_same_bits_on_a_gpu(dtype):
     assert np.array_equal(got, expected)
 
 
-@pytest.mark.skipif(CC is None, reason="no C compiler")
+@needs.compiler
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_same_bits_in_c(dtype, tmp_path):
     kernel = rm.Kernel(noise.standard_normals, PAIRS, "normals", dtype)
     _, source, _ = kernel.save_c(tmp_path)
     strict = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic", "-O2"]
     done = subprocess.run(
-        [CC, *strict, "-shared", "-fPIC", source, "-lm", "-o", tmp_path / "one.so"],
+        [needs.CC, *strict, "-shared", "-fPIC", source, "-lm", "-o", tmp_path / "one.so"],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, "")

@@ -1,12 +1,12 @@
 """Noise of flight software: the exported C and objects have the bits of Python, under emulators."""
 
 import platform
-import shutil
 import subprocess
 
 import numpy as np
 import pytest
 
+import needs
 import remora as rm
 from remora.codegen.export.random_c import write_random_c
 from remora.codegen.ir.graph import Signature
@@ -46,9 +46,7 @@ MACHINES = [
 @pytest.mark.parametrize("form", ["c", "object"])
 @pytest.mark.parametrize(("name", "compiler", "emulator"), MACHINES)
 def test_same_bits(name, compiler, emulator, form, tmp_path):
-    for program in filter(None, (compiler, emulator)):
-        if shutil.which(program) is None:
-            pytest.skip(f"no {program}")
+    needs.programs(*filter(None, (compiler, emulator)))
     if emulator is None and platform.machine() != name:
         pytest.skip(f"not an {name}")
     kernel = rm.Kernel(noise.standard_normals, [Signature("numbers", (3,))], "normals")

@@ -2,8 +2,9 @@
 
 import pytest
 
+import needs
 import remora as rm
-from c_structs import CC, built_test, verdict
+from c_structs import built_test, verdict
 from laws_on_small_robots import MADE
 from remora.control.law_table import CONTROL_COMPONENTS
 
@@ -12,7 +13,7 @@ def test_every_law_of_the_table_is_here():
     assert list(MADE) == list(CONTROL_COMPONENTS)
 
 
-@pytest.mark.skipif(CC is None, reason="no C compiler")
+@needs.compiler
 @pytest.mark.parametrize("name", MADE)
 def test_a_law_is_the_same_in_c(name, tmp_path):
     robot, component, needed = MADE[name]

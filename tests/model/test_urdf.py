@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import needs
 from remora.algebra import pose
 from remora.errors import InvalidValue, ModelError, ModelWarning, RemoraError, UnknownName
 from remora.model.formats import load as load_module
@@ -409,7 +410,7 @@ def test_elements_carry_lines(tmp_path: Path) -> None:
 def test_oracle_files_load(name: str, bodies: int, joints: int) -> None:
     file = ORACLE / f"{name}.urdf"
     if not file.exists():
-        pytest.skip("the oracle is not here")
+        pytest.skip(needs.ORACLE_NEED)
     merged = load(file)
     assert merged.nv == 6 + joints
     assert len(merged.bodies) == 1 + joints

@@ -1,6 +1,5 @@
 """Runs that were stopped, at any moment and in any way, go on as if nothing had happened."""
 
-import os
 import random
 import subprocess
 import sys
@@ -10,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import needs
 import remora as rm
 from remora.simulation.engine import progress as showing
 from remora.simulation.inputs.moves import Move
@@ -170,7 +170,7 @@ KILLER = """
 """
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@needs.fork
 @pytest.mark.timeout(300)  # dozens of runs
 @pytest.mark.parametrize("seed", [1, 2])
 def test_killed_at_random_moments_several_times_in_a_row(seed, tmp_path):

@@ -9,7 +9,6 @@ with noise, delays, continuous and discrete states, and resets.
 import contextlib
 import dataclasses
 import gc
-import os
 import random
 import subprocess
 import sys
@@ -20,6 +19,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import needs
 import remora as rm
 from remora.simulation.engine import progress
 from remora.simulation.inputs.moves import Move
@@ -329,7 +329,7 @@ KILLED = """
 """
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@needs.fork
 @pytest.mark.parametrize("method", ["system"])
 def test_killed_at_any_file_it_writes(method, tmp_path):
     """Each time one process, killed within a write, then another, and a third that ends."""

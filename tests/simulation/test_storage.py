@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 import zarr
 
+import needs
 import remora as rm
 from remora.identity.json_seal import sealed
 from remora.simulation.recording.quantities import QUANTITIES, STORED
@@ -299,7 +300,7 @@ def child(code, **names):
     return done.stdout
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@needs.fork
 def test_killed_at_any_moment(whole, tmp_path):
     child(KILLER, TESTS=str(Path(__file__).parents[1]), OUT=str(tmp_path))
     seen = []

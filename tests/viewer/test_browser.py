@@ -4,9 +4,7 @@ One headless Chromium for all tests, with WebGL in software: pictures are small 
 """
 
 import io
-import os
 import re
-import shutil
 import time
 
 import numpy as np
@@ -14,23 +12,13 @@ import pytest
 from PIL import Image
 from scipy.integrate import solve_ivp
 
+import needs
 import remora as rm
 from remora.algebra import dual_quaternion as dq
 from remora.algebra import pose
 
-CHROMIUM = next(
-    (
-        found
-        for name in (os.environ.get("REMORA_BROWSER", ""), "chromium", "chromium-browser",
-                     "google-chrome")
-        if (found := shutil.which(name))
-    ),
-    None,
-)  # fmt: skip
 pytestmark = [
-    pytest.mark.skipif(
-        CHROMIUM is None, reason="there is no chromium here; REMORA_BROWSER may name one"
-    ),
+    needs.browser,
     pytest.mark.timeout(600),  # pictures are drawn without a GPU
 ]
 #: Longest wait for anything on a page: a machine that does other things, too.
@@ -48,7 +36,7 @@ LOCAL = re.compile(r"(https?|ws)://127\.0\.0\.1:\d+/|file://|data:|blob:")
 def browser():
     playwright = pytest.importorskip("playwright.sync_api")
     with playwright.sync_playwright() as p:
-        started = p.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+        started = p.chromium.launch(executable_path=needs.BROWSER, args=ARGUMENTS)
         yield started
         started.close()
 

@@ -5,6 +5,7 @@ import sys
 import numpy as np
 import pytest
 
+import needs
 import remora as rm
 from remora.algebra import pose
 from remora.cli import main
@@ -70,13 +71,10 @@ def test_refusals(run, tmp_path, name, options, told):
         rm.render(run, tmp_path / name, **options)
 
 
+@needs.browser
 @pytest.mark.timeout(600)  # pictures are drawn without a GPU
 def test_a_browser_makes_a_still_and_a_film(run, tmp_path):
-    try:
-        program = browser.find_browser()
-    except rm.RemoraError:
-        pytest.skip("there is no chromium here; REMORA_BROWSER may name one")
-    options = {"size": (160, 90), "browser": program}
+    options = {"size": (160, 90), "browser": needs.BROWSER}
     image = pytest.importorskip("PIL.Image")
     still = rm.render(run, tmp_path / "a.png", at=2.0, scene="studio", **options)
     with image.open(still) as picture:

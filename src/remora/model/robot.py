@@ -287,13 +287,15 @@ class Robot(ByValue):
         return self.replace(constraints=_replaced(self.constraints, index, changes))
 
     def with_active(self, on: Iterable[str] = (), off: Iterable[str] = ()) -> Robot:
-        """Return a copy with constraints switched on and off, by name.
+        """Return a copy with constraints switched on and off, by name; itself if there are none.
 
         Raises:
             UnknownName: for a name that is not a constraint; the message lists the known ones.
             InvalidValue: for a constraint that is already on or off.
         """
         constraints = switched(self.constraints, on, off)
+        if all(new is old for new, old in zip(constraints, self.constraints, strict=True)):
+            return self
         return dataclasses.replace(self, constraints=Named(constraints, "constraint"))
 
     def split(self, joints: Any) -> Any:

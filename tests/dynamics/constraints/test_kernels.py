@@ -1,11 +1,11 @@
 """Functions of closed chains as kernels: CPU, PTX on the small machine, C, float32."""
 
-import shutil
 import subprocess
 
 import numpy as np
 import pytest
 
+import needs
 import ptx_machine
 import remora as rm
 from mechanisms import four_bar, four_bar_angles
@@ -75,7 +75,7 @@ def test_float32_only_without_redundancy():
     assert_close(kernel(*single), rm.forward_dynamics(rod, q, v, np.ones(3)), rtol=1e-4)
 
 
-@pytest.mark.skipif(shutil.which("gcc") is None, reason="needs a C compiler")
+@needs.compiler
 def test_c(tmp_path):
     kernel = rm.compile(rm.forward_dynamics, ROBOT)
     kernel.save_c(tmp_path)

@@ -248,7 +248,7 @@ def simulate_batch(
         before = robots[k - 1] if k else robot
         latched = {x for p in plan for x in p.constraints.latches.values()}
         constraints = _constraints(system, k, part, (before, robots[k]), own, latched)
-        now = system if robots[k] is robot else system.with_robot(robots[k])
+        now = system.acting_on(robots[k])
         plan.append(_phase(now, part, own, model, breaks, tuple(per_run), watched, constraints))
     if any(p.equations.stops for p in plan) and not control.adaptive:
         control = _in_contact(control, dtype)
@@ -517,6 +517,7 @@ def _run(
     total = count * len(plan)
     with batch_bar(total, progress) as advance:
         try:
+            runs.begin(plan, free)
             for phase in plan:
                 carried_states(system, before, phase, runs, count, xp)
                 before = phase

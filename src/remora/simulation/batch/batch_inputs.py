@@ -10,6 +10,8 @@ import numpy as np
 from remora.algebra.array_ops import Array, ArrayLike
 from remora.codegen.gpu.cuda_kernel import on_host
 from remora.codegen.ir.graph import Signature
+from remora.codegen.ir.trace import symbols_of
+from remora.components.component import Component
 from remora.components.system import System
 from remora.dynamics.kernels.parameter_checks import (
     ParameterFault,
@@ -18,7 +20,9 @@ from remora.dynamics.kernels.parameter_checks import (
 )
 from remora.dynamics.kernels.parameters import parameter
 from remora.errors import InvalidValue, RemoraError, ShapeError, UnknownName
+from remora.identity.digest import digest, digest_or_none
 from remora.model.numbers import finite
+from remora.model.robot import Robot
 from remora.model.state import configuration, velocity
 
 #: Argument names that are reserved in load functions.
@@ -147,6 +151,8 @@ def _checked_parameters(
         _in_front(what, values, in_robot)
         found = parameter_faults(robot, name, values)
         faults += found
+        if not found:
+            _refuse_interface_of_robot(system, name, values.reshape((-1, *in_robot)))
         if dtype is None:
             own[name] = x
             continue
@@ -175,6 +181,37 @@ def _refuse_interface(system: System, name: str, values: Array) -> None:
                 "initial value of a state, so it cannot differ by run: give initial states as "
                 "initial="
             )
+
+
+def _refuse_interface_of_robot(system: System, name: str, values: Array) -> None:
+    """Raise if a number of the robot that differs by run changes the interface of a component.
+
+    Args:
+        system: the system.
+        name: name of the parameter.
+        values: `(runs, *shape)`.
+    """
+    signature, change = parameter(system.robot, name)
+    symbolic = change(system.robot, symbols_of([signature])[1][0])
+    for component, layout in system.layouts.items():
+        own = digest(layout.interface)
+        if _interface_digest(layout.component, symbolic) == own:
+            continue  # it does not read the number
+        for value in np.unique(values, axis=0):
+            if _interface_digest(layout.component, change(system.robot, value)) != own:
+                raise RemoraError(
+                    f"parameter {name!r} changes the interface of component {component!r}, such as "
+                    "the initial value of a state, so it cannot differ by run: give initial states "
+                    "as initial=, or simulate the runs one by one"
+                )
+
+
+def _interface_digest(component: Component, robot: Robot) -> str | None:
+    """Return the digest of the interface on a robot; None: it has none, or cannot be made."""
+    try:
+        return digest_or_none(component.interface(robot))
+    except Exception:  # it needs numbers
+        return None
 
 
 def _of_robot(system: System, name: str) -> tuple[int, ...] | None:

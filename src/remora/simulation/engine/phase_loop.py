@@ -296,6 +296,8 @@ class PhaseLoop:
         while state.t < stop:
             left = stop - state.t
             if self._h is None:  # at the start of the phase, and after a reset
+                if self._compiled is not None and self._can_advance():
+                    self._compiled.begin(self._dense(stop))  # compiled meanwhile
                 self._h, first = self._stepping.step or self._first_step(left), True
             if self._can_advance():
                 tries = self._stepping.max_steps - self._tried
@@ -483,13 +485,9 @@ class PhaseLoop:
 
     def _advance(self, stop: float, step: NextStep) -> Advance:
         """Make steps in machine code, up to the end of the segment at most."""
-        system, state, times = self._system, self._state, self._times
-        dense = False
-        if times is not None:  # whether there are samples within the segment
-            k = bisect.bisect_right(times, state.t + CLOSE * np.spacing(abs(state.t)))
-            dense = k < times.size and bool(times[k] < stop - CLOSE * np.spacing(abs(stop)))
+        system, state = self._system, self._state
         assert self._compiled is not None
-        done = self._compiled.advance(state, step, dense)
+        done = self._compiled.advance(state, step, self._dense(stop))
         self._rate = done.after.rate
         if done.link:
             self._bounds = self._following[done.link - 1]
@@ -506,6 +504,14 @@ class PhaseLoop:
                 self._tried = self._stepping.max_steps - done.after.tries
             self._advanced(done.block)
         return done
+
+    def _dense(self, stop: float) -> bool:
+        """Return whether there are samples within the rest of the segment."""
+        t, times = self._state.t, self._times
+        if times is None:
+            return False
+        k = bisect.bisect_right(times, t + CLOSE * np.spacing(abs(t)))
+        return k < times.size and bool(times[k] < stop - CLOSE * np.spacing(abs(stop)))
 
     # Step size control --------------------------------------------------------------------------
 

@@ -97,12 +97,12 @@ def render(
         raise InvalidValue(f"size={size!r}; width and height are even numbers from 16 to 4096")
     if file.parent and not file.parent.is_dir():
         raise RemoraError(f"{file.parent}: no such folder")
-    if file.suffix.lower() == ".mp4":
-        _ffmpeg()
-    program = find_browser(browser)
     text = run.robot.name if caption is None else caption
     lossless = file.suffix.lower() != ".mp4"  # noise of JPEG would triple the size of a GIF
     shot = _Shot(times, size, camera, text, clock, backdrop(scene).dark, lossless)
+    if not lossless:
+        _ffmpeg()
+    program = find_browser(browser)
     page = RunPage(run, 0, scene, mesh_root)
     with page:
         page.show(*show)
