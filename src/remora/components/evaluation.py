@@ -22,6 +22,7 @@ from remora.algebra.array_ops import (
     is_symbolic,
     noting_waypoints,
 )
+from remora.codegen.ir.trace_errors import traced_fault
 from remora.components.actions import Action, listed, loads, same_targets
 from remora.components.context import Context, Kinematics, Values
 from remora.components.layout import ComponentLayout, delay_in_ticks, packed, unpacked
@@ -280,7 +281,8 @@ def _called(who: str, method: Callable[..., Any], *arguments: Any) -> Any:
     except RemoraError:
         raise
     except Exception as error:
-        raise RemoraError(f"{who} raised {type(error).__name__}: {error}") from error
+        told = traced_fault(error) or f"raised {type(error).__name__}: {error}"
+        raise RemoraError(f"{who} {told}") from error
 
 
 def _unknown(signal: Signal) -> Array:

@@ -52,6 +52,7 @@ from remora.simulation.engine.constraint_switching import phase_robots
 from remora.simulation.engine.interrupts import interruptible
 from remora.simulation.engine.phase_dynamics import RunSettings
 from remora.simulation.engine.progress import batch_bar
+from remora.simulation.engine.rounding import check_rounding
 from remora.simulation.engine.simulate import model_of, sample_times
 from remora.simulation.engine.stiffness import warn_of_unstable_steps
 from remora.simulation.inputs.arguments import seconds
@@ -227,6 +228,12 @@ def simulate_batch(
         first = np.asarray(own.q, float).reshape(-1, robot.nq)[0]
         held = {*parts[0].prescribed, *parts[0].locked}
         warn_of_unstable_steps(robot, first, min(control.step, duration), held, stacklevel=2)
+    if control.adaptive and target == "cpu" and dtype == "float64" and math.prod(own.batch):
+        one_q, one_v = (
+            np.asarray(x, float).reshape(-1, n)[0]
+            for x, n in ((own.q, robot.nq), (own.v, robot.nv))
+        )
+        check_rounding(robot, one_q, one_v, rtol, atol, duration, max_steps)
     end = start + duration
     given_times = None if sample is None else sample_times(sample, start, end)
     times = np.array([start]) if given_times is None else given_times
