@@ -24,15 +24,16 @@ def arm(joints=3, base="free", spread=True):
     return builder.frame("tool", parent, xyz=offset).build()
 
 
-def wheeled(count=4, arm_joints=0):
-    """Return a satellite with reaction wheels in a pyramid, and a short arm if asked for."""
+def wheeled(count=4, rotor_inertia=0.0, axes=None):
+    """Return a satellite with reaction wheels in a pyramid, or about these axes."""
     builder = rm.Builder("wheeled").body("bus", mass=60.0, inertia=(4.0, 5.0, 6.0))
     builder = builder.joint("base", "free", None, "bus")
     for i in range(count):
         angle = 2 * np.pi * i / count
-        axis = np.array([np.cos(angle), np.sin(angle), 0.7])
+        axis = np.array([np.cos(angle), np.sin(angle), 0.7] if axes is None else axes[i])
         axis /= np.linalg.norm(axis)
         name = f"wheel_{i}"
         builder = builder.body(name, mass=2.0, inertia=(5e-3, 5e-3, 5e-3))
-        builder = builder.joint(f"w{i}", "revolute", "bus", name, axis=tuple(axis))
+        builder = builder.joint(f"w{i}", "revolute", "bus", name, axis=tuple(axis),
+                                rotor_inertia=rotor_inertia)  # fmt: skip
     return builder.build()

@@ -8,6 +8,7 @@ from remora.algebra import pose
 from remora.model.constraint import Constraint
 from remora.model.joint_types import JOINT_TYPES, plane
 from remora.model.named import Named
+from trees import with_rotors
 
 KINDS = [kind for kind in JOINT_TYPES if kind != "free"]
 
@@ -48,9 +49,9 @@ def closed(robot, *constraints):
 
 
 def random_loops(seed, bodies=8, kinds=(), count=2, base="free"):
-    """Return a random robot with random loops, and a consistent random state."""
+    """Return a random robot with rotors and random loops, and a consistent random state."""
     rng = np.random.default_rng(seed)
-    robot = _with_single_freedoms(seed, bodies, base)
+    robot = with_rotors(_with_single_freedoms(seed, bodies, base), np.random.default_rng(seed))
     q, v = rm.random_state(robot, seed)
     chosen = list(kinds) or list(rng.choice([*KINDS, "rod", "gear"], size=count))
     made = []

@@ -38,7 +38,7 @@ class Reference:
         base = min(ids, key=ids.get)
         self.base = self.com_frame(base, placements)
         self.links = [self.com_frame(n, placements) for n in names]
-        self.layout = rm.spart_layout(self.robot, placements[base])
+        self.layout = rm.spart_layout(self.robot)
 
     def com_frame(self, link, placements):
         frame = self.robot.frame(link)
@@ -64,7 +64,7 @@ class Unmerged:
         self.data = json.loads((folder / f"{name}.json").read_text())
         self.robot = rm.load(path, merge_fixed=False)
         self.base = inertial_placements(path)[self.robot.bodies[0].name]
-        self.layout = rm.spart_layout(self.robot, self.base)
+        self.layout = rm.spart_layout(self.robot)
         ids = self.data["robot"]["link_id"]
         numbered = {name: n for n, name in enumerate(sorted(ids, key=ids.get))}
         #: of every body of ours SPART's number, base 0; a massless link is none of ours

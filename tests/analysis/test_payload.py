@@ -149,6 +149,21 @@ def test_noise_stays_within_the_stated_confidence():
     assert 920 <= inside.sum() <= 985
 
 
+@pytest.mark.parametrize(("n", "least"), [(20, 0.68), (120, 0.93)])
+def test_the_stated_errors_are_those_of_repeated_trials(n, least):
+    """The root mean square of stated and of actual errors; few samples also have to fit weights."""
+    robot = arm()
+    q, v = motion(robot, n)
+    stated, actual = [], []
+    for seed in range(200):
+        noise = np.random.default_rng(seed).normal(size=v.shape)
+        found = rm.identify_payload(robot, q, v + 1e-5 * noise, "tool")
+        stated.append((np.diff(found.intervals)[:, 0] / (2.0 * 1.96)) ** 2)
+        actual.append((found.intervals.mean(axis=1) - TRUE) ** 2)
+    ratio = np.sqrt(np.mean(stated, axis=0) / np.mean(actual, axis=0))
+    assert least < ratio.mean() < 1.07
+
+
 def test_much_noise_still_gives_a_body():
     robot = arm()
     q, v = motion(robot, 30)

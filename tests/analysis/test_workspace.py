@@ -5,6 +5,7 @@ import pytest
 
 import remora as rm
 from numeric import assert_close
+from remora.analysis import sampling
 from remora.analysis import workspace as module
 from remora.analysis.cells import Grid, eroded, measure_of
 
@@ -89,6 +90,21 @@ def test_three_links_are_dexterous_in_a_disk():
     assert abs(found.volume / (np.pi * 0.7**2) - 1.0) < 0.02
     outer = found.counts > 0
     assert abs(measure_of(outer, found.grid.spacing) / (np.pi * 1.3**2) - 1.0) < 5e-3
+
+
+@pytest.mark.parametrize(("samples", "cells"), [(200_000, 60), (400_000, 100), (1_000_000, 100)])
+def test_the_coverage_of_a_dexterous_workspace_counts_its_orientations(samples, cells):
+    """The true region is a ring: its area tells what is missing."""
+    robot = planar_arm(1.0, 0.7, 0.3)
+    found = rm.workspace(
+        robot, "tool", "dexterous", "xy", samples=samples, cells=cells, orientations=24
+    )
+    share = found.volume / (np.pi * (1.4**2 - 0.6**2))
+    assert share < 0.9
+    assert abs(found.coverage - share) < 0.03
+    assert found.coverage < rm.workspace(robot, "tool", plane="xy", samples=samples).coverage
+    more = rm.workspace(robot, "tool", "dexterous", "xy", samples=4_000_000, cells=50)
+    assert more.coverage > 0.95
 
 
 def spherical_arm(reach):
@@ -208,3 +224,18 @@ def test_grids_place_points():
     grid = Grid((0.0, -1.0), 0.5, (4, 6))
     assert_close(grid.centers(1), [-0.75, -0.25, 0.25, 0.75, 1.25, 1.75])
     assert grid.cells_of(np.array([[0.6, -0.9], [1.99, 1.99]])).tolist() == [6, 23]
+
+
+def test_limits_of_a_follower_hold_for_its_leader():
+    build = rm.Builder("pair").body("base", 1.0, inertia=np.eye(3))
+    build.joint("mount", "fixed", None, "base")
+    for i, (name, parent) in enumerate((("a", "base"), ("b", "a"))):
+        build.body(name, 1.0, inertia=np.eye(3))
+        build.joint(
+            f"j{i}", "revolute", parent, name, axis=(0, 0, 1), xyz=(float(i), 0, 0), lower=-1.0,
+            upper=1.0, mimic=("j0", -2.0, 0.1) if i else None,
+        )  # fmt: skip
+    robot = build.frame("tool", "b", xyz=(1.0, 0, 0)).build(base="fixed")
+    (own,) = sampling.joint_ranges(robot, "tool")
+    assert own.lower == pytest.approx((-0.45,))  # -2 q + 0.1 in [-1, 1]
+    assert own.upper == pytest.approx((0.55,))

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -17,6 +18,7 @@ import needs
 import remora as rm
 from remora.campaigns import campaign as module
 from remora.campaigns.blocks import run_block
+from remora.campaigns.storage import CampaignFolder
 
 SCENARIO = """
 scenario: 1
@@ -367,16 +369,73 @@ def test_the_number_of_workers_does_not_change_a_bit(workers, made, study, tmp_p
 
 
 def test_a_creation_that_was_interrupted_is_begun_again(made, study, tmp_path):
+    """Killed after any of the files, in the order in which they are written."""
     out = tmp_path / "i"
-    shutil.copytree(made.folder.path, out)
-    (out / "campaign.json").unlink()
-    (out / "summary.parquet").unlink()
-    with pytest.raises(rm.RemoraError, match="not empty"):  # it has results: not ours to remove
-        rm.campaign(study, out, resume=True, **FAST)
-    for marker in (out / "blocks").iterdir():
-        marker.unlink()
-    (out / ".study.yaml-x").write_text("", encoding="utf-8")
-    assert same(made, rm.campaign(study, out, resume=True, block=16, **FAST))
+    begun = CampaignFolder.create(out, study, 16)
+    for gone in (*(f"results.zarr/{name}" for name in begun.names()), "results.zarr", "blocks"):
+        shutil.rmtree(out / gone)
+        assert len(rm.open_campaign(out)) == 0
+    (out / "study.yaml").unlink()
+    (out / ".remora-x.json").write_text("", encoding="utf-8")
+    assert same(made, rm.campaign(study, out, resume=True, **FAST))
+    (tmp_path / "j").mkdir()
+    (tmp_path / "j" / ".remora-x.json").write_text("", encoding="utf-8")
+    assert same(made, rm.campaign(study, tmp_path / "j", resume=True, block=16, **FAST))
+
+
+@pytest.mark.parametrize("mine", ["results.zarr/a/c/0", "study.yaml", "blocks/notes", "thesis.tex"])
+def test_nothing_is_removed_that_remora_did_not_write(mine, study, tmp_path):
+    out = tmp_path / "mine"
+    (out / mine).parent.mkdir(parents=True)
+    (out / mine).write_text("the work of three months", encoding="utf-8")
+    for resume in (False, True):
+        with pytest.raises(rm.RemoraError, match="mine: exists and is not empty; name a new"):
+            rm.campaign(study, out, resume=resume, **FAST)
+    assert (out / mine).read_text(encoding="utf-8") == "the work of three months"
+
+
+def test_changed_numbers_are_refused_when_they_are_read(study, tmp_path):
+    """A flipped bit in a result is no result: neither columns nor a report are made of it."""
+    out = tmp_path / "k"
+    rm.campaign(study, out, block=16, **FAST)
+    shard = sorted((out / "results.zarr" / "angle" / "c").iterdir())[1]
+    content = shard.read_bytes()
+    shard.write_bytes(content[:10] + bytes([content[10] ^ 1]) + content[11:])
+    damaged = rm.open_campaign(out)
+    with pytest.raises(rm.RemoraError, match=r"angle: .* runs 16 to 31 have changed since"):
+        damaged["angle"]
+    with pytest.raises(rm.RemoraError, match="the campaign is damaged"):
+        rm.campaign_report(damaged, tmp_path / "report.html")
+    assert not (tmp_path / "report.html").exists()
+    shard.unlink()  # missing numbers are no runs that were not computed
+    with pytest.raises(rm.RemoraError, match="the campaign is damaged"):
+        damaged.to_pandas()
+    assert len(rm.campaign(study, out, resume=True, **FAST)) == 40
+
+
+@pytest.mark.parametrize("file", ["campaign.json", "blocks/000001.json", "results.zarr"])
+def test_every_changed_digit_of_the_metadata_is_refused_or_harmless(file, study, tmp_path):
+    out = tmp_path / "l"
+    rm.campaign(study, out, block=16, **FAST)
+    names = sorted((out / file).glob("**/zarr.json")) if file == "results.zarr" else [out / file]
+    sound = rm.open_campaign(out)
+    before = sound.to_pandas(), [sound[name] for name in sound.bands], sound.t
+    refused = 0
+    for name in names:
+        text = name.read_text(encoding="utf-8")
+        for k in [m.start() for m in re.finditer("[0-9]", text)][:: 1 + len(text) // 400]:
+            name.write_text(text[:k] + str((int(text[k]) + 1) % 10) + text[k + 1 :], "utf-8")
+            try:
+                read = rm.open_campaign(out)
+                after = read.to_pandas(), [read[name] for name in read.bands], read.t
+            except rm.RemoraError:
+                refused += 1
+                continue
+            assert before[0].equals(after[0])
+            assert all(map(np.array_equal, before[1], after[1]))
+            assert np.array_equal(before[2], after[2])
+        name.write_text(text, "utf-8")
+    assert refused > 5
 
 
 def test_where_blocks_were_computed(made, study, tmp_path):

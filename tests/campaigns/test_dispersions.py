@@ -47,6 +47,31 @@ def test_inverse_distribution_functions(kind):
     assert np.allclose(own.values(u, np.arange(101)), REFERENCE[kind].ppf(u), rtol=1e-9)
 
 
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+@pytest.mark.parametrize(
+    ("near", "far", "mean"), [(9, 12, 9.108523105), (40, 50, 40.024968847), (1e4, 2e4, 1e4 + 1e-4)]
+)
+def test_ranges_far_in_a_tail(near, far, mean, sign):
+    """The mean of a tail is φ(a)/(1 - Φ(a)) = a + 1/a - 2/a³ + 10/a⁵ - ..., from Mills' ratio."""
+    low, high = sorted((sign * near, sign * far))
+    own = Dispersion("x", "truncated_normal", {"mean": 0, "std": 1, "low": low, "high": high},
+                     "value", 0.0)  # fmt: skip
+    u = (np.arange(100_000) + 0.5) / 100_000
+    x = own.values(u, np.arange(u.size))
+    assert np.mean(x) == pytest.approx(sign * mean, rel=1e-7)  # midpoints of 10⁵ strata
+    assert np.all(np.diff(x) > 0.0)
+    assert x.min() >= low
+    assert x.max() <= high
+
+
+def test_a_range_that_no_number_can_come_from_is_refused():
+    told = DispersionFile.model_validate(
+        {"truncated_normal": {"mean": 0, "std": 1e-99, "low": 9e9, "high": 1e10}}
+    )
+    with pytest.raises(rm.RemoraError, match="standard deviations away from the mean 0"):
+        dispersion("x", told, 1.0)
+
+
 @pytest.mark.parametrize("sampling", ["random", "latin_hypercube", "sobol"])
 def test_samples_have_their_distribution(sampling):
     drawn = several(sampling).draw(0, 4000)
@@ -103,6 +128,7 @@ def test_a_block_of_a_very_large_study_takes_little_memory(sampling):
     """The whole design of 1e9 runs would have 32 GB."""
     study = several(sampling, runs=10**9)
     start = study.runs - 1000
+    study.draw(0, 1)  # imports what it needs
     tracemalloc.start()
     drawn = study.draw(start, start + 1000)
     peak = tracemalloc.get_traced_memory()[1]
@@ -185,6 +211,15 @@ def test_first_order_indices_of_ishigami():
     y = np.sin(x[:, 0]) + 7.0 * np.sin(x[:, 1]) ** 2 + 0.1 * x[:, 2] ** 4 * np.sin(x[:, 0])
     found = [first_order_index(x[:, k], y) for k in range(3)]
     assert found == pytest.approx([0.3139, 0.4424, 0.0], abs=0.02)
+
+
+def test_an_index_of_few_samples_is_not_too_large_on_average():
+    """Five values of x in a hundred samples: the classes are the values, so nothing else biases."""
+    x = np.repeat(np.arange(5.0), 20)
+    rng = np.random.default_rng(3)
+    y = x + np.sqrt(3.0 * np.var(x)) * rng.normal(size=(2000, 100))  # a quarter of the variance
+    found = np.mean([first_order_index(x, one) for one in y])
+    assert found == pytest.approx(0.25, abs=0.01)  # 0.28 with the noise of the means
 
 
 @pytest.mark.parametrize("known", [True, False])

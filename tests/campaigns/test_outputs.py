@@ -58,6 +58,17 @@ def test_integrals_end_with_the_run(samples):
         output(SYSTEM, "x", OutputFile(speed="J1", take="integral", unit="deg/s"))
 
 
+def test_angles_are_shown_in_the_unit_of_their_heading(samples):
+    for told, unit, factor in (
+        ({"joint": "J1", "unit": "deg"}, "deg", 180.0 / np.pi),
+        ({"speed": "J1", "unit": "deg/s"}, "deg/s", 180.0 / np.pi),
+        ({"joint": "J1", "unit": "rad"}, "rad", 1.0),
+    ):
+        made = output(SYSTEM, "x", OutputFile.model_validate(told, context=ROBOT)).quantity
+        assert made.shown_unit == unit
+        assert made.shown(np.array([0.3, -2.0])) == pytest.approx([0.3 * factor, -2.0 * factor])
+
+
 def test_runs_without_the_given_event_have_no_number(samples):
     found = taken(samples, joint="J1", given="far")
     assert np.isnan(found[0])

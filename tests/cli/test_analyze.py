@@ -120,6 +120,24 @@ def test_wheels_against_the_demand_of_the_arm(tmp_path):
     moving = load > 1e-9
     assert moving.sum() > 90
     assert np.allclose(margin[moving], 1.0 / load[moving], rtol=1e-9)
+    # the default path by hand: minimum jerk, whose fastest rate is 15/8 of the mean, from a quarter
+    # to three quarters of each range
+    robot = rm.load("servicer_wheels")
+    arm = [j for j in robot.joints if np.isfinite(j.limits.lower).all() and j.v.start >= 6]
+    low, high, limit = (
+        np.array([float(getattr(j.limits, end)[0]) for j in arm])
+        for end in ("lower", "upper", "velocity")
+    )
+    span = 0.5 * (high - low)
+    s = table["t"] / table["t"][-1]
+    assert table["t"][-1] == pytest.approx(np.max(15 / 8 * span / limit), rel=1e-9)
+    for k in (30, 60):
+        q, v = rm.neutral(robot), np.zeros(robot.nv)
+        for i, joint in enumerate(arm):
+            q[joint.q] = low[i] + 0.5 * span[i]
+            q[joint.q] += span[i] * (10 * s[k] ** 3 - 15 * s[k] ** 4 + 6 * s[k] ** 5)
+            v[joint.v] = span[i] * 30 * s[k] ** 2 * (1 - s[k]) ** 2 / table["t"][-1]
+        assert np.allclose(demand[k], rm.momentum_demand(robot, q, v), rtol=1e-9)
 
 
 def test_wheels_that_saturate_are_noted_and_a_run_is_taken(tmp_path):

@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 import remora as rm
@@ -39,6 +40,9 @@ def test_info_json_holds_every_number():
     for joint, there in zip(robot.joints, data["joints"], strict=True):
         assert there["placement"] == joint.placement.tolist()
         assert (there["kind"], there["parent"]) == (joint.kind, joint.parent)
+        for end in ("lower", "upper", "velocity", "effort"):
+            own = getattr(joint.limits, end)
+            assert there[end] == [float(x) if np.isfinite(x) else None for x in own]
 
 
 def test_info_json_holds_the_drive_and_what_is_followed(tmp_path):

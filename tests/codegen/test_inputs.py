@@ -13,6 +13,7 @@ from remora.codegen.gpu.cuda_kernel import CudaKernel
 from remora.codegen.ir.graph import Signature
 from remora.codegen.kernel import Kernel
 from remora.errors import ShapeError
+from remora.identity import digest as digest_module
 
 ROBOT = rm.load("servicer")
 Q, V = rm.random_state(ROBOT, 0, (20,))
@@ -151,10 +152,33 @@ def test_a_kernel_of_a_lambda_is_pickled_by_its_graph():
 def test_for_another_processor_the_code_is_made_anew(fd):
     kernel = Kernel(twice, [Signature("x", (3,))], "twice")
     state = kernel.__getstate__()
-    state["made with"], state["_code"] = "something else", b"for another machine"
+    state["made with"], state["_source"] = "something else", b"for another machine"
     other = Kernel.__new__(Kernel)
     other.__setstate__(state)
     assert np.array_equal(other(np.arange(3.0)), [0.0, 2.0, 4.0])
+
+
+def test_pickled_code_of_an_equation_that_was_edited_is_made_anew(monkeypatch):
+    """By its key: the pickle does not say what the equation was."""
+    kernel = rm.compile(rm.center_of_mass, ROBOT)
+    data = pickle.dumps(kernel)
+    made = []
+    monkeypatch.setattr(Kernel, "_begin", lambda self, key: made.append(key) or begin(self, key))
+    assert np.array_equal(pickle.loads(data)(Q), kernel(Q))
+    assert not made
+    monkeypatch.setattr(digest_module, "source_digest", lambda *places: "edited")
+    assert np.array_equal(pickle.loads(data)(Q), kernel(Q))
+    assert made == [None]
+
+
+def test_a_kernel_of_a_graph_can_be_pickled():
+    kernel = Kernel.from_graph(Kernel(twice, [Signature("x", (3,))], "twice").graph, "twice")
+    for _ in range(2):
+        kernel = pickle.loads(pickle.dumps(kernel))
+        assert np.array_equal(kernel(np.arange(3.0)), [0.0, 2.0, 4.0])
+
+
+begin = Kernel._begin
 
 
 def test_a_used_compiled_robot_can_be_copied_and_pickled(fast):

@@ -2,6 +2,7 @@
 
 import gc
 import os
+import pickle
 import subprocess
 import sys
 
@@ -11,15 +12,17 @@ import pytest
 import remora as rm
 from kernels import HEAVY, SOLVING, arguments_for
 from numeric import assert_close
+from remora.codegen import kernel as kernel_module
 from remora.codegen.kernel import SMALLEST_CHUNK
-from remora.codegen.llvm import thread_team
-from remora.dynamics.kernels.compiled import FUNCTIONS, CompiledRobot
+from remora.codegen.llvm import host, thread_team
+from remora.dynamics.kernels.compiled import FUNCTIONS, CompiledRobot, compile_function
 from remora.errors import RemoraError
 from trees import EVERY_KIND, Case
 
 ROBOT = rm.load("servicer")
 Q, V = rm.random_state(ROBOT, 0, (37,))
 TAU = np.random.default_rng(1).normal(size=(37, ROBOT.nv))
+FD = rm.forward_dynamics, ROBOT
 
 
 @pytest.fixture(scope="module")
@@ -248,6 +251,73 @@ def test_threads_after_a_fork():
         same = np.array_equal(fd(q, v, tau, threads=2), expected)
         os._exit(0 if same else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+class TestPieces:
+    """Code for one state and code for lanes: compiled when needed, of the same bits."""
+
+    @pytest.fixture
+    def compiled(self, monkeypatch, tmp_path):
+        """Return the IR of what is compiled from now on, with an empty cache."""
+        monkeypatch.setenv("REMORA_CACHE", str(tmp_path))
+        texts, original = [], host.to_object
+        monkeypatch.setattr(host, "to_object", lambda *a: texts.append(a[0]) or original(*a))
+        return texts
+
+    def test_each_is_compiled_when_it_is_needed(self, fd, compiled, monkeypatch):
+        monkeypatch.setattr(kernel_module, "FEW_STATES", 2 * len(Q))
+        expected = fd(Q, V, TAU)
+        kernel = compile_function(*FD)
+        assert not compiled
+        assert kernel.fast is None
+        for _ in range(2):
+            assert np.array_equal(kernel(Q, V, TAU), expected)
+            assert len(compiled) == 1  # few states: one after the other
+        assert "define void @alone" in compiled[0]
+        assert np.array_equal(kernel(Q[3], V[3], TAU[3]), expected[3])
+        assert np.array_equal(kernel.fast(Q[3], V[3], TAU[3]), expected[3])
+        assert len(compiled) == 1
+        assert np.array_equal(kernel(Q, V, TAU), expected)
+        assert len(compiled) == 2  # many states: on lanes
+        assert "define void @kernel" in compiled[1]
+        for again in (pickle.loads(pickle.dumps(kernel)), compile_function(*FD)):
+            assert np.array_equal(again(Q, V, TAU), expected)
+            assert np.array_equal(again(Q[3], V[3], TAU[3]), expected[3])
+        assert len(compiled) == 2
+
+    def test_a_compiled_function_is_ready(self, compiled):
+        kernel = rm.compile(rm.center_of_mass, ROBOT)
+        assert len(compiled) == 2
+        kernel(Q), kernel(Q[0])
+        assert len(compiled) == 2
+        assert kernel.fast(Q[0]) is not None
+        assert len(kernel.jacobian("q")(Q)) == len(Q)
+        assert len(compiled) == 4
+
+    def test_threads_share_lanes(self, compiled):
+        q = np.tile(Q, (2 * SMALLEST_CHUNK // len(Q) + 1, 1))
+        kernel = compile_function(rm.center_of_mass, ROBOT)
+        found = kernel(q, threads=2)
+        assert np.array_equal(kernel(q[0]), found[0])  # lanes can also compute one state
+        own = [text for text in compiled if "@kernel" in text or "@alone" in text]  # not the team
+        assert ["define void @kernel" in text for text in own] == [True]
+
+    def test_a_row_replaced_between_the_pieces_changes_nothing(self, compiled, monkeypatch):
+        """The second piece is made of the graph that was traced for the first."""
+        kernel = compile_function(*FD)
+        alone = kernel(Q[0], V[0], TAU[0])
+        again = compile_function(*FD)  # its graph is from the cache
+        monkeypatch.setitem(rm.FORMULATIONS, "articulated", rm.FORMULATIONS["composite"])
+        for own in (kernel, again):
+            assert np.array_equal(own(Q[:1], V[:1], TAU[:1], threads=1)[0], alone)
+            assert np.array_equal(own.ready()(Q, V, TAU)[0], alone)
+
+    def test_a_method_of_a_compiled_robot(self, compiled):
+        fast = CompiledRobot(ROBOT)
+        many = fast.center_of_mass(Q)
+        assert np.array_equal(fast.center_of_mass(Q[0]), many[0])
+        assert np.array_equal(fast.center_of_mass(Q[0]), many[0])
+        assert len(compiled) == 1
 
 
 class TestCompile:

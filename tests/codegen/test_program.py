@@ -1,5 +1,7 @@
 """Programs: control flow that differs from run to run, against plain Python and the interpreter."""
 
+import threading
+
 import numpy as np
 import pytest
 
@@ -25,6 +27,7 @@ from remora.codegen.integration.statements import (
     Sample,
     While,
 )
+from remora.codegen.llvm import host as host_module
 from remora.codegen.llvm.host import host
 
 DTYPES = ["float64", "float32"]
@@ -791,3 +794,40 @@ def test_calls_that_do_not_fit():
     with pytest.raises(rm.RemoraError, match="number of lanes"):
         ProgramKernel(program, "refusing", lanes=3)
     assert "refusing(x (..., 1)) -> x (..., 1), float64" in repr(kernel)
+
+
+# Compilation in the background -------------------------------------------------------------------
+
+
+def test_programs_are_compiled_while_the_caller_goes_on(monkeypatch, tmp_path):
+    monkeypatch.setenv("REMORA_CACHE", str(tmp_path))
+    may_go_on, original = threading.Event(), host_module.to_object
+
+    def waiting(*given):
+        assert may_go_on.wait(60.0)
+        return original(*given)
+
+    monkeypatch.setattr(host_module, "to_object", waiting)
+    kernels = [ProgramKernel(collatz(), "first"), ProgramKernel(collatz(), "second", lanes=1)]
+    assert not list(tmp_path.iterdir())  # both have begun, neither is compiled
+    may_go_on.set()
+    x = np.arange(1.0, 20.0)[:, None]
+    for kernel in kernels:
+        expected = interpret(collatz().prepared("float64", fma=host().fma), [x])
+        for a, b in zip(kernel(x), expected, strict=True):
+            np.testing.assert_array_equal(a, b)
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_a_failure_of_the_compiler_is_raised_where_the_code_is_needed(monkeypatch, tmp_path):
+    monkeypatch.setenv("REMORA_CACHE", str(tmp_path))
+
+    def failing(*given):
+        raise RuntimeError("no code today")
+
+    monkeypatch.setattr(host_module, "to_object", failing)
+    kernel = ProgramKernel(collatz(), "failing")
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match="no code today"):
+            kernel(np.ones((3, 1)))
+    assert not list(tmp_path.iterdir())

@@ -127,6 +127,12 @@ def test_a_reference_that_jumps_is_followed_at_the_largest_speed():
     assert np.allclose(slow / 0.3, free / np.abs(free).max())
     near = values(law, SERVICER, q, 0 * v, {"pose": rm.frame_pose(SERVICER, q, "tool")})
     assert np.abs(near["rate"]).max() < 1e-9
+    single, still = arm(1), np.zeros(7)  # the first joint is the fastest, forwards and backwards
+    law = rm.ResolvedRate("tool", rows=("vy",), gain=5.0, max_speed=0.3)
+    for side in (50.0, -50.0):
+        goal = np.array([1.0, 0, 0, 0, 0, 0.4, side, 0.0])
+        rate = values(law, single, rm.neutral(single), still, {"pose": goal})["rate"]
+        assert rate == pytest.approx([np.sign(side) * 0.3])
 
 
 @pytest.mark.parametrize(

@@ -29,19 +29,34 @@ def test_the_torque_on_the_bus_is_the_demand_for_any_number_of_wheels(count):
 
 
 def test_null_motion_changes_speeds_without_a_torque():
-    robot = wheeled(4)
+    """Wheels in a tetrahedron approach the common speed as exp(-gain t), drives included."""
+    axes = np.array([[1.0, 1, 1], [1, -1, -1], [-1, 1, -1], [-1, -1, 1]])
+    robot = wheeled(4, rotor_inertia=2e-3, axes=axes)
     q, v = rm.neutral(robot), np.zeros(robot.nv)
     axes = spin_axes(robot, NAMES[4])
     null = np.linalg.svd(axes)[2][-1]
     v[6:] = 100.0 * null
-    law = rm.ReactionWheels(NAMES[4], 10.0, 1e3, null_gain=0.5)
+    assert np.ptp(null) < 1e-15
+    goal = -30.0
+    law = rm.ReactionWheels(NAMES[4], 10.0, 1e3, null_gain=0.5, speeds=goal)
     found = values(law, robot, q, v, {"command": np.zeros(3)})
     assert np.abs(found["torque"]).max() < 1e-14
     assert np.abs(found["momentum"]).max() < 1e-12
     system = rm.System(robot, [law], {"reaction_wheels.command": np.zeros(3)})
     run = rm.simulate(system, q, v, 10.0, sample=5.0)
-    assert np.abs(run.v[-1, 6:]).max() < 0.05 * np.abs(v[6:]).max()
+    expected = goal + np.exp(-0.5 * run.t[:, None]) * (v[6:] - goal)
+    assert np.abs(run.v[:, 6:] - expected).max() < 1e-8
     assert np.abs(run.v[-1, :6]).max() < 1e-9
+
+
+def test_the_momentum_is_that_of_wheels_and_drives():
+    robot = wheeled(3, rotor_inertia=2e-3)
+    q, v = rm.neutral(robot), np.zeros(robot.nv)
+    v[6:] = 10.0, -20.0, 5.0
+    law = rm.ReactionWheels(NAMES[3], 10.0, 1e3)
+    found = values(law, robot, q, v, {"command": np.zeros(3)})["momentum"]
+    by_hand = sum((5e-3 + 2e-3) * v[6 + i] * robot.joints[f"w{i}"].axes[0] for i in range(3))
+    assert np.abs(found - by_hand).max() < 1e-15
 
 
 def test_limits_of_torque_and_speed():

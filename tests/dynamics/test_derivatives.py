@@ -49,14 +49,14 @@ def compare(actual, expected, rtol):
 @pytest.mark.parametrize("seed", range(30))
 def test_inverse_on_random_trees(seed):
     """Every kind of joint and of base, with gravity, wrenches and rotors."""
-    c = Case(seed, largest=9)
+    c = Case(seed, largest=9, rotors=True)
     expected = by_casadi(rm.inverse_dynamics, c.robot, c.q, c.v, c.vdot, c.wrenches)
     compare(rm.inverse_dynamics_derivatives(c.robot, c.q, c.v, c.vdot, c.wrenches), expected, 1e-13)
 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_forward_on_random_trees(seed):
-    c = Case(seed, largest=7)
+    c = Case(seed, largest=7, rotors=True)
     expected = by_casadi(rm.forward_dynamics, c.robot, c.q, c.v, c.tau, c.wrenches)
     # solving with H magnifies rounding by its condition
     compare(rm.forward_dynamics_derivatives(c.robot, c.q, c.v, c.tau, c.wrenches), expected, 1e-11)

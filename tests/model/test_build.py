@@ -22,9 +22,9 @@ def arm():
         rm.Builder("arm")
         .body("bus", mass=10.0, inertia=CUBE)
         .body("link", mass=1.0, com=(0.5, 0, 0), inertia=(0.1, 0.2, 0.2))
-        .body("hand", mass=0.5, com=(0.1, 0, 0), inertia=(0.01, 0.01, 0.01))
+        .body("hand", mass=0.5, com=(0.1, 0, 0.03), inertia=(0.01, 0.02, 0.025))
         .joint("shoulder", "revolute", "bus", "link", xyz=(1, 0, 0), axis=(0, 0, 2))
-        .joint("wrist", "fixed", "link", "hand", xyz=(1, 0, 0), rpy=(0, 0.5, 0))
+        .joint("wrist", "fixed", "link", "hand", xyz=(1, 0, 0), rpy=(0.3, 0.5, -0.4))
         .frame("tool", "hand", xyz=(0.2, 0, 0))
     )
 
@@ -91,6 +91,7 @@ def test_merging_a_fixed_body_keeps_frames_momentum_and_energy():
     assert_close(rm.momentum(merged, q, v), rm.momentum(whole, q, v))
     assert_close(rm.kinetic_energy(merged, q, v), rm.kinetic_energy(whole, q, v))
     assert_close(rm.center_of_mass(merged, q), rm.center_of_mass(whole, q))
+    assert_close(rm.mass_matrix(merged, q), rm.mass_matrix(whole, q))
 
 
 def test_chain_of_fixed_bodies_of_no_mass_merges():

@@ -200,3 +200,43 @@ def test_different_robots_are_refused():
         rm.mujoco_layout(helical, mujoco_model(rm.random_robot(0, bodies=3, kinds=("revolute",))))
     with pytest.raises(RemoraError, match="SPART supports"):
         rm.spart_layout(rm.random_robot(0, bodies=3, kinds=("spherical",)))
+
+
+TILTED = """<robot name="tilted">
+  <link name="bus"><inertial>
+    <origin xyz="0.1 0.05 -0.2" rpy="0.4 -0.7 0.3"/> <mass value="80"/>
+    <inertia ixx="4" ixy="0.2" ixz="-0.1" iyy="9" iyz="0.3" izz="11"/>
+  </inertial></link>
+  <link name="tank"><inertial>
+    <origin xyz="0 0 0.1"/> <mass value="20"/>
+    <inertia ixx="1" ixy="0" ixz="0" iyy="2" iyz="0" izz="2"/>
+  </inertial></link>
+  <joint name="bolted" type="fixed">
+    <parent link="bus"/> <child link="tank"/> <origin xyz="0.5 0 0" rpy="0 0 1"/>
+  </joint>
+</robot>"""
+
+
+@pytest.mark.parametrize("merge", [False, True])
+@pytest.mark.parametrize("saved", [False, True])
+def test_the_base_frame_of_spart_is_that_of_the_file(merge, saved, tmp_path):
+    """In SPART's base frame the inertia of the bus is the matrix of the file, unrotated."""
+    (tmp_path / "tilted.urdf").write_text(TILTED, encoding="utf-8")
+    robot = rm.load(tmp_path / "tilted.urdf", merge_fixed=merge)
+    if saved:
+        rm.save_robot(robot, tmp_path / "robot.yaml")
+        robot = rm.load(tmp_path / "robot.yaml", merge_fixed=False)
+    origin = pose.from_xyz_rpy((0.1, 0.05, -0.2), (0.4, -0.7, 0.3))
+    q, v = rm.random_state(robot, np.random.default_rng(1))
+    layout, told = rm.spart_layout(robot), rm.spart_layout(robot, origin)
+    assert np.allclose(layout.q_to(q), told.q_to(q), rtol=0, atol=1e-13)
+    assert np.allclose(layout.v_to(q, v), told.v_to(q, v), rtol=0, atol=1e-13)
+    r0 = pose.transform_point(rm.frame_pose(robot, q, "bus"), np.array([0.1, 0.05, -0.2]))
+    assert np.allclose(layout.q_to(q)[:3], r0, rtol=0, atol=1e-13)
+    if merge:
+        with pytest.raises(rm.InvalidValue, match="merge_fixed=False"):
+            rm.spart.generalized_inertia(robot, q)
+    else:
+        bus = robot.replace_body("tank", mass=0.0, inertia=np.zeros((3, 3)))
+        H0 = rm.spart.generalized_inertia(bus, q).base[:3, :3]
+        assert np.allclose(H0, [[4, 0.2, -0.1], [0.2, 9, 0.3], [-0.1, 0.3, 11]], rtol=1e-12)

@@ -121,3 +121,11 @@ def test_more_refusals():
         rm.by_joint(arm(), (1.0, 2.0, 3.0))
     with pytest.raises(rm.RemoraError, match="robot"):
         rm.configuration({"elbow": 1.0})
+
+
+@pytest.mark.parametrize("joints", [np.zeros(3), [("elbow", 1.0)], "elbow", {1: 0.0}])
+def test_joints_are_given_by_name(joints):
+    robot = rm.load("servicer")
+    for function in (rm.configuration, rm.velocity):
+        with pytest.raises(rm.RemoraError, match=r"joints must be (a dictionary by name|given by)"):
+            function(robot, joints)

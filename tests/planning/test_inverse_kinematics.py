@@ -8,6 +8,8 @@ from numeric import assert_close
 from remora.algebra import dual_quaternion as dq
 from remora.algebra import pose
 from remora.planning.floating_path import base_motion, base_motion_rate, end_of_path, end_variation
+from remora.planning.joint_ranges import joint_ranges
+from remora.planning.starts import wrapped
 
 FIXED_KINDS = ("revolute", "prismatic", "helical", "cylindrical", "universal", "planar",
                "cartesian", "spherical")  # fmt: skip
@@ -29,17 +31,18 @@ def planar_arm(lengths=(1.0, 1.0), limits=(-np.inf, np.inf), base="fixed"):
     return builder.build()
 
 
-def with_mimic():
+def with_mimic(ratio=0.5, offset=0.1, limits=(-2.0, 2.0)):
     """A finger whose second joint follows the first with another ratio."""
     builder = rm.Builder("finger")
     builder.body("palm", 5.0, (0, 0, 0), np.eye(3))
     builder.joint("palm_joint", "free", None, "palm")
     builder.body("near", 0.3, (0.05, 0, 0), np.eye(3) * 1e-3)
-    builder.joint("knuckle", "revolute", "palm", "near", axis=(0, 0, 1), lower=-2.0, upper=2.0)
+    builder.joint("knuckle", "revolute", "palm", "near", axis=(0, 0, 1), lower=limits[0],
+                  upper=limits[1], velocity=1.0)  # fmt: skip
     builder.body("far", 0.2, (0.05, 0, 0), np.eye(3) * 1e-3)
     builder.joint(
         "tip_joint", "revolute", "near", "far", placement=pose.from_xyz_rpy((0.1, 0, 0)),
-        axis=(0, 0, 1), mimic=("knuckle", 0.5, 0.1), lower=-0.4, upper=0.8,
+        axis=(0, 0, 1), mimic=("knuckle", ratio, offset), lower=-0.4, upper=0.8, velocity=0.3,
     )  # fmt: skip
     return builder.build()
 
@@ -155,6 +158,41 @@ def test_a_mimic_joint_and_its_follower_s_range():
     assert not far.success
     assert abs(far.q[-1] - 1.4) < 1e-12
     assert far.limited_by == ("knuckle",)
+
+
+@pytest.mark.parametrize("ratio", [0.5, -0.5, 3.0, -3.0])
+def test_ranges_and_speeds_of_a_leader_are_those_that_its_follower_allows(ratio):
+    """By trying every position and speed of the leader."""
+    robot = with_mimic(ratio)
+    q = np.linspace(-2.5, 2.5, 100_001)
+    follower = ratio * q + 0.1
+    allowed = q[(np.abs(q) <= 2.0) & (follower >= -0.4) & (follower <= 0.8)]
+    ranges = joint_ranges(robot, (), "floating")
+    assert ranges.lower[-1] == pytest.approx(allowed[0], abs=1e-4)
+    assert ranges.upper[-1] == pytest.approx(allowed[-1], abs=1e-4)
+    start, goal = rm.neutral(robot), rm.neutral(robot)
+    start[-1], goal[-1] = 0.5 * (allowed[0] + allowed[-1]), allowed[-1]
+    fast = [rm.PostureTask(goal, gain=1e3)]
+    found = rm.solve_tasks(robot, start, np.zeros(robot.nv), fast, None, 1e-4, compiled=False)
+    assert found.velocity[-1] == pytest.approx(min(1.0, 0.3 / abs(ratio)), rel=1e-9)
+
+
+def test_whole_turns_of_a_leader_are_kept():
+    """A turn of the leader moves its follower; that of another unlimited joint changes nothing."""
+    free = (-np.inf, np.inf)
+    for robot, expected in (
+        (with_mimic(limits=free), 7.0),
+        (planar_arm(limits=free), 7.0 - 2 * np.pi),
+    ):
+        q = rm.neutral(robot)
+        q[-1] = 7.0
+        ranges = joint_ranges(robot, (), "fixed")
+        found = wrapped(robot, q, rm.neutral(robot), ranges)
+        assert found[-1] == pytest.approx(expected, abs=1e-12)
+        last = robot.bodies[-1].name
+        assert np.allclose(rm.frame_pose(robot, found, last), rm.frame_pose(robot, q, last)) or (
+            np.allclose(rm.frame_pose(robot, found, last), -rm.frame_pose(robot, q, last))
+        )
 
 
 def test_nothing_can_move():

@@ -176,6 +176,31 @@ def test_constraint_parameters_differ_by_run_and_diverged_runs_do_not_disturb_ot
     assert np.isnan(kept.switches[0].t).tolist() == [False, True]
 
 
+def test_impulses_of_a_separation_and_a_capture_at_once_add_up():
+    """The panel's weld transmits the push on the target and the blow of the clamp."""
+    builder = rm.Builder("stack")
+    for name, mass in (("bus", 20.0), ("panel", 5.0), ("target", 8.0)):
+        builder = builder.body(name, mass=mass, com=(0.1, 0.05, 0), inertia=(2, 3, 4))
+        builder = builder.joint(name, "planar", None, name, axis=(0, 0, 1))
+    robot = builder.build()
+    q = np.array([0.0, 0, 0, 0, 1.0, 0, 1.1, 0, 0])
+    robot = rm.add_constraint(robot, "weld", "fixed", "bus", "panel", parent_xyz=(0, 1.0, 0))
+    robot = rm.add_constraint(robot, "grasp", "fixed", "bus", "target", parent_xyz=(1.1, 0, 0))
+    robot = rm.add_constraint(robot, "clamp", "fixed", "panel", "target", active=False)
+    phases = [
+        rm.Phase(0.1),
+        rm.Phase(0.1, release="grasp", separation={"grasp": (0.2, 0.0, 0.0)}, activate="clamp",
+                 latch=True),
+    ]  # fmt: skip
+    v = np.zeros((3, 9))
+    v[:, 0] = v[:, 3] = v[:, 6] = 0.1, 0.2, 0.3
+    batch = rm.simulate_batch(robot, np.tile(q, (3, 1)), v, phases=phases, step=0.05)
+    for k in range(3):
+        run = rm.simulate(robot, q, v[k], phases=phases, integrator="rk4", step=0.05)
+        same_switches(batch, k, run)
+        assert np.abs(run.switches[0].impulses["weld"]).max() > 0.1
+
+
 def test_a_separation_that_others_block_fails():
     robot, q = flat("second")
     v = np.zeros(6)

@@ -195,6 +195,7 @@ def test_a_mass_of_a_run_sets_its_initial_states():
         failures="keep", progress=False,
     )  # fmt: skip
     assert batch.final.signals["weighed.level"][:2].tolist() == [1.0, 0.25]
+    assert batch[1].signals["weighed.level"][-1] == 0.25
     assert batch.ok.tolist() == [True, True, False]
 
 

@@ -1,6 +1,7 @@
 """Batches on disk: the same bits after a round trip, damage is named, single runs again."""
 
 import json
+import re
 import shutil
 
 import numpy as np
@@ -144,7 +145,7 @@ def damaged(kind, folder):
         ("array", r"[/\\]v: cannot be read, or is damaged"),
         ("attributes", r"zarr.json: cannot be read, or is damaged"),
         ("json", r"zarr.json: cannot be read, or is damaged"),
-        ("version", r"format 99, this Remora reads 2"),
+        ("version", r"format 99, this Remora reads 3"),
     ],
 )
 def test_damage_is_named_with_its_file(kind, words, saved, tmp_path):
@@ -153,6 +154,18 @@ def test_damage_is_named_with_its_file(kind, words, saved, tmp_path):
     damaged(kind, folder)
     with pytest.raises(rm.RemoraError, match=words):
         rm.open_batch(folder)
+
+
+def test_every_changed_digit_of_the_attributes_is_refused(saved, tmp_path):
+    folder = tmp_path / "copy"
+    shutil.copytree(saved, folder)
+    text = (folder / "zarr.json").read_text(encoding="utf-8")
+    digits = [m.start() for m in re.finditer("[0-9]", text)]
+    for k in digits[:: 1 + len(digits) // 60]:
+        changed = text[:k] + str((int(text[k]) + 1) % 10) + text[k + 1 :]
+        (folder / "zarr.json").write_text(changed, encoding="utf-8")
+        with pytest.raises(rm.RemoraError, match=r"damaged|format|no batch"):
+            rm.open_batch(folder)
 
 
 def test_what_is_no_batch(tmp_path):

@@ -16,6 +16,20 @@ def slider(lower=-np.inf, upper=np.inf, gravity=(0, 0, 0), **joint):
     ).build()
 
 
+@pytest.mark.parametrize("direction", [-1, 1])
+@pytest.mark.parametrize("start", [0.0, 1e-9, 0.5, -0.5])
+def test_what_is_at_or_beyond_zero_at_the_start_occurs_there(direction, start):
+    """Also a condition that is exactly zero; one on the other side occurs when it crosses."""
+
+    def condition(t, q, v):
+        return direction * (start + t)
+
+    event = rm.Event(condition, "there", "record", direction, at_start=True)
+    run = rm.simulate(slider(), [0.0], [0.1], 2.0, events=[event])
+    times = [e.t for e in run.events if e.name == "there"]
+    assert times == pytest.approx([max(0.0, -start)], abs=1e-12)
+
+
 @pytest.mark.parametrize("integrator", ["dop853", "dopri5", "radau", "rk4"])
 def test_a_thrown_mass_is_at_its_top_when_it_should_be(integrator):
     robot = slider(gravity=(0, 0, -10))

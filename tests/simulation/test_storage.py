@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -16,6 +17,7 @@ import zarr
 
 import needs
 import remora as rm
+from remora.identity.json_seal import sealed
 from remora.simulation.recording.quantities import QUANTITIES, STORED
 from remora.simulation.recording.recording import Recording
 from remora.simulation.storage import recorder as storage
@@ -457,7 +459,7 @@ def finished(satellite, columns, tmp_path):
 
 def edit(file, **changes):
     content = json.loads(file.read_text())
-    content["attributes"].update(changes)
+    content["attributes"] = sealed({**content["attributes"], **changes})
     file.write_text(json.dumps(content))
 
 
@@ -484,7 +486,7 @@ DAMAGE = {
         lambda p: edit(p / "zarr.json", robot=rm.robot_to_yaml(rm.load("servicer"))),
         "was not expected",
     ),
-    "newer": (lambda p: edit(p / "zarr.json", remora_run=7), "format 7, this Remora reads 1"),
+    "newer": (lambda p: edit(p / "zarr.json", remora_run=7), "format 7, this Remora reads 2"),
     "foreign group": (
         lambda p: (p / "zarr.json").write_text('{"zarr_format": 3, "node_type": "group"}'),
         "no run of Remora",
@@ -503,6 +505,34 @@ def test_damage_is_named(finished, what):
     with pytest.raises(rm.RemoraError, match=text) as told:
         open_run(finished)
     assert str(finished) in str(told.value)
+
+
+def test_every_changed_digit_of_the_metadata_is_refused_or_harmless(tmp_path):
+    """Masses are digits in zarr.json: one changed digit would be another robot."""
+    robot = rm.load("vt18_satellite")
+    q, v = rm.neutral(robot), np.full(robot.nv, 0.1)
+    kick = rm.Event(lambda t, q, v: t - 0.05, "kick", "record")
+    rm.simulate(robot, q, v, 0.1, sample=0.02, events=[kick], out=tmp_path / "run", progress=False)
+    sound = open_run(tmp_path / "run")
+    refused = 0
+    for file in sorted((tmp_path / "run").glob("**/zarr.json")):
+        text = file.read_text(encoding="utf-8")
+        digits = [m.start() for m in re.finditer("[0-9]", text)]
+        for k in digits[:: 1 + len(digits) // 12]:
+            file.write_text(text[:k] + str((int(text[k]) + 1) % 10) + text[k + 1 :], "utf-8")
+            try:
+                read = open_run(tmp_path / "run")
+                same = [np.array_equal(read.columns[n], x) for n, x in sound.columns.items()]
+                same.append(np.array_equal(read.momentum, sound.momentum))
+            except rm.RemoraError:
+                refused += 1
+                continue
+            assert all(same)
+            assert rm.robot_to_yaml(read.robot) == rm.robot_to_yaml(sound.robot)
+            assert read.settings == sound.settings
+            assert [(e.t, e.name) for e in read.events] == [(e.t, e.name) for e in sound.events]
+        file.write_text(text, "utf-8")
+    assert refused > 20
 
 
 def test_a_damaged_quantity_is_named_when_it_is_asked_for(finished):
@@ -543,6 +573,7 @@ def test_meshes_are_left_out_unless_their_folder_is_allowed(satellite, columns, 
     run = open_run(tmp_path / "run")
     assert rm.robot_to_yaml(run.robot) == rm.robot_to_yaml(satellite)
     assert "meshes left out: 1" in run.robot.warnings[-1]
+    assert f"add --mesh-root {tmp_path}" in run.robot.warnings[-1]
     same(open_run(tmp_path / "run", mesh_root=tmp_path / "meshes"), recorder.recording())
     with pytest.raises(rm.RemoraError, match="leads out of"):
         open_run(tmp_path / "run", mesh_root=tmp_path / "run")

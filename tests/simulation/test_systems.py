@@ -501,6 +501,32 @@ def test_signals_pass_between_components():
     assert "law.command [N]" in repr(run)
 
 
+def test_a_result_due_at_the_tick_of_another_is_there_when_it_ticks():
+    """Times read at 0, 0.1, ... take effect 0.05 s later, just when the other looks at them."""
+
+    class Clock(rm.Component):
+        def interface(self, robot):
+            return rm.Interface(outputs={"time": rm.Signal((), "s")})
+
+        def outputs(self, at):
+            return {"time": at.t}
+
+    class Reader(rm.Component):
+        def interface(self, robot):
+            seen = {"seen": rm.Signal((), "s")}
+            return rm.Interface(inputs={"time": rm.Signal((), "s")}, outputs=seen)
+
+        def outputs(self, at):
+            return {"seen": at.inputs["time"]}
+
+    late, reader = Clock(sample_time=0.1, delay=0.05), Reader(sample_time=0.05)
+    for parts in ([late, reader], [reader, late]):
+        run = rm.simulate(rm.System(slider(), parts), [0.0], [0.0], 0.5, sample=0.025)
+        between = np.isclose(run.t % 0.05, 0.025) & (run.t > 0.05)
+        expected = 0.1 * np.floor((run.t[between] - 0.05) / 0.1 + 1e-9)
+        assert run.signals["reader.seen"][between] == pytest.approx(expected, abs=1e-12)
+
+
 # With everything else a run can have --------------------------------------------------------------
 
 

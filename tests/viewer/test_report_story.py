@@ -15,8 +15,8 @@ from remora.viewer.figures.panels import Line, Panel
 from remora.viewer.report import report_sections as sections
 from remora.viewer.report import tool_story
 from remora.viewer.report.peak_loads import exceeded, joint_peaks
-from remora.viewer.report.trust import trust_line, violations
-from remora.viewer.run_tables import note_of, robot_table
+from remora.viewer.report.trust import drifts, trust_line, violations
+from remora.viewer.run_tables import note_of, robot_table, tiles
 
 pytest.importorskip("matplotlib")
 GOAL = [1.0, 0.5, 0.25]
@@ -107,6 +107,38 @@ def test_peaks_are_compared_with_the_limits(run):
     assert peaks["elbow_pitch"].effort.limit == f"{float(free.limits.effort[0]):.4g} N m"
 
 
+def test_numbers_at_a_glance_are_those_of_the_samples(run):
+    """The base's largest turn and move, from rotation matrices and positions of the samples."""
+    shown = {label: value for value, label in tiles(run)}
+    x = run.frame_pose("bus")
+    R = pose.to_rotation_matrix(x)
+    cosine = 0.5 * (np.trace(R[0].T @ R, axis1=1, axis2=2) - 1.0)
+    turn = math.degrees(np.arccos(np.clip(cosine, -1.0, 1.0)).max())
+    assert shown["largest turn of bus"] == f"{turn:.3g}°"
+    moved = pose.translation(x) - pose.translation(x)[0]
+    assert shown["largest move of bus"] == f"{np.linalg.norm(moved, axis=1).max():.3g} m"
+
+
+def test_the_share_of_a_range_counts_from_its_middle():
+    """Limits from -0.5 to 1.5 rad: at 1.0 rad the joint is halfway from the middle to its end."""
+    robot = (
+        rm.Builder("asymmetric")
+        .body("bus", mass=10.0, inertia=(1.0, 1.0, 1.0))
+        .body("link", mass=1.0, inertia=(0.1, 0.1, 0.1))
+        .body("finger", mass=1.0, inertia=(0.1, 0.1, 0.1))
+        .joint("hinge", "revolute", "bus", "link", axis=(0, 0, 1), lower=-0.5, upper=1.5)
+        .joint("tip", "revolute", "link", "finger", axis=(0, 0, 1), mimic=("hinge", -0.25, 0.0))
+        .build()
+    )
+    q = rm.neutral(robot)
+    q[8] = 1.0
+    run = rm.simulate(robot, q, np.zeros(robot.nv), 0.1, sample=0.05, progress=False)
+    hinge = next(peak for peak in joint_peaks(run) if peak.name == "hinge")
+    assert hinge.travel.share == pytest.approx(0.5, abs=1e-9)
+    rows = {row[4]: row for row in robot_table(robot).rows}
+    assert "-0.25 × hinge" in rows["tip"]
+
+
 def test_wheels_are_in_rpm():
     robot = rm.load("servicer_wheels")
     v = np.zeros(robot.nv)
@@ -129,6 +161,11 @@ def test_one_line_where_all_is_well_and_a_section_where_not(run):
     good = replace(kept, energy=replace(kept.energy, absolute=1e-12))
     assert violations(good) == []
     assert "Momentum is not conserved in this run: external wrenches" in trust_line(good)
+    assert [name for name, _ in drifts(good)] == ["energy balance"]
+    alone = replace(kept.linear_momentum, broken_by="")
+    assert [name for name, _ in drifts(replace(good, linear_momentum=alone))] == [
+        "linear momentum", "energy balance",
+    ]  # fmt: skip
     bad = replace(good, energy=replace(kept.energy, absolute=1e-3 * kept.energy.scale))
     assert violations(bad)[0].startswith("energy balance drifts by")
     broken = replace(good, energy=replace(kept.energy, absolute=float("nan")), constraint=0.1)

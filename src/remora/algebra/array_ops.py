@@ -7,7 +7,6 @@ Every algorithm of Remora works on arrays whose last axes hold the object (a qua
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -16,10 +15,8 @@ from typing import Any, TypeAlias, TypeGuard
 import numpy as np
 from numpy.typing import NDArray
 
+from remora.algebra.symbol import Symbol, as_symbol, binary, casadi, if_else, unary
 from remora.errors import ShapeError
-
-# CasADi ships no type stubs; declared `Any`, it does not spread unknown types to its callers.
-casadi: Any = importlib.import_module("casadi")
 
 Array: TypeAlias = NDArray[Any]
 ArrayLike: TypeAlias = (
@@ -31,6 +28,16 @@ ArrayLike: TypeAlias = (
     | Sequence[Sequence[Sequence[float]]]
 )
 """Accepted array arguments: numbers, nested sequences, arrays, CasADi `SX`."""
+
+# operations on arrays of symbols, element by element
+_SIN, _COS, _SQRT, _FABS = (
+    np.frompyfunc(unary(code), 1, 1)
+    for code in (casadi.OP_SIN, casadi.OP_COS, casadi.OP_SQRT, casadi.OP_FABS)
+)
+_ATAN2, _COPYSIGN = (
+    np.frompyfunc(binary(code), 2, 1) for code in (casadi.OP_ATAN2, casadi.OP_COPYSIGN)
+)
+_IF_ELSE = np.frompyfunc(if_else, 3, 1)
 
 
 def is_array(x: object) -> TypeGuard[Array]:
@@ -50,6 +57,8 @@ def asarray(x: ArrayLike) -> Array:
     """
     if type(x) is np.ndarray and (x.dtype == np.float64 or _is_symbol(x)):
         return x
+    if type(x) is Symbol:
+        return wrapped(x)
     refuse_other_arrays(x)
     if is_array(x) and _is_symbol(x):
         return np.asarray(x)
@@ -134,7 +143,7 @@ def select(condition: ArrayLike, yes: ArrayLike, no: ArrayLike) -> Array:
     """
     parts = [p if is_array(p) else asarray(p) for p in (condition, yes, no)]
     if any(is_symbolic(p) for p in parts):
-        return wrapped(np.frompyfunc(casadi.if_else, 3, 1)(*parts))
+        return wrapped(_IF_ELSE(*parts))
     return np.where(*parts)
 
 
@@ -166,7 +175,7 @@ def rounded(x: Array) -> Array:
     """
     if not is_symbolic(x):
         return x
-    return wrapped(np.frompyfunc(casadi.copysign, 2, 1)(x, x))  # x with the sign of x is x
+    return wrapped(_COPYSIGN(x, x))  # x with the sign of x is x
 
 
 def waypoint(x: Array) -> Array:
@@ -196,28 +205,28 @@ _waypoints: ContextVar[list[Array] | None] = ContextVar("waypoints", default=Non
 
 def sin(x: Array) -> Array:
     """Sine, in radians."""
-    return _elementwise(x, np.sin, casadi.sin)
+    return _elementwise(x, np.sin, _SIN)
 
 
 def cos(x: Array) -> Array:
     """Cosine, in radians."""
-    return _elementwise(x, np.cos, casadi.cos)
+    return _elementwise(x, np.cos, _COS)
 
 
 def sqrt(x: Array) -> Array:
     """Square root."""
-    return _elementwise(x, np.sqrt, casadi.sqrt)
+    return _elementwise(x, np.sqrt, _SQRT)
 
 
 def absolute(x: Array) -> Array:
     """Absolute value."""
-    return _elementwise(x, np.abs, casadi.fabs)
+    return _elementwise(x, np.abs, _FABS)
 
 
 def arctan2(y: Array, x: Array) -> Array:
     """Angle of the point (x, y), in (-π, π]."""
     if is_symbolic(y) or is_symbolic(x):
-        return wrapped(np.frompyfunc(casadi.atan2, 2, 1)(y, x))
+        return wrapped(_ATAN2(y, x))
     return np.arctan2(y, x)
 
 
@@ -229,8 +238,8 @@ def polynomial(x: Array, coefficients: Sequence[float]) -> Array:
     return result
 
 
-def _elementwise(x: Array, of_floats: Callable[[Array], Array], of_symbol: Any) -> Array:
-    return wrapped(np.frompyfunc(of_symbol, 1, 1)(x)) if is_symbolic(x) else of_floats(x)
+def _elementwise(x: Array, of_floats: Callable[[Array], Array], of_symbols: Any) -> Array:
+    return wrapped(of_symbols(x)) if is_symbolic(x) else of_floats(x)
 
 
 def wrapped(x: Any) -> Array:
@@ -244,12 +253,12 @@ def wrapped(x: Any) -> Array:
 
 def _from_casadi(x: Any) -> Array:
     if x.is_scalar():
-        return wrapped(x)
+        return wrapped(as_symbol(x))
     rows, columns = x.shape
     out = np.empty((rows, columns), dtype=object)
     for i in range(rows):
         for j in range(columns):
-            out[i, j] = x[i, j]
+            out[i, j] = as_symbol(x[i, j])
     return out[:, 0] if columns == 1 else out
 
 

@@ -105,10 +105,10 @@ def eroded(mask: Mask) -> Mask:
     return result
 
 
-def smoothed(mask: Mask) -> Array:
-    """Return the mean of the mask over each cell and its neighbours, with a margin of two cells."""
-    result = np.pad(mask, 2).astype(float)
-    for axis in range(mask.ndim):
+def smoothed(values: NDArray[Any]) -> Array:
+    """Return the mean of values over each cell and its neighbours, with a margin of two cells."""
+    result = np.pad(values, 2).astype(float)
+    for axis in range(values.ndim):
         ahead, behind = (np.roll(result, k, axis=axis) for k in (1, -1))
         result = (ahead + result + behind) / 3.0
     return result

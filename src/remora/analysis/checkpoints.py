@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from remora.atomic_files import replacing
 from remora.errors import RemoraError
 from remora.identity.digest import digest
 
@@ -64,13 +65,8 @@ class Checkpoint:
         held: dict[str, Any] = {"key": self._key, "done": done}
         for name, array in arrays.items():
             held[name] = array.get() if hasattr(array, "get") else array
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        other = self._path.with_name(f".{self._path.name}.{os.getpid()}.npz")
-        try:
-            np.savez(other, **held)
-            other.replace(self._path)
-        finally:
-            other.unlink(missing_ok=True)
+        with replacing(self._path, parents=True) as part, open(part, "wb") as opened:
+            np.savez(opened, **held)
         self._kept_at = time.monotonic()
 
     def done(self) -> None:

@@ -187,13 +187,8 @@ def momentum_demand(robot: Robot, q: ArrayLike, v: ArrayLike) -> Array:
     """
     check_base(robot, "floating")
     q, v = configuration(robot, q), velocity(robot, v)
-    A = centroidal_momentum_matrix(robot, q)
-    joints = vector.apply(A[..., :, 6:], v[..., 6:])
-    # the vehicle's own velocity u cancels the linear momentum: m R u + P_joints = 0
-    moving = A[..., :, 3:6]
-    u = -vector.apply(vector.transpose(moving[..., :3, :]), joints[..., :3])
-    u = u / vector.dot(moving[..., :3, 0], moving[..., :3, 0])
-    return joints[..., 3:] + vector.apply(moving[..., 3:, :], u)
+    # about the centre of mass, the velocity of the vehicle has no angular momentum
+    return vector.apply(centroidal_momentum_matrix(robot, q)[..., 3:, 6:], v[..., 6:])
 
 
 @takes_robot

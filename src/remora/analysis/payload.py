@@ -246,10 +246,11 @@ def _weighted(A: Array, b: Array, extra: int) -> tuple[Array, Array, float]:
     WA: Any = W @ A
     left: Any = (W @ (b - A @ found)[..., None])[..., 0]
     inverse: Any = _linalg.pinv(np.einsum("nri,nrj->ij", WA, WA), hermitian=True, rcond=1e-20)
-    score: Any = np.einsum("nri,nr->ni", WA, left)
-    n, m = len(A), A.shape[2]
-    correction = n / max(n - m / A.shape[1], 1.0)
-    covariance = correction * inverse @ (score.T @ score) @ inverse
+    # leave one sample out: its residual without the part that its own fit has taken away
+    hat: Any = np.einsum("nri,ij,nsj->nrs", WA, inverse, WA)
+    without: Any = (_linalg.pinv(np.eye(A.shape[1]) - hat) @ left[..., None])[..., 0]
+    score: Any = np.einsum("nri,nr->ni", WA, without)
+    covariance = inverse @ (score.T @ score) @ inverse
     return found, covariance, _size(b - A @ found) / scale
 
 

@@ -20,6 +20,8 @@ from remora.dynamics.kinematics import Target
 from remora.errors import InvalidValue, UnknownName
 from remora.model.joints import in_coordinates, is_free, kind
 from remora.model.robot import Joint, Robot
+from remora.planning.joint_ranges import UNBOUNDED, JointRanges
+from remora.planning.joint_ranges import joint_ranges as planned_ranges
 
 #: Ranges by joint: two numbers, or as many pairs as the joint has coordinates.
 Ranges = Mapping[str, ArrayLike]
@@ -81,7 +83,8 @@ def joint_ranges(
             raise UnknownName("joint of `ranges`", name, chosen)
     if not chosen:
         raise InvalidValue("joints is empty: name at least one joint that moves the frame")
-    return tuple(_range(robot.joints[robot.joint_index(n)], given.get(n), sliding) for n in chosen)
+    limits = planned_ranges(robot, (), "floating")  # those of followers hold for their leaders
+    return tuple(_range(robot.joints[n], limits, given.get(n), sliding) for n in chosen)
 
 
 def _leader(robot: Robot, j: int) -> int:
@@ -89,7 +92,7 @@ def _leader(robot: Robot, j: int) -> int:
     return j if mimic is None else mimic.joint
 
 
-def _range(joint: Joint, given: ArrayLike | None, sliding: bool) -> JointRange:
+def _range(joint: Joint, limits: JointRanges, given: ArrayLike | None, sliding: bool) -> JointRange:
     row = kind(joint)
     if is_free(joint):
         raise InvalidValue(f"joint {joint.name!r} is free: its position has no range to sample")
@@ -97,8 +100,10 @@ def _range(joint: Joint, given: ArrayLike | None, sliding: bool) -> JointRange:
         if given is not None:
             raise InvalidValue(f"joint {joint.name!r} is {joint.kind}: it has no range of angles")
         return JointRange(joint.name, joint.q.start, (), ())
-    low = [float(x) for x in asarray(joint.limits.lower)]
-    high = [float(x) for x in asarray(joint.limits.upper)]
+    low, high = (
+        [float(x) if abs(x) < UNBOUNDED else float(np.copysign(np.inf, x)) for x in side[joint.q]]
+        for side in (limits.lower, limits.upper)
+    )
     default = False
     if given is not None:
         pairs = np.reshape(asarray(given), (-1, 2))

@@ -35,6 +35,7 @@ from remora.analysis.sampling import (
     joint_ranges,
     parameters,
 )
+from remora.codegen.gpu import cuda_kernel
 from remora.dynamics.kernels.compiled import TARGETS, compile_function
 from remora.dynamics.kinematics import Target, frame_pose
 from remora.dynamics.refusals import without_constraints
@@ -53,6 +54,10 @@ KINDS = ("reachable", "dexterous")
 CHUNK = 1 << 18
 #: Of the refinement: first step, as a fraction of a joint's range, and variations of a cell.
 FIRST_STEP, VARIATIONS = 0.02, 40
+#: Orientations in a cell are counted up to MANY by the samples; REFINED: met by the refinement.
+MANY, REFINED = 0x7F, 0x80
+#: So many standard deviations more orientations than expected may be missing by chance.
+SPREAD = 3.0
 
 Progress = Callable[[int, int], object]
 
@@ -74,6 +79,8 @@ class Workspace:
         measure: name of the measure.
         samples: number of samples.
         ranges: ranges of the sampled joints; `default` tells where limits were missing.
+        unfinished: of a dexterous workspace, cells that were not reached in all orientations, but
+            might be with more samples; otherwise None.
     """
 
     kind: str
@@ -87,6 +94,7 @@ class Workspace:
     measure: str
     samples: int
     ranges: tuple[JointRange, ...]
+    unfinished: Mask | None = None
 
     @property
     def mask(self) -> Mask:
@@ -100,12 +108,16 @@ class Workspace:
 
     @property
     def coverage(self) -> float:
-        """Estimated fraction of the reachable cells that the sequence has reached.
+        """Estimated fraction of the region's cells that was found.
 
-        By Chao's estimate N_1² / 2 N_2 of the cells that were missed, from those reached once and
-        twice, before the refinement. Below about 0.9 the region has
-        holes: take more samples or fewer cells.
+        Of a reachable workspace by Chao's estimate N_1² / 2 N_2 of the cells that were missed, from
+        those reached once and twice, before the refinement. Of a dexterous one from the cells that
+        are `unfinished`, on the safe side. Below about 0.9 the region has holes: take more samples,
+        fewer cells or fewer orientations.
         """
+        if self.unfinished is not None:
+            found = int(np.count_nonzero(self.mask))
+            return found / max(1, found + int(np.count_nonzero(self.unfinished & ~self.mask)))
         once, twice = int((self.counts == 1).sum()), int((self.counts == 2).sum())
         missed = once * once / (2.0 * max(twice, 1))
         reached = int((self.counts > 0).sum())
@@ -152,6 +164,7 @@ class Workspace:
             self, axes=tuple(self.axes[a] for a in rest), grid=grid, reached=taken(self.reached),
             counts=taken(self.counts),
             best=taken(self.best), dexterity=taken(self.dexterity),
+            unfinished=taken(self.unfinished),
         )  # fmt: skip
 
     def plot(self, **options: Any) -> Any:
@@ -325,7 +338,7 @@ class _Totals:
     """What the samples add up to, on the processor or the GPU."""
 
     def __init__(self, grid: Grid, bins: int, least: bool, device: str) -> None:
-        self.xp: Any = importlib.import_module("cupy") if device == "cuda" else np
+        self.xp: Any = cuda_kernel.cupy_with_device() if device == "cuda" else np
         self._scatter: Any = importlib.import_module("cupyx") if device == "cuda" else None
         self.grid, self.bins, self.least = grid, bins, least
         n = math.prod(grid.shape)
@@ -336,23 +349,29 @@ class _Totals:
         }
         self._reached: Any = None
         if bins:
-            self.arrays["oriented"] = self.xp.zeros(n * bins, dtype=bool)
+            # how often each orientation was met, up to MANY; REFINED: met by the refinement
+            self.arrays["oriented"] = self.xp.zeros(n * bins, dtype=np.uint8)
 
     def add(self, first: int, points: Any, rotation: Any, values: Any, plane: str | None) -> None:
         """Add samples from number `first` on."""
         cell = self.grid.cells_of(points)
         self.arrays["counts"] += self.xp.bincount(cell, minlength=len(self.arrays["counts"]))
         self.arrays["sample"][cell] = self.xp.arange(first, first + len(cell))
-        self._mark(cell, rotation, values, plane)
+        self._improve(cell, values)
+        if self.bins:
+            met, new = self.xp.unique(self._oriented(cell, rotation, plane), return_counts=True)
+            seen = self.arrays["oriented"]
+            seen[met] = self.xp.minimum(seen[met] + new, MANY).astype(np.uint8)
 
-    def _mark(self, cell: Any, rotation: Any, values: Any, plane: str | None) -> None:
+    def _oriented(self, cell: Any, rotation: Any, plane: str | None) -> Any:
+        return cell * self.bins + bins_of(rotation, plane, self.bins)
+
+    def _improve(self, cell: Any, values: Any) -> None:
         at = "minimum" if self.least else "maximum"
         if self._scatter is None:
             getattr(np, at).at(self.arrays["best"], cell, values)
         else:
             getattr(self._scatter, f"scatter_{at[:3]}")(self.arrays["best"], cell, values)
-        if self.bins:
-            self.arrays["oriented"][cell * self.bins + bins_of(rotation, plane, self.bins)] = True
 
     def refine(
         self, rounds: int, d: int, plane: str | None, span: tuple[int, ...],
@@ -378,7 +397,9 @@ class _Totals:
                 u = xp.clip(u + step * rng.standard_normal(u.shape), 0.0, 1.0)
                 position, rotation, value = point(u)
                 cell = self.grid.cells_of(position[:, list(span)])
-                self._mark(cell, rotation, value[:, 0], plane)
+                self._improve(cell, value[:, 0])
+                if self.bins:
+                    self.arrays["oriented"][self._oriented(cell, rotation, plane)] |= REFINED
                 self._take(known, cell, u)
                 reached[cell] = True
         self._reached = self._host(reached)
@@ -406,15 +427,38 @@ class _Totals:
         counts, reached = (x.reshape(shape) for x in (on_host["counts"], self._reached))
         best = np.where(reached, on_host["best"].reshape(shape), np.nan)
         grid, part = self.grid.cropped(reached)
-        dexterity = None
+        dexterity = unfinished = None
         if self.bins:
-            dexterity = on_host["oriented"].reshape(*shape, self.bins)[part].mean(axis=-1)
+            met = on_host["oriented"].reshape(*shape, self.bins)[part]
+            dexterity, unfinished = (met > 0).mean(axis=-1), _unfinished(met & MANY)
         names = tuple("xyz"[k] for k in PLANES[plane])
         return Workspace(
             kind, frame.name, names, grid, reached[part].copy(), counts[part].copy(),
-            best[part].copy(), dexterity,
-            measure, samples, ranges,
+            best[part].copy(), dexterity, measure, samples, ranges, unfinished,
         )  # fmt: skip
+
+
+def _unfinished(met: NDArray[np.uint8]) -> Mask:
+    """Return the cells that may lack orientations only because there are too few samples.
+
+    An orientation that is met λ times on average is missed with the probability exp(-λ). λ is
+    estimated twice: from the neighbouring cells, where an orientation that none of them has is
+    taken for out of reach; and from all orientations of the cell, as if they were equally frequent.
+
+    Args:
+        met: how often each orientation was met, `(..., bins)`.
+    """
+    bins, missing = met.shape[-1], np.count_nonzero(met == 0, axis=-1)
+    expected, hopeless = np.zeros(missing.shape), np.zeros(missing.shape, dtype=bool)
+    inside = (slice(2, -2),) * missing.ndim
+    for k in range(bins):
+        near = cell_arrays.smoothed(met[..., k])[inside]
+        expected += np.where(near > 0.0, np.exp(-near), 0.0)
+        hopeless |= near == 0.0
+    alike = bins * np.exp(-met.mean(axis=-1))
+    from_near = ~hopeless & (missing <= expected + SPREAD * np.sqrt(expected))
+    from_cell = (missing < bins) & (missing <= alike + SPREAD * np.sqrt(alike))
+    return (missing > 0) & (from_near | from_cell)
 
 
 def _checked(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +15,7 @@ from remora.campaigns.outputs import BlockSamples
 from remora.campaigns.study import Study
 from remora.codegen.gpu import cuda_kernel
 from remora.dynamics.kernels.size_policy import fits_straight_line
-from remora.errors import RemoraError, SimulationError, UnknownName
+from remora.errors import RemoraError, SimulationError, SimulationWarning, UnknownName
 from remora.simulation.batch.batch import simulate_batch
 from remora.simulation.batch.result import OUTCOMES
 from remora.simulation.engine.simulate import simulate
@@ -125,11 +126,13 @@ def run_block(study: Study, start: int, stop: int, threads: int = 1, target: str
         parameters = {name: cupy.asarray(x, dtype) for name, x in parameters.items()}
         device = cupy.cuda.runtime.getDeviceProperties(cupy.cuda.Device().id)
         processor = device["name"].decode()
-    batch = simulate_batch(
-        study.system, q, v, phases=study.scenario.phases, parameters=parameters or None,
-        signals=_needed(study), seed=study.seed, run=np.arange(start, stop), failures="keep",
-        progress=False, threads=threads, target=where, max_events=0, **study.options,
-    )  # fmt: skip
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", ".*joint .* starts at", SimulationWarning)  # `campaign`
+        batch = simulate_batch(
+            study.system, q, v, phases=study.scenario.phases, parameters=parameters or None,
+            signals=_needed(study), seed=study.seed, run=np.arange(start, stop), failures="keep",
+            progress=False, threads=threads, target=where, max_events=0, **study.options,
+        )  # fmt: skip
     if batch.status != "complete":
         raise KeyboardInterrupt
     found = BlockSamples(batch.on_host(inputs.parameters), threads)

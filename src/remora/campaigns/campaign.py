@@ -26,6 +26,7 @@ from remora.campaigns.study import Study, load_study
 from remora.errors import RemoraError, UnknownName
 from remora.simulation.engine.progress import campaign_bar
 from remora.simulation.inputs.move_starts import with_started_moves
+from remora.simulation.inputs.start_limits import warn_of_starts_beyond_limits
 
 #: Blocks in the hands of the scheduler, per worker.
 AHEAD = 3
@@ -81,7 +82,6 @@ def campaign(
     Raises:
         RemoraError: if the folder holds another campaign, or the study differs from its own.
     """
-    _refuse_without_packages()
     if not isinstance(study, Study):
         study = load_study(study, runs)
     elif runs is not None and runs != study.runs:
@@ -92,7 +92,8 @@ def campaign(
             raise RemoraError(f"{name} must be a whole number, {least} or more, not {value!r}")
     if target not in CHOICES:
         raise UnknownName("target", target, CHOICES)
-    _refuse_unknown_starts(study)
+    _refuse_without_packages()
+    _check_starts(study)
     count = MANY if scheduler else workers if workers is not None else os.cpu_count() or 1
     folder = _folder(Path(out), study, resume, block_size(study, block, count), block)
     done = folder.complete_blocks() if resume else set[int]()
@@ -126,19 +127,20 @@ def _refuse_without_packages() -> None:
         )
 
 
-def _refuse_unknown_starts(study: Study) -> None:
-    """Raise before anything is computed if a move of the scenario starts where runs differ."""
+def _check_starts(study: Study) -> None:
+    """Raise if a move of the scenario starts where runs differ; warn of starts beyond limits."""
     scenario = study.scenario
     q = study.inputs(0, min(study.runs, 2))[1].q
     try:
         with_started_moves(scenario.robot, scenario.phases, lambda: np.asarray(q), 0.0, False)
     except RemoraError as error:
         raise RemoraError(f"scenario {scenario.name!r}: {error}") from error
+    warn_of_starts_beyond_limits(scenario.robot, np.asarray(q), stacklevel=3)
 
 
 def _folder(path: Path, study: Study, resume: bool, size: int, block: int | None) -> CampaignFolder:
     if not resume or not (path / "campaign.json").exists():
-        return CampaignFolder.create(path, study, size, again=resume)
+        return CampaignFolder.create(path, study, size)
     folder = CampaignFolder.existing(path)
     changed = differences(folder, study)
     if changed:
@@ -148,6 +150,7 @@ def _folder(path: Path, study: Study, resume: bool, size: int, block: int | None
         )
     if block is not None and block != folder.block:
         raise RemoraError(f"{path}: has blocks of {folder.block} runs, not {block}")
+    folder.prepare(study)
     return folder
 
 

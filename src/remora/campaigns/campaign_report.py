@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
+from remora.atomic_files import write_text
 from remora.campaigns import figures
 from remora.campaigns.blocks import REASONS
 from remora.campaigns.figures import short_name
@@ -44,12 +45,7 @@ def campaign_report(campaign: Campaign, path: str | os.PathLike[str]) -> Path:
     """
     if not len(campaign):
         raise RemoraError("the campaign has no runs yet: there is nothing to report")
-    text = _html(campaign, campaign.study())
-    try:
-        Path(path).write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise RemoraError(f"{path}: cannot be written: {error.strerror or error}") from error
-    return Path(path)
+    return write_text(path, _html(campaign, campaign.study()))
 
 
 def _html(campaign: Campaign, study: Study) -> str:

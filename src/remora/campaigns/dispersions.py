@@ -28,6 +28,8 @@ from remora.errors import RemoraError
 
 #: Tick of the random numbers of dispersions; ticks of components do not reach it.
 TICK = 2**48 - 1
+#: Largest distance of a truncated range from the mean, in standard deviations.
+FARTHEST = 1e100
 #: Samplings, with the name of the numbers they give: it changes when the numbers of a seed do.
 SAMPLINGS = {
     "random": "random",
@@ -74,10 +76,16 @@ def _normal(u: Array, p: Mapping[str, float]) -> Array:
 
 
 def _truncated(u: Array, p: Mapping[str, float]) -> Array:
+    """Return the numbers from the logarithms of both tails, so that none of them is lost."""
     special = _scipy_special()
-    low, high = (special.ndtr((p[k] - p["mean"]) / p["std"]) for k in ("low", "high"))
-    x = p["mean"] + p["std"] * special.ndtri(low + u * (high - low))
-    return np.clip(x, p["low"], p["high"])
+    low, high = ((p[k] - p["mean"]) / p["std"] for k in ("low", "high"))
+    near, far = np.log1p(-u), np.log(u)  # weights of the lower and of the upper bound
+    below = np.logaddexp(special.log_ndtr(low) + near, special.log_ndtr(high) + far)
+    above = np.logaddexp(special.log_ndtr(-low) + near, special.log_ndtr(-high) + far)
+    lower: Array = special.ndtri_exp(below)
+    upper: Array = -special.ndtri_exp(above)
+    z = np.where(below < above, lower, upper)
+    return np.clip(p["mean"] + p["std"] * z, p["low"], p["high"])
 
 
 def _uniform(u: Array, p: Mapping[str, float]) -> Array:
@@ -117,6 +125,13 @@ def dispersion(
             numbers[key] = float(centre if value is None else value)
     if kind == "log_normal" and numbers["median"] <= 0.0:
         raise RemoraError(f"the median of a log-normal must be positive, not {centre:g}")
+    if kind == "truncated_normal":
+        beyond = max(numbers["low"] - numbers["mean"], numbers["mean"] - numbers["high"])
+        if beyond > FARTHEST * numbers["std"]:
+            raise RemoraError(
+                f"its range from {numbers['low']:g} to {numbers['high']:g} is more than "
+                f"{FARTHEST:g} standard deviations away from the mean {numbers['mean']:g}"
+            )
     return Dispersion(name, kind, numbers, told.as_, nominal, rows)
 
 

@@ -1,13 +1,15 @@
 """Folder of a campaign: study, results block by block, and a summary in Parquet.
 
+    DIR/campaign.json      format, digests of what results depend on, sizes; written first
     DIR/study.yaml         the file as it was
-    DIR/campaign.json      format, digests of what results depend on, sizes
     DIR/results.zarr       one array per column, one shard per block; bands `(runs, samples)`
-    DIR/blocks/000042.json written last, when a block is complete: its digest
+    DIR/blocks/000042.json written last, when a block is complete: the digests of its columns
     DIR/summary.parquet    one row per run, when all blocks are complete
 
-A block counts only if its marker exists and its numbers have the marker's digest, so that a crash
-at any moment loses at most the blocks in work. One process writes.
+A block counts only if its marker exists and its numbers have the marker's digests, so that a crash
+at any moment loses at most the blocks in work. The JSON files have checksums. One process writes.
+Nothing is ever removed: campaign.json is written into an empty folder only, and a folder without it
+is not ours.
 """
 
 from __future__ import annotations
@@ -15,9 +17,6 @@ from __future__ import annotations
 import hashlib
 import importlib
 import json
-import os
-import shutil
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -25,12 +24,15 @@ from typing import Any
 import numpy as np
 
 from remora.algebra.array_ops import Array
+from remora.atomic_files import UNFINISHED, replacing, write_text
 from remora.campaigns.blocks import REASONS, Block
 from remora.campaigns.study import Study
 from remora.errors import RemoraError
+from remora.identity.json_seal import sealed, unsealed
+from remora.simulation.storage.reading import readable
 
 #: Version of the folder's format.
-FORMAT = 1
+FORMAT = 2
 #: Rows of a chunk, several of which make a shard.
 ROWS = 1024
 
@@ -65,21 +67,20 @@ class CampaignFolder:
     # Writing ------------------------------------------------------------------------------------
 
     @classmethod
-    def create(cls, path: Path, study: Study, block: int, again: bool = False) -> CampaignFolder:
+    def create(cls, path: Path, study: Study, block: int) -> CampaignFolder:
         """Create a folder, or raise if it exists and is not empty.
 
         Args:
             path: the folder.
             study: the study.
             block: runs of a block.
-            again: whether to remove what was left by a creation that was interrupted.
         """
-        if again and path.is_dir():
-            _remove_unfinished(path)
-        if path.exists() and (not path.is_dir() or any(path.iterdir())):
+        if path.exists() and (not path.is_dir() or any(_others(path))):
+            ours = (path / "campaign.json").exists()
+            advice = "continue it with resume=True (--resume), or " if ours else ""
             raise RemoraError(
-                f"{path}: exists and is not empty; continue it with resume=True (--resume), or "
-                "name another folder"
+                f"{path}: exists and is not empty; {advice}name "
+                f"{'another' if ours else 'a new'} folder"
             )
         info: dict[str, Any] = {
             "format": FORMAT,
@@ -98,20 +99,25 @@ class CampaignFolder:
             },
             "version": importlib.import_module("remora").__version__,
         }
+        write_text(path / "campaign.json", json.dumps(sealed(info), indent=1), parents=True)
+        folder = cls(path, info)
+        folder.prepare(study)
+        return folder
+
+    def prepare(self, study: Study) -> None:
+        """Create what is missing of the folder, also after a creation that was interrupted."""
+        path = self.path
         try:
-            path.mkdir(parents=True, exist_ok=True)
-            (path / "blocks").mkdir()
-            _write(path / "study.yaml", study.text)
-            group: Any = _zarr().create_group(path / "results.zarr")
-            names = [*study.targets, *study.outputs, *study.success]
-            for name in (*names, "ok", "outcome", "end", "success"):
-                _array(group, name, (study.runs,), block)
-            for name in study.bands:
-                _array(group, f"bands/{name}", (study.runs, len(info["times"])), block)
-            _write(path / "campaign.json", json.dumps(info, indent=1))
+            (path / "blocks").mkdir(exist_ok=True)
+            if not (path / "study.yaml").exists():
+                write_text(path / "study.yaml", study.text)
+            group: Any = _zarr().open_group(path / "results.zarr", mode="a", zarr_format=3)
+            for name in self.names():
+                if not (path / "results.zarr" / name / "zarr.json").exists():
+                    wide = (len(self.info["times"]),) if name.startswith("bands/") else ()
+                    _array(group, name, (self.runs, *wide), self.block)
         except OSError as error:
             raise RemoraError(f"{path}: cannot be written: {error.strerror or error}") from error
-        return cls(path, info)
 
     def write(self, block: Block) -> None:
         """Write a block, then its marker.
@@ -125,9 +131,10 @@ class CampaignFolder:
                 whole = np.full((self.block, *values.shape[1:]), np.nan)  # a shard is written whole
                 whole[: len(values)] = values
                 self._array(name, "r+")[block.start : block.start + self.block] = whole
-            told = {"start": block.start, "stop": stop, "digest": _digest(_named(block)),
+            digests = {name: _digest(values) for name, values in _named(block).items()}
+            told = {"start": block.start, "stop": stop, "digests": digests,
                     "processor": block.processor}  # fmt: skip
-            _write(self._marker(block.start), json.dumps(told))
+            write_text(self._marker(block.start), json.dumps(sealed(told)))
         except OSError as error:
             raise RemoraError(
                 f"{self.path}: cannot be written: {error.strerror or error}; what is complete is "
@@ -137,15 +144,8 @@ class CampaignFolder:
     def write_summary(self) -> Path:
         """Write summary.parquet, one row per run, and return its path."""
         file = self.path / "summary.parquet"
-        handle, other = tempfile.mkstemp(".parquet", ".summary-", self.path)
-        os.close(handle)
-        try:
-            self.frame().to_parquet(other, index=False)
-            Path(other).chmod(0o644)
-            Path(other).replace(file)
-        except OSError as error:
-            Path(other).unlink(missing_ok=True)
-            raise RemoraError(f"{file}: cannot be written: {error.strerror or error}") from error
+        with replacing(file) as part:
+            self.frame().to_parquet(part, index=False)
         return file
 
     # Reading ------------------------------------------------------------------------------------
@@ -153,25 +153,32 @@ class CampaignFolder:
     @classmethod
     def existing(cls, path: Path) -> CampaignFolder:
         """Return the folder of a campaign, or raise."""
+        file = path / "campaign.json"
         try:
-            info = json.loads((path / "campaign.json").read_text(encoding="utf-8"))
-            known = info["format"] == FORMAT and (path / "results.zarr").is_dir()
+            info = json.loads(file.read_text(encoding="utf-8"))
+            version = info["format"]
         except (OSError, ValueError, KeyError, TypeError):
             raise RemoraError(f"{path}: is not the folder of a campaign") from None
-        if not known:
-            raise RemoraError(f"{path}: has another format, or lacks results.zarr")
-        return cls(path, info)
+        if version != FORMAT:
+            raise RemoraError(
+                f"{path}: is a campaign in format {version!r}, this Remora reads {FORMAT}"
+            )
+        try:
+            return cls(path, unsealed(info))
+        except ValueError as error:
+            raise RemoraError(f"{file}: is damaged: {error}") from None
 
     def complete_blocks(self) -> set[int]:
         """Return the first runs of all blocks that are complete and undamaged."""
         found: set[int] = set()
         for start, stop in self.spans():
             try:
-                told = json.loads(self._marker(start).read_text(encoding="utf-8"))
-                values = {name: self.column(name, start, stop) for name in self.names()}
-            except (OSError, ValueError, RuntimeError):
+                told = self._told(start)
+                for name in self.names() if told else ():
+                    self._checked(name, start, stop, told)
+            except RemoraError:
                 continue
-            if told.get("digest") == _digest(values):
+            if told:
                 found.add(start)
         return found
 
@@ -182,9 +189,40 @@ class CampaignFolder:
         bands = [f"bands/{name}" for name in own["bands"]]
         return [*columns, "ok", "outcome", "end", "success", *bands]
 
-    def column(self, name: str, start: int = 0, stop: int | None = None) -> Array:
-        """Return numbers of runs, NaN where they are not computed yet."""
-        return np.asarray(self._array(name, "r")[start : self.runs if stop is None else stop])
+    def column(self, name: str) -> Array:
+        """Return the numbers of all runs, NaN where they are not computed yet.
+
+        Raises:
+            RemoraError: if numbers of a complete block are not those that were written.
+        """
+        wide = (len(self.info["times"]),) if name.startswith("bands/") else ()
+        found = np.full((self.runs, *wide), np.nan)
+        for start, stop in self.spans():
+            told = self._told(start)
+            if told:
+                found[start:stop] = self._checked(name, start, stop, told)
+        return found
+
+    def _told(self, start: int) -> dict[str, Any]:
+        """Return the content of the marker of a block, nothing if it is not complete yet."""
+        file = self._marker(start)
+        with readable(file):
+            try:
+                return unsealed(json.loads(file.read_bytes()))
+            except FileNotFoundError:
+                return {}
+
+    def _checked(self, name: str, start: int, stop: int, told: Mapping[str, Any]) -> Array:
+        """Return the numbers of a complete block after comparing them with its marker."""
+        place = self.path / "results.zarr" / name
+        with readable(place):
+            values = np.asarray(self._array(name, "r")[start:stop])
+        if told["digests"].get(name) != _digest(values):
+            raise RemoraError(
+                f"{place}: the numbers of the runs {start} to {stop - 1} have changed since they "
+                "were written; the campaign is damaged, and resume computes them again"
+            )
+        return values
 
     def _array(self, name: str, mode: str) -> Any:
         """Return an array of the results; opening one takes longer than reading a block of it."""
@@ -197,11 +235,9 @@ class CampaignFolder:
         """Return which processor computed each stored block, by its first run."""
         found: dict[int, str] = {}
         for start, _ in self.spans():
-            try:
-                told = json.loads(self._marker(start).read_text(encoding="utf-8"))
-                found[start] = str(told.get("processor", "cpu"))
-            except (OSError, ValueError, AttributeError):
-                continue
+            told = self._told(start)
+            if told:
+                found[start] = str(told["processor"])
         return found
 
     def frame(self) -> Any:
@@ -260,37 +296,10 @@ def _named(block: Block) -> dict[str, Array]:
     return {**block.columns, **{f"bands/{name}": x for name, x in block.bands.items()}}
 
 
-def _digest(arrays: Mapping[str, Array]) -> str:
-    found = hashlib.sha256()
-    for name in sorted(arrays):
-        found.update(name.encode() + b"\0" + np.ascontiguousarray(arrays[name], float).tobytes())
-    return found.hexdigest()
+def _digest(values: Array) -> str:
+    return hashlib.sha256(np.ascontiguousarray(values, float).tobytes()).hexdigest()
 
 
-def _remove_unfinished(path: Path) -> None:
-    """Remove the files of a creation that did not get as far as campaign.json."""
-    names = {entry.name for entry in path.iterdir() if not entry.name.startswith(".campaign.json-")}
-    own = {"blocks", "results.zarr", "study.yaml"}
-    hidden = {name for name in names if name.startswith(".study.yaml-")}
-    if "campaign.json" in names or names - own - hidden or any((path / "blocks").glob("*")):
-        return  # not ours, or complete
-    for entry in path.iterdir():
-        if entry.is_dir():
-            shutil.rmtree(entry)
-        else:
-            entry.unlink()
-
-
-def _write(file: Path, text: str) -> None:
-    """Write a file whole or not at all."""
-    handle, other = tempfile.mkstemp("", f".{file.name}-", file.parent)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as stream:
-            stream.write(text)
-            stream.flush()
-            os.fsync(stream.fileno())
-        Path(other).chmod(0o644)
-        Path(other).replace(file)
-    except BaseException:
-        Path(other).unlink(missing_ok=True)
-        raise
+def _others(path: Path) -> list[str]:
+    """Return the files of a folder, without what a process left that was killed at its start."""
+    return [entry.name for entry in path.iterdir() if not entry.name.startswith(UNFINISHED)]

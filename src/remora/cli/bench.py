@@ -67,7 +67,7 @@ class Result:
 def kernel_of(robot: Robot, function: str, dtype: str = "float64") -> Kernel:
     """Return the kernel of a function in TIMED; the Jacobian is that of the last body."""
     fixed = {"target": robot.bodies[-1].name} if function == "jacobian" else None
-    return compile_function(FUNCTIONS[function], robot, dtype, fixed=fixed)
+    return compile_function(FUNCTIONS[function], robot, dtype, fixed=fixed).ready()
 
 
 def remora_cases(

@@ -146,5 +146,7 @@ def _replay(console: Console, words: list[str], out: Path | None) -> None:
 def _report(console: Console, words: list[str], out: Path | None) -> None:
     if len(words) != 1:
         raise RemoraError("write: remora campaign report DIR")
+    if out is not None and out.exists():
+        raise RemoraError(f"{out}: exists already; name another file with --out")
     file = rm.campaign_report(rm.open_campaign(words[0]), out or Path(words[0]) / "report.html")
     console.print(str(file), soft_wrap=True)

@@ -19,6 +19,7 @@ from remora.analysis.manipulability import manipulability
 from remora.analysis.measures import check_measure, manipulability_map
 from remora.analysis.sampling import JointRange, joint_ranges
 from remora.analysis.workspace import workspace
+from remora.atomic_files import replacing
 from remora.cli.path_analyses import (
     Result,
     conditioning_page,
@@ -63,16 +64,17 @@ def write_analysis(robot: Robot, what: str, frame: str | None, options: dict[str
         raise RemoraError(f"{out}: cannot be created: {error.strerror}; see --out") from None
     page, data, table = ANALYSES[what](robot, target, options)
     files = [f"{what}.npz"]
-    np.savez_compressed(out / files[0], **data)
+    with replacing(out / files[0]) as part:
+        np.savez_compressed(part, **data)
     if table is not None:
         files.append(f"{what}.csv")
         header, rows = table
-        np.savetxt(
-            out / files[1], rows, delimiter=",", header=",".join(header), comments="", fmt="%.9g"
-        )
+        with replacing(out / files[1]) as part:
+            np.savetxt(part, rows, "%.9g", ",", header=",".join(header), comments="")
     for k, (figure, _, _) in enumerate(page.figures):
         files.append(f"{what}_{k + 1}.png")
-        figure.savefig(out / files[-1], dpi=150, facecolor="white")
+        with replacing(out / files[-1]) as part:
+            figure.savefig(part, dpi=150, facecolor="white")
     return write_page(replace(page, files=files), out / f"{what}.html")
 
 

@@ -7,8 +7,10 @@ import importlib
 import json
 import math
 import os
-from collections.abc import Callable, Sequence
-from typing import Any
+import threading
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Self
 
 import numpy as np
 
@@ -23,18 +25,25 @@ from remora.codegen.traced_function import TracedFunction, nothing_to_run
 from remora.codegen.tree_loops import loop_lowering
 from remora.codegen.tree_loops.loops import Loops
 from remora.errors import ShapeError
-from remora.identity.digest import digest
-from remora.identity.sources import source_digest
+from remora.identity.digest import code_key, digest
+from remora.identity.sources import CODEGEN, source_digest
 
 llvmlite: Any = importlib.import_module("llvmlite")
 
 #: Minimum number of states per thread; below this, waking a thread does not pay.
 SMALLEST_CHUNK = 1024
+#: States that a kernel computes one by one before code for SIMD lanes pays for its compilation.
+FEW_STATES = 20_000
+#: Functions of each piece of code of a kernel: for one state after the other, for SIMD lanes.
+_PIECES = {"alone": ("alone", "fast"), "lanes": ("kernel", "chunk")}
+#: Kernels of loops are one piece.
+_LOOPS = {"loops": ("kernel", "chunk", "fast")}
 #: Size of the widest vector register, in bytes.
 WIDEST = 64
 #: NumPy's flags of an array that is contiguous and aligned.
 _IN_ROWS = 0x0101
 _WRITEABLE = 0x0400
+_compiling = threading.RLock()
 
 
 class Kernel(TracedFunction):
@@ -45,14 +54,17 @@ class Kernel(TracedFunction):
     a single state, in any batch, at any position in it, and for any number of threads. Values are
     not checked: NaN in, NaN out.
 
+    There is code for one state and code for SIMD lanes, and each is compiled when it is first
+    needed: small batches are computed state by state. `ready` compiles both.
+
     Attributes:
         name: name of the function that was compiled.
         inputs: names and shapes of the arguments.
         outputs: names and shapes of the results.
         dtype: `float64` or `float32`.
         fast: low-overhead call for a single state: returns None unless every argument is a
-            contiguous array of the kernel's dtype and shape. None if this Python does not support
-            it.
+            contiguous array of the kernel's dtype and shape. None until the code for one state is
+            compiled, and if this Python does not support it.
     """
 
     def __init__(
@@ -77,10 +89,8 @@ class Kernel(TracedFunction):
                 requires a key.
         """
         super().__init__(function, inputs, name, dtype)
-        self._host = host.host()
         self._loops, self.rolled = loops, loops is not None
-        image, self.outputs = self._image(key)
-        self._start(image)
+        self._begin(key)
 
     @classmethod
     def from_graph(cls, graph: Graph, name: str, dtype: str = "float64") -> Kernel:
@@ -89,10 +99,18 @@ class Kernel(TracedFunction):
         kernel.name, kernel.dtype, kernel.inputs = name, dtype, graph.inputs
         kernel.__dict__["graph"] = graph
         kernel._function, kernel._loops = nothing_to_run, None
-        kernel._host = host.host()
-        image, kernel.outputs = kernel._image(None)
-        kernel._start(image)
+        kernel._begin(None)
         return kernel
+
+    def ready(self) -> Self:
+        """Return the kernel with all of its code compiled, so that no call compiles any."""
+        for piece in self._pieces:
+            self._code(piece)
+        return self
+
+    def jacobian(self, argument: str, output: str | None = None) -> Self:
+        """Return the kernel of a derivative, ready to be called; see `TracedFunction.jacobian`."""
+        return super().jacobian(argument, output).ready()
 
     def __call__(self, *arguments: ArrayLike, **options: Any) -> Any:
         """Evaluate.
@@ -126,7 +144,7 @@ class Kernel(TracedFunction):
 
         Kernels of loops need scratch memory and have none (0).
         """
-        return 0 if self._scratch else self._loaded.address["chunk"]
+        return 0 if self._scratch else self._code("lanes").address["chunk"]
 
     def identity_parts(self) -> tuple[Any, ...]:
         """Return the parts of its identity by value, see `TracedFunction.identity_parts`."""
@@ -136,11 +154,9 @@ class Kernel(TracedFunction):
 
     # Compilation -----------------------------------------------------------------------------
 
-    def _image(self, key: str | None) -> tuple[bytes, tuple[Signature, ...]]:
-        """Return the object code and the signatures of the outputs, compiled or from the cache.
-
-        Sets `_scratch`, the scratch memory of a call in bytes.
-        """
+    def _begin(self, key: str | None) -> None:
+        """Get what the code is made of, from the cache or by tracing."""
+        self._host = host.host()
         target = [self._host.triple, self._host.cpu, self._host.features, self.dtype]
         entry = entry_key("given", key, self._loops is not None, *target) if key else None
         stored = kernel_cache.load(entry) if entry else None
@@ -148,30 +164,22 @@ class Kernel(TracedFunction):
             entry = entry_key("graph", self.graph.content(), *target)
             stored = kernel_cache.load(entry)
         if stored is not None:
-            image, self._scratch, (outputs,) = unpacked(stored)
-            return image, outputs
-        text, outputs, self._scratch = self._straight() if self._loops is None else self._rolled()
-        image = host.to_object(text, self._host)
-        if entry is not None:
-            kernel_cache.save(entry, packed(image, self._scratch, outputs))
-        return image, outputs
+            self._source, self._scratch, (self.outputs,) = unpacked(stored)
+        else:
+            self._source = self._straight() if self._loops is None else self._rolled()
+            if entry is not None:
+                kernel_cache.save(entry, packed(self._source, self._scratch, self.outputs))
+        self._entry = entry
+        self._images: dict[str, bytes] = {}
+        self._start()
 
-    def _straight(self) -> tuple[str, tuple[Signature, ...], int]:
-        """Return the LLVM IR of the graph as straight-line code."""
-        prepared = graph_passes.prepared(self.graph, self.dtype, fma=self._host.fma)
-        lanes = self._host.lanes(self.dtype)
-        text = lowering.lower(prepared, "kernel", self.dtype, lanes)
-        needed = lowering.declared(prepared, self.dtype, lanes)
-        # scalar version: the same operations in the same order with one lane
-        text += lowering.lower(prepared, "alone", self.dtype, lanes=1)
-        text += fast_call.ir(self.inputs, len(self.graph.outputs), "alone", "fast", self.dtype)
-        arrays = len(self.inputs) + len(self.graph.outputs)
-        text += chunk_call.ir(arrays, "kernel", "chunk", self.dtype)
-        needed += lowering.declared(prepared, self.dtype, 1)
-        return text + "\n".join(sorted(set(needed))), self.graph.outputs, 0
+    def _straight(self) -> bytes:
+        """Return the prepared graph, the source of straight-line code; sets outputs and scratch."""
+        self.outputs, self._scratch = self.graph.outputs, 0
+        return graph_passes.prepared(self.graph, self.dtype, fma=self._host.fma).to_bytes()
 
-    def _rolled(self) -> tuple[str, tuple[Signature, ...], int]:
-        """Return the LLVM IR of the tree loops."""
+    def _rolled(self) -> bytes:
+        """Return the LLVM IR of the tree loops; sets outputs and scratch."""
         assert self._loops is not None
         loops = self._loops()
         lanes, item = self._host.lanes(self.dtype), np.dtype(self.dtype).itemsize
@@ -183,37 +191,82 @@ class Kernel(TracedFunction):
         )
         arrays = len(self.inputs) + len(loops.outputs)
         text += chunk_call.ir(arrays, "kernel", "chunk", self.dtype, scratch=True)
-        return text, loops.outputs, item * lanes * room
+        self.outputs, self._scratch = loops.outputs, item * lanes * room
+        return zlib.compress(text.encode(), 1)
+
+    def _text(self, piece: str) -> str:
+        """Return the LLVM IR of a piece of code."""
+        if piece == "loops":
+            return zlib.decompress(self._source).decode()
+        prepared, results = Graph.from_bytes(self._source), len(self.outputs)
+        # one lane: the same operations in the same order
+        lanes = 1 if piece == "alone" else self._host.lanes(self.dtype)
+        first, second = _PIECES[piece]
+        text = lowering.lower(prepared, first, self.dtype, lanes)
+        if piece == "alone":
+            text += fast_call.ir(self.inputs, results, first, second, self.dtype)
+        else:
+            text += chunk_call.ir(len(self.inputs) + results, first, second, self.dtype)
+        return text + "\n".join(lowering.declared(prepared, self.dtype, lanes))
+
+    def _stored(self, piece: str) -> bytes | None:
+        """Return the object code of a piece, if there is any so far."""
+        if piece not in self._images and self._entry is not None:
+            found = kernel_cache.load(entry_key("piece", self._entry, piece))
+            if found is not None:
+                self._images[piece] = found
+        return self._images.get(piece)
+
+    def _code(self, piece: str) -> host.LoadedCode:
+        """Return a piece of code in memory, compiled or from the cache."""
+        with _compiling:
+            if piece in self._loaded:
+                return self._loaded[piece]
+            image = self._stored(piece)
+            if image is None:
+                image = self._images[piece] = host.to_object(self._text(piece), self._host)
+                if self._entry is not None:
+                    kernel_cache.save(entry_key("piece", self._entry, piece), image)
+            code = host.LoadedCode(image, self._pieces[piece])
+            arrays = len(self.inputs) + len(self.outputs)
+            more = [ctypes.c_void_p] if self._scratch else []
+            prototype = ctypes.CFUNCTYPE(
+                None, *[ctypes.c_void_p, ctypes.c_int64] * arrays, ctypes.c_int64, *more
+            )
+            self._functions[piece] = prototype(code.address[self._pieces[piece][0]])
+            if (
+                "fast" in code.address
+                and fast_call.available()
+                and all(s.size for s in self.outputs)
+            ):
+                shapes = [s.shape for s in self.outputs]
+                self.fast = fast_call.builtin(code.address["fast"], shapes, self.dtype, code)
+            self._loaded[piece] = code
+            return code
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the pickled state: the machine code, and the function to recompile it from."""
-        own = {n: getattr(self, n) for n in ("outputs", "rolled", "_scratch", "_host", "_code")}
-        return self._portable() | own | {"_loops": self._loops, "made with": entry_key()}
+        """Return the pickled state: the code so far and its source, and the function."""
+        names = ("outputs", "rolled", "_scratch", "_host", "_source", "_entry", "_images", "_loops")
+        told = self._portable()
+        own = {n: getattr(self, n) for n in names}
+        return told | own | {"made with": _made_with(told, self._loops)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Restore from a pickle; recompile for another processor or library version."""
-        same = state.pop("made with") == entry_key() and state["_host"] == host.host()
+        made_with = state.pop("made with")
+        same = state["_host"] == host.host() and made_with is not None
+        same = same and made_with == _made_with(state, state["_loops"])
         vars(self).update(state)
-        if not same:
-            self._host = host.host()
-            self._code, self.outputs = self._image(None)
-        self._start(self._code)
+        self._start() if same else self._begin(None)
 
-    def _start(self, image: bytes) -> None:
-        self._code = image
-        self._loaded = host.LoadedCode(image, ("kernel", "fast", "chunk"))
-        arrays = len(self.inputs) + len(self.outputs)
-        more = [ctypes.c_void_p] if self._scratch else []
-        prototype = ctypes.CFUNCTYPE(
-            None, *[ctypes.c_void_p, ctypes.c_int64] * arrays, ctypes.c_int64, *more
-        )
-        self._kernel = prototype(self._loaded.address["kernel"])
+    def _start(self) -> None:
+        """Set up a kernel of which no code has been loaded."""
+        self._pieces = _PIECES if self._loops is None else _LOOPS
+        self._loaded: dict[str, host.LoadedCode] = {}
+        self._functions: dict[str, Any] = {}
+        self._states = 0  # of batches, computed one by one
         self._rows = [(s.shape, s.size) for s in (*self.inputs, *self.outputs)]
         self.fast: Any = None
-        if fast_call.available() and all(s.size for s in self.outputs):
-            shapes = [s.shape for s in self.outputs]
-            address = self._loaded.address["fast"]
-            self.fast = fast_call.builtin(address, shapes, self.dtype, self._loaded)
 
     # Calling ---------------------------------------------------------------------------------
 
@@ -273,16 +326,52 @@ class Kernel(TracedFunction):
         """Run the kernel over all states, in chunks if several threads share them."""
         threads = (os.cpu_count() or 1) if threads == 0 else threads
         count = min(threads, max(1, n // SMALLEST_CHUNK))
+        piece = self._piece(n, shared=count > 1)
+        function = self._functions.get(piece)
+        if function is None:
+            self._code(piece)
+            function = self._functions[piece]
         if count == 1 and not self._scratch:
-            self._kernel(*call, n)
+            function(*call, n)
             return
         room, scratch = scratch_for(count, self._scratch)
         if count > 1:
-            lanes = self._host.lanes(self.dtype)
-            thread_team.run_shared(self._loaded.address["chunk"], call, n, count, scratch, lanes)
+            chunk, lanes = self._code(piece).address["chunk"], self._host.lanes(self.dtype)
+            thread_team.run_shared(chunk, call, n, count, scratch, lanes)
         else:
-            self._kernel(*call, n, scratch[0])
+            function(*call, n, scratch[0])
         del room
+
+    def _piece(self, n: int, shared: bool) -> str:
+        """Return which code computes n states.
+
+        Their bits are the same. Lanes are faster, but few states do not make up for the time that
+        their compilation takes.
+        """
+        if self._loops is not None:
+            return "loops"
+        if shared or "lanes" in self._functions:
+            return "lanes" if n > 1 or "alone" not in self._functions else "alone"
+        if n == 1:
+            return "alone"
+        self._states += n
+        known = self._states == n and self._stored("lanes") is not None  # looks once
+        return "lanes" if known or self._states > FEW_STATES else "alone"
+
+
+def _made_with(told: Mapping[str, Any], loops: Callable[[], Loops] | None) -> str | None:
+    """Return the key of what pickled machine code was made of; None: it must be made anew.
+
+    Args:
+        told: the pickled function, or its graph.
+        loops: builds the tree loops that are compiled instead.
+    """
+    if "graph" in told:
+        return entry_key("graph", told["graph"].content())
+    function = told["_function"]
+    parts = getattr(function, "identity_parts", None)  # without what differs by process
+    key = code_key(function if parts is None else (type(function), parts()), loops)
+    return None if key is None else entry_key("given", key)
 
 
 def check_threads(threads: object) -> None:
@@ -466,8 +555,12 @@ def _libraries() -> list[str]:
 
 
 def entry_key(*parts: Any) -> str:
-    """Return the key of a cache entry: a digest by value of everything its content depends on."""
-    return digest(source_digest(), _libraries(), *parts)
+    """Return the key of a cache entry: a digest by value of everything its content depends on.
+
+    Args:
+        *parts: a graph or program, or a key of the function that it is made of; the processor.
+    """
+    return digest(source_digest(*CODEGEN), _libraries(), *parts)
 
 
 def packed(image: bytes, scratch: int, *arrays: Sequence[Signature]) -> bytes:

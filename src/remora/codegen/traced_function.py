@@ -58,9 +58,11 @@ class TracedFunction:
         try:
             pickle.dumps(self._function)
         except Exception:  # a lambda or a closure: pickle its traced graph instead
-            told |= {"_function": nothing_to_run, "graph": self.graph}
+            told["_function"] = nothing_to_run
         else:
             told["_function"] = self._function
+        if told["_function"] is nothing_to_run:
+            told["graph"] = self.graph
         return told
 
     @functools.cached_property

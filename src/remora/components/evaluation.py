@@ -8,12 +8,21 @@ from __future__ import annotations
 
 import copy
 import functools
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from remora.algebra.array_ops import Array, asarray, concatenate
+from remora.algebra.array_ops import (
+    Array,
+    asarray,
+    casadi,
+    concatenate,
+    is_symbolic,
+    noting_waypoints,
+)
+from remora.codegen.ir.trace_errors import traced_fault
 from remora.components.actions import Action, listed, loads, same_targets
 from remora.components.context import Context, Kinematics, Values
 from remora.components.layout import ComponentLayout, delay_in_ticks, packed, unpacked
@@ -83,8 +92,37 @@ class Instant:
         for name, outputs in self.system.order:
             layout = self.system.layouts[name]
             values = self._outputs(name, self.context(layout, found))
+            self._refuse_unordered(name, outputs, found)
             found |= {f"{name}.{key}": values[key] for key in outputs}
         return found
+
+    def _refuse_unordered(
+        self, name: str, outputs: Sequence[str], known: Mapping[str, Array]
+    ) -> None:
+        """Raise if outputs in symbols depend on signals that are evaluated after them.
+
+        The order is that for the robot and the parameters of which the system was made.
+        """
+        layout, system = self.system.layouts[name], self.system
+        if not is_symbolic(self.q):
+            return
+        later: dict[str, Array] = {}
+        for key, signal in layout.interface.inputs.items():
+            source = system.connections[f"{name}.{key}"]
+            if isinstance(source, str) and source not in known and signal.size:
+                later[source] = asarray(casadi.SX.sym(source, signal.size)).reshape(signal.shape)
+        if not later:
+            return
+        with noting_waypoints():  # these are of no use to anybody
+            values = self._outputs(name, self.context(layout, {**known, **later}))
+        for output, source in itertools.product(outputs, later):
+            result = casadi.SX(casadi.vertcat(*asarray(values[output]).ravel().tolist()))
+            if casadi.depends_on(result, casadi.vertcat(*later[source].ravel().tolist())):
+                raise RemoraError(
+                    f"output {output!r} of component {name!r} depends on {source!r} here, but not "
+                    "for the robot and the parameters of which the System was made: make the "
+                    "System of those with which it runs"
+                )
 
     def recorded(self) -> dict[str, Array]:
         """Return all signals and states by name, see `System.signals`."""
@@ -248,7 +286,8 @@ def _called(who: str, method: Callable[..., Any], *arguments: Any) -> Any:
     except RemoraError:
         raise
     except Exception as error:
-        raise RemoraError(f"{who} raised {type(error).__name__}: {error}") from error
+        told = traced_fault(error) or f"raised {type(error).__name__}: {error}"
+        raise RemoraError(f"{who} {told}") from error
 
 
 def _unknown(signal: Signal) -> Array:

@@ -9,7 +9,7 @@ import math
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -24,7 +24,6 @@ from remora.components.component import (
     with_parameters,
 )
 from remora.components.context import context_of
-from remora.components.diagram.diagram import Diagram
 from remora.components.feedthrough import dependence
 from remora.components.layout import ComponentLayout, component_layout, delay_in_ticks
 from remora.components.returned_values import checked
@@ -34,6 +33,9 @@ from remora.identity.digest import digest
 from remora.model.robot import Robot
 from remora.model.state import neutral, random_state
 from remora.model.takes_robot import check_robot
+
+if TYPE_CHECKING:
+    from remora.components.diagram.diagram import Diagram
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_\-]*")
 
@@ -100,6 +102,7 @@ class System:
     events: tuple[SystemEvent, ...]
     untraceable: Mapping[str, RemoraError]
     reads_robot: frozenset[str]
+    _connect: Mapping[str, Any]
 
     def __init__(
         self,
@@ -127,9 +130,12 @@ class System:
         if connect is not None and not isinstance(connect, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
             faults.append(Fault("connect", f"must be a dictionary, not {type(connect).__name__}"))
             connect = None
-        connections = sources(interfaces, {} if connect is None else connect, faults)
+        connect = {} if connect is None else connect
+        connections = sources(interfaces, connect, faults)
         self._set("connections", MappingProxyType(connections))
         self._stop_at(faults)
+        given = {k: x if isinstance(x, str) else np.array(x, float) for k, x in connect.items()}
+        self._set("_connect", MappingProxyType(given))
         examples = {name: _example(robot, name, c, interfaces[name], faults)
                     for name, c in named.items()}  # fmt: skip
         self._stop_at(faults)
@@ -239,33 +245,35 @@ class System:
         }
 
     def with_parameters(self, values: Mapping[str, Any]) -> System:
-        """Return the system with other parameters of its components, which may be symbolic.
+        """Return the system with other parameters of its components.
+
+        With numbers it is the system that `System` makes of the changed components: interfaces,
+        evaluation order, and what can be traced are determined anew. Symbols, and numbers with
+        batch axes, decide nothing: the structure stays.
 
         Args:
             values: by name, `"component.field"`.
         """
+        arrays = self._arrays(values)
         known = self.parameters
-        changes: dict[str, dict[str, Any]] = {}
-        for full, value in values.items():
-            if full not in known:
-                raise UnknownName("parameter of a component", full, known)
-            name, _, key = full.rpartition(".")
-            array = asarray(value)
-            if array.shape[array.ndim - known[full].ndim :] != known[full].shape:
-                raise ShapeError(
-                    f"parameter {full!r} must have shape {known[full].shape}, not {array.shape}"
-                )
-            changes.setdefault(name, {})[key] = lasting(array)
-        made: dict[str, Component] = {}
-        for name, component in self.components.items():
-            own = changes.get(name, {})
-            made[name] = with_parameters(
-                component, {k: x if x.ndim or is_symbolic(x) else float(x) for k, x in own.items()}
-            )
-        for name, own in changes.items():
-            if self.changes_interface(name, own):
-                return System(self.robot, made, dict(self.connections))
-        return self._changed(self.robot, made)
+        numbers = {name: x for name, x in arrays.items() if _is_plain(x, known[name].shape)}
+        symbols = {name: x for name, x in arrays.items() if name not in numbers}
+        made = self
+        if numbers:
+            made = System(self.robot, _with_values(self.components, numbers), self._connect)
+        return made.acting_on(made.robot, symbols)
+
+    def _arrays(self, values: Mapping[str, Any]) -> dict[str, Array]:
+        """Return parameters as arrays, or raise if one is unknown or has another shape."""
+        known, found = self.parameters, dict[str, Array]()
+        for name, value in values.items():
+            if name not in known:
+                raise UnknownName("parameter of a component", name, known)
+            array, shape = asarray(value), known[name].shape
+            if array.shape[array.ndim - len(shape) :] != shape:
+                raise ShapeError(f"parameter {name!r} must have shape {shape}, not {array.shape}")
+            found[name] = lasting(array)
+        return found
 
     def changes_interface(self, name: str, values: Mapping[str, Array]) -> bool:
         """Return whether numbers as parameters of a component change its interface.
@@ -277,16 +285,46 @@ class System:
             values: parameters by the names of its fields.
         """
         layout = self.layouts[name]
-        if any(is_symbolic(x) or x.shape != parameters(layout.component)[k].shape
-               for k, x in values.items()):  # fmt: skip
+        own = parameters(layout.component)
+        if not all(_is_plain(x, own[k].shape) for k, x in values.items()):
             return False
         plain = {k: x if x.ndim else float(x) for k, x in values.items()}
         found = with_parameters(layout.component, plain).interface(self.robot)
         return digest(found) != digest(layout.interface)
 
     def with_robot(self, robot: Robot) -> System:
-        """Return the system with other numbers of the same robot, which may be symbolic."""
-        return self._changed(robot, self.components)
+        """Return the system on another robot: as `System` makes it of the same components.
+
+        Args:
+            robot: the robot. If its numbers are symbols, it must have the same bodies and joints,
+                and the structure of the system stays.
+        """
+        check_robot("with_robot", robot)
+        if robot is self.robot:
+            return self
+        if robot.seen_identity is not None:
+            return System(robot, self.components, self._connect)
+        for what in ("bodies", "joints"):
+            old, new = ([part.name for part in getattr(r, what)] for r in (self.robot, robot))
+            if old != new:
+                raise RemoraError(
+                    f"a robot with symbols as numbers must have the {what} of {self.robot.name!r}, "
+                    f"{', '.join(old)}, not {', '.join(new)}"
+                )
+        return self.acting_on(robot)
+
+    def acting_on(self, robot: Robot, parameters: Mapping[str, Any] | None = None) -> System:
+        """Return the system with the same states and structure on a robot with the same tree.
+
+        Args:
+            robot: the robot of the system with other active constraints, as in a phase of a run, or
+                with numbers that are symbols or have batch axes.
+            parameters: of components by name, which are symbols or have batch axes.
+        """
+        if robot is self.robot and not parameters:
+            return self
+        values = self._arrays(parameters or {})
+        return self._changed(robot, _with_values(self.components, values))
 
     def with_separate_updates(self, names: Collection[str]) -> System:
         """Return the system with no update that is shared by these components and others."""
@@ -311,6 +349,8 @@ class System:
 
     def diagram(self) -> Diagram:
         """Return a block diagram: a picture in a notebook; `.save("loop.svg")` writes a file."""
+        from remora.components.diagram.diagram import Diagram  # late: few systems are drawn
+
         return Diagram(self.robot, self.layouts, self.connections, self.reads_robot)
 
     # Identity -----------------------------------------------------------------------------------
@@ -319,9 +359,17 @@ class System:
         """Return the parts that identify the system by value."""
         return self.robot, dict(self.components), dict(self.connections)
 
+    def kernel_parts(self) -> tuple[Any, ...]:
+        """Return all that code made of the system depends on, besides its robot, to compare.
+
+        The structure may be that for another robot, see `acting_on`.
+        """
+        structure = self.order, self.sampled_order, self.schedule, dict(self.layouts)
+        return dict(self.components), dict(self.connections), structure
+
     def __reduce__(self) -> tuple[Any, ...]:
         """Return the constructor and its arguments, for pickles and copies."""
-        return System, (self.robot, dict(self.components), dict(self.connections))
+        return System, (self.robot, dict(self.components), dict(self._connect))
 
     def __eq__(self, other: object) -> bool:
         """Return whether both have equal robots, components and connections."""
@@ -350,6 +398,22 @@ class System:
             for key, signal in interface.outputs.items():
                 lines.append(f"    -> {key}  {signal}".rstrip())
         return "\n".join(lines)
+
+
+def _is_plain(value: Array, shape: tuple[int, ...]) -> bool:
+    """Return whether a parameter is one of numbers, with no batch axes."""
+    return not is_symbolic(value) and value.shape == shape
+
+
+def _with_values(
+    components: Mapping[str, Component], values: Mapping[str, Array]
+) -> dict[str, Component]:
+    """Return components with other parameters, by name `"component.field"`."""
+    own: dict[str, dict[str, Any]] = {name: {} for name in components}
+    for full, x in values.items():
+        name, _, key = full.rpartition(".")
+        own[name][key] = x if x.ndim or is_symbolic(x) else float(x)
+    return {name: with_parameters(c, own[name]) for name, c in components.items()}
 
 
 def _relaid(layout: ComponentLayout, component: Component) -> ComponentLayout:

@@ -14,7 +14,14 @@ from typing import NamedTuple
 import numpy as np
 
 from remora.algebra import linear, pose, vector
-from remora.algebra.array_ops import Array, ArrayLike, asarray, concatenate, stack
+from remora.algebra.array_ops import (
+    Array,
+    ArrayLike,
+    asarray,
+    concatenate,
+    is_symbolic,
+    stack,
+)
 from remora.dynamics.joint_arrays import batch_shape, with_batch
 from remora.dynamics.recursive.outward_pass import Link, moving_links
 from remora.errors import InvalidValue, ShapeError
@@ -136,7 +143,7 @@ def natural_orthogonal_complement(
         robot: the robot.
         q: configuration, `(..., nq)`.
         base_frame: pose `(8,)` of SPART's base frame in the base link's; its axes are those of
-            ω_0. The link's own axes at the centre of mass by default.
+            ω_0. By default that of the file, `Body.inertial_frame`, or the link's own axes.
     """
     q = configuration(robot, q)
     links = _links(robot, q, None)
@@ -352,16 +359,19 @@ def _masses(robot: Robot, q: Array) -> Array:
 
 def _base_axes(robot: Robot, base_frame: ArrayLike | None) -> Array:
     """Return the axes of ω_0 in the base link's, `(3, 3)`."""
-    if base_frame is None:
+    given = robot.bodies[0].inertial_frame if base_frame is None else base_frame
+    if given is None:
         return np.eye(3)
-    frame = asarray(base_frame)
+    frame = asarray(given)
     if frame.shape != (8,):
         raise ShapeError(f"base_frame must be a pose of shape (8,), not {frame.shape}")
-    off = np.abs(pose.translation(frame) - asarray(robot.bodies[0].com)).max()
-    if off > 1e-9 * (1.0 + np.abs(asarray(robot.bodies[0].com)).max()):
+    com = asarray(robot.bodies[0].com)
+    off = 0.0 if is_symbolic(com) else np.abs(pose.translation(frame) - com).max()
+    if off > 1e-9 * (1.0 if is_symbolic(com) else 1.0 + np.abs(com).max()):
+        why = "; load it with merge_fixed=False" if base_frame is None else ""
         raise InvalidValue(
-            f"base_frame is {off:.3g} m away from the base's centre of mass, where SPART's "
-            "base frame has its origin"
+            f"the base frame is {off:.3g} m away from the base's centre of mass, where SPART's "
+            f"base frame has its origin{why}"
         )
     return pose.to_rotation_matrix(frame)
 

@@ -4,6 +4,11 @@ What a library defines (Python's own, an installed package, Remora) is known by 
 digest of its file and package. Whatever else is code of a user and is known by value: byte code,
 constants, defaults, closure, attributes, and the globals whose names occur in it. Code that looks
 names up by other means (`globals()`, `eval`, `getattr` of a module) has no identity.
+
+For a key of code (`remora.identity.digest.code_key`) that is not enough: `os.environ` and a random
+generator are not the same next time. There, what code takes from a library must be pure (see
+`remora.identity.purity`), data of a library's modules counts by value, and packages that a user
+installed are code of the user.
 """
 
 from __future__ import annotations
@@ -14,18 +19,20 @@ import functools
 import hashlib
 import importlib.metadata
 import importlib.util
+import itertools
 import os
 import site
 import sys
 import sysconfig
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from remora.identity.hashing import Walker, joined, kind_of, text
+from remora.identity.purity import IMPURE_BUILTINS, is_pure, is_pure_package
 from remora.identity.sources import digest_of_files
 
 #: The package whose functions are identified by name wherever it is installed.
@@ -33,20 +40,29 @@ _OURS = __name__.partition(".")[0]
 #: Functions of Python by which code reaches what it does not name: anything, or any attribute.
 _BY_TEXT = frozenset(("__import__", "eval", "exec", "globals"))
 _BY_ATTRIBUTE = frozenset(("getattr", "vars"))
+#: Instructions that read a name from outside of a function, in all versions of Python.
+_READS = frozenset((
+    "LOAD_CLASSDEREF", "LOAD_DEREF", "LOAD_FROM_DICT_OR_DEREF", "LOAD_FROM_DICT_OR_GLOBALS",
+    "LOAD_GLOBAL", "LOAD_NAME",
+))  # fmt: skip
 
 
 def _function(walk: Walker, function: types.FunctionType) -> bytes:
-    if _is_found(function) and is_library(function.__module__):
-        return _by_name(function)
+    if _is_found(function) and _is_known(walk, function.__module__):
+        return _by_name(walk, function)
     names = sorted(_names(function.__code__))
     _refuse_unnamed(walk, function)
-    seen = [(n, function.__globals__[n]) for n in names if n in function.__globals__]
+    known = function.__globals__  # attributes, as in `event.stop`, are none of them
+    seen = [(n, known[n]) for n in sorted(_loaded(function.__code__)) if n in known]
     cells = [_content(walk, cell) for cell in function.__closure__ or ()]
     parts = [
         walk.of(function.__code__, ".__code__"),
         walk.of(function.__defaults__, ".__defaults__"),
         walk.of(function.__kwdefaults__, ".__kwdefaults__"),
-        *(walk.of(x, f".<{n}>") for n, x in zip(function.__code__.co_freevars, cells, strict=True)),
+        *(
+            _named_module(x) if _is_taken_apart(walk, x) else walk.of(x, f".<{n}>")
+            for n, x in zip(function.__code__.co_freevars, cells, strict=True)
+        ),
         *(d for n, x in seen for d in (walk.of(n), _global(walk, n, x, names))),
         *(
             _imported(walk, function, name, names)
@@ -54,13 +70,59 @@ def _function(walk: Walker, function: types.FunctionType) -> bytes:
         ),
         *walk.named(sorted(vars(function).items())),
     ]
+    home = str(function.__globals__.get("__name__"))
+    if walk.for_code and not (_is_known(walk, home) and is_pure(home, function.__qualname__)):
+        parts += _taken(walk, function)
     return joined("function", parts)
+
+
+def _is_taken_apart(walk: Walker, value: object) -> bool:
+    """Tell whether a value is a library's module, of which `_taken` tells what code takes."""
+    return walk.for_code and isinstance(value, types.ModuleType) and _is_known(walk, value.__name__)
+
+
+def _taken(walk: Walker, function: types.FunctionType) -> list[bytes]:
+    """Return digests of what a function takes from libraries, or refuse what is not pure."""
+    found: list[bytes] = []
+    cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
+    held = {n: _content(walk, cell) for n, cell in cells}
+    for chain in _chains(function.__code__):
+        read, known = chain[0], held if chain[0] in held else function.__globals__
+        if read not in known:
+            if read in IMPURE_BUILTINS:
+                raise walk.refuse(function, f"calls {read}")
+            continue
+        value = known[read]
+        for name in chain[1:]:
+            if not isinstance(value, types.ModuleType) or not _is_known(walk, value.__name__):
+                break
+            value, read = getattr(value, name, None), f"{read}.{name}"
+        if _is_taken_apart(walk, value):
+            found.append(walk.of(value, f".<{read}>"))
+        elif read != chain[0]:
+            found += [walk.of(read), walk.of(value, f".<{read}>")]
+    return found
+
+
+@functools.lru_cache(maxsize=4096)
+def _chains(code: types.CodeType) -> tuple[tuple[str, ...], ...]:
+    """Return the names that code reads, each with the attributes read of it: `np.linalg.norm`."""
+    found: list[tuple[str, ...]] = []
+    chain: list[str] = []
+    for instruction in dis.get_instructions(code):
+        if instruction.opname in ("LOAD_ATTR", "LOAD_METHOD") and chain:
+            chain.append(str(instruction.argval))
+        elif instruction.opname != "EXTENDED_ARG":  # the high bytes of the next one's argument
+            found += [tuple(chain)] if chain else []
+            chain = [str(instruction.argval)] if instruction.opname in _READS else []
+    inner = [_chains(c) for c in code.co_consts if isinstance(c, types.CodeType)]
+    return tuple(dict.fromkeys([*found, *(c for part in inner for c in part)]))
 
 
 def _refuse_unnamed(walk: Walker, function: types.FunctionType) -> None:
     """Refuse code that looks up by a text what nobody can tell before it is called."""
     code, known = function.__code__, function.__globals__
-    loaded = {*_found(code, "LOAD_GLOBAL"), *_found(code, "LOAD_NAME")}
+    loaded = _loaded(code)
     for name in sorted(loaded & _BY_TEXT):
         if name not in known:
             raise walk.refuse(function, f"looks names up when it is called ({name})")
@@ -81,27 +143,37 @@ def _content(walk: Walker, cell: types.CellType) -> Any:
         raise walk.refuse(cell, "is a variable that is not set yet") from None
 
 
-def _names(code: types.CodeType) -> set[str]:
+@functools.lru_cache(maxsize=4096)
+def _names(code: types.CodeType) -> frozenset[str]:
     """Return all names that a code object and the code nested in it look up."""
     inner = [_names(c) for c in code.co_consts if isinstance(c, types.CodeType)]
-    return set(code.co_names).union(*inner)
+    return frozenset(code.co_names).union(*inner)
 
 
-def _found(code: types.CodeType, operation: str) -> Iterator[str]:
-    """Yield the names that some instructions of code and of the code within it have."""
-    for instruction in dis.get_instructions(code):
-        if instruction.opname == operation:
-            yield str(instruction.argval)
-    for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
-            yield from _found(constant, operation)
+@functools.lru_cache(maxsize=4096)
+def _loaded(code: types.CodeType) -> frozenset[str]:
+    """Return the names of globals that a code object and the code nested in it read."""
+    operations = ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS")
+    return frozenset(name for operation in operations for name in _found(code, operation))
+
+
+@functools.lru_cache(maxsize=4096)
+def _found(code: types.CodeType, operation: str) -> tuple[str, ...]:
+    """Return the names that some instructions of code and of the code within it have."""
+    found = [
+        str(instruction.argval)
+        for instruction in dis.get_instructions(code)
+        if instruction.opname == operation
+    ]
+    inner = [_found(c, operation) for c in code.co_consts if isinstance(c, types.CodeType)]
+    return tuple(itertools.chain(found, *inner))
 
 
 def _global(walk: Walker, name: str, value: Any, names: list[str]) -> bytes:
     """Return the digest of a global; of a user's module, only the parts the code may name."""
-    if isinstance(value, types.ModuleType) and not is_library(value.__name__):
+    if isinstance(value, types.ModuleType) and not _is_known(walk, value.__name__):
         return _module_parts(walk, value, names, frozenset())
-    return walk.of(value, f".<{name}>")
+    return _named_module(value) if _is_taken_apart(walk, value) else walk.of(value, f".<{name}>")
 
 
 def _module_parts(
@@ -112,7 +184,7 @@ def _module_parts(
         if name not in vars(module):
             continue
         value = vars(module)[name]
-        inside = isinstance(value, types.ModuleType) and not is_library(value.__name__)
+        inside = isinstance(value, types.ModuleType) and not _is_known(walk, value.__name__)
         if inside and value.__name__ in above:
             continue
         parts.append(walk.of(name))
@@ -127,10 +199,13 @@ def _imported(walk: Walker, function: types.FunctionType, name: str, names: list
     """Return the digest of a module that a function imports when it is called."""
     package = function.__globals__.get("__package__") or ""
     for full in (name, f"{package}.{name}"):
-        if full in sys.modules and not is_library(full):
+        if full in sys.modules and not _is_known(walk, full):
             return _global(walk, full, sys.modules[full], names)
     root = name.partition(".")[0]
+    if walk.for_code and not is_pure(name, None):
+        raise walk.refuse(function, f"imports {name!r} when it is called, and may use all of it")
     if root == _OURS or _is_installed(_origin(root)):  # the same before and after it is imported
+        walk.modules |= {name} if _is_ours(name) else set()
         return text("imported", name, _package_digest(root))
     raise walk.refuse(function, f"imports {name!r} when it is called, which is not known yet")
 
@@ -149,12 +224,24 @@ _INTERPRETER = ("built-in", "frozen")
 
 def _code(walk: Walker, code: types.CodeType) -> bytes:
     """Return the digest of byte code, independent of its location and line numbers."""
+    known = _codes.get(code)
+    if known is not None:
+        return known
     parts = (
         sys.implementation.cache_tag, code.co_code, code.co_consts, code.co_names,
         code.co_varnames, code.co_freevars, code.co_cellvars, code.co_argcount,
         code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags, code.co_exceptiontable,
     )  # fmt: skip
-    return joined("code", (walk.of(part, ".code") for part in parts))
+    made = joined("code", (walk.of(part, ".code") for part in parts))
+    if len(_codes) >= _MOST_CODES:
+        _codes.clear()
+    _codes[code] = made
+    return made
+
+
+#: Digests of byte code, which holds nothing but constants.
+_codes: dict[types.CodeType, bytes] = {}
+_MOST_CODES = 4096
 
 
 def _method(walk: Walker, method: types.MethodType) -> bytes:
@@ -192,7 +279,21 @@ def _wrapper(*names: str) -> Callable[[Walker, Any], bytes]:
     return rule
 
 
+def _named_module(module: types.ModuleType) -> bytes:
+    """Return the digest of a library's module of which code names what it takes."""
+    return text("module", module.__name__, _package_digest(module.__name__.partition(".")[0]))
+
+
+def _is_ours(module: str) -> bool:
+    return module.partition(".")[0] == _OURS
+
+
 def _module(walk: Walker, module: types.ModuleType) -> bytes:
+    if walk.for_code and is_library(module.__name__):
+        if not is_pure(module.__name__, None):
+            raise walk.refuse(module, f"is all of the module {module.__name__}")
+        walk.modules |= {module.__name__} if _is_ours(module.__name__) else set()
+        return _named_module(module)
     if is_library(module.__name__):
         return text("module", module.__name__, _file_digest(module.__name__))
     raise walk.refuse(module, "is a module of your own: name what is used of it instead")
@@ -228,7 +329,7 @@ def named_digest(walk: Walker, value: Any) -> bytes:
     """Return the digest of an object that a library module holds under its name, or refuse."""
     for module in (getattr(value, "__module__", None), "numpy", "scipy.special"):
         if module and is_library(module) and _is_found(value, module):
-            return _by_name(value, module)
+            return _by_name(walk, value, module)
     raise walk.refuse(value, "is not found in its library by its name")
 
 
@@ -241,8 +342,8 @@ _WRITTEN: tuple[type[Any], ...] = (types.FunctionType, staticmethod, classmethod
 
 def class_digest(walk: Walker, kind: type) -> bytes:
     """Return the digest of a class; for user classes with bases, methods and attributes."""
-    if _is_found(kind) and is_library(kind.__module__):
-        return _by_name(kind)
+    if _is_found(kind) and _is_known(walk, kind.__module__):
+        return _by_name(walk, kind)
     held: dict[str, Any] = dict(vars(kind))
     written: list[tuple[str, Any]] = [
         (name, x)
@@ -269,10 +370,26 @@ def _is_dunder(name: str) -> bool:
 # Libraries ----------------------------------------------------------------------------------------
 
 
-def _by_name(value: Any, module: str | None = None) -> bytes:
+def _by_name(walk: Walker, value: Any, module: str | None = None) -> bytes:
     place = module or value.__module__
     name = getattr(value, "__qualname__", None) or value.__name__
-    return text("library", place, name, _file_digest(place))
+    if not walk.for_code:
+        return text("library", place, name, _file_digest(place))
+    if not is_pure(place, name):
+        raise walk.refuse(value, f"of {place} may return something else next time")
+    walk.modules |= {place} if _is_ours(place) else set()
+    return text("library", place, name, _package_digest(place.partition(".")[0]))
+
+
+def _is_known(walk: Walker, module: str) -> bool:
+    """Tell whether functions of a module are known by their names.
+
+    In keys of code not those of a package that a user installed: it may hold variables.
+    """
+    if not is_library(module):
+        return False
+    root = module.partition(".")[0]
+    return not walk.for_code or root in _STANDARD or is_pure_package(root)
 
 
 def _is_found(value: Any, module: str | None = None) -> bool:

@@ -24,6 +24,7 @@ import numpy as np
 from remora.errors import RemoraError
 from remora.identity import code
 from remora.identity.hashing import joined, kind_of, leaf, text
+from remora.identity.sources import EQUATIONS, digest_of_modules, source_digest
 
 #: C types may have hidden state; such objects are reduced as `pickle` does.
 _WORD = struct.calcsize("P")
@@ -50,6 +51,23 @@ def digest_or_none(*values: Any) -> str | None:
         return None
 
 
+def code_key(*values: Any) -> str | None:
+    """Return a key of code that is made of the values, such as by tracing a function; or None.
+
+    As `digest`, with the text of Remora's source files: those of `EQUATIONS`, and those that
+    functions and classes among the values reach by imports. There is none if a value cannot be
+    compared, or if a function may read what is not among the values: the environment, a file, a
+    clock, random numbers, or the state of a library.
+    """
+    walk = Walk("value", for_code=True)
+    try:
+        made = walk.of(values)
+    except (NoIdentity, RecursionError):
+        return None
+    sources = source_digest(*EQUATIONS), digest_of_modules(frozenset(walk.modules))
+    return text("code", made.hex(), *sources).hex()
+
+
 def encode(value: Any, name: str = "value") -> bytes:
     """Return the digest of one value, 32 bytes.
 
@@ -71,11 +89,13 @@ class Walk:
 
     Attributes:
         path: names of the parts from the value to the current position.
+        for_code: whether the digest is a key of code that is made of the value, see `code_key`.
+        modules: names of Remora's modules that hold functions and classes that were met.
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, for_code: bool = False) -> None:
         """Start at a value of that name."""
-        self.path = [name]
+        self.path, self.for_code, self.modules = [name], for_code, set[str]()
         self._open: dict[int, int] = {}
         self._done: dict[int, bytes] = {}
         self._alive: list[Any] = []  # ids are unique only while the objects live
@@ -151,7 +171,7 @@ class Walk:
 
     def _reduced(self, value: Any) -> bytes:
         """Return the digest of a C object from what `pickle` would store."""
-        if type(value).__module__.startswith("casadi"):
+        if any(kind.__module__.startswith("casadi") for kind in type(value).__mro__):
             return self._casadi(value)
         try:
             parts: Any = value.__reduce_ex__(4)

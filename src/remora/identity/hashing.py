@@ -33,6 +33,11 @@ def kind_of(value: object) -> type:
 class Walker(Protocol):
     """The interface of a traversal, see `remora.identity.digest.Walk`."""
 
+    #: Whether the digest is a key of code that is made of the value.
+    for_code: bool
+    #: Names of Remora's modules that hold what was met.
+    modules: set[str]
+
     def of(self, value: Any, step: str = "") -> bytes:
         """Return the digest of a part."""
         ...

@@ -113,6 +113,21 @@ def names(name: str, given: Any) -> tuple[str, ...]:
     return found
 
 
+def by_name(name: str, given: Any) -> dict[str, Any]:
+    """Return a mapping from names to values as a dictionary."""
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping):
+        raise RemoraError(
+            f"{name} must be a dictionary by name, such as {{'elbow': ...}}, not {shown(given)}"
+        )
+    found: dict[Any, Any] = dict(given)  # pyright: ignore[reportUnknownArgumentType]
+    for key in found:
+        if not isinstance(key, str):
+            raise RemoraError(f"{name} must be given by names, not by {key!r}")
+    return found
+
+
 def generator(name: str, given: Any) -> np.random.Generator:
     """Return a generator of random numbers, from its seed or as it is."""
     if isinstance(given, np.random.Generator):

@@ -6,8 +6,10 @@ joint's type. Mimic joints are handled here.
 
 from __future__ import annotations
 
+import numpy as np
+
 from remora.algebra import dual_quaternion, linear, screw, vector
-from remora.algebra.array_ops import Array, concatenate
+from remora.algebra.array_ops import Array, concatenate, is_symbolic
 from remora.algebra.screw import Transform
 from remora.model.joint_types import JointType, lookup
 from remora.model.robot import Joint
@@ -36,6 +38,11 @@ def rotor_inertia(joint: Joint) -> Array:
     kg].
     """
     return _geared(joint, _geared(joint, joint.rotor_inertia))
+
+
+def has_rotor(joint: Joint) -> bool:
+    """Return whether a joint has a rotor inertia, or may have one: it is a symbol."""
+    return is_symbolic(joint.rotor_inertia) or bool(np.any(joint.rotor_inertia != 0.0))
 
 
 def _geared(joint: Joint, x: Array) -> Array:

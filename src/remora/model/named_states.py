@@ -10,6 +10,7 @@ from remora.algebra import pose
 from remora.algebra.array_ops import Array, ArrayLike, concatenate
 from remora.errors import InvalidValue, ShapeError, UnknownName
 from remora.model import state
+from remora.model.arguments import by_name
 from remora.model.joints import kind
 from remora.model.numbers import finite
 from remora.model.robot import Joint, Robot
@@ -60,7 +61,7 @@ def configuration(
         angles = finite("rpy", (0.0, 0.0, 0.0) if rpy is None else rpy, 3)
         base = _pose(position, angles)
     rest = state.neutral(robot) if q0 is None else q0
-    parts = _parts(robot, dict(joints or {}), base, "q")
+    parts = _parts(robot, by_name("joints", joints), base, "q")
     return state.configuration(robot, _assembled(robot, parts, finite("q0", rest, robot.nq), "q"))
 
 
@@ -85,7 +86,7 @@ def velocity(
         ShapeError: for a wrong number of speeds.
     """
     rest = np.zeros(robot.nv) if v0 is None else v0
-    parts = _parts(robot, dict(joints or {}), base, "v")
+    parts = _parts(robot, by_name("joints", joints), base, "v")
     return state.velocity(robot, _assembled(robot, parts, finite("v0", rest, robot.nv), "v"))
 
 

@@ -57,6 +57,9 @@ class Body(ByValue):
         com: centre of mass in the body frame, `(3,)`, m.
         inertia: about the centre of mass in body axes, `(3, 3)`, kg m².
         geometry: visual shapes.
+        inertial_frame: pose `(8,)` of the frame in which the file gives mass and inertia of the
+            body, before fixed links were merged into it (the URDF `<inertial>`); None: the centre
+            of mass, unrotated. No equation reads it: SPART's conventions depend on it.
     """
 
     part: ClassVar[str] = "body"
@@ -65,6 +68,7 @@ class Body(ByValue):
     com: Array
     inertia: Array
     geometry: tuple[Geometry, ...] = ()
+    inertial_frame: tuple[float, ...] | None = None
 
     def __repr__(self) -> str:
         """Return name and mass."""
@@ -283,13 +287,15 @@ class Robot(ByValue):
         return self.replace(constraints=_replaced(self.constraints, index, changes))
 
     def with_active(self, on: Iterable[str] = (), off: Iterable[str] = ()) -> Robot:
-        """Return a copy with constraints switched on and off, by name.
+        """Return a copy with constraints switched on and off, by name; itself if there are none.
 
         Raises:
             UnknownName: for a name that is not a constraint; the message lists the known ones.
             InvalidValue: for a constraint that is already on or off.
         """
         constraints = switched(self.constraints, on, off)
+        if all(new is old for new, old in zip(constraints, self.constraints, strict=True)):
+            return self
         return dataclasses.replace(self, constraints=Named(constraints, "constraint"))
 
     def split(self, joints: Any) -> Any:

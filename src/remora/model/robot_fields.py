@@ -89,6 +89,7 @@ FIELDS: dict[str, tuple[Field, ...]] = {
         _number("com", (3,), open=True, looped=True),
         _number("inertia", (3, 3), open=True, looped=True),
         Field("geometry", "parts", seen=False),
+        Field("inertial_frame", "plain", seen=False),
     ),
     "joint": (
         Field("name", "text", written="name"),

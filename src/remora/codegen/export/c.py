@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from remora.atomic_files import write_text
 from remora.codegen.export.c_test_program import test_program
 from remora.codegen.export.c_text import SCALARS, arguments, comment, identifier, number
 from remora.codegen.ir import graph_passes
@@ -56,9 +57,8 @@ def write_c(
         f"{name}_test.c": test_program(graph, name, dtype),
     }
     folder = Path(directory)
-    folder.mkdir(parents=True, exist_ok=True)
     for file, text in texts.items():
-        (folder / file).write_text(text, encoding="ascii")
+        write_text(folder / file, text, "ascii", parents=True)
     return [folder / file for file in texts]
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from remora.atomic_files import write_text
 from remora.codegen.export.c_module import Module, Struct, Values, header, initializer, source
 from remora.codegen.export.c_text import SCALARS, comment
 
@@ -38,9 +39,8 @@ def write_module(module: Module, recorded: RecordedCalls, directory: str | Path)
         f"{module.name}_test.c": test_program(module, recorded),
     }
     folder = Path(directory)
-    folder.mkdir(parents=True, exist_ok=True)
     for file, text in texts.items():
-        (folder / file).write_text(text, encoding="ascii")
+        write_text(folder / file, text, "ascii", parents=True)
     return [folder / file for file in texts]
 
 

@@ -18,6 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from remora.atomic_files import write_bytes, write_text
 from remora.codegen.export import c, c_test_program, c_text
 from remora.codegen.ir import graph_passes
 from remora.codegen.ir.graph import Graph, Signature
@@ -139,11 +140,10 @@ def write_object(
         f"{'fused' if fma else 'no fused'} multiply-add; the linker must find: {needs}.",
     ]
     folder = Path(directory)
-    folder.mkdir(parents=True, exist_ok=True)
     files = [folder / f"{name}{end}" for end in (".h", ".o", "_test.c")]
-    files[0].write_text(c.header(graph, name, dtype, notes, remarks), encoding="ascii")
-    files[1].write_bytes(image)
-    files[2].write_text(c_test_program.test_program(graph, name, dtype), encoding="ascii")
+    write_text(files[0], c.header(graph, name, dtype, notes, remarks), "ascii", parents=True)
+    write_bytes(files[1], image)
+    write_text(files[2], c_test_program.test_program(graph, name, dtype), "ascii")
     return files
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from remora.atomic_files import write_text
 from remora.codegen.export.c_text import SCALARS, comment, number
 from remora.codegen.ir import philox
 
@@ -23,10 +24,7 @@ def write_random_c(directory: str | Path, dtype: str = "float64") -> Path:
         directory: output folder; created if missing.
         dtype: type of the numbers, `float64` (double) or `float32` (float).
     """
-    folder = Path(directory)
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / NAME).write_text(random_c(dtype), encoding="ascii")
-    return folder / NAME
+    return write_text(Path(directory) / NAME, random_c(dtype), "ascii", parents=True)
 
 
 def random_c(dtype: str) -> str:

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from remora.algebra.array_ops import Array, is_array
+from remora.atomic_files import write_text
 from remora.codegen.gpu import ptx, ptx_loops
 from remora.codegen.ir import graph_passes
 from remora.codegen.ir.arguments import batch_of, common_batch, listed, ordered, wrong_dtype
@@ -103,9 +104,7 @@ class CudaKernel(TracedFunction):
             path: output file.
             layout: "rows" or "columns", see `remora.codegen.gpu.ptx`.
         """
-        path = Path(path)
-        path.write_text(self.ptx(layout), encoding="utf-8")
-        return path
+        return write_text(path, self.ptx(layout))
 
     def loaded(self, layout: str = "rows") -> LoadedModule:
         """Return the module loaded on the current device.

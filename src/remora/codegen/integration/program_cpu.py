@@ -295,7 +295,7 @@ class ProgramKernel(CompiledProgram):
         key: str | None = None,
         lanes: int | None = None,
     ) -> None:
-        """Compile, or load from the cache.
+        """Begin to compile, or load from the cache; a call waits until the code is there.
 
         Args:
             program: the program, or a function that builds it; with a key, that function is called
@@ -312,34 +312,40 @@ class ProgramKernel(CompiledProgram):
         if lanes not in (None, 1, most):
             raise UnknownName("number of lanes", lanes, map(str, sorted({1, most})))
         self.lanes = lanes or most
-        image = self._image(key)
-        self._loaded = host.LoadedCode(image, ("program", "chunk"))
+        where = self._host.triple, self._host.cpu, self._host.features, dtype, self.lanes
+        if key is None:
+            self._entry = entry_key("program", self.program.content(), *where)
+        else:
+            self._entry = entry_key("given program", key, *where)
+        stored = kernel_cache.load(self._entry)
+        if stored is None:
+            plan = planned(self.program, dtype, self._host.fma, self.lanes)
+            code = LaneCode(plan, dtype, self.lanes)
+            self._scratch = code.size
+            self._image: bytes | host.Compilation = host.Compilation(code.module(), self._host)
+        else:
+            size, self._scratch = (int.from_bytes(stored[k : k + 8], "little") for k in (0, 8))
+            self.interface = ProgramInterface.from_json(stored[16 : 16 + size].decode())
+            self._image = stored[16 + size :]
+
+    @functools.cached_property
+    def _loaded(self) -> host.LoadedCode:
+        """The code in memory; waits for its compilation."""
+        image = self._image
+        if isinstance(image, host.Compilation):
+            image = image.image()
+            about = self.interface.to_json().encode()
+            sizes = (n.to_bytes(8, "little") for n in (len(about), self._scratch))
+            kernel_cache.save(self._entry, b"".join([*sizes, about, image]))
+        return host.LoadedCode(image, ("program", "chunk"))
+
+    @functools.cached_property
+    def _function(self) -> Any:
         pointer, number = ctypes.c_void_p, ctypes.c_int64
         own = self.interface
         arrays = [pointer, number] * (len(own.inputs) + len(own.outputs))
         more = [number, number, *[pointer] * len(own.tables), *[number] * len(own.buffers), pointer]
-        self._function = ctypes.CFUNCTYPE(None, *arrays, *more)(self._loaded.address["program"])
-
-    def _image(self, key: str | None) -> bytes:
-        """Return the object code, compiled or cached; sets the metadata stored with it."""
-        where = self._host.triple, self._host.cpu, self._host.features, self.dtype, self.lanes
-        if key is None:
-            entry = entry_key("program", self.program.content(), *where)
-        else:
-            entry = entry_key("given program", key, *where)
-        stored = kernel_cache.load(entry)
-        if stored is not None:
-            size, self._scratch = (int.from_bytes(stored[k : k + 8], "little") for k in (0, 8))
-            self.interface = ProgramInterface.from_json(stored[16 : 16 + size].decode())
-            return stored[16 + size :]
-        plan = planned(self.program, self.dtype, self._host.fma, self.lanes)
-        code = LaneCode(plan, self.dtype, self.lanes)
-        image = host.to_object(code.module(), self._host)
-        self._scratch = code.size
-        about = self.interface.to_json().encode()
-        sizes = (n.to_bytes(8, "little") for n in (len(about), self._scratch))
-        kernel_cache.save(entry, b"".join([*sizes, about, image]))
-        return image
+        return ctypes.CFUNCTYPE(None, *arrays, *more)(self._loaded.address["program"])
 
     def __call__(
         self,

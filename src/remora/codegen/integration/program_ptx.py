@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from remora.algebra.array_ops import Array, ArrayLike
+from remora.atomic_files import write_text
 from remora.codegen.gpu import cuda_kernel, ptx
 from remora.codegen.gpu.schedule import ahead, positive, slots_of
 from remora.codegen.integration.program import Program
@@ -322,9 +323,7 @@ class CudaProgram(CompiledProgram):
         Args:
             path: output file.
         """
-        path = Path(path)
-        path.write_text(self.ptx(), encoding="utf-8")
-        return path
+        return write_text(path, self.ptx())
 
     def loaded(self) -> Any:
         """Return the CuPy function on the current device, with `num_regs` and other attributes."""

@@ -10,7 +10,9 @@ that it has the same bits on processors with and without a fused multiply-add.
 from __future__ import annotations
 
 import json
+import marshal
 import math
+import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -80,6 +82,8 @@ ELEMENTARY = frozenset(
     ("sin", "cos", "atan2", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "exp", "log")
 ) | {"pow"}
 _FOLDED = frozenset(("neg", "add", "sub", "mul", "div", "sqrt", "abs", "floor"))
+_ARITHMETIC = frozenset(("add", "sub", "mul", "div"))
+_SIMPLIFIED = _FOLDED | {"not", "select", "rounded_mul"}
 
 
 @dataclass(frozen=True)
@@ -130,6 +134,19 @@ class Graph:
         lines.append(f"waist {' '.join(map(str, self.waist))}")
         return "\n".join(lines).encode()
 
+    def to_bytes(self) -> bytes:
+        """Return the inputs, nodes and outputs in a compact form."""
+        named = [[(s.name, s.shape) for s in x] for x in (self.inputs, self.outputs)]
+        return zlib.compress(marshal.dumps((named, self.nodes, self.results), 4), 1)
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Graph:
+        """Return the graph that `to_bytes` stored, to be read, not extended."""
+        named, nodes, results = marshal.loads(zlib.decompress(data))
+        inputs, outputs = (tuple(Signature(n, shape) for n, shape in x) for x in named)
+        known = {node: i for i, node in enumerate(nodes) if node[0] == "input"}
+        return cls(inputs, outputs, nodes, results, _known=known)
+
     def const(self, value: float) -> int:
         """Return the node of a constant."""
         return self._node("const", (float(value),))
@@ -143,7 +160,12 @@ class Graph:
 
         (Except for the sign of zero, and infinity times zero.)
         """
-        values = [self.nodes[i][1][0] if self.nodes[i][0] == "const" else None for i in a]
+        nodes = self.nodes
+        if name not in _SIMPLIFIED:
+            return self._node(name, a)
+        if name in _ARITHMETIC and nodes[a[0]][0] != "const" and nodes[a[1]][0] != "const":
+            return self._arithmetic(name, *a)
+        values = [nodes[i][1][0] if nodes[i][0] == "const" else None for i in a]
         if name in _FOLDED and all(v is not None for v in values):
             with np.errstate(all="ignore"):
                 return self.const(float(OPS[name](*values)))
@@ -156,8 +178,6 @@ class Graph:
                 return a[1]
             case "sub" if values[0] == 0.0:
                 return self.op("neg", a[1])
-            case "sub" if a[0] == a[1]:
-                return self.const(0.0)
             case "mul" if 0.0 in values:
                 return self.const(0.0)
             case "mul" | "div" if values[1] == 1.0:
@@ -184,12 +204,26 @@ class Graph:
             case _:
                 return self._node(name, a)
 
+    def _arithmetic(self, name: str, x: int, y: int) -> int:
+        """Return the node of a sum, difference, product or quotient of two nodes, not constants."""
+        if name in ("add", "mul") and y < x:
+            x, y = y, x  # so that a b and b a are the same node
+        if name in ("add", "sub"):
+            if name == "sub" and x == y:
+                return self.const(0.0)
+            for one, other in ((y, x), (x, y)):
+                op, inner = self.nodes[one]
+                if op == "neg" and (name == "add" or one == y):
+                    return self.op("sub" if name == "add" else "add", other, inner[0])
+        return self._node(name, (x, y))
+
     def _node(self, op: str, arguments: tuple[Any, ...]) -> int:
-        key = (op, arguments if op != "const" else (repr(arguments[0]),))
-        if key not in self._known:
-            self._known[key] = len(self.nodes)
+        key = (op, arguments) if op != "const" else (op, (repr(arguments[0]),))
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = len(self.nodes)
             self.nodes.append((op, arguments))
-        return self._known[key]
+        return known
 
     def users(self) -> list[int]:
         """Return the number of uses of each node, outputs included."""
@@ -212,7 +246,7 @@ class Graph:
         """
         needed = self.needed()
         new = Graph(self.inputs, self.outputs)
-        place: dict[int, int] = {}
+        place = [-1] * len(self.nodes)
         for i, (op, arguments) in enumerate(self.nodes):
             if not needed[i]:
                 continue
@@ -221,9 +255,9 @@ class Graph:
             elif op == "input":
                 place[i] = new.input(*arguments)
             else:
-                place[i] = rewrite(self, new, op, tuple(place[k] for k in arguments), i)
+                place[i] = rewrite(self, new, op, tuple(map(place.__getitem__, arguments)), i)
         new.results = [[place[i] for i in result] for result in self.results]
-        new.waist = [place[i] for i in self.waist if i in place]
+        new.waist = [place[i] for i in self.waist if place[i] >= 0]
         return new
 
     def at_waist(self) -> tuple[Graph, Graph]:

@@ -124,10 +124,13 @@ def precision_of(dtype: str) -> Precision:
 def expanded(graph: Graph, dtype: str) -> Graph:
     """Return the graph with sin, cos and atan2 expanded into arithmetic operations."""
     precision = precision_of(dtype)
+    pairs: dict[int, tuple[int, int]] = {}
 
     def rewrite(old: Graph, new: Graph, op: str, a: tuple[int, ...], _: int) -> int:
         if op in ("sin", "cos"):
-            return _sin_cos(new, a[0], precision)[op == "cos"]
+            if a[0] not in pairs:
+                pairs[a[0]] = _sin_cos(new, a[0], precision)
+            return pairs[a[0]][op == "cos"]
         if op == "atan2":
             return _atan2(new, a[0], a[1], precision)
         return new.op(op, *a)
@@ -214,6 +217,8 @@ def shared_reciprocals(graph: Graph) -> Graph:
     for op, a in graph.nodes:
         if op == "div":
             divisors[a[1]] = divisors.get(a[1], 0) + 1
+    if all(count == 1 for count in divisors.values()):
+        return graph
 
     def rewrite(old: Graph, new: Graph, op: str, a: tuple[int, ...], i: int) -> int:
         if op == "div" and divisors[old.nodes[i][1][1]] > 1:

@@ -114,8 +114,14 @@ def constant(value: float, dtype: str, lanes: int) -> str:
 
 
 def operations(w: Writer, graph: Graph, values: dict[int, str], dtype: str, lanes: int) -> None:
-    """Emit all operations of a graph; `values` maps its inputs to names and receives the rest."""
+    """Emit the operations that results depend on, e.g. no product that was fused with a sum.
+
+    `values` maps inputs to names and receives the rest.
+    """
+    needed = graph.needed()
     for i, (op, a) in enumerate(graph.nodes):
+        if not needed[i]:
+            continue
         if op == "const":
             values[i] = constant(a[0], dtype, lanes)
         elif op != "input":

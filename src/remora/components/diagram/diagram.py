@@ -7,6 +7,7 @@ from collections.abc import Mapping, Set
 from pathlib import Path
 
 from remora.algebra.array_ops import Array
+from remora.atomic_files import replacing, write_text
 from remora.components.diagram.blocks import blocks_of
 from remora.components.diagram.figure import figure
 from remora.components.diagram.layout import drawn
@@ -61,14 +62,11 @@ class Diagram:
         if suffix not in (".svg", *PICTURES):
             known = ", ".join((".svg", *PICTURES))
             raise RemoraError(f"{file}: a diagram is saved as {known}, not as {suffix!r}")
-        try:
-            if suffix == ".svg":
-                file.write_text(self.svg(), encoding="utf-8")
-            else:
-                figure(self.drawing).savefig(file, dpi=192, facecolor="white")
-        except OSError as error:
-            why = error.strerror or str(error)
-            raise RemoraError(f"{file}: cannot be written: {why}") from error
+        if suffix == ".svg":
+            return write_text(file, self.svg())
+        drawn_figure = figure(self.drawing)
+        with replacing(file) as part:
+            drawn_figure.savefig(part, dpi=192, facecolor="white")
         return file
 
     def __repr__(self) -> str:

@@ -38,6 +38,7 @@ from remora.dynamics.recursive.articulated_body import (
 from remora.dynamics.recursive.composite_rigid_body import paired
 from remora.dynamics.recursive.outward_pass import MovingBody, moving
 from remora.dynamics.recursive.tree_passes import JointContext, Pass, added, run
+from remora.model import joints
 from remora.model.robot import Robot
 
 Wrenches = dict[int, Array]
@@ -120,7 +121,7 @@ def response(
             beyond[outer] = added(beyond.get(outer), felt)
         y[i] = {} if D is None else _worked(here, F[i], y[i])
         if not at.is_root:
-            for c, wrench in _transmitted(here, by, F[i], y[i]).items():
+            for c, wrench in _transmitted(at, here, by, F[i], y[i]).items():
                 _add(F[outer], c, wrench)
     Y, w = _assembled(robot, loops, y, factors)
     size = row_sizes(robot, loops, [b.X for b in bodies], [b.S for b in bodies], w)
@@ -188,13 +189,18 @@ def _worked(here: MovingBody, F: Wrenches, direct: Wrenches) -> Wrenches:
 
 
 def _transmitted(
-    here: MovingBody, by: ForceDriven | MotionPrescribed, F: Wrenches, y: Wrenches
+    at: JointContext,
+    here: MovingBody,
+    by: ForceDriven | MotionPrescribed,
+    F: Wrenches,
+    y: Wrenches,
 ) -> Wrenches:
     """Return what reaches the parent, in its frame: F - U D⁻¹ y, all of F through a rigid joint.
 
-    A joint with six degrees of freedom that are all driven transmits nothing.
+    A joint with six degrees of freedom that are all driven transmits nothing, unless it has rotors,
+    which resist a motion relative to the parent.
     """
-    if isinstance(by, ForceDriven) and here.S.shape[-1] == 6:
+    if isinstance(by, ForceDriven) and here.S.shape[-1] == 6 and not joints.has_rotor(at.joint):
         return {}
     passed = dict(F)
     if isinstance(by, ForceDriven) and by.K is not None:

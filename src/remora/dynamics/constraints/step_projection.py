@@ -26,6 +26,7 @@ from remora.dynamics.constraints.loop_kinematics import (
 from remora.dynamics.joint_arrays import batch_shape, gather, with_batch
 from remora.dynamics.kinematics import poses
 from remora.dynamics.momentum import center_of_mass, locked_inertia, momentum
+from remora.model import joints
 from remora.model.constraint import GEAR
 from remora.model.robot import Robot
 from remora.model.state import integrate
@@ -147,10 +148,11 @@ def _response(
 def conserves_momentum(robot: Robot, held: Collection[str] = ()) -> bool:
     """Return whether forces of joints and constraints cannot change the momentum of a robot.
 
-    All trees must float freely, and no active constraint may act on the inertial frame.
+    All trees must float freely, and no active constraint may act on the inertial frame. A rotor of
+    a free base would resist its motion relative to the inertial frame.
     """
     roots = [joint for joint in robot.joints if joint.parent < 0]
-    if any(joint.kind != "free" or joint.name in held for joint in roots):
+    if any(j.kind != "free" or j.name in held or joints.has_rotor(j) for j in roots):
         return False
     return all(
         c.kind == GEAR or (c.parent >= 0 and c.child >= 0) for c in active_constraints(robot)

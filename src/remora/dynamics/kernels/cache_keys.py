@@ -2,7 +2,8 @@
 
 The key covers everything the machine code depends on: the function, the names and shapes of its
 arguments, the values compiled in, the robot's fields that equations read, the rows of tables that
-users may replace, and the library's own source. A value that cannot be compared has no key.
+users may replace, and the library's own source, as far as the function reaches it. A value that
+cannot be compared has no key, nor has a function that reads what may change, such as a file.
 """
 
 from __future__ import annotations
@@ -15,8 +16,7 @@ from typing import Any
 from remora.codegen.ir.graph import Signature
 from remora.dynamics.formulations import FORMULATIONS
 from remora.dynamics.kernels.tree_recursions import RECURSIONS
-from remora.identity.digest import digest_or_none
-from remora.identity.sources import source_digest
+from remora.identity.digest import code_key, digest_or_none
 from remora.identity.table import Table
 from remora.model.joint_types import JOINT_TYPES
 from remora.model.robot import Robot
@@ -52,7 +52,7 @@ def value_key(function: Callable[..., Any], robot: Robot, *others: Any) -> str |
     seen, tables = robot.seen_identity, tables_digest()
     if seen is None or tables is None:
         return None
-    return digest_or_none("kernel", function, seen, tables, source_digest(), *others)
+    return code_key("kernel", function, seen, tables, *others)
 
 
 def is_equation(function: Callable[..., Any]) -> bool:
@@ -79,10 +79,10 @@ def tables_digest() -> str | None:
 def _own_digest(changes: int) -> str | None:
     """Return the digest of tables without a user's row: the library's source says what they hold.
 
-    `source_digest`, which is a part of every key, covers it; a deleted row changes the names.
+    It is a part of every key, see `code_key`; a deleted row changes the names.
     """
     return digest_or_none("own rows", sorted(FORMULATIONS), sorted(JOINT_TYPES), RECURSIONS)
 
 
 def _digest_of_rows() -> str | None:
-    return digest_or_none(dict(FORMULATIONS), dict(JOINT_TYPES), RECURSIONS)
+    return code_key(dict(FORMULATIONS), dict(JOINT_TYPES), RECURSIONS)

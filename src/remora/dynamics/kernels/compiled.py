@@ -115,7 +115,8 @@ def compile(
     check_options(
         function, robot, **{n: x for n, x in options.items() if n not in ("dtype", "target")}
     )
-    return compile_function(function, robot, **options)
+    made = compile_function(function, robot, **options)
+    return made.ready() if isinstance(made, Kernel) else made
 
 
 def compile_function(
@@ -354,6 +355,7 @@ class CompiledMethod:
         self._options = {"threads": owner.threads} if owner.target == "cpu" else {}
         self._fast: Any = None
         self._made_at = -1
+        self._plain: Any = None  # the kernel without fixed or optional parameters
         self.kernels: dict[tuple[Any, ...], Kernel | CudaKernel] = {}
         functools.update_wrapper(self, function)
 
@@ -370,7 +372,10 @@ class CompiledMethod:
         if "stream" in named and self._owner.target == "cuda":
             options["stream"] = named.pop("stream")
         kernel, arrays = self.kernel(*arguments, **named)
-        return kernel(*arrays, out=out, **options)
+        result = kernel(*arrays, out=out, **options)
+        if kernel is self._plain and self._plain.fast is not None:
+            self._fast, self._made_at = self._plain.fast, Table.changes
+        return result
 
     def identity_parts(self) -> tuple[Any, ...]:
         """Return its identity by value."""
@@ -400,8 +405,7 @@ class CompiledMethod:
                 self.kernels[key] = kernel
             plain = not static and tuple(arrays) == _required(self._function)
             if plain and isinstance(kernel, Kernel):
-                self._fast = kernel.fast
-                self._made_at = Table.changes if kernel.fast is not None else -1
+                self._plain = kernel
         return kernel, list(arrays.values())
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from remora.codegen.kernel import Kernel
 from remora.dynamics.formulations import FORMULATIONS
-from remora.dynamics.kernels.cache_keys import is_equation, value_key
+from remora.dynamics.kernels.cache_keys import value_key
 from remora.dynamics.kernels.compiled import compile_function
+from remora.identity.recent import Recent
 from remora.identity.table import Table
 from remora.model.joint_types import JOINT_TYPES
 from remora.model.robot import Robot
@@ -37,14 +39,11 @@ def kernel(
     """
     sizes = dict(shapes or {})
     short = _short_key(function, robot, (*arguments, None, *parameters), sizes, fixed)
-    if short is not None and short in _recent:
-        return _recent[short][0]
+    known = _recent.get(short)
+    if known is not None:
+        return known[0]
     found = _by_value(function, robot, arguments, sizes, parameters, fixed)
-    if short is not None:
-        _recent[short] = found, robot
-        while len(_recent) > MOST_KEPT:
-            _recent.pop(next(iter(_recent)))
-    return found
+    return _recent.keep(short, (found, robot))[0]
 
 
 def _short_key(
@@ -55,9 +54,28 @@ def _short_key(
     fixed: Mapping[str, Any],
 ) -> tuple[Any, ...] | None:
     """Return a key that holds for the same robot object; None: only values can be compared."""
-    if not is_equation(function) or FORMULATIONS.replaced() or JOINT_TYPES.replaced():
+    module = sys.modules.get(getattr(function, "__module__", ""))
+    name = getattr(function, "__name__", "")
+    if getattr(module, "__name__", "").split(".")[0] != "remora":
         return None  # a user's function may change at any time
-    key = (function, id(robot), Table.changes, tuple(arguments), *sizes.items(), *fixed.items())
+    if getattr(module, name, None) is not function:
+        return None
+    return identity_key(robot, function, *arguments, *sizes.items(), *fixed.items())
+
+
+def identity_key(robot: Robot, *parts: Any) -> tuple[Any, ...] | None:
+    """Return a key of a robot by its identity and of hashable parts by value, or None.
+
+    It holds while the robot lives, so it is stored with it, and as long as no user's row is in a
+    table, whose functions may change at any time.
+
+    Args:
+        robot: the robot.
+        *parts: other values, of the library's own types.
+    """
+    if FORMULATIONS.replaced() or JOINT_TYPES.replaced():
+        return None
+    key = (id(robot), Table.changes, *parts)
     try:
         hash(key)
     except TypeError:
@@ -75,20 +93,16 @@ def _by_value(
 ) -> Kernel:
     names = tuple(arguments), parameters
     key = value_key(function, robot, names, sorted(sizes.items()), sorted(fixed.items()))
-    if key is not None and key in _kept:
-        _kept[key] = _kept.pop(key)  # most recently used: dropped last
-        return _kept[key]
+    known = _kept.get(key)
+    if known is not None:
+        return known
     made: Kernel = compile_function(
         function, robot, arguments=tuple(arguments), fixed=fixed, shapes=sizes,
         parameters=parameters,
     )  # fmt: skip
-    if key is not None:
-        _kept[key] = made
-        while len(_kept) > MOST_KEPT:
-            _kept.pop(next(iter(_kept)))
-    return made
+    return _kept.keep(key, made)
 
 
-_kept: dict[str, Kernel] = {}
+_kept: Recent[str, Kernel] = Recent(MOST_KEPT)
 #: By the identity of the robot, which is stored, too, so that no other has its identity.
-_recent: dict[tuple[Any, ...], tuple[Kernel, Robot]] = {}
+_recent: Recent[tuple[Any, ...], tuple[Kernel, Robot]] = Recent(MOST_KEPT)

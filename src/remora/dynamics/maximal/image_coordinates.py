@@ -21,6 +21,7 @@ from remora.dynamics.maximal.image_space import Assembled, JointRows
 from remora.dynamics.maximal.joint_maps import constraint, mass_properties, refuse_unfit
 from remora.dynamics.mimic_joints import refuse_mimic_joints
 from remora.dynamics.recursive.outward_pass import moving_links
+from remora.dynamics.refusals import without_constraints
 from remora.errors import InvalidValue
 from remora.model import joints
 from remora.model.joints import kind
@@ -126,6 +127,7 @@ def from_image_coordinates(robot: Robot, Q: ArrayLike, Q_rate: ArrayLike) -> tup
 
 
 @takes_robot
+@without_constraints
 def image_space_constraints(robot: Robot, Q: ArrayLike) -> ImageSpaceConstraints:
     """Return the residuals of the unit conditions and the joints' equations.
 
@@ -138,6 +140,7 @@ def image_space_constraints(robot: Robot, Q: ArrayLike) -> ImageSpaceConstraints
 
 
 @takes_robot
+@without_constraints
 def image_space_system(
     robot: Robot,
     Q: ArrayLike,
@@ -176,6 +179,7 @@ def image_space_system(
 
 
 @takes_robot
+@without_constraints
 def image_space_solution(
     robot: Robot,
     Q: ArrayLike,
@@ -225,6 +229,7 @@ def image_space_solution(
 
 
 @takes_robot
+@without_constraints
 def project_image_coordinates(
     robot: Robot, Q: ArrayLike, Q_rate: ArrayLike, iterations: int = 4
 ) -> tuple[Array, Array]:

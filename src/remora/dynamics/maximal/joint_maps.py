@@ -114,7 +114,7 @@ def refuse_unfit(robot: Robot, formulation: str) -> None:
     """Raise if a robot has features that the maximal formulations do not support."""
     refuse_mimic_joints(robot, formulation)
     for body, joint in zip(robot.bodies, robot.joints, strict=True):
-        if is_symbolic(joint.rotor_inertia) or np.any(joint.rotor_inertia != 0.0):
+        if joints.has_rotor(joint):
             raise InvalidValue(
                 f"joint {joint.name!r} has a rotor inertia, which the formulation "
                 f"{formulation!r} does not support: use formulation='articulated'"

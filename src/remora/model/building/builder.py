@@ -78,6 +78,7 @@ class Builder(DescribesConstraints):
         inertia: ArrayLike | None = None,
         geometry: Sequence[Geometry] = (),
         place: Place | None = None,
+        inertial_frame: ArrayLike | None = None,
     ) -> Builder:
         """Add a body.
 
@@ -90,6 +91,8 @@ class Builder(DescribesConstraints):
                 xx, xy, xz, yy, yz, zz.
             geometry: visible shapes.
             place: location of the description in its file.
+            inertial_frame: pose of the file's inertial frame, `(8,)`, if it is not the centre of
+                mass, unrotated; see `Body`.
         """
         place = place or Place(f"body {name!r}")
         early = [shape for shape, _ in self._early_shapes.pop(name, ())]
@@ -99,12 +102,16 @@ class Builder(DescribesConstraints):
             self.check.numbers(place, "centre of mass", com, 3),
             self.check.inertia(place, inertia),
             (*geometry, *early),
+            None if inertial_frame is None else self._inertial_frame(place, inertial_frame),
         )
         for shape in geometry:
             self.check.geometry(place, shape)
         if self.check.new_name(place, name, self._bodies, self._frames):
             self._bodies[name] = BodyDraft(body, place)
         return self
+
+    def _inertial_frame(self, place: Place, given: ArrayLike) -> tuple[float, ...]:
+        return tuple(float(x) for x in self.check.placement(place, given))
 
     def geometry(
         self,

@@ -42,4 +42,7 @@ def merged_body(parts: Sequence[tuple[Body, Array]]) -> Body:
         for g in body.geometry
     )
     first = parts[0][0]
-    return Body(first.name, frozen(np.asarray(mass)), frozen(com), frozen(inertia), geometry)
+    own = first.inertial_frame
+    if own is None and not is_symbolic(com) and np.any(com != first.com):
+        own = tuple(pose.from_translation(first.com).tolist())
+    return Body(first.name, frozen(np.asarray(mass)), frozen(com), frozen(inertia), geometry, own)

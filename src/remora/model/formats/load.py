@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import warnings
-from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from remora.algebra.array_ops import ArrayLike
 from remora.errors import Fault, InvalidValue, ModelError, ModelWarning, UnknownName
@@ -13,21 +14,17 @@ from remora.model.building.builder import Builder
 from remora.model.building.inertia_consistency import treatment
 from remora.model.building.joint_kinds import base_kind
 from remora.model.building.validate import Place
-from remora.model.formats.mjcf.mjcf import read_mjcf
-from remora.model.formats.sdf.sdf import read_sdf
-from remora.model.formats.urdf.urdf import read_urdf
-from remora.model.formats.urdf.xacro import read_xacro
-from remora.model.formats.yaml.yaml import read_yaml
 from remora.model.robot import Robot
 
-#: One reader per file format: (file, mesh_root) -> builder.
-READERS: dict[str, Callable[[Path, Path | None], Builder]] = {
-    ".urdf": read_urdf,
-    ".xacro": read_xacro,
-    ".xml": read_mjcf,
-    ".sdf": read_sdf,
-    ".yaml": read_yaml,
-    ".yml": read_yaml,
+#: One reader per file format, module and function (file, mesh_root) -> builder; imported when it
+#: is needed.
+READERS = {
+    ".urdf": ("urdf.urdf", "read_urdf"),
+    ".xacro": ("urdf.xacro", "read_xacro"),
+    ".xml": ("mjcf.mjcf", "read_mjcf"),
+    ".sdf": ("sdf.sdf", "read_sdf"),
+    ".yaml": ("yaml.yaml", "read_yaml"),
+    ".yml": ("yaml.yaml", "read_yaml"),
 }
 
 #: Formats with strict inertia checks by default: Remora's own.
@@ -91,7 +88,9 @@ def load(
     suffix = file.suffix.lower()
     if suffix not in READERS:
         raise ModelError(os.fspath(path), [Fault("file", _no_format(file))])
-    builder = READERS[suffix](file, _folder(mesh_root))
+    module, name = READERS[suffix]
+    read: Any = getattr(importlib.import_module(f"remora.model.formats.{module}"), name)
+    builder: Builder = read(file, _folder(mesh_root))
     if file.parent == _BUNDLED:
         builder.source = f"bundled robot {file.stem!r}"
     if gravity is not None:

@@ -204,9 +204,8 @@ def spart_layout(robot: Robot, base_inertial: ArrayLike | None = None) -> Layout
     Args:
         robot: a robot with a free base, in any placement, and revolute and prismatic joints.
         base_inertial: pose of the base link's URDF `<inertial>` frame in the link's frame, `(8,)`;
-            the centre of mass of the base body, unrotated, by default. (Required if the
-            `<inertial>` has an rpy, or if fixed links were merged into the base: SPART's base frame
-            is that of the base link alone.)
+            by default the one in the file (`Body.inertial_frame`), also if fixed links were merged
+            into the base: SPART's base frame is that of the base link alone.
 
     Raises:
         RemoraError: if the robot has another base or other joint types.
@@ -217,10 +216,11 @@ def spart_layout(robot: Robot, base_inertial: ArrayLike | None = None) -> Layout
     if base.kind != "free" or any(j.kind not in _SPART for j in others):
         raise RemoraError("SPART supports a free base and revolute and prismatic joints only")
     placed = base.placement
+    given = robot.bodies[0].inertial_frame if base_inertial is None else base_inertial
     offset = (
         pose.from_translation(robot.bodies[0].com)
-        if base_inertial is None
-        else finite("base_inertial", base_inertial, 8)
+        if given is None
+        else finite("base_inertial", given, 8)
     )
     back = dual_quaternion.conjugate(offset)
     R_i = pose.to_rotation_matrix(offset)

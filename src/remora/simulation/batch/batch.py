@@ -18,7 +18,7 @@ from remora.dynamics.constraints.loop_kinematics import active_constraints
 from remora.dynamics.kernels.compiled import TARGETS
 from remora.dynamics.kernels.size_policy import LARGEST_STRAIGHT_LINE, fits_straight_line
 from remora.errors import InvalidValue, RemoraError, UnknownName
-from remora.model.arguments import number, whole
+from remora.model.arguments import by_name, number, whole
 from remora.model.robot import Robot
 from remora.model.takes_robot import check_robot
 from remora.simulation.batch.batch_events import conditions
@@ -49,15 +49,17 @@ from remora.simulation.engine.constraint_switching import phase_robots
 from remora.simulation.engine.interrupts import interruptible
 from remora.simulation.engine.phase_dynamics import RunSettings
 from remora.simulation.engine.progress import batch_bar
+from remora.simulation.engine.rounding import check_rounding
 from remora.simulation.engine.simulate import model_of, sample_times
 from remora.simulation.engine.stiffness import warn_of_unstable_steps
-from remora.simulation.inputs.arguments import by_name, seconds
+from remora.simulation.inputs.arguments import seconds
 from remora.simulation.inputs.arguments import times as times_of
 from remora.simulation.inputs.events import Event, listed_events
 from remora.simulation.inputs.loads import LoadLike, Sum, is_mapping
 from remora.simulation.inputs.move_starts import with_started_moves
 from remora.simulation.inputs.phases import Phase, traced_motions
 from remora.simulation.inputs.robot_loads import LOADS, load_shape
+from remora.simulation.inputs.start_limits import warn_of_starts_beyond_limits
 from remora.simulation.integrators import tableaus
 
 FAILURES = ("raise", "keep")
@@ -216,6 +218,7 @@ def simulate_batch(
         by_name("initial", initial), runs, None if target == "cuda" else dtype,
     )  # fmt: skip
     _refuse_impossible(robot, own, failures)
+    warn_of_starts_beyond_limits(robot, to_host(own.q))
     watched = listed_events("events", events)
     early = any(event.action != "record" for event in watched)
     parts = with_started_moves(robot, parts, lambda: to_host(own.q), start, early)
@@ -223,6 +226,12 @@ def simulate_batch(
         first = np.asarray(own.q, float).reshape(-1, robot.nq)[0]
         held = {*parts[0].prescribed, *parts[0].locked}
         warn_of_unstable_steps(robot, first, min(control.step, duration), held, stacklevel=2)
+    if control.adaptive and target == "cpu" and dtype == "float64" and math.prod(own.batch):
+        one_q, one_v = (
+            np.asarray(x, float).reshape(-1, n)[0]
+            for x, n in ((own.q, robot.nq), (own.v, robot.nv))
+        )
+        check_rounding(robot, one_q, one_v, rtol, atol, duration, max_steps)
     end = start + duration
     given_times = None if sample is None else sample_times(sample, start, end)
     times = np.array([start]) if given_times is None else given_times
@@ -237,7 +246,7 @@ def simulate_batch(
         before = robots[k - 1] if k else robot
         latched = {x for p in plan for x in p.constraints.latches.values()}
         constraints = _constraints(system, k, part, (before, robots[k]), own, latched)
-        now = system if robots[k] is robot else system.with_robot(robots[k])
+        now = system.acting_on(robots[k])
         plan.append(_phase(now, part, own, model, breaks, tuple(per_run), watched, constraints))
     if any(p.equations.stops for p in plan) and not control.adaptive:
         control = _in_contact(control, dtype)
@@ -506,6 +515,7 @@ def _run(
     total = count * len(plan)
     with batch_bar(total, progress) as advance:
         try:
+            runs.begin(plan, free)
             for phase in plan:
                 carried_states(system, before, phase, runs, count, xp)
                 before = phase

@@ -18,9 +18,11 @@ from remora.codegen.integration.program_cpu import ProgramKernel
 from remora.codegen.integration.program_ptx import CudaProgram
 from remora.components.system import ScheduledUpdate, System
 from remora.dynamics.kernels.cache_keys import value_key
+from remora.dynamics.kernels.kernel_memory import identity_key
 from remora.dynamics.kernels.size_policy import fits_straight_line
 from remora.errors import RemoraError
 from remora.identity.digest import NoIdentity
+from remora.model.robot import Robot
 from remora.simulation.batch.batch_switching import PhaseConstraints
 from remora.simulation.batch.event_search import FIRST, INTERRUPTED, NEVER, RUNNING
 from remora.simulation.batch.free_program import (
@@ -149,6 +151,10 @@ class BatchRuns:
         changed[self._xp.asarray(runs), 0] = float(code)
         self.status = changed
 
+    def begin(self, plan: Sequence[BatchPhase], free: bool) -> None:
+        """Begin to compile all phases: later ones are traced while LLVM compiles earlier ones."""
+        self._kernels = {id(phase): self._made(phase, free) for phase in plan}
+
     def lockstep(
         self, phase: BatchPhase, begin: float, advance: Callable[[int], None]
     ) -> RepeatedRun:
@@ -169,7 +175,7 @@ class BatchRuns:
             np.clip(settings.times[chosen], begin, end), begin, end, settings.control.step, breaks,
             list(zip(updates, origins, map(int, done), strict=True)),
         )  # fmt: skip
-        kernel = self._kernel(phase, "lockstep")
+        kernel = self._kernels[id(phase)]
         given = {"phase start": np.full(1, begin)}
         names = ("sample q", "sample v", *settings.signals)
         rows = self._inputs(kernel, given)
@@ -196,7 +202,7 @@ class BatchRuns:
         Runs without events are made in rounds, see `_round`.
         """
         settings, xp = self._settings, self._xp
-        kernel = self._kernel(phase, "free")
+        kernel = self._kernels[id(phase)]
         until = begins + phase.duration
         given = {
             "t": self.t, "start": np.full(1, settings.start), "until": until, "phase start": begins,
@@ -382,10 +388,11 @@ class BatchRuns:
             rows.append(self._xp.broadcast_to(own, (self._runs, *cell.shape)))
         return rows
 
-    def _kernel(
-        self, phase: BatchPhase, how: str
+    def _made(
+        self, phase: BatchPhase, free: bool
     ) -> ProgramKernel | CudaProgram | LargeRobotProgram:
         settings, equations = self._settings, phase.equations
+        how = "free" if free else "lockstep"
         # times are always float64
         nudge = NUDGE * float(np.finfo(float).eps) if phase.breaks else 0.0
         if not fits_straight_line(equations.robot):
@@ -395,9 +402,23 @@ class BatchRuns:
             _program, how, equations, settings.control, settings.dtype, nudge, settings.signals,
             own_breaks, phase.from_phase,
         )  # fmt: skip
+        short = None
+        if equations.unloaded and phase.plain:
+            short = identity_key(
+                equations.robot, how, settings.control, settings.dtype, settings.target, nudge,
+                settings.signals, own_breaks, phase.from_phase, equations.parameters,
+                equations.formulation, equations.passive, equations.own_clock, equations.started,
+            )  # fmt: skip
+        if short is not None and short in _recent:
+            return _recent[short][0]
         key = value_key(made, equations.robot)
         name = f"simulate_{equations.robot.name}"
-        return _compiled(made, name, settings.dtype, settings.target, key, phase.plain)
+        kernel = _compiled(made, name, settings.dtype, settings.target, key, phase.plain)
+        if short is not None:
+            while len(_recent) >= MOST_KEPT:
+                _recent.pop(next(iter(_recent)))
+            _recent[short] = kernel, equations.robot
+        return kernel
 
 
 def _program(
@@ -430,6 +451,8 @@ def _compiled(
 
 
 _kept: dict[tuple[str, str], ProgramKernel | CudaProgram] = {}
+#: By the identity of the robot, which is stored, too, so that no other has its identity.
+_recent: dict[tuple[Any, ...], tuple[ProgramKernel | CudaProgram, Robot]] = {}
 
 
 def carried_states(

@@ -29,6 +29,7 @@ from remora.algebra.array_ops import Array
 from remora.components.system import System
 from remora.errors import RemoraError
 from remora.identity.digest import digest_or_none
+from remora.identity.json_seal import sealed, unsealed
 from remora.model.formats.yaml.yaml import robot_to_yaml
 from remora.simulation.batch.result import Batch, BatchEvents, BatchSwitch, FinalStates
 from remora.simulation.batch.single_run import RunArguments
@@ -37,7 +38,7 @@ from remora.simulation.storage.file_format import zarr
 from remora.simulation.storage.reading import readable, stored_robot
 
 #: Version of the format, in the attribute `remora_batch`.
-FORMAT = 2
+FORMAT = 3
 #: Arrays of the events.
 _EVENTS = ("counts", "times", "fired", "first")
 #: Bytes of a file of an array.
@@ -63,7 +64,7 @@ def save_batch(batch: Batch, path: str | os.PathLike[str]) -> Path:
         group: Any = zarr().create_group(place / "batch")
         for name, values in arrays.items():
             _written(group, name, values)
-        group.attrs.update(attributes)
+        group.attrs.update(sealed(attributes))
         if folder.exists():
             folder.rmdir()
         (place / "batch").replace(folder)
@@ -183,7 +184,8 @@ def open_batch(
     """
     folder = Path(path)
     group = _opened(folder)
-    attributes: dict[str, Any] = dict(group.attrs)
+    with readable(folder / "zarr.json"):
+        attributes = unsealed(dict(group.attrs))
     robot = stored_robot(folder, str(attributes.get("robot", "")), mesh_root)
     with readable(folder / "zarr.json"):
         digests: dict[str, str] = dict(attributes["digests"])

@@ -26,7 +26,6 @@ from remora.algebra.array_ops import (
     less,
     select,
     sqrt,
-    stack,
 )
 from remora.algebra.selections import (
     each,
@@ -38,7 +37,7 @@ from remora.algebra.selections import (
     smaller,
     smallest,
 )
-from remora.codegen.integration.statements import Block, If, Record, Run, Statement
+from remora.codegen.integration.statements import Block, For, If, Record, Run, Statement
 from remora.dynamics.forces.stops import stop_overlaps, stop_rates
 from remora.model.joints import kind
 from remora.model.robot import Robot
@@ -197,8 +196,8 @@ class EventSearch:
         nv, robot = self._robot.nv, self._robot
 
         def inside(
-            t: Array, length: Array, q: Array, v: Array, x: Array, z: Array, change: Array,
-            first: Array, last: Array, *rest: Array,
+            node: Array, values: Array, slopes: Array, t: Array, length: Array, q: Array, v: Array,
+            x: Array, z: Array, change: Array, first: Array, last: Array, *rest: Array,
         ) -> tuple[Array, Array]:  # fmt: skip
             symbol = casadi.SX.sym("theta")
             theta = asarray(symbol).reshape((1,))
@@ -207,16 +206,17 @@ class EventSearch:
             g = casadi.vertcat(*self._values(t + theta * length, *there, z, rest).tolist())
             slope = casadi.jacobian(g, symbol)
 
-            def at(expression: Any, place: float) -> Array:
-                there = casadi.densify(casadi.substitute(expression, symbol, place))
-                return asarray(there).reshape((-1,))
+            def appended(rows: Array, expression: Any) -> Array:
+                there = casadi.densify(casadi.substitute(expression, symbol, node.item()))
+                return concatenate([rows[1:], asarray(there).reshape((1, -1))], trailing=2)
 
-            values, slopes = (stack([at(e, p) for p in NODES], axis=0) for e in (g, slope))
-            return values, slopes
+            return appended(values, g), appended(slopes, slope)
 
+        found = ("g inside", "slopes")
         state = ("t", "length", "q", "v", "x", "z", "change", *self._ends)
-        reads = (*state, *self._touched, *self._names)
-        return [wide_run(inside, reads, ("g inside", "slopes"))]
+        reads = ("node", *found, *state, *self._touched, *self._names)
+        # a loop: the functions and their slopes are long, and compiled once
+        return [For(np.reshape(NODES, (-1, 1)), [wide_run(inside, reads, found)], "node")]
 
     def bracket(self) -> list[Statement]:
         """Return the location of events; sets `accept` to whether the step is final."""

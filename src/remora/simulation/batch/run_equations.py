@@ -78,6 +78,13 @@ class RunEquations:
         return self.system.robot
 
     @property
+    def unloaded(self) -> bool:
+        """Whether only the robot moves: no components, no loads of phases, no held joints."""
+        forces = self.forces
+        loads = forces.torque is not None or forces.wrenches is not None or bool(forces.inputs)
+        return not (self.system.components or loads or self.held)
+
+    @property
     def stops(self) -> int:
         """Number of stops at joint limits."""
         if self.passive.stiffness == 0.0:
@@ -115,9 +122,8 @@ class RunEquations:
         for name in self.parameters:
             if name not in own:
                 robot = parameter(robot, name)[1](robot, values[name])
-        system = self.system if robot is self.robot else self.system.with_robot(robot)
         mine = {name: values[name] for name in self.parameters if name in own}
-        return system.with_parameters(mine) if mine else system
+        return self.system.acting_on(robot, mine)
 
     def instant(
         self, t: Array, q: Array, v: Array, x: Array, z: Array, data: Sequence[Array],

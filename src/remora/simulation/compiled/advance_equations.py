@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from remora.algebra.array_ops import Array, absolute, concatenate, less, total_and_rest
 from remora.algebra.selections import flag, larger
+from remora.codegen.ir.graph import Graph, Signature
+from remora.codegen.ir.trace import trace
 from remora.components.actions import Action, Wrench
+from remora.components.evaluation import Instant
 from remora.components.system import System
 from remora.dynamics.constraints.loop_kinematics import active_constraints
 from remora.dynamics.constraints.step_projection import step_projection
@@ -101,7 +105,7 @@ class AdvanceEquations:
             stop = start + int(np.prod(shape, dtype=int))
             values[name], start = numbers[start:stop].reshape(shape), stop
         robot = with_values(self.robot, values)
-        system = None if self.system is None else self.system.with_robot(robot)
+        system = None if self.system is None else self.system.acting_on(robot)
         return replace(self, robot=robot, system=system, parameters=())
 
     def finish(
@@ -227,6 +231,28 @@ class Bounds:
             room = b - absolute(a * v[speed : speed + 1])
             free = free * flag(less(4.0 * abs(a) * h * fastest(nv + speed), room))
         return free
+
+
+def component_graph(own: AdvanceEquations) -> Graph:
+    """Return all that components compute in a program as one graph, which identifies them.
+
+    A component of a user may read anything, such as a file. Its graph says what came of it, and
+    takes a small part of the time in which the program is made.
+    """
+    assert own.system is not None
+    robot, system = own.robot, own.system
+    sizes = {"q": robot.nq, "v": robot.nv, "x": system.nx, "z": system.nz}
+    numbers = size_of(dict(zip(own.parameters, own.parameter_shapes, strict=True)))
+    inputs = [Signature(name, (size,)) for name, size in sizes.items()]
+
+    def computed(q: Array, v: Array, x: Array, z: Array, t: Array, numbers: Array) -> Any:
+        acting = own.with_numbers(numbers).system
+        assert acting is not None
+        signals = signal_values(acting, q, v, x, z, t) if acting.signals else np.zeros(0)
+        rate = Instant(acting, t, q, v, x, z).derivative()
+        return (*component_loads(acting, q, v, x, z, t), signals, rate)
+
+    return trace(computed, [*inputs, Signature("t", ()), Signature("numbers", (numbers,))])
 
 
 def inputs_of(own: AdvanceEquations) -> dict[str, tuple[int, ...]]:

@@ -17,7 +17,8 @@ from remora.algebra.array_ops import Array
 from remora.codegen.integration.program_cpu import ProgramKernel
 from remora.components.system import System
 from remora.dynamics.kernels.cache_keys import tables_digest, value_key
-from remora.identity.digest import digest_or_none
+from remora.identity.digest import code_key
+from remora.identity.recent import Recent
 from remora.model.robot import Robot
 from remora.simulation.compiled.advance_equations import (
     CHAINED,
@@ -25,6 +26,7 @@ from remora.simulation.compiled.advance_equations import (
     LINKS,
     MADE,
     AdvanceEquations,
+    component_graph,
     inputs_of,
     places,
     recorded_by,
@@ -159,6 +161,15 @@ class CompiledSteps:
             row[len(CHAINED) + loads[0].size :] = loads[1].ravel()
         self._links = len(rest)
 
+    def begin(self, dense: bool) -> None:
+        """Begin to compile what `advance` will need; it waits for it.
+
+        Args:
+            dense: whether there are samples within steps.
+        """
+        if dense not in self._bound:
+            self._bound[dense] = _BoundKernel(self._kernel(dense))
+
     def advance(self, state: RunState, step: NextStep, dense: bool) -> Advance:
         """Make steps until the end of the segment, or until the run loop is needed.
 
@@ -167,10 +178,8 @@ class CompiledSteps:
             step: the step size control.
             dense: whether there are samples within steps.
         """
-        bound = self._bound.get(dense)
-        if bound is None:
-            bound = _BoundKernel(self._kernel(dense))
-            self._bound[dense] = bound
+        self.begin(dense)
+        bound = self._bound[dense]
         room = bound.prepare(self._room)
         begun = time.perf_counter()
         more = (*self._values, *(() if dense else (self._chain.ravel(),)), *self._robot_numbers)
@@ -190,17 +199,15 @@ class CompiledSteps:
         Robots are immutable and compared by identity. Components are compared by value: a global or
         an array that their methods read may have changed since.
         """
-        parts = None if self._system is None else self._system.identity_parts()[1:]
-        tables, system = tables_digest(), digest_or_none(parts) if parts else ""
+        parts = None if self._system is None else self._system.kernel_parts()
+        tables, system = tables_digest(), code_key(parts) if parts else ""
         if tables is None or system is None:
             return _AdvanceKernel(self._equations(dense))
         key = (tables, system, dense, self._loads.captured, id(self._robot), *self._settings)
-        known = _kept.pop(key, None)
-        made = _AdvanceKernel(self._equations(dense)) if known is None else known[0]
-        _kept[key] = made, self._robot  # most recently used: dropped last
-        while len(_kept) > MOST_KEPT:
-            _kept.pop(next(iter(_kept)))
-        return made
+        known = _kept.get(key)
+        if known is not None:
+            return known[0]
+        return _kept.keep(key, (_AdvanceKernel(self._equations(dense)), self._robot))[0]
 
 
 class _AdvanceKernel:
@@ -216,17 +223,15 @@ class _AdvanceKernel:
         self.layout = own.layout
         settings = (own.formulation, own.passive, own.effort, own.stops, own.loads.degree,
                     own.loads.pushes, own.dense, own.bounds, own.parameters)  # fmt: skip
-        parts = ()
-        if own.system is not None:
-            parts = dict(own.system.components), dict(own.system.connections)
+        computed = None if own.system is None else component_graph(own).content()
         key = value_key(
-            advance_program, own.robot, parts, settings, vars(own.tableau), own.loads.placed
+            advance_program, own.robot, computed, settings, vars(own.tableau), own.loads.placed
         )
         self.kernel = ProgramKernel(lambda: advance_program(own), "advance", key=key, lanes=1)
 
 
 #: Compiled programs by their settings, with the robot whose identity is in the key.
-_kept: dict[tuple[Any, ...], tuple[_AdvanceKernel, Robot]] = {}
+_kept: Recent[tuple[Any, ...], tuple[_AdvanceKernel, Robot]] = Recent(MOST_KEPT)
 
 
 class _BoundKernel:

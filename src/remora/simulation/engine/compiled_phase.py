@@ -10,6 +10,7 @@ from remora.algebra.array_ops import Array, concatenate
 from remora.codegen.ir.graph import Signature
 from remora.codegen.kernel import Kernel
 from remora.dynamics.kernels.kernel_memory import kernel
+from remora.identity.recent import Recent
 from remora.model.state import integrate
 from remora.simulation.compiled.advance_equations import AdvanceEquations, Bounds
 from remora.simulation.compiled.compiled_steps import CompiledSteps
@@ -124,22 +125,19 @@ def _given_loads(
 def _pulse_kernel(loads: SmoothLoads) -> Kernel:
     """Return the kernel of all traced functions of time; the last ones are kept."""
     key = loads.placed, loads.captured
-    known = _pulse_kernels.pop(key, None)
-    if known is None:
+    known = _pulse_kernels.get(key)
+    if known is not None:
+        return known
 
-        def pulses(t: Array) -> Array:
-            parts = [loads.torque(t), loads.wrenches(t) if loads.pushes else None]
-            shapes = [loads.torque_shape, loads.wrench_shape if loads.pushes else (0,)]
-            return concatenate([
-                np.zeros(shape).ravel() if part is None else part.reshape((-1,))
-                for part, shape in zip(parts, shapes, strict=True)
-            ])  # fmt: skip
+    def pulses(t: Array) -> Array:
+        parts = [loads.torque(t), loads.wrenches(t) if loads.pushes else None]
+        shapes = [loads.torque_shape, loads.wrench_shape if loads.pushes else (0,)]
+        return concatenate([
+            np.zeros(shape).ravel() if part is None else part.reshape((-1,))
+            for part, shape in zip(parts, shapes, strict=True)
+        ])  # fmt: skip
 
-        known = Kernel(pulses, [Signature("t", ())], "pulses")
-    _pulse_kernels[key] = known
-    while len(_pulse_kernels) > MOST_KEPT:
-        _pulse_kernels.pop(next(iter(_pulse_kernels)))
-    return known
+    return _pulse_kernels.keep(key, Kernel(pulses, [Signature("t", ())], "pulses"))
 
 
-_pulse_kernels: dict[object, Kernel] = {}
+_pulse_kernels: Recent[object, Kernel] = Recent(MOST_KEPT)

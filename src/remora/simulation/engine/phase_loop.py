@@ -22,6 +22,7 @@ from remora.simulation.compiled.compiled_steps import (
 from remora.simulation.compiled.step_block import StepBlock
 from remora.simulation.engine.event_location import EventLocator
 from remora.simulation.engine.phase_dynamics import PhaseDynamics
+from remora.simulation.engine.rounding import rounding_of
 from remora.simulation.engine.update_schedule import UpdateSchedule
 from remora.simulation.inputs.events import EventMonitor, MonitoredCondition
 from remora.simulation.inputs.loads import SAME_SAMPLE, HeldValue
@@ -297,6 +298,8 @@ class PhaseLoop:
         while state.t < stop:
             left = stop - state.t
             if self._h is None:  # at the start of the phase, and after a reset
+                if self._compiled is not None and self._can_advance():
+                    self._compiled.begin(self._dense(stop))  # compiled meanwhile
                 self._h, first = self._stepping.step or self._first_step(left), True
             if self._can_advance():
                 tries = self._stepping.max_steps - self._tried
@@ -315,8 +318,7 @@ class PhaseLoop:
             if self._tried > self._stepping.max_steps:
                 raise SimulationError(
                     f"{self._stepping.max_steps} steps were not enough (the last is of {h:.3g} s): "
-                    "check whether a controller is unstable; otherwise raise max_steps"
-                    f"{self._stiffest()}",
+                    f"{self._slowed(h)}",
                     state.t,
                 )
             if not attempt.error <= 1.0:  # or NaN
@@ -341,6 +343,15 @@ class PhaseLoop:
             if ended is not None:
                 return ended
         return None
+
+    def _slowed(self, h: float) -> str:
+        """Return why steps of this length may have been so many."""
+        robot, state, own = self._system.robot, self._state, self._stepping
+        found = rounding_of(robot, state.q, state.v, own.rtol, own.atol)
+        if found is not None and found.step < 10.0 * h:
+            return found.described(own.atol)
+        advice = "check whether a controller is unstable; otherwise raise max_steps"
+        return f"{advice}{self._stiffest()}"
 
     def _stiffest(self) -> str:
         """Return the end of a message that names the joint that makes the equations stiff."""
@@ -479,13 +490,9 @@ class PhaseLoop:
 
     def _advance(self, stop: float, step: NextStep) -> Advance:
         """Make steps in machine code, up to the end of the segment at most."""
-        system, state, times = self._system, self._state, self._times
-        dense = False
-        if times is not None:  # whether there are samples within the segment
-            k = bisect.bisect_right(times, state.t + CLOSE * np.spacing(abs(state.t)))
-            dense = k < times.size and bool(times[k] < stop - CLOSE * np.spacing(abs(stop)))
+        system, state = self._system, self._state
         assert self._compiled is not None
-        done = self._compiled.advance(state, step, dense)
+        done = self._compiled.advance(state, step, self._dense(stop))
         self._rate = done.after.rate
         if done.link:
             self._bounds = self._following[done.link - 1]
@@ -502,6 +509,14 @@ class PhaseLoop:
                 self._tried = self._stepping.max_steps - done.after.tries
             self._advanced(done.block)
         return done
+
+    def _dense(self, stop: float) -> bool:
+        """Return whether there are samples within the rest of the segment."""
+        t, times = self._state.t, self._times
+        if times is None:
+            return False
+        k = bisect.bisect_right(times, t + CLOSE * np.spacing(abs(t)))
+        return k < times.size and bool(times[k] < stop - CLOSE * np.spacing(abs(stop)))
 
     # Step size control --------------------------------------------------------------------------
 

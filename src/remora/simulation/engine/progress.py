@@ -9,8 +9,6 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from remora.algebra.array_ops import Array
 from remora.dynamics.kernels.kernel_memory import kernel
@@ -45,15 +43,24 @@ class Status(NamedTuple):
 Show: TypeAlias = Callable[[Status], None]
 
 
+def _bar(before: str, after: str | None = None) -> Any:
+    """Return a bar of `rich` with texts before and after it, which is removed at the end."""
+    # imported when a bar is shown: it takes longer than a short run
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    behind = [TextColumn(after)] if after else []
+    columns = TextColumn(before), BarColumn(), *behind, TimeRemainingColumn()
+    return Progress(*columns, console=Console(stderr=True), transient=True)
+
+
 @contextmanager
 def batch_bar(runs: int, progress: bool | None) -> Generator[Callable[[int], None]]:
     """Show a progress bar over the runs of a batch; yields a function that advances it."""
     if progress is False or (progress is None and not sys.stderr.isatty()):
         yield lambda done: None
         return
-    columns = (TextColumn("{task.completed:.0f} of {task.total:.0f} runs"), BarColumn())
-    console = Console(stderr=True)
-    with Progress(*columns, TimeRemainingColumn(), console=console, transient=True) as bar:
+    with _bar("{task.completed:.0f} of {task.total:.0f} runs") as bar:
         task = bar.add_task("", total=runs)
         yield lambda done: bar.advance(task, done)
 
@@ -72,14 +79,12 @@ def campaign_bar(
     if progress is False or (progress is None and not sys.stderr.isatty()):
         yield lambda more, failed: None
         return
-    columns = (
-        TextColumn("{task.completed:,.0f} of {task.total:,.0f} runs"),
-        BarColumn(),
-        TextColumn("{task.fields[rate]}{task.fields[failures]}"),
-        TimeRemainingColumn(),
-    )
     since, made, bad = time.monotonic(), 0, 0
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    texts = (
+        "{task.completed:,.0f} of {task.total:,.0f} runs",
+        "{task.fields[rate]}{task.fields[failures]}",
+    )
+    with _bar(*texts) as bar:
         task = bar.add_task("", total=runs, completed=done, rate="", failures="")
 
         def advance(more: int, failed: int) -> None:
@@ -124,7 +129,7 @@ class ProgressReporter:
         self._patience = PATIENCE if progress is None else 0.0
         self._start, self._stop = start, stop
         self._from = start if now is None else now
-        self._bar: Progress | None = None
+        self._bar: Any = None
         self._task: Any = None
         self._robot, self._first = robot, (q.copy(), v.copy())
         self._momentum: Any = None
@@ -169,14 +174,7 @@ class ProgressReporter:
                 print(f"{100.0 * status.fraction:3.0f} %  {text}", file=sys.stderr, flush=True)
             return
         if self._bar is None:
-            self._bar = Progress(
-                TextColumn("{task.description}"),
-                BarColumn(),
-                TextColumn("{task.percentage:>3.0f} %"),
-                TimeRemainingColumn(),
-                console=Console(stderr=True),
-                transient=True,
-            )
+            self._bar = _bar("{task.description}", "{task.percentage:>3.0f} %")
             self._task = self._bar.add_task("", total=1.0)
             self._bar.start()
         self._bar.update(self._task, completed=status.fraction, description=text)

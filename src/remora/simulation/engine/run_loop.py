@@ -219,7 +219,7 @@ class RunLoop:
         robot = latched.robot
         if latched.values:
             robot = robot_in_phase(model.robot, recorder.switches, index)
-        system = model.system if model.system is None else model.system.with_robot(robot)
+        system = model.system if model.system is None else model.system.acting_on(robot)
         self._model = model._replace(robot=robot, system=system, latched=latched)
 
     def _satisfy(self, phase: Phase, first: bool) -> bool:

@@ -18,7 +18,7 @@ from remora.dynamics.forces.equations_of_motion import PassiveParameters
 from remora.dynamics.formulations import FORMULATIONS, usual_formulation
 from remora.dynamics.refusals import refuse_kinematic
 from remora.errors import InvalidValue, RemoraError, ShapeError, SimulationWarning, UnknownName
-from remora.model.arguments import flag, is_several, natural, number, whole, word
+from remora.model.arguments import by_name, flag, is_several, natural, number, whole, word
 from remora.model.robot import Robot
 from remora.model.state import configuration, velocity
 from remora.simulation.engine.constraint_switching import phase_robots
@@ -26,6 +26,7 @@ from remora.simulation.engine.interrupts import interruptible, uninterrupted
 from remora.simulation.engine.phase_dynamics import RunSettings
 from remora.simulation.engine.phase_loop import StepperSettings
 from remora.simulation.engine.reduced_phase_dynamics import with_model
+from remora.simulation.engine.rounding import check_rounding
 from remora.simulation.engine.run_loop import RunLoop, RunPlan
 from remora.simulation.engine.stiffness import (
     MOST_EXPLICIT,
@@ -33,11 +34,12 @@ from remora.simulation.engine.stiffness import (
     stiffest,
     warn_of_unstable_steps,
 )
-from remora.simulation.inputs.arguments import by_name, path, seconds, stop_numbers
+from remora.simulation.inputs.arguments import path, seconds, stop_numbers
 from remora.simulation.inputs.arguments import times as times_of
 from remora.simulation.inputs.events import Event, listed_events
 from remora.simulation.inputs.loads import LoadLike, described
 from remora.simulation.inputs.phases import Phase, listed
+from remora.simulation.inputs.start_limits import warn_of_starts_beyond_limits
 from remora.simulation.integrators.table import INTEGRATORS
 from remora.simulation.recording.quantities import signal_columns
 from remora.simulation.recording.recording import Recording
@@ -130,7 +132,8 @@ def simulate(
         step_to_samples: whether steps end at every sample; otherwise dense output is used.
         breaks: times at which your functions are not smooth; no step crosses them, s.
         limits: if a joint violates its position or speed limits, `record` an event or `stop` the
-            run.
+            run; a joint that starts beyond its range gives a `SimulationWarning`. `ignore`: none
+            of these.
         stops: elastic stops at the joint limits: stiffness, or (stiffness, damping), see
             `stop_forces`.
         saturate: whether drives are limited to the joints' effort limits.
@@ -206,11 +209,15 @@ def simulate(
         _refuse_constrained(constrained[0], model)
     equations = with_model(equations, model, integrator, parts, q, v)
     stepping = _stepping(integrator, rtol, atol, step, max_step, max_steps)
+    if integrator in ("dop853", "dopri5") and not constrained:
+        check_rounding(robot, q, v, rtol, atol, end - start, max_steps)
     if stepping.step is not None and math.isfinite(stepping.integrator.stable):
         longest = min(stepping.step, end - start)
         warn_of_unstable_steps(robot, q, longest, _always_held(robot, parts), stacklevel=2)
     if not isinstance(limits, str) or limits not in LIMITS:  # pyright: ignore[reportUnnecessaryIsInstance]
         raise UnknownName("treatment of limits", limits, LIMITS)
+    if limits == "record":  # `stop` refuses such a start
+        warn_of_starts_beyond_limits(robot, q)
     times = sample_times(sample, start, end)
     settings = {
         "q": q.tolist(), "v": v.tolist(), "start": start, "duration": end - start,

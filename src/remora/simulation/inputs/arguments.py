@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -50,21 +49,6 @@ def constraint_names(name: str, given: Any) -> tuple[str, ...]:
     twice = [x for k, x in enumerate(found) if x in found[:k]]
     if twice:
         raise RemoraError(f"{name} names constraint {twice[0]!r} twice")
-    return found
-
-
-def by_name(name: str, given: Any) -> dict[str, Any]:
-    """Return a mapping from names to values as a dictionary."""
-    if given is None:
-        return {}
-    if not isinstance(given, Mapping):
-        raise RemoraError(
-            f"{name} must be a dictionary by name, such as {{'elbow': ...}}, not {shown(given)}"
-        )
-    found: dict[Any, Any] = dict(given)  # pyright: ignore[reportUnknownArgumentType]
-    for key in found:
-        if not isinstance(key, str):
-            raise RemoraError(f"{name} must be given by names, not by {key!r}")
     return found
 
 

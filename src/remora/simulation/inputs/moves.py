@@ -113,14 +113,7 @@ def through(times: ArrayLike, values: ArrayLike) -> Motion:
     """
     points = Profile(times, values)
     t, x = points.times, points.values.reshape(points.times.size, -1)
-    n, h, d = t.size, np.diff(t), np.diff(x, axis=0)
-    M, right = np.eye(n), np.zeros_like(x)
-    for i in range(1, n - 1):
-        M[i, i - 1 : i + 2] = 1.0 / h[i - 1], 2.0 / h[i - 1] + 2.0 / h[i], 1.0 / h[i]
-        right[i] = 3.0 * (d[i - 1] / h[i - 1] ** 2 + d[i] / h[i] ** 2)
-    slope: Array = np.linalg.solve(M, right)
-    m = x.shape[1]
-    table = np.column_stack([t[:-1], h, x[:-1], d, h[:, None] * slope[:-1], h[:, None] * slope[1:]])
+    m, table = x.shape[1], np.column_stack([t[:-1], np.diff(t), x[:-1], *_pieces(t, x)])
 
     def spline(when: Any) -> tuple[Array, Array, Array]:
         row, s, inside = _interval(table, t, when)
@@ -132,6 +125,33 @@ def through(times: ArrayLike, values: ArrayLike) -> Motion:
     motion = Motion(spline, t.tolist())
     motion.given = {"times": t.tolist(), "values": x.tolist()}
     return motion
+
+
+def peak_speed(times: Array, values: Array) -> Array:
+    """Return the largest absolute speed of the spline through values, `(k,)`; see `through`.
+
+    Args:
+        times: ascending, `(n,)`, s.
+        values: `(n, k)`, rad or m.
+    """
+    change, first, last = _pieces(times, values)
+    bend = 3.0 * (
+        first + last - 2.0 * change
+    )  # the rate is first + x (last - first + bend (x - 1))
+    top = 0.5 - 0.5 * (last - first) / np.where(bend == 0.0, np.inf, bend)
+    rates = [hermite.rate(np.clip(x, 0.0, 1.0), change, first, last) for x in (0.0, top, 1.0)]
+    return np.max(np.abs(rates) / np.diff(times)[:, None], axis=(0, 1))
+
+
+def _pieces(t: Array, x: Array) -> tuple[Array, Array, Array]:
+    """Return the changes of a spline's pieces and their slopes at both ends, times their length."""
+    n, h, d = t.size, np.diff(t), np.diff(x, axis=0)
+    M, right = np.eye(n), np.zeros_like(x)
+    for i in range(1, n - 1):
+        M[i, i - 1 : i + 2] = 1.0 / h[i - 1], 2.0 / h[i - 1] + 2.0 / h[i], 1.0 / h[i]
+        right[i] = 3.0 * (d[i - 1] / h[i - 1] ** 2 + d[i] / h[i] ** 2)
+    slope: Array = np.linalg.solve(M, right)
+    return d, h[:, None] * slope[:-1], h[:, None] * slope[1:]
 
 
 def _interval(table: Array, times: Array, when: Any) -> tuple[Array, Any, Any]:

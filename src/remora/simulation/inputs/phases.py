@@ -10,10 +10,10 @@ import numpy as np
 
 from remora.algebra.array_ops import Array
 from remora.errors import RemoraError
-from remora.model.arguments import flag, is_several, names, word
+from remora.model.arguments import by_name, flag, is_several, names, word
 from remora.model.joints import kind
 from remora.model.robot import Joint, Robot
-from remora.simulation.inputs.arguments import by_name, constraint_names, seconds
+from remora.simulation.inputs.arguments import constraint_names, seconds
 from remora.simulation.inputs.events import Event, listed_events
 from remora.simulation.inputs.loads import LoadLike, described
 from remora.simulation.inputs.moves import Move

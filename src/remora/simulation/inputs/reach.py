@@ -13,7 +13,7 @@ from remora.dynamics.base_requirements import require_free_base
 from remora.dynamics.refusals import refuse_kinematic, without_constraints
 from remora.errors import InvalidValue, RemoraError, ShapeError
 from remora.model.arguments import choice, count, names, positive
-from remora.model.joints import in_coordinates, kind
+from remora.model.joints import in_coordinates, kind, speeds
 from remora.model.numbers import finite
 from remora.model.robot import Frame, Robot
 from remora.model.state import configuration, difference, integrate
@@ -26,7 +26,7 @@ from remora.planning.solve import inverse_kinematics
 from remora.planning.targets import SHORT, row_groups, target_errors
 from remora.planning.task_equations import task_errors
 from remora.planning.tasks import single
-from remora.simulation.inputs.moves import through
+from remora.simulation.inputs.moves import peak_speed, through
 from remora.simulation.inputs.profiles import Motion
 
 PATHS = ("line", "joints")
@@ -88,7 +88,8 @@ def plan_reach(
         frame: the frame that reaches.
         target: pose `(8,)` or position `(3,)` in the inertial frame, or a frame of the robot that
             is fixed there.
-        duration: s; by default the shortest at which all joints keep their speed limits.
+        duration: s; by default the shortest at which all joints, followers included, keep their
+            speed limits; a shorter one is refused.
         base: "floating": the base recoils. "fixed": it is held.
         path: "line": the frame moves along a straight line and turns about one axis. "joints": all
             joints move along a straight line to the solution of `rm.inverse_kinematics`; works
@@ -176,14 +177,24 @@ def _error(robot: Robot, frame: Frame, goal: Array, q: Array) -> TargetError:
 
 
 def _duration(robot: Robot, path: ReachPath, given: float | None) -> float:
-    """Return the duration, checked against the joints' speed limits, or the shortest."""
+    """Return the duration, checked against the joints' speed limits, or the shortest.
+
+    The limits hold for the splines between the samples, for joints on the inertial frame and for
+    mimic joints, too.
+    """
+    peaks = np.max(np.abs(path.rates), axis=0)
+    for joint in robot.joints:
+        if in_coordinates(joint):
+            spline = peak_speed(path.tau, path.q[:, joint.q])
+            peaks[joint.v] = np.maximum(peaks[joint.v], spline)
     shortest, slowest = 0.0, ""
     for joint in robot.joints:
-        if joint.mimic is not None or kind(joint).nv == 0 or joint.parent < 0:
-            continue
-        needed = float(np.max(np.abs(path.rates[:, joint.v]) / joint.limits.velocity, initial=0.0))
-        if needed > shortest:
-            shortest, slowest = needed, joint.name
+        peak, limit = np.abs(speeds(joint, peaks)), joint.limits.velocity
+        needed = np.divide(peak, limit, out=np.zeros_like(peak), where=peak > 0.0)
+        if np.any(needed > shortest):
+            shortest, slowest = float(np.max(needed)), joint.name
+    if np.isinf(shortest):
+        raise InvalidValue(f"joint {slowest!r} has to move, and its speed limit is zero")
     if given is None:
         if shortest == 0.0:
             raise InvalidValue("duration: the joints have no speed limits, so it must be given")

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from remora.algebra.array_ops import Array, asarray, stack
+from remora.identity.recent import Recent
 from remora.simulation.inputs.loads import Load
 from remora.simulation.inputs.profiles import Profile, Pulse
 from remora.simulation.inputs.pure_functions import CapturedNumbers, can_be_traced, is_pure
@@ -131,11 +132,8 @@ def _is_compilable(pulse: Pulse, size: int) -> bool:
     good = is_pure(pulse.value) and can_be_traced(pulse.value, times)
     good = good and np.size(pulse(times[0])) == size
     captured = CapturedNumbers(pulse.value)
-    _answers[id(pulse)] = _Answer(pulse, captured, captured() if good else (), good)
-    while len(_answers) > _MOST_ANSWERS:
-        _answers.pop(next(iter(_answers)))
-    return good
+    return _answers.keep(id(pulse), _Answer(pulse, captured, captured() if good else (), good)).good
 
 
-_MOST_ANSWERS = 64
-_answers: dict[int, _Answer] = {}
+#: By the identity of a pulse, which is stored, too, so that no other has its identity.
+_answers: Recent[int, _Answer] = Recent(64)

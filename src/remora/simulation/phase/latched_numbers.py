@@ -54,7 +54,7 @@ class LatchedNumbers(NamedTuple):
 
     def open_system(self, system: System) -> System:
         """Return a system that acts on `robot`."""
-        return system if system.robot is self.robot else system.with_robot(self.robot)
+        return system.acting_on(self.robot)
 
 
 def latched_in_phase(

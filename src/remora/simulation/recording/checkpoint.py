@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -76,45 +74,6 @@ class Checkpoint(NamedTuple):
     def plain(self) -> dict[str, Any]:
         """Return it as JSON-compatible data, exact to the last bit of a float."""
         return {**_plain(self._asdict()), "inside": _plain(self.inside._asdict())}
-
-
-def sealed(
-    mark: Checkpoint, phase_starts: Sequence[float], switches: Sequence[Mapping[str, Any]] = ()
-) -> dict[str, Any]:
-    """Return a mark as data for JSON with a checksum: one wrong digit would be a wrong run.
-
-    Args:
-        mark: the mark.
-        phase_starts: of the phases so far, s; they are written beside it.
-        switches: of constraints so far, as data for JSON; they are written beside it, too.
-    """
-    data = mark.plain()
-    return {**data, "checksum": _checksum(data, phase_starts, switches)}
-
-
-def unsealed(
-    data: Mapping[str, Any],
-    phase_starts: Sequence[float],
-    switches: Sequence[Mapping[str, Any]] = (),
-) -> Checkpoint:
-    """Return the mark that was written by `sealed`.
-
-    Raises:
-        ValueError: if it is not what was written.
-    """
-    rest = {name: x for name, x in data.items() if name != "checksum"}
-    if data["checksum"] != _checksum(rest, phase_starts, switches):
-        raise ValueError("its checksum differs")
-    return from_plain(rest)
-
-
-def _checksum(
-    data: Mapping[str, Any], phase_starts: Sequence[float], switches: Sequence[Mapping[str, Any]]
-) -> str:
-    """Return the hash of what JSON makes of it: names of keys, and floats with all their bits."""
-    beside = [list(phase_starts), *([list(switches)] if switches else [])]
-    as_read = json.loads(json.dumps([data, *beside]))
-    return hashlib.sha256(json.dumps(as_read, sort_keys=True).encode()).hexdigest()
 
 
 def _plain(fields: Mapping[str, Any]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ import numpy as np
 from remora.algebra import quaternion, vector
 from remora.algebra.array_ops import Array
 from remora.errors import RemoraError
-from remora.model.joints import kind
+from remora.model.joints import has_rotor, kind
 from remora.model.robot import Robot
 
 #: Columns and quantities that `conservation` reads, besides `wrenches`.
@@ -169,6 +169,8 @@ def outside_forces(
         called = "the base" if len(bases) == 1 else f"the base {body.name!r}"
         if base.kind != "free":
             found.append(f"{called} is held by a {base.kind} joint")
+        elif has_rotor(base):
+            found.append(f"the rotor inertia of {called}")
         elif np.any(run["tau"][:, base.v]) or np.any(run["passive"][:, base.v]):
             found.append(f"forces on {called}")
     found += [f"constraint {name!r} to the inertial frame" for name in inertial]

@@ -6,19 +6,19 @@ Parquet have one column per component; NPZ and MAT keep the shape of each quanti
 
 from __future__ import annotations
 
-import contextlib
 import csv
 import importlib
 import io
 import os
 import re
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
 from remora.algebra.array_ops import Array
+from remora.atomic_files import replacing
 from remora.errors import InvalidValue, RemoraError, UnknownName
 from remora.model.robot import Robot
 from remora.simulation.recording.quantities import (
@@ -208,24 +208,9 @@ def write(
         called = FORMATS[suffix][0]
         raise InvalidValue(f"{file}: the name of a file of {called} ends with {suffix}{hint}")
     content = table()
-    with _replacing(file) as opened:
+    with replacing(file) as part, open(part, "wb") as opened:
         FORMATS[suffix][1](opened, content, about)
     return file
-
-
-@contextlib.contextmanager
-def _replacing(file: Path) -> Generator[BinaryIO]:
-    """Open a temporary file that takes the place of `file` when it is complete."""
-    part = file.with_name(f".{file.name}.{os.getpid()}.part")
-    try:
-        with open(part, "wb") as opened:
-            yield opened
-        os.replace(part, file)
-    except OSError as error:
-        raise RemoraError(f"{file}: cannot be written: {error.strerror or error}") from None
-    finally:
-        with contextlib.suppress(OSError):
-            part.unlink()
 
 
 def refuse_file_name(path: str | os.PathLike[str]) -> None:

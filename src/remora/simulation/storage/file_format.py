@@ -2,7 +2,8 @@
 
 A run is a folder with one zarr group (format 3): an array for each recorded column and for some
 derived quantities, one row per sample, described in its attributes; `events`, a group of the same
-structure; and robot, settings and status in the attributes of the group.
+structure; and robot, settings and status in the attributes of the group. Chunks of arrays and the
+attributes of the groups have checksums.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ import importlib
 import json
 import re
 from collections.abc import Mapping
+from fnmatch import fnmatch
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,7 +29,7 @@ from remora.simulation.recording.quantities import (
 )
 
 #: Version of the format, in the attribute `remora_run`.
-FORMAT = 1
+FORMAT = 2
 
 #: Name of a signal: component and signal; it is also the name of a folder.
 _SIGNAL = re.compile(r"[A-Za-z_][A-Za-z0-9_\-]*\.[A-Za-z_][A-Za-z0-9_\-]*")
@@ -43,6 +46,11 @@ def zarr() -> Any:
         return importlib.import_module("zarr")
     except ModuleNotFoundError:
         raise RemoraError("runs on disk need zarr: python3 -m pip install zarr") from None
+
+
+def occupied(folder: Path) -> bool:
+    """Return whether a folder has files, except those of a process that was killed at its start."""
+    return any(not fnmatch(file.name, "zarr.*.partial") for file in folder.iterdir())
 
 
 def spec(robot: Robot, name: str, signals: SignalColumns = NO_SIGNALS) -> Spec:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 import tempfile
 import warnings
 from collections.abc import Generator, Mapping
@@ -15,6 +16,7 @@ import numpy as np
 
 from remora.algebra.array_ops import Array
 from remora.errors import ModelWarning, RemoraError
+from remora.identity.json_seal import unsealed
 from remora.model.formats.load import load
 from remora.model.robot import Robot
 from remora.simulation.recording.constraint_switch import switch_from_plain
@@ -31,6 +33,8 @@ from remora.simulation.storage.file_format import (
 
 #: Maximum rows of a chunk; a file with more was not written by Remora.
 MOST_ROWS = 1 << 20
+#: How the warning of a robot whose meshes are not read begins.
+MESHES_LEFT_OUT = "meshes left out"
 
 
 def open_run(
@@ -50,8 +54,7 @@ def open_run(
         RemoraError: if there is no run at `path`, or it is damaged.
     """
     folder = Path(path)
-    group = opened(folder)
-    attributes: dict[str, Any] = dict(group.attrs)
+    group, attributes = opened(folder)
     robot = stored_robot(folder, str(attributes.get("robot", "")), mesh_root)
     counts = attributes.get("rows", {})
     has_wrenches = (folder / "wrenches" / "zarr.json").is_file()
@@ -65,7 +68,7 @@ def open_run(
         inner = folder / "events"
         with readable(inner):
             table = group["events"]
-            kinds: list[list[str]] = table.attrs.get("kinds", [])
+            kinds: list[list[str]] = unsealed(dict(table.attrs))["kinds"]
         rows = _read(inner, table, event_specs(robot), counts.get("events"))
         with readable(inner):
             names = [kinds[int(k)] for k in rows["kind"]]
@@ -90,8 +93,8 @@ def open_run(
     )  # fmt: skip
 
 
-def opened(folder: Path) -> Any:
-    """Return the group of a run, or raise."""
+def opened(folder: Path) -> tuple[Any, dict[str, Any]]:
+    """Return the group of a run and its attributes, or raise."""
     with readable(folder):
         if not folder.exists():
             raise RemoraError(f"{folder}: there is no such folder")
@@ -108,7 +111,8 @@ def opened(folder: Path) -> Any:
             f"{folder}: is a run in format {version!r}, this Remora reads {FORMAT}; it was "
             f"written by Remora {group.attrs.get('remora')}"
         )
-    return group
+    with readable(folder / "zarr.json"):
+        return group, unsealed(dict(group.attrs))
 
 
 def stored_robot(folder: Path, text: str, mesh_root: str | os.PathLike[str] | None) -> Robot:
@@ -127,11 +131,15 @@ def stored_robot(folder: Path, text: str, mesh_root: str | os.PathLike[str] | No
         replace(body, geometry=tuple(g for g in body.geometry if g.kind != "mesh"))
         for body in robot.bodies
     ]
-    shown = sum(len(body.geometry) for body in robot.bodies)
-    left = shown - sum(len(body.geometry) for body in bodies)
-    if mesh_root is not None or left == 0:
+    meshes = [Path(g.mesh) for body in robot.bodies for g in body.geometry if g.mesh is not None]
+    if mesh_root is not None or not meshes:
         return robot
-    note = f"meshes left out: {left}; open the run with the mesh_root that they lie in"
+    near = [mesh.parent for mesh in meshes if mesh.anchor == meshes[0].anchor]  # of one drive
+    root = os.path.commonpath(near)
+    note = (
+        f"{MESHES_LEFT_OUT}: {len(meshes)}, since a run may come from someone else; to show them, "
+        f"add --mesh-root {shlex.quote(root)} to the command, in Python mesh_root={root!r}"
+    )
     return robot.replace(bodies=bodies, warnings=(*robot.warnings, note))
 
 

@@ -33,9 +33,10 @@ import numpy as np
 
 from remora.algebra.array_ops import Array
 from remora.errors import RemoraError, UnknownName
+from remora.identity.json_seal import sealed
 from remora.model.formats.yaml.yaml import robot_to_yaml
 from remora.model.robot import Robot
-from remora.simulation.recording.checkpoint import Checkpoint, sealed
+from remora.simulation.recording.checkpoint import Checkpoint
 from remora.simulation.recording.export import refuse_file_name
 from remora.simulation.recording.quantities import (
     NO_SIGNALS,
@@ -55,6 +56,7 @@ from remora.simulation.storage.file_format import (
     Spec,
     event_specs,
     fill,
+    occupied,
     plain,
     plain_signals,
     spec,
@@ -221,7 +223,7 @@ class _Folder:
             if path.exists() and not path.is_dir():
                 raise RemoraError(f"{path}: is a file; name a new folder")
             path.mkdir(parents=True, exist_ok=True)
-            if not again and any(path.iterdir()):
+            if not again and occupied(path):
                 advice = "name a new folder, or remove it first"
                 if (path / "zarr.json").is_file():
                     advice += "; to resume a run: resume=True, on the command line --resume"
@@ -232,7 +234,9 @@ class _Folder:
                     self._group = library.open_group(path, mode="r+", zarr_format=3)
                     self._reopen(run, mark)
                 else:
-                    self._group = library.create_group(path, zarr_format=3, attributes=attributes)
+                    self._group = library.create_group(
+                        path, zarr_format=3, attributes=sealed(attributes)
+                    )
             except BaseException:
                 self._unlock()
                 raise
@@ -240,7 +244,7 @@ class _Folder:
     def _reopen(self, run: Recording, mark: Checkpoint | None) -> None:
         """Continue a run: rows up to the checkpoint stay; without one it starts again."""
         group, events = self._group, None
-        group.update_attributes({"status": "running", "message": "", "rows": {}})
+        _update(group, {"status": "running", "message": "", "rows": {}})
         if (self._path / "events" / "zarr.json").is_file():
             events = group["events"]
         if mark is None:
@@ -279,10 +283,12 @@ class _Folder:
     def _write(self, run: Recording, mark: Checkpoint | None) -> None:
         if run.events:
             kinds = list(dict.fromkeys((e.name, e.action) for e in run.events))
+            table = (
+                self._group.require_group("events") if self._events is None else self._events.group
+            )
+            _update(table, {"kinds": kinds})
             if self._events is None:
-                group = self._group.require_group("events")
-                self._events = _Table(group, self._chunk, event_specs(run.robot))
-            self._events.group.update_attributes({"kinds": kinds})
+                self._events = _Table(table, self._chunk, event_specs(run.robot))
             self._events.write(len(run.events), partial(_event_rows, run.events, kinds))
         if len(run):
             specs = _specs(run)
@@ -291,13 +297,12 @@ class _Folder:
             self._samples.add(specs)  # wrenches may start late
             self._samples.write(len(run), partial(self._rows, run))
         if mark is not None:
-            switches = [s.plain() for s in run.switches]
             where = {
                 "phase_starts": run.phase_starts,
-                "switches": switches,
-                "mark": sealed(mark, run.phase_starts, switches),
+                "switches": [s.plain() for s in run.switches],
+                "mark": mark.plain(),
             }
-            self._group.update_attributes(where)
+            _update(self._group, where)
 
     def _rows(self, run: Recording, rows: slice) -> dict[str, Array]:
         block = {name: values[rows] for name, values in run.columns.items()}
@@ -316,7 +321,12 @@ class _Folder:
             end["switches"] = [s.plain() for s in run.switches]
         if run.status == "complete":
             end["mark"] = None
-        self._group.update_attributes(end)
+        _update(self._group, end)
+
+
+def _update(group: Any, new: Mapping[str, Any]) -> None:
+    """Change attributes of a group and their checksum, in one write."""
+    group.update_attributes(sealed({**dict(group.attrs), **new}))
 
 
 class _Table:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any, NamedTuple, TypeGuard
 
@@ -13,9 +12,9 @@ from remora.errors import RemoraError
 from remora.model.formats.yaml.yaml import robot_to_yaml
 from remora.model.robot import Robot
 from remora.simulation.inputs.loads import is_mapping
-from remora.simulation.recording.checkpoint import Checkpoint, unsealed
+from remora.simulation.recording.checkpoint import Checkpoint, from_plain
 from remora.simulation.recording.recording import Recording
-from remora.simulation.storage.file_format import plain
+from remora.simulation.storage.file_format import occupied, plain
 from remora.simulation.storage.fingerprint import Acting, differences
 from remora.simulation.storage.reading import open_run, opened
 
@@ -58,14 +57,9 @@ def stopped_run(
         RemoraError: if there is something else, or a different run; the text says what differs.
     """
     folder = Path(path)
-    if folder.is_dir() and not (folder / "zarr.json").exists():
-        inside = list(folder.iterdir())
-        if all(fnmatch(file.name, "zarr.*.partial") for file in inside):
-            for rest in inside:  # of a process that was killed during its start
-                rest.unlink(missing_ok=True)
-    if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
+    if not folder.exists() or (folder.is_dir() and not occupied(folder)):
         return None
-    run, attributes = open_run(folder), dict(opened(folder).attrs)
+    run, attributes = open_run(folder), opened(folder)[1]
     differing = list(_differences("", _compared(run.settings), _compared(plain(settings))))
     if attributes.get("robot") != robot_to_yaml(robot):
         differing.insert(0, f"its robot {run.robot.name!r} differs from {robot.name!r}")
@@ -83,7 +77,7 @@ def stopped_run(
     if told is None:
         return StoppedRun(run, None)
     try:
-        mark = unsealed(told, run.phase_starts, [s.plain() for s in run.switches])
+        mark = from_plain(told)
     except (KeyError, TypeError, ValueError) as error:
         raise RemoraError(f"{folder}: its mark is damaged: {error}") from error
     if mark.changed and run.status != "complete" and not assume_unchanged:

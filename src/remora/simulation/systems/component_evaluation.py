@@ -60,7 +60,7 @@ class ComponentEvaluator:
             latched: what kernels are compiled for, and numbers that they take as arguments.
         """
         self.system, robot = system, system.robot
-        self._latched, self._open = latched, system.with_robot(latched.robot)
+        self._latched, self._open = latched, system.acting_on(latched.robot)
         self.compiled = not (system.untraceable or _is_large(robot))
         actions = [a for layout in system.layouts.values() for a in layout.actions]
         self.acts = any(type(c).act is not Component.act for c in system.components.values())

@@ -14,6 +14,7 @@ from remora.codegen.kernel import Kernel
 from remora.components.system import System
 from remora.dynamics.kernels.cache_keys import value_key
 from remora.dynamics.kernels.parameters import with_values
+from remora.identity.recent import Recent
 
 #: Maximum number of cached kernels.
 MOST_KEPT = 64
@@ -50,7 +51,7 @@ class SystemKernel:
             own = system
             if parameters:
                 numbers = {name: given[name] for name in parameters}
-                own = own.with_robot(with_values(own.robot, numbers))
+                own = own.acting_on(with_values(own.robot, numbers))
             read = {n: (empty | given)[n] for n in names if n not in parameters}
             return function(own, **read, **fixed)
 
@@ -96,8 +97,8 @@ def system_kernel(
 ) -> SystemKernel:
     """Return a function compiled for a system, from the cache if it is there.
 
-    Systems are told apart by value: robot, components (with the code of their classes) and
-    connections. On disk, kernels are found by the traced graph.
+    Systems are told apart by value: robot, components (with the code of their classes),
+    connections and order of evaluation. On disk, kernels are found by the traced graph.
 
     Args:
         function: f(system, ...) on arrays.
@@ -106,19 +107,14 @@ def system_kernel(
         parameters: numbers of the robot that are arguments, after the others, with shapes.
         **fixed: values to compile in.
     """
-    parts = dict(system.components), dict(system.connections)
+    parts = system.kernel_parts()
     open_numbers = dict(parameters or {})
     names = list(shapes.items()), list(open_numbers.items())
     key = value_key(function, system.robot, parts, names, sorted(fixed.items()))
-    if key is not None and key in _kept:
-        _kept[key] = _kept.pop(key)  # most recently used: dropped last
-        return _kept[key]
-    made = SystemKernel(function, system, shapes, fixed, open_numbers)
-    if key is not None:
-        _kept[key] = made
-        while len(_kept) > MOST_KEPT:
-            _kept.pop(next(iter(_kept)))
-    return made
+    known = _kept.get(key)
+    if known is not None:
+        return known
+    return _kept.keep(key, SystemKernel(function, system, shapes, fixed, open_numbers))
 
 
-_kept: dict[str, SystemKernel] = {}
+_kept: Recent[str, SystemKernel] = Recent(MOST_KEPT)

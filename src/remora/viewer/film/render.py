@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from remora.atomic_files import replacing
 from remora.errors import InvalidValue, RemoraError, UnknownName
 from remora.simulation.recording.recording import Recording
 from remora.viewer.film.browser import find_browser, opened
@@ -105,8 +106,8 @@ def render(
     page = RunPage(run, 0, scene, mesh_root)
     with page:
         page.show(*show)
-        with opened(program, page.url, size):
-            writer(file, _frames(page, shot), fps, size)
+        with opened(program, page.url, size), replacing(file) as part:
+            writer(part, _frames(page, shot), fps, size)
     return file
 
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import os
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -13,9 +11,8 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from remora.errors import RemoraError
+from remora.atomic_files import replacing
 from remora.viewer.report.drawing import drawing
-from remora.viewer.report.report import umask
 
 
 @dataclass(frozen=True)
@@ -82,19 +79,6 @@ def page_text(page: AnalysisPage) -> str:
 
 def write_page(page: AnalysisPage, file: Path) -> Path:
     """Write the page, whole or not at all, and return its path."""
-    text = page_text(page)
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        handle, other = tempfile.mkstemp(".html", ".analysis-", file.parent)
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as stream:
-                stream.write(text)
-            Path(other).chmod(0o666 & ~umask())
-            Path(other).replace(file)
-        except BaseException:
-            Path(other).unlink(missing_ok=True)
-            raise
-    except OSError as error:
-        why = error.strerror or str(error)
-        raise RemoraError(f"{file}: cannot be written: {why}") from error
+    with replacing(file, parents=True) as part:
+        part.write_text(page_text(page), encoding="utf-8", newline="\n")
     return file

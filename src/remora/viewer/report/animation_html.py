@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from remora.algebra import pose
+from remora.atomic_files import write_text
 from remora.dynamics.kernels.compiled import CompiledRobot
 from remora.errors import InvalidValue, RemoraError
 from remora.simulation.recording.quantities import evaluated
@@ -69,12 +70,7 @@ def save_html(
     """
     chosen = chosen_scene(scene, dark, SPACE)
     text = html_of(run, chosen, follow_base, pictures, mesh_root)
-    file = Path(path)
-    try:
-        file.write_text(text, encoding="utf-8", newline="\n")
-    except OSError as error:
-        raise RemoraError(f"cannot write {str(file)!r}: {error.strerror}") from None
-    return file
+    return write_text(path, text)
 
 
 def html_of(

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import importlib
 import os
-import tempfile
 from datetime import UTC, datetime
 from html import escape
 from importlib import resources
 from pathlib import Path
 
+from remora.atomic_files import replacing
 from remora.errors import RemoraError
 from remora.model.formats.bounded_xml import shown
 from remora.simulation.recording.recording import Recording
@@ -51,20 +51,8 @@ def report(
     file = Path(path)
     if file.is_dir():
         raise RemoraError(f"{file}: is a folder; name a file, such as report.html")
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        handle, other = tempfile.mkstemp(".html", ".report-", file.parent)
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as stream:
-                stream.write(html(run, title, animation))
-            Path(other).chmod(0o666 & ~umask())
-            Path(other).replace(file)
-        except BaseException:
-            Path(other).unlink(missing_ok=True)
-            raise
-    except OSError as error:
-        why = error.strerror or str(error)
-        raise RemoraError(f"{file}: cannot be written: {why}") from error
+    with replacing(file, parents=True) as part:  # a folder that cannot be written is found first
+        part.write_text(html(run, title, animation), encoding="utf-8", newline="\n")
     return file
 
 
@@ -144,10 +132,3 @@ def _tiles(run: Recording) -> str:
         for value, what in run_tables.tiles(run)
     )
     return f'<div class="tiles">{"".join(tiles)}</div>'
-
-
-def umask() -> int:
-    """Return the process's umask."""
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

@@ -17,6 +17,7 @@ from remora.algebra.array_ops import Array, is_symbolic
 from remora.errors import RemoraError
 from remora.model.formats.mesh_paths import meshes_outside
 from remora.model.robot import Body, Geometry, Robot
+from remora.simulation.storage.reading import MESHES_LEFT_OUT
 from remora.viewer.scene.generated_shapes import generated
 from remora.viewer.scene.materials import finish_of, is_cell_blue
 from remora.viewer.scene.primitives import Primitive, panel
@@ -71,6 +72,9 @@ def missing_meshes(robot: Robot, drawn: Sequence[Primitive]) -> str | None:
         robot: the robot.
         drawn: the result of `shapes`.
     """
+    left_out = [text for text in robot.warnings if text.startswith(MESHES_LEFT_OUT)]
+    if left_out:
+        return left_out[-1]
     named = [shape.mesh for body in robot.bodies for shape in body.geometry if shape.mesh]
     outside = meshes_outside(robot.warnings)
     gone = outside + sum(not os.path.isfile(mesh) for mesh in named)

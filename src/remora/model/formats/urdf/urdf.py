@@ -133,19 +133,21 @@ class _Reader:
 
     def _link(self, link: Element, place: Place) -> None:
         parts = self._text.parts(link, place)
-        mass, com, inertia = 0.0, _ZERO, np.zeros((3, 3))
+        mass, com, inertia, frame = 0.0, _ZERO, np.zeros((3, 3)), None
         if inertial := parts.get("inertial"):
-            mass, com, inertia = self._inertial(inertial, inside(place, inertial))
+            mass, com, inertia, frame = self._inertial(inertial, inside(place, inertial))
             if mass == 0.0 and np.any(inertia):
                 self._text.warn(place, "has inertia but no mass; both are kept as they are")
         visuals = [child for child in link.children if child.tag == "visual"]
         shapes = [self._shape(visual, inside(place, visual)) for visual in visuals]
         geometry = [shape for shape in shapes if shape is not None]
         name = self._text.name(link, "name", place)
-        self._builder.body(name, mass, com, inertia, geometry, place)
+        self._builder.body(name, mass, com, inertia, geometry, place, frame)
 
-    def _inertial(self, inertial: Element, place: Place) -> tuple[float, Sequence[float], Array]:
-        """Return mass, centre of mass and inertia, the last rotated into the link's axes."""
+    def _inertial(
+        self, inertial: Element, place: Place
+    ) -> tuple[float, Sequence[float], Array, Array | None]:
+        """Return mass, centre of mass, inertia in link axes, and the frame if it is rotated."""
         text, faults = self._text, self._text.faults
         parts = text.parts(inertial, place)
         com, rpy = self._origin(parts, place)
@@ -157,12 +159,14 @@ class _Reader:
             xx, xy, xz, yy, yz, zz = (text.number(element, key, place) for key in keys)
             moments = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
         if text.faults > faults:  # an incomplete inertia must not be checked
-            return mass, com, np.zeros((3, 3))
+            return mass, com, np.zeros((3, 3)), None
+        frame = None
         if any(rpy):
+            frame = pose.from_xyz_rpy(com, rpy)
             R = quaternion.to_matrix(quaternion.from_rpy(np.array(rpy)))
             moments = R @ moments @ R.T
             moments = 0.5 * (moments + moments.T)
-        return mass, com, moments
+        return mass, com, moments, frame
 
     def _shape(self, visual: Element, place: Place) -> Geometry | None:
         """Return a visual shape, or None with a warning if it is faulty."""

@@ -56,7 +56,7 @@ _BOUNDS = {name: row.absent for name, row in rows("limits").items()}
 _DRIVE = tuple(rows("joint", holds="numbers", shape=PER_SPEED))
 _BODY_NUMBERS = tuple(rows("body", holds="numbers"))
 _ROBOT_KEYS = ("remora", "name", "gravity", "dynamics", "bodies", "frames", "constraints")
-_BODY_KEYS = ("name", *_BODY_NUMBERS, "joint", "geometry")
+_BODY_KEYS = ("name", *_BODY_NUMBERS, "inertial_frame", "joint", "geometry")
 _JOINT_NUMBERS = ("axis", "axis2", "pitch", *_DRIVE)
 _JOINT_KEYS = ("name", "kind", "parent", *POSE, *_JOINT_NUMBERS, *_BOUNDS, "mimic")
 _MIMIC_KEYS = tuple(rows("mimic"))
@@ -136,7 +136,7 @@ def _read_body(builder: Builder, body: YamlMap, meshes: Meshes) -> None:
         shape = _read_geometry(builder, entries, meshes)
         if shape is not None:
             geometry.append(shape)
-    numbers = body.given(*_BODY_NUMBERS)
+    numbers = body.given(*_BODY_NUMBERS, "inertial_frame")
     builder.body(name, geometry=geometry, place=body.place(), **numbers)
     node = body.node("joint")
     if node is not None:

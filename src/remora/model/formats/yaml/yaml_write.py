@@ -11,6 +11,7 @@ import numpy as np
 
 from remora.algebra import dual_quaternion
 from remora.algebra.array_ops import Array, is_symbolic
+from remora.atomic_files import write_text
 from remora.errors import RemoraError
 from remora.model.constraint import GEAR, NUMBERS_OF_KIND, ROD, Constraint
 from remora.model.formats.yaml.yaml_tree import scalar
@@ -43,11 +44,7 @@ def save_robot(robot: Robot, path: str | os.PathLike[str]) -> None:
     Raises:
         RemoraError: for symbols, batches, non-finite values, or a file that cannot be written.
     """
-    text = robot_to_yaml(robot, folder=Path(path).parent)
-    try:
-        Path(path).write_text(text, encoding="utf-8", newline="\n")
-    except OSError as error:
-        raise RemoraError(f"{os.fspath(path)}: cannot be written: {error.strerror}") from None
+    write_text(path, robot_to_yaml(robot, folder=Path(path).parent))
 
 
 @takes_robot
@@ -88,11 +85,13 @@ def _item(lines: list[str]) -> list[str]:
 
 def _body(body: Body) -> list[str]:
     what = f"body {body.name!r}"
+    frame = body.inertial_frame
     return [
         f"name: {_text(body.name)}",
         f"mass: {_numbers(f'mass of {what}', body.mass)}",
         f"com: {_numbers(f'centre of mass of {what}', body.com, 3)}",
         f"inertia: {_inertia(f'inertia of {what}', body.inertia)}",
+        *([] if frame is None else [f"inertial_frame: {_numbers(what, np.array(frame), 8)}"]),
     ]
 
 
