@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-from remora.algebra.array_ops import Array
+if TYPE_CHECKING:  # the command line imports this for its help, which needs no NumPy
+    from remora.algebra.array_ops import Array
 
 
 class StopRequest:
