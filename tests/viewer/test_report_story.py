@@ -16,7 +16,7 @@ from remora.viewer.report import report_sections as sections
 from remora.viewer.report import tool_story
 from remora.viewer.report.peak_loads import exceeded, joint_peaks
 from remora.viewer.report.trust import drifts, trust_line, violations
-from remora.viewer.run_tables import note_of, robot_table, tiles
+from remora.viewer.run_tables import capture_tiles, note_of, robot_table, tiles
 
 pytest.importorskip("matplotlib")
 GOAL = [1.0, 0.5, 0.25]
@@ -26,7 +26,7 @@ GOAL = [1.0, 0.5, 0.25]
 def told(run):
     """Return the run as if its only phase were a reach of the tool that ends in a capture."""
     reach = {"reach": "tool", "target": GOAL, "base": "floating", "path": "line"}
-    caught = {"condition": "capture", "grapple": "tool", "fixture": "camera", "distance": 0.1,
+    caught = {"condition": "capture", "grapple": "tool", "fixture": "bus", "distance": 0.1,
               "angle": 0.2, "speed": 0.05}  # fmt: skip
     phase = {"prescribed": {"elbow_pitch": reach}, "events": [["captured", "next", -1, caught]]}
     return replace(run, settings={**run.settings, "phases": [phase]})
@@ -50,31 +50,39 @@ def test_a_scenario_carries_its_description():
 
 
 def test_distances_from_targets_are_those_of_the_frames(told):
-    at_goal, at_frame = tool_story.tool_targets(told)
-    assert (at_goal.called, at_frame.called) == ("(1, 0.5, 0.25) m", "camera")
-    tool, camera = told.frame_pose("tool"), told.frame_pose("camera")
-    far, angle = tool_story.errors(told, at_goal)
-    assert angle is None
-    assert np.allclose(far, np.linalg.norm(pose.translation(tool) - GOAL, axis=1), atol=1e-15)
-    far, angle = tool_story.errors(told, at_frame)
-    turn = pose.to_rotation_matrix(tool).transpose(0, 2, 1) @ pose.to_rotation_matrix(camera)
-    cosine = np.clip(0.5 * (np.trace(turn, axis1=1, axis2=2) - 1.0), -1.0, 1.0)
-    assert np.allclose(angle, np.arccos(cosine), atol=1e-7)
-    rows = tool_story.target_table(told).rows
-    k = int(np.argmin(tool_story.errors(told, at_goal)[0]))
-    assert rows[0][3] == f"{told.t[k]:.6g}"
+    tool, bus = told.frame_pose("tool"), told.frame_pose("bus")
+    far = np.linalg.norm(pose.translation(tool) - GOAL, axis=1)
+    apart = np.linalg.norm(pose.translation(tool) - pose.translation(bus), axis=1)
+    turn = pose.to_rotation_matrix(tool).transpose(0, 2, 1) @ pose.to_rotation_matrix(bus)
+    angle = np.degrees(np.arccos(0.5 * (np.trace(turn, axis1=1, axis2=2) - 1.0)))
+    assert np.ptp(angle) > 1.0
+    k, m = int(np.argmin(far)), int(np.argmin(apart))
+    assert 0 < k < m
+    assert tool_story.target_table(told).rows == [
+        ("tool", "(1, 0.5, 0.25) m", f"{1e3 * far[k]:.4g} mm", f"{told.t[k]:.6g}",
+         f"{1e3 * far[-1]:.4g} mm"),
+        ("tool", "bus", f"{1e3 * apart[m]:.4g} mm, {angle[m]:.3g}°", f"{told.t[m]:.6g}",
+         f"{1e3 * apart[-1]:.4g} mm, {angle[-1]:.3g}°"),
+    ]  # fmt: skip
     panels = {panel.title: panel for panel in tool_story.tool_panels(told)}
-    assert len(panels["distance of the tool from its target"].lines) == 2
-    assert len(panels["angle between tool and target"].lines) == 1
+    shown = [line.values for line in panels["distance of the tool from its target"].lines]
+    assert np.allclose(shown, [far, apart], atol=1e-14)
+    (line,) = panels["angle between tool and target"].lines
+    assert np.allclose(line.values, angle, atol=1e-5)
 
 
-def test_the_length_of_a_path_is_that_of_its_pieces(run):
-    row = tool_story.tool_table(run).rows[0]
+def test_the_path_of_a_tool_is_that_of_its_positions(run):
+    name, start, end, length, fastest = tool_story.tool_table(run).rows[0]
     p = pose.translation(run.frame_pose("tool"))
-    assert row[0] == "tool"
-    assert float(row[3]) == pytest.approx(
-        np.linalg.norm(np.diff(p, axis=0), axis=1).sum(), rel=1e-3
-    )
+    assert name == "tool"
+    for text, place in ((start, p[0]), (end, p[-1])):
+        read = [float(x) for x in text.strip("()").replace("−", "-").split(",")]
+        assert read == pytest.approx(place, abs=5.1e-4)
+    pieces = np.linalg.norm(np.diff(p, axis=0), axis=1)
+    assert float(length) == pytest.approx(pieces.sum(), rel=1e-3)
+    # differences over 0.1 s: the peak is smooth
+    speed = np.linalg.norm(p[2:] - p[:-2], axis=1) / (run.t[2:] - run.t[:-2])
+    assert float(fastest) == pytest.approx(speed.max(), rel=5e-3)
 
 
 def test_captures_are_listed_with_impulses_and_energies(run):
@@ -88,6 +96,11 @@ def test_captures_are_listed_with_impulses_and_energies(run):
     assert cells[:7] == ["1.5", "grapple", "latched", "5", "0.5", "2", ""]
     assert cells[7:] == ["2.5", "grapple", "released", "", "", "", "100"]
     assert sections.captures(run) == ""
+    again = replace(caught, t=2.0, impulses={"grapple": np.array([0.3, 0, 0.4, 9.0, 0, 0])})
+    told = capture_tiles(replace(run, switches=(caught, again, freed)))
+    shown = {label: value for value, label in told}
+    assert shown["impulse of the capture, grapple"] == "5 N s"  # of the first, the larger one
+    assert shown["kinetic energy lost in captures"] == "4 mJ"
     peaks = joint_peaks(run)
     assert "Impulses at captures and releases are not included" in sections.peaks(peaks, True)
     assert "Impulses" not in sections.peaks(peaks)
@@ -99,6 +112,8 @@ def test_peaks_are_compared_with_the_limits(run):
     own, most = peaks["shoulder_pitch"], np.abs(run.v[:, joint.v.start]).max()
     assert own.speed.share == pytest.approx(most / float(joint.limits.velocity[0]), rel=1e-12)
     assert own.speed.text == f"{math.degrees(most):.4g} °/s"
+    assert own.speed.t == run.t[np.abs(run.v[:, joint.v.start]).argmax()]
+    assert 1.0 < own.speed.t < 3.0
     passed = exceeded(list(peaks.values()))
     assert any("shoulder_pitch passed its speed limit" in text for text in passed)
     assert 'class="bar over"' in sections.peaks(list(peaks.values()))
@@ -108,7 +123,7 @@ def test_peaks_are_compared_with_the_limits(run):
 
 
 def test_numbers_at_a_glance_are_those_of_the_samples(run):
-    """The base's largest turn and move, from rotation matrices and positions of the samples."""
+    """The base's largest turn and move, torques and reactions, from the samples."""
     shown = {label: value for value, label in tiles(run)}
     x = run.frame_pose("bus")
     R = pose.to_rotation_matrix(x)
@@ -117,6 +132,15 @@ def test_numbers_at_a_glance_are_those_of_the_samples(run):
     assert shown["largest turn of bus"] == f"{turn:.3g}°"
     moved = pose.translation(x) - pose.translation(x)[0]
     assert shown["largest move of bus"] == f"{np.linalg.norm(moved, axis=1).max():.3g} m"
+    names, tau = run.robot.joints.names[1:], np.abs(run.tau[:, 6:]).max(axis=0)
+    effort = [float(joint.limits.effort[0]) for joint in run.robot.joints[1:]]
+    bearing = np.linalg.norm(run.reactions[:, 1:, 3:], axis=2).max(axis=0)
+    for what, sizes, text in (
+        ("largest joint torque", tau, "{:.3g} N m"),
+        ("largest share of an effort limit", tau / effort, "{:.1%}"),
+        ("largest reaction torque", bearing, "{:.3g} N m"),
+    ):
+        assert shown[f"{what}, {names[sizes.argmax()]}"] == text.format(sizes.max())
 
 
 def test_the_share_of_a_range_counts_from_its_middle():
