@@ -64,7 +64,7 @@ def test_wheels_store_the_demand_of_the_default_path(tmp_path):
     assert np.allclose(data["demand"], demand, rtol=1e-9, atol=1e-9)
     inertia = [float(robot.bodies[f"rotor_{n}"].inertia[k, k]) for k, n in enumerate("xyz")]
     speed = np.array([float(robot.joints[f"wheel_{n}"].limits.velocity[0]) for n in "xyz"])
-    capacity = speed * (np.array(inertia) + [0.0, 0.3, 0.0])  # wheels along x, y and z: a box
+    capacity = speed * np.add(inertia, [0.0, 0.3, 0.0])  # wheels along x, y and z: a box
     margin = 1.0 / np.max(np.abs(demand) / capacity, axis=1).max()
     worst = int(np.argmax(np.max(np.abs(demand) / capacity, axis=1)))
     assert tiles == {

@@ -18,6 +18,16 @@ def swing(t):
     return 0.4 * (1.0 - np.cos(0.7 * t))
 
 
+def test_a_move_from_rest_to_rest_has_the_rates_of_its_positions():
+    """Differences of q and v; the end accelerations are zero."""
+    move, h = rm.Motion.between(1.0, 4.0, 0.2, -0.7), 1e-5
+    for t in (0.5, 1.0, 1.8, 2.5, 3.3, 4.0, 5.0):
+        before, now, after = (move(t + s) for s in (-h, 0.0, h))
+        assert np.allclose(now[1], (after[0] - before[0]) / (2 * h), atol=1e-9)
+        assert np.allclose(now[2], (after[1] - before[1]) / (2 * h), atol=2e-5)
+    assert np.allclose([move(1.0)[0], move(2.5)[0], move(4.0)[0]], [[0.2], [-0.25], [-0.7]])
+
+
 def test_a_prescribed_joint_is_where_it_should_be_and_momentum_stays():
     run = rm.simulate(VT18, Q, V, 10.0, prescribed={"J2": swing}, rtol=1e-12, atol=1e-13)
     t = run.t

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,7 +11,8 @@ import remora as rm
 from numeric import assert_close
 from remora.algebra import pose
 from remora.model.state import log_rate
-from remora.simulation.recording.quantities import QUANTITIES, RECORDED, column, described
+from remora.simulation.recording.conservation import outside_forces
+from remora.simulation.recording.quantities import QUANTITIES, RECORDED, by_phase, column, described
 from remora.simulation.recording.recording import Recording
 from remora.simulation.storage.recorder import Recorder
 from trees import Case
@@ -490,3 +492,29 @@ def test_a_robot_without_freedoms():
     assert run.vdot.shape == (3, 0)
     assert_close(run.reactions[:, 0], -run.wrenches[:, 0])
     assert run.conservation().energy.relative >= 0.0
+
+
+def test_every_phase_is_evaluated_with_its_own_robot():
+    """Robots stand for themselves: constraints are switched at the starts of phases 2 and 4."""
+    which = SimpleNamespace(of=lambda robot, columns: np.full(len(columns["t"]), robot))
+    phase = np.array([0, 0, 1, 2, 2, 3, 4, 5])
+    found = by_phase(which, {0: 10, 2: 12, 4: 14}, {"t": np.arange(8.0), "phase": phase})
+    assert found.tolist() == [10, 10, 10, 12, 12, 12, 14, 14]
+
+
+def test_opposite_forces_off_one_line_change_the_momentum():
+    """Forces between two bodies cancel; their moment about the origin must, too."""
+    builder = rm.Builder("pair").body("a", mass=2.0, inertia=(1, 1, 1))
+    builder.joint("one", "free", None, "a").body("b", mass=2.0, inertia=(1, 1, 1))
+    robot = builder.joint("two", "free", None, "b").build()
+    q = rm.neutral(robot)
+    q[8:] = pose.from_xyz_rpy([0.0, 1.0, 0.0], [0.0, 0.0, 0.5 * np.pi])  # x of b is y
+    still = np.zeros((1, robot.nv))
+    run = {"t": np.zeros(1), "tau": still, "passive": still, "momentum": np.zeros((1, 6)),
+           "poses": rm.poses(robot, q)[None]}  # fmt: skip
+    along = np.array([[[0.0, 3.0, 0, 0, 0, 0], [-3.0, 0, 0, 0, 0, 0]]])
+    across = np.array([[[3.0, 0, 0, 0, 0, 0], [0, 3.0, 0, 0, 0, 0]]])
+    held = across.copy()
+    held[0, 1, 5] = -3.0  # the moment of -3 N along x at y = 1 m is 3 N m about z
+    for wrenches, broken in ((along, ""), (across, "external wrenches"), (held, "")):
+        assert outside_forces(robot, {**run, "wrenches": wrenches}, 1.0, 1.0) == broken

@@ -131,6 +131,8 @@ def test_settings_of_controllers_have_units(robot):
     wheels = rm.load("servicer_wheels")
     given = {"joints": ["wheel_x", "wheel_y"], "max_torque": 4.0, "max_speed": 100 * math.pi}
     assert component_settings(wheels, given)[1:] == ["max_torque 4 N m", "max_speed 3000 rpm"]
+    arm = {"joints": ["elbow_pitch", "wrist_pitch"], "max_speed": math.pi / 30}
+    assert component_settings(robot, arm)[-1] == "max_speed 6 °/s"
 
 
 def test_damaged_phases_are_told_as_such(robot):

@@ -9,11 +9,13 @@ import pytest
 
 import remora as rm
 from remora.algebra import pose
+from remora.simulation.recording.conservation import Conservation, Drift
 from remora.simulation.recording.constraint_switch import ConstraintSwitch
+from remora.viewer.figures import panels as panels_module
 from remora.viewer.figures.flat_panels import is_flat
-from remora.viewer.figures.panels import Line, Panel
+from remora.viewer.figures.panels import Line, Panel, choice, panels
+from remora.viewer.report import conditioning_rows, tool_story
 from remora.viewer.report import report_sections as sections
-from remora.viewer.report import tool_story
 from remora.viewer.report.peak_loads import exceeded, joint_peaks
 from remora.viewer.report.trust import drifts, trust_line, violations
 from remora.viewer.run_tables import capture_tiles, note_of, robot_table, tiles
@@ -57,17 +59,17 @@ def test_distances_from_targets_are_those_of_the_frames(told):
     angle = np.degrees(np.arccos(0.5 * (np.trace(turn, axis1=1, axis2=2) - 1.0)))
     assert np.ptp(angle) > 1.0
     k, m = int(np.argmin(far)), int(np.argmin(apart))
-    assert 0 < k < m
+    assert 0 < m < k
     assert tool_story.target_table(told).rows == [
         ("tool", "(1, 0.5, 0.25) m", f"{1e3 * far[k]:.4g} mm", f"{told.t[k]:.6g}",
          f"{1e3 * far[-1]:.4g} mm"),
         ("tool", "bus", f"{1e3 * apart[m]:.4g} mm, {angle[m]:.3g}°", f"{told.t[m]:.6g}",
          f"{1e3 * apart[-1]:.4g} mm, {angle[-1]:.3g}°"),
     ]  # fmt: skip
-    panels = {panel.title: panel for panel in tool_story.tool_panels(told)}
-    shown = [line.values for line in panels["distance of the tool from its target"].lines]
+    drawn = {panel.title: panel for panel in tool_story.tool_panels(told)}
+    shown = [line.values for line in drawn["distance of the tool from its target"].lines]
     assert np.allclose(shown, [far, apart], atol=1e-14)
-    (line,) = panels["angle between tool and target"].lines
+    (line,) = drawn["angle between tool and target"].lines
     assert np.allclose(line.values, angle, atol=1e-5)
 
 
@@ -167,12 +169,14 @@ def test_wheels_are_in_rpm():
     robot = rm.load("servicer_wheels")
     v = np.zeros(robot.nv)
     v[robot.joints["wheel_x"].v] = 10 * math.pi
-    run = rm.simulate(robot, rm.neutral(robot), v, 0.1, sample=0.05, progress=False)
+    run = rm.simulate(robot, rm.neutral(robot), v, 0.0, progress=False)
     peak = next(peak for peak in joint_peaks(run) if peak.name == "wheel_x")
     assert peak.speed.text == "300 rpm"
     assert peak.travel.text == ""
-    titles = [axes.get_title(loc="left") for axes in rm.plot(run, "v").axes]
-    assert "wheel speeds, rpm" in titles
+    drawn = next(panel for panel in panels(run, "v", choice(run)) if panel.unit == "rpm")
+    assert drawn.title == "wheel speeds"
+    assert drawn.lines[0].values == pytest.approx([300.0])
+    assert drawn.lines[0].limits == pytest.approx((-5729.578, 5729.578))
     rows = {row[4]: row for row in robot_table(robot).rows}
     assert rows["wheel_x"][7] == "5730 rpm"
     assert rows["elbow_pitch"][7] == "14.3 °/s"
@@ -180,11 +184,15 @@ def test_wheels_are_in_rpm():
     assert re.fullmatch(r"[−0-9.]+ to [0-9.]+°", still.travel.text)  # no 1e-42
 
 
-def test_one_line_where_all_is_well_and_a_section_where_not(run):
-    kept = run.conservation()
+def test_what_is_not_kept_is_told():
+    push = Drift(0.5, 2.0, "N s", "peak", "external wrenches")
+    kept = Conservation(push, push, push, Drift(1e-9, 4.0, "J", "peak"), 1e-15, 1e-15)
     good = replace(kept, energy=replace(kept.energy, absolute=1e-12))
     assert violations(good) == []
-    assert "Momentum is not conserved in this run: external wrenches" in trust_line(good)
+    assert trust_line(good) == (
+        "Relative conservation errors: energy balance 2.5e-13. Momentum is not conserved in this "
+        "run: external wrenches."
+    )
     assert [name for name, _ in drifts(good)] == ["energy balance"]
     alone = replace(kept.linear_momentum, broken_by="")
     assert [name for name, _ in drifts(replace(good, linear_momentum=alone))] == [
@@ -196,10 +204,74 @@ def test_one_line_where_all_is_well_and_a_section_where_not(run):
     assert len(violations(broken)) == 2
     resting = replace(good, energy=replace(kept.energy, absolute=1e-20, scale=0.0))
     assert violations(resting) == []
+
+
+def test_one_line_where_all_is_well_and_a_section_where_not(run):
     assert "<details>" in sections.trust(run, [])
     section = sections.trust(run, ["the energy <drifts>"])
     assert "the energy &lt;drifts&gt;" in section
     assert "<details>" not in section
+
+
+def test_the_conditioning_of_a_report_is_that_of_the_jacobian(run):
+    """Of the tool, the base held, in the arm's own length: singular values by NumPy."""
+    robot = rm.load("servicer", base="fixed")
+    q = run.q[:, 8:]
+    told = conditioning_rows.conditioning_table(
+        conditioning_rows.conditioning_of(
+            replace(run, robot=robot, columns={**run.columns, "q": q})
+        )
+    )
+    found = rm.conditioning(robot, q, "tool", "fixed", "twist", t=run.t, joint_distances=False)
+    J = rm.jacobian(robot, q, "tool") * np.repeat([found.length, 1.0], 3)[:, None]
+    values = np.linalg.svd(J, compute_uv=False)
+    worst = int(np.argmax(values[:, 0] / values[:, -1]))
+    rows = {row[0]: row[1:] for row in told.rows}
+    assert rows["condition number of the Jacobian of tool"] == (
+        f"{values[worst, 0] / values[worst, -1]:.4g}", f"{run.t[worst]:.6g}",
+    )  # fmt: skip
+    assert rows["its smallest singular value"][0] == f"{values[worst, -1]:.4g} m/s per rad/s"
+    for joint in robot.joints[1:]:
+        low, high, x = (
+            float(joint.limits.lower[0]),
+            float(joint.limits.upper[0]),
+            q[:, joint.q.start],
+        )
+        near = np.minimum(x - low, high - x)
+        assert rows[f"{joint.name}: distance to the nearer limit"] == (
+            f"{np.degrees(near.min()):.3g}°, {100 * near.min() / (high - low):.1f} % of the range",
+            f"{run.t[near.argmin()]:.6g}",
+        )  # fmt: skip
+
+
+def test_lines_of_figures_are_those_of_the_samples(run, monkeypatch):
+    """Power of the drives, bearings, and the tool's attitude from its axes at the start."""
+    (power,) = panels(run, "power", choice(run, ["elbow_pitch", "wrist_pitch"]))
+    for line in power.lines:
+        v = run.robot.joints[line.label].v.start
+        assert np.array_equal(line.values, run.tau[:, v] * run.v[:, v])
+        assert np.ptp(line.values) > 0.0
+    force, torque = panels(run, "reactions", choice(run, ["elbow_pitch"]))
+    wrench = run.reactions[:, run.robot.joint_index("elbow_pitch")]
+    assert np.allclose(force.lines[0].values, np.linalg.norm(wrench[:, :3], axis=1), rtol=1e-12)
+    assert np.allclose(torque.lines[0].values, np.linalg.norm(wrench[:, 3:], axis=1), rtol=1e-12)
+    R = pose.to_rotation_matrix(run.frame_pose("tool"))
+    turned = R[0].T @ R
+    axis = turned[:, [2, 0, 1], [1, 2, 0]] - turned[:, [1, 2, 0], [2, 0, 1]]
+    angle = np.arccos(np.minimum(0.5 * (np.trace(turned, axis1=1, axis2=2) - 1.0), 1.0))
+    expected = {
+        "roll, pitch, yaw": np.stack([np.arctan2(turned[:, 2, 1], turned[:, 2, 2]),
+                                      -np.arcsin(turned[:, 2, 0]),
+                                      np.arctan2(turned[:, 1, 0], turned[:, 0, 0])], axis=-1),
+        "rotation vector": axis / (2.0 * np.sinc(angle / np.pi))[:, None],
+    }  # fmt: skip
+    for words, values in expected.items():
+        (attitude,) = panels(run, "attitude", choice(run, ["tool"]))
+        assert attitude.title.endswith(words)
+        shown = np.stack([line.values for line in attitude.lines], axis=-1)
+        assert np.abs(values).max() > 0.5
+        assert np.allclose(shown, np.degrees(values), atol=1e-5)
+        monkeypatch.setattr(panels_module, "STEEP", 0.0)  # as if it were steep
 
 
 def test_what_is_flat_is_folded_away():
