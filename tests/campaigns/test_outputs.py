@@ -25,8 +25,9 @@ def samples():
     v[..., J1.v] = np.array([0.1, 0.2])[:, None, None]
     q[..., J1.q] = v[..., J1.v] * T[:, None]
     q[1, 3], v[1, 3] = np.nan, np.nan
-    fired = np.array([[[0.0]], [[1.0]]])
-    events = BatchEvents(("far",), np.array([0, 1]), np.array([[np.nan], [1.7]]), fired)
+    fired = np.array([[[0.0, 1.0], [0.0, 0.0]], [[0.0, 1.0], [1.0, 0.0]]])
+    times = np.array([[0.9, np.nan], [1.2, 1.7]])
+    events = BatchEvents(("far", "near"), np.array([1, 2]), times, fired)
     return BlockSamples(SimpleNamespace(robot=ROBOT, t=T, q=q, v=v, signals={}, events=events))
 
 
@@ -46,6 +47,7 @@ def test_what_is_taken_of_the_samples(samples):
 
 def test_integrals_end_with_the_run(samples):
     assert taken(samples, speed="J1", take="integral") == pytest.approx([0.3, 0.4])
+    assert taken(samples, joint="J1", take="integral") == pytest.approx([0.45, 0.4])
     made = output(SYSTEM, "x", OutputFile(speed="J1", take="integral"))
     assert made.quantity.unit == made.quantity.shown_unit == "rad"
     assert output(SYSTEM, "x", OutputFile(joint="J1", take="integral")).quantity.unit == "rad s"
@@ -66,6 +68,11 @@ def test_angles_are_shown_in_the_unit_of_their_heading(samples):
 
 def test_a_number_at_a_time_and_criteria_on_either_side(samples):
     assert taken(samples, joint="J1", at=0.5) == pytest.approx([0.05, 0.1], abs=1e-15)
+    assert taken(samples, joint="J1", minus=0.5) == pytest.approx([-0.2, -0.1], abs=1e-15)
+    first = taken(samples, event="far")
+    assert np.isnan(first[0])
+    assert first[1] == 1.7
+    assert taken(samples, event="near").tolist() == [0.9, 1.2]
     x = {"x": np.array([0.1, 0.3, np.nan])}
     for told, holds in (
         ({"above": 0.2}, [False, True, False]),

@@ -5,7 +5,7 @@ import pytest
 
 import remora as rm
 from arms import arm, wheeled
-from laws_on_small_robots import state
+from laws_on_small_robots import acting, state, values
 from remora.algebra import pose, quaternion
 
 ARM = arm(2)
@@ -139,3 +139,49 @@ def test_a_capture_needs_distance_angle_and_speed_within_their_limits(beyond):
     found = law.crossings(state(law, robot, q, v))
     assert (found["captured"] < 0.0) == (beyond is None)
     assert (found["missed"] < 0.0) == (beyond != "distance")
+
+
+def test_an_impedance_damps_only_what_does_not_move_the_frame():
+    """Torques of `joint_damping`: -k H N v with N the projector on the null space, in H."""
+    robot = rm.load("servicer", base="fixed")
+    q, v = np.radians([10.0, 40, -20, -60, 30, 50, 15]), np.linspace(-0.3, 0.4, 7)
+    inputs = {"pose": rm.frame_pose(robot, q, "tool")}
+    laws = [rm.Impedance("tool", 30.0, 20.0, base="fixed", joint_damping=k) for k in (0.0, 2.0)]
+    none, damped = (values(law, robot, q, v, inputs)["torque"] for law in laws)
+    H, A = rm.mass_matrix(robot, q), rm.jacobian(robot, q, "tool")
+    inverse = np.linalg.solve(H, A.T) @ np.linalg.inv(A @ np.linalg.solve(H, A.T))
+    still = v - inverse @ (A @ v)
+    assert np.linalg.norm(still) > 0.1
+    assert np.allclose(damped - none, -2.0 * H @ still, atol=1e-9)
+
+
+def wrenches(component, robot, q, v):
+    """Return force and torque about the frame's origin, inertial axes, by frame."""
+    return {w.frame: (w.force, w.torque) for w in np.atleast_1d(acting(component, robot, q, v))}
+
+
+def test_springs_and_walls_push_back_with_damping():
+    place, speed = np.array([0.3, -0.4, 1.2]), np.array([0.5, 0.2, -0.1])
+    robot, q, v = pair((0, 0, 0), place, speed=speed)  # both bodies have the axes of a
+    R = rotation(TURN)
+    n = place / 1.3
+    tension = 20.0 * (1.3 - 0.9) + 7.0 * n @ speed
+    pulls = wrenches(rm.Spring("grapple", "fixture", 20.0, 0.9, 7.0), robot, q, v)
+    assert np.allclose(pulls["grapple"][0], R @ (tension * n), atol=1e-12)
+    assert np.allclose(pulls["fixture"][0], -R @ (tension * n), atol=1e-12)
+    at, up = np.array([1.0, 2.0, 3.0]) + R @ place, np.array([2.0, -1.0, 2.0]) / 3.0
+    for way in (1.0, -1.0):  # leaving and entering
+        wall = rm.Wall("fixture", at + 0.1 * up, up, 300.0, 20.0)
+        push = 300.0 * 0.1 - 20.0 * way * up @ (R @ speed)
+        force, _ = wrenches(wall, robot, q, np.concatenate([v[:9], way * v[9:]]))["fixture"]
+        assert np.allclose(force, push * up, atol=1e-12)
+
+
+def test_a_bushing_acts_on_both_frames_at_one_point():
+    robot, q, v = pair((0.1, 0.2, 0.3), (0.3, -0.4, 1.2), rate=(0.2, 0.1, 0.4), speed=(3, 0, 1))
+    loads = wrenches(rm.Bushing("grapple", "fixture", 50.0, 3.0, 9.0, 2.0), robot, q, v)
+    (force, torque), (back, counter) = loads["fixture"], loads["grapple"]
+    assert np.allclose(back, -force, atol=1e-12)
+    apart = rotation(TURN) @ [0.3, -0.4, 1.2]
+    assert np.allclose(torque + counter + np.cross(apart, force), 0.0, atol=1e-12)
+    assert np.linalg.norm(np.cross(apart, force)) > 1.0

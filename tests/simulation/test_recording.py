@@ -11,7 +11,7 @@ import remora as rm
 from numeric import assert_close
 from remora.algebra import pose
 from remora.model.state import log_rate
-from remora.simulation.recording.conservation import outside_forces
+from remora.simulation.recording.conservation import conservation, outside_forces
 from remora.simulation.recording.quantities import QUANTITIES, RECORDED, by_phase, column, described
 from remora.simulation.recording.recording import Recording
 from remora.simulation.storage.recorder import Recorder
@@ -518,3 +518,31 @@ def test_opposite_forces_off_one_line_change_the_momentum():
     held[0, 1, 5] = -3.0  # the moment of -3 N along x at y = 1 m is 3 N m about z
     for wrenches, broken in ((along, ""), (across, "external wrenches"), (held, "")):
         assert outside_forces(robot, {**run, "wrenches": wrenches}, 1.0, 1.0) == broken
+
+
+def test_errors_are_compared_with_sums_over_the_bodies():
+    """Of momenta in inertial axes about the origin; of energy, with the range of the potential."""
+    robot = rm.random_robot(5, bodies=4)
+    q, v = rm.random_state(robot, 2, 3)
+    x, twists = rm.poses(robot, q), rm.twists(robot, q, v)
+    run = {
+        "t": np.array([0.0, 1.0, 2.0]), "q": q, "tau": 0 * v, "passive": 0 * v,
+        "work": np.zeros((3, 3)), "momentum": rm.momentum(robot, q, v),
+        "com": rm.center_of_mass(robot, q), "poses": x, "twists": twists,
+        "kinetic_energy": np.array([1.0, 2.0, 1.5]),
+        "potential_energy": np.array([5.0, 7.0, 6.5]),
+    }  # fmt: skip
+    found = conservation(robot, run)
+    linear, angular = np.zeros(3), np.zeros(3)
+    for i, body in enumerate(robot.bodies):
+        R, p = pose.to_rotation_matrix(x[:, i]), pose.translation(x[:, i])
+        turn, speed = ((R @ twists[:, i, k, None])[..., 0] for k in (slice(3), slice(3, 6)))
+        c = R @ body.com
+        P = body.mass * (speed + np.cross(turn, c))
+        spin = (R @ body.inertia @ R.transpose(0, 2, 1) @ turn[..., None])[..., 0]
+        linear += np.linalg.norm(P, axis=1)
+        angular += np.linalg.norm(spin + np.cross(p + c, P), axis=1)
+    assert found.linear_momentum.scale == pytest.approx(linear.max(), rel=1e-12)
+    assert found.angular_momentum.scale == pytest.approx(angular.max(), rel=1e-12)
+    assert found.energy.scale == pytest.approx(2.0 + 2.0)
+    assert found.energy.absolute == pytest.approx(3.0)

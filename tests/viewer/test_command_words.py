@@ -74,6 +74,14 @@ def test_phases_of_the_library_are_told_in_words(robot):
     ]
 
 
+def test_limits_of_a_capture_have_units(robot):
+    limits = {"grapple": "tool", "fixture": "bus", "distance": 0.05, "angle": 0.2, "speed": 0.03}
+    (line,) = told(robot, {"events": [["caught", "next", -1, limits]]})[0].lines
+    assert line == (
+        "the phase ends when tool is within 50 mm and 11.46° of bus, at 30 mm/s or less (caught)"
+    )
+
+
 def test_generalized_forces_are_told_by_joint(robot):
     tau = np.zeros(robot.nv)
     tau[robot.joints["elbow_pitch"].v] = 2.5

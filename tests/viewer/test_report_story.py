@@ -146,7 +146,10 @@ def test_numbers_at_a_glance_are_those_of_the_samples(run):
 
 
 def test_the_share_of_a_range_counts_from_its_middle():
-    """Limits from -0.5 to 1.5 rad: at 1.0 rad the joint is halfway from the middle to its end."""
+    """Limits from -0.5 to 1.5 rad: at 1.0 rad the joint is halfway from the middle to its end.
+
+    It turns back from there; nothing acts from outside, so that momentum is conserved.
+    """
     robot = (
         rm.Builder("asymmetric")
         .body("bus", mass=10.0, inertia=(1.0, 1.0, 1.0))
@@ -158,9 +161,15 @@ def test_the_share_of_a_range_counts_from_its_middle():
     )
     q = rm.neutral(robot)
     q[8] = 1.0
-    run = rm.simulate(robot, q, np.zeros(robot.nv), 0.1, sample=0.05, progress=False)
+    v = np.concatenate([[0.1, 0.2, 0.3], np.zeros(3), [-0.2]])
+    run = rm.simulate(robot, q, v, 0.1, sample=0.05, rtol=1e-3, progress=False)
     hinge = next(peak for peak in joint_peaks(run) if peak.name == "hinge")
     assert hinge.travel.share == pytest.approx(0.5, abs=1e-9)
+    assert hinge.travel.limit == "−28.6 to 85.9°"
+    kept = run.conservation()
+    errors = kept.angular_momentum.relative, kept.linear_momentum.relative
+    assert errors[0] != errors[1]
+    assert (f"{max(errors):.1e}", "relative error of momentum") in tiles(run)
     rows = {row[4]: row for row in robot_table(robot).rows}
     assert "-0.25 × hinge" in rows["tip"]
 
@@ -255,6 +264,15 @@ def test_lines_of_figures_are_those_of_the_samples(run, monkeypatch):
     wrench = run.reactions[:, run.robot.joint_index("elbow_pitch")]
     assert np.allclose(force.lines[0].values, np.linalg.norm(wrench[:, :3], axis=1), rtol=1e-12)
     assert np.allclose(torque.lines[0].values, np.linalg.norm(wrench[:, 3:], axis=1), rtol=1e-12)
+    for panel, columns in zip(
+        panels(run, "momentum", choice(run)), (slice(3), slice(3, 6)), strict=True
+    ):
+        shown = np.stack([line.values for line in panel.lines], axis=-1)
+        assert np.array_equal(shown, run.momentum[:, columns])
+    ((balance,),) = (panel.lines for panel in panels(run, "drift", choice(run)))
+    change = run.energy - run.energy[0] - run.work.sum(axis=1)
+    scale = run.kinetic_energy.max()
+    assert np.allclose(balance.values, np.abs(change) / scale, rtol=1e-9, atol=1e-15)
     R = pose.to_rotation_matrix(run.frame_pose("tool"))
     turned = R[0].T @ R
     axis = turned[:, [2, 0, 1], [1, 2, 0]] - turned[:, [1, 2, 0], [2, 0, 1]]
