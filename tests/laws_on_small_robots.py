@@ -115,20 +115,29 @@ MADE = {
 
 def values(component, robot, q, v, inputs=None, t=0.0):
     """Return the outputs of a component at a state; inputs that are not given have defaults."""
+    return component.outputs(state(component, robot, q, v, inputs, t))
+
+
+def acting(component, robot, q, v, inputs=None, t=0.0):
+    """Return the actions of a component at a state, likewise."""
+    return component.act(state(component, robot, q, v, inputs, t))
+
+
+def state(component, robot, q, v, inputs=None, t=0.0, memory=None, noise=None):
+    """Return the context of a component at a state; what is not given is as at the start."""
     interface = component.interface(robot)
     given = {key: np.asarray(x, dtype=float) for key, x in (inputs or {}).items()}
     assert set(given) <= set(interface.inputs)
     arrays = {
         "continuous": {k: s.initial for k, s in interface.continuous.items()},
-        "discrete": {k: s.initial for k, s in interface.discrete.items()},
+        "discrete": {k: s.initial for k, s in interface.discrete.items()} | (memory or {}),
         "inputs": {k: given.get(k, s.default) for k, s in interface.inputs.items()},
-        "noise": {},
+        "noise": noise or {},
     }
     sampled = component.sample_time is not None
-    at = context_of(
+    return context_of(
         robot, arrays, np.asarray(t, dtype=float), np.asarray(q), np.asarray(v), sampled
     )
-    return component.outputs(at)
 
 
 def context(robot, q, v):

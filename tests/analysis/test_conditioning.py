@@ -40,9 +40,10 @@ def test_the_singular_values_are_the_semi_axes(base):
 
 def test_the_distance_in_joint_space_is_right_near_a_singularity():
     """Near q2 = 0 the smallest singular value falls linearly: the elbow is |q2| away."""
-    robot, q = path(np.array([-1e-3, 1e-4, 2e-3]))
+    robot, q = path(np.array([-1e-3, 1e-4, 0.0, 2e-3]))
     found = rm.conditioning(robot, q, "tool", subspace="xy")
     assert_close(found.joint_distance, np.abs(q[:, -1]), 1e-4)
+    assert found.joint_distance[2] == 0.0
     without = rm.conditioning(robot, q, "tool", subspace="xy", joint_distances=False)
     assert np.all(np.isnan(without.joint_distance))
 

@@ -1,12 +1,14 @@
 """Outputs of studies and sizes of blocks, without simulation."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 import remora as rm
 from remora.campaigns.blocks import SHORTEST, block_size
-from remora.campaigns.outputs import BlockSamples, output
-from remora.campaigns.study_schema import OutputFile, QuantityFile
+from remora.campaigns.outputs import MOTIONS, BlockSamples, Criterion, first_capture, output
+from remora.campaigns.study_schema import CriterionFile, OutputFile, QuantityFile
 from remora.simulation.batch.result import Batch, BatchEvents, FinalStates
 
 ROBOT = rm.load("vt18_satellite")
@@ -26,9 +28,10 @@ def samples():
     last[:, J1.q] = v[:, -1, J1.v] * end[:, None]
     final = FinalStates(end, last, v[:, -1].copy(), {})
     q[1, 3], v[1, 3] = np.nan, np.nan
-    fired = np.array([[[0.0]], [[1.0]]])
-    times = np.array([[np.nan], [1.7]])
-    events = BatchEvents(("far",), np.array([0, 1]), times, fired, times)
+    fired = np.array([[[0.0, 1.0], [0.0, 0.0]], [[0.0, 1.0], [1.0, 0.0]]])
+    times = np.array([[0.9, np.nan], [1.2, 1.7]])
+    first = np.array([[np.nan, 0.9], [1.7, 1.2]])
+    events = BatchEvents(("far", "near"), np.array([1, 2]), times, fired, first)
     return BlockSamples(
         Batch(ROBOT, T, q, v, {}, np.ones(2, bool), "complete", SYSTEM, end=end, final=final,
               events=events)
@@ -51,6 +54,7 @@ def test_what_is_taken_of_the_samples(samples):
 
 def test_integrals_end_with_the_run(samples):
     assert taken(samples, speed="J1", take="integral") == pytest.approx([0.3, 0.5])
+    assert taken(samples, joint="J1", take="integral") == pytest.approx([0.45, 0.625])
     made = output(SYSTEM, "x", OutputFile(speed="J1", take="integral"))
     assert made.quantity.unit == made.quantity.shown_unit == "rad"
     assert output(SYSTEM, "x", OutputFile(joint="J1", take="integral")).quantity.unit == "rad s"
@@ -67,6 +71,66 @@ def test_angles_are_shown_in_the_unit_of_their_heading(samples):
         made = output(SYSTEM, "x", OutputFile.model_validate(told, context=ROBOT)).quantity
         assert made.shown_unit == unit
         assert made.shown(np.array([0.3, -2.0])) == pytest.approx([0.3 * factor, -2.0 * factor])
+
+
+def test_a_number_at_a_time_and_criteria_on_either_side(samples):
+    assert taken(samples, joint="J1", at=0.5) == pytest.approx([0.05, 0.1], abs=1e-15)
+    assert taken(samples, joint="J1", minus=0.5) == pytest.approx([-0.2, 0.0], abs=1e-15)
+    first = taken(samples, event="far")
+    assert np.isnan(first[0])
+    assert first[1] == 1.7
+    assert taken(samples, event="near").tolist() == [0.9, 1.2]
+    x = {"x": np.array([0.1, 0.3, np.nan])}
+    for told, holds in (
+        ({"above": 0.2}, [False, True, False]),
+        ({"below": 0.2}, [True, False, False]),
+        ({"above": 0.05, "below": 0.2}, [True, False, False]),
+    ):
+        criterion = Criterion("c", CriterionFile.model_validate({"output": "x", **told}))
+        assert criterion.holds(x, samples).tolist() == holds
+    for occurs in (True, False):
+        criterion = Criterion("c", CriterionFile.model_validate({"event": "far", "occurs": occurs}))
+        assert criterion.holds({}, samples).tolist() == [not occurs, occurs]
+
+
+def test_motions_of_frames_are_in_inertial_axes():
+    """Against differences of pose; the body is turned, so that its own axes are others."""
+    q, v = rm.random_state(ROBOT, 4)
+    h = 1e-6
+    ends = [rm.integrate(ROBOT, q, s * h * v) for s in (-0.5, 0.5)]
+    before, after = (rm.frame_pose(ROBOT, x, "body_3") for x in ends)
+    speed = (rm.algebra.pose.translation(after) - rm.algebra.pose.translation(before)) / h
+    assert np.allclose(MOTIONS["velocity"](ROBOT, q, v, "body_3"), speed, atol=1e-7)
+    R = [rm.algebra.pose.to_rotation_matrix(x) for x in (before, after)]
+    W = (R[1] - R[0]) @ (R[0] + R[1]).T / (2 * h)
+    rate = MOTIONS["angular_velocity"](ROBOT, q, v, "body_3")
+    assert np.allclose(rate, [W[2, 1], W[0, 2], W[1, 0]], atol=1e-7)
+
+
+def test_numbers_of_a_capture_are_those_of_the_first_one():
+    pull = np.array([[3.0, 0, 4, 1, 2, 2], [0, 0, 1.0, 0, 0, 7], [0, 0, 0, 0, 0, 0]])
+    one = SimpleNamespace(
+        activated=("grip",),
+        t=np.array([1.0, np.nan, np.nan]),
+        impulses={"grip": pull},
+        energy_loss=np.array([0.5, np.nan, np.nan]),
+    )
+    two = SimpleNamespace(
+        activated=("grip", "other"),
+        t=np.array([4.0, 5.0, np.nan]),
+        impulses={"grip": pull},
+        energy_loss=np.array([9.0, 0.7, np.nan]),
+    )
+    batch = SimpleNamespace(q=np.zeros((3, 1, 1)), switches=(one, two))  # fmt: skip
+    for what, numbers in (
+        ("time", [1.0, 5.0]),
+        ("impulse", [5.0, 1.0]),
+        ("angular_impulse", [3.0, 7.0]),
+        ("energy_loss", [0.5, 0.7]),
+    ):
+        found = first_capture(batch, "grip", what)
+        assert found[:2] == pytest.approx(numbers)
+        assert np.isnan(found[2])
 
 
 def test_runs_without_the_given_event_have_no_number(samples):
@@ -100,6 +164,18 @@ def test_a_base_by_the_name_of_its_joint(tmp_path):
     assert np.array_equal(inputs.v[:, 1], values[f"start.bases.{name}.omega[1]"])
     turned = rm.algebra.pose.to_rpy(inputs.q[:, :8])
     assert np.allclose(turned[:, 0], values[f"start.bases.{name}.rpy[0]"])
+
+
+def test_a_dispersed_product_of_inertia_is_in_both_places(tmp_path):
+    file = written(tmp_path)
+    told = file.read_text(encoding="utf-8").replace("start.base.omega[1]", "body_2.inertia[0,1]")
+    file.write_text(told, encoding="utf-8")
+    values, inputs = rm.load_study(file).inputs(0, 5)
+    inertia, drawn = inputs.parameters["body_2.inertia"], values["body_2.inertia[0,1]"]
+    assert np.ptp(drawn) > 0.0
+    assert np.array_equal(inertia[:, 0, 1], drawn)
+    assert np.array_equal(inertia[:, 1, 0], drawn)
+    assert np.array_equal(inertia[:, 2], np.tile(ROBOT.bodies["body_2"].inertia[2], (5, 1)))
 
 
 @pytest.mark.parametrize(

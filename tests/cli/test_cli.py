@@ -9,6 +9,7 @@ import sys
 import numpy as np
 import pytest
 
+import in_process
 import remora as rm
 from remora.model.formats.yaml.yaml import save_robot
 
@@ -31,7 +32,7 @@ def test_info_of_a_bundled_robot(name):
 
 
 def test_info_json_holds_every_number():
-    done = remora("info", "servicer", "--json")
+    done = in_process.remora("info", "servicer", "--json")
     data, robot = json.loads(done.stdout), rm.load("servicer")
     assert data["nq"] == robot.nq
     assert data["mass"] == float(robot.mass)
@@ -51,11 +52,13 @@ def test_info_json_holds_the_drive_and_what_is_followed(tmp_path):
     builder.joint("lead", "helical", "a", "b", pitch=0.5, **drive)
     builder.joint("follow", "revolute", "a", "c", mimic=("lead", -2.0, 0.25))
     save_robot(builder.build(), tmp_path / "robot.yaml")
-    done = remora("info", str(tmp_path / "robot.yaml"), "--json")
+    done = in_process.remora("info", tmp_path / "robot.yaml", "--json")
     _, lead, follow = json.loads(done.stdout)["joints"]
     assert (lead["pitch"], lead["mimic"], follow["pitch"]) == (0.5, None, 0.0)
     assert {key: lead[key] for key in drive} == {key: [value] for key, value in drive.items()}
     assert follow["mimic"] == {"joint": "lead", "ratio": -2.0, "offset": 0.25}
+    row = in_process.remora("info", tmp_path / "robot.yaml").stdout.partition("follow")[2]
+    assert "-2 x lead" in row.partition("\n")[0]
 
 
 @pytest.mark.parametrize("columns", [120, 80, 50])

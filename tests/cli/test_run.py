@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -54,7 +55,13 @@ def test_a_run_is_told_and_saved(tmp_path):
 
 def test_events_and_early_ends_are_told():
     done = remora("grasp_push", "--quiet")
-    assert "of at most 65 s" in done.stdout
+    spans = re.findall(r"(\d+\.\d{4}) to +(\d+\.\d{4}) s", done.stdout)
+    assert len(spans) > 1
+    edges = [spans[0][0], *(end for _, end in spans)]
+    assert edges[0] == "0.0000"
+    assert [start for start, _ in spans] == edges[:-1]
+    ended = float(re.search(r"simulated +([\d.]+) s of at most 65 s", done.stdout)[1])
+    assert float(edges[-1]) == pytest.approx(ended, abs=1e-3)
     assert "bus quiet (next)" in done.stdout
     assert "not conserved: forces on the base, external wrenches" in done.stdout
 

@@ -5,11 +5,12 @@ import pytest
 
 import remora as rm
 from arms import wheeled
-from laws_on_small_robots import values
+from laws_on_small_robots import acting, values
 from remora.control.laws.reaction_wheels import spin_axes, spin_inertias
 
 NAMES = {n: tuple(f"w{i}" for i in range(n)) for n in (3, 4, 6)}
 DEMAND = np.array([0.02, -0.03, 0.01])
+TETRAHEDRON = np.array([[1.0, 1, 1], [1, -1, -1], [-1, 1, -1], [-1, -1, 1]])
 
 
 @pytest.mark.parametrize("count", NAMES)
@@ -29,9 +30,8 @@ def test_the_torque_on_the_bus_is_the_demand_for_any_number_of_wheels(count):
 
 
 def test_null_motion_changes_speeds_without_a_torque():
-    """Wheels in a tetrahedron approach the common speed as exp(-gain t), drives included."""
-    axes = np.array([[1.0, 1, 1], [1, -1, -1], [-1, 1, -1], [-1, -1, 1]])
-    robot = wheeled(4, rotor_inertia=2e-3, axes=axes)
+    """Motors of wheels in a tetrahedron brake them to the common speed, drives included."""
+    robot = wheeled(4, rotor_inertia=2e-3, axes=TETRAHEDRON)
     q, v = rm.neutral(robot), np.zeros(robot.nv)
     axes = spin_axes(robot, NAMES[4])
     null = np.linalg.svd(axes)[2][-1]
@@ -42,6 +42,16 @@ def test_null_motion_changes_speeds_without_a_torque():
     found = values(law, robot, q, v, {"command": np.zeros(3)})
     assert np.abs(found["torque"]).max() < 1e-14
     assert np.abs(found["momentum"]).max() < 1e-12
+    drives = acting(law, robot, q, v, {"command": np.zeros(3)})
+    motors = np.concatenate([drive.numbers() for drive in drives])
+    assert motors == pytest.approx(-0.5 * (5e-3 + 2e-3) * (v[6:] - goal), rel=1e-12)
+
+
+def test_null_motion_ends_at_the_common_speed():
+    robot, goal = wheeled(4, rotor_inertia=2e-3, axes=TETRAHEDRON), -30.0
+    q, v = rm.neutral(robot), np.zeros(robot.nv)
+    v[6:] = 50.0
+    law = rm.ReactionWheels(NAMES[4], 10.0, 1e3, null_gain=0.5, speeds=goal)
     system = rm.System(robot, [law], {"reaction_wheels.command": np.zeros(3)})
     run = rm.simulate(system, q, v, 10.0, sample=5.0)
     expected = goal + np.exp(-0.5 * run.t[:, None]) * (v[6:] - goal)

@@ -9,6 +9,8 @@ from scipy.optimize import lsq_linear
 import remora as rm
 from numeric import assert_close
 from remora.algebra import pose
+from remora.planning.joint_ranges import joint_ranges
+from remora.planning.task_limits import speed_bounds
 
 KINDS = ("revolute", "prismatic", "helical", "cylindrical", "universal", "spherical")
 
@@ -171,6 +173,22 @@ def test_a_joint_brakes_before_the_end_of_its_range():
         q = rm.integrate(robot, q, dt * v)
         assert np.all(q[8:] <= 1.0 + 1e-9)
     assert np.all(q[8:] > 0.99)
+
+
+def test_the_largest_speed_is_that_from_which_it_can_just_brake():
+    """After a step at the bound v the rest of the way is v²/2a, at both ends of the range."""
+    robot = limited(ROBOT, lower=-1.0, upper=1.0)
+    ranges = joint_ranges(robot, (), "floating")
+    q, v, dt, a = rm.neutral(robot), np.zeros(robot.nv), 0.05, 0.5
+    q[8:] = 0.6
+    v[6:] = 0.6  # so fast that the acceleration does not bound it first
+    found = speed_bounds(robot, q, v, rm.TaskLimits(velocity=False, acceleration=a), ranges, dt)
+    v[6:] = -1.24
+    back = speed_bounds(robot, q, v, rm.TaskLimits(velocity=False, acceleration=a), ranges, dt)
+    for speed, way in ((found.upper[6:], 0.4), (-back.lower[6:], 1.6)):
+        assert speed * dt + speed**2 / (2 * a) == pytest.approx(np.full(robot.nv - 6, way))
+    still = speed_bounds(robot, q, 0 * v, rm.TaskLimits(acceleration=a), ranges, dt)
+    assert np.all(still.upper[6:] == a * dt)
 
 
 def test_a_singular_arm_and_an_unreachable_goal_stay_finite():

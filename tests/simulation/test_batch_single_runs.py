@@ -67,6 +67,11 @@ def test_percentile_bands(batch):
         "q.J2, deg",
         "q.J3, deg",
     ]
+    turn = np.degrees(batch.q[:, :, ROBOT.joints["J1"].q.start])
+    assert np.allclose(figure.axes[0].lines[0].get_ydata(), np.median(turn, axis=0))
+    widest = figure.axes[0].collections[0].get_paths()[0].vertices[:, 1]
+    ends = np.percentile(turn, [1, 99], axis=0)
+    assert (widest.min(), widest.max()) == pytest.approx((ends.min(), ends.max()))
     figure = batch.plot("v.J1", "rate_gyro.rate[2]", degrees=False)
     median = figure.axes[0].lines[0].get_ydata()
     joint = ROBOT.joints["J1"].v.start

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import remora as rm
+from remora.simulation.inputs.moves import Move
 
 VT18 = rm.load("vt18_satellite")
 Q, V = rm.neutral(VT18), np.zeros(9)
@@ -16,6 +17,20 @@ def apart(a, b):
 
 def swing(t):
     return 0.4 * (1.0 - np.cos(0.7 * t))
+
+
+def test_moves_have_the_rates_of_their_positions():
+    """Differences of q and v; of a quintic from rest to rest, and of a sine."""
+    move, h = rm.Motion.between(1.0, 4.0, 0.2, -0.7), 1e-5
+    wave = Move.sine(0.3, 2.0, 0.7).begin(np.array([0.4]))
+    assert wave(0.0)[0] == pytest.approx([0.4])
+    assert wave(np.pi / 4 - 0.35)[0] == pytest.approx([0.7 - 0.3 * np.sin(0.7)])
+    for motion in (move, wave):
+        for t in (0.5, 1.0, 1.8, 2.5, 3.3, 4.0, 5.0):
+            before, now, after = (motion(t + s) for s in (-h, 0.0, h))
+            assert np.allclose(now[1], (after[0] - before[0]) / (2 * h), atol=1e-9)
+            assert np.allclose(now[2], (after[1] - before[1]) / (2 * h), atol=2e-5)
+    assert np.allclose([move(1.0)[0], move(2.5)[0], move(4.0)[0]], [[0.2], [-0.25], [-0.7]])
 
 
 def test_a_prescribed_joint_is_where_it_should_be_and_momentum_stays():

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,7 +11,8 @@ import remora as rm
 from numeric import assert_close
 from remora.algebra import pose
 from remora.model.state import log_rate
-from remora.simulation.recording.quantities import QUANTITIES, RECORDED, column, described
+from remora.simulation.recording.conservation import conservation, outside_forces
+from remora.simulation.recording.quantities import QUANTITIES, RECORDED, by_phase, column, described
 from remora.simulation.recording.recording import Recording
 from remora.simulation.storage.recorder import Recorder
 from trees import Case
@@ -490,3 +492,57 @@ def test_a_robot_without_freedoms():
     assert run.vdot.shape == (3, 0)
     assert_close(run.reactions[:, 0], -run.wrenches[:, 0])
     assert run.conservation().energy.relative >= 0.0
+
+
+def test_every_phase_is_evaluated_with_its_own_robot():
+    """Robots stand for themselves: constraints are switched at the starts of phases 2 and 4."""
+    which = SimpleNamespace(of=lambda robot, columns: np.full(len(columns["t"]), robot))
+    phase = np.array([0, 0, 1, 2, 2, 3, 4, 5])
+    found = by_phase(which, {0: 10, 2: 12, 4: 14}, {"t": np.arange(8.0), "phase": phase})
+    assert found.tolist() == [10, 10, 10, 12, 12, 12, 14, 14]
+
+
+def test_opposite_forces_off_one_line_change_the_momentum():
+    """Forces between two bodies cancel; their moment about the origin must, too."""
+    builder = rm.Builder("pair").body("a", mass=2.0, inertia=(1, 1, 1))
+    builder.joint("one", "free", None, "a").body("b", mass=2.0, inertia=(1, 1, 1))
+    robot = builder.joint("two", "free", None, "b").build()
+    q = rm.neutral(robot)
+    q[8:] = pose.from_xyz_rpy([0.0, 1.0, 0.0], [0.0, 0.0, 0.5 * np.pi])  # x of b is y
+    still = np.zeros((1, robot.nv))
+    run = {"t": np.zeros(1), "tau": still, "passive": still, "momentum": np.zeros((1, 6)),
+           "poses": rm.poses(robot, q)[None]}  # fmt: skip
+    along = np.array([[[0.0, 3.0, 0, 0, 0, 0], [-3.0, 0, 0, 0, 0, 0]]])
+    across = np.array([[[3.0, 0, 0, 0, 0, 0], [0, 3.0, 0, 0, 0, 0]]])
+    held = across.copy()
+    held[0, 1, 5] = -3.0  # the moment of -3 N along x at y = 1 m is 3 N m about z
+    for wrenches, broken in ((along, ""), (across, "external wrenches"), (held, "")):
+        assert outside_forces(robot, {**run, "wrenches": wrenches}, 1.0, 1.0) == broken
+
+
+def test_errors_are_compared_with_sums_over_the_bodies():
+    """Of momenta in inertial axes about the origin; of energy, with the range of the potential."""
+    robot = rm.random_robot(5, bodies=4)
+    q, v = rm.random_state(robot, 2, 3)
+    x, twists = rm.poses(robot, q), rm.twists(robot, q, v)
+    run = {
+        "t": np.array([0.0, 1.0, 2.0]), "q": q, "tau": 0 * v, "passive": 0 * v,
+        "work": np.zeros((3, 3)), "momentum": rm.momentum(robot, q, v),
+        "com": rm.center_of_mass(robot, q), "poses": x, "twists": twists,
+        "kinetic_energy": np.array([1.0, 2.0, 1.5]),
+        "potential_energy": np.array([5.0, 7.0, 6.5]),
+    }  # fmt: skip
+    found = conservation(robot, run)
+    linear, angular = np.zeros(3), np.zeros(3)
+    for i, body in enumerate(robot.bodies):
+        R, p = pose.to_rotation_matrix(x[:, i]), pose.translation(x[:, i])
+        turn, speed = ((R @ twists[:, i, k, None])[..., 0] for k in (slice(3), slice(3, 6)))
+        c = R @ body.com
+        P = body.mass * (speed + np.cross(turn, c))
+        spin = (R @ body.inertia @ R.transpose(0, 2, 1) @ turn[..., None])[..., 0]
+        linear += np.linalg.norm(P, axis=1)
+        angular += np.linalg.norm(spin + np.cross(p + c, P), axis=1)
+    assert found.linear_momentum.scale == pytest.approx(linear.max(), rel=1e-12)
+    assert found.angular_momentum.scale == pytest.approx(angular.max(), rel=1e-12)
+    assert found.energy.scale == pytest.approx(2.0 + 2.0)
+    assert found.energy.absolute == pytest.approx(3.0)

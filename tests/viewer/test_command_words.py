@@ -74,6 +74,14 @@ def test_phases_of_the_library_are_told_in_words(robot):
     ]
 
 
+def test_limits_of_a_capture_have_units(robot):
+    limits = {"grapple": "tool", "fixture": "bus", "distance": 0.05, "angle": 0.2, "speed": 0.03}
+    (line,) = told(robot, {"events": [["caught", "next", -1, limits]]})[0].lines
+    assert line == (
+        "the phase ends when tool is within 50 mm and 11.46° of bus, at 30 mm/s or less (caught)"
+    )
+
+
 def test_generalized_forces_are_told_by_joint(robot):
     tau = np.zeros(robot.nv)
     tau[robot.joints["elbow_pitch"].v] = 2.5
@@ -131,6 +139,8 @@ def test_settings_of_controllers_have_units(robot):
     wheels = rm.load("servicer_wheels")
     given = {"joints": ["wheel_x", "wheel_y"], "max_torque": 4.0, "max_speed": 100 * math.pi}
     assert component_settings(wheels, given)[1:] == ["max_torque 4 N m", "max_speed 3000 rpm"]
+    arm = {"joints": ["elbow_pitch", "wrist_pitch"], "max_speed": math.pi / 30}
+    assert component_settings(robot, arm)[-1] == "max_speed 6 °/s"
 
 
 def test_damaged_phases_are_told_as_such(robot):

@@ -193,7 +193,10 @@ def conditioning(
 def _joint_distance(
     robot: Robot, q: Array, moved: list[int], smallest: Array, smallest_of: Callable[[Array], Array]
 ) -> Array:
-    """Return σ_r/|∂σ_r/∂q_m| `(n,)`, by central differences; infinite where it is 0."""
+    """Return σ_r/|∂σ_r/∂q_m| `(n,)`, by central differences; infinite where the slope is 0.
+
+    At a singularity σ_r has a kink, whose slope by central differences is 0: the distance is 0.
+    """
     slopes: list[Array] = []
     for place in moved:
         step = np.zeros(robot.nv)
@@ -201,7 +204,7 @@ def _joint_distance(
         ends = [smallest_of(integrate(robot, q, s * step)) for s in (1.0, -1.0)]
         slopes.append((ends[0] - ends[1]) / (2.0 * _STEP))
     slope = np.linalg.norm(np.array(slopes), axis=0)
-    return np.divide(smallest, slope, out=np.full(len(q), np.inf), where=slope > 0.0)
+    return np.divide(smallest, slope, out=np.where(smallest > 0.0, np.inf, 0.0), where=slope > 0.0)
 
 
 def _general_rank(robot: Robot, target: Target, sigma: Callable[[Array], Array]) -> int:

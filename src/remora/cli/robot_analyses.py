@@ -136,7 +136,7 @@ def _manipulability(robot: Robot, target: str, options: dict[str, Any]) -> Resul
     page = AnalysisPage(
         f"{robot.name}: manipulability of {target}", f"Kinematic, {base} base, {subspace}",
         [(f"{found[at]:.4g}", f"{'smallest' if least else 'largest'} {measure}"),
-         *((f"{axis[k]:.0f} {unit}", f"{name} there")
+         *((f"{axis[k]:.4g} {unit}", f"{name} there")
            for (name, axis), k, unit in zip(shown[0].items(), at, shown[1], strict=True)),
          (", ".join(f"{x:.2f}" for x in here.semi_axes), "semi-axes at a quarter of all ranges")],
         [(map_figure(shown[0], found, LABELS[measure], shown[1], "manipulability"), "Map",

@@ -265,7 +265,7 @@ def tiles(run: Recording) -> list[tuple[str, str]]:
         moved = pose.translation(x)
         far = float(np.max(np.linalg.norm(moved - moved[0], axis=-1)))
         made.append((f"{far:.3g} m", f"largest move of {short(robot.bodies[0].name)}"))
-    made += _captures(run)
+    made += capture_tiles(run)
     made += _largest(run)
     drift = kept.angular_momentum
     if not drift.broken_by:
@@ -275,21 +275,21 @@ def tiles(run: Recording) -> list[tuple[str, str]]:
     return made
 
 
-def _captures(run: Recording) -> list[tuple[str, str]]:
+def capture_tiles(run: Recording) -> list[tuple[str, str]]:
     """Return the largest impulse of a capture, and the energy lost in all of them."""
-    sizes = {
-        name: float(np.linalg.norm(x[:3]))
+    sizes = [
+        (float(np.linalg.norm(x[:3])), name)
         for s in run.switches
         if s.activated
         for name, x in s.impulses.items()
-    }
+    ]
     if not sizes:
         return []
-    name = max(sizes, key=lambda key: sizes[key])
+    size, name = max(sizes)
     lost = sum(s.energy_loss for s in run.switches)
     told = f"{1e3 * lost:.3g} mJ" if lost < 1.0 else f"{lost:.3g} J"
     return [
-        (f"{sizes[name]:.3g} N s", f"impulse of the capture, {short(name)}"),
+        (f"{size:.3g} N s", f"impulse of the capture, {short(name)}"),
         (told, "kinetic energy lost in captures"),
     ]
 

@@ -196,7 +196,9 @@ def _balanced(wrenches: Array, poses: Array) -> bool:
     lever = vector.cross(p, force)
     forces, torques = np.sum(force, axis=1), np.sum(torque + lever, axis=1)
     size = np.sum(np.abs(force), axis=(1, 2))
-    turning = np.sum(np.abs(torque) + np.abs(lever), axis=(1, 2))
+    far, pull = (np.sqrt(np.sum(x * x, axis=-1)) for x in (p, force))
+    # a force that points at the origin has a lever of rounding errors only: p f is its size
+    turning = np.sum(np.abs(torque), axis=(1, 2)) + np.sum(far * pull, axis=1)
     return bool(
         np.all(np.abs(forces) <= BALANCED * size[:, None])
         and np.all(np.abs(torques) <= BALANCED * turning[:, None])

@@ -1,0 +1,187 @@
+"""Components at one state, against their stated formulas in plain NumPy: nothing is simulated."""
+
+import numpy as np
+import pytest
+
+import remora as rm
+from arms import arm, wheeled
+from laws_on_small_robots import acting, state, values
+from remora.algebra import pose, quaternion
+
+ARM = arm(2)
+WHEELED = wheeled(3)
+TURN = np.array([0.6, -0.9, 0.4])
+SPEED = np.array([0.03, -0.02, 0.05])
+
+
+def rotation(vector):
+    """Return the matrix of a rotation vector by Rodrigues' formula."""
+    angle = np.linalg.norm(vector)
+    x, y, z = vector / angle
+    K = np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]])
+    return np.eye(3) + np.sin(angle) * K + (1 - np.cos(angle)) * K @ K
+
+
+def turned(vector, position=(0.0, 0.0, 0.0)):
+    return pose.from_parts(quaternion.exp(0.5 * np.asarray(vector)), np.asarray(position))
+
+
+def test_an_admittance_moves_the_reference_in_inertial_axes():
+    mass, damping, stiffness, h = np.array([2.0, 3, 4]), np.array([5.0, 6, 7]), 8.0, 0.1
+    law = rm.Admittance(mass, damping, stiffness, sample_time=h)
+    x, force = np.array([0.1, -0.2, 0.3]), np.array([1.0, -2.0, 0.5])
+    inputs = {"force": force, "reference_pose": turned(TURN, (1, 2, 3)),
+              "reference_twist": np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6])}  # fmt: skip
+    at = state(law, ARM, rm.neutral(ARM), np.zeros(ARM.nv), inputs,
+               memory={"displacement": x, "speed": SPEED})  # fmt: skip
+    found = law.outputs(at)
+    assert np.allclose(found["pose"], turned(TURN, np.add(x, [1, 2, 3])), atol=1e-15)
+    own = rotation(TURN).T @ SPEED
+    assert np.allclose(found["twist"], [0.1, 0.2, 0.3, *np.add(own, [0.4, 0.5, 0.6])], atol=1e-15)
+    after = law.update(at)
+    now = after["speed"]
+    assert np.allclose(
+        mass * (now - SPEED) / h + damping * now + stiffness * (x + h * now), force, atol=1e-12
+    )
+    assert np.allclose(after["displacement"], x + h * now, atol=1e-15)
+
+
+def test_a_pid_takes_back_what_its_limit_cuts_off():
+    law = rm.JointPID(20.0, 12.0, 3.0, limit=3.0, sample_time=0.1)
+    q, v = rm.neutral(ARM), np.zeros(ARM.nv)
+    v[6:] = 0.2, -0.1
+    goal, past = np.array([0.5, -0.04]), np.array([0.02, 0.01])
+    at = state(law, ARM, q, v, {"position": goal}, memory={"integral": past})
+    demand = 20.0 * goal + 12.0 * past - 3.0 * v[6:]
+    torque = np.clip(demand, -3.0, 3.0)
+    assert demand[0] > 3.0 > abs(demand[1])
+    assert np.allclose(law.outputs(at)["torque"], torque, atol=1e-14)
+    expected = past + 0.1 * (goal + (torque - demand) / 20.0)
+    assert np.allclose(law.update(at)["integral"], expected, atol=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("size", "was", "on"), [(0.5, 0, 0), (0.5, 1, 1), (0.05, 1, 0), (0.9, 0, 1), (0.9, 1, 1)]
+)
+def test_a_desaturation_goes_on_above_one_momentum_and_off_below_another(size, was, on):
+    law = rm.WheelDesaturation(0.5, 0.2, 0.8, 0.1, sample_time=0.2)
+    h = size * np.array([2.0, -1.0, 2.0]) / 3.0
+    at = state(law, WHEELED, rm.neutral(WHEELED), np.zeros(WHEELED.nv), {"momentum": h},
+               memory={"on": np.array(float(was))})  # fmt: skip
+    found = law.outputs(at)
+    assert (found["firing"], law.update(at)["on"]) == (on, on)
+    assert np.allclose(found["torque"], on * np.clip(-0.5 * h, -0.2, 0.2), atol=1e-15)
+
+
+def test_a_gyro_measures_in_its_own_axes_and_walks_with_the_root_of_time():
+    gyro = rm.RateGyro("bus", (0.1, 0.2, 0.3), noise=0.01, drift=0.3, sample_time=0.04)
+    q, v = rm.neutral(ARM), np.zeros(ARM.nv)
+    q[:8], v[:3] = turned(TURN), SPEED
+    noise = {"rate": np.array([1.0, -2.0, 3.0]), "walk": np.array([0.5, 1.5, -1.0])}
+    walk = np.array([0.4, 0.5, 0.6])
+    at = state(gyro, ARM, q, v, {}, memory={"walk": walk}, noise=noise)
+    expected = SPEED + [0.1, 0.2, 0.3] + walk + 0.01 * noise["rate"]
+    assert np.allclose(gyro.outputs(at)["rate"], expected, atol=1e-15)
+    assert np.allclose(gyro.update(at)["walk"], walk + 0.06 * noise["walk"], atol=1e-15)
+
+
+@pytest.mark.parametrize("level", [0.5, 3.0])
+def test_a_threshold_of_a_norm_is_zero_at_its_level(level):
+    limit = rm.Threshold(level, "N", 3)
+    q, v = rm.neutral(ARM), np.zeros(ARM.nv)
+    for size in (0.99, 1.0, 1.01):
+        at = state(limit, ARM, q, v, {"signal": size * level * np.array([2.0, -1.0, 2.0]) / 3.0})
+        crossed = float(limit.crossings(at)["crossed"])
+        assert crossed == pytest.approx((size**2 - 1.0) * level**2, abs=1e-14)
+
+
+def pair(turn, place, rate=(0, 0, 0), speed=(0, 0, 0)):
+    """Return two bodies that move freely, with body b seen from the grapple on a, which is turned.
+
+    Frame `fixture` is b itself.
+    """
+    builder = rm.Builder("pair").body("a", mass=20.0, inertia=(2, 3, 4))
+    builder = builder.joint("base", "free", None, "a").body("b", mass=5.0, inertia=(0.5, 0.6, 0.8))
+    builder = builder.joint("gap", "free", "a", "b")
+    robot = builder.frame("grapple", "a").frame("fixture", "b").build()
+    q, v = rm.neutral(robot), np.zeros(robot.nv)
+    q[:8], q[8:] = turned(TURN, (1.0, 2.0, 3.0)), turned(turn, place)
+    v[6:9], v[9:] = rate, speed
+    return robot, q, v
+
+
+def test_springs_of_a_capture_turn_from_rest_to_now_in_the_axes_of_the_grapple():
+    rest, now = np.array([0.3, 0.5, -0.2]), np.array([-0.4, 0.2, 0.7])
+    robot, q, v = pair(now, (0.06, -0.02, 0.03))
+    law = rm.CompliantCapture("grapple", "fixture", 0.1, 0.2, 0.1, 400.0, 0.0, 40.0, 0.0)
+    memory = {"stage": np.array(1.0), "rest": turned(rest, (0.05, 0.01, 0.0))}
+    found = law.outputs(state(law, robot, q, v, {}, memory=memory))
+    assert np.allclose(found["force"], -400.0 * np.array([0.01, -0.03, 0.03]), atol=1e-12)
+    R = rotation(now) @ rotation(rest).T
+    angle = np.arccos(0.5 * (np.trace(R) - 1.0))
+    axis = np.array([R[2, 1] - R[1, 2], R[0, 2] - R[2, 0], R[1, 0] - R[0, 1]])
+    turn = 0.5 * angle / np.sin(angle) * axis
+    assert np.allclose(found["torque"], -40.0 * turn, atol=1e-12)
+    energy = 0.5 * (400.0 * (0.01**2 + 2 * 0.03**2) + 40.0 * angle**2)
+    assert found["energy"] == pytest.approx(energy, rel=1e-12)
+
+
+@pytest.mark.parametrize("beyond", [None, "distance", "angle", "speed"])
+def test_a_capture_needs_distance_angle_and_speed_within_their_limits(beyond):
+    """Each just within its limit, but for one that is just beyond."""
+    part = {name: 1.001 if name == beyond else 0.999 for name in ("distance", "angle", "speed")}
+    robot, q, v = pair(
+        part["angle"] * 1.2 * np.array([2.0, 1.0, -2.0]) / 3.0,
+        part["distance"] * 0.1 * np.array([1.0, 2.0, 2.0]) / 3.0,
+        speed=part["speed"] * 0.3 * np.array([2.0, 2.0, -1.0]) / 3.0,
+    )
+    law = rm.CompliantCapture("grapple", "fixture", 0.1, 1.2, 0.3, 400.0)
+    found = law.crossings(state(law, robot, q, v))
+    assert (found["captured"] < 0.0) == (beyond is None)
+    assert (found["missed"] < 0.0) == (beyond != "distance")
+
+
+def test_an_impedance_damps_only_what_does_not_move_the_frame():
+    """Torques of `joint_damping`: -k H N v with N the projector on the null space, in H."""
+    robot = rm.load("servicer", base="fixed")
+    q, v = np.radians([10.0, 40, -20, -60, 30, 50, 15]), np.linspace(-0.3, 0.4, 7)
+    inputs = {"pose": rm.frame_pose(robot, q, "tool")}
+    laws = [rm.Impedance("tool", 30.0, 20.0, base="fixed", joint_damping=k) for k in (0.0, 2.0)]
+    none, damped = (values(law, robot, q, v, inputs)["torque"] for law in laws)
+    H, A = rm.mass_matrix(robot, q), rm.jacobian(robot, q, "tool")
+    inverse = np.linalg.solve(H, A.T) @ np.linalg.inv(A @ np.linalg.solve(H, A.T))
+    still = v - inverse @ (A @ v)
+    assert np.linalg.norm(still) > 0.1
+    assert np.allclose(damped - none, -2.0 * H @ still, atol=1e-9)
+
+
+def wrenches(component, robot, q, v):
+    """Return force and torque about the frame's origin, inertial axes, by frame."""
+    return {w.frame: (w.force, w.torque) for w in np.atleast_1d(acting(component, robot, q, v))}
+
+
+def test_springs_and_walls_push_back_with_damping():
+    place, speed = np.array([0.3, -0.4, 1.2]), np.array([0.5, 0.2, -0.1])
+    robot, q, v = pair((0, 0, 0), place, speed=speed)  # both bodies have the axes of a
+    R = rotation(TURN)
+    n = place / 1.3
+    tension = 20.0 * (1.3 - 0.9) + 7.0 * n @ speed
+    pulls = wrenches(rm.Spring("grapple", "fixture", 20.0, 0.9, 7.0), robot, q, v)
+    assert np.allclose(pulls["grapple"][0], R @ (tension * n), atol=1e-12)
+    assert np.allclose(pulls["fixture"][0], -R @ (tension * n), atol=1e-12)
+    at, up = np.array([1.0, 2.0, 3.0]) + R @ place, np.array([2.0, -1.0, 2.0]) / 3.0
+    for way in (1.0, -1.0):  # leaving and entering
+        wall = rm.Wall("fixture", at + 0.1 * up, up, 300.0, 20.0)
+        push = 300.0 * 0.1 - 20.0 * way * up @ (R @ speed)
+        force, _ = wrenches(wall, robot, q, np.concatenate([v[:9], way * v[9:]]))["fixture"]
+        assert np.allclose(force, push * up, atol=1e-12)
+
+
+def test_a_bushing_acts_on_both_frames_at_one_point():
+    robot, q, v = pair((0.1, 0.2, 0.3), (0.3, -0.4, 1.2), rate=(0.2, 0.1, 0.4), speed=(3, 0, 1))
+    loads = wrenches(rm.Bushing("grapple", "fixture", 50.0, 3.0, 9.0, 2.0), robot, q, v)
+    (force, torque), (back, counter) = loads["fixture"], loads["grapple"]
+    assert np.allclose(back, -force, atol=1e-12)
+    apart = rotation(TURN) @ [0.3, -0.4, 1.2]
+    assert np.allclose(torque + counter + np.cross(apart, force), 0.0, atol=1e-12)
+    assert np.linalg.norm(np.cross(apart, force)) > 1.0
