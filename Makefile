@@ -13,7 +13,7 @@ unexport VIRTUAL_ENV PYTHONPATH PYTHONHOME PYTHONSTARTUP PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-all check docs format dev clean
+.PHONY: help demo test test-all fuzz check docs format dev clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
@@ -26,6 +26,9 @@ test: $(VENV)/ready-test ## run the tests but for long ones (ARGS="-k quaternion
 
 test-all: $(VENV)/ready-test ## run all tests, those of tests/long_tests.txt too
 	@$(PYTEST) $(ARGS)
+
+fuzz: $(VENV)/ready-test ## compare runs alone, in batches and campaigns (ARGS="--seed 7 --seconds 600")
+	@$(VENV)/bin/python tests/fuzz.py $(ARGS)
 
 check: $(VENV)/ready-check ## lint, format, types, import directions
 	@$(RUN) ruff check .

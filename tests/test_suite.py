@@ -195,7 +195,7 @@ CACHING = """
     def test_a_kernel_is_kept_in_the_folder_of_the_session():
         rm.compile(rm.center_of_mass, rm.load("vt18_satellite"))
         folder = pathlib.Path(os.environ["XDG_CACHE_HOME"])
-        assert len(list((folder / "remora").iterdir())) == 1
+        assert any((folder / "remora").iterdir())
         pathlib.Path("folder").write_text(str(folder))
 
     def test_figures_need_no_home():

@@ -9,7 +9,7 @@ import remora as rm
 from remora.campaigns.blocks import SHORTEST, block_size
 from remora.campaigns.outputs import MOTIONS, BlockSamples, Criterion, first_capture, output
 from remora.campaigns.study_schema import CriterionFile, OutputFile, QuantityFile
-from remora.simulation.batch.result import BatchEvents
+from remora.simulation.batch.result import Batch, BatchEvents, FinalStates
 
 ROBOT = rm.load("vt18_satellite")
 SYSTEM = rm.System(ROBOT)
@@ -19,16 +19,23 @@ J1 = ROBOT.joints["J1"]
 
 @pytest.fixture
 def samples():
-    """Return two runs of which J1 turns at 0.1 and 0.2 rad/s; the second ends after 2 s."""
+    """Return two runs of which J1 turns at 0.1 and 0.2 rad/s; the second ends after 2.5 s."""
     q = np.tile(rm.neutral(ROBOT), (2, T.size, 1))
     v = np.zeros((2, T.size, ROBOT.nv))
     v[..., J1.v] = np.array([0.1, 0.2])[:, None, None]
     q[..., J1.q] = v[..., J1.v] * T[:, None]
+    last, end = q[:, -1].copy(), np.array([3.0, 2.5])
+    last[:, J1.q] = v[:, -1, J1.v] * end[:, None]
+    final = FinalStates(end, last, v[:, -1].copy(), {})
     q[1, 3], v[1, 3] = np.nan, np.nan
     fired = np.array([[[0.0, 1.0], [0.0, 0.0]], [[0.0, 1.0], [1.0, 0.0]]])
     times = np.array([[0.9, np.nan], [1.2, 1.7]])
-    events = BatchEvents(("far", "near"), np.array([1, 2]), times, fired)
-    return BlockSamples(SimpleNamespace(robot=ROBOT, t=T, q=q, v=v, signals={}, events=events))
+    first = np.array([[np.nan, 0.9], [1.7, 1.2]])
+    events = BatchEvents(("far", "near"), np.array([1, 2]), times, fired, first)
+    return BlockSamples(
+        Batch(ROBOT, T, q, v, {}, np.ones(2, bool), "complete", SYSTEM, end=end, final=final,
+              events=events)
+    )  # fmt: skip
 
 
 def taken(samples, **told):
@@ -37,17 +44,17 @@ def taken(samples, **told):
 
 def test_what_is_taken_of_the_samples(samples):
     for take, wanted in (
-        ("final", [0.3, 0.4]),
-        ("max", [0.3, 0.4]),
+        ("final", [0.3, 0.5]),
+        ("max", [0.3, 0.5]),
         ("min", [0.0, 0.0]),
-        ("mean", [0.1375, 0.5 / 3]),
+        ("mean", [0.1375, 1.0 / 4]),
     ):
         assert taken(samples, joint="J1", take=take) == pytest.approx(wanted, abs=1e-15)
 
 
 def test_integrals_end_with_the_run(samples):
-    assert taken(samples, speed="J1", take="integral") == pytest.approx([0.3, 0.4])
-    assert taken(samples, joint="J1", take="integral") == pytest.approx([0.45, 0.4])
+    assert taken(samples, speed="J1", take="integral") == pytest.approx([0.3, 0.5])
+    assert taken(samples, joint="J1", take="integral") == pytest.approx([0.45, 0.625])
     made = output(SYSTEM, "x", OutputFile(speed="J1", take="integral"))
     assert made.quantity.unit == made.quantity.shown_unit == "rad"
     assert output(SYSTEM, "x", OutputFile(joint="J1", take="integral")).quantity.unit == "rad s"
@@ -68,7 +75,7 @@ def test_angles_are_shown_in_the_unit_of_their_heading(samples):
 
 def test_a_number_at_a_time_and_criteria_on_either_side(samples):
     assert taken(samples, joint="J1", at=0.5) == pytest.approx([0.05, 0.1], abs=1e-15)
-    assert taken(samples, joint="J1", minus=0.5) == pytest.approx([-0.2, -0.1], abs=1e-15)
+    assert taken(samples, joint="J1", minus=0.5) == pytest.approx([-0.2, 0.0], abs=1e-15)
     first = taken(samples, event="far")
     assert np.isnan(first[0])
     assert first[1] == 1.7
@@ -129,7 +136,7 @@ def test_numbers_of_a_capture_are_those_of_the_first_one():
 def test_runs_without_the_given_event_have_no_number(samples):
     found = taken(samples, joint="J1", given="far")
     assert np.isnan(found[0])
-    assert found[1] == pytest.approx(0.4)
+    assert found[1] == pytest.approx(0.5)
 
 
 STUDY = """

@@ -175,7 +175,8 @@ def test_compile_writes_c_and_objects(small, cache, tmp_path):
     blocked.write_text("")
     done = remora("compile", small, "--target", "c", "--out", str(blocked), cache=cache)
     assert done.returncode == 2
-    assert done.stderr.startswith("error: cannot write to")
+    assert done.stderr.startswith(f"error: {blocked}/")
+    assert "cannot be written: Not a directory" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -198,27 +198,6 @@ def test_a_law_that_asks_for_values_is_refused():
         rm.simulate_batch(SERVICER, Q, V, 1.0, step=0.01, torque=law)
 
 
-def test_interrupted_batches_keep_what_is_done(monkeypatch):
-    from remora.codegen.integration.program_cpu import ProgramKernel
-    from remora.simulation.batch import batch_phases as module
-
-    called = ProgramKernel.__call__
-    count = []
-
-    def stop_at_second(self, *arguments, **options):
-        count.append(1)
-        if len(count) == 2:
-            raise KeyboardInterrupt
-        return called(self, *arguments, **options)
-
-    monkeypatch.setattr(module, "BLOCK", 16)
-    monkeypatch.setattr(ProgramKernel, "__call__", stop_at_second)
-    with pytest.warns(RuntimeWarning, match="the runs that are done are kept"):
-        batch = rm.simulate_batch(SERVICER, Q, V, 1.0, step=0.01, threads=1)
-    assert batch.status == "interrupted"
-    assert batch.ok.tolist() == [True] * 16 + [False] * 21
-
-
 @pytest.mark.parametrize("kind", ["linear", "hold", "cubic"])
 def test_profiles_and_pulses_are_compiled_and_stepped_on(kind):
     robot = rm.load("vt18_satellite")

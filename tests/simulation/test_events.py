@@ -236,7 +236,8 @@ def test_the_jacobian_of_implicit_steps_is_that_of_the_rates(seed):
 
 def test_a_run_that_begins_beyond_a_limit_says_so():
     robot = slider(upper=0.5)
-    run = rm.simulate(robot, [0.7], [0.1], 1.0)
+    with pytest.warns(rm.SimulationWarning, match="starts at 0.7 m, beyond its upper limit"):
+        run = rm.simulate(robot, [0.7], [0.1], 1.0)
     assert [(e.name, e.t) for e in run.events] == [("slide upper limit", 0.0)]
     with pytest.raises(rm.SimulationError, match="begins beyond the slide upper limit"):
         rm.simulate(robot, [0.7], [0.1], 1.0, limits="stop")

@@ -79,6 +79,24 @@ def test_a_recording_in_the_loop_reproduces_the_recorded_run():
         rm.simulate_assembly(assembly.swap("arm", box), q[:8], v[:6], 0.21, rate=400.0)
 
 
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"duration": float("nan")}, "duration must be positive, not nan"),
+        ({"duration": float("inf")}, "duration must be from"),
+        ({"rate": 0.0}, "rate must be positive"),
+        ({"rate": "fast"}, "rate must be"),
+        ({"steps": 1.5}, r"steps must be a whole number, not float 1\.5"),
+        ({"steps": 0}, "steps must be at least 1"),
+    ],
+)
+def test_numbers_that_make_no_sense(change, words):
+    assembly = swinging()
+    arguments = {"duration": 0.1, "rate": 100.0, **change}
+    with pytest.raises(rm.RemoraError, match=words):
+        rm.simulate_assembly(assembly, np.zeros(assembly.nq), np.zeros(assembly.nv), **arguments)
+
+
 def test_refusals():
     assembly = swinging()
     q, v = assembly.random_state(1)

@@ -103,7 +103,7 @@ def test_files_of_odd_runs(run, tmp_path):
         rm.save_html(none, tmp_path / "a.html")
     with pytest.raises(rm.InvalidValue, match="at least two"):
         rm.save_html(run, tmp_path / "a.html", pictures=1)
-    with pytest.raises(rm.RemoraError, match="cannot write"):
+    with pytest.raises(rm.RemoraError, match="cannot be written"):
         rm.save_html(run, tmp_path / "no" / "a.html")
     with rm.view(one, port=0, open=False) as page:
         page.play()

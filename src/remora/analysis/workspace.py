@@ -35,6 +35,7 @@ from remora.analysis.sampling import (
     joint_ranges,
     parameters,
 )
+from remora.codegen.gpu import cuda_kernel
 from remora.dynamics.kernels.compiled import TARGETS, compile_function
 from remora.dynamics.kinematics import Target, frame_pose
 from remora.dynamics.refusals import without_constraints
@@ -337,7 +338,7 @@ class _Totals:
     """What the samples add up to, on the processor or the GPU."""
 
     def __init__(self, grid: Grid, bins: int, least: bool, device: str) -> None:
-        self.xp: Any = importlib.import_module("cupy") if device == "cuda" else np
+        self.xp: Any = cuda_kernel.cupy_with_device() if device == "cuda" else np
         self._scatter: Any = importlib.import_module("cupyx") if device == "cuda" else None
         self.grid, self.bins, self.least = grid, bins, least
         n = math.prod(grid.shape)

@@ -28,7 +28,7 @@ SMALLEST, LARGEST = 64, 16_384
 #: Blocks that each worker gets at least, unless they had fewer runs than SHORTEST.
 SHARE, SHORTEST = 5, 512
 #: Reasons why a run did not succeed; the index is stored.
-REASONS = (*dict.fromkeys(OUTCOMES), "impossible")
+REASONS = (*(o for o in dict.fromkeys(OUTCOMES) if o != "interrupted"), "impossible")
 #: Where blocks can be computed.
 CHOICES = ("auto", "cpu", "cuda")
 
@@ -131,7 +131,7 @@ def run_block(study: Study, start: int, stop: int, threads: int = 1, target: str
         batch = simulate_batch(
             study.system, q, v, phases=study.scenario.phases, parameters=parameters or None,
             signals=_needed(study), seed=study.seed, run=np.arange(start, stop), failures="keep",
-            progress=False, threads=threads, target=where, **study.options,
+            progress=False, threads=threads, target=where, max_events=0, **study.options,
         )  # fmt: skip
     if batch.status != "complete":
         raise KeyboardInterrupt

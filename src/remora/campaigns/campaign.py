@@ -82,7 +82,6 @@ def campaign(
     Raises:
         RemoraError: if the folder holds another campaign, or the study differs from its own.
     """
-    _refuse_without_packages()
     if not isinstance(study, Study):
         study = load_study(study, runs)
     elif runs is not None and runs != study.runs:
@@ -93,6 +92,7 @@ def campaign(
             raise RemoraError(f"{name} must be a whole number, {least} or more, not {value!r}")
     if target not in CHOICES:
         raise UnknownName("target", target, CHOICES)
+    _refuse_without_packages()
     _check_starts(study)
     count = MANY if scheduler else workers if workers is not None else os.cpu_count() or 1
     folder = _folder(Path(out), study, resume, block_size(study, block, count), block)

@@ -1,7 +1,12 @@
-"""Outputs of the runs of a study: numbers computed from the samples of a batch, and criteria."""
+"""Outputs of the runs of a study: numbers computed from the samples of a batch, and criteria.
+
+The state in which a run ended counts as its last sample, so that a run that is stopped by an event
+between two samples has the numbers of that moment.
+"""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -32,6 +37,14 @@ class BlockSamples:
         """Take a batch and the number of CPU threads; 0: one per core."""
         self.batch, self._threads = batch, threads
         self._known: dict[tuple[str, str], Array] = {}
+
+    @functools.cached_property
+    def end(self) -> BlockSamples:
+        """The state in which each run ended, as a block with one sample."""
+        last = self.batch.final
+        signals = {name: x[:, None] for name, x in last.signals.items()}
+        only = replace(self.batch, q=last.q[:, None], v=last.v[:, None], signals=signals)
+        return BlockSamples(only, self._threads)
 
     def of_frame(self, frame: str, what: str) -> Array:
         """Return `position`, `velocity` or `angular_velocity` of a frame, inertial, `(n, m, 3)`."""
@@ -153,7 +166,8 @@ class Output:
     Attributes:
         quantity: what is measured.
         at: time, s; or None.
-        take: `final`, `max`, `min`, `mean` or time `integral` of the samples, or `event`.
+        take: `final`, `max`, `min`, `mean` or time `integral` of the samples and the end, or
+            `event`.
         given: event that must occur for a run to have this number; or None.
     """
 
@@ -184,28 +198,32 @@ class Output:
         if self.at is not None:
             return x[:, int(np.argmin(np.abs(batch.t - self.at)))]
         known = np.isfinite(x)
-        none = ~known.any(axis=-1)
+        last = x.shape[-1] - 1 - np.argmax(known[:, ::-1], axis=-1)
+        final, t = self.quantity.of(samples.end)[:, 0], batch.t[last]
+        none = ~known.any(axis=-1) & ~np.isfinite(final)
+        after = np.isfinite(final) & (batch.end > t)  # the end is no sample
+        final = np.where(np.isfinite(final), final, x[np.arange(len(x)), last])
         if self.take == "final":
-            last = x.shape[-1] - 1 - np.argmax(known[:, ::-1], axis=-1)
-            found = x[np.arange(len(x)), last]
+            found = final
         elif self.take == "integral":  # by trapezoids, until the run ends
             parts = 0.5 * (x[:, 1:] + x[:, :-1]) * np.diff(batch.t)
             found = np.where(known[:, 1:] & known[:, :-1], parts, 0.0).sum(axis=-1)
+            more = 0.5 * (x[np.arange(len(x)), last] + final) * (batch.end - t)
+            found = found + np.where(after & known.any(axis=-1), more, 0.0)
         elif self.take == "mean":
-            found = np.where(known, x, 0.0).sum(axis=-1) / np.maximum(known.sum(axis=-1), 1)
+            total = np.where(known, x, 0.0).sum(axis=-1) + np.where(after, final, 0.0)
+            found = total / np.maximum(known.sum(axis=-1) + after, 1)
         else:
             fill = -np.inf if self.take == "max" else np.inf
-            best = np.max if self.take == "max" else np.min
-            found = best(np.where(known, x, fill), axis=-1)
+            best, better = (np.max, np.fmax) if self.take == "max" else (np.min, np.fmin)
+            found = better(best(np.where(known, x, fill), axis=-1), final)
         return np.where(none, np.nan, found)
 
 
 def first_time(batch: Batch, event: str) -> Array:
     """Return when an event first occurred in each run, `(runs,)`, s; NaN if it did not."""
     assert batch.events is not None
-    times = batch.events.of(event)
-    least = np.min(np.where(np.isnan(times), np.inf, times), axis=-1, initial=np.inf)
-    return np.where(np.isfinite(least), least, np.nan)
+    return batch.events.first[..., batch.events.names.index(event)]
 
 
 def first_capture(batch: Batch, constraint: str, what: str) -> Array:

@@ -29,11 +29,15 @@ from remora.identity.digest import digest
 from remora.model.building.validate import Checker
 from remora.model.formats.yaml.yaml_tree import YamlNode, read_tree
 from remora.simulation.batch.batch import INTEGRATORS
+from remora.simulation.batch.batch_loads import BatchLoads
+from remora.simulation.inputs.robot_loads import LOADS
 from remora.simulation.scenario import scenario_errors as faults
 from remora.simulation.scenario.scenario import Scenario, load_scenario
 
 #: Maximum number of bytes of a table.
 MOST_BYTES = 2**30
+#: Maximum number of bytes of a name between two slashes: that of a folder.
+LONGEST = 200
 
 _BUNDLED = Path(__file__).parents[1] / "studies"
 
@@ -221,11 +225,8 @@ def _checked(
         except RemoraError as error:
             refuse(("success", name), str(error))
         success[name] = Criterion(name, own)
-    columns = [*told.disperse, *told.outputs, *told.success]
-    for name in {n for n in columns if columns.count(n) > 1 or n in RESERVED}:
-        refuse(
-            (), f"{name!r} names two of dispersions, outputs and criteria, or a column of its own"
-        )
+    _refuse_names(told, refuse)
+    _refuse_phases(scenario, refuse)
     options = _options(told, scenario, outputs, refuse)
     draws = Dispersions(tuple(items), told.sampling, told.seed, told.runs, groups)
     return Study(
@@ -236,6 +237,55 @@ def _checked(
 
 #: Columns that every study has.
 RESERVED = ("run", "ok", "outcome", "end", "success")
+
+
+def _refuse_names(told: StudyFile, refuse: Any) -> None:
+    """Record names that cannot be those of stored arrays, or that two things have."""
+    parts = {"disperse": told.disperse, "outputs": told.outputs, "success": told.success}
+    columns = [name for part in parts.values() for name in part]
+    for name in {n for n in columns if columns.count(n) > 1 or n in RESERVED}:
+        refuse(
+            (), f"{name!r} names two of dispersions, outputs and criteria, or a column of its own"
+        )
+    stored = [(key, name, name) for key, part in parts.items() for name in part]
+    stored += [("bands", name, f"bands/{name}") for name in told.bands]
+    folders = {"bands": "bands"} if told.bands else {}  # that arrays lie in, with what is in them
+    for _, name, path in stored:
+        for k, letter in enumerate(path):
+            if letter == "/" and path[:k] != "bands":
+                folders.setdefault(path[:k], name)
+    for key, name, path in stored:
+        pieces = name.split("/")
+        if any(piece in ("", ".", "..", "zarr.json") for piece in pieces) or "\\" in name:
+            refuse(
+                (key, name),
+                "cannot be stored: no part of it between / may be empty, '.', '..' or zarr.json, "
+                "and it must not contain a backslash",
+            )
+        elif any(len(piece.encode()) > LONGEST or not piece.isprintable() for piece in pieces):
+            refuse((key, name), f"must be printable, with at most {LONGEST} bytes between two /")
+        elif path in folders:
+            refuse((key, name), f"cannot be stored beside {folders[path]!r}: rename one of them")
+
+
+def _refuse_phases(scenario: Scenario, refuse: Any) -> None:
+    """Record what the phases of a scenario have that batches do not."""
+    for k, phase in enumerate(scenario.phases):
+        called = f"its phase {phase.name!r}" if phase.name else f"its phase {k + 1}"
+        if phase.impulse:
+            refuse(("scenario",), f"{called} has impulse: true, which campaigns do not have yet")
+        loads = BatchLoads(scenario.robot, ())
+        try:
+            for what in LOADS:
+                loads.add(what, getattr(phase, what))
+        except RemoraError as error:
+            refuse(("scenario",), f"{called}: {error}")
+        if loads.components and phase.own_clock:
+            refuse(
+                ("scenario",),
+                f"{called} has sampled control laws (controllers:), which campaigns do not have in "
+                "phases yet: list them under components:",
+            )
 
 
 def _groups(

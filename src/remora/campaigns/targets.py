@@ -79,6 +79,8 @@ def target(system: System, q: Array, v: Array, name: str) -> Target:
     plain = found["name"] if found else name
     index = tuple(map(int, found["index"].split(","))) if found else ()
     part, key, values, first = _array(system, q, v, plain)
+    if not found and values.shape == (1,):  # one number, such as the stiffness of a hinge
+        index = (0,)
     if len(index) != values.ndim:
         if not values.ndim:
             raise InvalidValue("is one number: leave out the index")

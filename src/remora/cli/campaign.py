@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from pathlib import Path
 from typing import Annotated
 
@@ -91,10 +92,19 @@ def campaign(
         raise RemoraError(f"unexpected argument {more[0]!r}; folders are named with --out DIR")
     if out is None:
         raise RemoraError("name the folder of the results with --out DIR")
-    made = rm.campaign(
-        study, out, runs=runs, resume=resume, workers=workers, scheduler=scheduler, target=target,
-        progress=False if quiet else None,
-    )  # fmt: skip
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # an interrupt is reported below
+            made = rm.campaign(
+                study, out, runs=runs, resume=resume, workers=workers, scheduler=scheduler,
+                target=target, progress=False if quiet else None,
+            )  # fmt: skip
+    except KeyboardInterrupt:
+        more_runs = "" if runs is None else f" --runs {runs}"
+        again = f"remora campaign {study} --out {out}{more_runs} --resume"
+        console.print("[yellow]interrupted[/]; complete blocks are kept; to resume:")
+        console.print(again, markup=False, soft_wrap=True)
+        raise typer.Exit(130) from None
     page = rm.campaign_report(made, out / "report.html")
     _summary(console, made)
     console.print(f"[dim]report[/]   {page}", soft_wrap=True)

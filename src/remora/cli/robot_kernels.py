@@ -15,7 +15,7 @@ from remora.codegen.export.objects import TARGETS as TRIPLES
 from remora.codegen.ir.arguments import DTYPES
 from remora.codegen.traced_function import TracedFunction
 from remora.dynamics.kernels.compiled import FUNCTIONS, compile_function
-from remora.errors import InvalidValue, RemoraError, UnknownName
+from remora.errors import InvalidValue, UnknownName
 from remora.model.robot import Robot
 
 TARGETS = ("cpu", "c", "object", "cuda")
@@ -60,10 +60,7 @@ def compile_robot(
         console.print(f"ready in {elapsed:.3f} s; kept in {escape(str(kernel_cache.folder()))}")
         return
     folder = out or Path.cwd()
-    try:
-        written = _written(kernel, target, folder, triple)
-    except OSError as error:
-        raise RemoraError(f"cannot write to {str(folder)!r}: {error.strerror}") from None
+    written = _written(kernel, target, folder, triple)
     console.print(_operations(kernel))
     for path in written:
         console.print(escape(str(path)))

@@ -68,11 +68,9 @@ def view(
 
     A stand-alone file: remora view runs/first --html first.html
     """
-    from remora.viewer.page.server import viser_module  # late, so that help is quick
-    from remora.viewer.report.animation_html import save_html
+    from remora.viewer.report.animation_html import save_html  # late, so that help is quick
     from remora.viewer.view import viewable
 
-    viser_module()
     shown = viewable(thing, mesh_root, inertia, not no_dynamics)
     if html is not None:
         if not isinstance(shown, rm.Recording):

@@ -83,6 +83,8 @@ class Context:
     Attributes:
         robot: the robot; its numbers may be symbolic.
         t: time, s, `(...)`.
+        clock: time that conditions of the phase receive, s, `(...)`: since its start where the
+            phase has its own clock, otherwise t.
         q: configuration, `(..., nq)`.
         v: velocity, `(..., nv)`.
         state: continuous states of the component, by name.
@@ -103,9 +105,11 @@ class Context:
         memory: Values,
         inputs: Values,
         noise: Values,
+        clock: Array | None = None,
     ) -> None:
-        """Store the arguments."""
+        """Store the arguments; without a clock of the phase it is the time."""
         self.robot, self.t, self.q, self.v = robot, lasting(t), q, v
+        self.clock = self.t if clock is None else lasting(clock)
         self.state, self.memory, self.inputs, self.noise = state, memory, inputs, noise
         self._kinematics = kinematics
 

@@ -22,6 +22,7 @@ from remora.algebra.array_ops import (
     is_symbolic,
     noting_waypoints,
 )
+from remora.codegen.ir.trace_errors import traced_fault
 from remora.components.actions import Action, listed, loads, same_targets
 from remora.components.context import Context, Kinematics, Values
 from remora.components.layout import ComponentLayout, delay_in_ticks, packed, unpacked
@@ -39,16 +40,20 @@ class Instant:
     Attributes:
         system: the system; its robot and parameters may hold symbols.
         t: time, s.
+        clock: time that conditions of the phase receive, s.
         q: configuration, `(..., nq)`.
         v: velocity, `(..., nv)`.
         x: continuous states of the components, `(..., nx)`.
         z: discrete states, `(..., nz)`.
     """
 
-    def __init__(self, system: System, t: Any, q: Array, v: Array, x: Array, z: Array) -> None:
-        """Store the state."""
+    def __init__(
+        self, system: System, t: Any, q: Array, v: Array, x: Array, z: Array, clock: Any = None
+    ) -> None:
+        """Store the state; without a clock of the phase it is the time."""
         self.system, self.q, self.v, self.x, self.z = system, q, v, x, z
         self.t = asarray(t)
+        self.clock = self.t if clock is None else asarray(clock)
         self._kinematics = Kinematics(system.robot, q, v)
 
     def context(
@@ -73,6 +78,7 @@ class Instant:
                    unpacked(layout.discrete_shapes, self.z[..., layout.discrete])),
             Values(f"input {who}", inputs),
             Values(f"noise {who}", own, NO_NOISE if noise is None else ""),
+            self.clock,
         )  # fmt: skip
 
     @functools.cached_property
@@ -280,7 +286,8 @@ def _called(who: str, method: Callable[..., Any], *arguments: Any) -> Any:
     except RemoraError:
         raise
     except Exception as error:
-        raise RemoraError(f"{who} raised {type(error).__name__}: {error}") from error
+        told = traced_fault(error) or f"raised {type(error).__name__}: {error}"
+        raise RemoraError(f"{who} {told}") from error
 
 
 def _unknown(signal: Signal) -> Array:

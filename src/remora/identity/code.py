@@ -52,7 +52,8 @@ def _function(walk: Walker, function: types.FunctionType) -> bytes:
         return _by_name(walk, function)
     names = sorted(_names(function.__code__))
     _refuse_unnamed(walk, function)
-    seen = [(n, function.__globals__[n]) for n in names if n in function.__globals__]
+    known = function.__globals__  # attributes, as in `event.stop`, are none of them
+    seen = [(n, known[n]) for n in sorted(_loaded(function.__code__)) if n in known]
     cells = [_content(walk, cell) for cell in function.__closure__ or ()]
     parts = [
         walk.of(function.__code__, ".__code__"),
@@ -121,7 +122,7 @@ def _chains(code: types.CodeType) -> tuple[tuple[str, ...], ...]:
 def _refuse_unnamed(walk: Walker, function: types.FunctionType) -> None:
     """Refuse code that looks up by a text what nobody can tell before it is called."""
     code, known = function.__code__, function.__globals__
-    loaded = {*_found(code, "LOAD_GLOBAL"), *_found(code, "LOAD_NAME")}
+    loaded = _loaded(code)
     for name in sorted(loaded & _BY_TEXT):
         if name not in known:
             raise walk.refuse(function, f"looks names up when it is called ({name})")
@@ -147,6 +148,13 @@ def _names(code: types.CodeType) -> frozenset[str]:
     """Return all names that a code object and the code nested in it look up."""
     inner = [_names(c) for c in code.co_consts if isinstance(c, types.CodeType)]
     return frozenset(code.co_names).union(*inner)
+
+
+@functools.lru_cache(maxsize=4096)
+def _loaded(code: types.CodeType) -> frozenset[str]:
+    """Return the names of globals that a code object and the code nested in it read."""
+    operations = ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS")
+    return frozenset(name for operation in operations for name in _found(code, operation))
 
 
 @functools.lru_cache(maxsize=4096)

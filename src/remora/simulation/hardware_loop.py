@@ -22,6 +22,7 @@ from remora.dynamics.assembly.docking.modular_robot import ModularRobot
 from remora.dynamics.assembly.placed_parts import Part
 from remora.dynamics.assembly.sensor_reading import SensorReading
 from remora.errors import InvalidValue, RemoraError, SimulationError
+from remora.model.arguments import count, positive
 from remora.model.numbers import finite
 from remora.model.state import integrate, log_rate, normalize
 from remora.simulation.modular_run import ModularRun, simulate_modules
@@ -163,11 +164,16 @@ def simulate_assembly(
 
 def _ticks(duration: float, rate: float, steps: int) -> int:
     """Return the number of periods of a run."""
-    ticks = round(duration * rate) if rate > 0.0 else 0
-    if ticks < 1 or abs(ticks / rate - duration) > 1e-9 * duration or steps < 1:
+    duration, rate, steps = (
+        positive("duration", duration),
+        positive("rate", rate),
+        count("steps", steps),
+    )
+    ticks = round(duration * rate)
+    if ticks < 1 or abs(ticks / rate - duration) > 1e-9 * duration:
         raise InvalidValue(
             f"duration={duration!r} s must be a positive multiple of the period 1/rate at "
-            f"rate={rate!r} Hz, and steps={steps!r} at least 1"
+            f"rate={rate!r} Hz"
         )
     return ticks
 

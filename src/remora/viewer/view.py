@@ -16,7 +16,6 @@ from remora.simulation.storage.reading import open_run
 from remora.viewer.page.batch_page import BatchPage
 from remora.viewer.page.robot_page import RobotPage
 from remora.viewer.page.run_page import RunPage
-from remora.viewer.page.server import viser_module
 from remora.viewer.scene.backdrops import SPACE, STUDIO, chosen_scene
 
 
@@ -87,7 +86,7 @@ def view(
     Raises:
         RemoraError: if viser is not installed, the port is in use, or there is nothing to show.
     """
-    viser_module()
+    chosen_scene(scene, dark, SPACE)
     shown = viewable(thing, mesh_root)
     if isinstance(shown, Batch):
         is_dark = chosen_scene(scene, dark, STUDIO) != STUDIO

@@ -52,6 +52,8 @@ A = [W1    Γ2,1  Γ3,1  Γ5,1  Γ7,1  0     0     0]
     )
     assert graph.A.shape == (2, 24, 8, 6)
     assert relative_error(graph.of("1"), graph.total[:, :3]) < 1e-14
+    with pytest.raises(rm.UnknownName, match="no subsystem named 'x'"):
+        graph.of("x")
     # 3 and 7 are mounted on the first link of 1: its other joints do not feel them
     assert np.all(graph.blocks[0, 2][:, 1:] == 0.0)
     assert np.all(graph.blocks[0, 2][:, 0] != 0.0)

@@ -66,6 +66,8 @@ class ProgramCode:
     space = ""
     #: How cells are accessed.
     volatile = ""
+    #: Whether a call can be ended early.
+    stoppable = False
 
     def __init__(self, plan: ProgramPlan, dtype: str, lanes: int) -> None:
         """Start with no code."""
@@ -120,6 +122,10 @@ class ProgramCode:
         """Return the typed address of an element of a cell."""
         raise NotImplementedError
 
+    def stopped(self) -> str:
+        """Emit the test whether the call is to end early; return its name."""
+        raise NotImplementedError
+
     # Statements ------------------------------------------------------------------------------
 
     def write(self) -> None:
@@ -134,7 +140,7 @@ class ProgramCode:
             self._statement(s, mask)
 
     def _statement(self, s: Statement, mask: str | None) -> None:
-        w = self.w
+        w, stop = self.w, self.stopped if self.stoppable else None
         match s:
             case Run():
                 self.run(graph_block(s), mask)
@@ -153,7 +159,7 @@ class ProgramCode:
                 del self.given[s.name]
             case ForEach():
                 tables = self.plan.program.tables
-                with w.loop(self.label("each"), "%entries") as m:
+                with w.loop(self.label("each"), "%entries", stop) as m:
                     self._entry = m
                     for k, name in enumerate(tables):
                         self.given[name] = self._everywhere(
@@ -167,7 +173,7 @@ class ProgramCode:
                 k = self.plan.program.tables.index(s.count)
                 times = self.number(f"%table{k}", "double", self._entry)
                 count = w.emit(f"fptosi double {times} to i64")
-                with w.loop(self.label("repeat"), count) as i:
+                with w.loop(self.label("repeat"), count, stop) as i:
                     self.given[s.index] = self._everywhere([w.emit(f"sitofp i64 {i} to double")])
                     self.body(s.body, mask)
                 del self.given[s.index]
@@ -176,6 +182,8 @@ class ProgramCode:
                 w.put(f"br label %{head}")
                 w.label(head)
                 some, inner = self._positive(s.cell, mask)
+                if stop is not None:
+                    some = w.emit(f"select i1 {stop()}, i1 false, i1 {some}")
                 w.put(f"br i1 {some}, label %{head}.body, label %{head}.done")
                 w.label(f"{head}.body")
                 self.body(s.body, inner)

@@ -6,7 +6,8 @@
 Arguments and outputs are rows of runs as in `lower`. Cells are vectors of lanes in memory that the
 caller allocates, wide ones first. Each group of `lanes` runs is taken through the whole program; in
 the last group, unused lanes repeat the last run. A lane that writes no output writes to a place
-after the cells instead.
+after the cells instead. The last eight bytes of the memory are zero; whoever sets them during the
+call makes all loops end, see `StopRequest`.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from remora.codegen.integration.program_code import ProgramCode
 from remora.codegen.integration.program_interface import ProgramInterface, entries_of
 from remora.codegen.integration.program_plan import ProgramPlan, planned
 from remora.codegen.integration.statements import Cell, GraphBlock, Output
+from remora.codegen.integration.stop_request import StopRequest
 from remora.codegen.ir.arguments import DTYPES, listed, ordered
 from remora.codegen.ir.graph import Signature
 from remora.codegen.kernel import (
@@ -43,9 +45,14 @@ from remora.codegen.llvm import chunk_call, host, lowering, thread_team
 from remora.codegen.llvm.lowering import SCALARS, constant
 from remora.errors import RemoraError, ShapeError, UnknownName
 
+#: Bytes of the number that ends a call early, at the end of its scratch memory.
+STOP = 8
+
 
 class LaneCode(ProgramCode):
     """The IR of a program on SIMD lanes of a CPU."""
+
+    stoppable = True
 
     def __init__(self, plan: ProgramPlan, dtype: str, lanes: int) -> None:
         """Place the cells; start with no code."""
@@ -59,6 +66,8 @@ class LaneCode(ProgramCode):
                     self.size += s.size * lanes * self._item(wide)
         self._aside = self.size = -(-self.size // 8) * 8
         self.size += max((o.size * self._item(o.wide) for o in plan.program.outputs), default=0)
+        self._stop = -(-self.size // STOP) * STOP
+        self.size = self._stop + STOP
 
     def _item(self, wide: bool) -> int:
         return np.dtype(self.precision(wide)).itemsize
@@ -72,6 +81,12 @@ class LaneCode(ProgramCode):
         """Return the typed address of an element of a cell."""
         place = self._places[name] + j * self.lanes * self._item(self.plan.cells[name].wide)
         return f"ptr {self.w.emit(f'getelementptr i8, ptr %cells, i64 {place}')}"
+
+    def stopped(self) -> str:
+        """Emit the test whether the call is to end early."""
+        place = self.w.emit(f"getelementptr i8, ptr %cells, i64 {self._stop}")
+        asked = self.w.emit(f"load volatile i64, ptr {place}, align {STOP}")
+        return self.w.emit(f"icmp ne i64 {asked}, 0")
 
     def start_cell(self, cell: Signature, source: str | None) -> None:
         """Emit the initial value of a cell."""
@@ -339,6 +354,7 @@ class ProgramKernel(CompiledProgram):
         capacity: int | Mapping[str, int] = 0,
         threads: int = 1,
         out: Any = None,
+        stop: StopRequest | None = None,
         **named: ArrayLike,
     ) -> Any:
         """Perform all runs and return the outputs: an array, or a tuple if there are several.
@@ -350,6 +366,7 @@ class ProgramKernel(CompiledProgram):
             threads: number of threads that share the runs; 0 for one per processor.
             out: contiguous array (or tuple of arrays) of the outputs' shapes and dtypes that
                 receives them.
+            stop: ends the call early; what runs have not come to is NaN then.
             **named: arguments by name.
         """
         check_threads(threads)
@@ -366,11 +383,11 @@ class ProgramKernel(CompiledProgram):
             call, kept = apart(self.name, own.inputs, call, kept, results)
         for r, axis, o in zip(results, axes, own.outputs, strict=True):
             call += [address(r), math.prod(axis) * o.size]
-            if not o.complete:
+            if not o.complete or stop is not None:
                 r.fill(np.nan)
         if n:
             shared = [length, *(address(x) for x in entries), *rows.values()]
-            self._run(call, n, shared, threads)
+            self._run(call, n, shared, threads, stop)
         del kept, entries  # the arrays that `call` and `shared` point into
         return results[0] if len(results) == 1 else tuple(results)
 
@@ -401,6 +418,7 @@ class ProgramKernel(CompiledProgram):
                     f"{array.shape} of {array.dtype}"
                 )
         room, scratch = scratch_for(1, self._scratch)
+        self._stops(room, scratch, 1)[:] = 0
         call = [x for array in arrays for x in (address(array), 0)]
         call += [1, 0, *rows.values(), scratch[0]]
         function, kept = self._function, (self._loaded, arrays, room)
@@ -411,17 +429,34 @@ class ProgramKernel(CompiledProgram):
         run.kept = kept  # pyright: ignore[reportFunctionMemberAccess]
         return run
 
-    def _run(self, call: list[int], n: int, shared: list[int], threads: int) -> None:
+    def _run(
+        self, call: list[int], n: int, shared: list[int], threads: int, stop: StopRequest | None
+    ) -> None:
         """Perform all runs, in chunks of whole vectors if several threads share them."""
         threads = (os.cpu_count() or 1) if threads == 0 else threads
         count = min(threads, -(-n // self.lanes))
         room, scratch = scratch_for(count, self._scratch)
-        if count > 1:
-            chunk = self._loaded.address["chunk"]
-            thread_team.run_shared(chunk, [*call, *shared], n, count, scratch, self.lanes)
+        stops = self._stops(room, scratch, count)
+        stops[:] = 0
+
+        def perform() -> None:
+            if count > 1:
+                chunk = self._loaded.address["chunk"]
+                thread_team.run_shared(chunk, [*call, *shared], n, count, scratch, self.lanes)
+            else:
+                self._function(*call, n, *shared, scratch[0])
+
+        if stop is None:
+            perform()
         else:
-            self._function(*call, n, *shared, scratch[0])
+            stop.watch(perform, stops)
         del room
+
+    def _stops(self, room: Array, scratch: tuple[int, int], threads: int) -> Array:
+        """Return the numbers that end a call early, one of each thread, in its scratch memory."""
+        first, each = scratch[0] - address(room) + self._scratch - STOP, scratch[1]
+        step = each // STOP
+        return room[first : first + (threads - 1) * each + STOP].view(np.int64)[::step]
 
     def __repr__(self) -> str:
         """Return the signature."""

@@ -10,6 +10,8 @@ import traceback
 from collections.abc import Callable, Generator
 from typing import Any
 
+import numpy as np
+
 from remora.algebra.array_ops import casadi
 from remora.errors import RemoraError
 from remora.identity.code import is_library
@@ -37,7 +39,8 @@ _INDEX = "an index or a count must be known when the function is compiled"
 _UNTRACEABLE = (
     "this function works on numbers only and cannot be traced: write it with + - * /, np.sin and "
     "the like and rm.algebra; instead of np.interp give an rm.Profile; instead of np.linalg.solve "
-    "use rm.algebra.linear; leave out out="
+    "use rm.algebra.linear; leave out out=. Parameters of components are symbols, too, in exported "
+    "C and where they differ from run to run"
 )
 
 #: Assignment to an element or slice of an array, or an in-place operation such as `tau += x`.
@@ -62,6 +65,18 @@ def explained() -> Generator[None]:
             raise _explanation(error) from error
         except Exception as error:
             raise _explanation(error) from error
+
+
+def traced_fault(error: Exception) -> str | None:
+    """Return where and why a function failed on symbols, and a remedy; None if there is none."""
+    if not getattr(_tracing, "depth", 0):
+        return None
+    where = _users_line(error)
+    reason, advice = _reason(error, "" if where is None else where[1])
+    if not advice:
+        return None
+    place = "" if where is None else f" ({where[0]}: `{where[1]}`)"
+    return f"{reason}{place}; {advice}"
 
 
 def _explanation(error: Exception) -> Exception:
@@ -117,12 +132,35 @@ _tracing = threading.local()
 _lock = threading.RLock()
 _users = 0
 _plain: Callable[[Any], float] = casadi.SX.__float__
+_plain_dispatch: Callable[..., Any] = casadi.SX.__array_function__
+_JOINING: tuple[Any, ...] = (
+    np.stack, np.concatenate, np.hstack, np.vstack, np.dstack, np.column_stack, np.append,
+    np.atleast_1d, np.atleast_2d, np.broadcast_to, np.reshape, np.ravel,
+)  # fmt: skip
 
 
 def _float(symbol: Any) -> float:
     if getattr(_tracing, "depth", 0) and not symbol.is_constant():
         raise SymbolLost("the number of a symbol is asked for")
     return _plain(symbol)
+
+
+def _dispatched(
+    symbol: Any, function: Any, types: Any, arguments: tuple[Any, ...], named: dict[str, Any]
+) -> Any:
+    """Join single symbols as NumPy joins numbers; CasADi knows some of these functions only."""
+    if getattr(_tracing, "depth", 0) and function in _JOINING:
+        return function(*(_as_arrays(x) for x in arguments), **named)
+    return _plain_dispatch(symbol, function, types, arguments, named)
+
+
+def _as_arrays(x: Any) -> Any:
+    """Return nested lists with arrays `()` of objects in place of symbols."""
+    if isinstance(x, casadi.SX):
+        found = np.empty((), dtype=object)
+        found[()] = x
+        return found
+    return type(x)(_as_arrays(part) for part in x) if type(x) in (list, tuple) else x
 
 
 @contextlib.contextmanager
@@ -132,6 +170,7 @@ def _no_numbers_of_symbols() -> Generator[None]:
     with _lock:
         _users += 1
         casadi.SX.__float__ = _float
+        casadi.SX.__array_function__ = _dispatched
     _tracing.depth = getattr(_tracing, "depth", 0) + 1
     try:
         yield
@@ -141,3 +180,4 @@ def _no_numbers_of_symbols() -> Generator[None]:
             _users -= 1
             if not _users:
                 casadi.SX.__float__ = _plain
+                casadi.SX.__array_function__ = _plain_dispatch

@@ -6,7 +6,7 @@ The code of a step defines *what* is read and written; this class defines *where
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -30,8 +30,16 @@ class Blocks(Writer):
         self.block = name
 
     @contextmanager
-    def loop(self, name: str, count: int | str) -> Generator[str]:
-        """Emit the enclosed code as a loop of `count` iterations; yields the counter."""
+    def loop(
+        self, name: str, count: int | str, stop: Callable[[], str] | None = None
+    ) -> Generator[str]:
+        """Emit the enclosed code as a loop; yields the counter.
+
+        Args:
+            name: label of the loop.
+            count: number of iterations.
+            stop: emits the test whether to leave the loop after an iteration.
+        """
         before, i = self.block, f"%{name}.i"
         some = self.emit(f"icmp sgt i64 {count}, 0")
         self.put(f"br i1 {some}, label %{name}, label %{name}.done")
@@ -42,6 +50,8 @@ class Blocks(Writer):
         self.label(f"{name}.last")
         self.put(f"%{name}.next = add i64 {i}, 1")
         more = self.emit(f"icmp slt i64 %{name}.next, {count}")
+        if stop is not None:
+            more = self.emit(f"select i1 {stop()}, i1 false, i1 {more}")
         self.put(f"br i1 {more}, label %{name}, label %{name}.done")
         self.label(f"{name}.done")
 

@@ -22,7 +22,7 @@ from remora.dynamics.assembly.placed_parts import Part
 from remora.dynamics.assembly.robot_module import InverseState, RobotModule, finish_inverse
 from remora.dynamics.joint_arrays import with_batch
 from remora.dynamics.recursive.outward_pass import BodyMotion
-from remora.errors import RemoraError
+from remora.errors import RemoraError, UnknownName
 
 #: Largest number of subsystems whose matrix is printed.
 _SHOWN = 12
@@ -88,6 +88,8 @@ class InterconnectionGraph:
 
     def of(self, name: str) -> Array:
         """Return Γ_i `(..., n_i, 6)` of one subsystem: the sum of its row of A."""
+        if name not in self.names:
+            raise UnknownName("subsystem", name, self.names)
         i = self.names.index(name)
         return sum((b for (row, _), b in self.blocks.items() if row == i), start=np.zeros(6))
 

@@ -33,10 +33,7 @@ from remora.simulation.batch.batch_phases import (
     carried_states,
 )
 from remora.simulation.batch.batch_switching import PhaseConstraints
-from remora.simulation.batch.event_search import (
-    NEXT,
-    RUNNING,
-)
+from remora.simulation.batch.event_search import INTERRUPTED, NEXT, RUNNING
 from remora.simulation.batch.free_program import StepControl
 from remora.simulation.batch.host_arrays import to_host
 from remora.simulation.batch.lockstep_program import CLOSE
@@ -52,6 +49,7 @@ from remora.simulation.engine.constraint_switching import phase_robots
 from remora.simulation.engine.interrupts import interruptible
 from remora.simulation.engine.phase_dynamics import RunSettings
 from remora.simulation.engine.progress import batch_bar
+from remora.simulation.engine.rounding import check_rounding
 from remora.simulation.engine.simulate import model_of, sample_times
 from remora.simulation.engine.stiffness import warn_of_unstable_steps
 from remora.simulation.inputs.arguments import seconds
@@ -163,7 +161,8 @@ def simulate_batch(
         runs: number of runs, where no array has a batch shape.
         seed: of the noise of components.
         run: index of each run for its noise; by default 0, 1, 2, ...
-        max_events: number of events that are stored for each run.
+        max_events: number of events that are stored for each run and phase; when each of them first
+            occurred is known in any case.
         dtype: `float64` or `float32`, for states and equations; times, and what your functions
             compute from them, are `float64` in both.
         target: "cpu", or "cuda" for arrays in GPU memory.
@@ -227,6 +226,12 @@ def simulate_batch(
         first = np.asarray(own.q, float).reshape(-1, robot.nq)[0]
         held = {*parts[0].prescribed, *parts[0].locked}
         warn_of_unstable_steps(robot, first, min(control.step, duration), held, stacklevel=2)
+    if control.adaptive and target == "cpu" and dtype == "float64" and math.prod(own.batch):
+        one_q, one_v = (
+            np.asarray(x, float).reshape(-1, n)[0]
+            for x, n in ((own.q, robot.nq), (own.v, robot.nv))
+        )
+        check_rounding(robot, one_q, one_v, rtol, atol, duration, max_steps)
     end = start + duration
     given_times = None if sample is None else sample_times(sample, start, end)
     times = np.array([start]) if given_times is None else given_times
@@ -422,7 +427,7 @@ def _phase(
     robot, whole_system = system.robot, system
     if constraints.index:  # those of the whole batch are not first watched here
         events = [replace(event, at_start=False) for event in events]
-    added = [*loads.components, *conditions(robot, (*events, *phase.events))]
+    added = [*loads.components, *conditions(robot, events, phase.events)]
     if added:
         if phase.own_clock and loads.components:
             raise RemoraError(
@@ -522,10 +527,16 @@ def _run(
                     begins = runs.t
                 else:
                     again = runs.lockstep(phase, begin, advance)
-                    note_lockstep_faults(phase.equations, runs, again)
+                    if not runs.interrupted:
+                        note_lockstep_faults(phase.equations, runs, again)
                     begin = begin + phase.duration
+                if runs.interrupted:
+                    raise KeyboardInterrupt
         except KeyboardInterrupt:
             status = "interrupted"
+            last = runs.interrupted and before is plan[-1]  # it knows which runs it has finished
+            going = (runs.status == float(RUNNING)) | (runs.status == float(NEXT))
+            runs.status = xp.where(going & (not last), float(INTERRUPTED), runs.status)
             warnings.warn("interrupted: the runs that are done are kept", RuntimeWarning, 4)
     return finished_batch(system, own, settings, runs, failures, status, free)
 

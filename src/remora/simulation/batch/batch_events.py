@@ -17,8 +17,7 @@ from remora.errors import RemoraError
 from remora.model.robot import Robot
 from remora.model.state import neutral
 from remora.simulation.batch.result import BatchEvents
-from remora.simulation.inputs.capture import CaptureCondition
-from remora.simulation.inputs.events import Event
+from remora.simulation.inputs.events import Event, RobotCondition
 
 
 class EventCondition(Component):
@@ -28,27 +27,37 @@ class EventCondition(Component):
         condition: (t, q, v) -> a number.
         crossing: direction and action.
         event: name of the event.
+        of_phase: whether it belongs to a phase: then its time is that of the phase's clock.
     """
 
     condition: Callable[..., Any]
     crossing: ZeroCrossing
     event: str
+    of_phase: bool
 
     def interface(self, robot: Robot) -> Interface:
         """Return the event."""
         return Interface(events={"event": self.crossing})
 
     def crossings(self, at: Context) -> Mapping[str, ArrayLike]:
-        """Return the condition; that of a capture with the numbers of the run's own robot."""
-        if isinstance(self.condition, CaptureCondition):
+        """Return the condition, with the numbers of the run's own robot."""
+        if isinstance(self.condition, RobotCondition):
             return {"event": self.condition.margin(at.robot, at.q, at.v)}
-        return {"event": self.condition(at.t, at.q, at.v)}
+        return {"event": self.condition(at.clock if self.of_phase else at.t, at.q, at.v)}
 
 
-def conditions(robot: Robot, events: Sequence[Event]) -> list[EventCondition]:
-    """Return events as components, or raise if one cannot be compiled."""
+def conditions(
+    robot: Robot, everywhere: Sequence[Event], events: Sequence[Event]
+) -> list[EventCondition]:
+    """Return events as components, or raise if one cannot be compiled.
+
+    Args:
+        robot: the robot.
+        everywhere: events of the whole run, whose conditions receive the time of the run.
+        events: events of the phase, whose conditions receive the time of its clock.
+    """
     found: list[EventCondition] = []
-    for k, event in enumerate(events):
+    for k, event in enumerate((*everywhere, *events)):
         with np.errstate(all="ignore"):
             value: Any = event.condition(0.0, neutral(robot), np.zeros(robot.nv))
         if isinstance(value, (bool, np.bool_)):
@@ -59,7 +68,13 @@ def conditions(robot: Robot, events: Sequence[Event]) -> list[EventCondition]:
         name = re.sub(r"[^A-Za-z0-9_\-]", "_", event.name) or "event"
         crossing = ZeroCrossing(event.direction, event.action, event.at_start)
         found.append(
-            EventCondition(event.condition, crossing, event.name, name=f"event_{k}_{name}")
+            EventCondition(
+                event.condition,
+                crossing,
+                event.name,
+                k >= len(everywhere),
+                name=f"event_{k}_{name}",
+            )
         )
     return found
 
@@ -74,13 +89,14 @@ def event_names(system: System) -> list[str]:
 
 
 def collected(
-    parts: Sequence[tuple[System, Array, Array, Array]], most: int, stacklevel: int
+    parts: Sequence[tuple[System, Array, Array, Array, Array]], most: int, stacklevel: int
 ) -> BatchEvents | None:
     """Return the events of all phases.
 
     Args:
         parts: of each phase: its system, the number of events of each run `(...)`, their times
-            `(..., capacity)`, and which occurred `(..., capacity, events)`.
+            `(..., capacity)`, which occurred `(..., capacity, events)`, and when each event first
+            did `(..., events)`, NaN if it did not.
         most: number of events that were stored for each run and phase.
         stacklevel: of the warning about events that were not stored.
     """
@@ -89,25 +105,28 @@ def collected(
     names = list(dict.fromkeys(name for system, *_ in parts for name in event_names(system)))
     times = np.concatenate([part[2] for part in parts], axis=-1)
     flags: list[Array] = []
-    for system, _, _, fired in parts:
+    earliest: list[Array] = []
+    for system, _, _, fired, first in parts:
         own = event_names(system)
-        columns = [
-            np.max(fired[..., [k for k, n in enumerate(own) if n == name]], axis=-1, initial=0.0)
-            for name in names
-        ]
+        places = [[k for k, n in enumerate(own) if n == name] for name in names]
+        columns = [np.max(fired[..., own], axis=-1, initial=0.0) for own in places]
         flags.append(np.stack(columns, axis=-1))
-    fired = np.concatenate(flags, axis=-2)
+        known = np.where(np.isnan(first), np.inf, first)
+        columns = [np.min(known[..., own], axis=-1, initial=np.inf) for own in places]
+        earliest.append(np.stack(columns, axis=-1))
+    fired, first = np.concatenate(flags, axis=-2), np.min(earliest, axis=0)
+    first = np.where(np.isfinite(first), first, np.nan)
     order = np.argsort(times, axis=-1, kind="stable")  # NaN last
     times = np.take_along_axis(times, order, axis=-1)
     fired = np.take_along_axis(fired, order[..., None], axis=-2)
     filled = int(np.max(np.sum(np.isfinite(times), axis=-1), initial=0))
     more = int(np.count_nonzero(np.max([part[1] for part in parts], axis=0) > most))
-    if more:
+    if more and most:  # who stores none does not miss them
         warnings.warn(
-            f"{more} runs had more than {most} events; the later ones are not stored: raise "
-            "max_events",
+            f"{more} runs had more than {most} events in a phase; of the later ones only the "
+            "first of each name is known (events.first): raise max_events",
             RuntimeWarning,
             stacklevel=stacklevel + 1,
         )
     counts: Array = np.sum([part[1] for part in parts], axis=0)
-    return BatchEvents(tuple(names), counts, times[..., :filled], fired[..., :filled, :])
+    return BatchEvents(tuple(names), counts, times[..., :filled], fired[..., :filled, :], first)

@@ -105,7 +105,7 @@ def _name_at(
         try:
             for ahead in AHEAD:
                 there = integrate(robot, q, ahead * v)
-                now = equations.instant(t + ahead, there, v, x, z, data)
+                now = equations.instant(t + ahead, there, v, x, z, data, _of_run(runs.began, row))
                 found = name_of_nan(now) or _bad_event(now)
                 if found:
                     return found

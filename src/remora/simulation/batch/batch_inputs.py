@@ -10,8 +10,6 @@ import numpy as np
 from remora.algebra.array_ops import Array, ArrayLike
 from remora.codegen.gpu.cuda_kernel import on_host
 from remora.codegen.ir.graph import Signature
-from remora.codegen.ir.trace import symbols_of
-from remora.components.component import Component
 from remora.components.system import System
 from remora.dynamics.kernels.parameter_checks import (
     ParameterFault,
@@ -20,10 +18,9 @@ from remora.dynamics.kernels.parameter_checks import (
 )
 from remora.dynamics.kernels.parameters import parameter
 from remora.errors import InvalidValue, RemoraError, ShapeError, UnknownName
-from remora.identity.digest import digest, digest_or_none
 from remora.model.numbers import finite
-from remora.model.robot import Robot
 from remora.model.state import configuration, velocity
+from remora.simulation.batch.initial_states import in_front, initial_states
 
 #: Argument names that are reserved in load functions.
 TAKEN = ("t", "q", "v")
@@ -87,18 +84,18 @@ def batch_inputs(
     if dtype is not None:
         q = configuration(robot, q).astype(dtype)
         v = velocity(robot, v).astype(dtype)
-    faults, own, shapes = _checked_parameters(system, parameters, dtype)
+    faults, own, shapes, numbers = _checked_parameters(system, parameters, dtype)
     given = {name: taken(f"input {name!r}", x) for name, x in inputs.items()}
     for name in given:
         if name in TAKEN or name in own:
             raise RemoraError(f"an input cannot be called {name!r}: that is taken")
         if not name.isidentifier():
             raise RemoraError(f"an input must be named as an argument of a function, not {name!r}")
-    states, front = _initial(system, initial)
+    states, front = initial_states(system, initial, numbers, _possible(faults))
     batches = [
-        _in_front("q", q, (robot.nq,)),
-        _in_front("v", v, (robot.nv,)),
-        *(_in_front(name, x, shapes[name]) for name, x in own.items()),
+        in_front("q", q, (robot.nq,)),
+        in_front("v", v, (robot.nv,)),
+        *(in_front(name, x, shapes[name]) for name, x in own.items()),
         *front,
     ]
     if runs is not None:
@@ -106,7 +103,7 @@ def batch_inputs(
     data: dict[str, Any] = {}
     for name, (load, shape) in loads.items():
         data[name] = taken(name, load)
-        batches.append(_in_front(name, data[name], shape))
+        batches.append(in_front(name, data[name], shape))
     try:
         batch = np.broadcast_shapes(*batches)
     except ValueError:
@@ -123,12 +120,23 @@ def batch_inputs(
     return BatchInputs(batch, q, v, *states, data, signatures, own, faults)
 
 
+def _possible(faults: Sequence[ParameterFault]) -> Array:
+    """Return in which runs no parameter is impossible, `(...)`."""
+    try:
+        return ~np.logical_or.reduce(np.broadcast_arrays(False, *(f.runs for f in faults)))
+    except ValueError:  # reported with the batch shapes of all arguments
+        return np.ones((), bool)
+
+
 def _checked_parameters(
     system: System, parameters: Mapping[str, ArrayLike], dtype: str | None
-) -> tuple[list[ParameterFault], dict[str, Any], dict[str, tuple[int, ...]]]:
-    """Return the faults of parameters, the parameters as the batch takes them, their shapes."""
+) -> tuple[
+    list[ParameterFault], dict[str, Any], dict[str, tuple[int, ...]], dict[str, Array]
+]:  # fmt: skip
+    """Return the faults of parameters, the parameters as the batch takes them, shapes, numbers."""
     faults: list[ParameterFault] = []
     own: dict[str, Any] = {}
+    numbers: dict[str, Array] = {}
     shapes: dict[str, tuple[int, ...]] = {}
     robot, of_components = system.robot, system.parameters
     for name, x in parameters.items():
@@ -139,79 +147,30 @@ def _checked_parameters(
                 f"{what} is a parameter of the robot and of a component: rename the component"
             )
         values = on_host(x, what) if dtype is None else finite(what, x).astype(float)
+        if in_robot is None and name not in of_components:
+            _unknown(system, name)
+        shape = in_robot if in_robot is not None else of_components[name].shape
+        if shape == (1,) and (not values.ndim or values.shape[-1] != 1):  # one number of each run
+            values = values[..., None]
+            given: Any = x
+            x = values if dtype is not None else given.reshape(values.shape)
+        numbers[name] = values
         if in_robot is None:
-            if name not in of_components:
-                _unknown(system, name)
             shapes[name] = of_components[name].shape
-            _in_front(what, values, shapes[name])
-            _refuse_interface(system, name, values.reshape((-1, *shapes[name])))
+            in_front(what, values, shapes[name])
             own[name] = x if dtype is None else values.astype(dtype)
             continue
         shapes[name] = in_robot
-        _in_front(what, values, in_robot)
+        in_front(what, values, in_robot)
         found = parameter_faults(robot, name, values)
         faults += found
-        if not found:
-            _refuse_interface_of_robot(system, name, values.reshape((-1, *in_robot)))
         if dtype is None:
             own[name] = x
             continue
         if name.endswith("placement") and not found:
             values = unit_placements(values)
         own[name] = values.astype(dtype)
-    return faults, own, shapes
-
-
-def _refuse_interface(system: System, name: str, values: Array) -> None:
-    """Raise if a parameter that differs by run changes the interface of its component.
-
-    Args:
-        system: the system.
-        name: name of the parameter.
-        values: `(runs, *shape)`; the smallest and the largest are tried.
-    """
-    if not values.size:
-        return
-    component, _, key = name.rpartition(".")
-    order = values.reshape((len(values), -1))[:, :1].sum(axis=-1)
-    for k in {int(np.argmin(order)), int(np.argmax(order))}:
-        if system.changes_interface(component, {key: np.asarray(values[k], dtype=float)}):
-            raise RemoraError(
-                f"parameter {name!r} changes the interface of component {component!r}, such as the "
-                "initial value of a state, so it cannot differ by run: give initial states as "
-                "initial="
-            )
-
-
-def _refuse_interface_of_robot(system: System, name: str, values: Array) -> None:
-    """Raise if a number of the robot that differs by run changes the interface of a component.
-
-    Args:
-        system: the system.
-        name: name of the parameter.
-        values: `(runs, *shape)`.
-    """
-    signature, change = parameter(system.robot, name)
-    symbolic = change(system.robot, symbols_of([signature])[1][0])
-    for component, layout in system.layouts.items():
-        own = digest(layout.interface)
-        if _interface_digest(layout.component, symbolic) == own:
-            continue  # it does not read the number
-        for value in np.unique(values, axis=0):
-            if _interface_digest(layout.component, change(system.robot, value)) != own:
-                raise RemoraError(
-                    f"parameter {name!r} changes the interface of component {component!r}, such as "
-                    "the initial value of a state, so it cannot differ by run: give initial states "
-                    "as initial=, or simulate the runs one by one"
-                )
-
-
-def _interface_digest(component: Component, robot: Robot) -> str | None:
-    """Return the digest of the interface on a robot; None: it has none, or cannot be made."""
-    try:
-        return digest_or_none(component.interface(robot))
-    except Exception:  # it needs numbers
-        return None
+    return faults, own, shapes, numbers
 
 
 def _of_robot(system: System, name: str) -> tuple[int, ...] | None:
@@ -227,51 +186,6 @@ def _unknown(system: System, name: str) -> None:
         parameter(system.robot, name)
     except UnknownName as error:
         raise UnknownName("parameter", name, (*error.known, *system.parameters)) from None
-
-
-def _initial(
-    system: System, initial: Mapping[str, ArrayLike]
-) -> tuple[tuple[Array, Array], list[tuple[int, ...]]]:
-    """Return x and z at the start with their batch shapes, and these batch shapes."""
-    places: dict[str, tuple[str, slice, tuple[int, ...]]] = {}
-    for name, layout in system.layouts.items():
-        for kind, begin, shapes in (
-            ("x", layout.x.start, layout.continuous_shapes),
-            ("z", layout.discrete.start, layout.discrete_shapes),
-        ):
-            for key, shape in shapes.items():
-                size = int(np.prod(shape))
-                places[f"{name}.{key}"] = kind, slice(begin, begin + size), shape
-                begin += size
-    front: list[tuple[int, ...]] = []
-    taken: dict[str, Array] = {}
-    for name, value in initial.items():
-        if name not in places:
-            raise UnknownName("state of a component", name, places)
-        array = finite(f"initial {name!r}", value).astype(float)
-        front.append(_in_front(f"initial {name!r}", array, places[name][2]))
-        taken[name] = array
-    try:
-        batch = np.broadcast_shapes(*front) if front else ()
-    except ValueError:
-        raise ShapeError(f"the batch shapes of initial states do not broadcast: {front}") from None
-    found = {"x": system.initial_x, "z": system.initial_z}
-    for name, array in taken.items():
-        kind, place, shape = places[name]
-        whole = np.array(np.broadcast_to(found[kind], (*batch, found[kind].shape[-1])))
-        flat = array.reshape((*array.shape[: array.ndim - len(shape)], -1))
-        whole[..., place] = flat
-        found[kind] = whole
-    return (found["x"], found["z"]), front
-
-
-def _in_front(name: str, x: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the batch shape of an array with this shape per run."""
-    split = x.ndim - len(shape)
-    if split < 0 or tuple(x.shape[split:]) != shape:
-        wanted = ", ".join(["...", *map(str, shape)])
-        raise ShapeError(f"{name} must have shape ({wanted}), not {tuple(x.shape)}")
-    return tuple(x.shape[:split])
 
 
 def whole_numbers(name: str, given: Any, bits: int, runs: Sequence[int]) -> Array:

@@ -15,6 +15,7 @@ from remora.simulation.batch.batch_faults import BAD_FUNCTION
 from remora.simulation.batch.batch_inputs import BatchInputs
 from remora.simulation.batch.batch_phases import BatchRuns, BatchSettings
 from remora.simulation.batch.event_search import (
+    INTERRUPTED,
     NEXT,
     NOT_ENTERED,
     RUNNING,
@@ -23,7 +24,7 @@ from remora.simulation.batch.event_search import (
     VIOLATED,
 )
 from remora.simulation.batch.host_arrays import to_host
-from remora.simulation.batch.result import OUTCOMES, Batch, BatchEvents
+from remora.simulation.batch.result import OUTCOMES, Batch, BatchEvents, FinalStates
 
 
 def finished_batch(
@@ -47,8 +48,16 @@ def finished_batch(
     impossible = np.zeros(batch, bool)
     for fault in own.faults:
         impossible |= np.broadcast_to(fault.runs, batch)
+    final = FinalStates(
+        ends, shaped(runs.end("sample q", (robot.nq,))), shaped(runs.end("sample v", (robot.nv,))),
+        {n: shaped(runs.end(n, system.signals[n][0])) for n in settings.signals},
+    )  # fmt: skip
+    if status == "interrupted":
+        for values in (final.q, final.v, *final.signals.values()):
+            values[codes == INTERRUPTED] = math.nan
     if own.faults:  # results of the equations with such numbers are meaningless
-        q[impossible], v[impossible] = math.nan, math.nan
+        for values in (q, v, final.q, final.v, *final.signals.values()):
+            values[impossible] = math.nan
     finite = to_host((abs(q).sum(axis=-1) + abs(v).sum(axis=-1)) < math.inf)
     for values in signals.values():  # shape (..., n, *shape)
         size = abs(values.reshape((*finite.shape, -1))).sum(axis=-1)
@@ -57,14 +66,13 @@ def finished_batch(
     ended = np.isin(codes, (RUNNING, STOPPED, NEXT, NOT_ENTERED))
     excused = ended[..., None] & past
     ok = (finite | excused).all(axis=-1) & ended
-    if status == "interrupted":
-        ok &= finite.any(axis=-1)
     outcome = np.array(OUTCOMES)[codes]
     outcome = np.where(ok | (codes != RUNNING), outcome, "not finite")
     events = _events(runs, shaped, settings.max_events)
     found = Batch(
         system.robot, times, q, v, own.parameters, np.asarray(ok), status, system, signals, outcome,
-        ends, events, None, tuple(switch.shaped(batch) for switch in runs.switches), runs.faults,
+        ends, final, events, None, tuple(switch.shaped(batch) for switch in runs.switches),
+        runs.faults,
         signal_units={n: system.signals[n][1] for n in signals},
         component_axes={n: x.ndim for n, x in system.parameters.items() if n in own.parameters},
     )  # fmt: skip
@@ -81,8 +89,9 @@ def _events(runs: BatchRuns, shaped: Any, most: int) -> BatchEvents | None:
             to_host(shaped(counts[..., 0])),
             to_host(shaped(times[..., 0])),
             to_host(shaped(fired)),
+            to_host(shaped(first)),
         )
-        for system, counts, times, fired in runs.events
+        for system, counts, times, fired, first in runs.events
     ]
     return collected(parts, most, stacklevel=4)
 

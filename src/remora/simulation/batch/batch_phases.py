@@ -6,6 +6,7 @@ import functools
 import math
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,14 +24,27 @@ from remora.errors import RemoraError
 from remora.identity.digest import NoIdentity
 from remora.model.robot import Robot
 from remora.simulation.batch.batch_switching import PhaseConstraints
-from remora.simulation.batch.event_search import RUNNING
-from remora.simulation.batch.free_program import CONTROLLED, RATE, StepControl, free_program
+from remora.simulation.batch.event_search import FIRST, INTERRUPTED, NEVER, RUNNING
+from remora.simulation.batch.free_program import (
+    AT_END,
+    CONTROLLED,
+    RATE,
+    StepControl,
+    free_program,
+)
+from remora.simulation.batch.host_arrays import to_host
 from remora.simulation.batch.large_robots import LargeRobotProgram
-from remora.simulation.batch.lockstep_program import lockstep_program, timetable
+from remora.simulation.batch.lockstep_program import (
+    STEPS,
+    Timetable,
+    lockstep_program,
+    timetable,
+)
 from remora.simulation.batch.repeated_run import RepeatedRun
 from remora.simulation.batch.result import BatchSwitch
 from remora.simulation.batch.run_blocks import RunBlocks
 from remora.simulation.batch.run_equations import RunEquations
+from remora.simulation.engine.interrupts import stopping
 from remora.simulation.inputs.loads import SAME_SAMPLE
 
 #: Runs per thread between two updates of the progress bar.
@@ -105,9 +119,11 @@ class BatchRuns:
         began: time at which each run began its last phase, s.
         status: outcome of each run so far.
         samples: recorded arrays by name, `(runs, n, *shape)`.
-        events: system, counts, times and flags of the events of each phase.
+        ends: the same at the end of each run, by name, `(runs, *shape)`.
+        events: system, counts, times, flags and first times of the events of each phase.
         switches: constraints that were switched.
         faults: why constraints could not act, by the index of the run.
+        interrupted: whether Ctrl-C has ended a phase.
     """
 
     def __init__(
@@ -122,9 +138,11 @@ class BatchRuns:
         self.began = self.t
         self.status = array_module.zeros((runs, 1))
         self.samples: dict[str, Any] = {}
-        self.events: list[tuple[System, Any, Any, Any]] = []
+        self.ends: dict[str, Any] = {}
+        self.events: list[tuple[System, Any, Any, Any, Any]] = []
         self.switches: list[BatchSwitch] = []
         self.faults: dict[int, str] = {}
+        self.interrupted = False
         self._filled = array_module.zeros((runs, settings.times.size), bool)
 
     def fail(self, runs: Array, code: int) -> None:
@@ -161,15 +179,21 @@ class BatchRuns:
         given = {"phase start": np.full(1, begin)}
         names = ("sample q", "sample v", *settings.signals)
         rows = self._inputs(kernel, given)
+        steps = xp.full((self._runs, 1), math.nan)
         for part, found in self._in_blocks(
             kernel, given, {"tables": table.passed(), "capacity": table.samples}
         ):
             for name in names:
                 self._kept(name, found[name])[part, chosen] = found[name]
+                if chosen.size:  # the last one is the end of the run
+                    self._end_of(name, found[name][:, 0])[part] = found[name][:, -1]
+            steps[part] = found.get(f"final {STEPS}", steps[part])
             advance(part.stop - part.start)
         self._filled[:, chosen] = True
         self.t = xp.where(self.status == float(RUNNING), end, self.t)
         self.began = xp.full((self._runs, 1), begin)
+        if self.interrupted:
+            self._end_early(table, steps, chosen, begin)
         return RepeatedRun(kernel, rows, table)
 
     def free(self, phase: BatchPhase, begins: Any, advance: Callable[[int], None]) -> None:
@@ -186,6 +210,8 @@ class BatchRuns:
         }  # fmt: skip
         given |= {name: xp.zeros((self._runs, 1)) for name in ("refused", "tried", "events")}
         given["fresh"] = xp.ones((self._runs, 1))
+        count = len(phase.equations.system.events)
+        given |= {FIRST: xp.full((self._runs, count), NEVER)} if count else {}
         size = 2 * phase.equations.robot.nv + phase.equations.system.nx
         self.state[RATE] = xp.zeros((self._runs, size), settings.dtype)
         one = kernel.interface.buffers or settings.target == "cuda" or self._runs < FEWEST
@@ -198,10 +224,18 @@ class BatchRuns:
             active = xp.flatnonzero(going[:, 0])
             left = ((until - given["t"]) / given["h"])[active, 0]
             active = active[xp.argsort(left)]  # neighbours on the lanes take about as many steps
+            if self.interrupted:
+                going = (given["status"] == float(RUNNING)) & (given["t"] < until)
+                given["status"] = xp.where(going, float(INTERRUPTED), given["status"])
+                break
         self.t, self.status, self.began = given["t"], given["status"], begins
         if logged:
+            left = self._runs - sum(len(x[0]) for x in logged)
+            if left:  # that Ctrl-C kept from beginning
+                logged.append([xp.full((left, *x.shape[1:]), math.nan) for x in logged[0]])
             times, fired = (xp.concatenate([x[i] for x in logged]) for i in range(2))
-            self.events.append((phase.equations.system, given["events"], times, fired))
+            first = xp.where(given[FIRST] < NEVER, given[FIRST], math.nan)
+            self.events.append((phase.equations.system, given["events"], times, fired, first))
 
     def _round(
         self, kernel: Any, given: dict[str, Any], active: Any, budget: float,
@@ -231,7 +265,9 @@ class BatchRuns:
         tables = {"sample time": settings.times[columns]}
         capacity = dict.fromkeys(kernel.interface.buffers, settings.max_events)
         now = {**given, "budget": np.full(1, budget)}
-        ends = {n: given[n].copy() for n in ("t", "status", "events", *CONTROLLED)}
+        ended = ("t", "status", "events", *CONTROLLED, *([FIRST] if FIRST in given else []))
+        ends = {n: given[n].copy() for n in ended}
+        going_on = self.status[:, 0] == float(RUNNING)  # the others ended in a phase before
         for part, found in self._in_blocks(
             kernel, now, {"tables": tables, "capacity": capacity}, active
         ):
@@ -243,6 +279,11 @@ class BatchRuns:
                     valid.reshape(shape), found[name], kept[part, columns]
                 )
             self._filled[part, columns] |= valid
+            for name in names:
+                last = found[f"{AT_END}{name}"]
+                kept = self._end_of(name, last)
+                mine = going_on[part].reshape((-1, *[1] * (last.ndim - 1)))
+                kept[part] = xp.where(mine, last, kept[part])
             for name in ends:
                 ends[name][part] = found[f"final {name}"]
             if "event t" in found:
@@ -271,6 +312,16 @@ class BatchRuns:
     def _kept(self, name: str, like: Any) -> Any:
         return self.sampled(name, like.shape[2:], like.dtype)
 
+    def end(self, name: str, shape: tuple[int, ...], dtype: Any = None) -> Any:
+        """Return a quantity at the end of each run, `(runs, *shape)`; NaN where it never began."""
+        if name not in self.ends:
+            whole = (self._runs, *shape)
+            self.ends[name] = self._xp.full(whole, math.nan, dtype or self._settings.dtype)
+        return self.ends[name]
+
+    def _end_of(self, name: str, like: Any) -> Any:
+        return self.end(name, like.shape[1:], like.dtype)
+
     def _in_blocks(
         self, kernel: Any, given: Mapping[str, Any], call: dict[str, Any], runs: Any = None
     ) -> Any:
@@ -290,18 +341,41 @@ class BatchRuns:
         more: dict[str, Any] = {} if on_gpu else {"threads": settings.threads}
         finals: dict[str, Any] = {}
         count = self._runs if runs is None else len(runs)
-        for first in range(0, count, max(block, 1)):
-            part: Any = slice(first, min(first + block, count))
-            part = part if runs is None else runs[part]
-            returned = kernel(*(a[part] for a in rows), **call, **more)
-            found = dict(zip(names, returned, strict=True))
-            for name, value in found.items():
-                if name.startswith("final ") and name[6:] in self.state:
-                    old = self.state[name[6:]]
-                    whole = finals.setdefault(name[6:], self._xp.array(old, value.dtype))
-                    whole[part] = value
-            yield part, found
+        with stopping() if isinstance(kernel, ProgramKernel) else nullcontext() as stop:
+            more |= {} if stop is None else {"stop": stop}
+            for first in range(0, count, max(block, 1)):
+                part: Any = slice(first, min(first + block, count))
+                part = part if runs is None else runs[part]
+                returned = kernel(*(a[part] for a in rows), **call, **more)
+                found = dict(zip(names, returned, strict=True))
+                for name, value in found.items():
+                    if name.startswith("final ") and name[6:] in self.state:
+                        old = self.state[name[6:]]
+                        whole = finals.setdefault(name[6:], self._xp.array(old, value.dtype))
+                        whole[part] = value
+                yield part, found
+                if stop is not None and stop.made:
+                    self.interrupted = True
+                    break
         self.state.update(finals)
+
+    def _end_early(self, table: Timetable, steps: Any, chosen: Array, begin: float) -> None:
+        """End the runs that have not made all steps of a phase in lockstep.
+
+        Args:
+            table: the timetable of the phase.
+            steps: number of steps that each run has made, `(runs, 1)`; NaN: it has not begun.
+            chosen: indices of the samples within the phase.
+            begin: start of the phase, s.
+        """
+        times = self._settings.times[chosen]
+        for run in np.flatnonzero(~(to_host(steps)[:, 0] == table.steps.sum())).tolist():
+            made = steps[run, 0]
+            reached = table.until(int(made)).end if made > 0 else begin
+            for name in self.samples:
+                self.samples[name][run, chosen[times > reached]] = math.nan
+            if self.status[run, 0] == float(RUNNING):
+                self.t[run, 0], self.status[run, 0] = reached, float(INTERRUPTED)
 
     def _inputs(self, kernel: Any, given: Mapping[str, Any]) -> list[Any]:
         """Return the inputs of a program as they are now, each `(runs, *shape)`."""

@@ -1,10 +1,10 @@
 """Batches on disk: one folder with all samples, written whole or not at all.
 
 A batch is a folder with one zarr group (format 3), readable by zarr alone: arrays `t`, `q`, `v`,
-`ok`, `end`, `outcome`, one array for each parameter and signal, the events, and the switches of
-constraints. The robot, the names and a digest of each array are in the attributes of the group.
-Arrays are not compressed, so a file that was cut off has the wrong size; a changed one has another
-digest.
+`ok`, `end`, `outcome`, the states at the end, one array for each parameter and signal, the events,
+and the switches of constraints. The robot, the names and a digest of each array are in the
+attributes of the group. Arrays are not compressed, so a file that was cut off has the wrong size; a
+changed one has another digest.
 
 Components and loads may be the user's own code. They are not stored, only their digest: with the
 same system and phases, single runs of an opened batch can be simulated again.
@@ -31,14 +31,16 @@ from remora.errors import RemoraError
 from remora.identity.digest import digest_or_none
 from remora.identity.json_seal import sealed, unsealed
 from remora.model.formats.yaml.yaml import robot_to_yaml
-from remora.simulation.batch.result import Batch, BatchEvents, BatchSwitch
+from remora.simulation.batch.result import Batch, BatchEvents, BatchSwitch, FinalStates
 from remora.simulation.batch.single_run import RunArguments
 from remora.simulation.inputs.phases import Phase
 from remora.simulation.storage.file_format import zarr
 from remora.simulation.storage.reading import readable, stored_robot
 
 #: Version of the format, in the attribute `remora_batch`.
-FORMAT = 2
+FORMAT = 3
+#: Arrays of the events.
+_EVENTS = ("counts", "times", "fired", "first")
 #: Bytes of a file of an array.
 CHUNK_BYTES = 32 << 20
 #: Data types of stored arrays.
@@ -79,6 +81,7 @@ def _content(batch: Batch) -> tuple[dict[str, Array], dict[str, Any]]:
     names, codes = np.unique(np.asarray(batch.outcome, str), return_inverse=True)
     arrays = {
         "t": batch.t, "q": batch.q, "v": batch.v, "ok": batch.ok, "end": batch.end,
+        "final_q": batch.final.q, "final_v": batch.final.v,
         "outcome": codes.reshape(np.shape(batch.outcome)).astype(np.uint8),
     }  # fmt: skip
     attributes: dict[str, Any] = {
@@ -95,8 +98,9 @@ def _content(batch: Batch) -> tuple[dict[str, Array], dict[str, Any]]:
     }
     arrays |= {f"parameter_{k}": x for k, x in enumerate(batch.parameters.values())}
     arrays |= {f"signal_{k}": x for k, x in enumerate(batch.signals.values())}
+    arrays |= {f"final_signal_{k}": batch.final.signals[n] for k, n in enumerate(batch.signals)}
     if batch.events is not None:
-        arrays |= {f"event_{n}": getattr(batch.events, n) for n in ("counts", "times", "fired")}
+        arrays |= {f"event_{n}": getattr(batch.events, n) for n in _EVENTS}
     attributes["switches"] = [s.told() for s in batch.switches]
     attributes["faults"] = [[k, text] for k, text in batch.faults.items()]
     for k, switch in enumerate(batch.switches):
@@ -199,13 +203,15 @@ def open_batch(
             raise ValueError("its arrays do not belong to its robot")
         events = None
         if named is not None:
-            parts = (found[f"event_{n}"] for n in ("counts", "times", "fired"))
+            parts = (found[f"event_{n}"] for n in _EVENTS)
             events = BatchEvents(tuple(map(str, named)), *parts)
+        last = {name: found[f"final_signal_{k}"] for k, (name, _) in enumerate(signals)}
+        final = FinalStates(found["end"], found["final_q"], found["final_v"], last)
         own = {name: found[f"parameter_{k}"] for k, (name, _) in enumerate(parameters)}
         batch = Batch(
             robot, found["t"], found["q"], found["v"], own, found["ok"], status,
             System(robot), {name: found[f"signal_{k}"] for k, (name, _) in enumerate(signals)},
-            outcomes[found["outcome"]], found["end"], events, None,
+            outcomes[found["outcome"]], found["end"], final, events, None,
             tuple(_switch(k, told, found) for k, told in enumerate(switches)), faults,
             signal_units=dict(signals),
             component_axes={name: int(axes) for name, axes in parameters if axes is not None},

@@ -49,8 +49,14 @@ RUNNING, STOPPED, NEXT, NOT_FINITE, TOO_SHORT, CHATTERING, BAD_EVENT, BAD_RESET,
 #: Status of a run that ended at the start of a phase: no event led to it, constraints that begin to
 #: act are violated, or are blocked by others or by held joints.
 NOT_ENTERED, VIOLATED, BLOCKED = range(9, 12)
+#: Status of a run that Ctrl-C ended.
+INTERRUPTED = 12
+#: Cell with the time at which each event of components first occurred, s; `NEVER`: it did not.
+FIRST, NEVER = "first", 1e300
 #: Tolerance of the norm of a quaternion that a reset returns; within it, it is normalized.
 UNIT = {"float64": 1e-9, "float32": 1e-5}
+#: Events so soon after the start of a phase, besides rounding, are reported at its start, s.
+AT_START = 1e-16
 #: An event is located to this many units in the last place of the time.
 LOCATED = 4.0
 #: Nodes of a step, as fractions of it, between which event functions are taken to be cubics.
@@ -81,6 +87,11 @@ class EventSearch:
         self.functions = len(self._events) + self._stops
 
     # Events ---------------------------------------------------------------------------------------
+
+    def no_events(self) -> list[Statement]:
+        """Return the statement that notes that no event has occurred yet."""
+        count = len(self._events)
+        return [wide_run(lambda: np.full(count, NEVER), (), (FIRST,))] if count else []
 
     def look(self, t: str, suffix: str, to: str) -> list[Statement]:
         """Return the evaluation of the event functions; a run with one that is NaN ends."""
@@ -123,17 +134,20 @@ class EventSearch:
 
     @property
     def _touched(self) -> tuple[str, ...]:
-        return ("contact",) if self._stops else ()
+        """Names of what event functions read besides state and data."""
+        begin = ("phase start",) if self._equations.own_clock else ()
+        return (*begin, *(("contact",) if self._stops else ()))
 
     def _values(
         self, t: Array, q: Array, v: Array, x: Array, z: Array, rest: Sequence[Array]
     ) -> Array:
         """Return the event functions; those of stops fall below zero where contact changes."""
-        data = rest[len(self._touched) :]
-        found = self._equations.instant(t, q, v, x, z, data).crossings()
+        own = dict(zip(self._touched, rest, strict=False))
+        data, begin = rest[len(own) :], own.get("phase start")
+        found = self._equations.instant(t, q, v, x, z, data, begin).crossings()
         if not self._stops:
             return found
-        room = (2.0 * rest[0] - 1.0) * stop_overlaps(self._robot, q)
+        room = (2.0 * own["contact"] - 1.0) * stop_overlaps(self._robot, q)
         return concatenate([found, room]) if self._events else room
 
     def first_contact(self) -> list[Statement]:
@@ -377,8 +391,16 @@ class EventSearch:
             code = select(less(old, 0.5), code, old)
             return some, code, recent, since
 
-        def log(t: Array, fired: Array) -> tuple[Array, Array]:
-            return t, fired[:count]
+        def reported(t: Array, begin: Array) -> Array:
+            # what holds at the start of a phase occurs then, not a few units later
+            close = AT_START + 2.0 * LOCATED * _EPS * absolute(begin)
+            return select(less(t - begin, close), begin, t)
+
+        def log(t: Array, begin: Array, fired: Array) -> tuple[Array, Array]:
+            return reported(t, begin), fired[:count]
+
+        def earliest(t: Array, begin: Array, fired: Array, first: Array) -> Array:
+            return smaller(first, select(less(0.5, fired[:count]), reported(t, begin), NEVER))
 
         found: list[Statement] = [wide_run(_any, ("fired",), ("any",))]
         inner: list[Statement] = []
@@ -387,9 +409,10 @@ class EventSearch:
             inner += [
                 wide_run(status, reads, ("logged", "status", "recent", "recent time")),
                 If("logged", [
-                    Record(Block(log, ("t", "fired"), ("event t", "event fired"), wide=True),
-                           "events", "events"),
+                    Record(Block(log, ("t", "phase start", "fired"), ("event t", "event fired"),
+                                 wide=True), "events", "events"),
                     wide_run(plus_one, ("events",), ("events",)),
+                    wide_run(earliest, ("t", "phase start", "fired", FIRST), (FIRST,)),
                 ]),
             ]  # fmt: skip
         resets = [i for i, e in enumerate(self._events) if e.crossing.action == "reset"]

@@ -44,7 +44,13 @@ from remora.codegen.integration.statements import (
 from remora.codegen.ir.graph import Signature
 from remora.dynamics.state_layout import WORKS
 from remora.model.state import increment, integrate
-from remora.simulation.batch.event_search import NODES, NOT_FINITE, TOO_SHORT, EventSearch
+from remora.simulation.batch.event_search import (
+    FIRST,
+    NODES,
+    NOT_FINITE,
+    TOO_SHORT,
+    EventSearch,
+)
 from remora.simulation.batch.lockstep_program import final_samples
 from remora.simulation.batch.run_blocks import (
     RunBlocks,
@@ -65,6 +71,8 @@ _NEVER = 1e300
 CONTROLLED = ("h", "refused", "tried", "fresh")
 #: Rate of y at the start of the step, unless `fresh` says that it is not known.
 RATE = "rate"
+#: Put in front of the names of what is recorded at the end of a run.
+AT_END = "end "
 
 
 @dataclass(frozen=True)
@@ -166,6 +174,8 @@ class _FreeProgram:
         cells += [Cell(f"{n} {i}", (1,), wide=True)
                   for n in ("tick", "is due") for i in range(len(self._updates))]  # fmt: skip
         cells += [Cell(f"fired {i}", (1,), wide=True) for i in range(count)]
+        if self._events:
+            cells.append(Cell(FIRST, (len(self._events),), wide=True))
         if count:
             vectors = ("g", "g end", "g low", "g high", "fired")
             cells += [Cell(name, (count,), wide=True) for name in vectors]
@@ -180,7 +190,8 @@ class _FreeProgram:
                 for name, cell in self._drawn.items()
             ]
         body = [
-            *self._search.first_contact(), *self._due(first=True), *self._search.first_look(),
+            *self._search.no_events(), *self._search.first_contact(),
+            *self._due(first=True), *self._search.first_look(),
             ForEach([
                 *self._aim_at_sample(),
                 While("active", [
@@ -289,6 +300,7 @@ class _FreeProgram:
             start: Array,
             phase: Array,
             goal: Array,
+            old: Array,
             h: Array,
             length: Array,
             high: Array,
@@ -300,11 +312,14 @@ class _FreeProgram:
             last = negated(less(wanted * (1.0 + 1e-9), left))
             free = select(last, left, smaller(wanted, 0.5 * left))
             shorter = select(less(0.0, cut), smaller(cut, free), free)
-            length = select(less(0.0, high), length, shorter)
-            return aim, select(last, aim, t + free), length
+            # an event is located within the step that found it, whatever the next one may be
+            located = less(0.0, high)
+            end = select(located, old, select(last, aim, t + free))
+            return aim, end, select(located, length, shorter)
 
         if control.adaptive:
-            reads = ("t", "start", "phase start", "goal", "h", "length", "high", "cut", *ticks)
+            given = ("t", "start", "phase start", "goal", "end", "h", "length", "high", "cut")
+            reads = (*given, *ticks)
             return [wide_run(adaptive, reads, ("target", "end", "length"))]
         kept = ("segment start", "segment steps", "segment step")
         reads = (
@@ -503,9 +518,11 @@ class _FreeProgram:
         return found
 
     def _final(self) -> list[Statement]:
-        wide = ("t", "status", "events", *CONTROLLED)
+        wide = ["t", "status", "events", *CONTROLLED]
+        wide += [FIRST] if self._events else []
         last = Sample(Block(unchanged, (RATE,), (f"final {RATE}",)))
-        return [*final_samples(self._blocks, len(self._updates), wide), last]
+        end = Sample(self._blocks.sample("t", self._signals, AT_END))
+        return [*final_samples(self._blocks, len(self._updates), wide), last, end]
 
 
 #: What decides whether a run goes on to its goal.

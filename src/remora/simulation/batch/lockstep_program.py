@@ -40,6 +40,8 @@ from remora.simulation.batch.run_blocks import (
     wide_run,
 )
 
+#: Cell with the number of steps that a run has made.
+STEPS = "steps"
 #: Times closer than this many units in the last place are the same.
 CLOSE = 8.0
 
@@ -79,7 +81,7 @@ def lockstep_program(blocks: RunBlocks, signals: Sequence[str]) -> Program:
         Cell("end", (1,), wide=True),
         Cell("kept", (1,), wide=True),
     ]
-    cells += [Cell("sample row", (1,), wide=True)]
+    cells += [Cell(name, (1,), wide=True) for name in ("sample row", STEPS)]
     cells += [Cell(f"tick {i}", (1,), wide=True) for i in range(len(updates))]
     cells += [Cell(f"is due {i}", (1,), wide=True) for i in range(len(updates))]
     body: list[Statement] = []
@@ -96,6 +98,7 @@ def lockstep_program(blocks: RunBlocks, signals: Sequence[str]) -> Program:
                 *([wide_run(step_ends, ("start", "step", "index"), ("now", "end"))] * blocks.timed),
                 For(blocks.rows(), blocks.stage("now", "step")),
                 *blocks.finish("step", "end"),
+                wide_run(plus_one, (STEPS,), (STEPS,)),
             ],
         )
     )
@@ -114,7 +117,9 @@ def lockstep_program(blocks: RunBlocks, signals: Sequence[str]) -> Program:
             ],
         ),
     ]
-    return Program(inputs, cells, [ForEach(body), *final_samples(blocks, len(updates))], tables)
+    return Program(
+        inputs, cells, [ForEach(body), *final_samples(blocks, len(updates), (STEPS,))], tables
+    )
 
 
 def table_names(system: System) -> list[str]:

@@ -26,7 +26,7 @@ from remora.simulation.recording.recording import Recording
 #: How a run ended, by the number that its program returns, see `event_search`.
 OUTCOMES = ("complete", "stopped", "complete", "not finite", "step too short", "chattering",
             "event is NaN", "invalid reset", "contradiction", "no event", "violated constraint",
-            "blocked constraint")  # fmt: skip
+            "blocked constraint", "interrupted")  # fmt: skip
 
 
 class BatchEvents(NamedTuple):
@@ -37,18 +37,37 @@ class BatchEvents(NamedTuple):
         counts: number of events of each run, `(...)`; more may have occurred than were stored.
         times: `(..., capacity)`, s; NaN where a run has fewer.
         fired: which events occurred at each of these times, `(..., capacity, len(names))`, 0 or 1.
+        first: when each event first occurred, `(..., len(names))`, s; NaN if it did not. Complete
+            in all runs, however many events are stored.
     """
 
     names: tuple[str, ...]
     counts: Array
     times: Array
     fired: Array
+    first: Array
 
     def of(self, name: str) -> Array:
         """Return the times of one event, `(..., capacity)`; NaN elsewhere."""
         if name not in self.names:
             raise UnknownName("event", name, self.names)
         return np.where(self.fired[..., self.names.index(name)] > 0.5, self.times, np.nan)
+
+
+class FinalStates(NamedTuple):
+    """The runs of a batch where each of them ended, also between two samples.
+
+    Attributes:
+        t: time, `(...)`, s.
+        q: configuration, `(..., nq)`; after the resets of events at this time.
+        v: velocity, `(..., nv)`.
+        signals: signals and states of components by name, `(..., *shape)`.
+    """
+
+    t: Array
+    q: Any
+    v: Any
+    signals: dict[str, Any]
 
 
 class BatchSwitch(NamedTuple):
@@ -123,11 +142,13 @@ class Batch:
         parameters: parameters that differ from run to run, by name.
         ok: which runs finished with finite numbers and physically possible robot parameters,
             `(...)`.
-        status: `complete` or `interrupted`.
+        status: `complete`, or `interrupted` by Ctrl-C; then `outcome` says which runs were.
         system: the robot with its components.
         signals: signals and states of components by name, `(..., n, *shape)`.
         outcome: how each run ended, one of `OUTCOMES`, `(...)`.
         end: time at which each run ended, `(...)`, s.
+        final: state and signals of each run where it ended; those of a run that failed are those of
+            its last step, NaN if its parameters are impossible or it was interrupted.
         events: events of the components, or None if they have none.
         arguments: what a run needs to be simulated alone.
         switches: what constraints were switched, phase by phase.
@@ -148,6 +169,9 @@ class Batch:
     signals: dict[str, Any] = field(default_factory=dict[str, Any])
     outcome: Array = field(default_factory=lambda: np.zeros(0))
     end: Array = field(default_factory=lambda: np.zeros(0))
+    final: FinalStates = field(
+        default_factory=lambda: FinalStates(np.zeros(0), np.zeros(0), np.zeros(0), {})
+    )
     events: BatchEvents | None = None
     arguments: RunArguments | None = None
     switches: tuple[BatchSwitch, ...] = ()
@@ -201,8 +225,8 @@ class Batch:
             "outcome": np.ravel(self.outcome),
             "end": self.end.ravel(),
         }
-        for name, values in (("q", self.q), ("v", self.v)):
-            last = np.asarray(values)[..., -1, :].reshape(count, -1)
+        for name, values in (("q", self.final.q), ("v", self.final.v)):
+            last = _host(values).reshape(count, -1)
             for k, (label, _) in enumerate(described(self.robot, name)):
                 columns[label] = last[:, k]
         return pandas.DataFrame(columns)
@@ -335,8 +359,12 @@ class Batch:
         own = dict(parameters) if parameters is not None else {
             name: _host(x) for name, x in self.parameters.items()
         }  # fmt: skip
-        signals = {name: _host(x) for name, x in self.signals.items()}
-        return replace(self, q=_host(self.q), v=_host(self.v), signals=signals, parameters=own)
+        signals, end = {name: _host(x) for name, x in self.signals.items()}, self.final
+        last = {name: _host(x) for name, x in end.signals.items()}
+        return replace(
+            self, q=_host(self.q), v=_host(self.v), signals=signals, parameters=own,
+            final=FinalStates(end.t, _host(end.q), _host(end.v), last),
+        )  # fmt: skip
 
     def __repr__(self) -> str:
         """Return a summary."""

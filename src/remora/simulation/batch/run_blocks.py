@@ -309,12 +309,13 @@ class RunBlocks:
 
     # Samples ------------------------------------------------------------------------------------
 
-    def sample(self, t: str, signals: Sequence[str]) -> Block:
+    def sample(self, t: str, signals: Sequence[str], prefix: str = "") -> Block:
         """Return the block that computes the recorded values of a sample: q, v and signals.
 
         Args:
             t: name of the wide time.
             signals: names of the signals and states of components.
+            prefix: put in front of the names of the results.
         """
         equations = self.equations
 
@@ -325,7 +326,8 @@ class RunBlocks:
         names = (t, "q", "v", "x", "z", *equations.data_names)
         arguments = [Signature(t, (1,)), *self.state, *equations.data]
         wide = bool(signals) and self.dtype == "float32" and reads(sample, arguments, t)
-        return Block(sample, names, ("sample q", "sample v", *signals), wide=wide)
+        made = [f"{prefix}{name}" for name in ("sample q", "sample v", *signals)]
+        return Block(sample, names, made, wide=wide)
 
 
 def numbers_of_noise(place: slice) -> int:

@@ -126,10 +126,23 @@ class RunEquations:
         return self.system.acting_on(robot, mine)
 
     def instant(
-        self, t: Array, q: Array, v: Array, x: Array, z: Array, data: Sequence[Array]
-    ) -> Instant:
-        """Return the system of a run at a state; t has shape `(1,)`."""
-        return Instant(self.changed(data), t.reshape(()), q, v, x, z)
+        self, t: Array, q: Array, v: Array, x: Array, z: Array, data: Sequence[Array],
+        begin: Array | None = None,
+    ) -> Instant:  # fmt: skip
+        """Return the system of a run at a state.
+
+        Args:
+            t: time, `(1,)`, s.
+            q: configuration, `(nq,)`.
+            v: velocity, `(nv,)`.
+            x: continuous states, `(nx,)`.
+            z: discrete states, `(nz,)`.
+            data: see `data`.
+            begin: start of the phase, `(1,)`, s; needed where its conditions are evaluated.
+        """
+        now = t.reshape(())
+        clock = now - begin.reshape(()) if self.own_clock and begin is not None else None
+        return Instant(self.changed(data), now, q, v, x, z, clock)
 
     def loads(
         self, t: Array, clock: Array, q: Array, v: Array, x: Array, z: Array,

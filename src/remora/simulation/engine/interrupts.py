@@ -9,6 +9,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from types import FrameType
 
+from remora.codegen.integration.stop_request import StopRequest
 from remora.sigint_at_import import SIGINT_IGNORED
 
 
@@ -39,6 +40,26 @@ def interruptible(inherited: bool = SIGINT_IGNORED) -> Generator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+@contextmanager
+def stopping() -> Generator[StopRequest | None]:
+    """Yield a request to stop that Ctrl-C makes within a block, instead of KeyboardInterrupt.
+
+    None where SIGINT does not raise KeyboardInterrupt: in threads other than the main thread, and
+    where the program has its own handler.
+    """
+    before = signal.getsignal(signal.SIGINT)
+    main = threading.current_thread() is threading.main_thread()
+    if before is not signal.default_int_handler or not main:
+        yield None
+        return
+    request = StopRequest()
+    signal.signal(signal.SIGINT, lambda number, frame: request.make())
+    try:
+        yield request
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 @contextmanager

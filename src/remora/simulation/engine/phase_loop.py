@@ -22,6 +22,7 @@ from remora.simulation.compiled.compiled_steps import (
 from remora.simulation.compiled.step_block import StepBlock
 from remora.simulation.engine.event_location import EventLocator
 from remora.simulation.engine.phase_dynamics import PhaseDynamics
+from remora.simulation.engine.rounding import rounding_of
 from remora.simulation.engine.update_schedule import UpdateSchedule
 from remora.simulation.inputs.events import EventMonitor, MonitoredCondition
 from remora.simulation.inputs.loads import SAME_SAMPLE, HeldValue
@@ -34,6 +35,8 @@ from remora.simulation.recording.checkpoint import PhaseCheckpoint
 
 #: The cause of a failed step is looked for until so much later, s.
 AHEAD = 1e-6
+#: Events so soon after the start of a phase, besides rounding, are reported at its start, s.
+AT_START = 1e-16
 
 
 class StepperSettings(NamedTuple):
@@ -315,8 +318,7 @@ class PhaseLoop:
             if self._tried > self._stepping.max_steps:
                 raise SimulationError(
                     f"{self._stepping.max_steps} steps were not enough (the last is of {h:.3g} s): "
-                    "check whether a controller is unstable; otherwise raise max_steps"
-                    f"{self._stiffest()}",
+                    f"{self._slowed(h)}",
                     state.t,
                 )
             if not attempt.error <= 1.0:  # or NaN
@@ -341,6 +343,15 @@ class PhaseLoop:
             if ended is not None:
                 return ended
         return None
+
+    def _slowed(self, h: float) -> str:
+        """Return why steps of this length may have been so many."""
+        robot, state, own = self._system.robot, self._state, self._stepping
+        found = rounding_of(robot, state.q, state.v, own.rtol, own.atol)
+        if found is not None and found.step < 10.0 * h:
+            return found.described(own.atol)
+        advice = "check whether a controller is unstable; otherwise raise max_steps"
+        return f"{advice}{self._stiffest()}"
 
     def _stiffest(self) -> str:
         """Return the end of a message that names the joint that makes the equations stiff."""
@@ -413,7 +424,10 @@ class PhaseLoop:
         system.set_held(end, state.q, state.v)
         items = events.watch.items
         seen = [k for k in crossed if k < len(items)]
-        fired = [LocatedEvent(end, items[k], state.q, state.v) for k in seen]
+        # what holds at the start of a phase occurs then, not a unit in the last place later
+        early = end - self._start <= AT_START + 8.0 * np.spacing(abs(self._start))
+        when = self._start if early else end
+        fired = [LocatedEvent(when, items[k], state.q, state.v) for k in seen]
         events.passed(end, length, crossed)
         self._rate = None
         if attempt.rate is not None and not system.constrained:

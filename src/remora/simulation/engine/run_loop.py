@@ -185,7 +185,9 @@ class RunLoop:
     def _watched(self, phase: Phase, system: PhaseDynamics) -> EventMonitor:
         """Return the conditions of a phase."""
         plan, components = self._plan, system.components
-        robot, events = self._model.robot, (plan.events, phase.events)
+        robot = self._model.robot
+        own = plan.model.robot
+        events = [e.on(own) for e in plan.events], [e.on(own) for e in phase.events]
         if components is None:
             return EventMonitor(robot, *events, plan.limits)
 

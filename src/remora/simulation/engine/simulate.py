@@ -26,6 +26,7 @@ from remora.simulation.engine.interrupts import interruptible, uninterrupted
 from remora.simulation.engine.phase_dynamics import RunSettings
 from remora.simulation.engine.phase_loop import StepperSettings
 from remora.simulation.engine.reduced_phase_dynamics import with_model
+from remora.simulation.engine.rounding import check_rounding
 from remora.simulation.engine.run_loop import RunLoop, RunPlan
 from remora.simulation.engine.stiffness import (
     MOST_EXPLICIT,
@@ -208,6 +209,8 @@ def simulate(
         _refuse_constrained(constrained[0], model)
     equations = with_model(equations, model, integrator, parts, q, v)
     stepping = _stepping(integrator, rtol, atol, step, max_step, max_steps)
+    if integrator in ("dop853", "dopri5") and not constrained:
+        check_rounding(robot, q, v, rtol, atol, end - start, max_steps)
     if stepping.step is not None and math.isfinite(stepping.integrator.stable):
         longest = min(stepping.step, end - start)
         warn_of_unstable_steps(robot, q, longest, _always_held(robot, parts), stacklevel=2)

@@ -14,7 +14,7 @@ from remora.dynamics.kinematics import poses, twists
 from remora.errors import UnknownName
 from remora.model.robot import Robot
 from remora.model.takes_robot import takes_robot
-from remora.simulation.inputs.events import Event
+from remora.simulation.inputs.events import Event, RobotCondition
 from remora.world.bushing import refuse_same_body
 from remora.world.capture_conditions import capture_margin, check_limits, reach_margin
 from remora.world.relative_motion import RelativeMotion, relative_motion
@@ -67,7 +67,7 @@ def capture_events(
 
 
 @dataclass(frozen=True)
-class CaptureCondition:
+class CaptureCondition(RobotCondition):
     """A condition (t, q, v) -> number that is negative where a fixture is in reach.
 
     Attributes:
@@ -80,7 +80,6 @@ class CaptureCondition:
         which: `capture`: distance, angle and speed; `reach`: distance only.
     """
 
-    robot: Robot
     grapple: str
     fixture: str
     distance: float

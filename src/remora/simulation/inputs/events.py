@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -28,6 +28,25 @@ LARGEST = 1e150
 
 
 @dataclass(frozen=True)
+class RobotCondition:
+    """Base class of conditions (t, q, v) -> a number that depend on the numbers of the robot.
+
+    Attributes:
+        robot: the robot.
+    """
+
+    robot: Robot
+
+    def __call__(self, t: float | Array, q: Array, v: Array) -> Any:
+        """Return its value for the robot."""
+        raise NotImplementedError
+
+    def margin(self, robot: Robot, q: Array, v: Array) -> Array:
+        """Return its value for a robot whose numbers may be symbolic, `(...)`."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
 class Event:
     """An event, which occurs when its condition crosses zero or becomes true.
 
@@ -37,7 +56,8 @@ class Event:
 
     Attributes:
         condition: (t, q, v) -> a number, or a boolean: then the event is that it becomes true
-            (with direction -1, false).
+            (with direction -1, false). The time is that of the run; in an event of a phase with
+            `own_clock`, it is the time since the start of the phase.
         name: name in the recording.
         action: `record` logs the event, `next` starts the next phase, `stop` ends the run.
         direction: +1 for rising zero crossings of the condition, -1 for falling ones, 0 for both.
@@ -67,6 +87,13 @@ class Event:
             )
         if not isinstance(self.name, str):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise RemoraError(f"the name of an event must be a string, not {self.name!r}")
+
+    def on(self, robot: Robot) -> Event:
+        """Return the event of a run with this robot, which may have other numbers."""
+        own = self.condition
+        if not isinstance(own, RobotCondition) or own.robot is robot or own.robot == robot:
+            return self
+        return replace(self, condition=replace(own, robot=robot))
 
     def described(self) -> list[Any]:
         """Return a plain description: name, action, direction, condition, at_start if it is."""
@@ -202,7 +229,7 @@ class EventMonitor:
         Args:
             robot: the robot.
             everywhere: events of the whole run, whose conditions receive the time of the run.
-            events: events of the phase, whose conditions receive the time since its start.
+            events: events of the phase, whose conditions receive the time of its clock.
             limits: action when a joint violates a limit; None: limits are not watched.
             components: events of the components.
             crossings: their functions; needed if there are any.

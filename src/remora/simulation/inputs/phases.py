@@ -36,8 +36,8 @@ class Phase:
         prescribed: motion by joint: a `Motion`, or a function of time.
         locked: joints that are held at their position; one name, or several.
         events: events of this phase.
-        own_clock: whether functions and profiles receive the time since the start of the phase;
-            otherwise since the start of the run.
+        own_clock: whether functions, profiles, motions and the conditions of the phase's events
+            receive the time since the start of the phase; otherwise since the start of the run.
         impulse: whether an impulse brings a moving joint to its prescribed speed when it becomes
             locked or prescribed (conserves momentum, not energy); otherwise that is an error.
         name: name of the phase.

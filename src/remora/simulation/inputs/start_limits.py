@@ -11,7 +11,7 @@ import numpy as np
 from remora.algebra.array_ops import Array
 from remora.errors import SimulationWarning
 from remora.model.joints import coordinates, in_coordinates, kind
-from remora.model.robot import Robot
+from remora.model.robot import Joint, Robot
 
 #: Distance beyond a limit that is not worth a warning, relative to the limit's size.
 CLOSE = 1e-6
@@ -40,7 +40,8 @@ def warn_of_starts_beyond_limits(robot: Robot, q: Array, stacklevel: int = 2) ->
         stacklevel: of the warning, as seen from the caller.
     """
     rows = np.reshape(q, (-1, robot.nq))
-    found = [_farthest(robot, i, rows) for i in range(len(robot.joints))]
+    ends = np.stack([np.fmin.reduce(rows, axis=0), np.fmax.reduce(rows, axis=0)])
+    found = [_farthest(joint, rows) for joint in robot.joints if _may_be_beyond(joint, ends)]
     beyond = [own for own in found if own is not None]
     if not beyond:
         return
@@ -49,11 +50,19 @@ def warn_of_starts_beyond_limits(robot: Robot, q: Array, stacklevel: int = 2) ->
     warnings.warn(told + more, SimulationWarning, stacklevel=stacklevel + 1)
 
 
-def _farthest(robot: Robot, index: int, rows: Array) -> _Beyond | None:
-    """Return the coordinate of a joint that is farthest beyond a limit, or None."""
-    joint = robot.joints[index]
+def _may_be_beyond(joint: Joint, ends: Array) -> bool:
+    """Return whether a joint is beyond a limit for the least or the greatest coordinates of all."""
     if not in_coordinates(joint) or kind(joint).nv == 0:
-        return None
+        return False
+    lower, upper = joint.limits.lower.tolist(), joint.limits.upper.tolist()
+    own = coordinates(joint, ends).tolist()  # of a follower in either order
+    return any(
+        not low <= x <= high for row in own for low, x, high in zip(lower, row, upper, strict=True)
+    )
+
+
+def _farthest(joint: Joint, rows: Array) -> _Beyond | None:
+    """Return the coordinate of a joint that is farthest beyond a limit, or None."""
     own = coordinates(joint, rows)
     found: _Beyond | None = None
     for side, limits, sign in (

@@ -291,13 +291,14 @@ class Recording:
         Raises:
             RemoraError: if pandas is not installed.
         """
+        table = self._export_table(names or (*self.columns, *STORED))
         try:
             pandas: Any = importlib.import_module("pandas")
         except ModuleNotFoundError:
             raise RemoraError("to_pandas needs pandas: python3 -m pip install pandas") from None
         columns: dict[str, Array] = {}
         units: dict[str, str] = {"t": "s"}
-        for own in self._export_table(names or (*self.columns, *STORED))[1:]:
+        for own in table[1:]:
             for (label, unit), values in zip(own.components, own.flat.T, strict=True):
                 columns[label], units[label] = values, unit
         frame = pandas.DataFrame(columns, index=pandas.Index(self.t, name="t"))

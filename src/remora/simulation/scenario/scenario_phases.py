@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from remora.algebra import pose
-from remora.algebra.array_ops import Array
-from remora.dynamics.kernels.compiled import compile_function
-from remora.dynamics.kinematics import frame_pose, frame_twist
 from remora.errors import RemoraError
 from remora.model.joints import in_coordinates
 from remora.model.robot import Joint, Robot
@@ -30,19 +26,12 @@ from remora.simulation.scenario.file_schema import (
     ReachFile,
     UntilFile,
 )
+from remora.simulation.scenario.scenario_conditions import (
+    FrameCondition,
+    JointCondition,
+    TimeCondition,
+)
 from remora.simulation.scenario.scenario_loads import Path, Refuse, load, sine, sized
-
-
-class ScenarioCondition:
-    """A condition (t, q, v) -> a number that crosses zero, with a plain description."""
-
-    def __init__(self, function: Callable[[float, Array, Array], float], told: Any) -> None:
-        """Store."""
-        self._function, self.told = function, told
-
-    def __call__(self, t: float, q: Array, v: Array) -> float:
-        """Return its value."""
-        return self._function(t, q, v)
 
 
 def phase_of(robot: Robot, told: PhaseFile, number: int, refuse: Refuse) -> Phase | None:
@@ -227,22 +216,22 @@ def _event(robot: Robot, told: UntilFile, path: Path, duration: float, fault: Re
     """Return the event of a condition, whose function is positive above the limit."""
     key = told.key
     limit: float = getattr(told, key)
-    function: Callable[[float, Array, Array], float]
+    plain = told.model_dump(exclude_none=True)
+    condition: TimeCondition | JointCondition | FrameCondition
     direction = -1 if key in ("below", "speed_below", "nearer", "turning_below") else 1
     if told.joint is not None:
-        function = _of_joint(robot.joints[told.joint], key, limit, path, fault)
+        condition = _of_joint(robot.joints[told.joint], key, limit, plain, path, fault)
         subject = f"{told.joint} {key.replace('_', ' ')}"
     elif told.frame is not None:
-        point = np.zeros(3) if told.point is None else np.array(told.point)
-        function = _of_frame(robot, told.frame, key, point, limit)
+        point = None if told.point is None else tuple(told.point)
+        condition = FrameCondition(robot, told.frame, point, limit, plain)
         subject = f"{told.frame} {key.replace('_', ' ')}"
     else:
         if limit >= duration:
             fault((*path, "time"), f"is {limit:g} s, the phase lasts {duration:g} s")
 
-        function = _of_time(limit)
+        condition = TimeCondition(limit, plain)
         subject = "time"
-    condition = ScenarioCondition(function, told.model_dump(exclude_none=True))
     return Event(condition, told.name or f"{subject} {limit:.6g}", told.action, direction)
 
 
@@ -258,37 +247,15 @@ def _capture(
     return [dataclasses.replace(captured, action=told.action), missed]
 
 
-def _of_time(limit: float) -> Callable[[float, Array, Array], float]:
-    return lambda t, q, v: t - limit
-
-
 def _of_joint(
-    joint: Joint, key: str, limit: float, path: Path, fault: Refuse
-) -> Callable[[float, Array, Array], float]:
+    joint: Joint, key: str, limit: float, told: dict[str, Any], path: Path, fault: Refuse
+) -> JointCondition:
     if not in_coordinates(joint) or joint.v.stop - joint.v.start != 1:
         fault((*path, "joint"), f"joint {joint.name!r} ({joint.kind}) has not one coordinate")
     wrong = degrees_of_a_slide(joint, limit)
     if wrong:
         fault((*path, key), wrong)
-    i, k = joint.q.start, joint.v.start
-    if key in ("above", "below"):
-        return lambda t, q, v: float(q[i]) - limit
-    return lambda t, q, v: float(v[k]) - limit
-
-
-def _of_frame(
-    robot: Robot, frame: str, key: str, point: Array, limit: float
-) -> Callable[[float, Array, Array], float]:
-    if key in ("nearer", "farther"):
-        place = compile_function(frame_pose, robot, arguments=("q",), fixed={"target": frame})
-
-        def distance(t: float, q: Array, v: Array) -> float:
-            return float(np.linalg.norm(pose.translation(place(q)) - point)) - limit
-
-        return distance
-    twist = compile_function(frame_twist, robot, arguments=("q", "v"), fixed={"target": frame})
-
-    def turning(t: float, q: Array, v: Array) -> float:
-        return float(np.linalg.norm(twist(q, v)[:3])) - limit
-
-    return turning
+    fast = key not in ("above", "below")
+    ratio, offset = (1.0, 0.0) if joint.mimic is None else (joint.mimic.ratio, joint.mimic.offset)
+    place = joint.v.start if fast else joint.q.start  # of a follower: its leader's
+    return JointCondition(place, fast, ratio, 0.0 if fast else offset, limit, told)

@@ -89,8 +89,8 @@ def plot(run: Recording, *what: str | Sequence[str], degrees: bool = True) -> An
         RemoraError: if matplotlib is not installed, or the run has no samples.
         UnknownName: for an unknown name; the message lists the known ones.
     """
-    pyplot = library("matplotlib.pyplot")
     chosen = _asked(run, what, degrees)
+    pyplot = library("matplotlib.pyplot")
     with library("matplotlib").rc_context(STYLE):
         figure = pyplot.figure()
         draw(figure, run, chosen, 2 if len(chosen) > 5 else 1)

@@ -53,9 +53,9 @@ def start_server(port: int) -> Any:
     Raises:
         RemoraError: if viser is missing or the port is in use (viser would silently use another).
     """
-    viser = viser_module()
     if not isinstance(port, int) or not 0 <= port <= 65535:  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InvalidValue(f"port={port!r}; a port is a number from 1 to 65535, or 0 for any")
+    viser = viser_module()
     taken = f"port {port} of {HOST} is in use: close what uses it, or name another, such as "
     taken += f"port={port + 1} (remora view ... --port {port + 1})"
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as trial:

@@ -1,0 +1,498 @@
+"""Random studies, computed in four ways that must agree: alone, in a batch, campaign and replay.
+
+    python tests/fuzz.py                    # for two minutes, from a seed of the day; prints seeds
+    python tests/fuzz.py --seed 17 --count 1
+
+Each seed makes a small robot, components (a lag whose initial state may be computed from a
+parameter, a sampled law with noise, offset and delay, a counter that is reset at events, an event
+that occurs hundreds of times), phases with loads, conditions and clocks of their own, and numbers
+that differ from run to run. Every run is then made
+
+- alone, by `rm.simulate`, of a system that is made of the run's own numbers;
+- in a batch, by `rm.simulate_batch`, with the numbers as parameters;
+- in a block of a campaign, whose outputs and criteria are compared with those of
+- its replay.
+
+States at the end, times of all events, samples, outputs and criteria must agree.
+"""
+
+import argparse
+import dataclasses
+import sys
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+
+import remora as rm
+from remora.campaigns import targets
+from remora.campaigns.blocks import replay, run_block
+from remora.campaigns.dispersions import Dispersion, Dispersions
+from remora.campaigns.outputs import Criterion, output
+from remora.campaigns.study import Study
+from remora.campaigns.study_schema import CriterionFile, OutputFile
+from remora.simulation.scenario.scenario import Scenario
+
+#: Seeds that the tests try: many events, a clock of a phase, an end between samples, a parameter
+#: that is an initial state.
+CHOSEN = (2, 13, 14, 16)
+#: Runs of a case.
+RUNS = 4
+#: Differences that are allowed, of the largest number compared, by integrator: those with adaptive
+#: steps choose other steps alone than in a batch.
+TOLERANCE = {"rk4": 1e-9, "dopri5": 1e-6, "dop853": 1e-6}
+
+
+class Lag(rm.Component):
+    """A force that follows a command; it begins with the second of its numbers."""
+
+    numbers: np.ndarray = dataclasses.field(default_factory=lambda: np.array([0.2, 0.0]))
+    joint: str = "slide"
+
+    def interface(self, robot):
+        return rm.Interface(
+            inputs={"command": rm.Signal((), "N", default=0.5)},
+            continuous={"force": rm.State(float(self.numbers[1]), "N")},
+        )
+
+    def derivative(self, at):
+        return {"force": (at.inputs["command"] - at.state["force"]) / self.numbers[0]}
+
+    def act(self, at):
+        return rm.JointForce(self.joint, at.state["force"])
+
+
+class Law(rm.Component):
+    """A sampled law with an integral and noise in what it measures."""
+
+    goal: float = 0.3
+    spread: float = 0.05
+    joint: str = "slide"
+
+    def interface(self, robot):
+        return rm.Interface(
+            outputs={"command": rm.Signal((), "N")},
+            discrete={"sum": rm.State(0.0, "m s")},
+            noise={"position": 1},
+        )
+
+    def _error(self, at):
+        noise = self.spread * at.noise["position"][..., 0]
+        return self.goal - at.joint_position(self.joint)[..., 0] + noise
+
+    def outputs(self, at):
+        speed = at.joint_velocity(self.joint)[..., 0]
+        return {"command": 2.0 * self._error(at) + at.memory["sum"] - 1.5 * speed}
+
+    def update(self, at):
+        return {"sum": at.memory["sum"] + self.sample_time * self._error(at)}
+
+
+class Counter(rm.Component):
+    """Counts how often a joint passes a place, and slows it down there."""
+
+    place: float = 0.1
+    joint: str = "slide"
+
+    def interface(self, robot):
+        return rm.Interface(
+            discrete={"passed": rm.State(0.0)}, events={"passes": rm.ZeroCrossing(0, "reset")}
+        )
+
+    def crossings(self, at):
+        return {"passes": at.joint_position(self.joint)[..., 0] - self.place}
+
+    def reset(self, at, event):
+        return {"v": 0.9 * at.v, "passed": at.memory["passed"] + 1.0}
+
+
+class Beat(rm.Component):
+    """An event that occurs again and again, and one that occurs once, late."""
+
+    rate: float = 20.0
+    late: float = 3.0
+
+    def interface(self, robot):
+        return rm.Interface(
+            events={"beats": rm.ZeroCrossing(0, "record"), "late": rm.ZeroCrossing(1, "record")}
+        )
+
+    def crossings(self, at):
+        return {"beats": np.sin(self.rate * at.t + 0.3), "late": at.t - self.late}
+
+
+@dataclasses.dataclass
+class Case:
+    """A study with random parts.
+
+    Attributes:
+        seed: of the case.
+        features: what it has, in words.
+        make_robot: numbers by name -> the robot.
+        make_parts: numbers by name -> the components.
+        phases: the phases.
+        q: initial configuration of the scenario.
+        v: initial velocity of the scenario.
+        values: numbers that differ from run to run, by name, `(RUNS,)`.
+        options: arguments of `rm.simulate` and `rm.simulate_batch`.
+        joint: the joint that is driven.
+    """
+
+    seed: int
+    features: list
+    make_robot: object
+    make_parts: object
+    phases: tuple
+    q: np.ndarray
+    v: np.ndarray
+    values: dict
+    options: dict
+    joint: str
+
+    def __post_init__(self):
+        self.robot = self.make_robot({})
+        self.system = rm.System(self.robot, self.make_parts({}))
+
+
+class TimeCondition:
+    """A condition of time."""
+
+    def __init__(self, at):
+        self.at = at
+
+    def __call__(self, t, q, v):
+        return t - self.at
+
+
+class PlaceCondition:
+    """A condition of one coordinate or speed."""
+
+    def __init__(self, index, level, of_speed):
+        self.index, self.level, self.of_speed = index, level, of_speed
+
+    def __call__(self, t, q, v):
+        return (v if self.of_speed else q)[..., self.index] - self.level
+
+
+def random_case(seed):
+    """Return the case of a seed."""
+    rng = np.random.default_rng([20260, seed])
+    features = []
+
+    def chance(p, word):
+        yes = bool(rng.random() < p)
+        if yes:
+            features.append(word)
+        return yes
+
+    base = "free" if chance(0.3, "free base") else "fixed"
+    hinge = chance(0.4, "two joints")
+    kind = "prismatic" if chance(0.6, "slide") else "revolute"
+    gravity = float(rng.normal()) if base == "fixed" and chance(0.3, "gravity") else 0.0
+    spring = float(rng.uniform(1.0, 8.0)) if chance(0.6, "spring") else 0.0
+    damping = float(rng.uniform(0.0, 0.5))
+    values = {}
+
+    def make_robot(numbers):
+        builder = rm.Builder("fuzzed", gravity=(0, 0, gravity))
+        builder = builder.body("bus", mass=30.0, inertia=(3, 4, 5)).joint("base", base, None, "bus")
+        builder = builder.body("mass", mass=numbers.get("mass.mass", 1.5), inertia=(0.2, 0.3, 0.4))
+        builder = builder.joint(
+            "slide", kind, "bus", "mass", xyz=(0.1, 0, 0), axis=(0, 0, 1),
+            damping=numbers.get("slide.damping", damping), stiffness=spring,
+        )  # fmt: skip
+        if hinge:
+            builder = builder.body("tip", mass=0.4, com=(0.2, 0, 0), inertia=(0.01, 0.02, 0.02))
+            builder = builder.joint(
+                "hinge", "revolute", "mass", "tip", axis=(0, 1, 0), damping=0.05, stiffness=1.0
+            )
+        return builder.build()
+
+    robot = make_robot({})
+    q, v = rm.neutral(robot), 0.3 * rng.normal(size=robot.nv)
+    slide = robot.joints["slide"]
+    q[slide.q] = rng.normal(scale=0.2)
+
+    # Components
+    timing = {
+        "sample_time": float(rng.choice([0.05, 0.1, 0.13])),
+        "offset": float(rng.choice([0.0, 0.02])),
+        "delay": float(rng.choice([0.0, 0.04, 0.1, 0.17])),
+    }
+    lag, law = chance(0.7, "lag"), chance(0.5, f"law {timing}")
+    counter, beat = chance(0.3, "resets"), chance(0.3, "many events")
+    numbers_of_lag = np.array([rng.uniform(0.1, 0.5), rng.normal()])
+    place, rate = float(rng.normal(scale=0.1)), float(rng.uniform(40.0, 220.0))
+
+    def make_parts(numbers):
+        parts = []
+        if lag:
+            own = [numbers.get(f"lag.numbers[{i}]", x) for i, x in enumerate(numbers_of_lag)]
+            parts.append(Lag(np.array(own)))
+        if law and lag:
+            parts.append(Law(numbers.get("law.goal", 0.3), **timing))
+        if counter:
+            parts.append(Counter(numbers.get("counter.place", place)))
+        if beat:
+            parts.append(Beat(numbers.get("beat.rate", rate), late))
+        return parts
+
+    # Phases
+    count = int(rng.integers(1, 4))
+    phases, start, late = [], 0.0, 0.0
+    for k in range(count):
+        duration = float(rng.uniform(0.8, 3.0))
+        own_clock = chance(0.7, f"own clock in phase {k}")
+        clock = 0.0 if own_clock else start
+        torque = None
+        if chance(0.5, f"load in phase {k}"):
+            low, high = np.sort(rng.uniform(0.0, duration, 2)) + clock
+            torque = {"slide": rm.Pulse(float(low), float(high), float(rng.normal()))}
+        events = []
+        for i in range(int(rng.integers(0, 3))):
+            action = str(rng.choice(["record", "next", "stop"], p=[0.4, 0.35, 0.25]))
+            if rng.random() < 0.5:
+                # also times of the run's clock in a phase with its own: they must not count
+                at = float(rng.uniform(0.1, 0.95) * duration) + clock
+                condition, direction, word = TimeCondition(at), 1, f"time {at:.3g}"
+            else:
+                speed = bool(rng.random() < 0.5)
+                index = slide.v.start if speed else slide.q.start
+                level = float(rng.normal(scale=0.3))
+                condition = PlaceCondition(index, level, speed)
+                direction, word = int(rng.integers(-1, 2)), f"{'v' if speed else 'q'} {level:.3g}"
+            features.append(f"{action} at {word} in phase {k}")
+            events.append(rm.Event(condition, f"event {k}.{i}", action, direction))
+        phases.append(rm.Phase(duration, torque=torque, events=tuple(events), own_clock=own_clock))
+        start += duration
+        if rng.random() < 0.5 or not late:  # after many others
+            late = start - 0.03 * duration
+
+    # Numbers that differ from run to run
+    disperse = {
+        "mass.mass": (0.5, lambda: rng.uniform(0.8, 3.0, RUNS)),
+        "start.joints.slide": (0.5, lambda: rng.normal(scale=0.3, size=RUNS)),
+        "start.speeds.slide": (0.5, lambda: rng.normal(scale=0.5, size=RUNS)),
+        **({"lag.numbers[0]": (0.3, lambda: rng.uniform(0.1, 0.5, RUNS)),
+            "lag.numbers[1]": (0.5, lambda: rng.normal(scale=1.5, size=RUNS))} if lag else {}),
+        **({"law.goal": (0.4, lambda: rng.normal(scale=0.3, size=RUNS))} if law and lag else {}),
+        **({"counter.place": (0.5, lambda: rng.normal(scale=0.1, size=RUNS))} if counter else {}),
+        **({"beat.rate": (0.5, lambda: rng.uniform(40.0, 220.0, RUNS))} if beat else {}),
+    }  # fmt: skip
+    nominal = {"lag.numbers[0]": numbers_of_lag[0], "lag.numbers[1]": numbers_of_lag[1]}
+    for name, (p, draw) in disperse.items():
+        if chance(p, f"dispersed {name}"):
+            values[name] = draw()
+            if rng.random() < 0.5:  # a run that is like the scenario itself
+                values[name][0] = nominal.get(name, values[name][0])
+    if not values:
+        values["start.speeds.slide"] = rng.normal(scale=0.5, size=RUNS)
+
+    integrator = str(rng.choice(["rk4", "dopri5", "dop853"]))
+    sample = [None, 0.25, 0.4][int(rng.integers(3))]
+    features += [integrator, f"sample {sample}"]
+    # batches look for events at fewer points of a step than single runs
+    longest = 0.008 if beat else 0.02
+    options = {"integrator": integrator, "step": longest if integrator == "rk4" else None}
+    if integrator != "rk4":
+        options |= {"rtol": 1e-10, "atol": 1e-12, "max_step": longest if beat else np.inf}
+    times = {0.0, start}
+    if sample is not None:
+        times |= {sample * k for k in range(int(start / sample * (1.0 + 1e-12)) + 1)}
+    options["sample"] = np.array(sorted(times))
+    return Case(
+        seed, features, make_robot, make_parts, tuple(phases), q, v, values, options, "slide"
+    )
+
+
+def study_of(case):
+    """Return the case as a study."""
+    system, options = case.system, case.options
+    own = {
+        "integrator": options["integrator"], "step": options["step"], "sample": None,
+        "rtol": options.get("rtol", 1e-10), "atol": options.get("atol", 1e-12),
+        "max_step": options.get("max_step", np.inf), "stops": None, "slip_speed": 1e-3,
+        "formulation": None, "saturate": False, "limits": "ignore",
+    }  # fmt: skip
+    scenario = Scenario(
+        f"case {case.seed}", "", Path(__file__), case.robot, case.q, case.v, case.phases, own,
+        system,
+    )  # fmt: skip
+    told = {
+        "final": {"joint": case.joint},
+        "speed": {"speed": case.joint},
+        "most": {"joint": case.joint, "take": "max"},
+        "least": {"joint": case.joint, "take": "min"},
+        "sum": {"speed": case.joint, "take": "integral"},
+        "place": {"frame": "mass", "of": "velocity", "element": 2},
+    }
+    told |= {f"of {name}": {"signal": name} for name in system.signals}
+    names = [str(e) for e in system.events] + [e.name for p in case.phases for e in p.events]
+    told |= {f"time of {name}": {"event": name} for name in names}
+    outputs = {
+        name: output(system, name, OutputFile.model_validate(how, context=case.robot))
+        for name, how in told.items()
+    }
+    criteria = {"low": {"output": "final", "below": 0.1}}
+    criteria |= {f"no {name}": {"event": name, "occurs": False} for name in names}
+    return Study(
+        name="fuzz", description="", source=Path(__file__), text="", scenario=scenario,
+        system=system, runs=RUNS, seed=case.seed,
+        dispersions=Dispersions(
+            tuple(
+                Dispersion(name, "table", {}, "value", 0.0, rows)
+                for name, rows in case.values.items()
+            ),
+            seed=case.seed, sampling="random", runs=RUNS,
+        ),
+        targets={n: targets.target(system, case.q, case.v, n) for n in case.values},
+        outputs=outputs, bands={},
+        success={n: Criterion(n, CriterionFile.model_validate(how)) for n, how in criteria.items()},
+        options={**{k: x for k, x in own.items() if k not in ("saturate", "limits")},
+                 "sample": options["sample"], "dtype": "float64"},
+    )  # fmt: skip
+
+
+def of_replay(study, run):
+    """Return outputs and criteria of a run alone, computed from its recording here."""
+    times, robot, found = study.options["sample"], study.system.robot, {}
+    same = [np.flatnonzero(np.abs(run.t - t) < 1e-12 * (1.0 + t)) for t in times]  # to rounding
+    at = [found[-1] for found in same if found.size]
+    if at[-1] != len(run.t) - 1:
+        at.append(len(run.t) - 1)
+    for name, own in study.outputs.items():
+        told = own.quantity.told
+        if told.event is not None:
+            when = [e.t for e in run.events if e.name == told.event]
+            found[name] = when[0] if when else np.nan
+            continue
+        if told.signal is not None:
+            x = run.signals[told.signal][at]
+        elif told.frame is not None:
+            twist = np.array([rm.frame_twist(robot, run.q[i], run.v[i], told.frame) for i in at])
+            turned = np.array([rm.frame_pose(robot, run.q[i], told.frame)[:4] for i in at])
+            x = rm.algebra.quaternion.rotate(turned, twist[:, 3:])[:, told.element]
+        else:
+            joint = robot.joints[told.joint or told.speed]
+            x = (run.q[at][:, joint.q] if told.joint else run.v[at][:, joint.v])[:, 0]
+        t = run.t[at]
+        found[name] = {
+            "final": lambda x, t: x[-1], "max": lambda x, t: x.max(), "min": lambda x, t: x.min(),
+            "integral": lambda x, t: np.sum(0.5 * (x[1:] + x[:-1]) * np.diff(t)),
+        }[own.take](x, t)  # fmt: skip
+    for name, own in study.success.items():
+        told = own.told
+        if told.event is not None:
+            occurred = any(e.name == told.event for e in run.events)
+            found[name] = float(occurred == told.occurs)
+        else:
+            found[name] = float(found[told.output] < told.below)
+    return found
+
+
+def alone(case, study, k):
+    """Return run k, made of its own robot, components and state."""
+    numbers = {name: float(x[k]) for name, x in case.values.items()}
+    _, inputs = study.inputs(k, k + 1)
+    system = rm.System(case.make_robot(numbers), case.make_parts(numbers))
+    return rm.simulate(
+        system, inputs.q[0], inputs.v[0], phases=case.phases, seed=case.seed, run=k,
+        limits="ignore", step_to_samples=True, progress=False, **case.options,
+    )  # fmt: skip
+
+
+def differences(seed):
+    """Return the case of a seed, and what does not agree in it, one line each."""
+    case = random_case(seed)
+    study, found = study_of(case), []
+    limit = TOLERANCE[case.options["integrator"]]
+
+    def compare(what, k, one, other):
+        one, other = np.asarray(one, float), np.asarray(other, float)
+        if one.shape != other.shape:
+            found.append(f"{what} of run {k}: {one.shape} and {other.shape} numbers")
+            return
+        far = ~(np.abs(one - other) <= limit * (1.0 + np.abs(one))) & ~(
+            np.isnan(one) & np.isnan(other)
+        )
+        if np.any(far):
+            i = int(np.argmax(far.ravel()))
+            found.append(f"{what} of run {k}: {one.ravel()[i]:.9g} and {other.ravel()[i]:.9g}")
+
+    _, inputs = study.inputs(0, RUNS)
+    batch = rm.simulate_batch(
+        case.system, inputs.q, inputs.v, phases=case.phases, parameters=inputs.parameters or None,
+        seed=case.seed, max_events=2000, failures="keep", progress=False, **case.options,
+    )  # fmt: skip
+    block = run_block(study, 0, RUNS)
+    for k in range(RUNS):
+        run, again = alone(case, study, k), replay(study, k)
+        compare("end alone and in a batch", k, run.t[-1], batch.end[k])
+        names = sorted({e.name for e in run.events})
+        for name in names if batch.events is None else batch.events.names:
+            mine = [e.t for e in run.events if e.name == name]
+            theirs = [] if batch.events is None else batch.events.of(name)[k]
+            theirs = np.array(theirs)[np.isfinite(theirs)]
+            compare(f"times of {name!r} alone and in a batch", k, mine, theirs)
+        last = final_of(batch, k)
+        if last is not None:
+            compare("q at the end alone and in a batch", k, run.q[-1], last.q)
+            compare("v at the end alone and in a batch", k, run.v[-1], last.v)
+            for name, x in last.signals.items():
+                compare(f"{name} at the end alone and in a batch", k, run.signals[name][-1], x)
+        for i, t in enumerate(batch.t):
+            at = np.flatnonzero(run.t == t)
+            if at.size and not np.isnan(batch.q[k, i]).any():
+                compare(f"q at {t:g} s alone and in a batch", k, run.q[at[-1]], batch.q[k, i])
+        compare("end of a run and its replay", k, run.t[-1], again.t[-1])
+        if run.t[-1] == again.t[-1]:
+            compare("q of a run and its replay", k, run.q[-1], again.q[-1])
+        for name, x in of_replay(study, again).items():
+            compare(f"{name!r} of a replay and its campaign", k, x, block.columns[name][k])
+    return case, found
+
+
+def final_of(batch, k):
+    """Return q, v and signals at the end of a run of a batch."""
+    if hasattr(batch, "final"):
+        end = batch.final
+        return SimpleNamespace(
+            q=end.q[k], v=end.v[k], signals={n: x[k] for n, x in end.signals.items()}
+        )
+    if np.isnan(batch.q[k, -1]).any():  # versions without the state at the end
+        return None
+    own = {n: x[k, -1] for n, x in batch.signals.items()}
+    return SimpleNamespace(q=batch.q[k, -1], v=batch.v[k, -1], signals=own)
+
+
+def main():
+    """Try seeds until the time is over; return how many did not agree."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seed", type=int, default=int(time.time()) % 1_000_000)
+    parser.add_argument("--count", type=int, default=0, help="number of seeds; 0: by time")
+    parser.add_argument("--seconds", type=float, default=120.0)
+    given = parser.parse_args()
+    print(f"remora of {rm.__file__}")
+    begin, bad, seed = time.monotonic(), [], given.seed
+    while (
+        seed < given.seed + given.count if given.count else time.monotonic() - begin < given.seconds
+    ):
+        try:
+            case, found = differences(seed)
+            features = "; ".join(case.features)
+        except rm.RemoraError as error:
+            features, found = "", [f"refused: {error}"]
+        print(f"seed {seed}: {'agree' if not found else f'{len(found)} differences'} ({features})")
+        for line in found[:8]:
+            print(f"    {line}")
+        if found:
+            bad.append(seed)
+        sys.stdout.flush()
+        seed += 1
+    print(f"{seed - given.seed} cases from seed {given.seed}; not in agreement: {bad or 'none'}")
+    return len(bad)
+
+
+if __name__ == "__main__":
+    sys.exit(main() > 0)
