@@ -190,6 +190,8 @@ FAULTS = [
           "L = omega @ body.inertia.T + vector.cross(p, P)", "simulation/test_recording.py"),
     Fault("simulation/recording/conservation.py", "+ np.max(potential) - np.min(potential)",
           "+ np.max(potential)", "simulation/test_recording.py"),
+    Fault("simulation/recording/conservation.py", "(momentum[0, :3]", "(momentum[-1, :3]",
+          "simulation/test_recording.py"),
     Fault("simulation/recording/quantities.py", 'columns["phase"], side="right") - 1',
           'columns["phase"], side="left")', "simulation/test_recording.py"),
     Fault("viewer/command_words.py", "2.0 * math.pi / float(wave", "1.0 / float(wave",
