@@ -202,3 +202,18 @@ def test_a_robot_with_other_joints_gets_a_system_of_its_own():
         one.with_robot(symbolic)
     other = slider().replace_body("mass", mass=casadi.SX.sym("m"))
     assert one.with_robot(other).robot is other
+
+
+@pytest.mark.parametrize(
+    ("values", "says"),
+    [
+        ({"feed.mode": "fast"}, "parameter 'feed.mode' is not numeric: 'fast'"),
+        ({"feed.mode": 1 + 2j}, "parameter 'feed.mode' is not numeric"),
+        ({"feed.mode": [1.0, [2.0]]}, "parameter 'feed.mode' is not numeric"),
+        ("fast", "parameters must be a dictionary by name"),
+    ],
+)
+def test_parameters_that_are_no_numbers_are_refused(values, says):
+    system = rm.System(slider(), [Feed(), Wish()])
+    with pytest.raises(rm.RemoraError, match=says):
+        system.with_parameters(values)

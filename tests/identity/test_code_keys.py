@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import math
+import operator
 import os
 import random
 import sys
@@ -18,6 +19,7 @@ from scipy.interpolate import CubicSpline
 
 import remora as rm
 from remora.identity.digest import code_key, digest
+from sliders import slider
 
 GAIN = 2.0
 PLACE = Path("gains.txt")
@@ -36,6 +38,19 @@ class Held(rm.Component):
 
     def outputs(self, at):
         return {"u": rm.algebra.quaternion.mul(at.q, at.q), "w": rm.mass_matrix(at.robot, at.q)}
+
+
+OWN = types.ModuleType("own_forces")
+OWN.FORCE = 1.0
+
+
+def force_of(module):
+    return module.FORCE
+
+
+class Push(rm.Component):
+    def act(self, at):
+        return rm.JointForce("slide", force_of(OWN))
 
 
 def closure(value):
@@ -83,6 +98,39 @@ IMPURE = {
 @pytest.mark.parametrize("name", IMPURE)
 def test_code_that_may_read_something_else_next_time_has_no_key(name):
     assert code_key(IMPURE[name]) is None
+
+
+def test_a_module_of_the_user_counts_however_it_is_read(monkeypatch):
+    """What is named at once counts by value; whoever gets the module may read anything of it."""
+    own = types.ModuleType("own_gains")
+    monkeypatch.setitem(sys.modules, "own_gains", own)
+    held = {"own": own, "read": lambda module: module.GAIN, "attrgetter": operator.attrgetter}
+
+    def imported(q):
+        import own_gains as m
+
+        return held["read"](m) * q
+
+    readers = {text: eval(f"lambda: {text}", dict(held)) for text in (
+        "own.GAIN", "read(own)", "attrgetter('GAIN')(own)", "own.__dict__['GAIN']",
+        "own.__getattribute__('GAIN')", "[m.GAIN for m in (own,)]",
+    )}  # fmt: skip
+    own.GAIN = 1.0
+    before = {name: code_key(reader) for name, reader in {**readers, "import": imported}.items()}
+    own.GAIN = 4.0
+    assert before["own.GAIN"] is not None
+    for name, reader in {**readers, "import": imported}.items():
+        assert before[name] is None or code_key(reader) != before[name], name
+
+
+def test_a_component_that_passes_a_module_on_is_traced_anew(monkeypatch):
+    system = rm.System(slider(), [Push()])
+    for force in (1.0, 4.0):
+        monkeypatch.setattr(OWN, "FORCE", force)
+        run = rm.simulate(system, np.zeros(1), np.zeros(1), 1.0, progress=False)
+        np.testing.assert_allclose(run.q[-1, 0], 0.5 * force)
+        batch = rm.simulate_batch(system, np.zeros(1), np.zeros(1), 1.0, step=0.1, progress=False)
+        np.testing.assert_allclose(batch.q[-1, 0], 0.5 * force)
 
 
 def test_an_import_within_a_function_counts():

@@ -266,6 +266,7 @@ def test_samples_of_a_batch_in_lockstep_that_ctrl_c_ended():
     speeds = np.arange(1.0, 41.0)[:, None]
     batch = interrupted(speeds, 1e7, step=0.01, sample=[0.0, 10.0, 9e6, 1e7], threads=1)
     assert set(batch.outcome) == {"interrupted"}
+    assert repr(batch).endswith("interrupted, 40 not finished")
     assert not batch.ok.any()
     assert batch.end[0] > 10.0
     assert batch.q[0, :2, 0] == pytest.approx([0.0, 10.0])

@@ -67,3 +67,8 @@ def test_scenarios_and_campaigns_on_the_command_line(tmp_path):
     with pytest.warns(rm.SimulationWarning, match=DEGREES) as told:
         campaigns.campaign(tmp_path / "study.yaml", tmp_path / "out", workers=0, progress=False)
     assert len(told) == 1
+
+
+def test_a_batch_without_runs():
+    q, v = np.zeros((0, ROBOT.nq)), np.zeros((0, ROBOT.nv))
+    assert rm.simulate_batch(ROBOT, q, v, 0.1, step=0.1, progress=False).q.shape[0] == 0

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
-from remora.algebra.array_ops import Array, asarray, is_symbolic, lasting
+from remora.algebra.array_ops import Array, is_symbolic, lasting
 from remora.components import actions
 from remora.components.component import (
     Component,
@@ -30,6 +30,8 @@ from remora.components.returned_values import checked
 from remora.components.wiring import evaluation_order, sources
 from remora.errors import Fault, ModelError, RemoraError, ShapeError, SingularMatrix, UnknownName
 from remora.identity.digest import digest
+from remora.model.arguments import by_name
+from remora.model.numbers import numeric
 from remora.model.robot import Robot
 from remora.model.state import neutral, random_state
 from remora.model.takes_robot import check_robot
@@ -266,10 +268,10 @@ class System:
     def _arrays(self, values: Mapping[str, Any]) -> dict[str, Array]:
         """Return parameters as arrays, or raise if one is unknown or has another shape."""
         known, found = self.parameters, dict[str, Array]()
-        for name, value in values.items():
+        for name, value in by_name("parameters", values).items():
             if name not in known:
                 raise UnknownName("parameter of a component", name, known)
-            array, shape = asarray(value), known[name].shape
+            array, shape = numeric(f"parameter {name!r}", value), known[name].shape
             if array.shape[array.ndim - len(shape) :] != shape:
                 raise ShapeError(f"parameter {name!r} must have shape {shape}, not {array.shape}")
             found[name] = lasting(array)

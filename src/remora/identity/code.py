@@ -94,10 +94,10 @@ def _taken(walk: Walker, function: types.FunctionType) -> list[bytes]:
             continue
         value = known[read]
         for name in chain[1:]:
-            if not isinstance(value, types.ModuleType) or not _is_known(walk, value.__name__):
+            if not isinstance(value, types.ModuleType):
                 break
             value, read = getattr(value, name, None), f"{read}.{name}"
-        if _is_taken_apart(walk, value):
+        if isinstance(value, types.ModuleType):  # passed on: others may read anything of it
             found.append(walk.of(value, f".<{read}>"))
         elif read != chain[0]:
             found += [walk.of(read), walk.of(value, f".<{read}>")]
@@ -197,13 +197,12 @@ def _module_parts(
 
 def _imported(walk: Walker, function: types.FunctionType, name: str, names: list[str]) -> bytes:
     """Return the digest of a module that a function imports when it is called."""
-    package = function.__globals__.get("__package__") or ""
+    if walk.for_code and not is_pure(name, None):
+        raise walk.refuse(function, f"imports {name!r} when it is called, and may use all of it")
+    root, package = name.partition(".")[0], function.__globals__.get("__package__") or ""
     for full in (name, f"{package}.{name}"):
         if full in sys.modules and not _is_known(walk, full):
             return _global(walk, full, sys.modules[full], names)
-    root = name.partition(".")[0]
-    if walk.for_code and not is_pure(name, None):
-        raise walk.refuse(function, f"imports {name!r} when it is called, and may use all of it")
     if root == _OURS or _is_installed(_origin(root)):  # the same before and after it is imported
         walk.modules |= {name} if _is_ours(name) else set()
         return text("imported", name, _package_digest(root))

@@ -31,17 +31,22 @@ def frozen(array: Array) -> Array:
 
 def finite(what: str, x: ArrayLike, *trailing: int) -> Array:
     """Return an argument as an array `(..., *trailing)` of finite numbers, or raise."""
-    refuse_other_arrays(x, what)
-    try:
-        array = asarray(x)
-    except (TypeError, ValueError):
-        raise InvalidValue(f"{what} is not numeric: {shown_value(x)}") from None
+    array = numeric(what, x)
     if array.shape[array.ndim - len(trailing) :] != trailing:
         wanted = ", ".join(["...", *map(str, trailing)])
         raise ShapeError(f"{what} must have shape ({wanted}), not {array.shape}")
     if not is_symbolic(array) and not np.all(np.isfinite(array)):
         raise InvalidValue(f"{what} holds values that are not finite")
     return array
+
+
+def numeric(what: str, x: ArrayLike) -> Array:
+    """Return an argument as an array of numbers or symbols, or raise."""
+    refuse_other_arrays(x, what)
+    try:
+        return asarray(x)
+    except (TypeError, ValueError):
+        raise InvalidValue(f"{what} is not numeric: {shown_value(x)}") from None
 
 
 def shown_value(value: object) -> str:

@@ -368,8 +368,10 @@ class Batch:
 
     def __repr__(self) -> str:
         """Return a summary."""
-        failed = int(np.size(self.ok) - np.count_nonzero(self.ok))
-        shown = f", {failed} failed" if failed else ""
+        unfinished = int(np.count_nonzero(self.outcome == "interrupted"))
+        failed = int(np.size(self.ok) - np.count_nonzero(self.ok)) - unfinished
+        shown = f", {unfinished} not finished" if unfinished else ""
+        shown += f", {failed} failed" if failed else ""
         stopped = int(np.count_nonzero(self.outcome == "stopped"))
         shown += f", {stopped} stopped by events" if stopped else ""
         return (

@@ -39,6 +39,8 @@ def warn_of_starts_beyond_limits(robot: Robot, q: Array, stacklevel: int = 2) ->
         q: configurations at the start, `(..., nq)`.
         stacklevel: of the warning, as seen from the caller.
     """
+    if not np.size(q):  # no runs
+        return
     rows = np.reshape(q, (-1, robot.nq))
     ends = np.stack([np.fmin.reduce(rows, axis=0), np.fmax.reduce(rows, axis=0)])
     found = [_farthest(joint, rows) for joint in robot.joints if _may_be_beyond(joint, ends)]
