@@ -21,7 +21,7 @@ from xml.etree import ElementTree
 from long_tests import LIST, PROCESSOR_TIME, listed
 
 #: Longest time of a test in `make test`, s, with its setup and teardown.
-LIMIT = 0.6
+LIMIT = 0.8
 HEAD = """\
 # Long tests, which `make test` leaves to `make test-all`.
 # Written by tests/choose_long_tests.py from a record of durations; one test id a line.
