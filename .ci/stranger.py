@@ -55,7 +55,7 @@ def main(arguments=None):
         stranger = Stranger(place, asked.commit)
         stranger.does("make demo")
         if asked.passed:
-            stranger.does("make test ARGS='--write-passed ../passed'")
+            stranger.does("make test ARGS='--write-passed=../passed'")
             shutil.copy(place / "passed", asked.passed)
         else:
             stranger.does("make test")

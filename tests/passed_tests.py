@@ -1,7 +1,7 @@
 """Two sessions that share the work: what passed in the first is left out of the second.
 
-    pytest --write-passed FILE      write the ids of the tests that passed
-    pytest --without-passed FILE    leave out the tests that are listed there
+    pytest --write-passed=FILE      write the ids of the tests that passed
+    pytest --without-passed=FILE    leave out the tests that are listed there
 
 `.ci/run` uses it: first a stranger's `make test` on a machine that has no tools, then everything
 that did not run there.

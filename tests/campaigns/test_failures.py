@@ -21,7 +21,7 @@ def found(tmp_path, *options):
 @pytest.mark.timeout(400)
 def test_workers_scheduler_and_client_are_killed(tmp_path):
     """The benchmark compares all numbers bit for bit and counts the runs; here it is short."""
-    size = ("--kills", "3", "--runs", "96", "--duration", "50", "--workers", "2")
+    size = ("--kills", "3", "--runs", "192", "--duration", "50", "--workers", "2", "--age", "0.6")
     made = found(tmp_path, "--only", "kills", *size)["kills"]
     assert made["workers killed"] >= 3
     assert made["scheduler killed"] == made["client killed"] == 1

@@ -75,6 +75,12 @@ def test_wheels_store_the_demand_of_the_default_path(tmp_path):
     }
     settings = dict(page.settings)
     assert settings["wheel_y"] == f"{capacity[1]:.4g} N m s, axis 0.000, 1.000, 0.000"
+    _, page, _ = page_of("wheels", robot, "tool", tmp_path, capacity=0.5)
+    k = int(np.argmax(np.abs(demand).max(axis=1)))
+    assert page.notices == [
+        f"The wheels saturate: at {t[k]:.3g} s the arm demands {np.abs(demand[k]).max() / 0.5:.2f} "
+        "times what they can store."
+    ]
 
 
 def test_conditioning_is_that_of_the_jacobian_of_the_plane(tmp_path):
@@ -85,6 +91,8 @@ def test_conditioning_is_that_of_the_jacobian_of_the_plane(tmp_path):
     values = np.linalg.svd(in_plane(robot, q), compute_uv=False)
     assert np.allclose(data["singular_values"], values, rtol=1e-9, atol=1e-12)
     assert tiles["smallest singular value"] == f"{values[:, 1].min():.4g}"
+    assert values[50, 1] == 0.0  # stretched, halfway
+    assert tiles["largest condition number"] == "inf"
     assert tiles["of a range from the nearest limit"] == "25.0 %"
 
 
@@ -127,3 +135,4 @@ def test_the_joint_that_disturbs_most_turns_the_base_fastest(tmp_path):
     assert np.allclose(data["per_joint"], turned, rtol=1e-9)
     assert tiles["disturbs most"] == robot.joints[1 + int(np.argmax(turned))].name
     assert tiles["largest"] == f"{data['factor'].max():.3f}"
+    assert tiles["smallest coupling factor"] == f"{data['factor'].min():.3f}"

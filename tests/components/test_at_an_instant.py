@@ -170,18 +170,25 @@ def test_springs_and_walls_push_back_with_damping():
     assert np.allclose(pulls["grapple"][0], R @ (tension * n), atol=1e-12)
     assert np.allclose(pulls["fixture"][0], -R @ (tension * n), atol=1e-12)
     at, up = np.array([1.0, 2.0, 3.0]) + R @ place, np.array([2.0, -1.0, 2.0]) / 3.0
-    for way in (1.0, -1.0):  # leaving and entering
+    leaving = np.sign(up @ (R @ speed))
+    for way in (leaving, -leaving, 50.0 * leaving):  # the last so fast that it would be pulled
         wall = rm.Wall("fixture", at + 0.1 * up, up, 300.0, 20.0)
-        push = 300.0 * 0.1 - 20.0 * way * up @ (R @ speed)
+        push = max(300.0 * 0.1 - 20.0 * way * up @ (R @ speed), 0.0)
         force, _ = wrenches(wall, robot, q, np.concatenate([v[:9], way * v[9:]]))["fixture"]
         assert np.allclose(force, push * up, atol=1e-12)
 
 
 def test_a_bushing_acts_on_both_frames_at_one_point():
     robot, q, v = pair((0.1, 0.2, 0.3), (0.3, -0.4, 1.2), rate=(0.2, 0.1, 0.4), speed=(3, 0, 1))
+    v[:6] = 0.5, -0.4, 0.3, 0.2, 0.1, -0.6  # of both
     loads = wrenches(rm.Bushing("grapple", "fixture", 50.0, 3.0, 9.0, 2.0), robot, q, v)
     (force, torque), (back, counter) = loads["fixture"], loads["grapple"]
     assert np.allclose(back, -force, atol=1e-12)
     apart = rotation(TURN) @ [0.3, -0.4, 1.2]
     assert np.allclose(torque + counter + np.cross(apart, force), 0.0, atol=1e-12)
     assert np.linalg.norm(np.cross(apart, force)) > 1.0
+    turn = rotation([0.1, 0.2, 0.3])
+    pull = -50.0 * np.array([0.3, -0.4, 1.2]) - 3.0 * turn @ [3.0, 0.0, 1.0]
+    twist = -9.0 * np.array([0.1, 0.2, 0.3]) - 2.0 * turn @ [0.2, 0.1, 0.4]
+    assert np.allclose(force, rotation(TURN) @ pull, atol=1e-12)
+    assert np.allclose(torque, rotation(TURN) @ twist, atol=1e-12)

@@ -107,6 +107,13 @@ def keys_of_kernels():
     }
 
 
+def copy_package(place):
+    """Copy the package to a folder and allow to edit it, even if the checkout is read-only."""
+    shutil.copytree(ROOT, place, ignore=shutil.ignore_patterns("__pycache__"))
+    for path in (place, *place.rglob("*")):
+        path.chmod(path.stat().st_mode | 0o200)
+
+
 def keys_after_edit(name, copy, known, monkeypatch):
     """Return the keys after a file was edited; it has the same length and times."""
     file = copy / name
@@ -134,7 +141,7 @@ KERNELS = keys_of_kernels()
 @pytest.fixture
 def copy(tmp_path, monkeypatch):
     package = tmp_path / "remora"
-    shutil.copytree(ROOT, package, ignore=shutil.ignore_patterns("__pycache__"))
+    copy_package(package)
     monkeypatch.setattr(sources, "_STARTED", 2**63)  # the files of the copy are as good as old
     yield package
     monkeypatch.undo()
@@ -242,7 +249,7 @@ print(len(made), H[0, 0])
 def test_edits_of_the_package_from_process_to_process(tmp_path):
     """A page of the viewer leaves all kernels; an equation is compiled anew."""
     package = tmp_path / "packages" / "remora"
-    shutil.copytree(ROOT, package, ignore=shutil.ignore_patterns("__pycache__"))
+    copy_package(package)
     env = {**os.environ, "PYTHONPATH": str(package.parent), "PYTHONDONTWRITEBYTECODE": "1",
            "REMORA_CACHE": str(tmp_path / "kernels")}  # fmt: skip
 

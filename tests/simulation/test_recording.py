@@ -545,4 +545,7 @@ def test_errors_are_compared_with_sums_over_the_bodies():
     assert found.linear_momentum.scale == pytest.approx(linear.max(), rel=1e-12)
     assert found.angular_momentum.scale == pytest.approx(angular.max(), rel=1e-12)
     assert found.energy.scale == pytest.approx(2.0 + 2.0)
+    line = run["com"][0] + run["t"][:, None] * run["momentum"][0, :3] / float(robot.mass)
+    off = np.linalg.norm(run["com"] - line, axis=1).max()
+    assert found.center_of_mass.absolute == pytest.approx(off, rel=1e-12)
     assert found.energy.absolute == pytest.approx(3.0)
