@@ -88,7 +88,7 @@ def check_equal(one: rm.Campaign, other: rm.Campaign) -> None:
     for made in (one, other):
         table = made.to_pandas()
         assert table["run"].tolist() == list(range(made.runs)), "a run is missing or twice there"
-        assert len(list((made.folder.path / "blocks").glob("*.json"))) == len(made.folder.spans())
+        assert len(markers(made.folder.path)) == len(made.folder.spans())
         assert made.folder.complete_blocks() == {start for start, _ in made.folder.spans()}
     for name in [*one.folder.names()]:
         a, b = one.folder.column(name), other.folder.column(name)
@@ -196,7 +196,7 @@ def _under_fire(
 
 
 def markers(out: Path) -> list[Path]:
-    return list((out / "blocks").glob("*.json"))
+    return list((out / "blocks").glob("[0-9]*.json"))
 
 
 def kills(given: argparse.Namespace, folder: Path) -> dict[str, Any]:

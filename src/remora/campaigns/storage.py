@@ -8,16 +8,17 @@
 
 A block counts only if its marker exists and its numbers have the marker's digests, so that a crash
 at any moment loses at most the blocks in work. The JSON files have checksums. One process writes.
-Nothing is ever removed: campaign.json is written into an empty folder only, and a folder without it
-is not ours.
+Nothing but a damaged shard is ever removed, and that when its block is written again: campaign.json
+is written into an empty folder only, and a folder without it is not ours.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import importlib
 import json
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -111,7 +112,8 @@ class CampaignFolder:
             (path / "blocks").mkdir(exist_ok=True)
             if not (path / "study.yaml").exists():
                 write_text(path / "study.yaml", study.text)
-            group: Any = _zarr().open_group(path / "results.zarr", mode="a", zarr_format=3)
+            with _openable(path / "results.zarr" / "zarr.json"):
+                group: Any = _zarr().open_group(path / "results.zarr", mode="a", zarr_format=3)
             for name in self.names():
                 if not (path / "results.zarr" / name / "zarr.json").exists():
                     wide = (len(self.info["times"]),) if name.startswith("bands/") else ()
@@ -130,7 +132,7 @@ class CampaignFolder:
             for name, values in _named(block).items():
                 whole = np.full((self.block, *values.shape[1:]), np.nan)  # a shard is written whole
                 whole[: len(values)] = values
-                self._array(name, "r+")[block.start : block.start + self.block] = whole
+                self._replace(name, block.start, whole)
             digests = {name: _digest(values) for name, values in _named(block).items()}
             told = {"start": block.start, "stop": stop, "digests": digests,
                     "processor": block.processor}  # fmt: skip
@@ -140,6 +142,15 @@ class CampaignFolder:
                 f"{self.path}: cannot be written: {error.strerror or error}; what is complete is "
                 "kept, and --resume continues"
             ) from error
+
+    def _replace(self, name: str, start: int, values: Array) -> None:
+        """Write a shard; zarr would read the one that is there, which may be damaged."""
+        place = self.path / "results.zarr" / name
+        with _openable(place):
+            array = self._array(name, "r+")
+            key = array.metadata.encode_chunk_key((start // self.block,) + (0,) * (array.ndim - 1))
+        (place / key).unlink(missing_ok=True)
+        array[start : start + self.block] = values
 
     def write_summary(self) -> Path:
         """Write summary.parquet, one row per run, and return its path."""
@@ -277,6 +288,19 @@ def differences(folder: CampaignFolder, study: Study) -> list[str]:
 
 def _zarr() -> Any:
     return importlib.import_module("zarr")  # imported late, which keeps `import remora` short
+
+
+@contextlib.contextmanager
+def _openable(place: Path) -> Generator[None]:
+    """Convert errors of zarr about damaged metadata to an error that tells what to do."""
+    try:
+        yield
+    except OSError:  # reported as what cannot be written
+        raise
+    except Exception as error:  # of any type: JSON, names, shapes
+        raise RemoraError(
+            f"{place}: is damaged ({error}): remove it, and resume computes what it held again"
+        ) from error
 
 
 def _array(group: Any, name: str, shape: tuple[int, ...], block: int) -> None:
