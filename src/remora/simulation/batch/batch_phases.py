@@ -27,8 +27,7 @@ from remora.simulation.batch.batch_switching import PhaseConstraints
 from remora.simulation.batch.event_search import FIRST, INTERRUPTED, NEVER, RUNNING
 from remora.simulation.batch.free_program import (
     AT_END,
-    CONTROLLED,
-    RATE,
+    Recorded,
     StepControl,
     free_program,
 )
@@ -207,19 +206,20 @@ class BatchRuns:
         given = {
             "t": self.t, "start": np.full(1, settings.start), "until": until, "phase start": begins,
             "status": self.status, "h": xp.full((self._runs, 1), settings.control.step),
+            "fresh": xp.ones((self._runs, 1)), "entering": np.ones(1),
         }  # fmt: skip
-        given |= {name: xp.zeros((self._runs, 1)) for name in ("refused", "tried", "events")}
-        given["fresh"] = xp.ones((self._runs, 1))
-        count = len(phase.equations.system.events)
-        given |= {FIRST: xp.full((self._runs, count), NEVER)} if count else {}
-        size = 2 * phase.equations.robot.nv + phase.equations.system.nx
-        self.state[RATE] = xp.zeros((self._runs, size), settings.dtype)
+        names = {o.name for o in kernel.interface.outputs}
+        for cell in kernel.interface.inputs:  # the rest of the state begins with zeros
+            if f"final {cell.name}" in names and cell.name not in (*given, *self.state):
+                dtype = float if cell.wide else settings.dtype
+                given[cell.name] = xp.zeros((self._runs, *cell.shape), dtype)
         one = kernel.interface.buffers or settings.target == "cuda" or self._runs < FEWEST
         budgets = (math.inf,) if one or not settings.control.adaptive else BUDGETS
         logged: list[Any] = []
         active = None
         for budget in budgets:
             logged = self._round(kernel, given, active, budget, advance)
+            given["entering"] = np.zeros(1)
             going = (given["status"] == float(RUNNING)) & (given["t"] < until)
             active = xp.flatnonzero(going[:, 0])
             left = ((until - given["t"]) / given["h"])[active, 0]
@@ -265,8 +265,8 @@ class BatchRuns:
         tables = {"sample time": settings.times[columns]}
         capacity = dict.fromkeys(kernel.interface.buffers, settings.max_events)
         now = {**given, "budget": np.full(1, budget)}
-        ended = ("t", "status", "events", *CONTROLLED, *([FIRST] if FIRST in given else []))
-        ends = {n: given[n].copy() for n in ended}
+        finals = {o.name[6:] for o in kernel.interface.outputs if o.name.startswith("final ")}
+        ends = {name: x.copy() for name, x in given.items() if name in finals}
         going_on = self.status[:, 0] == float(RUNNING)  # the others ended in a phase before
         for part, found in self._in_blocks(
             kernel, now, {"tables": tables, "capacity": capacity}, active
@@ -428,7 +428,7 @@ def _program(
     blocks = RunBlocks(equations, control.tableau, dtype, nudge)
     if how == "lockstep":
         return lockstep_program(blocks, signals)
-    return free_program(blocks, control, signals, breaks, from_phase)
+    return free_program(blocks, control, Recorded(tuple(signals)), breaks, from_phase)
 
 
 def _compiled(

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -36,6 +36,7 @@ from remora.codegen.integration.statements import (
     ForEach,
     If,
     Random,
+    Record,
     Run,
     Sample,
     Statement,
@@ -45,13 +46,10 @@ from remora.codegen.ir.graph import Signature
 from remora.dynamics.state_layout import WORKS
 from remora.model.state import increment, integrate
 from remora.simulation.batch.event_search import (
-    FIRST,
-    NODES,
     NOT_FINITE,
     TOO_SHORT,
     EventSearch,
 )
-from remora.simulation.batch.lockstep_program import final_samples
 from remora.simulation.batch.run_blocks import (
     RunBlocks,
     numbers_of_noise,
@@ -101,28 +99,51 @@ class StepControl:
         return len(self.tableau.errors) > 0
 
 
+@dataclass(frozen=True)
+class Recorded:
+    """What a program records.
+
+    Attributes:
+        signals: names of the signals at samples; not for single runs, which record all.
+        single: whether a single run is recorded: time, state, works, loads and signals as one
+            vector, see `RunBlocks.record`.
+        steps: whether the end of every step is recorded; otherwise samples are.
+        dense: whether samples lie within steps; otherwise steps end at samples.
+    """
+
+    signals: tuple[str, ...] = ()
+    single: bool = False
+    steps: bool = False
+    dense: bool = False
+
+
 def free_program(
     blocks: RunBlocks,
     control: StepControl,
-    signals: Sequence[str],
+    recorded: Recorded,
     breaks: Sequence[float] = (),
     from_phase: Collection[str] = (),
 ) -> Program:
     """Return the program.
 
-    Inputs: q, v, x, z, their compensation terms, `tick 0`, ... of the updates, `t`, `start` of the
-    run, `phase start`, `until`, `status`, the data of the equations; `anchor` with held joints,
-    `seed` and `run` with noise. Table: `sample time`. A run makes steps until it has tried `budget`
-    of them; one without events goes on in another call, with its state and `CONTROLLED` returned.
+    Inputs: the state of a run (`kept`), `start` of the run, `phase start`, `until`, `entering`, the
+    data of the equations; `anchor` with held joints, `seed` and `run` with noise. Table: `sample
+    time`. A run makes steps until it has tried `budget` of them, or its records are full (`room`,
+    `event room`). It goes on in another call, with the same bits: its state is returned.
 
     Args:
         blocks: the blocks of a run.
         control: how steps are chosen.
-        signals: names of the signals that are recorded.
+        recorded: what is recorded.
         breaks: times at which loads are not smooth, on the clock of the loads, s.
         from_phase: components whose ticks are counted from the start of the phase.
     """
-    return _FreeProgram(blocks, control, signals, breaks, from_phase).program()
+    return _FreeProgram(blocks, control, recorded, breaks, from_phase).program()
+
+
+def kept_cells(blocks: RunBlocks, control: StepControl, recorded: Recorded) -> list[Cell]:
+    """Return the state of a run between two calls."""
+    return _FreeProgram(blocks, control, recorded, (), ()).kept()
 
 
 class _FreeProgram:
@@ -132,55 +153,82 @@ class _FreeProgram:
         self,
         blocks: RunBlocks,
         control: StepControl,
-        signals: Sequence[str],
+        recorded: Recorded,
         breaks: Sequence[float],
         from_phase: Collection[str],
     ) -> None:
         self._from_phase = from_phase
-        self._blocks, self._control, self._signals = blocks, control, signals
+        self._blocks, self._control, self._recorded = blocks, control, recorded
         self._breaks = sorted({float(b) for b in breaks})
         self._equations = blocks.equations
         self._system, self._robot = blocks.equations.system, blocks.equations.robot
         self._updates, self._events = self._system.schedule, self._system.events
         self._names = self._equations.data_names
-        stages = len(control.tableau.b)
-        #: Cells of the rates of y in the stages; the last is that at the end of the step.
-        self._rates = [RATE, *(f"k{i}" for i in range(1, stages + 1))]
-        self._search = EventSearch(blocks, RATE, self._rates[-1])
-        self._ny = 2 * self._robot.nv + self._system.nx
+        tableau = control.tableau
+        self._stages_count = len(tableau.b)
+        self._extra = len(tableau.dense_c) if recorded.dense else 0
+        #: Cells of the rates of y in the stages, that at the end of the step, and those of the
+        #: additional stages of dense output.
+        width = self._stages_count + 1 + self._extra
+        self._rates = [RATE, *(f"k{i}" for i in range(1, width))]
+        self._search = EventSearch(blocks, RATE, self._rates[self._stages_count])
+        self._ny = 2 * self._robot.nv + self._system.nx + blocks.works
+        self._dense = (3 + len(tableau.dense_d), self._ny)
         self._streams = blocks.streams()
         self._drawn = {name: f"noise of {name}" for name in self._streams}
+        self._summed = [s.name for s in blocks.summed]
+
+    def kept(self) -> list[Cell]:
+        """Return the state of a run between two calls."""
+        blocks = self._blocks
+        plain: list[Signature] = [*blocks.summed, *blocks.state[3:], *blocks.rests]
+        plain.append(Signature(RATE, (self._ny,)))
+        if self._equations.stops:
+            plain.append(Signature("contact", (self._equations.stops,)))
+        if self._recorded.dense:  # the last step, for samples within it
+            own = (*blocks.summed, blocks.state[3])
+            plain += [Signature(f"{s.name} before", s.shape) for s in own]
+            plain.append(Signature("dense", self._dense))
+        wide = ["t", "status", "events", *CONTROLLED]
+        if not self._control.adaptive:
+            wide += ["target", "end", "segment start", "segment steps", "segment step"]
+        if self._search.functions:
+            wide += ["recent", "recent time", "tries"]
+        if self._recorded.dense:
+            wide += ["t before", "length before"]
+        wide += [f"tick {i}" for i in range(len(self._updates))]
+        found = [Cell(s.name, s.shape) for s in plain]
+        return [*found, *(Cell(n, (1,), wide=True) for n in wide), *self._search.kept()]
 
     def program(self) -> Program:
         """Return the program."""
-        blocks, equations, count = self._blocks, self._equations, self._search.functions
-        wide = ["t", "start", "phase start", "until", "status", *CONTROLLED, "budget"]
-        inputs: list[Signature] = [*blocks.state, *blocks.rests, *equations.data]
-        inputs.append(Signature(RATE, (self._ny,)))
-        inputs += [Cell(f"tick {i}", (1,), wide=True) for i in range(len(self._updates))]
-        inputs += [Cell(name, (1,), wide=True) for name in wide]
-        cells = [*blocks.state, *blocks.rests, *blocks.cells]
-        cells += [Signature(f"{s.name} end", s.shape) for s in (*blocks.state[:3], *blocks.rests)]
-        cells += [Signature(name, (self._ny,)) for name in self._rates]
+        blocks, equations, recorded = self._blocks, self._equations, self._recorded
+        kept = self.kept()
+        given = ["start", "phase start", "until", "budget", "entering"]
+        given += ["low", "high"] if blocks.bounded else []
+        given += ["room", "event room"] if recorded.single else []
+        given += ["pending"] if recorded.steps else []
+        inputs: list[Signature] = [*kept, *equations.data]
+        inputs += [Cell(name, (1,), wide=True) for name in given]
+        cells: list[Signature] = [*kept, *blocks.cells, *self._search.cells()]
+        cells += [Signature(f"{s.name} end", s.shape) for s in (*blocks.summed, *blocks.rests)]
+        cells += [Signature(name, (self._ny,)) for name in (*self._rates[1:], "moved")]
         cells += [Cell(f"at {i}", (1,), wide=True) for i in range(len(self._rates))]
-        cells += [Signature("error", (1,))]
-        cells += [Signature("reset fault", (1,))]
+        cells += [Signature("error", (1,)), Signature("reset fault", (1,))]
+        if recorded.dense:
+            own = (*blocks.summed, blocks.state[3])
+            cells += [Signature(f"{s.name} sample", s.shape) for s in own]
+            cells += [Signature(f"rest {n} sample", (size,))
+                      for n, size in (("q", self._robot.nq), ("v", self._robot.nv))]  # fmt: skip
         numbers = (
-            *wide, "goal", "target", "end", "length", "accept", "active", "use", "segment start",
-            "segment steps", "segment step", "low", "high", "side", "final", "search", "cut",
-            "reached", "events", "recent", "recent time", "tries", "any", "logged",
+            *given, "goal", "target", "end", "length", "accept", "active", "use", "segment start",
+            "segment steps", "segment step", "low bracket", "high bracket", "side", "final",
+            "search", "cut", "reached", "recent", "recent time", "tries", "any", "logged",
+            "event row", "row number", "was reset", "sampled", "sample at", "theta", "moving",
         )  # fmt: skip
-        cells += [Cell(name, (1,), wide=True) for name in numbers]
-        cells += [Cell(f"{n} {i}", (1,), wide=True)
-                  for n in ("tick", "is due") for i in range(len(self._updates))]  # fmt: skip
-        cells += [Cell(f"fired {i}", (1,), wide=True) for i in range(count)]
-        if self._events:
-            cells.append(Cell(FIRST, (len(self._events),), wide=True))
-        if count:
-            vectors = ("g", "g end", "g low", "g high", "fired")
-            cells += [Cell(name, (count,), wide=True) for name in vectors]
-            shape = (len(NODES), count)
-            cells += [Cell(name, shape, wide=True) for name in ("g inside", "slopes")]
+        known = {s.name for s in cells}
+        cells += [Cell(name, (1,), wide=True) for name in numbers if name not in known]
+        cells += [Cell(f"is due {i}", (1,), wide=True) for i in range(len(self._updates))]
         if equations.held:
             inputs.append(Signature("anchor", (self._robot.nq,)))
         if self._streams:
@@ -189,22 +237,86 @@ class _FreeProgram:
                 Signature(cell, (numbers_of_noise(self._system.layouts[name].noise),))
                 for name, cell in self._drawn.items()
             ]
-        body = [
-            *self._search.no_events(), *self._search.first_contact(),
-            *self._due(first=True), *self._search.first_look(),
-            ForEach([
-                *self._aim_at_sample(),
-                While("active", [
-                    *self._due(), *self._choose(), *self._stages(), *self._decide(),
-                    If("accept", self._commit()),
-                    *self._search.fire(), *self._go_on(),
-                ]),
-                Sample(blocks.sample("t", self._signals)),
-                Sample(Block(np.subtract, ("t", "sample time"), ("late",), wide=True)),
+        body: list[Statement] = [
+            If("entering", [
+                *self._search.no_events(), *self._search.first_contact(),
+                *self._due(first=True), *self._search.first_look(),
             ]),
-            *self._final(),
         ]  # fmt: skip
-        return Program(inputs, cells, body, ["sample time"])
+        tables = [] if recorded.steps else ["sample time"]
+        step: list[Statement] = [
+            *self._due(), *self._choose(), *self._stages(), *self._decide(),
+            If("accept", self._commit()), *self._search.fire(), *self._after_reset(),
+        ]  # fmt: skip
+        if recorded.steps:
+            row = If("pending", [*self._record("t"), wide_run(_zero, (), ("pending",))])
+            step = [row, If("moving", step)]
+            body += [*self._aim_at("until"), While("active", [*step, *self._go_on()])]
+        else:
+            steps = While("active", [*step, *self._go_on()])
+            body.append(ForEach([*self._aim_at("sample time"), steps, *self._sample()]))
+        return Program(inputs, cells, [*body, *self._final()], tables)
+
+    # Records --------------------------------------------------------------------------------------
+
+    def _record(self, t: str) -> list[Statement]:
+        """Return the statements that record a row of a single run."""
+        before, block = self._blocks.record(t)
+        row = wide_run(plus_one, ("row number",), ("row number",))
+        return [*before, Record(block, "row number"), row]
+
+    def _after_reset(self) -> list[Statement]:
+        """Return the statements that record the state after a reset."""
+        resets = any(e.crossing.action == "reset" for e in self._events)
+        if not (self._recorded.single and resets):
+            return []
+        return [If("was reset", [*self._record("t"), wide_run(_zero, (), ("was reset",))])]
+
+    def _sample(self) -> list[Statement]:
+        """Return the statements that record a sample."""
+        late = Sample(Block(np.subtract, ("t", "sample time"), ("late",), wide=True))
+        if not self._recorded.single:
+            return [Sample(self._blocks.sample("t", self._recorded.signals)), late]
+        if not self._recorded.dense:
+            before, block = self._blocks.record("t")
+            return [*before, Sample(replace(block, writes=("sample",))), late]
+        robot, nv, names = self._robot, self._robot.nv, [*self._summed, "z"]
+        ends = [f"{n} before" for n in names]
+
+        def within(time: Array, t: Array, begin: Array, length: Array) -> tuple[Array, ...]:
+            """Return the time and the state of a sample, of the end of a step if it is there."""
+            close = CLOSE * _EPS * absolute(t)
+            inner = less(time, t - close)
+            theta = (time - begin) / select(less(0.0, length), length, 1.0)
+            return smaller(time, t), theta, flag(inner)
+
+        def state(theta: Array, inner: Array, dense: Array, *rest: Array) -> tuple[Array, ...]:
+            now, before = rest[: len(names)], rest[len(names) :]
+            change = 0.0 * dense[0]
+            for i in reversed(range(self._dense[0])):
+                change = (dense[i] + change) * (theta if i % 2 == 0 else 1.0 - theta)
+            q, *others, z = before
+            moved, start = [integrate(robot, q, change[:nv])], nv
+            for own in others:
+                moved.append(own + change[start : start + own.shape[0]])
+                start += own.shape[0]
+            inside = less(0.5, inner)
+            chosen = [select(inside, a, b) for a, b in zip((*moved, z), now, strict=True)]
+            return (*chosen, 0.0 * chosen[0], 0.0 * chosen[1])
+
+        writes = ("sample at", "theta", "sampled")
+        found = [f"{n} sample" for n in (*names, "rest q", "rest v")]
+        reads = ("sample time", "t", "t before", "length before")
+        placed = [
+            *self._blocks.place_held("sample at", " sample"), *self._blocks.project(" sample")
+        ]  # fmt: skip
+        before, block = self._blocks.record("sample at", " sample")
+        return [
+            wide_run(within, reads, writes),
+            Run(Block(state, ("theta", "sampled", "dense", *names, *ends), found)),
+            *([If("sampled", placed)] if placed else []),
+            *before, Sample(replace(block, writes=("sample",))), late,
+        ]  # fmt: skip
 
     # Times ----------------------------------------------------------------------------------------
 
@@ -250,16 +362,43 @@ class _FreeProgram:
             found.append(If("any", self._search.look_after_jump()))
         return found
 
-    def _aim_at_sample(self) -> list[Statement]:
+    def _aim_at(self, time: str) -> list[Statement]:
         def aim(time: Array, until: Array, *now: Array) -> tuple[Array, Array]:
             goal = smaller(time, until)
-            return goal, _goes_on(goal, *now)
+            return goal, *self._goes_on(goal, *now)
 
-        reads = ("sample time", "until", *_PROGRESS)
-        return [wide_run(aim, reads, ("goal", "active"))]
+        reads = (time,) if time == "until" else (time, "until")
+        own = (lambda until, *now: aim(until, until, *now)) if time == "until" else aim
+        return [wide_run(own, (*reads, *self._progress), ("goal", *self._moving))]
 
     def _go_on(self) -> list[Statement]:
-        return [wide_run(_goes_on, ("goal", *_PROGRESS), ("active",))]
+        return [wide_run(self._goes_on, ("goal", *self._progress), self._moving)]
+
+    @property
+    def _moving(self) -> tuple[str, ...]:
+        """Whether the loop goes on, and whether it makes a step then."""
+        return ("active", "moving") if self._recorded.steps else ("active",)
+
+    @property
+    def _progress(self) -> tuple[str, ...]:
+        """What decides whether a run makes another step in this call."""
+        rooms = ("row number", "room", "event row", "event room") if self._recorded.single else ()
+        pending = ("pending",) if self._recorded.steps else ()
+        return ("t", "status", "tried", "budget", "high bracket", "cut", *rooms, *pending)
+
+    def _goes_on(
+        self, goal: Array, t: Array, status: Array, tried: Array, budget: Array, high: Array,
+        cut: Array, *rest: Array,
+    ) -> tuple[Array, ...]:  # fmt: skip
+        """Return whether a run makes another step in this call, see `_moving`."""
+        room = flag(less(tried, budget))
+        rooms = rest[:4] if self._recorded.single else ()
+        for used, most in zip(rooms[::2], rooms[1::2], strict=True):
+            room = room * flag(less(used, most))
+        # an event is located within one call
+        room = larger(room, flag(less(0.0, high + cut)))
+        moving = flag(less(t, goal)) * flag(less(status, 0.5)) * room
+        return (larger(moving, rest[4]), moving) if self._recorded.steps else (moving,)
 
     # Steps ----------------------------------------------------------------------------------------
 
@@ -278,6 +417,8 @@ class _FreeProgram:
                 later = select(less(t + near, time), time, _NEVER)
                 found = smaller(found, later)
             return select(less(goal - near, found), goal, found)
+
+        aim_at = "until" if self._recorded.dense else "goal"
 
         def fixed(
             t: Array, start: Array, phase: Array, goal: Array, old: Array, first: Array,
@@ -318,7 +459,9 @@ class _FreeProgram:
             return aim, end, select(located, length, shorter)
 
         if control.adaptive:
-            given = ("t", "start", "phase start", "goal", "end", "h", "length", "high", "cut")
+            given = (
+                "t", "start", "phase start", aim_at, "end", "h", "length", "high bracket", "cut",
+            )  # fmt: skip
             reads = (*given, *ticks)
             return [wide_run(adaptive, reads, ("target", "end", "length"))]
         kept = ("segment start", "segment steps", "segment step")
@@ -326,11 +469,11 @@ class _FreeProgram:
             "t",
             "start",
             "phase start",
-            "goal",
+            aim_at,
             "target",
             *kept,
             "length",
-            "high",
+            "high bracket",
             "cut",
             *ticks,
         )
@@ -339,17 +482,23 @@ class _FreeProgram:
     def _stages(self) -> list[Statement]:
         """Return the stages, the candidate state at the end of the step, and its error."""
         tableau, blocks, robot = self._control.tableau, self._blocks, self._robot
-        count, nv, rates = len(tableau.b), robot.nv, self._rates
-        width = count + 1
-        weights = np.zeros((width, count))
-        weights[:count], weights[count] = tableau.a, tableau.b
-        c = np.array([*tableau.c, 1.0])
+        count, nv, rates = self._stages_count, robot.nv, self._rates
+        width = len(rates)
+        weights = np.zeros((width, width))
+        weights[:count, :count], weights[count, :count] = tableau.a, tableau.b
+        weights[count + 1 :] = tableau.dense_a[: self._extra, :width]
+        c = np.array([*tableau.c, 1.0, *tableau.dense_c])[:width]
         inward = blocks.nudge * np.where(c == 0.0, 1.0, np.where(c == 1.0, -1.0, 0.0))
         rows = np.concatenate([c[:, None], inward[:, None], np.eye(width)], axis=1)
 
-        def begin(fresh: Array, row: Array) -> tuple[Array, ...]:
+        def begin(fresh: Array, row: Array, *more: Array) -> tuple[Array, ...]:
             chosen = [row[2 + i : 3 + i] for i in range(width)]
-            return (select(less(0.5, chosen[0]), fresh, 1.0), *chosen)
+            use = select(less(0.5, chosen[0]), fresh, 1.0)
+            if more:  # dense output, if a sample lies within the step
+                t, length, goal = more
+                inner = flag(less(goal, t + length))
+                use = select(less(0.5, sum(chosen[count + 1 :])), inner, use)
+            return (use, *chosen)
 
         def change_of(i: int) -> Run:
             used = np.flatnonzero(weights[i])
@@ -357,18 +506,24 @@ class _FreeProgram:
             def change(length: Array, *K: Array) -> Array:
                 return length * _weighted(weights[i][used], K) if K else np.zeros(self._ny)
 
-            return Run(Block(change, ("length", *(rates[k] for k in used)), ("change",)))
+            reads = ("length", *(rates[k] for k in used))
+            to = ("change", "moved") if i == count else ("moved",)
+            own = (lambda *x: (change(*x),) * 2) if i == count else change
+            return Run(Block(own, reads, to))
+
+        nx = self._system.nx
 
         def place(q: Array, v: Array, x: Array, dy: Array) -> tuple[Array, ...]:
-            us, vs, xs = dy[:nv], v + dy[nv : 2 * nv], x + dy[2 * nv :]
+            us, vs, xs = dy[:nv], v + dy[nv : 2 * nv], x + dy[2 * nv : 2 * nv + nx]
             return integrate(robot, q, us), us, vs, xs
 
+        more = ("t", "length", "goal") if self._extra else ()
         flags = [f"at {i}" for i in range(width)]
         stage: list[Statement] = [
             *([blocks.stage_times("t", "length", "row", 0)] if blocks.timed else []),
-            wide_run(begin, ("fresh", "row"), ("use", *flags)),
+            wide_run(begin, ("fresh", "row", *more), ("use", *flags)),
             *(If(flag, [change_of(i)]) for i, flag in enumerate(flags)),
-            Run(Block(place, ("q", "v", "x", "change"), ("qs", "us", "vs", "xs"))),
+            Run(Block(place, ("q", "v", "x", "moved"), ("qs", "us", "vs", "xs"))),
             *blocks.held_stage(),
             # the first stage is the last one of the step before, unless something has changed
             If("use", [
@@ -378,24 +533,29 @@ class _FreeProgram:
             ]),
         ]  # fmt: skip
 
-        def candidate(
-            q: Array, v: Array, x: Array, rest_q: Array, rest_v: Array, rest_x: Array, change: Array
-        ) -> tuple[Array, ...]:
-            du, dv, dx = change[:nv], change[nv : 2 * nv], change[2 * nv :]
-            q1, rest_q1 = total_and_rest(q, increment(robot, q, du) + rest_q)
-            v1, rest_v1 = total_and_rest(v, dv + rest_v)
-            x1, rest_x1 = total_and_rest(x, dx + rest_x)
-            return q1, v1, x1, rest_q1, rest_v1, rest_x1
+        names, rests = self._summed, [f"rest {name}" for name in self._summed]
 
-        names = ("q", "v", "x", "rest q", "rest v", "rest x")
-        ends_of = [f"{name} end" for name in names]
+        def candidate(change: Array, *state: Array) -> tuple[Array, ...]:
+            parts, compensations = state[: len(names)], state[len(names) :]
+            ends: list[tuple[Array, Array]] = []
+            start = nv
+            for name, own, rest in zip(names, parts, compensations, strict=True):
+                if name == "q":
+                    ends.append(total_and_rest(own, increment(robot, own, change[:nv]) + rest))
+                    continue
+                step = change[start : start + own.shape[0]]
+                ends.append(total_and_rest(own, step + rest))
+                start += own.shape[0]
+            return (*(total for total, _ in ends), *(rest for _, rest in ends))
+
+        ends_of = [f"{name} end" for name in (*names, *rests)]
         found: list[Statement] = [
             For(rows, stage),
             wide_run(_zero, (), ("fresh",)),
-            Run(Block(candidate, (*names, "change"), ends_of)),
+            Run(Block(candidate, ("change", *names, *rests), ends_of)),
         ]
         if self._control.adaptive:
-            reads = ("q", "v", "x", "length", *self._rates)
+            reads = ("q", "v", "x", "length", *self._rates[: self._stages_count + 1])
             found.append(Run(Block(self._error, reads, ("error",))))
         else:
             found.append(Run(Block(_finite_sum, ("q end", "v end", "x end"), ("error",))))
@@ -408,8 +568,9 @@ class _FreeProgram:
         scale = rtol * absolute(size) + atol
         norms: list[Array] = []
         for weights in self._control.tableau.errors:
-            ratio = h * _weighted(weights, K) / scale
-            norms.append(sqrt(vector.dot(ratio, ratio) / (self._ny + WORKS)))
+            error = _weighted(weights, K)[: size.shape[0]]  # not of the works
+            ratio = h * error / scale
+            norms.append(sqrt(vector.dot(ratio, ratio) / (size.shape[0] + WORKS)))
         if len(norms) == 1:
             return norms[0]
         fifth, third = norms
@@ -447,7 +608,7 @@ class _FreeProgram:
 
         found: list[Statement] = []
         if control.adaptive:
-            reads = ("error", "length", "h", "refused", "high")
+            reads = ("error", "length", "h", "refused", "high bracket")
             found.append(wide_run(sized, reads, ("accept", "h", "refused")))
         else:
             found.append(wide_run(checked, ("error",), ("accept",)))
@@ -458,7 +619,7 @@ class _FreeProgram:
             tried = tried + 1.0
             many = less(float(control.max_steps), tried)
             # the next step would not change the time
-            short = less(h, 4.0 * _EPS * absolute(t)) if control.adaptive else less(1.0, 0.0)
+            short = negated(less(t, t + 0.1 * h)) if control.adaptive else less(1.0, 0.0)
             failed = flag(many) if control.adaptive else flag(less(accept, 0.5))
             code = float(TOO_SHORT if control.adaptive else NOT_FINITE)
             bad = less(0.5, failed + flag(short) * flag(less(accept, 0.5)))
@@ -468,7 +629,7 @@ class _FreeProgram:
         found.append(wide_run(ends, reads, ("tried", "status")))
         inner = self._satisfied()
         if count:
-            inner += [*self._search.inside(), *self._search.look_at_end()]
+            inner += [*self._search.look_at_end(), If("accept", self._search.inside())]
         if inner:
             found.append(If("accept", inner))
         if count:
@@ -488,9 +649,9 @@ class _FreeProgram:
 
     def _commit(self) -> list[Statement]:
         """Return the statements that make the end of the step the state of the run."""
-        names = ("q", "v", "x", "rest q", "rest v", "rest x")
+        names = [*self._summed, *(f"rest {name}" for name in self._summed)]
         ends = [f"{name} end" for name in names]
-        nv = self._robot.nv
+        nv, last = self._robot.nv, self._rates[self._stages_count]
         # the rate at the end of the last stage is not that of the state: it was changed
         changed = bool(self._equations.held) or self._equations.constrained
 
@@ -508,30 +669,57 @@ class _FreeProgram:
 
         reads = ("t", "end", "length", "segment step", "target")
         found: list[Statement] = [
-            Run(Block(rate, ("v end", self._rates[-1]), (RATE,))),
+            *self._keep_dense(),
+            Run(Block(rate, ("v end", last), (RATE,))),
             Run(Block(unchanged, ends, names)),
             wide_run(time, reads, ("t", "segment step", "fresh")),
             *self._blocks.place_held("t"),
         ]
         if self._search.functions:
             found.append(wide_run(unchanged, ("g end",), ("g",)))
+        resets = any(e.crossing.action == "reset" for e in self._events)
+        if self._recorded.steps:
+            found.append(wide_run(one, (), ("pending",)))
+        if self._recorded.single and resets:
+            own = [f"fired {i}" for i, e in enumerate(self._events)
+                   if e.crossing.action == "reset"]  # fmt: skip
+            before = [*self._record("t"), wide_run(_zero, (), ("pending",))]
+            found += [wide_run(lambda *x: largest(x), own, ("was reset",)),
+                      If("was reset", before)]  # fmt: skip
         return found
 
+    def _keep_dense(self) -> list[Statement]:
+        """Return the statements that keep what samples within the step need."""
+        if not self._recorded.dense:
+            return []
+        tableau, stages, names = self._control.tableau, self._stages_count, self._summed
+
+        def coefficients(change: Array, length: Array, *K: Array) -> Array:
+            bend = length * K[0] - change
+            parts = [change, bend, change - length * K[stages] - bend]
+            parts += [length * _weighted(row, K) for row in tableau.dense_d]
+            return concatenate([part[None] for part in parts], trailing=2)
+
+        names = [*names, "z"]
+        before = [f"{name} before" for name in names]
+        return [
+            Run(Block(coefficients, ("change", "length", *self._rates), ("dense",))),
+            Run(Block(unchanged, names, before)),
+            wide_run(unchanged, ("t", "length"), ("t before", "length before")),
+        ]
+
     def _final(self) -> list[Statement]:
-        wide = ["t", "status", "events", *CONTROLLED]
-        wide += [FIRST] if self._events else []
-        last = Sample(Block(unchanged, (RATE,), (f"final {RATE}",)))
-        end = Sample(self._blocks.sample("t", self._signals, AT_END))
-        return [*final_samples(self._blocks, len(self._updates), wide), last, end]
-
-
-#: What decides whether a run goes on to its goal.
-_PROGRESS = ("t", "status", "tried", "budget")
-
-
-def _goes_on(goal: Array, t: Array, status: Array, tried: Array, budget: Array) -> Array:
-    """Return whether a run makes another step in this call."""
-    return flag(less(t, goal)) * flag(less(status, 0.5)) * flag(less(tried, budget))
+        """Return the statements that return the state of the run."""
+        found: list[Statement] = []
+        for wide in (False, True):
+            own = [cell.name for cell in self.kept() if cell.wide is wide]
+            block = Block(unchanged, own, [f"final {name}" for name in own], wide=wide)
+            found.append(Sample(block))
+        if self._recorded.single:
+            rows = ("row number", "event row")
+            found.append(Sample(Block(unchanged, rows, [f"final {n}" for n in rows], wide=True)))
+            return found
+        return [*found, Sample(self._blocks.sample("t", self._recorded.signals, AT_END))]
 
 
 def _root(x: Array, n: int) -> Array:
