@@ -45,6 +45,7 @@ from remora.simulation.batch.run_blocks import RunBlocks
 from remora.simulation.batch.run_equations import RunEquations
 from remora.simulation.engine.interrupts import stopping
 from remora.simulation.inputs.loads import SAME_SAMPLE
+from remora.simulation.integrators.tableaus import Tableau
 
 #: Runs per thread between two updates of the progress bar.
 BLOCK = 256
@@ -206,7 +207,8 @@ class BatchRuns:
         given = {
             "t": self.t, "start": np.full(1, settings.start), "until": until, "phase start": begins,
             "status": self.status, "h": xp.full((self._runs, 1), settings.control.step),
-            "fresh": xp.ones((self._runs, 1)), "entering": np.ones(1),
+            "fresh": xp.ones((self._runs, 1)), "entering": np.ones(1), "known": np.zeros(1),
+            **{name: np.full(1, x) for name, x in settings.control.numbers.items()},
         }  # fmt: skip
         names = {o.name for o in kernel.interface.outputs}
         for cell in kernel.interface.inputs:  # the rest of the state begins with zeros
@@ -399,13 +401,13 @@ class BatchRuns:
             return LargeRobotProgram(equations, settings.signals, nudge)
         own_breaks = phase.breaks if how == "free" else ()
         made = functools.partial(
-            _program, how, equations, settings.control, settings.dtype, nudge, settings.signals,
-            own_breaks, phase.from_phase,
+            _program, how, equations, settings.control.tableau, settings.dtype, nudge,
+            settings.signals, own_breaks, phase.from_phase,
         )  # fmt: skip
         short = None
         if equations.unloaded and phase.plain:
             short = identity_key(
-                equations.robot, how, settings.control, settings.dtype, settings.target, nudge,
+                equations.robot, how, settings.control.tableau, settings.dtype, settings.target, nudge,
                 settings.signals, own_breaks, phase.from_phase, equations.parameters,
                 equations.formulation, equations.passive, equations.own_clock, equations.started,
             )  # fmt: skip
@@ -422,13 +424,13 @@ class BatchRuns:
 
 
 def _program(
-    how: str, equations: RunEquations, control: StepControl, dtype: str, nudge: float,
+    how: str, equations: RunEquations, tableau: Tableau, dtype: str, nudge: float,
     signals: Sequence[str], breaks: Sequence[float], from_phase: Collection[str],
 ) -> Program:  # fmt: skip
-    blocks = RunBlocks(equations, control.tableau, dtype, nudge)
+    blocks = RunBlocks(equations, tableau, dtype, nudge)
     if how == "lockstep":
         return lockstep_program(blocks, signals)
-    return free_program(blocks, control, Recorded(tuple(signals)), breaks, from_phase)
+    return free_program(blocks, Recorded(tuple(signals)), breaks, from_phase)
 
 
 def _compiled(

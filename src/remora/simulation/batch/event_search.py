@@ -132,22 +132,27 @@ class EventSearch:
         """Return the evaluation of the event functions at the start of a phase.
 
         The function of an event that also occurs at the start gets the other sign where it is
-        beyond zero, as after a jump: the first step finds the event.
+        beyond zero, as after a jump: the first step finds the event. `known` event functions, the
+        first, have their values of the end of the last phase in `g`.
         """
         started = self._equations.started
         signs = np.zeros(self.functions)
         for i, event in enumerate(self._events):
             if event.crossing.at_start and event.component in started:
                 signs[i] = -event.crossing.direction
-        seen = self.look("t", "", "g")
-        if not np.any(signs):
-            return seen
+        if not self.functions:
+            return []
+        order = np.arange(float(self.functions))
 
-        def raised(g: Array) -> Array:
+        def raised(before: Array, g: Array, known: Array) -> Array:
+            # the first are those of the last phase: they may have jumped through zero since
+            jumped = flag(less(order, known)) * self._crossed(before, g)
             beyond = flag(negated(less(0.0, signs * g))) * np.abs(signs)
-            return select(less(0.5, beyond), signs * larger(absolute(g), 1e-300), g)
+            g1 = select(less(0.5, beyond), signs * larger(absolute(g), 1e-300), g)
+            return select(less(0.5, jumped), before, g1)
 
-        return [*seen, wide_run(raised, ("g",), ("g",))]
+        seen = self.look("t", "", "g end")
+        return [*seen, wide_run(raised, ("g", "g end", "known"), ("g",))]
 
     @property
     def _touched(self) -> tuple[str, ...]:

@@ -60,6 +60,7 @@ from remora.simulation.batch.run_blocks import (
 )
 from remora.simulation.integrators.error_scale import coordinate_magnitudes
 from remora.simulation.integrators.step_control import CLOSE, GROW, SAFETY, SHRINK
+from remora.simulation.inputs.profiles import DEGREE
 from remora.simulation.integrators.tableaus import Tableau
 
 _EPS = float(np.finfo(float).eps)
@@ -99,6 +100,15 @@ class StepControl:
         return len(self.tableau.errors) > 0
 
 
+    @property
+    def numbers(self) -> dict[str, float]:
+        """The numbers of the control that are arguments of a program."""
+        found = {"max steps": float(self.max_steps)}
+        if not self.adaptive:
+            return found | {"step": self.step}
+        return found | {"rtol": self.rtol, "atol": self.atol, "max step": min(self.max_step, 1e300)}
+
+
 @dataclass(frozen=True)
 class Recorded:
     """What a program records.
@@ -119,7 +129,6 @@ class Recorded:
 
 def free_program(
     blocks: RunBlocks,
-    control: StepControl,
     recorded: Recorded,
     breaks: Sequence[float] = (),
     from_phase: Collection[str] = (),
@@ -133,17 +142,11 @@ def free_program(
 
     Args:
         blocks: the blocks of a run.
-        control: how steps are chosen.
         recorded: what is recorded.
         breaks: times at which loads are not smooth, on the clock of the loads, s.
         from_phase: components whose ticks are counted from the start of the phase.
     """
-    return _FreeProgram(blocks, control, recorded, breaks, from_phase).program()
-
-
-def kept_cells(blocks: RunBlocks, control: StepControl, recorded: Recorded) -> list[Cell]:
-    """Return the state of a run between two calls."""
-    return _FreeProgram(blocks, control, recorded, (), ()).kept()
+    return _FreeProgram(blocks, recorded, breaks, from_phase).program()
 
 
 class _FreeProgram:
@@ -152,19 +155,19 @@ class _FreeProgram:
     def __init__(
         self,
         blocks: RunBlocks,
-        control: StepControl,
         recorded: Recorded,
         breaks: Sequence[float],
         from_phase: Collection[str],
     ) -> None:
         self._from_phase = from_phase
-        self._blocks, self._control, self._recorded = blocks, control, recorded
+        self._blocks, self._recorded = blocks, recorded
         self._breaks = sorted({float(b) for b in breaks})
         self._equations = blocks.equations
         self._system, self._robot = blocks.equations.system, blocks.equations.robot
         self._updates, self._events = self._system.schedule, self._system.events
         self._names = self._equations.data_names
-        tableau = control.tableau
+        tableau = self._tableau = blocks.tableau
+        self._adaptive = len(tableau.errors) > 0
         self._stages_count = len(tableau.b)
         self._extra = len(tableau.dense_c) if recorded.dense else 0
         #: Cells of the rates of y in the stages, that at the end of the step, and those of the
@@ -190,7 +193,7 @@ class _FreeProgram:
             plain += [Signature(f"{s.name} before", s.shape) for s in own]
             plain.append(Signature("dense", self._dense))
         wide = ["t", "status", "events", *CONTROLLED]
-        if not self._control.adaptive:
+        if not self._adaptive:
             wide += ["target", "end", "segment start", "segment steps", "segment step"]
         if self._search.functions:
             wide += ["recent", "recent time", "tries"]
@@ -204,7 +207,8 @@ class _FreeProgram:
         """Return the program."""
         blocks, equations, recorded = self._blocks, self._equations, self._recorded
         kept = self.kept()
-        given = ["start", "phase start", "until", "budget", "entering"]
+        given = ["start", "phase start", "until", "budget", "entering", "max steps"]
+        given += ["rtol", "atol", "max step"] if self._adaptive else ["step"]
         given += ["low", "high"] if blocks.bounded else []
         given += ["room", "event room"] if recorded.single else []
         given += ["pending"] if recorded.steps else []
@@ -231,6 +235,11 @@ class _FreeProgram:
         cells += [Cell(f"is due {i}", (1,), wide=True) for i in range(len(self._updates))]
         if equations.held:
             inputs.append(Signature("anchor", (self._robot.nq,)))
+        if equations.pieces:
+            inputs += [Cell("pieces", (DEGREE + 1, self._robot.nv), wide=True),
+                       Cell("piece start", (1,), wide=True)]  # fmt: skip
+        if self._search.functions:
+            inputs.append(Cell("known", (1,), wide=True))
         if self._streams:
             inputs += [Cell("seed", (2,), wide=True), Cell("run", (1,), wide=True)]
             cells += [
@@ -405,8 +414,7 @@ class _FreeProgram:
     def _choose(self) -> list[Statement]:
         """Return the choice of the length of a step."""
         ticks = [f"tick {i}" for i in range(len(self._updates))]
-        control, breaks = self._control, self._breaks
-
+        breaks = self._breaks
         own_clock = self._equations.own_clock
 
         def target(t: Array, start: Array, phase: Array, goal: Array, *ticks: Array) -> Array:
@@ -421,13 +429,14 @@ class _FreeProgram:
         aim_at = "until" if self._recorded.dense else "goal"
 
         def fixed(
-            t: Array, start: Array, phase: Array, goal: Array, old: Array, first: Array,
-            steps: Array, step: Array, length: Array, high: Array, cut: Array, *ticks: Array,
+            t: Array, start: Array, phase: Array, goal: Array, old: Array, size: Array,
+            first: Array, steps: Array, step: Array, length: Array, high: Array, cut: Array,
+            *ticks: Array,
         ) -> tuple[Array, ...]:  # fmt: skip
             over = less(steps, step + 0.5)  # the segment is finished
             first = select(over, t, first)
             aim = select(over, target(t, start, phase, goal, *ticks), old)
-            count = -floor(-((aim - first) / control.step - 1e-6))
+            count = -floor(-((aim - first) / size - 1e-6))
             steps = select(over, larger(count, 1.0), steps)
             step = select(over, 0.0, step)
             last = less(steps, step + 1.5)
@@ -443,13 +452,14 @@ class _FreeProgram:
             goal: Array,
             old: Array,
             h: Array,
+            most: Array,
             length: Array,
             high: Array,
             cut: Array,
             *ticks: Array,
         ) -> tuple[Array, ...]:
             aim = target(t, start, phase, goal, *ticks)
-            wanted, left = smaller(h, control.max_step), aim - t
+            wanted, left = smaller(h, most), aim - t
             last = negated(less(wanted * (1.0 + 1e-9), left))
             free = select(last, left, smaller(wanted, 0.5 * left))
             shorter = select(less(0.0, cut), smaller(cut, free), free)
@@ -458,9 +468,10 @@ class _FreeProgram:
             end = select(located, old, select(last, aim, t + free))
             return aim, end, select(located, length, shorter)
 
-        if control.adaptive:
+        if self._adaptive:
             given = (
-                "t", "start", "phase start", aim_at, "end", "h", "length", "high bracket", "cut",
+                "t", "start", "phase start", aim_at, "end", "h", "max step", "length",
+                "high bracket", "cut",
             )  # fmt: skip
             reads = (*given, *ticks)
             return [wide_run(adaptive, reads, ("target", "end", "length"))]
@@ -471,6 +482,7 @@ class _FreeProgram:
             "phase start",
             aim_at,
             "target",
+            "step",
             *kept,
             "length",
             "high bracket",
@@ -481,7 +493,7 @@ class _FreeProgram:
 
     def _stages(self) -> list[Statement]:
         """Return the stages, the candidate state at the end of the step, and its error."""
-        tableau, blocks, robot = self._control.tableau, self._blocks, self._robot
+        tableau, blocks, robot = self._tableau, self._blocks, self._robot
         count, nv, rates = self._stages_count, robot.nv, self._rates
         width = len(rates)
         weights = np.zeros((width, width))
@@ -554,20 +566,23 @@ class _FreeProgram:
             wide_run(_zero, (), ("fresh",)),
             Run(Block(candidate, ("change", *names, *rests), ends_of)),
         ]
-        if self._control.adaptive:
-            reads = ("q", "v", "x", "length", *self._rates[: self._stages_count + 1])
+        if self._adaptive:
+            reads = (
+                "q", "v", "x", "length", "rtol", "atol", *self._rates[: self._stages_count + 1]
+            )  # fmt: skip
             found.append(Run(Block(self._error, reads, ("error",))))
         else:
             found.append(Run(Block(_finite_sum, ("q end", "v end", "x end"), ("error",))))
         return found
 
-    def _error(self, q: Array, v: Array, x: Array, h: Array, *K: Array) -> Array:
-        """Return the error norm in units of the tolerance, as in single runs."""
-        rtol, atol = self._control.rtol, self._control.atol
+    def _error(
+        self, q: Array, v: Array, x: Array, h: Array, rtol: Array, atol: Array, *K: Array
+    ) -> Array:
+        """Return the error norm in units of the tolerance."""
         size = concatenate([coordinate_magnitudes(self._robot, q), v, x])
         scale = rtol * absolute(size) + atol
         norms: list[Array] = []
-        for weights in self._control.tableau.errors:
+        for weights in self._tableau.errors:
             error = _weighted(weights, K)[: size.shape[0]]  # not of the works
             ratio = h * error / scale
             norms.append(sqrt(vector.dot(ratio, ratio) / (size.shape[0] + WORKS)))
@@ -581,8 +596,8 @@ class _FreeProgram:
 
     def _decide(self) -> list[Statement]:
         """Return the decision whether a step is accepted, and what is tried next."""
-        control, count = self._control, self._search.functions
-        root = control.tableau.error_order + 1
+        adaptive, count = self._adaptive, self._search.functions
+        root = self._tableau.error_order + 1
 
         def sized(
             error: Array, length: Array, h: Array, refused: Array, high: Array
@@ -607,25 +622,25 @@ class _FreeProgram:
             return flag(less(error, 1e300))
 
         found: list[Statement] = []
-        if control.adaptive:
+        if adaptive:
             reads = ("error", "length", "h", "refused", "high bracket")
             found.append(wide_run(sized, reads, ("accept", "h", "refused")))
         else:
             found.append(wide_run(checked, ("error",), ("accept",)))
 
         def ends(
-            accept: Array, tried: Array, t: Array, h: Array, length: Array, status: Array
+            accept: Array, tried: Array, t: Array, h: Array, most: Array, status: Array
         ) -> tuple[Array, Array]:
             tried = tried + 1.0
-            many = less(float(control.max_steps), tried)
+            many = less(most, tried)
             # the next step would not change the time
-            short = negated(less(t, t + 0.1 * h)) if control.adaptive else less(1.0, 0.0)
-            failed = flag(many) if control.adaptive else flag(less(accept, 0.5))
-            code = float(TOO_SHORT if control.adaptive else NOT_FINITE)
+            short = negated(less(t, t + 0.1 * h)) if adaptive else less(1.0, 0.0)
+            failed = flag(many) if adaptive else flag(less(accept, 0.5))
+            code = float(TOO_SHORT if adaptive else NOT_FINITE)
             bad = less(0.5, failed + flag(short) * flag(less(accept, 0.5)))
             return tried, select(bad, code, status)
 
-        reads = ("accept", "tried", "t", "h", "length", "status")
+        reads = ("accept", "tried", "t", "h", "max steps", "status")
         found.append(wide_run(ends, reads, ("tried", "status")))
         inner = self._satisfied()
         if count:
@@ -692,7 +707,7 @@ class _FreeProgram:
         """Return the statements that keep what samples within the step need."""
         if not self._recorded.dense:
             return []
-        tableau, stages, names = self._control.tableau, self._stages_count, self._summed
+        tableau, stages, names = self._tableau, self._stages_count, self._summed
 
         def coefficients(change: Array, length: Array, *K: Array) -> Array:
             bend = length * K[0] - change

@@ -60,6 +60,7 @@ class RunBlocks:
         #: Whether loads are a block of their own, in double precision.
         self.apart = dtype == "float32" and loads_read_time
         self._held = ["held q", "held v", "held a"] if equations.held else []
+        self._pieces = ("pieces", "piece start") if equations.pieces else ()
         #: Whether a stage needs its time.
         self.timed = loads_read_time or bool(equations.held)
 
@@ -176,7 +177,8 @@ class RunBlocks:
             u, v = self.equations.with_held(q, us, vs, (held_q, held_v))
             return integrate(self.equations.robot, q, u), u, v
 
-        moved = Block(self.equations.motions, ("stage clock", "anchor"), self._held, wide=True)
+        given = ("stage clock", "anchor", *self._pieces)
+        moved = Block(self.equations.motions, given, self._held, wide=True)
         reads = ("q", "us", "vs", "held q", "held v")
         return [Run(moved), Run(Block(place, reads, ("qs", "us", "vs")))]
 
@@ -295,10 +297,11 @@ class RunBlocks:
 
         starts = ("phase start",) if self.equations.own_clock else ()
 
-        def motions(t: Array, anchor: Array, *start: Array) -> tuple[Array, ...]:
-            return self.equations.motions(t - start[0] if start else t, anchor)
+        def motions(t: Array, anchor: Array, *rest: Array) -> tuple[Array, ...]:
+            clock = t - rest[0] if starts else t
+            return self.equations.motions(clock, anchor, *rest[len(starts) :])
 
-        moved = Block(motions, (t, "anchor", *starts), self._held, wide=True)
+        moved = Block(motions, (t, "anchor", *starts, *self._pieces), self._held, wide=True)
         names = [f"{name}{suffix}" for name in ("q", "v", "rest q", "rest v")]
         return [Run(moved), Run(Block(place, (*names, "held q", "held v"), names))]
 
@@ -390,10 +393,11 @@ class RunBlocks:
         before: list[Statement] = []
         if held:
 
-            def motions(t: Array, low: Array, high: Array, anchor: Array, *start: Array):
-                return equations.motions(self._inside(t, low, high, start)[1], anchor)
+            def motions(t: Array, low: Array, high: Array, anchor: Array, *rest: Array):
+                start, moved = rest[: len(starts)], rest[len(starts) :]
+                return equations.motions(self._inside(t, low, high, start)[1], anchor, *moved)
 
-            reads_ = (t, "low", "high", "anchor", *starts)
+            reads_ = (t, "low", "high", "anchor", *starts, *self._pieces)
             before = [Run(Block(motions, reads_, self._held, wide=True))]
         names = (t, "low", "high", *state, f"z{suffix}", *starts, *held, *equations.data_names)
         return before, Block(record, names, ("record",))

@@ -66,6 +66,8 @@ class RunEquations:
         formulation: forward-dynamics formulation.
         passive: passive joint forces.
         held: motions of the joints that are prescribed, by name; None for a locked joint.
+        pieces: those of the held joints whose motions are polynomials in time that are passed to
+            each call; their motions in `held` are None.
         own_clock: whether loads and motions, unlike components, receive the time since the start of
             the phase.
         started: components whose events may occur at the start of the phase.
@@ -85,6 +87,7 @@ class RunEquations:
     effort: tuple[float, ...] | None = None
     limits: JointLimits | None = None
     works: bool = False
+    pieces: tuple[str, ...] = ()
 
     @property
     def robot(self) -> Robot:
@@ -270,19 +273,23 @@ class RunEquations:
 
     # Held joints --------------------------------------------------------------------------------
 
-    def motions(self, t: Array, anchor: Array) -> tuple[Array, Array, Array]:
+    def motions(self, t: Array, anchor: Array, *moved: Array) -> tuple[Array, Array, Array]:
         """Return coordinates `(nq,)`, speeds and accelerations `(nv,)` with those of held joints.
 
         Args:
             t: time, s.
             anchor: configuration in which joints are locked, `(nq,)`.
+            *moved: with `pieces`, the coefficients of the polynomials, `(DEGREE + 1, nv)`, and the
+                time from which they count, `(1,)`, s.
         """
         parts = list[tuple[Array, Array, Array]]()
         for joint in self.robot.joints:
             if joint.mimic is not None or joint.v.stop == joint.v.start:
                 continue
             motion = self.held.get(joint.name)
-            if motion is None:
+            if joint.name in self.pieces:
+                parts.append(piece(t - moved[1], moved[0][:, joint.v]))
+            elif motion is None:
                 still = np.zeros(joint.v.stop - joint.v.start)
                 parts.append((anchor[joint.q], still, still))
             else:
@@ -311,6 +318,19 @@ class RunEquations:
             else:
                 parts.append((u[joint.v], v[joint.v]))
         return concatenate([p[0] for p in parts]), concatenate([p[1] for p in parts])
+
+
+def piece(s: Array, coefficients: Array) -> tuple[Array, Array, Array]:
+    """Return Σ cₖ sᵏ and its first two derivatives, each `(n,)`.
+
+    Args:
+        s: `(1,)`.
+        coefficients: `(degree + 1, n)`, from the constant term on.
+    """
+    q, v, a = (0.0 * coefficients[0] for _ in range(3))
+    for row in coefficients[::-1]:
+        q, v, a = q * s + row, v * s + q, a * s + 2.0 * v
+    return q, v, a
 
 
 def input_name(name: str) -> str:
