@@ -24,13 +24,6 @@ from remora.errors import RemoraError
 from remora.identity.digest import NoIdentity
 from remora.model.robot import Robot
 from remora.simulation.batch.batch_switching import PhaseConstraints
-from remora.simulation.batch.event_search import FIRST, INTERRUPTED, NEVER, RUNNING
-from remora.simulation.batch.free_program import (
-    AT_END,
-    Recorded,
-    StepControl,
-    free_program,
-)
 from remora.simulation.batch.host_arrays import to_host
 from remora.simulation.batch.large_robots import LargeRobotProgram
 from remora.simulation.batch.lockstep_program import (
@@ -41,11 +34,18 @@ from remora.simulation.batch.lockstep_program import (
 )
 from remora.simulation.batch.repeated_run import RepeatedRun
 from remora.simulation.batch.result import BatchSwitch
-from remora.simulation.batch.run_blocks import RunBlocks
-from remora.simulation.batch.run_equations import RunEquations
 from remora.simulation.engine.interrupts import stopping
 from remora.simulation.inputs.loads import SAME_SAMPLE
 from remora.simulation.integrators.tableaus import Tableau
+from remora.simulation.program.event_search import FIRST, INTERRUPTED, NEVER, RUNNING
+from remora.simulation.program.run_blocks import RunBlocks
+from remora.simulation.program.run_equations import RunEquations
+from remora.simulation.program.run_program import (
+    AT_END,
+    Recorded,
+    StepControl,
+    run_program,
+)
 
 #: Runs per thread between two updates of the progress bar.
 BLOCK = 256
@@ -430,7 +430,7 @@ def _program(
     blocks = RunBlocks(equations, tableau, dtype, nudge)
     if how == "lockstep":
         return lockstep_program(blocks, signals)
-    return free_program(blocks, Recorded(tuple(signals)), breaks, from_phase)
+    return run_program(blocks, Recorded(tuple(signals)), breaks, from_phase)
 
 
 def _compiled(

@@ -254,6 +254,7 @@ class EventMonitor:
         items: name and action of each condition.
         events: number of conditions that belong to events.
         lasting: number of conditions, the first, that are watched in all phases.
+        limits: action when a joint violates a limit; None: limits are not watched.
     """
 
     def __init__(
@@ -275,7 +276,7 @@ class EventMonitor:
             components: events of the components.
             crossings: their functions; needed if there are any.
         """
-        self._everywhere, self._events = tuple(everywhere), tuple(events)
+        self._everywhere, self._events, self.limits = tuple(everywhere), tuple(events), limits
         self._crossings = crossings if components else None
         self.lasting = len(everywhere) + len(components)
         self.events = self.lasting + len(events)

@@ -21,8 +21,8 @@ from remora.components.noise import standard_normals
 from remora.components.system import ScheduledUpdate
 from remora.dynamics.state_layout import WORKS
 from remora.model.state import increment, integrate
-from remora.simulation.batch.run_equations import RunEquations, reads
 from remora.simulation.integrators.tableaus import Tableau
+from remora.simulation.program.run_equations import RunEquations, reads
 from remora.simulation.systems.tick_noise import noise_streams
 
 
@@ -363,7 +363,6 @@ class RunBlocks:
         wide = bool(signals) and self.dtype == "float32" and reads(sample, arguments, t)
         made = [f"{prefix}{name}" for name in ("sample q", "sample v", *signals)]
         return Block(sample, names, made, wide=wide)
-
 
     def record(self, t: str, suffix: str = "") -> tuple[list[Statement], Block]:
         """Return the statements and the block of a record of a single run, see `record_shapes`.

@@ -43,7 +43,7 @@ from remora.dynamics.momentum import kinetic_energy, potential_energy
 from remora.model.joints import kind
 from remora.model.robot import Robot
 from remora.model.state import integrate, normalize
-from remora.simulation.batch.run_blocks import RunBlocks, one, plus_one, unchanged, wide_run
+from remora.simulation.program.run_blocks import RunBlocks, one, plus_one, unchanged, wide_run
 
 #: Status of a run.
 RUNNING, STOPPED, NEXT, NOT_FINITE, TOO_SHORT, CHATTERING, BAD_EVENT, BAD_RESET, BAD_HOLD = range(9)

@@ -45,12 +45,16 @@ from remora.codegen.integration.statements import (
 from remora.codegen.ir.graph import Signature
 from remora.dynamics.state_layout import WORKS
 from remora.model.state import increment, integrate
-from remora.simulation.batch.event_search import (
+from remora.simulation.inputs.profiles import DEGREE
+from remora.simulation.integrators.error_scale import coordinate_magnitudes
+from remora.simulation.integrators.step_control import CLOSE, GROW, SAFETY, SHRINK
+from remora.simulation.integrators.tableaus import Tableau
+from remora.simulation.program.event_search import (
     NOT_FINITE,
     TOO_SHORT,
     EventSearch,
 )
-from remora.simulation.batch.run_blocks import (
+from remora.simulation.program.run_blocks import (
     RunBlocks,
     numbers_of_noise,
     one,
@@ -58,10 +62,6 @@ from remora.simulation.batch.run_blocks import (
     unchanged,
     wide_run,
 )
-from remora.simulation.integrators.error_scale import coordinate_magnitudes
-from remora.simulation.integrators.step_control import CLOSE, GROW, SAFETY, SHRINK
-from remora.simulation.inputs.profiles import DEGREE
-from remora.simulation.integrators.tableaus import Tableau
 
 _EPS = float(np.finfo(float).eps)
 _NEVER = 1e300
@@ -99,7 +99,6 @@ class StepControl:
         """Whether the step size is controlled by an error estimate."""
         return len(self.tableau.errors) > 0
 
-
     @property
     def numbers(self) -> dict[str, float]:
         """The numbers of the control that are arguments of a program."""
@@ -127,7 +126,7 @@ class Recorded:
     dense: bool = False
 
 
-def free_program(
+def run_program(
     blocks: RunBlocks,
     recorded: Recorded,
     breaks: Sequence[float] = (),
@@ -146,10 +145,10 @@ def free_program(
         breaks: times at which loads are not smooth, on the clock of the loads, s.
         from_phase: components whose ticks are counted from the start of the phase.
     """
-    return _FreeProgram(blocks, recorded, breaks, from_phase).program()
+    return _RunProgram(blocks, recorded, breaks, from_phase).program()
 
 
-class _FreeProgram:
+class _RunProgram:
     """Builds the program; each method returns the statements of one part."""
 
     def __init__(
