@@ -52,8 +52,8 @@ from remora.simulation.program.run_program import Recorded, StepControl, run_pro
 
 #: A call makes fewer steps if the last one took longer than this, s: Ctrl-C waits for its end.
 LONGEST_CALL = 0.03
-#: Tries of the first call, and the largest number of rows that a call records.
-FIRST_TRIES, MOST_ROWS = 128, 4096
+#: Tries of the first call and of any call, and the largest number of rows that a call records.
+FIRST_TRIES, MOST_TRIES, MOST_ROWS = 128, 1_000_000, 4096
 #: Events that a call records.
 MOST_EVENTS = 64
 #: Maximum number of kernels that are kept.
@@ -292,7 +292,7 @@ class PhaseProgram:
         if took > LONGEST_CALL:
             self._tries = max(1, self._tries // 2)
         elif took < 0.3 * LONGEST_CALL:
-            self._tries *= 2
+            self._tries = min(2 * self._tries, MOST_TRIES)
         self._state[:] = self._end
         own["entering"][:] = 0.0
         return self._result(table, first_row, min(rows, len(times)))

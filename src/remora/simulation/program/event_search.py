@@ -213,6 +213,28 @@ class EventSearch:
 
         return [*self.look("t", "", "g end"), wide_run(settled, ("g", "g end", "fired"), ("g",))]
 
+    def near(self) -> list[Statement]:
+        """Return the check whether an event may occur in the step: sets `looking`.
+
+        Limits that are so far away that no joint can come to them within the step cost nothing
+        more: four times the way at the larger of the rates at both ends. Other functions are always
+        looked at.
+        """
+        limits, nv = self._limits, self._robot.nv
+        if limits is None or self._events or self._stops:
+            return [wide_run(one, (), ("looking",))]
+        near, fast = limits.ranges, limits.speeds
+        places = np.concatenate([near.speed, nv + fast.speed, nv + fast.speed])
+        factors = 4.0 * np.abs(np.concatenate([near.ratio, fast.ratio, fast.ratio]))
+
+        def looking(g: Array, length: Array, high: Array, first: Array, last: Array) -> Array:
+            way = length * factors * larger(absolute(first[places]), absolute(last[places]))
+            close = flag(negated(less(way, absolute(g))))
+            return larger(largest(each(close)), flag(less(0.0, high)))
+
+        reads = ("g", "length", "high bracket", *self._ends)
+        return [wide_run(looking, reads, ("looking",))]
+
     def inside(self) -> list[Statement]:
         """Return the search for zero crossings that the ends of a step do not show.
 

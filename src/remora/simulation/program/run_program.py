@@ -227,7 +227,7 @@ class _RunProgram:
             *given, "goal", "target", "end", "length", "accept", "active", "use", "segment start",
             "segment steps", "segment step", "low bracket", "high bracket", "side", "final",
             "search", "cut", "reached", "recent", "recent time", "tries", "any", "logged",
-            "event row", "row number", "was reset", "sampled", "sample at", "theta", "moving",
+            "event row", "row number", "was reset", "sampled", "sample at", "theta", "moving", "looking",
         )  # fmt: skip
         known = {s.name for s in cells}
         cells += [Cell(name, (1,), wide=True) for name in numbers if name not in known]
@@ -643,11 +643,12 @@ class _RunProgram:
         found.append(wide_run(ends, reads, ("tried", "status")))
         inner = self._satisfied()
         if count:
-            inner += [*self._search.look_at_end(), If("accept", self._search.inside())]
+            inner += [*self._search.near(), *self._search.look_at_end()]
+            inner.append(If("accept", [If("looking", self._search.inside())]))
         if inner:
             found.append(If("accept", inner))
         if count:
-            found += [*self._search.bracket(), *self._search.progress()]
+            found += [If("looking", self._search.bracket()), *self._search.progress()]
         return found
 
     def _satisfied(self) -> list[Statement]:
