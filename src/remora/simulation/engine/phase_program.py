@@ -177,7 +177,7 @@ class PhaseProgram:
         g, found = self._inputs["g"], np.zeros(len(self._order))
         if "rebound" in self._inputs:
             way = self._inputs["rebound"]
-            g = np.where(way != 0.0, -1e-300 * way, g)
+            g = np.where(way != 0.0, -1e-300 * np.sign(way), g)
         found[self._order] = g[: len(self._order)]
         return found
 
@@ -391,6 +391,7 @@ def phase_program(
     control: StepControl | None,
     recorded: Recorded,
     first: bool,
+    finest: float,
 ) -> PhaseProgram | None:
     """Return the program of a phase; None if a part of it must be called in Python.
 
@@ -402,12 +403,16 @@ def phase_program(
         control: how steps are chosen; None: not an explicit method.
         recorded: what is recorded.
         first: whether it is the first phase.
+        finest: times closer than this are the same, s.
     """
     if control is None or not system.traceable:
         return None
+    model = system.model
     if system.stops.count and not control.adaptive:
         return None  # steps that the stops make unstable are refused
-    loads, latched, model = system.given.smooth, system.latched, system.model
+    if model.system is not None and any(u.sample_time <= finest for u in model.system.schedule):
+        return None  # time does not resolve it: it is refused
+    loads, latched = system.given.smooth, system.latched
     prescribed = tuple(name for name in system.held if name in phase.prescribed)
     if loads is None or not all(_has_pieces(system, name) for name in prescribed):
         return None

@@ -234,7 +234,9 @@ class EventSearch:
             way = select(less(0.0, rest[1]), -1.0, 1.0)
             reset = largest([fired[i : i + 1] for i in self._resets])
             after = select(less(0.5, fired * (1.0 - reset)), g, after)
-            return after, jumped, select(less(0.5, same), way, rest[0])
+            # twice if its event occurs again before it has left zero: then it does not go on
+            way = way * (1.0 + flag(less(0.5, absolute(rest[0]))))
+            return after, jumped, select(less(0.5, same), way, 0.0)
 
         more = ("rebound", "g low") if self._resets else ()
         reads = ("g", "g end", "fired", "jumped", *more)
@@ -246,12 +248,12 @@ class EventSearch:
         if not self.functions:
             return []
 
-        def taken(g_end: Array, fired: Array, jumped: Array) -> tuple[Array, Array]:
-            return g_end, jumped * largest(each(fired))  # what fired may have jumped
+        def taken(g_end: Array, fired: Array, *kept: Array) -> tuple[Array, ...]:
+            some = largest(each(fired))  # `settled` looks at what led to an event
+            return g_end, *(part * some for part in kept)
 
-        rebound = [wide_run(lambda x: 0.0 * x, ("rebound",), ("rebound",))] if self._resets else []
-        reads = ("g end", "fired", "jumped")
-        return [wide_run(taken, reads, ("g", "jumped")), *rebound]
+        kept = ("jumped", *(("rebound",) if self._resets else ()))
+        return [wide_run(taken, ("g end", "fired", *kept), ("g", *kept))]
 
     def near(self) -> list[Statement]:
         """Return the check whether an event may occur in the step: sets `looking`.
@@ -320,7 +322,8 @@ class EventSearch:
                 # where a reset left the function of its event at zero, its slope says whether it
                 # goes on, and has crossed zero, or turns back or stays, and has not
                 way = rest[0]
-                side = select(less(0.0, slope * way), way, -way) * 1e-300
+                goes_on = flag(less(0.0, slope * way)) * flag(less(absolute(way), 1.5))
+                side = select(less(0.5, goes_on), way, -way) * 1e-300
                 known = select(less(0.5, absolute(way)), side, g)
                 g = select(is_first, known, g)
                 returned = [g]
@@ -385,7 +388,7 @@ class EventSearch:
             shown = hit * flag(less(changes, 1.5))  # the only one
             if rest:  # a function that is zero at the start first leaves it
                 rebound, later = rest
-                shown = shown * (1.0 - later * absolute(rebound))
+                shown = shown * (1.0 - later * flag(less(0.5, absolute(rebound))))
             part = smallest(each(select(less(0.5, shown), 2.0, hidden)))
             bulge = flag(less(part, 1.0)) * flag(less(64.0 * close, length))
             bulge = select(inside, 0.0, bulge)
