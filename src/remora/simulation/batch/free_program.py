@@ -60,6 +60,7 @@ from remora.simulation.batch.run_blocks import (
     unchanged,
     wide_run,
 )
+from remora.simulation.batch.run_equations import Break
 from remora.simulation.integrators.error_scale import coordinate_magnitudes
 from remora.simulation.integrators.step_control import CLOSE, GROW, SAFETY, SHRINK
 from remora.simulation.integrators.tableaus import Tableau
@@ -105,7 +106,7 @@ def free_program(
     blocks: RunBlocks,
     control: StepControl,
     signals: Sequence[str],
-    breaks: Sequence[float] = (),
+    breaks: Sequence[Break] = (),
     from_phase: Collection[str] = (),
 ) -> Program:
     """Return the program.
@@ -119,7 +120,7 @@ def free_program(
         blocks: the blocks of a run.
         control: how steps are chosen.
         signals: names of the signals that are recorded.
-        breaks: times at which loads are not smooth, on the clock of the loads, s.
+        breaks: times at which loads are not smooth.
         from_phase: components whose ticks are counted from the start of the phase.
     """
     return _FreeProgram(blocks, control, signals, breaks, from_phase).program()
@@ -133,12 +134,12 @@ class _FreeProgram:
         blocks: RunBlocks,
         control: StepControl,
         signals: Sequence[str],
-        breaks: Sequence[float],
+        breaks: Sequence[Break],
         from_phase: Collection[str],
     ) -> None:
         self._from_phase = from_phase
         self._blocks, self._control, self._signals = blocks, control, signals
-        self._breaks = sorted({float(b) for b in breaks})
+        self._breaks = sorted(set(breaks))
         self._equations = blocks.equations
         self._system, self._robot = blocks.equations.system, blocks.equations.robot
         self._updates, self._events = self._system.schedule, self._system.events
@@ -268,12 +269,10 @@ class _FreeProgram:
         ticks = [f"tick {i}" for i in range(len(self._updates))]
         control, breaks = self._control, self._breaks
 
-        own_clock = self._equations.own_clock
-
         def target(t: Array, start: Array, phase: Array, goal: Array, *ticks: Array) -> Array:
             near = CLOSE * _EPS * (absolute(t) + absolute(start))
             found = goal
-            jumps = [phase + b if own_clock else b + 0.0 * t for b in breaks]
+            jumps = [b.time + (phase if b.of_phase else 0.0 * t) for b in breaks]
             for time in [*self._next_times(start, phase, ticks), *jumps]:
                 later = select(less(t + near, time), time, _NEVER)
                 found = smaller(found, later)
