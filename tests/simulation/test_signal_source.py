@@ -86,12 +86,6 @@ def test_breaks_of_a_source_cannot_be_met_by_a_loop_in_c(tmp_path):
     assert len(rm.save_loop_c(held, tmp_path, 0.1)) == 3
 
 
-def test_breaks_in_a_batch_with_phases_on_their_own_clock_are_refused():
-    system = pushed(rm.Pulse(0.3, 0.6, 1.0))
-    with pytest.raises(rm.RemoraError, match="own_clock"):
-        rm.simulate_batch(system, *rest(), phases=[rm.Phase(1.0, own_clock=True)], step=0.1, runs=2)
-
-
 @pytest.mark.parametrize(
     ("function", "told"), [("much", "needs numbers, a Profile"), ([1.0, np.nan], "finite numbers")]
 )

@@ -39,7 +39,7 @@ from remora.simulation.inputs.loads import SAME_SAMPLE
 from remora.simulation.integrators.tableaus import Tableau
 from remora.simulation.program.event_search import FIRST, INTERRUPTED, NEVER, RUNNING
 from remora.simulation.program.run_blocks import RunBlocks
-from remora.simulation.program.run_equations import RunEquations
+from remora.simulation.program.run_equations import Break, RunEquations
 from remora.simulation.program.run_program import (
     AT_END,
     Recorded,
@@ -66,7 +66,7 @@ class BatchPhase:
     Attributes:
         equations: system, loads and held joints of the phase.
         duration: s.
-        breaks: times at which loads are not smooth, on the clock of the loads, s.
+        breaks: times at which loads are not smooth.
         from_phase: components whose ticks are counted from the start of the phase.
         plain: whether no function or component of the user is compiled in.
         constraints: what is switched at its start.
@@ -74,7 +74,7 @@ class BatchPhase:
 
     equations: RunEquations
     duration: float
-    breaks: tuple[float, ...]
+    breaks: tuple[Break, ...]
     from_phase: frozenset[str]
     plain: bool
     constraints: PhaseConstraints
@@ -169,8 +169,7 @@ class BatchRuns:
         origins = [begin if phase.counted_from_phase(u) else settings.start for u in updates]
         counts = [self.state[f"tick {i}"] for i in range(len(updates))]
         done = [float(count.max()) if count.size else 0.0 for count in counts]
-        shift = begin if phase.equations.own_clock else 0.0
-        breaks = [shift + b for b in phase.breaks]
+        breaks = [begin + b.time if b.of_phase else b.time for b in phase.breaks]
         table = timetable(
             np.clip(settings.times[chosen], begin, end), begin, end, settings.control.step, breaks,
             list(zip(updates, origins, map(int, done), strict=True)),
@@ -425,7 +424,7 @@ class BatchRuns:
 
 def _program(
     how: str, equations: RunEquations, tableau: Tableau, dtype: str, nudge: float,
-    signals: Sequence[str], breaks: Sequence[float], from_phase: Collection[str],
+    signals: Sequence[str], breaks: Sequence[Break], from_phase: Collection[str],
 ) -> Program:  # fmt: skip
     blocks = RunBlocks(equations, tableau, dtype, nudge)
     if how == "lockstep":

@@ -100,7 +100,8 @@ class LargeRobotProgram:
 
     def _instant(self, t: float, cells: Mapping[str, Array], i: int) -> Instant:
         q, v, x, z = (cells[name][i] for name in ("q", "v", "x", "z"))
-        return self._equations.instant(np.array([t]), q, v, x, z, self._data(cells, i))
+        begin = cells["phase start"][i]
+        return self._equations.instant(np.array([t]), q, v, x, z, self._data(cells, i), begin)
 
     def _step(self, t: float, h: float, cells: dict[str, Array], threads: int) -> None:
         """Make one RK4 step of all runs."""

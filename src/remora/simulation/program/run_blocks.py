@@ -317,10 +317,12 @@ class RunBlocks:
         """
         equations, layouts = self.equations, self.equations.system.layouts
         drawn = [name for name in update.names if name in noise]
+        starts = ("phase start",) if equations.own_clock else ()
 
         def changed(t: Array, q: Array, v: Array, x: Array, z: Array, *rest: Array) -> Array:
+            begin, rest = rest[: len(starts)], rest[len(starts) :]
             numbers, data = rest[: len(drawn)], rest[len(drawn) :]
-            now: Instant = equations.instant(t, q, v, x, z, data)
+            now: Instant = equations.instant(t, q, v, x, z, data, *begin)
             if update.kind == "release":
                 return now.released(update.names)
             own = dict(zip(drawn, numbers, strict=True))
@@ -333,9 +335,10 @@ class RunBlocks:
 
         cells = [noise[name] for name in drawn]
         sizes = [Signature(noise[name], (numbers_of_noise(layouts[name].noise),)) for name in drawn]
-        arguments = [Signature(t, (1,)), *self.state, *sizes, *equations.data]
+        begins = [Signature(name, (1,)) for name in starts]
+        arguments = [Signature(t, (1,)), *self.state, *begins, *sizes, *equations.data]
         wide = self.dtype == "float32" and reads(changed, arguments, t)
-        names = (t, "q", "v", "x", "z", *cells, *equations.data_names)
+        names = (t, "q", "v", "x", "z", *starts, *cells, *equations.data_names)
         return Run(Block(changed, names, ("z",), wide=wide))
 
     def streams(self) -> dict[str, int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -35,6 +35,18 @@ from remora.simulation.systems.system_equations import limited
 
 #: (t, q, v, others by name) -> a load, on arrays of numbers or symbols.
 Law = Callable[..., Array]
+
+
+class Break(NamedTuple):
+    """A time at which loads are not smooth: a step ends there.
+
+    Attributes:
+        time: s.
+        of_phase: whether it is the time since the start of the phase, not that of the run.
+    """
+
+    time: float
+    of_phase: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,7 +167,8 @@ class RunEquations:
             x: continuous states, `(nx,)`.
             z: discrete states, `(nz,)`.
             data: see `data`.
-            begin: start of the phase, `(1,)`, s; needed where its conditions are evaluated.
+            begin: start of the phase, `(1,)`, s; needed where its conditions and sampled loads are
+                evaluated.
         """
         now = t.reshape(())
         clock = now - begin.reshape(()) if self.own_clock and begin is not None else None
