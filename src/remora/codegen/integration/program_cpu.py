@@ -77,6 +77,10 @@ class LaneCode(ProgramCode):
         item = 8 if "double" in t else 4
         return f", align {min(WIDEST, item * self.lanes)}"
 
+    def place(self, name: str) -> int:
+        """Return where a cell begins in the memory of a group, in bytes."""
+        return self._places[name]
+
     def cell_pointer(self, name: str, j: int = 0) -> str:
         """Return the typed address of an element of a cell."""
         place = self._places[name] + j * self.lanes * self._item(self.plan.cells[name].wide)

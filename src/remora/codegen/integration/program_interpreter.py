@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from remora.codegen.integration.statements import (
     For,
     ForEach,
     GraphBlock,
+    Host,
     If,
     Random,
     Record,
@@ -40,6 +42,7 @@ def interpret(
     tables: Mapping[str, ArrayLike] | None = None,
     capacity: int | Mapping[str, int] = 0,
     dtype: str = "float64",
+    functions: Mapping[str, Callable[..., Any]] | None = None,
 ) -> list[Array]:
     """Perform all runs, operation by operation, and return the outputs.
 
@@ -51,6 +54,7 @@ def interpret(
         tables: the tables by name, all of one length M.
         capacity: rows of the records, of each buffer by name or of all.
         dtype: precision of whatever is not wide.
+        functions: the functions of `Host` statements, by name.
     """
     interface = ProgramInterface.of(program)
     found, rows = interface.tables_of(tables), interface.capacities(capacity)
@@ -69,7 +73,8 @@ def interpret(
         kind = "float64" if program.wide(s.name) else dtype
         start = named.get(s.name)
         state[s.name] = np.zeros((runs, *s.shape), kind) if start is None else start.astype(kind)
-    machine = _Interpreter(state, results, dict(zip(program.tables, found, strict=True)), dtype)
+    entries = dict(zip(program.tables, found, strict=True))
+    machine = _Interpreter(state, results, entries, dtype, functions or {})
     machine.body(program.body, np.arange(runs), {})
     return [x.reshape(batch + x.shape[1:]) for x in results.values()]
 
@@ -83,12 +88,14 @@ class _Interpreter:
         results: outputs by name.
         tables: by name.
         dtype: precision of whatever is not wide.
+        functions: the functions of `Host` statements, by name.
     """
 
     state: dict[str, Array]
     results: dict[str, Array]
     tables: dict[str, Array]
     dtype: str
+    functions: Mapping[str, Callable[..., Any]] = field(default_factory=dict[str, Any])
     entry: int = 0
 
     def body(self, body: Sequence[Statement], runs: Array, given: dict[str, Array]) -> None:
@@ -111,6 +118,8 @@ class _Interpreter:
                         self.state[name][runs] = value.astype(self.state[name].dtype)
             case Random():
                 self._random(s, runs)
+            case Host():
+                self._host(s, runs, given)
             case Sample():
                 for name, value in self._values(graph_block(s), runs, given).items():
                     each = self.results[name].ndim > value.ndim
@@ -135,6 +144,20 @@ class _Interpreter:
             case If():
                 chosen = runs[self.state[s.cell].reshape(-1)[runs] > 0.0]
                 self.body(s.body, chosen, given)
+
+    def _host(self, s: Host, runs: Array, given: dict[str, Array]) -> None:
+        function = self.functions[s.function]
+        for chosen in [runs] if s.batched else runs.tolist():
+            batch = np.shape(chosen)
+            arrays = [
+                np.broadcast_to(given[n], (*batch, *given[n].shape)).copy() if n in given
+                else self.state[n][chosen].copy()
+                for n in s.reads
+            ]  # fmt: skip
+            returned = function(*arrays)
+            values = (returned,) if len(s.writes) == 1 else returned
+            for name, value in zip(s.writes, values, strict=True):
+                self.state[name][chosen] = value
 
     def _random(self, s: Random, runs: Array) -> None:
         cell, made = self.state[s.cell], NUMBERS[s.kind]
