@@ -19,7 +19,6 @@ import numpy as np
 from remora.algebra.array_ops import Array, ArrayLike
 from remora.codegen import kernel_cache
 from remora.codegen.integration.hosted_code import (
-    WORD,
     CellPlace,
     HostedCode,
     hosted_code,
@@ -275,14 +274,14 @@ class _OneRun:
 
         return call
 
-    def writer(self, cell: str) -> Callable[[ArrayLike], None]:
+    def writer(self, cell: str) -> Callable[[Array], None]:
         """Return how a loop sets the numbers that it provides."""
         if cell not in self.cells:
             return _nothing
         flat = self.cells[cell].reshape(-1)
 
-        def write(numbers: ArrayLike) -> None:
-            flat[: len(numbers)] = numbers
+        def write(numbers: Array) -> None:
+            flat[: numbers.size] = numbers
 
         return write
 
@@ -340,14 +339,14 @@ class _ManyRuns:
 
         return call if batched else call_each
 
-    def writer(self, cell: str) -> Callable[[ArrayLike], None]:
+    def writer(self, cell: str) -> Callable[[Array], None]:
         """Return how a loop sets the numbers that it provides."""
         if cell not in self.cells:
             return _nothing
         flat = self.cells[cell].reshape(len(self._memory.all), -1)
 
-        def write(numbers: ArrayLike) -> None:
-            flat[:, : np.size(numbers)] = numbers
+        def write(numbers: Array) -> None:
+            flat[:, : numbers.size] = numbers
 
         return write
 
@@ -420,7 +419,7 @@ class _Call:
                 for i in range(int(count[self._entry])):
                     if stop.made:
                         return
-                    write([float(i)])
+                    write(np.array([float(i)]))
                     for step in body:
                         step(runs)
 
@@ -441,15 +440,18 @@ class _Call:
         return each_entry
 
 
-def _nothing(numbers: ArrayLike) -> None:
+def _nothing(numbers: Array) -> None:
     """Do not write what nothing reads."""
 
 
 def _several(name: str, returned: Any, count: int) -> Sequence[Any]:
     """Return what a function returned as one array per cell, or raise."""
-    values = () if returned is None else returned
-    if not isinstance(values, (tuple, list)) or len(values) != count:
-        raise RemoraError(f"host function {name!r} must return {count} arrays")
+    try:
+        values: list[Any] = [] if returned is None else list(returned)
+    except TypeError:
+        values = [returned]
+    if len(values) != count:
+        raise RemoraError(f"host function {name!r} must return {count} arrays, not {len(values)}")
     return values
 
 
