@@ -91,7 +91,7 @@ def with_hosts(program, dtype, every, batched):
 
                 def function(*arrays, graph=block.graph, precision=precision):
                     values = evaluate(graph, arrays, precision)
-                    return values[0] if len(values) == 1 else values
+                    return values[0] if len(values) == 1 else tuple(values)
 
                 functions[name] = function
                 reads, writes = (

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from remora.algebra.array_ops import Array
 from remora.codegen.integration.program import Program
 from remora.codegen.integration.program_cpu import LaneCode
 from remora.codegen.integration.program_plan import ProgramPlan, planned, read_names
@@ -85,7 +86,8 @@ def hosted_code(program: Program, dtype: str, fma: bool) -> tuple[str, HostedCod
     plan = planned(program, dtype, fma, in_parts=True)
     provided: dict[str, Cell] = {}
     for cell in _provided(plan.body, program.tables):  # rows of several loops may share a name
-        provided[cell.name] = max(cell, provided.get(cell.name, cell), key=lambda c: c.size)
+        known = provided.setdefault(cell.name, cell)
+        provided[cell.name] = cell if cell.size > known.size else known
     read = read_names(plan.body)
     cells = plan.cells | {n: c for n, c in provided.items() if n in read and n not in plan.cells}
     code = _PartsCode(replace(plan, cells=cells), dtype)
@@ -104,7 +106,8 @@ def _provided(body: Sequence[Statement], tables: Sequence[str]) -> Iterable[Cell
         if not isinstance(s, Loop) or not hosts(s.body):
             continue
         if isinstance(s, For):
-            yield Cell(s.name, np.shape(s.rows)[1:], wide=True)
+            rows: Array = np.asarray(s.rows)
+            yield Cell(s.name, rows.shape[1:], wide=True)
         elif isinstance(s, ForEach):
             yield from (Cell(name, (1,), wide=True) for name in tables)
         elif isinstance(s, Repeat):

@@ -58,7 +58,7 @@ class LaneCode(ProgramCode):
         """Place the cells; start with no code."""
         super().__init__(plan, dtype, lanes)
         self._places: dict[str, int] = {}  # in bytes
-        self.size = 0
+        self.size: int = 0
         for wide in (True, False):  # those of the larger alignment first
             for name, s in plan.cells.items():
                 if s.wide == wide:

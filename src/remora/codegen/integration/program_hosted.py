@@ -29,6 +29,7 @@ from remora.codegen.integration.program_cpu import CompiledProgram
 from remora.codegen.integration.program_interface import ProgramInterface, entries_of
 from remora.codegen.integration.stop_request import StopRequest
 from remora.codegen.ir.arguments import listed, ordered
+from remora.codegen.ir.trace import is_tuple
 from remora.codegen.kernel import address, entry_key, in_rows, results_for, scratch_for
 from remora.codegen.llvm import fast_call, host
 from remora.errors import RemoraError, ShapeError, UnknownName
@@ -264,26 +265,26 @@ class _OneRun:
         """Return the call of a function."""
         given = [self.cells[n][None] if batched else self.cells[n] for n in reads]
         taken = [self.cells[n][None] if batched else self.cells[n] for n in writes]
-        single = len(writes) == 1
 
         def call(runs: Array) -> None:
-            returned = function(*[x.copy() for x in given])
-            values = (returned,) if single else _several(name, returned, len(writes))
+            values = _several(name, function(*[x.copy() for x in given]), writes)
             for cell, value, own in zip(taken, values, writes, strict=True):
                 cell[...] = _fitting(name, own, value, cell.shape)
 
-        return call
+        def call_for_one(runs: Array) -> None:  # kept short: the overhead of a load
+            value = function(*[x.copy() for x in given])
+            if type(value) is not np.ndarray or value.shape != shape:
+                value = _fitting(name, writes[0], value, shape)
+            only[...] = value
 
-    def writer(self, cell: str) -> Callable[[Array], None]:
-        """Return how a loop sets the numbers that it provides."""
-        if cell not in self.cells:
-            return _nothing
-        flat = self.cells[cell].reshape(-1)
+        if len(writes) != 1:
+            return call
+        only, shape = taken[0], taken[0].shape
+        return call_for_one
 
-        def write(numbers: Array) -> None:
-            flat[: numbers.size] = numbers
-
-        return write
+    def provided(self, cell: str, size: int) -> Array:
+        """Return where a loop puts the numbers that it provides."""
+        return self.cells[cell].reshape(-1)[:size] if cell in self.cells else np.empty(size)
 
     def enter(self, m: int) -> None:
         """Note the number of the entry of the tables."""
@@ -325,11 +326,9 @@ class _ManyRuns:
     ) -> Step:  # fmt: skip
         """Return the call of a function."""
         given, taken = [self.cells[n] for n in reads], [self.cells[n] for n in writes]
-        single = len(writes) == 1
 
         def call(runs: Any) -> None:
-            returned = function(*[x[runs] for x in given])
-            values = (returned,) if single else _several(name, returned, len(writes))
+            values = _several(name, function(*[x[runs] for x in given]), writes)
             for cell, value, own in zip(taken, values, writes, strict=True):
                 cell[runs] = _fitting(name, own, value, (*np.shape(runs), *cell.shape[1:]))
 
@@ -339,16 +338,11 @@ class _ManyRuns:
 
         return call if batched else call_each
 
-    def writer(self, cell: str) -> Callable[[Array], None]:
-        """Return how a loop sets the numbers that it provides."""
+    def provided(self, cell: str, size: int) -> Array:
+        """Return where a loop puts the numbers that it provides."""
         if cell not in self.cells:
-            return _nothing
-        flat = self.cells[cell].reshape(len(self._memory.all), -1)
-
-        def write(numbers: Array) -> None:
-            flat[:, : numbers.size] = numbers
-
-        return write
+            return np.empty(size)
+        return self.cells[cell].reshape(len(self._memory.all), -1)[:, :size]
 
     def enter(self, m: int) -> None:
         """Note the number of the entry of the tables."""
@@ -403,28 +397,29 @@ class _Call:
         """Return a loop over rows, entries or a counter."""
         stop, body = self._stop, self._built(rest[-1], on)
         if kind == "for":
-            write, rows = on.writer(rest[0]), np.array(rest[1])
+            rows = np.array(rest[1])
+            provided = on.provided(rest[0], rows.shape[1])
 
             def each_row(runs: Array) -> None:
                 for row in rows:
-                    write(row)
+                    provided[...] = row
                     for step in body:
                         step(runs)
 
             return each_row
         if kind == "repeat":
-            count, write = self._tables[rest[0]], on.writer(rest[1])
+            count, provided = self._tables[rest[0]], on.provided(rest[1], 1)
 
             def repeated(runs: Array) -> None:
                 for i in range(int(count[self._entry])):
                     if stop.made:
                         return
-                    write(np.array([float(i)]))
+                    provided[...] = i
                     for step in body:
                         step(runs)
 
             return repeated
-        writers = [(on.writer(name), x) for name, x in self._tables.items()]
+        places = [(on.provided(name, 1), x) for name, x in self._tables.items()]
 
         def each_entry(runs: Array) -> None:
             for m in range(entries_of(list(self._tables.values()))):
@@ -432,26 +427,24 @@ class _Call:
                     return
                 self._entry = m
                 on.enter(m)
-                for write, numbers in writers:
-                    write(numbers[m : m + 1])
+                for place, numbers in places:
+                    place[...] = numbers[m]
                 for step in body:
                     step(runs)
 
         return each_entry
 
 
-def _nothing(numbers: Array) -> None:
-    """Do not write what nothing reads."""
-
-
-def _several(name: str, returned: Any, count: int) -> Sequence[Any]:
+def _several(name: str, returned: Any, writes: Sequence[str]) -> Sequence[Any]:
     """Return what a function returned as one array per cell, or raise."""
-    try:
-        values: list[Any] = [] if returned is None else list(returned)
-    except TypeError:
-        values = [returned]
-    if len(values) != count:
-        raise RemoraError(f"host function {name!r} must return {count} arrays, not {len(values)}")
+    if len(writes) == 1:
+        return (returned,)
+    values: object = () if returned is None else returned
+    if not is_tuple(values) or len(values) != len(writes):
+        raise RemoraError(
+            f"host function {name!r} must return a tuple of {len(writes)} arrays "
+            f"({', '.join(writes)})"
+        )
     return values
 
 
