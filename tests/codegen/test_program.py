@@ -52,6 +52,7 @@ def agree(program, given, dtype="float64", **options):
         np.asarray(a, "float64" if program.wide_input(s.name) else dtype)
         for a, s in zip(given, program.inputs, strict=True)
     ]
+    pairs = list(zip(given, program.inputs, strict=True))
     ready = program.prepared(dtype, fma=host().fma)
     expected = interpret(ready, given, dtype=dtype, **options)
     kernel = ProgramKernel(program, "test", dtype)
@@ -63,15 +64,16 @@ def agree(program, given, dtype="float64", **options):
         for a, b, o in zip(got, expected, program.outputs, strict=True):
             assert a.dtype == ("float64" if o.wide else dtype)
             np.testing.assert_array_equal(a, b, err_msg=f"{o.name}, {made.lanes} lanes")
-    for every, batched in ((2, False), (1, True)):
+    for every, batched, most in ((2, False, 3), (1, True, None)):
         called, functions = with_hosts(ready, dtype, every, batched)
-        got = HostedProgram(called, "test", dtype, functions=functions)(*given, **options)
+        hosted = HostedProgram(called, "test", dtype, functions=functions)
+        some = [a[:most] if a.ndim > len(s.shape) else a for a, s in pairs]
+        got = hosted(*some, **options)
         got = got if isinstance(got, tuple) else (got,)
-        seen = interpret(called, given, dtype=dtype, functions=functions, **options)
-        for a, b, c, o in zip(got, expected, seen, program.outputs, strict=True):
+        for a, b, o in zip(got, expected, program.outputs, strict=True):
             assert a.dtype == ("float64" if o.wide else dtype)
-            np.testing.assert_array_equal(a, b, err_msg=f"{o.name}, hosted")
-            np.testing.assert_array_equal(c, b, err_msg=f"{o.name}, hosted, interpreted")
+            wanted = b[:most] if any(x.ndim > len(s.shape) for x, s in pairs) else b
+            np.testing.assert_array_equal(a, wanted, err_msg=f"{o.name}, hosted")
     return expected
 
 

@@ -26,13 +26,16 @@ from remora.codegen.integration.hosted_code import (
 )
 from remora.codegen.integration.program import Program
 from remora.codegen.integration.program_cpu import CompiledProgram
-from remora.codegen.integration.program_interface import ProgramInterface, entries_of
+from remora.codegen.integration.program_interface import (
+    ProgramInterface,
+    entries_of,
+    host_values,
+)
 from remora.codegen.integration.stop_request import StopRequest
 from remora.codegen.ir.arguments import listed, ordered
-from remora.codegen.ir.trace import is_tuple
 from remora.codegen.kernel import address, entry_key, in_rows, results_for, scratch_for
 from remora.codegen.llvm import fast_call, host
-from remora.errors import RemoraError, ShapeError, UnknownName
+from remora.errors import ShapeError, UnknownName
 
 #: A step of a call: does something in the runs that take part, an array of their indices.
 Step: TypeAlias = Callable[[Array], Any]
@@ -267,7 +270,7 @@ class _OneRun:
         taken = [self.cells[n][None] if batched else self.cells[n] for n in writes]
 
         def call(runs: Array) -> None:
-            values = _several(name, function(*[x.copy() for x in given]), writes)
+            values = host_values(name, function(*[x.copy() for x in given]), writes)
             for cell, value, own in zip(taken, values, writes, strict=True):
                 cell[...] = _fitting(name, own, value, cell.shape)
 
@@ -327,16 +330,19 @@ class _ManyRuns:
         """Return the call of a function."""
         given, taken = [self.cells[n] for n in reads], [self.cells[n] for n in writes]
 
-        def call(runs: Any) -> None:
-            values = _several(name, function(*[x[runs] for x in given]), writes)
+        def call(runs: Any, arrays: Sequence[Array]) -> None:
+            values = host_values(name, function(*arrays), writes)
             for cell, value, own in zip(taken, values, writes, strict=True):
                 cell[runs] = _fitting(name, own, value, (*np.shape(runs), *cell.shape[1:]))
 
-        def call_each(runs: Array) -> None:
-            for run in runs.tolist():
-                call(run)
+        def call_for_all(runs: Array) -> None:
+            call(runs, [x[runs] for x in given])
 
-        return call if batched else call_each
+        def call_for_each(runs: Array) -> None:
+            for run in runs.tolist():
+                call(run, [x[run].copy() for x in given])
+
+        return call_for_all if batched else call_for_each
 
     def provided(self, cell: str, size: int) -> Array:
         """Return where a loop puts the numbers that it provides."""
@@ -433,19 +439,6 @@ class _Call:
                     step(runs)
 
         return each_entry
-
-
-def _several(name: str, returned: Any, writes: Sequence[str]) -> Sequence[Any]:
-    """Return what a function returned as one array per cell, or raise."""
-    if len(writes) == 1:
-        return (returned,)
-    values: object = () if returned is None else returned
-    if not is_tuple(values) or len(values) != len(writes):
-        raise RemoraError(
-            f"host function {name!r} must return a tuple of {len(writes)} arrays "
-            f"({', '.join(writes)})"
-        )
-    return values
 
 
 def _fitting(name: str, cell: str, value: Any, shape: tuple[int, ...]) -> Array:

@@ -12,7 +12,11 @@ import numpy as np
 from remora.algebra.array_ops import Array, ArrayLike
 from remora.codegen.integration import random_words
 from remora.codegen.integration.program import Program
-from remora.codegen.integration.program_interface import ProgramInterface, entries_of
+from remora.codegen.integration.program_interface import (
+    ProgramInterface,
+    entries_of,
+    host_values,
+)
 from remora.codegen.integration.statements import (
     For,
     ForEach,
@@ -154,8 +158,7 @@ class _Interpreter:
                 else self.state[n][chosen].copy()
                 for n in s.reads
             ]  # fmt: skip
-            returned = function(*arrays)
-            values = (returned,) if len(s.writes) == 1 else returned
+            values = host_values(s.function, function(*arrays), s.writes)
             for name, value in zip(s.writes, values, strict=True):
                 self.state[name][chosen] = value
 
