@@ -196,13 +196,10 @@ def simulate_batch(
     threads, max_events = whole("threads", threads), whole("max_events", max_events)
     if threads < 0 or max_events < 0:
         raise InvalidValue("threads and max_events must not be negative")
-    if not fits_straight_line(robot) and (
-        control.adaptive or target == "cuda" or dtype != "float64" or stops or events
-    ):
+    if not fits_straight_line(robot) and (target == "cuda" or dtype != "float64" or stops):
         raise RemoraError(
             f"{robot.name!r} has {len(robot.bodies)} bodies; batches of robots with more than "
-            f"{LARGEST_STRAIGHT_LINE} take fixed steps (integrator='rk4'), in float64 on the CPU, "
-            "without stops and events: use rm.simulate"
+            f"{LARGEST_STRAIGHT_LINE} run in float64 on the CPU, without stops: use rm.simulate"
         )
     parts = _phases(duration, phases, torque, base_wrench, wrenches, prescribed, locked)
     robots = phase_robots(robot, parts)
