@@ -37,7 +37,7 @@ def program_module(program, dtype, entries, capacity):
     places |= {n: [f"tables->{own}[work->entry]"] for n, own in tables.identifiers.items()}
 
     def output_places(o, row):
-        own = outputs.identifiers[o.name] if o.name in outputs.identifiers else ""
+        own = outputs.identifiers.get(o.name, "")
         at = f"{o.size}u*{row} + " if row else ""
         return [f"outputs->{own}[{at}{j}{'u' if row else ''}]" for j in range(o.size)]
 
@@ -51,7 +51,9 @@ def program_module(program, dtype, entries, capacity):
     for name in plan.starting:
         for to, source_of in zip(text.places(name), starts.get(name, []), strict=False):
             wide = plan.cells[name].wide
-            lines.append(f"{to} = ({'double' if wide or dtype == 'float64' else 'float'}){source_of};")
+            lines.append(
+                f"{to} = ({'double' if wide or dtype == 'float64' else 'float'}){source_of};"
+            )
     body = text.lines(plan.body)
     work = Struct(WORK, (*text.members, Member("unused")), local=True)
     lines += ["(void)work;", *(f"(void){r};" for r in roles)]

@@ -9,11 +9,11 @@ from c_structs import CROSS, CModule, built_test, verdict
 from remora.components.actions import GeneralizedForce, JointForce, Wrench
 from remora.components.component import Component, Interface, ZeroCrossing
 from remora.components.evaluation import Instant
-from remora.components.export.c_loop import save_loop_c
 from remora.components.signals import Signal
 from remora.components.system import System
 from remora.errors import InvalidValue, RemoraError, UnknownName
 from remora.model.state import log_rate
+from remora.simulation.export.c_loop import save_loop_c
 from remora.simulation.systems.tick_noise import noise_streams, tick_noise
 
 ROBOT = rm.load("servicer")
