@@ -11,7 +11,7 @@ from remora.codegen.export.c_module import Function, Member, Module, Struct, con
 from remora.codegen.export.c_module_test_program import RecordedCalls
 from remora.codegen.export.c_text import SCALARS, number
 from remora.codegen.export.program_c import WORK, ProgramText, member_places
-from remora.codegen.integration.program_interpreter import interpret
+from remora.codegen.integration.program_cpu import ProgramKernel
 from remora.codegen.integration.program_plan import planned
 from remora.codegen.integration.statements import ForEach, Sample
 from remora.components.export.c_members import (
@@ -262,7 +262,7 @@ class LoopModule:
     # Recorded steps for the test program ----------------------------------------------------------
 
     def recorded(self) -> RecordedCalls:
-        """Return steps from a random state with random noise, made by the interpreter."""
+        """Return steps from a random state with random noise."""
         rng, robot = np.random.default_rng(0), self._system.robot
         q, v = random_state(robot, rng)
         v = 0.1 * v
@@ -289,14 +289,15 @@ class LoopModule:
     def _run(
         self, starts: Mapping[str, Array], noise: Sequence[Mapping[str, Array]]
     ) -> Iterator[dict[str, Array]]:
-        """Yield the state after each step, by the interpreter of the program.
+        """Yield the state after each step, by machine code with the bits of the C.
 
         Args:
             starts: q and v.
             noise: that of each step.
         """
         loop, whole, h = self._loop, self._whole, self._step
-        program = loop.program.prepared(self._dtype, fma=False)
+        program = loop.program
+        kernel = ProgramKernel(program, self.module.name, self._dtype, lanes=1, fma=False)
         values: dict[str, Array] = {s.name: np.zeros(s.shape) for s in program.inputs}
         values |= starts | {"x": whole.initial_x, "z": whole.initial_z}
         values |= {parameter_name(k): x for k, x in self._system.parameters.items()}
@@ -310,8 +311,11 @@ class LoopModule:
             if loop.lockstep:
                 tables = {"start": [k * h], "step": [h], "count": [1.0], "keep": [0.0]}
                 tables |= {f"due {i}": [float(n == 0)] for i, n in enumerate(until)}
-            arguments = [values[s.name] for s in program.inputs]
-            found = interpret(program, arguments, tables, 0, self._dtype)
+            dtypes = kernel.interface.dtypes(self._dtype)[0]
+            given = [np.asarray(values[s.name], own)
+                     for s, own in zip(program.inputs, dtypes, strict=True)]  # fmt: skip
+            made = kernel(*given, tables=tables, threads=1)
+            found = made if isinstance(made, tuple) else (made,)
             results = dict(zip((o.name for o in program.outputs), found, strict=True))
             values |= {name: results[after(name)][0] for name in loop.state}
             for i, (period, _) in enumerate(self._counts):

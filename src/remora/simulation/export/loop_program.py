@@ -49,8 +49,15 @@ NOISE = "noise"
 BEGINS, PHASE = "begins", "phase"
 #: Inputs of a free program that are the same in all calls.
 FIXED = {"budget": 1e300, "entering": 1.0, "room": 1e300, "event room": 1e300}
+#: What is told of each phase.
+TOLD = ("phase start", "events", FIRST)
 #: State of the robot and the components.
 MOTION = ("q", "v", "x", "z", "rest q", "rest v", "rest x")
+#: Cells that matter within a step only: at the end of a call, no event is being located.
+WITHIN_A_STEP = (
+    "change", "length", "low", "high", "side", "final", "search", "cut", "fired", "g end", "g low",
+    "g high", "g inside", "slopes", "error",
+)  # fmt: skip
 #: A phase of this duration does not end, s.
 ENDLESS = 1e100
 #: Largest deviation of a sample time from a multiple of the step, relative.
@@ -185,9 +192,12 @@ def loop_program(
                 then = [one.ended(phases[k + 1]), If("moved", made[k + 1].begin())]
             inner.append(If(flags[k], [*one.body, *then]))
         body += [wide_run(lambda: np.ones(1), (), ("more",)), While("more", inner)]
-    told = [of_phase(n, k, len(made)) for k in range(len(made)) for n in ("events", FIRST)]
+    told = [of_phase(n, k, len(made)) for k in range(len(made)) for n in TOLD]
     visible = [n for n in (*MOTION, "t", "status", PHASE, *told) if n in cells]
-    return _assembled([one.program for one in made], body, list(cells.values()), visible)
+    within = {*WITHIN_A_STEP, *(f"k{i}" for i in range(1, len(tableaus.RK4.b) + 1))}
+    forgotten = [of_phase(n, k, len(made)) for k in range(len(made)) for n in within]
+    programs = [one.program for one in made]
+    return _assembled(programs, body, list(cells.values()), visible, forgotten)
 
 
 class _PhaseProgram:
@@ -268,7 +278,7 @@ def _assembled(
         body: statements of a call.
         cells: their cells.
         visible: cells of the state besides those that later calls need.
-        forgotten: cells that later calls would read, but multiply by zero.
+        forgotten: cells that later calls seem to need, but zero does.
     """
     known = {s.name for s in cells}
     tables = programs[0].tables
