@@ -7,7 +7,9 @@ import needs
 import remora as rm
 from c_structs import CModule, built_test, verdict
 from flat_captures import capture_phases, dispersed, flat
+from remora.errors import InvalidValue, RemoraError
 from remora.simulation.export.c_loop import save_loop_c
+from remora.simulation.systems.tick_noise import noise_streams, tick_noise
 
 STEP = 0.05
 
@@ -84,7 +86,7 @@ class Wall(rm.Component):
         return {"v": at.v * flip, "count": at.memory["count"] + 1.0}
 
 
-def compared(system, q, v, folder, steps, own=(), bits=True, **options):
+def compared(system, q, v, folder, steps, own=(), **options):
     """Return the C module and the batch after some steps: the same numbers.
 
     Args:
@@ -94,7 +96,6 @@ def compared(system, q, v, folder, steps, own=(), bits=True, **options):
         folder: where the files are written.
         steps: number of steps.
         own: pairs of a member of the state and a recorded signal.
-        bits: whether the test program is compared bit by bit, too.
         options: of `save_loop_c`.
     """
     ends = STEP * steps
@@ -106,7 +107,7 @@ def compared(system, q, v, folder, steps, own=(), bits=True, **options):
         system, q, v, duration, step=STEP, sample=times[times < ends + 1e-9], runs=1, seed=7,
         **options,
     )  # fmt: skip
-    save_loop_c(system, folder, STEP, name="run", noise="generated", **options)
+    save_loop_c(system, folder, STEP, "run", noise="generated", example=(q, v), **options)
     c = CModule(folder, "run")
     if "parameters" in c.functions["step"]:
         c.set("parameters", **{k.replace(".", "_"): x for k, x in system.parameters.items()})
@@ -126,8 +127,7 @@ def compared(system, q, v, folder, steps, own=(), bits=True, **options):
         c.call("step")
     if hasattr(c.state, "t"):
         assert abs(c.get("state", "t")[0] - batch.end[0]) < 1e-12
-    if bits:
-        assert verdict(built_test(folder, "run", "-O1")) == (0, 0, "good")
+    assert verdict(built_test(folder, "run", "-O1")) == (0, 0, "good")
     return c, batch
 
 
@@ -136,12 +136,38 @@ def test_a_loop_with_noise_delay_and_an_event_that_resets(tmp_path):
     parts = [Encoder(sample_time=0.1), Control(sample_time=0.1, delay=0.05), Lag(), Wall()]
     c, batch = compared(
         rm.System(ARM, parts), Q, V, tmp_path, 60,
-        own=[("wall_count", "wall.count"), ("lag_x", "lag.x"), ("encoder_angles", "encoder.angles")],
+        own=[("wall_count", "wall.count"), ("lag_x", "lag.x"),
+             ("encoder_angles", "encoder.angles")],
     )  # fmt: skip
     assert c.get("state", "wall_count")[0] >= 1.0
     first = batch.events.of("wall.hit")[0, 0]
     assert abs(c.get("state", "wall_hit_time")[0] - first) < 1e-12
     assert c.get("state", "status")[0] == 0.0
+
+
+@needs.compiler
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_given_noise_with_an_event(dtype, tmp_path):
+    """The noise of each step is an argument; in single precision, time is kept in double."""
+    parts = [Encoder(sample_time=0.1), Control(sample_time=0.1, delay=0.05), Lag(), Wall()]
+    system = rm.System(ARM, parts)
+    save_loop_c(system, tmp_path, STEP, "run", dtype, example=(Q, V))
+    c = CModule(tmp_path, "run")
+    c.set("parameters", **{k.replace(".", "_"): x for k, x in system.parameters.items()})
+    c.call("init", Q.astype(dtype), V.astype(dtype))
+    c.set("state", start=1000.0)
+    streams = noise_streams(system)
+    for k in range(60):
+        c.set("noise", encoder_angles=tick_noise(system, streams, ["encoder"], 7, 0, k // 2))
+        c.call("step")
+    batch = rm.simulate_batch(
+        system, Q, V, 60 * STEP, step=STEP, sample=STEP, start=1000.0, runs=1, seed=7, dtype=dtype
+    )
+    limit = {"float64": 1e-12, "float32": 1e-4}[dtype]
+    assert np.abs(c.get("state", "q") - batch.q[0, -1]).max() < limit
+    assert c.get("state", "wall_count")[0] == batch.signals["wall.count"][0, -1] >= 1.0
+    assert abs(c.get("state", "t")[0] - 1003.0) < 1e-9
+    assert verdict(built_test(tmp_path, "run", "-O2")) == (0, 0, "good")
 
 
 @needs.compiler
@@ -173,7 +199,6 @@ def test_prescribed_and_locked_joints(tmp_path):
     stop = rm.Event(lambda t, q, v: q[8] - 0.39, "far", "stop", 1)
     c, batch = compared(
         rm.System(ARM, [Lag()]), q, v, tmp_path, 30, prescribed=motion, locked="j1", events=[stop],
-        bits=False,
     )  # fmt: skip
     assert c.get("state", "status")[0] == 1.0
     end = batch.events.of("far")[0, 0]
@@ -244,5 +269,27 @@ def test_phases_by_time_with_held_joints(tmp_path):
         rm.Phase(0.63, torque={"j0": 0.5, "j1": rm.Pulse(0.9, 1.2, -0.4)}),
     ]
     parts = [Encoder(sample_time=0.1), Control(sample_time=0.1, delay=0.05), Lag()]
-    compared(rm.System(ARM, parts), q, v, tmp_path, 31, phases=phases, bits=False,
+    compared(rm.System(ARM, parts), q, v, tmp_path, 31, phases=phases,
              own=[("lag_x", "lag.x")])  # fmt: skip
+
+
+def test_refusals(tmp_path):
+    system = rm.System(ARM, [Encoder(sample_time=0.02)])
+    with pytest.raises(InvalidValue, match=r"'encoder': its sample_time of 0.02 s is shorter than"):
+        save_loop_c(system, tmp_path, 0.05)
+    with pytest.raises(RemoraError, match="given in these"):
+        save_loop_c(system, tmp_path, 0.01, phases=[rm.Phase(1.0)], locked="j0")
+    with pytest.raises(RemoraError, match="phases are empty"):
+        save_loop_c(system, tmp_path, 0.01, phases=[])
+    with pytest.raises(RemoraError, match="no noise of exported C named 'random'"):
+        save_loop_c(system, tmp_path, 0.01, noise="random")
+    with pytest.raises(RemoraError, match="impulse=True"):
+        save_loop_c(system, tmp_path, 0.01, phases=[rm.Phase(1.0, impulse=True)])
+    law = rm.JointPD(ARM, {"j0": 0.1}, 2.0, 4.0, 0.02)
+    phases = [rm.Phase(1.0), rm.Phase(1.0, torque=law)]
+    with pytest.raises(RemoraError, match="phase 2 has a sampled load"):
+        save_loop_c(rm.System(ARM), tmp_path, 0.01, phases=phases)
+    robot = chain()[0]
+    with pytest.raises(RemoraError, match="constraint 'pin' acts: float32 is too coarse"):
+        save_loop_c(rm.System(robot), tmp_path, 0.01, dtype="float32")
+    assert list(tmp_path.iterdir()) == []

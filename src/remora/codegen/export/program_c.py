@@ -42,8 +42,8 @@ from remora.codegen.integration.statements import (
 
 #: Role of the struct of what the caller does not place.
 WORK = "work"
-#: Rounding to single precision. Where gcc 12 at -O2 computes two of `(double)(float)x` as a vector, it
-#: leaves out the rounding; a volatile number is always rounded.
+#: Rounding to single precision. Where gcc 12 at -O2 computes two of `(double)(float)x` as a vector,
+#: it leaves out the rounding; a volatile number is always rounded.
 _ROUNDED = """/* Rounded to single precision, whatever the compiler does with pairs of casts. */
 static float {name}_rounded(double x)
 {{

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from remora.algebra.array_ops import ArrayLike
 from remora.codegen.export.c_module_test_program import write_module
 from remora.codegen.export.c_text import identifier
 from remora.codegen.ir.arguments import DTYPES
@@ -18,6 +19,7 @@ from remora.components.system import System
 from remora.dynamics.constraints.loop_kinematics import active_constraints
 from remora.dynamics.kernels.size_policy import LARGEST_STRAIGHT_LINE, fits_straight_line
 from remora.errors import InvalidValue, RemoraError, UnknownName
+from remora.model.state import configuration, velocity
 from remora.simulation.batch.batch import batch_phase, phase_constraints
 from remora.simulation.batch.batch_inputs import BatchInputs
 from remora.simulation.batch.batch_phases import BatchPhase
@@ -47,6 +49,7 @@ def save_loop_c(
     locked: str | Sequence[str] = (),
     events: Sequence[Event] = (),
     noise: str = "given",
+    example: tuple[ArrayLike, ArrayLike] | None = None,
 ) -> list[Path]:
     """Write a system, robot and components, as C99: header, source and a test program.
 
@@ -71,6 +74,7 @@ def save_loop_c(
         events: conditions that are watched in all phases.
         noise: "given": standard normal numbers are an argument of each step; "generated": they are
             those of a batch with `state.seed` and `state.run`.
+        example: q and v from which the test program starts; random ones by default.
 
     Returns:
         The files.
@@ -100,7 +104,11 @@ def save_loop_c(
     _refuse_repeated_noise(system, float(step), generated)
     called = identifier(name or robot.name)
     made = LoopModule(system, plan, float(step), called, dtype, generated)
-    return write_module(made.module, made.recorded(), directory)
+    given = None
+    if example is not None:
+        q, v = example
+        given = configuration(robot, q), velocity(robot, v)
+    return write_module(made.module, made.recorded(given), directory)
 
 
 def _parts(

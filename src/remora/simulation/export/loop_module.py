@@ -261,13 +261,19 @@ class LoopModule:
 
     # Recorded steps for the test program ----------------------------------------------------------
 
-    def recorded(self) -> RecordedCalls:
-        """Return steps from a random state with random noise."""
-        rng, robot = np.random.default_rng(0), self._system.robot
+    def recorded(self, example: tuple[Array, Array] | None = None) -> RecordedCalls:
+        """Return steps with random noise.
+
+        Args:
+            example: q and v at the start; None: random ones.
+        """
+        rng, robot = np.random.default_rng(0), self._phases[0].equations.robot
         q, v = random_state(robot, rng)
         v = 0.1 * v
         if active_constraints(robot):
             q, v = close_loops(robot, q, v)
+        if example is not None:
+            q, v = example
         starts = {"q": q.astype(self._dtype), "v": v.astype(self._dtype)}
         name, scalar = self.module.name, SCALARS[self._dtype]
         begin: list[str] = []
