@@ -4,7 +4,7 @@ import numpy as np
 
 from c_structs import CModule
 from remora.codegen.export.c_module import Function, Member, Module, Struct, header, source
-from remora.codegen.export.program_c import WORK, ProgramText, member_places
+from remora.codegen.integration.program_c import WORK, ProgramText, member_places
 from remora.codegen.integration.program_plan import planned
 
 

@@ -244,7 +244,7 @@ def test_capture_latch_and_release(tmp_path):
     assert abs(c.get("state", "phase_start_of_phase_1")[0] - times[0]) < 1e-12
     assert abs(c.get("state", "phase_start_of_phase_2")[0] - times[1]) < 1e-12
     latched = batch.switches[0].latched["grasp"]["child_placement"][0]
-    assert np.abs(c.get("state", "parameter_grasp_child_placement") - latched).max() < 1e-12
+    assert np.abs(c.get("state", "grasp_child_placement") - latched).max() < 1e-12
 
 
 @needs.compiler
@@ -271,6 +271,33 @@ def test_phases_by_time_with_held_joints(tmp_path):
     parts = [Encoder(sample_time=0.1), Control(sample_time=0.1, delay=0.05), Lag()]
     compared(rm.System(ARM, parts), q, v, tmp_path, 31, phases=phases,
              own=[("lag_x", "lag.x")])  # fmt: skip
+
+
+def status_of(system, starts, folder, **options):
+    """Return the status after the first step from each start; a run that fails does not move."""
+    save_loop_c(system, folder, STEP, "run", **options)
+    c, found = CModule(folder, "run"), []
+    for q, v in starts:
+        c.call("init", q, v)
+        c.call("step")
+        found.append(c.get("state", "status")[0])
+        assert c.get("state", "t")[0] == (STEP if found[-1] == 0.0 else 0.0)
+    return found
+
+
+@needs.compiler
+def test_starts_that_contradict_what_is_held(tmp_path):
+    """A joint that would have to jump, a loop that is open or opens: the run does not begin."""
+    q, v = Q.copy(), V.copy()
+    q[8], v[6] = 0.1, 0.33
+    aside, faster = q + 1e-6 * (np.arange(ARM.nq) == 8), v + 1e-6 * (np.arange(ARM.nv) == 6)
+    motion = {"j0": lambda t: 0.1 + 0.33 * t}
+    starts = [(q, v), (aside, v), (q, faster)]
+    arm_alone = rm.System(ARM)
+    assert status_of(arm_alone, starts, tmp_path / "held", prescribed=motion) == [0.0, 8.0, 8.0]
+    robot, q, v = chain()
+    starts = [(q, v), (q + 1e-6, v), (q, v + np.array([1e-6, 0.0, 0.0]))]
+    assert status_of(rm.System(robot), starts, tmp_path / "loop") == [0.0, 10.0, 10.0]
 
 
 def test_refusals(tmp_path):

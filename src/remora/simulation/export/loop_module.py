@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -10,7 +11,7 @@ from remora.algebra.array_ops import Array
 from remora.codegen.export.c_module import Function, Member, Module, Struct, constants
 from remora.codegen.export.c_module_test_program import RecordedCalls
 from remora.codegen.export.c_text import SCALARS, number
-from remora.codegen.export.program_c import WORK, ProgramText, member_places
+from remora.codegen.integration.program_c import WORK, ProgramText, member_places
 from remora.codegen.integration.program_cpu import ProgramKernel
 from remora.codegen.integration.program_plan import planned
 from remora.codegen.integration.statements import ForEach, Sample
@@ -47,12 +48,18 @@ from remora.simulation.export.loop_program import (
 STEPS = 60
 #: Roles of the structs, in the order of the arguments.
 _ROLES = ("parameters", "state", "noise", WORK)
-#: Comments on members of the state.
+#: Comments on members of the state, in the order in which they are listed.
 NOTES = {
     "t": "time, s",
-    "status": "0: the run goes on; 1: an event has stopped it; others: see the documentation",
+    "status": "0: the run goes on; 1: an event has stopped it; others: see docs/c.md",
     PHASE: "index of the phase",
+    "phase start": "start of the phase, s",
+    "until": "end of the phase, s",
+    "events": "number of events in the phase",
+    FIRST: "time of the first occurrence, s; 1e300: none yet",
 }
+#: Comment on all other members.
+KEPT = "for the next step"
 
 
 class LoopModule:
@@ -93,7 +100,8 @@ class LoopModule:
         #: Members that a cell of the state is made of, by its name.
         self._members = {name: self._members_of_cell(name) for name in self._loop.state}
         first = [n for n in (*MOTION[:4], *self._latched, *MOTION[4:]) if n in self._members]
-        then = [n for n in self._members if n not in first]
+        told = [n for base in NOTES for n in self._members if self._base(n) == base]
+        then = [*told, *(n for n in self._members if n not in first and n not in told)]
         state = [m for n in first for m in self._members[n]]
         state += self._clock(generated)
         state += [m for n in then for m in self._members[n]]
@@ -141,8 +149,16 @@ class LoopModule:
             return []
         notes = {"q": "configuration", "v": "velocity"} | NOTES
         notes |= {f"rest {n}": "compensation term" for n in "qvx"}
+        notes |= dict.fromkeys(self._latched, "taken over by a constraint")
+        base = self._base(name)
+        called = name.replace("until", "phase end", 1) if base == "until" else name
         shape = () if cell.size == 1 and name not in MOTION else (cell.size,)
-        return [Member(name.replace(" ", "_"), shape, notes.get(name, ""), kind)]
+        own = called.removeprefix("parameter ").replace(" ", "_")
+        return [Member(own, shape, notes.get(base, KEPT), kind)]
+
+    def _base(self, name: str) -> str:
+        """Return the name of a cell without its phase."""
+        return name.partition(" of phase ")[0]
 
     def _event_members(self, k: int, phase: BatchPhase, kind: str) -> list[Member]:
         """Return the members with the first times of the events of a phase."""
@@ -153,8 +169,7 @@ class LoopModule:
             if isinstance(component, EventCondition):
                 own = component.event
             suffix = f" of phase {k}" if len(self._phases) > 1 else ""
-            note = "time of the first occurrence, s; 1e300: none yet"
-            found.append(Member(f"{own} time{suffix}", (), note, kind))
+            found.append(Member(f"{own} time{suffix}", (), NOTES[FIRST], kind))
         return found
 
     # Functions ------------------------------------------------------------------------------------
@@ -305,7 +320,7 @@ class LoopModule:
         program = loop.program
         kernel = ProgramKernel(program, self.module.name, self._dtype, lanes=1, fma=False)
         values: dict[str, Array] = {s.name: np.zeros(s.shape) for s in program.inputs}
-        values |= starts | {"x": whole.initial_x, "z": whole.initial_z}
+        values |= {**starts, "x": whole.initial_x, "z": whole.initial_z}
         values |= {parameter_name(k): x for k, x in self._system.parameters.items()}
         values |= {k: np.full(1, x) for k, x in loop.fixed.items()}
         until = np.array([first for _, first in self._counts], np.int64)
@@ -320,9 +335,9 @@ class LoopModule:
             dtypes = kernel.interface.dtypes(self._dtype)[0]
             given = [np.asarray(values[s.name], own)
                      for s, own in zip(program.inputs, dtypes, strict=True)]  # fmt: skip
-            made = kernel(*given, tables=tables, threads=1)
-            found = made if isinstance(made, tuple) else (made,)
-            results = dict(zip((o.name for o in program.outputs), found, strict=True))
+            made: Any = kernel(*given, tables=tables, threads=1)
+            names = [o.name for o in program.outputs]
+            results = dict(zip(names, made if len(names) > 1 else [made], strict=True))
             values |= {name: results[after(name)][0] for name in loop.state}
             for i, (period, _) in enumerate(self._counts):
                 until[i] = (until[i] or period) - 1
