@@ -47,16 +47,17 @@ from remora.simulation.integrators import tableaus
 NOISE = "noise"
 #: Cell that is 1 in the first call, and the one with the index of the phase.
 BEGINS, PHASE = "begins", "phase"
-#: Inputs of a free program that are the same in all calls.
-FIXED = {"budget": 1e300, "entering": 1.0, "room": 1e300, "event room": 1e300}
+#: Inputs of a program that are the same in all calls, besides the step.
+FIXED = {"budget": 1e300, "entering": 1.0, "max steps": 1e300, "known": 0.0}
+STEP = "step"
 #: What is told of each phase.
 TOLD = ("phase start", "events", FIRST)
 #: State of the robot and the components.
 MOTION = ("q", "v", "x", "z", "rest q", "rest v", "rest x")
 #: Cells that matter within a step only: at the end of a call, no event is being located.
 WITHIN_A_STEP = (
-    "change", "length", "low", "high", "side", "final", "search", "cut", "fired", "g end", "g low",
-    "g high", "g inside", "slopes", "error",
+    "change", "length", "low", "high", "low bracket", "high bracket", "side", "final", "search",
+    "cut", "fired", "g end", "g low", "g high", "g inside", "slopes", "error",
 )  # fmt: skip
 #: A phase of this duration does not end, s.
 ENDLESS = 1e100
@@ -127,7 +128,7 @@ def of_phase(name: str, k: int, phases: int) -> str:
         phases: number of phases.
     """
     shared = name in _SHARED or name.startswith(("tick ", "parameter ", "input "))
-    return name if shared or phases == 1 or name in FIXED else f"{name} of phase {k}"
+    return name if shared or phases == 1 or name in (*FIXED, STEP) else f"{name} of phase {k}"
 
 
 def steps_of(update: ScheduledUpdate, step: float) -> tuple[int, int] | None:
@@ -167,7 +168,7 @@ def loop_program(
         program = lockstep_program(_blocks(phases[0], dtype, generated), ())
         (body,) = (renamed(s.body, str) for s in program.body if isinstance(s, ForEach))
         # weights of the last step's rates in the first stage are zero
-        return _assembled([program], body, program.cells, MOTION, ("k", "change"))
+        return _assembled([program], body, program.cells, step, MOTION, ("k", "change"))
     made = [_PhaseProgram(p, k, len(phases), step, dtype, generated)
             for k, p in enumerate(phases)]  # fmt: skip
     begins = [wide_run(unchanged, ("start",), ("t",)), *made[0].begin()]
@@ -197,7 +198,7 @@ def loop_program(
     within = {*WITHIN_A_STEP, *(f"k{i}" for i in range(1, len(tableaus.RK4.b) + 1))}
     forgotten = [of_phase(n, k, len(made)) for k in range(len(made)) for n in within]
     programs = [one.program for one in made]
-    return _assembled(programs, body, list(cells.values()), visible, forgotten)
+    return _assembled(programs, body, list(cells.values()), step, visible, forgotten)
 
 
 class _PhaseProgram:
@@ -216,7 +217,9 @@ class _PhaseProgram:
         loop = whole[place]
         assert isinstance(loop, ForEach)
         entry = PhaseEntry(phase, dtype)
-        own = {s.name: s for s in (*self.program.cells, *entry.cells) if s.name not in FIXED}
+        own = {
+            s.name: s for s in (*self.program.cells, *entry.cells) if s.name not in (*FIXED, STEP)
+        }
         names = [parameter_name(n) for n in phase.constraints.latches.values()]
         numbers = phase.equations.parameter_signatures
         latched = {s.name: s for s in numbers if s.name in names}
@@ -269,7 +272,7 @@ def _blocks(phase: BatchPhase, dtype: str, generated: bool) -> RunBlocks:
 
 def _assembled(
     programs: Sequence[Program], body: Sequence[Statement], cells: Sequence[Signature],
-    visible: Sequence[str], forgotten: Sequence[str] = (),
+    step: float, visible: Sequence[str], forgotten: Sequence[str] = (),
 ) -> LoopProgram:  # fmt: skip
     """Return the program of a call.
 
@@ -277,13 +280,17 @@ def _assembled(
         programs: those of the phases.
         body: statements of a call.
         cells: their cells.
+        step: largest step, s.
         visible: cells of the state besides those that later calls need.
         forgotten: cells that later calls seem to need, but zero does.
     """
     known = {s.name for s in cells}
     tables = programs[0].tables
     inputs: dict[str, Signature] = {
-        s.name: s for p in programs for s in p.inputs if s.name not in known or s.name in FIXED
+        s.name: s
+        for p in programs
+        for s in p.inputs
+        if s.name not in known and of_phase(s.name, 0, len(programs)) == s.name
     }
     if len(tables) == 1:
         inputs |= {n: Cell(n, (1,), wide=True) for n in (BEGINS, "start")}
@@ -293,7 +300,7 @@ def _assembled(
     state = tuple(s.name for s in cells if s.name in needed)
     given = inputs | {s.name: s for s in cells if s.name in state}
     program = _with_state(given, cells, body, tables, state)
-    fixed = {name: FIXED[name] for name in FIXED if name in inputs}
+    fixed = {name: x for name, x in {**FIXED, STEP: step}.items() if name in inputs}
     return LoopProgram(program, state, fixed, len(tables) > 1)
 
 
