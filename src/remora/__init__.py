@@ -45,7 +45,6 @@ if TYPE_CHECKING:  # carried out one by one, when a name is first used
     from remora.components.component import Component, Interface, ZeroCrossing
     from remora.components.context import Context
     from remora.components.export.c_component import save_component_c
-    from remora.components.export.c_loop import save_loop_c
     from remora.components.signals import Signal, State
     from remora.components.system import System
     from remora.control.attitude_pd import AttitudePD
@@ -254,6 +253,7 @@ if TYPE_CHECKING:  # carried out one by one, when a name is first used
     from remora.simulation.batch.result import Batch
     from remora.simulation.engine.progress import Status
     from remora.simulation.engine.simulate import simulate
+    from remora.simulation.export.c_loop import save_loop_c
     from remora.simulation.hardware_loop import HardwareRun, simulate_assembly
     from remora.simulation.inputs.capture import capture_events
     from remora.simulation.inputs.events import Event

@@ -56,7 +56,6 @@ def test_kernels_of_large_robots_say_why(robot, monkeypatch):
         lambda robot, q: rm.inverse_kinematics(robot, {"body_1": rm.poses(robot, q)[1]}),
         lambda robot, q: rm.manipulability(robot, q, "body_1"),
         lambda robot, q: rm.workspace(robot, "body_1"),
-        lambda robot, q: rm.save_loop_c(rm.System(robot, []), "unused", step=0.01),
         lambda robot, q: rm.split_robot(robot, ["joint_1"]),
     ],
 )

@@ -79,13 +79,6 @@ def test_gain_and_functions_of_time():
     assert np.allclose(batch.signals["source.value"][:, -1], gains * np.sin(2.0), atol=1e-12)
 
 
-def test_breaks_of_a_source_cannot_be_met_by_a_loop_in_c(tmp_path):
-    with pytest.raises(rm.RemoraError, match="breaks of source: give these components a sample_ti"):
-        rm.save_loop_c(pushed(rm.Pulse(0.3, 0.6, 1.0)), tmp_path, 0.1)
-    held = pushed(rm.Pulse(0.3, 0.6, 1.0), sample_time=0.1)
-    assert len(rm.save_loop_c(held, tmp_path, 0.1)) == 3
-
-
 @pytest.mark.parametrize(
     ("function", "told"), [("much", "needs numbers, a Profile"), ([1.0, np.nan], "finite numbers")]
 )

@@ -178,7 +178,7 @@ def statements(
         graph: prepared by `graph_passes.prepared`, without floor.
         dtype: `float64` or `float32`.
         place: (input array, element) -> the C expression that reads it.
-        stores: (C expression that is assigned to, node) for each result.
+        stores: (assignment of a result `{}`, node) for each result: `out[0] = {};`.
 
     Returns:
         The statements, the indices of the inputs that are read, and what <math.h> must provide.
@@ -207,7 +207,7 @@ def statements(
             text = f"{function}({', '.join(values[k] for k in a)})"
         values[i] = f"t{i}"
         body.append(f"const {'int' if op in CONDITIONS else scalar} t{i} = {text};")
-    body += [f"{target} = {values[i]};" for target, i in stores]
+    body += [assignment.format(values[i]) for assignment, i in stores]
     return body, used, math_used
 
 
@@ -225,7 +225,7 @@ def _source(graph: Graph, name: str, dtype: str) -> str:
     """Return the source file of the function."""
     names = arguments(graph, name)
     outputs = list(zip(names[len(graph.inputs) :], graph.results, strict=True))
-    stores = [(f"{own}[{j}]", i) for own, result in outputs for j, i in enumerate(result)]
+    stores = [(f"{own}[{j}] = {{}};", i) for own, result in outputs for j, i in enumerate(result)]
     body, used, math_used = statements(graph, dtype, lambda k, j: f"{names[k]}[{j}]", stores)
     body += [f"(void){own};" for own, result in outputs if not result]
     body += [f"(void){names[k]};" for k in range(len(graph.inputs)) if k not in used]

@@ -12,7 +12,7 @@ import functools
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -104,6 +104,7 @@ class Function:
         more: further parameters as C declarations.
         notes: comment lines.
         local: whether the function is static.
+        uses: what the body needs of <math.h>.
     """
 
     name: str
@@ -114,6 +115,7 @@ class Function:
     more: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     local: bool = False
+    uses: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -127,6 +129,7 @@ class Module:
         functions: its functions, each after those that it calls.
         about: comment lines at the top of the header.
         includes: standard headers that the header needs.
+        text: C text in front of the functions of the source file.
     """
 
     name: str
@@ -134,7 +137,8 @@ class Module:
     structs: tuple[Struct, ...]
     functions: tuple[Function, ...]
     about: tuple[str, ...] = ()
-    includes: tuple[str, ...] = field(default=())
+    includes: tuple[str, ...] = ()
+    text: str = ""
 
     @property
     def roles(self) -> dict[str, Struct]:
@@ -247,8 +251,10 @@ def source(module: Module) -> str:
     """Return the text of the source file."""
     math_used: set[str] = set()
     parts = [_struct(module, s) for s in module.structs if s.local]
+    parts += [module.text] if module.text else []
     for function in module.functions:
         body = list(function.body)
+        math_used |= set(function.uses)
         if function.graph is not None:
             body, used = _graph_body(module, function)
             math_used |= used
@@ -359,7 +365,7 @@ def _graph_body(module: Module, function: Function) -> tuple[list[str], set[str]
             if (
                 op != "input" or place(graph.inputs[int(a[0])], int(a[1])) != target
             ):  # else unchanged
-                stores.append((target, i))
+                stores.append((f"{target} = {{}};", i))
     body, _, math_used = statements(
         graph, module.dtype, lambda k, j: place(graph.inputs[k], j), stores
     )

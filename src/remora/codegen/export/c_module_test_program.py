@@ -66,6 +66,7 @@ def test_program(module: Module, recorded: RecordedCalls) -> str:
         for s in module.structs
         if not s.local
     ]
+    wide = any("wide_error_with" in line for line in compared)
     about = [
         f"Test of {name}: repeats {len(recorded.given)} calls with the state carried along,",
         "counts the numbers that differ from those computed by Remora, prints the largest error",
@@ -94,7 +95,7 @@ static double larger(double a, double b)
 static double size_of({scalar} x)
 {{
     const double size = fabs((double)x);
-    return size <= DBL_MAX ? size : 0.0;
+    return size < 1e300 ? size : 0.0; /* 1e300: never */
 }}
 
 /* The size of a set of numbers, or the size so far. */
@@ -124,7 +125,7 @@ static double error_with(double so_far, double size, const {scalar} *got, const 
     return so_far;
 }}
 
-int main(void)
+{_WIDE if wide else ""}int main(void)
 {{
 {before}
     for (k = 0; k < CALLS; k++) {{
@@ -138,6 +139,22 @@ int main(void)
 """
 
 
+#: Comparison of numbers of type double in a module of type float.
+_WIDE = """/* The relative error of a double, or the largest one so far; counts it as above. */
+static double wide_error_with(double so_far, double got, double expected, long *numbers,
+                              long *different)
+{
+    const double difference = fabs(got - expected) / larger(fabs(expected), 1.0);
+    *numbers += 1;
+    if (got == expected) {
+        return so_far;
+    }
+    *different += 1;
+    return larger(so_far, difference <= DBL_MAX ? difference : DBL_MAX);
+}
+
+"""
+
 _COUNTERS = ("double worst = 0.0, size = 0.0;", "long numbers = 0, different = 0;", "int k;")
 
 
@@ -150,8 +167,12 @@ def _comparison(struct: Struct) -> list[str]:
         if member.c_type:
             items = [f"[{i}]" for i in range(member.size)] if member.shape else [""]
             for item in items:
-                wrong = f"{struct.role}.{own}{item} != {table}.{own}{item}"
-                lines.append(f"worst = {wrong} ? DBL_MAX : worst;")
+                got, expected = f"{struct.role}.{own}{item}", f"{table}.{own}{item}"
+                if member.c_type == "double":
+                    numbers = f"{got}, {expected}, &numbers, &different"
+                    lines.append(f"worst = wide_error_with(worst, {numbers});")
+                else:
+                    lines.append(f"worst = {got} != {expected} ? DBL_MAX : worst;")
             continue
         point = "" if member.shape else "&"
         got, expected = f"{point}{struct.role}.{own}", f"{point}{table}.{own}"

@@ -48,7 +48,8 @@ tables are exact in it. A block that is not wide reads wide cells rounded, and c
 Outputs of a wide block are `float64`.
 
 `program_interpreter.interpret` defines the meaning in NumPy; `ProgramKernel` and `CudaProgram` are
-the compiled forms, and `HostedProgram` that of programs with `Host` statements.
+the compiled forms, `HostedProgram` that of programs with `Host` statements;
+`program_c.ProgramText` writes C99.
 """
 
 from __future__ import annotations

@@ -298,6 +298,7 @@ class ProgramKernel(CompiledProgram):
         dtype: str = "float64",
         key: str | None = None,
         lanes: int | None = None,
+        fma: bool = True,
     ) -> None:
         """Begin to compile, or load from the cache; a call waits until the code is there.
 
@@ -309,6 +310,8 @@ class ProgramKernel(CompiledProgram):
             key: cache key that changes whenever the program does, if the caller has one; otherwise
                 its graphs are hashed.
             lanes: 1 for scalar code, fastest for single runs; None: as many as the processor has.
+            fma: whether products and sums are fused if the processor can; without, the bits are
+                those of exported C.
         """
         super().__init__(program, name, dtype)
         self._host = host.host()
@@ -316,14 +319,15 @@ class ProgramKernel(CompiledProgram):
         if lanes not in (None, 1, most):
             raise UnknownName("number of lanes", lanes, map(str, sorted({1, most})))
         self.lanes = lanes or most
-        where = self._host.triple, self._host.cpu, self._host.features, dtype, self.lanes
+        fused = fma and self._host.fma
+        where = self._host.triple, self._host.cpu, self._host.features, dtype, self.lanes, fused
         if key is None:
             self._entry = entry_key("program", self.program.content(), *where)
         else:
             self._entry = entry_key("given program", key, *where)
         stored = kernel_cache.load(self._entry)
         if stored is None:
-            plan = planned(self.program, dtype, self._host.fma, self.lanes)
+            plan = planned(self.program, dtype, fused, self.lanes)
             code = LaneCode(plan, dtype, self.lanes)
             self._scratch = code.size
             self._image: bytes | host.Compilation = host.Compilation(code.module(), self._host)

@@ -90,6 +90,18 @@ def planned(
     )  # fmt: skip
 
 
+def carried(program: Program) -> frozenset[str]:
+    """Return the cells whose values pass from one entry of the tables to the next.
+
+    Args:
+        program: one that ends with a `ForEach`.
+    """
+    last = program.body[-1]
+    assert isinstance(last, ForEach)
+    cells = frozenset(s.name for s in program.cells)
+    return _Pruner(cells, frozenset()).live_at_end(last, frozenset())
+
+
 def read_names(body: Sequence[Statement]) -> set[str]:
     """Return all names that statements read."""
     found: set[str] = set()
@@ -236,11 +248,11 @@ class _Pruner:
             case If():
                 return after | {s.cell} | self._live(s.body, after)
             case For() | ForEach() | Repeat() | While():
-                at_end = self._at_end(s, after)
+                at_end = self.live_at_end(s, after)
                 first = self._live(s.body, at_end)
                 return first if isinstance(s, For) else at_end | first
 
-    def _at_end(self, s: For | ForEach | Repeat | While, after: _Names) -> _Names:
+    def live_at_end(self, s: For | ForEach | Repeat | While, after: _Names) -> _Names:
         """Return the cells that are live at the end of a loop's body."""
         live = after | {s.cell} if isinstance(s, While) else after
         while True:
@@ -280,7 +292,7 @@ class _Pruner:
                 inner = kept
                 if isinstance(s, While) and s.cell in self._divergent:
                     inner = kept | after | {s.cell}  # or a lane that has left would come back
-                body, _ = self.body(s.body, self._at_end(s, after), inner)
+                body, _ = self.body(s.body, self.live_at_end(s, after), inner)
                 return replace(s, body=body), before
 
 

@@ -217,7 +217,7 @@ class Host:
 
 
 #: A new kind of statement also needs a case in `program_checks`, `program_interpreter`,
-#: `program_plan` (what it reads and writes) and `program_code`.
+#: `program_plan` (what it reads and writes), `program_code` and `program_c`.
 Statement: TypeAlias = Run | Random | Host | For | ForEach | Repeat | While | If | Sample | Record
 Loop: TypeAlias = For | ForEach | Repeat | While | If
 

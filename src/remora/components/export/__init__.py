@@ -1,1 +1,1 @@
-"""Export of components and closed loops as C99."""
+"""Export of components as C99."""

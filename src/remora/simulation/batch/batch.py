@@ -243,9 +243,11 @@ def simulate_batch(
     for k, part in enumerate(parts):
         before = robots[k - 1] if k else robot
         latched = {x for p in plan for x in p.constraints.latches.values()}
-        constraints = _constraints(system, k, part, (before, robots[k]), own, latched)
+        constraints = phase_constraints(system, k, part, (before, robots[k]), own, latched)
         now = system.acting_on(robots[k])
-        plan.append(_phase(now, part, own, model, breaks, tuple(per_run), watched, constraints))
+        plan.append(
+            batch_phase(now, part, own, model, breaks, tuple(per_run), watched, constraints)
+        )
     if any(p.equations.stops for p in plan) and not control.adaptive:
         control = _in_contact(control, dtype)
     _refuse_unresolved(plan, start, end)
@@ -392,7 +394,7 @@ def _signals(system: System, names: Sequence[str] | None) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _constraints(
+def phase_constraints(
     system: System, index: int, phase: Phase, robots: tuple[Robot, Robot], own: BatchInputs,
     latched: Collection[str],
 ) -> PhaseConstraints:  # fmt: skip
@@ -413,7 +415,7 @@ def _constraints(
     )
 
 
-def _phase(
+def batch_phase(
     system: System, phase: Phase, own: BatchInputs, model: RunSettings, breaks: Sequence[float],
     per_run: Sequence[str], events: Sequence[Event], constraints: PhaseConstraints,
 ) -> BatchPhase:  # fmt: skip

@@ -1,0 +1,1 @@
+"""Export of closed loops as C99."""
