@@ -48,7 +48,7 @@ NOISE = "noise"
 #: Cell that is 1 in the first call, and the one with the index of the phase.
 BEGINS, PHASE = "begins", "phase"
 #: Inputs of a program that are the same in all calls, besides the step.
-FIXED = {"budget": 1e300, "entering": 1.0, "max steps": 1e300, "known": 0.0}
+FIXED = {"budget": 1e300, "max steps": 1e300, "known": 0.0}
 STEP = "step"
 #: What is told of each phase.
 TOLD = ("phase start", "events", FIRST)
@@ -225,7 +225,9 @@ class _PhaseProgram:
         numbers = phase.equations.parameter_signatures
         latched = {s.name: s for s in numbers if s.name in names}
         entered = Program(phase.equations.data, [*(own | latched).values()], entry.statements())
-        self._before = [*renamed(entered.body, self._name), *renamed(whole[:place], self._name)]
+        # what a program does on entering a phase is done there
+        first = [x for s in whole[:place] for x in (s.body if isinstance(s, If) else (s,))]
+        self._before = [*renamed(entered.body, self._name), *renamed(first, self._name)]
         self.body = renamed(loop.body, self._name)
         #: The cells by their names in the whole program.
         self.cells = [Cell(self._name(s.name), s.shape, isinstance(s, Cell) and s.wide)
