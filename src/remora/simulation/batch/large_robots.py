@@ -21,8 +21,8 @@ from remora.dynamics.kernels.kernel_memory import kernel
 from remora.errors import RemoraError
 from remora.model.state import increment, integrate, log_rate
 from remora.simulation.batch.lockstep_program import table_names
-from remora.simulation.batch.run_equations import RunEquations
 from remora.simulation.integrators.tableaus import RK4
+from remora.simulation.program.run_equations import RunEquations
 
 
 class LargeRobotProgram:

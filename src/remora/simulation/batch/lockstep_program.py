@@ -32,7 +32,7 @@ from remora.codegen.integration.statements import (
 )
 from remora.codegen.ir.graph import Signature
 from remora.components.system import ScheduledUpdate, System
-from remora.simulation.batch.run_blocks import (
+from remora.simulation.program.run_blocks import (
     RunBlocks,
     numbers_of_noise,
     plus_one,
