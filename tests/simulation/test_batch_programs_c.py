@@ -8,12 +8,12 @@ import remora as rm
 from c_programs import run_c
 from remora.codegen.integration.program_interpreter import interpret
 from remora.dynamics.forces.equations_of_motion import PassiveParameters
-from remora.simulation.batch.free_program import StepControl, free_program
 from remora.simulation.batch.lockstep_program import lockstep_program, timetable
-from remora.simulation.batch.run_blocks import RunBlocks
-from remora.simulation.batch.run_equations import Forces, RunEquations
 from remora.simulation.inputs.phases import motion_of
 from remora.simulation.integrators import tableaus
+from remora.simulation.program.run_blocks import RunBlocks
+from remora.simulation.program.run_equations import Forces, RunEquations
+from remora.simulation.program.run_program import Recorded, StepControl, run_program
 
 
 class Gauge(rm.Component):
@@ -90,10 +90,12 @@ def test_events_ticks_and_noise(tableau, dtype, tmp_path):
     own = equations([Gauge(sample_time=0.03), Hover(sample_time=0.03, delay=0.01), Floor()])
     blocks = RunBlocks(own, getattr(tableaus, tableau), dtype, 0.0)
     control = StepControl(getattr(tableaus, tableau), 0.02, 1e-6, 1e-8)
-    program = free_program(blocks, control, tuple(own.system.signals))
+    program = run_program(blocks, Recorded(tuple(own.system.signals)))
+    numbers = {k: np.full((2, 1), x) for k, x in control.numbers.items()}
     one, many = np.ones((2, 1)), np.full((2, 1), 1e300)
     arguments = given(
-        program, blocks, dtype, until=0.5 * one, budget=many, h=0.02 * one, fresh=one
+        program, blocks, dtype, until=0.5 * one, budget=many, h=0.02 * one, fresh=one,
+        entering=one, **numbers,
     )  # fmt: skip
     tables = {"sample time": np.array([0.0, 0.1, 0.37, 0.5])}
     found = same_bits(program, arguments, tmp_path, dtype, tables, {"events": 10})

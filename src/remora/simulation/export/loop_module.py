@@ -29,10 +29,7 @@ from remora.components.system import System
 from remora.dynamics.constraints.close_loops import close_loops
 from remora.dynamics.constraints.loop_kinematics import active_constraints
 from remora.model.state import random_state
-from remora.simulation.batch.batch_events import EventCondition
 from remora.simulation.batch.batch_phases import BatchPhase
-from remora.simulation.batch.event_search import FIRST
-from remora.simulation.batch.run_equations import input_name, parameter_name
 from remora.simulation.export.loop_program import (
     BEGINS,
     MOTION,
@@ -43,6 +40,9 @@ from remora.simulation.export.loop_program import (
     of_phase,
     steps_of,
 )
+from remora.simulation.program.event_conditions import EventCondition
+from remora.simulation.program.event_search import FIRST
+from remora.simulation.program.run_equations import input_name, parameter_name
 
 #: Number of recorded steps in the test program.
 STEPS = 60

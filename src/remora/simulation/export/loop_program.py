@@ -2,7 +2,7 @@
 
     if the run begins: enter the first phase
     while there is a phase to go on with:
-        the statements of a run up to the time, see `free_program`
+        the statements of a run up to the time, see `run_program`
         if the phase ends there and another follows: enter it
 
 What has to survive between two calls (the cells that are live at the end of a call) is the state of
@@ -34,35 +34,32 @@ from remora.codegen.integration.statements import (
 from remora.codegen.ir.graph import Signature
 from remora.components.system import ScheduledUpdate
 from remora.simulation.batch.batch_phases import NUDGE, BatchPhase
-from remora.simulation.batch.event_search import FIRST, NEVER, NEXT, NOT_ENTERED, RUNNING
-from remora.simulation.batch.free_program import StepControl, free_program
 from remora.simulation.batch.lockstep_program import lockstep_program
-from remora.simulation.batch.run_blocks import RunBlocks, unchanged, wide_run
-from remora.simulation.batch.run_equations import parameter_name, reads
 from remora.simulation.export.phase_entry import PhaseEntry
 from remora.simulation.export.renamed_statements import renamed
 from remora.simulation.integrators import tableaus
+from remora.simulation.program.event_search import FIRST, NEVER, NEXT, NOT_ENTERED, RUNNING
+from remora.simulation.program.run_blocks import RunBlocks, unchanged, wide_run
+from remora.simulation.program.run_equations import parameter_name, reads
+from remora.simulation.program.run_program import Recorded, run_program
 
 #: Name of the noise among the arguments of a call, if it is given; of `input noise` in a program.
 NOISE = "noise"
 #: Cell that is 1 in the first call, and the one with the index of the phase.
 BEGINS, PHASE = "begins", "phase"
 #: Inputs of a program that are the same in all calls, besides the step.
-FIXED = {"budget": 1e300, "entering": 1.0, "max steps": 1e300, "known": 0.0}
+FIXED = {"budget": 1e300, "max steps": 1e300, "known": 0.0}
 STEP = "step"
 #: What is told of each phase.
 TOLD = ("phase start", "events", FIRST)
 #: State of the robot and the components.
 MOTION = ("q", "v", "x", "z", "rest q", "rest v", "rest x")
-#: Cells that matter within a step only: at the end of a call, no event is being located.
-WITHIN_A_STEP = (
-    "change", "length", "low", "high", "low bracket", "high bracket", "side", "final", "search",
-    "cut", "fired", "g end", "g low", "g high", "g inside", "slopes", "error",
-)  # fmt: skip
 #: A phase of this duration does not end, s.
 ENDLESS = 1e100
 #: Largest deviation of a sample time from a multiple of the step, relative.
 MULTIPLE = 1e-9
+#: What a program of a run is given for a phase.
+_OF_A_PHASE = ("phase start", "until", "anchor")
 #: What phases have in common.
 _SHARED = {*MOTION, "t", "start", "status", "seed", "run", "sample time"}
 
@@ -195,8 +192,7 @@ def loop_program(
         body += [wide_run(lambda: np.ones(1), (), ("more",)), While("more", inner)]
     told = [of_phase(n, k, len(made)) for k in range(len(made)) for n in TOLD]
     visible = [n for n in (*MOTION, "t", "status", PHASE, *told) if n in cells]
-    within = {*WITHIN_A_STEP, *(f"k{i}" for i in range(1, len(tableaus.RK4.b) + 1))}
-    forgotten = [of_phase(n, k, len(made)) for k in range(len(made)) for n in within]
+    forgotten = [name for one in made for name in one.forgotten]
     programs = [one.program for one in made]
     return _assembled(programs, body, list(cells.values()), step, visible, forgotten)
 
@@ -210,8 +206,7 @@ class _PhaseProgram:
         self._phase, self._k, self._step = phase, k, step
         self._name: Callable[[str], str] = lambda name: of_phase(name, k, phases)
         blocks = _blocks(phase, dtype, generated)
-        control = StepControl(tableaus.RK4, step)
-        self.program = free_program(blocks, control, (), phase.breaks, phase.from_phase)
+        self.program = run_program(blocks, Recorded(), phase.breaks, phase.from_phase)
         whole = list(self.program.body)
         place = next(i for i, s in enumerate(whole) if isinstance(s, ForEach))
         loop = whole[place]
@@ -224,11 +219,18 @@ class _PhaseProgram:
         numbers = phase.equations.parameter_signatures
         latched = {s.name: s for s in numbers if s.name in names}
         entered = Program(phase.equations.data, [*(own | latched).values()], entry.statements())
-        self._before = [*renamed(entered.body, self._name), *renamed(whole[:place], self._name)]
+        first = whole[0]
+        assert isinstance(first, If)
+        assert (first.cell, place) == ("entering", 1)
+        self._before = [*renamed(entered.body, self._name), *renamed(first.body, self._name)]
         self.body = renamed(loop.body, self._name)
         #: The cells by their names in the whole program.
         self.cells = [Cell(self._name(s.name), s.shape, isinstance(s, Cell) and s.wide)
                       for s in (own | latched).values()]  # fmt: skip
+
+        kept = {o.name.removeprefix("final ") for o in self.program.outputs}
+        #: Those that a run does not need in another call.
+        self.forgotten = [self._name(n) for n in own if n not in {*kept, *_OF_A_PHASE}]
 
     def begin(self) -> list[Statement]:
         """Return the statements that enter the phase at the time of the run."""

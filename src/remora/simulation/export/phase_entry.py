@@ -26,16 +26,16 @@ from remora.dynamics.kernels.parameters import parameter
 from remora.model.joints import kind
 from remora.model.robot import Robot
 from remora.simulation.batch.batch_phases import BatchPhase
-from remora.simulation.batch.event_search import BAD_HOLD, BLOCKED, VIOLATED
 from remora.simulation.batch.held_starts import MISMATCH
-from remora.simulation.batch.run_blocks import unchanged, wide_run
-from remora.simulation.batch.run_equations import parameter_name
 from remora.simulation.engine.constraint_switching import (
     CLOSED,
     MOST_NEWTON_STEPS,
     ROUNDING,
     velocities,
 )
+from remora.simulation.program.event_search import BAD_HOLD, BLOCKED, VIOLATED
+from remora.simulation.program.run_blocks import unchanged, wide_run
+from remora.simulation.program.run_equations import parameter_name
 
 
 class PhaseEntry:
