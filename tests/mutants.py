@@ -187,8 +187,6 @@ FAULTS = [
           "((double)state->steps + 2.0)*{h}", "simulation/test_c_runs.py"),
     Fault("simulation/export/loop_program.py", "return event, event, select(",
           "return over, over, select(", "simulation/test_c_runs.py"),
-    Fault("simulation/export/loop_program.py", '*WITHIN_A_STEP, *(f"k{i}"',
-          '*WITHIN_A_STEP, "g", *(f"k{i}"', "simulation/test_c_runs.py"),
     Fault("simulation/export/phase_entry.py", ", _size(watched * by.slip))", ", 0.0)",
            "simulation/test_c_runs.py"),
     Fault("simulation/export/phase_entry.py", "select(less(0.5, off), float(BAD_HOLD), status)",
