@@ -47,7 +47,7 @@ tables are exact in it. A block that is not wide reads wide cells rounded, and c
 Outputs of a wide block are `float64`.
 
 `program_interpreter.interpret` defines the meaning in NumPy; `ProgramKernel` and `CudaProgram` are
-the compiled forms.
+the compiled forms, `program_c.ProgramText` writes C99.
 """
 
 from __future__ import annotations

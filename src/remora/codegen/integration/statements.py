@@ -198,7 +198,7 @@ class Random:
 
 
 #: A new kind of statement also needs a case in `program_interpreter`, `program_plan` (what it reads
-#: and writes) and `program_code`.
+#: and writes), `program_code` and `program_c`.
 Statement: TypeAlias = Run | Random | For | ForEach | Repeat | While | If | Sample | Record
 Loop: TypeAlias = For | ForEach | Repeat | While | If
 

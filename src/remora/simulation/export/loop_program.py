@@ -168,7 +168,8 @@ def loop_program(
         return _assembled([program], body, program.cells, step, MOTION, ("k", "change"))
     made = [_PhaseProgram(p, k, len(phases), step, dtype, generated)
             for k, p in enumerate(phases)]  # fmt: skip
-    begins = [wide_run(unchanged, ("start",), ("t",)), *made[0].begin()]
+    begins: list[Statement] = [wide_run(unchanged, ("start",), ("t",)), *made[0].begin()]
+    begins += [s for one in made[1:] for s in one.no_events()]
     body: list[Statement] = [If(BEGINS, begins)]
     cells = {s.name: s for one in made for s in one.cells}
     if len(made) == 1:
@@ -247,6 +248,11 @@ class _PhaseProgram:
         if k:
             found.append(wide_run(lambda: np.full(1, float(k)), (), (PHASE,)))
         return [*found, *self._before]
+
+    def no_events(self) -> list[Statement]:
+        """Return the statement that notes that no event of the phase has occurred yet."""
+        count = len(self._phase.equations.system.events)
+        return [wide_run(lambda: np.full(count, NEVER), (), (self._name(FIRST),))] if count else []
 
     def ended(self, following: BatchPhase) -> Run:
         """Return the statement that decides whether the following phase is entered."""
