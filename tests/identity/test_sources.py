@@ -187,7 +187,7 @@ SOME = {
     "dynamics/recursive/__init__.py": "all but graph", "model/joints.py": "all but graph",
     "planning/task_equations.py": "task, single run, batch",
     "control/attitude_pd.py": "component", "control/joint_pd.py": "",
-    "simulation/batch/free_program.py": "batch",
+    "simulation/program/run_program.py": "batch",
     "simulation/compiled/advance_equations.py": "single run, batch",
     "components/context.py": "single run, batch, component, component of a user",
 }  # fmt: skip

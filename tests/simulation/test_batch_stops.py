@@ -10,7 +10,7 @@ from remora.dynamics.forces.equations_of_motion import PassiveParameters
 from remora.simulation.integrators import tableaus
 from remora.simulation.program.run_blocks import RunBlocks
 from remora.simulation.program.run_equations import Forces, RunEquations
-from remora.simulation.program.run_program import StepControl, free_program
+from remora.simulation.program.run_program import Recorded, StepControl, run_program
 from sliders import bounced, slider
 
 
@@ -87,8 +87,10 @@ def _program(robot, dtype="float64"):
     control = StepControl(tableaus.DOPRI5, 0.1, 1e-8, 1e-10, max_step=0.1)
     zero = np.zeros(1)
     numbers = {"rest q": zero, "rest v": zero, "t": zero, "start": zero, "phase start": zero,
-               "until": np.ones(1), "status": zero}  # fmt: skip
-    return free_program(blocks, control, ()), numbers
+               "until": np.ones(1), "status": zero, "budget": np.full(1, 1e300),
+               "entering": np.ones(1), "h": np.full(1, 0.1), "fresh": np.ones(1)}  # fmt: skip
+    numbers |= {name: np.full(1, x) for name, x in control.numbers.items()}
+    return run_program(blocks, Recorded()), numbers
 
 
 def _arguments(program, q, v, numbers):

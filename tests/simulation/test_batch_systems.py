@@ -313,8 +313,34 @@ def test_large_robots():
     batch = rm.simulate_batch(system, np.stack([q, q]), v, 0.06, step=0.01, sample=0.02)
     run = rm.simulate(system, q, v, 0.06, integrator="rk4", step=0.01, sample=0.02, limits="ignore")
     assert np.abs(batch.q[1] - run.q).max() < 1e-13
-    with pytest.raises(rm.RemoraError, match="more than 200 take fixed steps"):
-        rm.simulate_batch(system, q, v, 0.1, integrator="dopri5")
+    with pytest.raises(rm.RemoraError, match="more than 200 run in float64 on the CPU"):
+        rm.simulate_batch(system, q, v, 0.1, step=0.01, dtype="float32")
+
+
+def test_large_robots_take_their_own_steps_and_stop_at_events():
+    """More bodies than straight-line code has room for: adaptive steps, an event in each run."""
+    robot = rm.random_robot(3, bodies=210, kinds=("revolute",), base="free")
+    q, v = rm.random_state(robot, 1)
+    body, v = robot.bodies[0].name, 0.01 * v
+
+    class Push(rm.Component):
+        def interface(self, robot):
+            return rm.Interface(events={"fast": rm.ZeroCrossing(1, "stop")})
+
+        def act(self, at):
+            return rm.Wrench(body, torque=[0.1 * (1.0 + at.t), 0.0, 0.0])
+
+        def crossings(self, at):
+            return {"fast": at.v[..., 0] - 1.01 * v[0]}
+
+    system = rm.System(robot, [Push()])
+    starts = np.stack([v, 0.9 * v, 1.009 * v])
+    options = {"integrator": "dopri5", "rtol": 1e-8, "atol": 1e-10}
+    batch = rm.simulate_batch(system, q, starts, 0.3, sample=0.05, **options)
+    for k, start in enumerate(starts):
+        run = rm.simulate(system, q, start, 0.3, rtol=1e-12, atol=1e-14, limits="ignore")
+        assert abs(batch.end[k] - run.t[-1]) < 1e-8
+        assert np.abs(batch.final.v[k] - run.v[-1]).max() < 1e-8
 
 
 class Untraceable(rm.Component):

@@ -79,12 +79,6 @@ def test_gain_and_functions_of_time():
     assert np.allclose(batch.signals["source.value"][:, -1], gains * np.sin(2.0), atol=1e-12)
 
 
-def test_breaks_in_a_batch_with_phases_on_their_own_clock_are_refused():
-    system = pushed(rm.Pulse(0.3, 0.6, 1.0))
-    with pytest.raises(rm.RemoraError, match="own_clock"):
-        rm.simulate_batch(system, *rest(), phases=[rm.Phase(1.0, own_clock=True)], step=0.1, runs=2)
-
-
 @pytest.mark.parametrize(
     ("function", "told"), [("much", "needs numbers, a Profile"), ([1.0, np.nan], "finite numbers")]
 )

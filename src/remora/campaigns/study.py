@@ -280,12 +280,6 @@ def _refuse_phases(scenario: Scenario, refuse: Any) -> None:
                 loads.add(what, getattr(phase, what))
         except RemoraError as error:
             refuse(("scenario",), f"{called}: {error}")
-        if loads.components and phase.own_clock:
-            refuse(
-                ("scenario",),
-                f"{called} has sampled control laws (controllers:), which campaigns do not have in "
-                "phases yet: list them under components:",
-            )
 
 
 def _groups(

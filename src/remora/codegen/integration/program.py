@@ -5,6 +5,7 @@ statements:
 
     Run(block)              evaluate a function of cells and write cells
     Random(cell, ...)       draw random numbers into a cell
+    Host(function, ...)     call a Python function that reads and writes cells
     For(rows, body)         repeat for each row of a table of coefficients
     ForEach(body)           repeat for each entry m = 0..M-1 of the tables given at the call
     Repeat(count, body)     repeat as often as a table says
@@ -47,7 +48,8 @@ tables are exact in it. A block that is not wide reads wide cells rounded, and c
 Outputs of a wide block are `float64`.
 
 `program_interpreter.interpret` defines the meaning in NumPy; `ProgramKernel` and `CudaProgram` are
-the compiled forms, `program_c.ProgramText` writes C99.
+the compiled forms, `HostedProgram` that of programs with `Host` statements;
+`program_c.ProgramText` writes C99.
 """
 
 from __future__ import annotations
@@ -60,6 +62,7 @@ from remora.codegen.integration.program_checks import ProgramChecker, as_cells
 from remora.codegen.integration.statements import (
     Cell,
     GraphBlock,
+    Host,
     Loop,
     Output,
     Random,
@@ -68,6 +71,7 @@ from remora.codegen.integration.statements import (
     Sample,
     Statement,
     graph_block,
+    hosts,
     walked,
 )
 from remora.codegen.ir import graph_passes
@@ -125,6 +129,11 @@ class Program:
         """Names of the capacities."""
         return tuple(dict.fromkeys(o.buffer for o in self.outputs if o.per == "record"))
 
+    @property
+    def functions(self) -> tuple[str, ...]:
+        """Names of the Python functions that it calls."""
+        return tuple(dict.fromkeys(s.function for s in hosts(self.body)))
+
     def blocks(self) -> list[GraphBlock]:
         """Return all blocks, in the order of the statements."""
         return [graph_block(s) for s in walked(self.body) if isinstance(s, Run | Sample | Record)]
@@ -155,7 +164,7 @@ def _mapped(
     for s in body:
         if isinstance(s, Loop):
             found.append(replace(s, body=_mapped(s.body, change)))
-        elif isinstance(s, Random):
+        elif isinstance(s, Random | Host):
             found.append(s)
         else:
             found.append(replace(s, block=change(graph_block(s))))
@@ -168,7 +177,7 @@ def _content(body: Sequence[Statement]) -> tuple[Any, ...]:
         own = {k: v for k, v in vars(s).items() if k not in ("body", "block")}
         if isinstance(s, Loop):
             inner: Any = _content(s.body)
-        elif isinstance(s, Random):
+        elif isinstance(s, Random | Host):
             inner = ()
         else:
             block = graph_block(s)

@@ -16,6 +16,7 @@ from remora.codegen.integration.statements import (
     For,
     ForEach,
     GraphBlock,
+    Host,
     If,
     Output,
     Random,
@@ -87,6 +88,8 @@ class ProgramChecker:
             case Random():
                 self._random(s)
                 return s
+            case Host():
+                return self._host(s, given)
             case Sample():
                 block = self._block(s.block, given)
                 self._output(block, "entry" if each else "run", "", certain)
@@ -117,6 +120,21 @@ class ProgramChecker:
             case While() | If():
                 self._single(type(s).__name__, s.cell)
                 return replace(s, body=self.body(s.body, given, certain=False))
+
+    def _host(self, s: Host, given: Mapping[str, Signature]) -> Host:
+        """Return a Host, or raise unless what it reads and writes exists."""
+        known: dict[str, Signature] = {**self._inputs, **self._cells, **given}
+        for name in s.reads:
+            if name not in known:
+                raise UnknownName(f"value that host function {s.function!r} reads", name, known)
+        for k, name in enumerate(s.writes):
+            if name not in self._cells:
+                raise UnknownName(
+                    f"cell that host function {s.function!r} writes", name, self._cells
+                )
+            if name in s.writes[:k]:
+                raise RemoraError(f"host function {s.function!r} writes {name!r} twice")
+        return replace(s, reads=tuple(s.reads), writes=tuple(s.writes))
 
     def _random(self, s: Random) -> None:
         """Raise unless the parts of a Random exist, are of the right shapes and in range."""

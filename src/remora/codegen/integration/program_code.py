@@ -19,6 +19,7 @@ from remora.codegen.integration.statements import (
     For,
     ForEach,
     GraphBlock,
+    Host,
     If,
     Loop,
     Output,
@@ -36,6 +37,7 @@ from remora.codegen.ir.graph import Signature
 from remora.codegen.llvm import lowering
 from remora.codegen.llvm.lowering import SCALARS, constant, vector
 from remora.codegen.tree_loops.memory import Blocks
+from remora.errors import RemoraError
 
 
 class LoopNumbers(NamedTuple):
@@ -146,6 +148,11 @@ class ProgramCode:
                 self.run(graph_block(s), mask)
             case Random():
                 self._random(s, mask)
+            case Host():
+                raise RemoraError(
+                    f"the program calls the Python function {s.function!r}: it is compiled as a "
+                    "HostedProgram, not as a whole"
+                )
             case Sample():
                 self.output(graph_block(s), mask, self._entry, None)
             case Record():

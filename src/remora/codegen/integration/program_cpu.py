@@ -58,7 +58,7 @@ class LaneCode(ProgramCode):
         """Place the cells; start with no code."""
         super().__init__(plan, dtype, lanes)
         self._places: dict[str, int] = {}  # in bytes
-        self.size = 0
+        self.size: int = 0
         for wide in (True, False):  # those of the larger alignment first
             for name, s in plan.cells.items():
                 if s.wide == wide:
@@ -76,6 +76,10 @@ class LaneCode(ProgramCode):
         """Return the alignment of an element of a cell."""
         item = 8 if "double" in t else 4
         return f", align {min(WIDEST, item * self.lanes)}"
+
+    def place(self, name: str) -> int:
+        """Return where a cell begins in the memory of a group, in bytes."""
+        return self._places[name]
 
     def cell_pointer(self, name: str, j: int = 0) -> str:
         """Return the typed address of an element of a cell."""

@@ -11,6 +11,7 @@ import numpy as np
 from remora.algebra.array_ops import Array, ArrayLike
 from remora.codegen.integration.program import Program
 from remora.codegen.integration.statements import Cell, Output, Repeat, walked
+from remora.codegen.ir.trace import is_tuple
 from remora.errors import InvalidValue, RemoraError, ShapeError, UnknownName
 
 #: The largest count of a table: beyond, `float64` skips whole numbers.
@@ -122,3 +123,22 @@ def _numbers(name: str, given: ArrayLike) -> Array:
 def entries_of(tables: Sequence[Array]) -> int:
     """Return the length M of the tables."""
     return len(tables[0]) if tables else 0
+
+
+def host_values(name: str, returned: Any, writes: Sequence[str]) -> Sequence[Any]:
+    """Return what a function of a `Host` statement returned, one array per cell, or raise.
+
+    Args:
+        name: name of the function.
+        returned: what it returned.
+        writes: names of the cells.
+    """
+    if len(writes) == 1:
+        return (returned,)
+    values: object = () if returned is None else returned
+    if not is_tuple(values) or len(values) != len(writes):
+        raise RemoraError(
+            f"host function {name!r} must return a tuple of {len(writes)} arrays "
+            f"({', '.join(writes)})"
+        )
+    return values

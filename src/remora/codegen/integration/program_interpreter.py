@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from remora.algebra.array_ops import Array, ArrayLike
 from remora.codegen.integration import random_words
 from remora.codegen.integration.program import Program
-from remora.codegen.integration.program_interface import ProgramInterface, entries_of
+from remora.codegen.integration.program_interface import (
+    ProgramInterface,
+    entries_of,
+    host_values,
+)
 from remora.codegen.integration.statements import (
     For,
     ForEach,
     GraphBlock,
+    Host,
     If,
     Random,
     Record,
@@ -40,6 +46,7 @@ def interpret(
     tables: Mapping[str, ArrayLike] | None = None,
     capacity: int | Mapping[str, int] = 0,
     dtype: str = "float64",
+    functions: Mapping[str, Callable[..., Any]] | None = None,
 ) -> list[Array]:
     """Perform all runs, operation by operation, and return the outputs.
 
@@ -51,6 +58,7 @@ def interpret(
         tables: the tables by name, all of one length M.
         capacity: rows of the records, of each buffer by name or of all.
         dtype: precision of whatever is not wide.
+        functions: the functions of `Host` statements, by name.
     """
     interface = ProgramInterface.of(program)
     found, rows = interface.tables_of(tables), interface.capacities(capacity)
@@ -69,7 +77,8 @@ def interpret(
         kind = "float64" if program.wide(s.name) else dtype
         start = named.get(s.name)
         state[s.name] = np.zeros((runs, *s.shape), kind) if start is None else start.astype(kind)
-    machine = _Interpreter(state, results, dict(zip(program.tables, found, strict=True)), dtype)
+    entries = dict(zip(program.tables, found, strict=True))
+    machine = _Interpreter(state, results, entries, dtype, functions or {})
     machine.body(program.body, np.arange(runs), {})
     return [x.reshape(batch + x.shape[1:]) for x in results.values()]
 
@@ -83,12 +92,14 @@ class _Interpreter:
         results: outputs by name.
         tables: by name.
         dtype: precision of whatever is not wide.
+        functions: the functions of `Host` statements, by name.
     """
 
     state: dict[str, Array]
     results: dict[str, Array]
     tables: dict[str, Array]
     dtype: str
+    functions: Mapping[str, Callable[..., Any]] = field(default_factory=dict[str, Any])
     entry: int = 0
 
     def body(self, body: Sequence[Statement], runs: Array, given: dict[str, Array]) -> None:
@@ -111,6 +122,8 @@ class _Interpreter:
                         self.state[name][runs] = value.astype(self.state[name].dtype)
             case Random():
                 self._random(s, runs)
+            case Host():
+                self._host(s, runs, given)
             case Sample():
                 for name, value in self._values(graph_block(s), runs, given).items():
                     each = self.results[name].ndim > value.ndim
@@ -135,6 +148,19 @@ class _Interpreter:
             case If():
                 chosen = runs[self.state[s.cell].reshape(-1)[runs] > 0.0]
                 self.body(s.body, chosen, given)
+
+    def _host(self, s: Host, runs: Array, given: dict[str, Array]) -> None:
+        function = self.functions[s.function]
+        for chosen in [runs] if s.batched else runs.tolist():
+            batch = np.shape(chosen)
+            arrays = [
+                np.broadcast_to(given[n], (*batch, *given[n].shape)).copy() if n in given
+                else self.state[n][chosen].copy()
+                for n in s.reads
+            ]  # fmt: skip
+            values = host_values(s.function, function(*arrays), s.writes)
+            for name, value in zip(s.writes, values, strict=True):
+                self.state[name][chosen] = value
 
     def _random(self, s: Random, runs: Array) -> None:
         cell, made = self.state[s.cell], NUMBERS[s.kind]

@@ -23,6 +23,7 @@ from remora.codegen.integration.statements import (
     For,
     ForEach,
     GraphBlock,
+    Host,
     If,
     Loop,
     Random,
@@ -33,6 +34,7 @@ from remora.codegen.integration.statements import (
     Statement,
     While,
     graph_block,
+    hosts,
     walked,
 )
 from remora.codegen.ir.graph import Graph, Signature
@@ -60,7 +62,9 @@ class ProgramPlan:
     divergent: frozenset[str]
 
 
-def planned(program: Program, dtype: str, fma: bool = True, lanes: int = 1) -> ProgramPlan:
+def planned(
+    program: Program, dtype: str, fma: bool = True, lanes: int = 1, in_parts: bool = False
+) -> ProgramPlan:
     """Return the plan of a program.
 
     Args:
@@ -68,17 +72,18 @@ def planned(program: Program, dtype: str, fma: bool = True, lanes: int = 1) -> P
         dtype: `float64` or `float32`.
         fma: whether the target has a fused multiply-add.
         lanes: number of runs that are processed together; a single one never parts.
+        in_parts: whether the code is in several parts, which read inputs from cells only.
     """
     inputs = {s.name: cast(Cell, s) for s in program.inputs}
     cells = {s.name: cast(Cell, s) for s in program.cells}
     ready = _joined_in(program.prepared(dtype, fma).body, cells, single=dtype == "float32")
-    for name in _read_in_loops(ready):
+    for name in read_names(ready) if in_parts else _read_in_loops(ready):
         if name in inputs and name not in cells:
             cells[name] = inputs[name]
     divergent = _divergent(ready, cells, inputs) if lanes > 1 else frozenset[str]()
     pruner = _Pruner(frozenset(cells), divergent)
     body, start = pruner.body(ready, frozenset(), frozenset())
-    needed = (_read(body) | _written(body) | start) & set(cells)
+    needed = (read_names(body) | _written(body) | start) & set(cells)
     return ProgramPlan(
         program, body, {n: s for n, s in cells.items() if n in needed},
         tuple(n for n in cells if n in start), divergent,
@@ -97,7 +102,7 @@ def carried(program: Program) -> frozenset[str]:
     return _Pruner(cells, frozenset()).live_at_end(last, frozenset())
 
 
-def _read(body: Sequence[Statement]) -> set[str]:
+def read_names(body: Sequence[Statement]) -> set[str]:
     """Return all names that statements read."""
     found: set[str] = set()
     for s in walked(body):
@@ -105,8 +110,8 @@ def _read(body: Sequence[Statement]) -> set[str]:
             found.add(s.cell)
         if isinstance(s, Record):
             found.add(s.index)
-        if isinstance(s, Random):
-            found |= s.reads
+        if isinstance(s, Random | Host):
+            found |= set(s.reads)
         if isinstance(s, Run | Sample | Record):
             graph = graph_block(s).graph
             used = zip(graph.inputs, used_inputs(graph), strict=True)
@@ -117,7 +122,8 @@ def _read(body: Sequence[Statement]) -> set[str]:
 def _written(body: Sequence[Statement]) -> set[str]:
     """Return all cells that statements write."""
     runs = (graph_block(s).graph for s in walked(body) if isinstance(s, Run))
-    return {signature.name for graph in runs for signature in graph.outputs}
+    found = {signature.name for graph in runs for signature in graph.outputs}
+    return found | {name for s in hosts(body) for name in s.writes}
 
 
 def _read_in_loops(body: Sequence[Statement]) -> set[str]:
@@ -126,7 +132,7 @@ def _read_in_loops(body: Sequence[Statement]) -> set[str]:
         if isinstance(s, If):
             found |= _read_in_loops(s.body)
         elif isinstance(s, Loop):
-            found |= _read(s.body)
+            found |= read_names(s.body)
     return found
 
 
@@ -181,6 +187,8 @@ def _divergent(
             elif isinstance(s, Random):
                 if apart or s.reads & found:
                     found.add(s.cell)
+            elif isinstance(s, Host):
+                found.update(s.writes)
             elif isinstance(s, Loop):
                 visit(s.body, apart or (isinstance(s, While | If) and s.cell in found))
 
@@ -231,6 +239,8 @@ class _Pruner:
                 return (after - set(found)) | self._own(live)
             case Random():
                 return (after - {s.cell}) | self._own([s.reads]) if s.cell in after else after
+            case Host():
+                return (after - set(s.writes)) | self._own([frozenset(s.reads)])
             case Sample():
                 return after | self._own(self._known.of(graph_block(s).graph).values())
             case Record():
@@ -272,7 +282,7 @@ class _Pruner:
             case Random():
                 drawn = replace(s, masked=s.cell in kept)
                 return drawn if s.cell in after else None, before
-            case Sample() | Record():
+            case Sample() | Record() | Host():
                 return s, before
             case If():
                 inner = kept | after if s.cell in self._divergent else kept

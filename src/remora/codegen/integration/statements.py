@@ -197,9 +197,28 @@ class Random:
         return frozenset((self.seed, self.run, self.tick))
 
 
-#: A new kind of statement also needs a case in `program_interpreter`, `program_plan` (what it reads
-#: and writes), `program_code` and `program_c`.
-Statement: TypeAlias = Run | Random | For | ForEach | Repeat | While | If | Sample | Record
+@dataclass(frozen=True, eq=False)
+class Host:
+    """Call a Python function, which writes cells: one that cannot be traced, or talks to hardware.
+
+    Attributes:
+        function: name of the function, which is passed with the call of the program. It maps one
+            array per name read to one array per name written.
+        reads: names as in `Block`.
+        writes: names of cells.
+        batched: whether the function takes and returns the arrays of all runs that take part,
+            `(runs, *shape)`; otherwise it is called run by run.
+    """
+
+    function: str
+    reads: Sequence[str]
+    writes: Sequence[str]
+    batched: bool = False
+
+
+#: A new kind of statement also needs a case in `program_checks`, `program_interpreter`,
+#: `program_plan` (what it reads and writes), `program_code` and `program_c`.
+Statement: TypeAlias = Run | Random | Host | For | ForEach | Repeat | While | If | Sample | Record
 Loop: TypeAlias = For | ForEach | Repeat | While | If
 
 
@@ -207,6 +226,11 @@ def graph_block(statement: Run | Sample | Record) -> GraphBlock:
     """Return the traced block of a statement of a program."""
     assert isinstance(statement.block, GraphBlock)
     return statement.block
+
+
+def hosts(body: Sequence[Statement]) -> list[Host]:
+    """Return the statements that call Python, also those in bodies."""
+    return [s for s in walked(body) if isinstance(s, Host)]
 
 
 def walked(body: Sequence[Statement]) -> Iterator[Statement]:

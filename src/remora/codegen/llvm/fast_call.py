@@ -19,9 +19,9 @@ from remora.algebra.array_ops import Array
 from remora.codegen.ir.graph import Signature
 
 # Offsets in a PyArrayObject on a 64-bit CPython (verified by `available`).
-_TYPE, _DATA, _NDIM, _DIMS, _STRIDES, _DESCR, _FLAGS = 8, 16, 24, 32, 40, 56, 64
+_TYPE, DATA, _NDIM, _DIMS, _STRIDES, _DESCR, _FLAGS = 8, 16, 24, 32, 40, 56, 64
 _ALIGNED = 0x0100
-_METH_FASTCALL = 0x0080
+_METH_FASTCALL, _METH_O = 0x0080, 0x0008
 _word_at = ctypes.c_int64.from_address
 _ITEM = {"float64": 8, "float32": 4}
 
@@ -42,7 +42,7 @@ def available() -> bool:
     strides = (ctypes.c_int64 * 2).from_address(word(_STRIDES))
     return (
         word(_TYPE) == id(np.ndarray)
-        and word(_DATA) == probe.ctypes.data
+        and word(DATA) == probe.ctypes.data
         and ctypes.c_int32.from_address(id(probe) + _NDIM).value == 2
         and (dims[0], dims[1]) == probe.shape
         and (strides[0], strides[1]) == probe.strides
@@ -55,7 +55,7 @@ def available() -> bool:
 def address(a: Array) -> int:
     """Return the address of an array's data; `a.ctypes.data` takes 1 µs, this 0.1 µs."""
     if available():
-        return _word_at(id(a) + _DATA).value
+        return _word_at(id(a) + DATA).value
     return a.__array_interface__["data"][0]
 
 
@@ -88,7 +88,7 @@ def ir(
     def demand(condition: str) -> None:
         lines.append(f"  br i1 {condition}, label %ok{count}, label %other\nok{count}:")
 
-    table = field("%self", _DATA)
+    table = field("%self", DATA)
     array_type, descr = field(table, 0), field(table, 8)
     item = _ITEM[dtype]
     demand(emit(f"icmp eq i64 %count, {len(inputs)}"))
@@ -107,7 +107,7 @@ def ir(
             demand(emit(f"icmp eq i64 {field(dims, 8 * axis, 'i64')}, {signature.shape[axis]}"))
             demand(emit(f"icmp eq i64 {field(strides, 8 * axis, 'i64')}, {expected}"))
             expected *= signature.shape[axis]
-        data.append(field(argument, _DATA))
+        data.append(field(argument, DATA))
     empty = field(table, 24)
     given = 1 if dtype == "float64" else 2  # np.empty(shape), or np.empty(shape, dtype)
     made: list[str] = []
@@ -134,7 +134,7 @@ def ir(
         for k, array in enumerate(arrays):  # the tuple owns them from now on
             emit(f"call i32 @PyTuple_SetItem(ptr {result}, i64 {k}, ptr {array})")
         made = [result]
-    arguments = ", ".join(f"ptr {d}, i64 0" for d in [*data, *(field(x, _DATA) for x in arrays)])
+    arguments = ", ".join(f"ptr {d}, i64 0" for d in [*data, *(field(x, DATA) for x in arrays)])
     if scratch:
         room = emit(f"call ptr @PyMem_RawMalloc(i64 {scratch})")
         found = emit(f"icmp ne ptr {room}, null")
@@ -155,7 +155,7 @@ full:
   ret ptr null
 {end}
 other:
-  %table = getelementptr i8, ptr %self, i64 {_DATA}
+  %table = getelementptr i8, ptr %self, i64 {DATA}
   %data = load ptr, ptr %table
   %place = getelementptr i8, ptr %data, i64 16
   %none = load ptr, ptr %place
@@ -182,7 +182,12 @@ class _MethodDef(ctypes.Structure):
     )
 
 
-class _Table(np.ndarray[Any, np.dtype[np.int64]]):
+_new_function: Any = ctypes.pythonapi.PyCFunction_NewEx
+_new_function.restype = ctypes.py_object
+_new_function.argtypes = (ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
+
+
+class _Table(np.ndarray[Any, np.dtype[Any]]):
     """Addresses that a wrapper needs, and the objects that must live as long as it."""
 
     kept: tuple[Any, ...]
@@ -204,7 +209,18 @@ def builtin(address: int, shapes: Sequence[tuple[int, ...]], dtype: str, code: o
     table = np.array([id(x) for x in looked_at], dtype=np.int64).view(_Table)
     definition = _MethodDef(b"kernel", address, _METH_FASTCALL, None)
     table.kept = (tuple(looked_at), definition, code)
-    make: Any = ctypes.pythonapi.PyCFunction_NewEx
-    make.restype = ctypes.py_object
-    make.argtypes = (ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
-    return make(ctypes.addressof(definition), table, None)
+    return _new_function(ctypes.addressof(definition), table, None)
+
+
+def bound_call(address: int, array: Array, code: object) -> Any:
+    """Return a generated function of one argument, which it ignores, as a Python builtin.
+
+    Args:
+        address: address of the function, which takes a PyArrayObject and returns it.
+        array: the array that it is called on.
+        code: owner of the machine code; it lives as long as the builtin.
+    """
+    definition = _MethodDef(b"part", address, _METH_O, None)
+    own = array.view(_Table)
+    own.kept = (array, definition, code)
+    return _new_function(ctypes.addressof(definition), own, None)

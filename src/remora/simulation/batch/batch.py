@@ -56,6 +56,7 @@ from remora.simulation.integrators import tableaus
 from remora.simulation.program.event_conditions import conditions
 from remora.simulation.program.event_search import INTERRUPTED, NEXT, RUNNING
 from remora.simulation.program.run_equations import (
+    Break,
     Forces,
     RunEquations,
     input_name,
@@ -195,13 +196,10 @@ def simulate_batch(
     threads, max_events = whole("threads", threads), whole("max_events", max_events)
     if threads < 0 or max_events < 0:
         raise InvalidValue("threads and max_events must not be negative")
-    if not fits_straight_line(robot) and (
-        control.adaptive or target == "cuda" or dtype != "float64" or stops or events
-    ):
+    if not fits_straight_line(robot) and (target == "cuda" or dtype != "float64" or stops):
         raise RemoraError(
             f"{robot.name!r} has {len(robot.bodies)} bodies; batches of robots with more than "
-            f"{LARGEST_STRAIGHT_LINE} take fixed steps (integrator='rk4'), in float64 on the CPU, "
-            "without stops and events: use rm.simulate"
+            f"{LARGEST_STRAIGHT_LINE} run in float64 on the CPU, without stops: use rm.simulate"
         )
     parts = _phases(duration, phases, torque, base_wrench, wrenches, prescribed, locked)
     robots = phase_robots(robot, parts)
@@ -431,10 +429,6 @@ def batch_phase(
         events = [replace(event, at_start=False) for event in events]
     added = [*loads.components, *conditions(robot, events, phase.events)]
     if added:
-        if phase.own_clock and loads.components:
-            raise RemoraError(
-                "a sampled load cannot be in a phase with own_clock in a batch: make it a component"
-            )
         mine: Any = [*system.components.values()]
         names = dict(zip(system.components, mine, strict=True))
         for k, component in enumerate(added):
@@ -461,13 +455,11 @@ def batch_phase(
         phase.own_clock,
         from_phase if constraints.index else frozenset(whole_system.components),
     )  # fmt: skip
-    if phase.own_clock and system.breaks:
-        raise RemoraError(
-            "a continuous component with breaks cannot be in a phase with own_clock in a batch: "
-            "give it a sample_time"
-        )
-    motion_breaks = (b for part in motions for b in part)
-    all_breaks = (*breaks, *system.breaks, *loads.breaks, *motion_breaks)
+    of_phase = (b for part in (loads.breaks, *motions) for b in part)
+    all_breaks = (
+        *(Break(t) for t in (*breaks, *system.breaks)),
+        *(Break(t, phase.own_clock) for t in of_phase),
+    )
     plain = not whole_system.components and not held and all(
         x is None or not (callable(x) or isinstance(x, Mapping)) for x in given
     )  # fmt: skip

@@ -35,7 +35,7 @@ class SampledLoad(Component):
 
     def act(self, at: Context) -> list[Action]:
         """Return the forces."""
-        value = self.law(at.t, at.q, at.v)
+        value = self.law(at.clock, at.q, at.v)
         if self.what == "torque":
             return [GeneralizedForce(value)]
         names = at.robot.bodies.names
@@ -48,7 +48,7 @@ class BatchLoads:
     Attributes:
         torque: generalized forces as a function, or None.
         wrenches: wrenches on all bodies as a function, or None.
-        components: sampled loads, and components given as loads.
+        components: sampled loads.
         breaks: times at which the loads are not smooth, s.
     """
 
@@ -83,7 +83,7 @@ class BatchLoads:
                 a component, a controller with a sample time, a `Sum`, or a dictionary of these.
         """
         if what in self._per_run:
-            self._insert(what, _itself(what), 0.0)
+            self._insert(what, _itself(what), None)
             return
         load = load_of(self._robot, what, given)
         self.breaks += load.breaks
@@ -104,17 +104,13 @@ class BatchLoads:
         given = load.given
         if given is None or is_mapping(given):
             return
-        if isinstance(given, Component):
-            if place is not None:
-                raise RemoraError(
-                    f"{load.what}: a component has its own joints and bodies: pass it without "
-                    "a name"
-                )
-            self.components.append(given)
-            return
+        if isinstance(given, Component) and place is not None:
+            raise RemoraError(
+                f"{load.what}: a component has its own joints and bodies: pass it without a name"
+            )
         single = law(given, load.shape, load.what)
         own = single if place is None else self._placed(what, single, place)
-        self._insert(what, own, getattr(given, "sample_time", 0.0))
+        self._insert(what, own, getattr(given, "sample_time", None))
 
     def _placed(self, what: str, single: Law, place: Any) -> Law:
         """Return the load of one joint or body as one of all."""
@@ -129,7 +125,7 @@ class BatchLoads:
 
         return placed
 
-    def _insert(self, what: str, own: Law, sample_time: float) -> None:
+    def _insert(self, what: str, own: Law, sample_time: float | None) -> None:
         if what == "base_wrench":
             own, what = _on_base(own, len(self._robot.bodies)), "wrenches"
         if sample_time:

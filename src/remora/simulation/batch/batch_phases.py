@@ -8,38 +8,37 @@ import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from remora.algebra.array_ops import Array
 from remora.codegen.integration.program import Program
 from remora.codegen.integration.program_cpu import ProgramKernel
+from remora.codegen.integration.program_hosted import HostedProgram
 from remora.codegen.integration.program_ptx import CudaProgram
 from remora.components.system import ScheduledUpdate, System
 from remora.dynamics.kernels.cache_keys import value_key
 from remora.dynamics.kernels.kernel_memory import identity_key
-from remora.dynamics.kernels.size_policy import fits_straight_line
 from remora.errors import RemoraError
 from remora.identity.digest import NoIdentity
 from remora.model.robot import Robot
 from remora.simulation.batch.batch_switching import PhaseConstraints
 from remora.simulation.batch.host_arrays import to_host
-from remora.simulation.batch.large_robots import LargeRobotProgram
 from remora.simulation.batch.lockstep_program import (
     STEPS,
+    RepeatedRun,
     Timetable,
     lockstep_program,
     timetable,
 )
-from remora.simulation.batch.repeated_run import RepeatedRun
 from remora.simulation.batch.result import BatchSwitch
 from remora.simulation.engine.interrupts import stopping
 from remora.simulation.inputs.loads import SAME_SAMPLE
 from remora.simulation.integrators.tableaus import Tableau
 from remora.simulation.program.event_search import FIRST, INTERRUPTED, NEVER, RUNNING
 from remora.simulation.program.run_blocks import RunBlocks
-from remora.simulation.program.run_equations import RunEquations
+from remora.simulation.program.run_equations import Break, RunEquations
 from remora.simulation.program.run_program import (
     AT_END,
     Recorded,
@@ -57,6 +56,7 @@ BUDGETS = (12.0, 40.0, math.inf)
 FEWEST = 32
 #: Maximum number of cached compiled programs.
 MOST_KEPT = 32
+CompiledRun: TypeAlias = ProgramKernel | HostedProgram | CudaProgram
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +66,7 @@ class BatchPhase:
     Attributes:
         equations: system, loads and held joints of the phase.
         duration: s.
-        breaks: times at which loads are not smooth, on the clock of the loads, s.
+        breaks: times at which loads are not smooth.
         from_phase: components whose ticks are counted from the start of the phase.
         plain: whether no function or component of the user is compiled in.
         constraints: what is switched at its start.
@@ -74,7 +74,7 @@ class BatchPhase:
 
     equations: RunEquations
     duration: float
-    breaks: tuple[float, ...]
+    breaks: tuple[Break, ...]
     from_phase: frozenset[str]
     plain: bool
     constraints: PhaseConstraints
@@ -169,8 +169,7 @@ class BatchRuns:
         origins = [begin if phase.counted_from_phase(u) else settings.start for u in updates]
         counts = [self.state[f"tick {i}"] for i in range(len(updates))]
         done = [float(count.max()) if count.size else 0.0 for count in counts]
-        shift = begin if phase.equations.own_clock else 0.0
-        breaks = [shift + b for b in phase.breaks]
+        breaks = [begin + b.time if b.of_phase else b.time for b in phase.breaks]
         table = timetable(
             np.clip(settings.times[chosen], begin, end), begin, end, settings.control.step, breaks,
             list(zip(updates, origins, map(int, done), strict=True)),
@@ -343,7 +342,7 @@ class BatchRuns:
         more: dict[str, Any] = {} if on_gpu else {"threads": settings.threads}
         finals: dict[str, Any] = {}
         count = self._runs if runs is None else len(runs)
-        with stopping() if isinstance(kernel, ProgramKernel) else nullcontext() as stop:
+        with nullcontext() if on_gpu else stopping() as stop:
             more |= {} if stop is None else {"stop": stop}
             for first in range(0, count, max(block, 1)):
                 part: Any = slice(first, min(first + block, count))
@@ -390,15 +389,13 @@ class BatchRuns:
             rows.append(self._xp.broadcast_to(own, (self._runs, *cell.shape)))
         return rows
 
-    def _made(
-        self, phase: BatchPhase, free: bool
-    ) -> ProgramKernel | CudaProgram | LargeRobotProgram:
-        settings, equations = self._settings, phase.equations
+    def _made(self, phase: BatchPhase, free: bool) -> CompiledRun:
+        settings, equations = self._settings, phase.equations.without_functions()
         how = "free" if free else "lockstep"
         # times are always float64
         nudge = NUDGE * float(np.finfo(float).eps) if phase.breaks else 0.0
-        if not fits_straight_line(equations.robot):
-            return LargeRobotProgram(equations, settings.signals, nudge)
+        if equations.large:
+            _refuse_large(equations)
         own_breaks = phase.breaks if how == "free" else ()
         made = functools.partial(
             _program, how, equations, settings.control.tableau, settings.dtype, nudge,
@@ -415,7 +412,12 @@ class BatchRuns:
             return _recent[short][0]
         key = value_key(made, equations.robot)
         name = f"simulate_{equations.robot.name}"
-        kernel = _compiled(made, name, settings.dtype, settings.target, key, phase.plain)
+        functions = phase.equations.functions
+        kernel = _compiled(
+            made, name, settings.dtype, settings.target, key, phase.plain, bool(functions)
+        )
+        if isinstance(kernel, HostedProgram):
+            kernel = kernel.bound(functions)
         if short is not None:
             while len(_recent) >= MOST_KEPT:
                 _recent.pop(next(iter(_recent)))
@@ -425,7 +427,7 @@ class BatchRuns:
 
 def _program(
     how: str, equations: RunEquations, tableau: Tableau, dtype: str, nudge: float,
-    signals: Sequence[str], breaks: Sequence[float], from_phase: Collection[str],
+    signals: Sequence[str], breaks: Sequence[Break], from_phase: Collection[str],
 ) -> Program:  # fmt: skip
     blocks = RunBlocks(equations, tableau, dtype, nudge)
     if how == "lockstep":
@@ -433,18 +435,32 @@ def _program(
     return run_program(blocks, Recorded(tuple(signals)), breaks, from_phase)
 
 
+def _refuse_large(equations: RunEquations) -> None:
+    """Raise if a batch of a large robot asks for what its kernels do not have."""
+    robot = equations.robot
+    if equations.parameters or equations.held or equations.formulation != "articulated":
+        raise RemoraError(
+            f"{robot.name!r} has {len(robot.bodies)} bodies: in a batch of so large a robot, "
+            "parameters cannot differ, joints cannot be held, and the formulation is "
+            "'articulated'; use rm.simulate"
+        )
+
+
 def _compiled(
-    made: Callable[[], Program], name: str, dtype: str, target: str, key: str | None, plain: bool
-) -> ProgramKernel | CudaProgram:
+    made: Callable[[], Program], name: str, dtype: str, target: str, key: str | None, plain: bool,
+    hosted: bool,
+) -> CompiledRun:  # fmt: skip
     """Return a compiled program, from memory if there is one of equal value."""
     if key is not None and (key, target) in _kept:
         return _kept[key, target]
     if target == "cuda":
-        kernel: ProgramKernel | CudaProgram = CudaProgram(made(), name, dtype)
-    elif plain and key is not None:
-        kernel = ProgramKernel(made, name, dtype, key)
-    else:  # user's functions: on disk, the program is identified by its graphs
-        kernel = ProgramKernel(made(), name, dtype)
+        kernel: CompiledRun = CudaProgram(made(), name, dtype)
+    else:
+        kind = HostedProgram if hosted else ProgramKernel
+        if plain and key is not None:
+            kernel = kind(made, name, dtype, key)
+        else:  # user's functions: on disk, the program is identified by its graphs
+            kernel = kind(made(), name, dtype)
     if key is not None:
         while len(_kept) >= MOST_KEPT:
             _kept.pop(next(iter(_kept)))
@@ -452,9 +468,9 @@ def _compiled(
     return kernel
 
 
-_kept: dict[tuple[str, str], ProgramKernel | CudaProgram] = {}
+_kept: dict[tuple[str, str], CompiledRun] = {}
 #: By the identity of the robot, which is stored, too, so that no other has its identity.
-_recent: dict[tuple[Any, ...], tuple[ProgramKernel | CudaProgram, Robot]] = {}
+_recent: dict[tuple[Any, ...], tuple[CompiledRun, Robot]] = {}
 
 
 def carried_states(

@@ -11,7 +11,8 @@ The times of samples, ticks and breaks are the same in all runs, so they are tab
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -32,6 +33,7 @@ from remora.codegen.integration.statements import (
 )
 from remora.codegen.ir.graph import Signature
 from remora.components.system import ScheduledUpdate, System
+from remora.simulation.batch.host_arrays import to_host
 from remora.simulation.program.run_blocks import (
     RunBlocks,
     numbers_of_noise,
@@ -204,6 +206,30 @@ class Timetable(NamedTuple):
     def end(self) -> float:
         """Time after the last step, s."""
         return float(self.start[-1] + self.steps[-1] * self.step[-1])
+
+
+@dataclass(frozen=True, eq=False)
+class RepeatedRun:
+    """A phase in lockstep, to be repeated for one run up to some step.
+
+    Attributes:
+        kernel: the program.
+        rows: its inputs at the start of the phase, each `(runs, *shape)`.
+        table: the timetable.
+    """
+
+    kernel: Any
+    rows: list[Any]
+    table: Timetable
+
+    def after(self, row: int, steps: int) -> dict[str, Array]:
+        """Return q, v, x and z of a run after so many steps, on the host."""
+        table = self.table.until(steps)
+        call = {"tables": table.passed(), "capacity": table.samples}
+        returned = self.kernel(*(a[row : row + 1] for a in self.rows), **call)
+        found = zip((o.name for o in self.kernel.interface.outputs), returned, strict=True)
+        final = {n[6:]: to_host(x)[0] for n, x in found if n.startswith("final ")}
+        return {name: np.asarray(final[name], dtype=float) for name in ("q", "v", "x", "z")}
 
 
 def timetable(

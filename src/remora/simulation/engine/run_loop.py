@@ -90,7 +90,7 @@ class RunLoop:
         self._schedule = UpdateSchedule(system, start, plan.seed, plan.run)
         self._resets = Resets()
         self._start = start
-        end = start + sum(p.duration for p in plan.phases)
+        end = self._end = start + sum(p.duration for p in plan.phases)
         self._next = 0  # index of the next sample time
         self._phase = 0
         self._last = -np.inf  # time of the last sample
@@ -202,7 +202,10 @@ class RunLoop:
             single=True, steps=steps, dense=not (steps or plan.step_to_samples)
         )  # fmt: skip
         everywhere = [e.on(plan.model.robot) for e in plan.events]
-        made = phase_program(system, phase, watch, everywhere, control, recorded, index == 0)
+        finest = 2.0 * CLOSE * float(np.spacing(max(abs(self._start), abs(self._end))))
+        made = phase_program(
+            system, phase, watch, everywhere, control, recorded, index == 0, finest
+        )  # fmt: skip
         if made is not None:
             numbers = dict(zip(system.latched.names, system.latched.values, strict=True))
             made.fix(numbers, self._start, plan.seed, plan.run)

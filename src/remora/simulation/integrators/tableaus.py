@@ -73,14 +73,14 @@ def _tableau(
     dense_a: Sequence[Sparse] = (),
     dense_d: Sequence[Sparse] = (),
 ) -> Tableau:
-    """Fill in zeros; the nodes c are the row sums of a."""
+    """Fill in zeros; the nodes c are the row sums of a, and 1 where rounding misses it."""
     s, extra = len(a), len(dense_a)
     full, more = _matrix(a, s), _matrix(dense_a, s + 1 + extra)
     return Tableau(
         order,
         full,
         _matrix([b], s)[0],
-        full.sum(axis=1),
+        np.where(np.abs(full.sum(axis=1) - 1.0) < 1e-15, 1.0, full.sum(axis=1)),
         _matrix(errors, s + 1),
         error_order,
         more,

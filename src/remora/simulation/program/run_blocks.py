@@ -14,15 +14,16 @@ import numpy as np
 
 from remora.algebra.array_ops import Array, absolute, concatenate, total_and_rest
 from remora.algebra.selections import larger, smaller
-from remora.codegen.integration.statements import Block, Cell, Run, Statement
+from remora.codegen.integration.statements import Block, Cell, Host, Run, Statement
 from remora.codegen.ir.graph import Signature
 from remora.components.evaluation import Instant
 from remora.components.noise import standard_normals
 from remora.components.system import ScheduledUpdate
+from remora.dynamics.forces.equations_of_motion import passive_loads
 from remora.dynamics.state_layout import WORKS
-from remora.model.state import increment, integrate
+from remora.model.state import increment, integrate, log_rate
 from remora.simulation.integrators.tableaus import Tableau
-from remora.simulation.program.run_equations import RunEquations, reads
+from remora.simulation.program.run_equations import FORWARD_DYNAMICS, RunEquations, reads
 from remora.simulation.systems.tick_noise import noise_streams
 
 
@@ -54,15 +55,17 @@ class RunBlocks:
         self._ny = 2 * self._nv + self._nx + self.works
         self._pushed = equations.pushed
         self._loaded = ["load tau", *(["load wrenches"] if self._pushed else []), "load x"]
+        #: Loads that Python computes.
+        self._called = [Signature(f"called {n}", x) for n, x in equations.called_shapes.items()]
         times = [Signature("t", (1,)), Signature("clock", (1,))]
-        arguments = [*times, *self.state, *equations.data]
+        arguments = [*times, *self.state, *self._called, *equations.data]
         loads_read_time = any(reads(self._loads, arguments, s.name) for s in times)
         #: Whether loads are a block of their own, in double precision.
-        self.apart = dtype == "float32" and loads_read_time
+        self.apart = (dtype == "float32" and loads_read_time) or equations.large
         self._held = ["held q", "held v", "held a"] if equations.held else []
         self._pieces = ("pieces", "piece start") if equations.pieces else ()
         #: Whether a stage needs its time.
-        self.timed = loads_read_time or bool(equations.held)
+        self.timed = loads_read_time or bool(equations.held or self._called)
 
     @property
     def state(self) -> list[Signature]:
@@ -94,6 +97,9 @@ class RunBlocks:
         if self.apart:
             shapes = {"load tau": (nv,), "load wrenches": (len(self.equations.robot.bodies), 6)}
             found += [Signature(n, shapes.get(n, (nx,))) for n in self._loaded]
+        if self.equations.large:
+            found.append(Signature("load vdot", (nv,)))
+        found += self._called
         if self._held:
             found += [Signature("held q", (self._nq,)), Signature("held v", (nv,)),
                       Signature("held a", (nv,)), Signature("anchor", (self._nq,))]  # fmt: skip
@@ -189,6 +195,11 @@ class RunBlocks:
         state = ("qs", "vs", "xs", "z")
         held = self._held[2:]
         touched = ("contact",) if self.equations.stops else ()
+        called = [s.name for s in self._called]
+        asked: list[Statement] = [
+            Host(name, ("stage clock", "qs", "vs"), (cell,))
+            for name, cell in zip(self.equations.forces.called, called, strict=True)
+        ]
 
         def rates(
             qs: Array, us: Array, vs: Array, tau: Array, wrenches: Array | None, dx: Array,
@@ -206,8 +217,9 @@ class RunBlocks:
             t: Array, clock: Array, us: Array, qs: Array, vs: Array, xs: Array, z: Array,
             *rest: Array,
         ) -> Array:  # fmt: skip
+            own, rest = rest[: len(called)], rest[len(called) :]
             data = rest[len(touched) + len(held) :]
-            loads = self.equations.loads(t, clock, qs, vs, xs, z, data)
+            loads = self.equations.loads(t, clock, qs, vs, xs, z, data, own)
             return rates(qs, us, vs, *loads, rest)
 
         def evaluate_loaded(qs: Array, us: Array, vs: Array, *rest: Array) -> Array:
@@ -216,17 +228,38 @@ class RunBlocks:
             return rates(qs, us, vs, tau, rest[1] if self._pushed else None, dx, rest[count:])
 
         if not self.apart:
-            return [Run(Block(evaluate, (*times, "us", *state, *touched, *held, *names), ("k",)))]
-        loads = Block(self._loads, (*times, *state, *names), self._loaded, wide=True)
+            given = (*times, "us", *state, *called, *touched, *held, *names)
+            return [*asked, Run(Block(evaluate, given, ("k",)))]
+        wide = self.dtype == "float32"
+        loads = Block(self._loads, (*times, *state, *called, *names), self._loaded, wide=wide)
+        if self.equations.large:
+            return [*asked, Run(loads), *self._by_tree_loops()]
         then = Block(
             evaluate_loaded, ("qs", "us", "vs", *self._loaded, *touched, *held, *names), ("k",)
         )
-        return [Run(loads), Run(then)]
+        return [*asked, Run(loads), Run(then)]
+
+    def _by_tree_loops(self) -> list[Statement]:
+        """Return the rates of a large robot: its forward dynamics is one call for all runs."""
+
+        def loaded(qs: Array, vs: Array, tau: Array) -> Array:
+            return tau + passive_loads(self.equations.robot, qs, vs, self.equations.passive)
+
+        def rates(us: Array, vs: Array, vdot: Array, dx: Array) -> Array:
+            return concatenate([log_rate(self.equations.robot, us, vs), vdot, dx])
+
+        reads = ("qs", "vs", *self._loaded[:-1])
+        return [
+            Run(Block(loaded, ("qs", "vs", "load tau"), ("load tau",))),
+            Host(FORWARD_DYNAMICS, reads, ("load vdot",), batched=True),
+            Run(Block(rates, ("us", "vs", "load vdot", "load x"), ("k",))),
+        ]
 
     def _loads(
-        self, t: Array, clock: Array, q: Array, v: Array, x: Array, z: Array, *data: Array
+        self, t: Array, clock: Array, q: Array, v: Array, x: Array, z: Array, *rest: Array
     ) -> tuple[Array, ...]:
-        found = self.equations.loads(t, clock, q, v, x, z, data)
+        called, data = rest[: len(self._called)], rest[len(self._called) :]
+        found = self.equations.loads(t, clock, q, v, x, z, data, called)
         return tuple(part for part in found if part is not None)
 
     def _parts(self, y: Array) -> tuple[Array, Array, Array]:
@@ -317,10 +350,12 @@ class RunBlocks:
         """
         equations, layouts = self.equations, self.equations.system.layouts
         drawn = [name for name in update.names if name in noise]
+        starts = ("phase start",) if equations.own_clock else ()
 
         def changed(t: Array, q: Array, v: Array, x: Array, z: Array, *rest: Array) -> Array:
+            begin, rest = rest[: len(starts)], rest[len(starts) :]
             numbers, data = rest[: len(drawn)], rest[len(drawn) :]
-            now: Instant = equations.instant(t, q, v, x, z, data)
+            now: Instant = equations.instant(t, q, v, x, z, data, *begin)
             if update.kind == "release":
                 return now.released(update.names)
             own = dict(zip(drawn, numbers, strict=True))
@@ -333,9 +368,10 @@ class RunBlocks:
 
         cells = [noise[name] for name in drawn]
         sizes = [Signature(noise[name], (numbers_of_noise(layouts[name].noise),)) for name in drawn]
-        arguments = [Signature(t, (1,)), *self.state, *sizes, *equations.data]
+        begins = [Signature(name, (1,)) for name in starts]
+        arguments = [Signature(t, (1,)), *self.state, *begins, *sizes, *equations.data]
         wide = self.dtype == "float32" and reads(changed, arguments, t)
-        names = (t, "q", "v", "x", "z", *cells, *equations.data_names)
+        names = (t, "q", "v", "x", "z", *starts, *cells, *equations.data_names)
         return Run(Block(changed, names, ("z",), wide=wide))
 
     def streams(self) -> dict[str, int]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,7 +24,10 @@ from remora.dynamics.forces.equations_of_motion import (
     state_derivative,
 )
 from remora.dynamics.forces.stops import stop_overlaps
+from remora.dynamics.formulations import forward_dynamics
+from remora.dynamics.kernels.kernel_memory import kernel
 from remora.dynamics.kernels.parameters import parameter
+from remora.dynamics.kernels.size_policy import fits_straight_line
 from remora.dynamics.state_layout import WORKS
 from remora.model.joints import kind
 from remora.model.robot import Robot
@@ -33,8 +36,22 @@ from remora.simulation.inputs.events import JointLimits
 from remora.simulation.inputs.profiles import Motion
 from remora.simulation.systems.system_equations import limited
 
+#: Name of the forward dynamics of large robots among the functions that programs call.
+FORWARD_DYNAMICS = "forward dynamics"
 #: (t, q, v, others by name) -> a load, on arrays of numbers or symbols.
 Law = Callable[..., Array]
+
+
+class Break(NamedTuple):
+    """A time at which loads are not smooth: a step ends there.
+
+    Attributes:
+        time: s.
+        of_phase: whether it is the time since the start of the phase, not that of the run.
+    """
+
+    time: float
+    of_phase: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,11 +62,14 @@ class Forces:
         torque: generalized forces of the drives as a function, `(nv,)`, or None.
         wrenches: external wrenches as a function, `(nb, 6)`, or None.
         inputs: arrays that differ from run to run and are passed to the functions by name.
+        called: loads that Python computes, since they cannot be traced: functions of the clock
+            `(1,)`, q and v, by what they return, `torque` `(nv,)` or `wrenches` `(nb, 6)`.
     """
 
     torque: Law | None
     wrenches: Law | None
     inputs: tuple[Signature, ...] = ()
+    called: Mapping[str, Callable[..., Any]] = field(default_factory=dict[str, Any])
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,6 +119,7 @@ class RunEquations:
         """Whether only the robot moves: no components, no loads of phases, no held joints."""
         forces = self.forces
         loads = forces.torque is not None or forces.wrenches is not None or bool(forces.inputs)
+        loads = loads or bool(forces.called)
         return not (self.system.components or loads or self.held)
 
     @property
@@ -155,7 +176,8 @@ class RunEquations:
             x: continuous states, `(nx,)`.
             z: discrete states, `(nz,)`.
             data: see `data`.
-            begin: start of the phase, `(1,)`, s; needed where its conditions are evaluated.
+            begin: start of the phase, `(1,)`, s; needed where its conditions and sampled loads are
+                evaluated.
         """
         now = t.reshape(())
         clock = now - begin.reshape(()) if self.own_clock and begin is not None else None
@@ -163,7 +185,7 @@ class RunEquations:
 
     def loads(
         self, t: Array, clock: Array, q: Array, v: Array, x: Array, z: Array,
-        data: Sequence[Array],
+        data: Sequence[Array], called: Sequence[Array] = (),
     ) -> tuple[Array, Array | None, Array]:  # fmt: skip
         """Return generalized forces, wrenches (or None), and the rates of x.
 
@@ -175,6 +197,7 @@ class RunEquations:
             x: continuous states, `(nx,)`.
             z: discrete states, `(nz,)`.
             data: see `data`.
+            called: the loads that Python computed, in the order of `called_shapes`.
         """
         now = self.instant(t, q, v, x, z, data)
         tau, wrenches = now.loads()
@@ -186,16 +209,49 @@ class RunEquations:
         if self.forces.wrenches is not None:
             own = self.forces.wrenches(seen, q, v, **given)
             wrenches = own if wrenches is None else wrenches + own
+        for what, own in zip(self.forces.called, called, strict=True):
+            if what == "torque":
+                tau = own if tau is None else tau + own
+            else:
+                wrenches = own if wrenches is None else wrenches + own
         tau = np.zeros(self.robot.nv) if tau is None else limited(tau, self.effort)
         return tau, wrenches, now.derivative()
 
     @property
     def pushed(self) -> bool:
         """Whether there are wrenches."""
-        if self.forces.wrenches is not None:
+        if self.forces.wrenches is not None or "wrenches" in self.forces.called:
             return True
         actions = (a for layout in self.system.layouts.values() for a in layout.actions)
         return any(isinstance(action, Wrench) for action in actions)
+
+    # Calls of Python ----------------------------------------------------------------------------
+
+    @property
+    def called_shapes(self) -> dict[str, tuple[int, ...]]:
+        """Shapes of the loads that Python computes, by what they are."""
+        shapes = {"torque": (self.robot.nv,), "wrenches": (len(self.robot.bodies), 6)}
+        return {name: shapes[name] for name in self.forces.called}
+
+    @property
+    def large(self) -> bool:
+        """Whether forward dynamics is a kernel of its own, made of loops over the bodies."""
+        return not fits_straight_line(self.robot)
+
+    @property
+    def functions(self) -> dict[str, Callable[..., Any]]:
+        """The functions that programs of these equations call, see `Host`."""
+        found = dict(self.forces.called)
+        if self.large:
+            pushed = ("wrenches",) if self.pushed else ()
+            names = ("q", "v", "tau", *pushed)
+            found[FORWARD_DYNAMICS] = kernel(forward_dynamics, self.robot, names)
+        return found
+
+    def without_functions(self) -> RunEquations:
+        """Return the equations as programs know them: by the names of the functions they call."""
+        names: dict[str, Any] = dict.fromkeys(self.forces.called)
+        return replace(self, forces=replace(self.forces, called=names))
 
     def rates(
         self, q: Array, u: Array, v: Array, tau: Array, wrenches: Array | None,

@@ -62,6 +62,7 @@ from remora.simulation.program.run_blocks import (
     unchanged,
     wide_run,
 )
+from remora.simulation.program.run_equations import Break
 
 _EPS = float(np.finfo(float).eps)
 _NEVER = 1e300
@@ -129,7 +130,7 @@ class Recorded:
 def run_program(
     blocks: RunBlocks,
     recorded: Recorded,
-    breaks: Sequence[float] = (),
+    breaks: Sequence[Break] = (),
     from_phase: Collection[str] = (),
 ) -> Program:
     """Return the program.
@@ -142,7 +143,7 @@ def run_program(
     Args:
         blocks: the blocks of a run.
         recorded: what is recorded.
-        breaks: times at which loads are not smooth, on the clock of the loads, s.
+        breaks: times at which loads are not smooth.
         from_phase: components whose ticks are counted from the start of the phase.
     """
     return _RunProgram(blocks, recorded, breaks, from_phase).program()
@@ -155,12 +156,12 @@ class _RunProgram:
         self,
         blocks: RunBlocks,
         recorded: Recorded,
-        breaks: Sequence[float],
+        breaks: Sequence[Break],
         from_phase: Collection[str],
     ) -> None:
         self._from_phase = from_phase
         self._blocks, self._recorded = blocks, recorded
-        self._breaks = sorted({float(b) for b in breaks})
+        self._breaks = sorted(set(breaks))
         self._equations = blocks.equations
         self._system, self._robot = blocks.equations.system, blocks.equations.robot
         self._updates, self._events = self._system.schedule, self._system.events
@@ -173,7 +174,7 @@ class _RunProgram:
         #: additional stages of dense output.
         width = self._stages_count + 1 + self._extra
         self._rates = [RATE, *(f"k{i}" for i in range(1, width))]
-        self._search = EventSearch(blocks, RATE, self._rates[self._stages_count])
+        self._search = EventSearch(blocks, self._rates[: self._stages_count + 1])
         self._ny = 2 * self._robot.nv + self._system.nx + blocks.works
         self._dense = (3 + len(tableau.dense_d), self._ny)
         self._streams = blocks.streams()
@@ -227,7 +228,8 @@ class _RunProgram:
             *given, "goal", "target", "end", "length", "accept", "active", "use", "segment start",
             "segment steps", "segment step", "low bracket", "high bracket", "side", "final",
             "search", "cut", "reached", "recent", "recent time", "tries", "any", "logged",
-            "event row", "row number", "was reset", "sampled", "sample at", "theta", "moving", "looking",
+            "event row", "row number", "was reset", "sampled", "sample at", "theta", "moving", "looking", "rough",
+            "use node",
         )  # fmt: skip
         known = {s.name for s in cells}
         cells += [Cell(name, (1,), wide=True) for name in numbers if name not in known]
@@ -414,12 +416,11 @@ class _RunProgram:
         """Return the choice of the length of a step."""
         ticks = [f"tick {i}" for i in range(len(self._updates))]
         breaks = self._breaks
-        own_clock = self._equations.own_clock
 
         def target(t: Array, start: Array, phase: Array, goal: Array, *ticks: Array) -> Array:
             near = CLOSE * _EPS * (absolute(t) + absolute(start))
             found = goal
-            jumps = [phase + b if own_clock else b + 0.0 * t for b in breaks]
+            jumps = [b.time + (phase if b.of_phase else 0.0 * t) for b in breaks]
             for time in [*self._next_times(start, phase, ticks), *jumps]:
                 later = select(less(t + near, time), time, _NEVER)
                 found = smaller(found, later)
@@ -690,15 +691,16 @@ class _RunProgram:
             wide_run(time, reads, ("t", "segment step", "fresh")),
             *self._blocks.place_held("t"),
         ]
-        if self._search.functions:
-            found.append(wide_run(unchanged, ("g end",), ("g",)))
+        found += self._search.commit()
         resets = any(e.crossing.action == "reset" for e in self._events)
         if self._recorded.steps:
             found.append(wide_run(one, (), ("pending",)))
         if self._recorded.single and resets:
             own = [f"fired {i}" for i, e in enumerate(self._events)
                    if e.crossing.action == "reset"]  # fmt: skip
-            before = [*self._record("t"), wide_run(_zero, (), ("pending",))]
+            before = self._record("t")
+            if self._recorded.steps:
+                before.append(wide_run(_zero, (), ("pending",)))
             found += [wide_run(lambda *x: largest(x), own, ("was reset",)),
                       If("was reset", before)]  # fmt: skip
         return found
