@@ -14,6 +14,7 @@ from remora.codegen.integration.statements import (
     Cell,
     For,
     ForEach,
+    Host,
     If,
     Random,
     Record,
@@ -23,6 +24,7 @@ from remora.codegen.integration.statements import (
     While,
 )
 from remora.components.noise import standard_normals
+from remora.errors import RemoraError
 
 DTYPES = ["float64", "float32"]
 
@@ -118,6 +120,15 @@ def test_random_numbers(kind, dtype, tmp_path):
     given = [np.tile([seed & (2**32 - 1), seed >> 32], (3, 1)), runs, runs + 2.0**32 - 2]
     (drawn,) = agree(program, tmp_path, given, dtype, {"m": np.arange(4.0)})
     assert len(np.unique(drawn)) == drawn.size
+
+
+def test_calls_of_python_are_refused(tmp_path):
+    program = Program(
+        inputs=[scalar("x")], cells=[scalar("x")],
+        body=[Host("law", ["x"], ["x"]), Sample(Block(lambda x: x, ["x"], ["y"]))],
+    )  # fmt: skip
+    with pytest.raises(RemoraError, match="C cannot call the Python function 'law'"):
+        run_c(program, tmp_path, [np.zeros((1, 1))])
 
 
 class Maker:

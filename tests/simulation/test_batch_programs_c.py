@@ -91,10 +91,11 @@ def test_events_ticks_and_noise(tableau, dtype, tmp_path):
     blocks = RunBlocks(own, getattr(tableaus, tableau), dtype, 0.0)
     control = StepControl(getattr(tableaus, tableau), 0.02, 1e-6, 1e-8)
     program = run_program(blocks, Recorded(tuple(own.system.signals)))
+    numbers = {k: np.full((2, 1), x) for k, x in control.numbers.items()}
     one, many = np.ones((2, 1)), np.full((2, 1), 1e300)
     arguments = given(
         program, blocks, dtype, until=0.5 * one, budget=many, h=0.02 * one, fresh=one,
-        entering=one, **{name: x * one for name, x in control.numbers.items()},
+        entering=one, **numbers,
     )  # fmt: skip
     tables = {"sample time": np.array([0.0, 0.1, 0.37, 0.5])}
     found = same_bits(program, arguments, tmp_path, dtype, tables, {"events": 10})

@@ -28,6 +28,7 @@ from remora.codegen.integration.statements import (
     For,
     ForEach,
     GraphBlock,
+    Host,
     If,
     Output,
     Random,
@@ -39,6 +40,7 @@ from remora.codegen.integration.statements import (
     While,
     graph_block,
 )
+from remora.errors import RemoraError
 
 #: Role of the struct of what the caller does not place.
 WORK = "work"
@@ -185,6 +187,8 @@ class ProgramText:
                 return self._called(block, stores)
             case Random():
                 return self._random(s)
+            case Host():
+                raise RemoraError(f"C cannot call the Python function {s.function!r}")
             case Sample():
                 block = self._ready(s)
                 return self._called(block, self._stores(block, entry))

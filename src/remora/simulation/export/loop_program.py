@@ -54,16 +54,12 @@ STEP = "step"
 TOLD = ("phase start", "events", FIRST)
 #: State of the robot and the components.
 MOTION = ("q", "v", "x", "z", "rest q", "rest v", "rest x")
-#: Cells that matter within a step only: at the end of a call, no event is being located.
-WITHIN_A_STEP = (
-    "change", "length", "low bracket", "high bracket", "side", "final", "search", "cut", "fired",
-    "g end", "g low", "g high", "g node", "slope node", "g older", "slope older", "hidden", "later",
-    "changes", "rough", "looking", "event row", "error",
-)  # fmt: skip
 #: A phase of this duration does not end, s.
 ENDLESS = 1e100
 #: Largest deviation of a sample time from a multiple of the step, relative.
 MULTIPLE = 1e-9
+#: What a program of a run is given for a phase.
+_OF_A_PHASE = ("phase start", "until", "anchor")
 #: What phases have in common.
 _SHARED = {*MOTION, "t", "start", "status", "seed", "run", "sample time"}
 
@@ -197,8 +193,7 @@ def loop_program(
         body += [wide_run(lambda: np.ones(1), (), ("more",)), While("more", inner)]
     told = [of_phase(n, k, len(made)) for k in range(len(made)) for n in TOLD]
     visible = [n for n in (*MOTION, "t", "status", PHASE, *told) if n in cells]
-    within = {*WITHIN_A_STEP, *(f"k{i}" for i in range(1, len(tableaus.RK4.b) + 1))}
-    forgotten = [of_phase(n, k, len(made)) for k in range(len(made)) for n in within]
+    forgotten = [name for one in made for name in one.forgotten]
     programs = [one.program for one in made]
     return _assembled(programs, body, list(cells.values()), step, visible, forgotten)
 
@@ -225,13 +220,18 @@ class _PhaseProgram:
         numbers = phase.equations.parameter_signatures
         latched = {s.name: s for s in numbers if s.name in names}
         entered = Program(phase.equations.data, [*(own | latched).values()], entry.statements())
-        # what a program does on entering a phase is done there
-        first = [x for s in whole[:place] for x in (s.body if isinstance(s, If) else (s,))]
-        self._before = [*renamed(entered.body, self._name), *renamed(first, self._name)]
+        first = whole[0]
+        assert isinstance(first, If)
+        assert (first.cell, place) == ("entering", 1)
+        self._before = [*renamed(entered.body, self._name), *renamed(first.body, self._name)]
         self.body = renamed(loop.body, self._name)
         #: The cells by their names in the whole program.
         self.cells = [Cell(self._name(s.name), s.shape, isinstance(s, Cell) and s.wide)
                       for s in (own | latched).values()]  # fmt: skip
+
+        kept = {o.name.removeprefix("final ") for o in self.program.outputs}
+        #: Those that a run does not need in another call.
+        self.forgotten = [self._name(n) for n in own if n not in {*kept, *_OF_A_PHASE}]
 
     def begin(self) -> list[Statement]:
         """Return the statements that enter the phase at the time of the run."""

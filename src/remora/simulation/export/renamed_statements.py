@@ -9,6 +9,7 @@ from remora.codegen.integration.statements import (
     For,
     ForEach,
     GraphBlock,
+    Host,
     If,
     Random,
     Record,
@@ -38,6 +39,9 @@ def renamed(body: Sequence[Statement], name: Callable[[str], str]) -> list[State
             case Random():
                 names = {k: name(getattr(s, k)) for k in ("cell", "seed", "run", "tick")}
                 found.append(replace(s, **names))
+            case Host():
+                reads, writes = (tuple(map(name, own)) for own in (s.reads, s.writes))
+                found.append(replace(s, reads=reads, writes=writes))
             case Sample() | Record():
                 pass
             case For():
