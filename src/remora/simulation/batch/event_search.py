@@ -11,7 +11,7 @@ Stops at joint limits are events, too: contact begins or ends.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -38,10 +38,12 @@ from remora.algebra.selections import (
     smallest,
 )
 from remora.codegen.integration.statements import Block, For, If, Record, Run, Statement
+from remora.components.run_signals import event_key, occurred
 from remora.dynamics.forces.stops import stop_overlaps, stop_rates
 from remora.model.joints import kind
 from remora.model.robot import Robot
 from remora.model.state import integrate, normalize
+from remora.simulation.batch.batch_events import event_names
 from remora.simulation.batch.run_blocks import RunBlocks, one, plus_one, wide_run
 
 #: Status of a run.
@@ -415,6 +417,7 @@ class EventSearch:
                     wide_run(earliest, ("t", "phase start", "fired", FIRST), (FIRST,)),
                 ]),
             ]  # fmt: skip
+        inner += self._note(reported)
         resets = [i for i, e in enumerate(self._events) if e.crossing.action == "reset"]
         for i in resets:
             inner.append(If(f"fired {i}", self._reset(i)))
@@ -433,6 +436,20 @@ class EventSearch:
             wide_run(_none, ("fired",), ("fired", *flags)),
         ]
         return [*found, If("any", inner)]
+
+    def _note(self, reported: Callable[[Array, Array], Array]) -> list[Statement]:
+        """Return the statement that lets components know of events; none if they read none."""
+        system = self._equations.system
+        places = system.event_places
+        names = {i: name for i, name in enumerate(event_names(system)) if event_key(name) in places}
+        if not names:
+            return []
+
+        def note(t: Array, begin: Array, z: Array, fired: Array) -> Array:
+            now = {name: fired[i : i + 1] for i, name in names.items()}
+            return occurred(places, z, now, reported(t, begin))
+
+        return [wide_run(note, ("t", "phase start", "z", "fired"), ("z",))]
 
     def _reset(self, i: int) -> list[Statement]:
         """Return the statements of a reset; a run in which it is not valid ends."""

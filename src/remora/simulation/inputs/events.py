@@ -202,6 +202,11 @@ def _limits_of(robot: Robot, changes: int) -> tuple[_Limits, _Limits, tuple[str,
     return _Limits.of(ranges), _Limits.of(speeds), (*names, *fast, *fast)  # both ways
 
 
+def limit_names(robot: Robot) -> list[str]:
+    """Return the names of the events at the limits of a robot's joints."""
+    return list(dict.fromkeys(_limits_of(robot, Table.changes)[2]))
+
+
 class EventMonitor:
     """All conditions of a phase, as one function with several values.
 
