@@ -301,6 +301,18 @@ class Late(rm.Component):
         return {"late": at.t - 0.3}
 
 
+def test_the_time_of_an_event_is_that_of_its_first_occurrence():
+    """Of one that occurs three times, alone and in a batch."""
+    beat = rm.Event(lambda t, q, v: np.sin(5.0 * t - 0.6), "half way", "record")
+    options = {"events": [beat], "integrator": "rk4", "step": 0.02, "sample": 0.1}
+    run = rm.simulate(system(), [0.0], [0.0], 1.9, **options)
+    batch = rm.simulate_batch(system(), [0.0], [0.0], 1.9, runs=1, **options)
+    assert len(run.events) == 3
+    for found in (run.signals, {name: x[0] for name, x in batch.signals.items()}):
+        assert found["events.half_way"].tolist() == [0.0] * 2 + [1.0] * 18
+        assert found["events.half_way_time"][-1] == pytest.approx(0.12, abs=1e-12)
+
+
 def test_unknown_events_are_refused_with_those_that_exist():
     other = rm.Event(lambda t, q, v: q[0] - 0.5, "other")
     with pytest.raises(rm.UnknownName, match=r"half_way.*known: other"):
