@@ -5,8 +5,9 @@
 
 Each seed makes a small robot, components (a lag whose initial state may be computed from a
 parameter, a sampled law with noise, offset and delay, a counter that is reset at events, an event
-that occurs hundreds of times), phases with loads, conditions and clocks of their own, and numbers
-that differ from run to run. Every run is then made
+that occurs hundreds of times, one that reacts to phases and to an event), phases with loads (some
+of them sampled), conditions and clocks of their own, and numbers that differ from run to run. Every
+run is then made
 
 - alone, by `rm.simulate`, of a system that is made of the run's own numbers;
 - in a batch, by `rm.simulate_batch`, with the numbers as parameters;
@@ -32,6 +33,8 @@ from remora.campaigns.dispersions import Dispersion, Dispersions
 from remora.campaigns.outputs import Criterion, output
 from remora.campaigns.study import Study
 from remora.campaigns.study_schema import CriterionFile, OutputFile
+from remora.components.run_signals import event_key
+from remora.simulation.inputs.loads import Sum
 from remora.simulation.scenario.scenario import Scenario
 
 #: Seeds that the tests try: many events, a clock of a phase, an end between samples, a parameter
@@ -122,6 +125,35 @@ class Beat(rm.Component):
         return {"beats": np.sin(self.rate * at.t + 0.3), "late": at.t - self.late}
 
 
+class Watcher(rm.Component):
+    """A force that depends on the phase, and on an event and the time since."""
+
+    joint: str = "slide"
+
+    def interface(self, robot):
+        return rm.Interface(
+            inputs={"seen": rm.Signal(default=0.0), "when": rm.Signal((), "s", default=0.0)},
+            outputs={"push": rm.Signal((), "N")},
+        )
+
+    def outputs(self, at):
+        since = at.inputs["seen"] * (1.0 + 0.1 * (at.t - at.inputs["when"]))
+        return {"push": 0.3 * since - 0.2 * at.phase + 0.1 * np.cos(at.phase_time)}
+
+    def act(self, at):
+        return rm.JointForce(self.joint, self.outputs(at)["push"])
+
+
+class Rhythm:
+    """A force of time and speed, as a load."""
+
+    def __init__(self, rate):
+        self.rate = rate
+
+    def __call__(self, t, q, v):
+        return np.reshape(0.4 * np.cos(self.rate * t) - 0.1 * v[-1], (1,))
+
+
 @dataclasses.dataclass
 class Case:
     """A study with random parts.
@@ -137,6 +169,7 @@ class Case:
         values: numbers that differ from run to run, by name, `(RUNS,)`.
         options: arguments of `rm.simulate` and `rm.simulate_batch`.
         joint: the joint that is driven.
+        connect: sources of inputs.
     """
 
     seed: int
@@ -149,10 +182,11 @@ class Case:
     values: dict
     options: dict
     joint: str
+    connect: dict
 
     def __post_init__(self):
         self.robot = self.make_robot({})
-        self.system = rm.System(self.robot, self.make_parts({}))
+        self.system = rm.System(self.robot, self.make_parts({}), self.connect)
 
 
 class TimeCondition:
@@ -177,10 +211,10 @@ class PlaceCondition:
 
 def random_case(seed):
     """Return the case of a seed."""
-    rng = np.random.default_rng([20260, seed])
+    rng, more = (np.random.default_rng([own, seed]) for own in (20260, 20261))
     features = []
 
-    def chance(p, word):
+    def chance(p, word, rng=rng):
         yes = bool(rng.random() < p)
         if yes:
             features.append(word)
@@ -224,6 +258,8 @@ def random_case(seed):
     counter, beat = chance(0.3, "resets"), chance(0.3, "many events")
     numbers_of_lag = np.array([rng.uniform(0.1, 0.5), rng.normal()])
     place, rate = float(rng.normal(scale=0.1)), float(rng.uniform(40.0, 220.0))
+    watched_every = [None, 0.07][int(more.integers(2))]
+    watcher = chance(0.5, f"watcher every {watched_every} s", more)
 
     def make_parts(numbers):
         parts = []
@@ -236,6 +272,8 @@ def random_case(seed):
             parts.append(Counter(numbers.get("counter.place", place)))
         if beat:
             parts.append(Beat(numbers.get("beat.rate", rate), late))
+        if watcher:
+            parts.append(Watcher(sample_time=watched_every))
         return parts
 
     # Phases
@@ -264,6 +302,9 @@ def random_case(seed):
                 direction, word = int(rng.integers(-1, 2)), f"{'v' if speed else 'q'} {level:.3g}"
             features.append(f"{action} at {word} in phase {k}")
             events.append(rm.Event(condition, f"event {k}.{i}", action, direction))
+        if chance(0.4, f"sampled load in phase {k}", more):
+            held = rm.ZeroOrderHold(Rhythm(float(more.uniform(1.0, 5.0))), 0.09)
+            torque = Sum({"slide": held}, *([] if torque is None else [torque]))
         phases.append(rm.Phase(duration, torque=torque, events=tuple(events), own_clock=own_clock))
         start += duration
         if rng.random() < 0.5 or not late:  # after many others
@@ -301,9 +342,14 @@ def random_case(seed):
     if sample is not None:
         times |= {sample * k for k in range(int(start / sample * (1.0 + 1e-12)) + 1)}
     options["sample"] = np.array(sorted(times))
+    connect, named = {}, [event.name for phase in phases for event in phase.events]
+    if watcher and named:
+        event = event_key(named[int(more.integers(len(named)))])
+        connect = {"watcher.seen": f"events.{event}", "watcher.when": f"events.{event}_time"}
     return Case(
-        seed, features, make_robot, make_parts, tuple(phases), q, v, values, options, "slide"
-    )
+        seed, features, make_robot, make_parts, tuple(phases), q, v, values, options, "slide",
+        connect,
+    )  # fmt: skip
 
 
 def study_of(case):
@@ -395,7 +441,7 @@ def alone(case, study, k):
     """Return run k, made of its own robot, components and state."""
     numbers = {name: float(x[k]) for name, x in case.values.items()}
     _, inputs = study.inputs(k, k + 1)
-    system = rm.System(case.make_robot(numbers), case.make_parts(numbers))
+    system = rm.System(case.make_robot(numbers), case.make_parts(numbers), case.connect)
     return rm.simulate(
         system, inputs.q[0], inputs.v[0], phases=case.phases, seed=case.seed, run=k,
         limits="ignore", step_to_samples=True, progress=False, **case.options,

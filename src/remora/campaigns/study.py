@@ -30,6 +30,7 @@ from remora.model.building.validate import Checker
 from remora.model.formats.yaml.yaml_tree import YamlNode, read_tree
 from remora.simulation.batch.batch import INTEGRATORS
 from remora.simulation.batch.batch_loads import BatchLoads
+from remora.simulation.inputs.phases import known_events
 from remora.simulation.inputs.robot_loads import LOADS
 from remora.simulation.scenario import scenario_errors as faults
 from remora.simulation.scenario.scenario import Scenario, load_scenario
@@ -200,7 +201,7 @@ def _checked(
     groups = _groups(told, [d.name for d in items], refuse)
     outputs: dict[str, Output] = {}
     bands: dict[str, Quantity] = {}
-    events = _events(system, scenario)
+    events = known_events(system, scenario.phases)
     for name, own in told.outputs.items():
         try:
             outputs[name] = output(system, name, own)
@@ -341,11 +342,6 @@ def _table(folder: Path, how: DispersionFile, runs: int) -> Array | None:
     if not np.all(np.isfinite(values)):
         raise RemoraError(f"{how.table.file}: column {column!r} has numbers that are not finite")
     return values[:runs]
-
-
-def _events(system: System, scenario: Scenario) -> list[str]:
-    own = [str(event) for event in system.events]
-    return own + [event.name for phase in scenario.phases for event in phase.events]
 
 
 def _known_event(event: str | None, known: list[str]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from remora.algebra import dual_quaternion, pose, quaternion, screw
 from remora.algebra.array_ops import Array, lasting
@@ -92,6 +92,8 @@ class Context:
         inputs: its input signals, by name.
         noise: standard normal numbers of this tick, by name, `(..., n)`; in `outputs`, `act` and
             `update` of sampled components.
+        phase: index of the phase of the run, from 0, `(...)`.
+        phase_time: time since its start, s, `(...)`.
     """
 
     def __init__(
@@ -106,12 +108,34 @@ class Context:
         inputs: Values,
         noise: Values,
         clock: Array | None = None,
+        phase: Callable[[], Array] | None = None,
     ) -> None:
-        """Store the arguments; without a clock of the phase it is the time."""
+        """Store the arguments; without a clock of the phase it is the time.
+
+        `phase` returns index and start of the phase, `(..., 2)`.
+        """
         self.robot, self.t, self.q, self.v = robot, lasting(t), q, v
         self.clock = self.t if clock is None else lasting(clock)
         self.state, self.memory, self.inputs, self.noise = state, memory, inputs, noise
-        self._kinematics = kinematics
+        self._kinematics, self._phase = kinematics, phase
+
+    @property
+    def phase(self) -> Array:
+        """Index of the phase of the run, from 0, `(...)`."""
+        return lasting(self._in_phase()[..., 0])
+
+    @property
+    def phase_time(self) -> Array:
+        """Time since the start of the phase, s, `(...)`."""
+        return self.t - self._in_phase()[..., 1]
+
+    def _in_phase(self) -> Array:
+        if self._phase is None:
+            raise RemoraError(
+                "phase and phase_time are known where a component always reads them: here it read "
+                "them for the first time during a run; connect an input to 'phase.index'"
+            )
+        return self._phase()
 
     def pose(self, frame: str) -> Array:
         """Return the pose of a body or frame in the inertial frame, `(..., 8)`."""
@@ -168,7 +192,7 @@ class Context:
 
 def context_of(
     robot: Robot, arrays: Mapping[str, Mapping[str, Array]], t: Array, q: Array, v: Array,
-    sampled: bool,
+    sampled: bool, phase: Callable[[], Array] | None = None,
 ) -> Context:  # fmt: skip
     """Return the context of a component that is not part of a system.
 
@@ -179,9 +203,10 @@ def context_of(
         q: configuration.
         v: velocity.
         sampled: whether the component is sampled.
+        phase: returns index and start of the phase, `(2,)`; None: there is none.
     """
     return Context(
         robot, t, q, v, Kinematics(robot, q, v), Values("continuous state", arrays["continuous"]),
         Values("discrete state", arrays["discrete"]), Values("input", arrays["inputs"]),
-        Values("noise", arrays["noise"], "" if sampled else NO_NOISE),
+        Values("noise", arrays["noise"], "" if sampled else NO_NOISE), phase=phase,
     )  # fmt: skip

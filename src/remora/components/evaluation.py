@@ -69,6 +69,7 @@ class Instant:
             else:
                 inputs[key] = source
         own = {} if noise is None else unpacked(layout.noise_shapes, noise)
+        phase = self.system.phase_place
         who = f"of component {name!r}"
         return Context(
             self.system.robot, self.t, self.q, self.v, self._kinematics,
@@ -78,7 +79,7 @@ class Instant:
                    unpacked(layout.discrete_shapes, self.z[..., layout.discrete])),
             Values(f"input {who}", inputs),
             Values(f"noise {who}", own, NO_NOISE if noise is None else ""),
-            self.clock,
+            self.clock, None if phase is None else lambda: self.z[..., phase],
         )  # fmt: skip
 
     @functools.cached_property

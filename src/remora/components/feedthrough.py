@@ -102,15 +102,17 @@ def _traced(
         "noise": {k: (n,) for k, n in interface.noise.items()},
         "parameters": {k: values[k].shape for k in symbolic},
     }
-    arguments = [Signature("t", ()), Signature("q", (robot.nq,)), Signature("v", (robot.nv,))]
+    arguments = [Signature("t", ()), Signature("q", (robot.nq,)), Signature("v", (robot.nv,)),
+                 Signature("phase", (2,))]  # fmt: skip
     arguments += [Signature(f"{g}.{k}", s) for g, part in groups.items() for k, s in part.items()]
     outputs = {k: s.shape for k, s in interface.outputs.items()}
     sampled = component.sample_time is not None
 
     def evaluated(*arrays: Array) -> tuple[Array, ...]:
-        rest = iter(arrays[3:])
+        rest = iter(arrays[4:])
         named = {g: {k: next(rest) for k in part} for g, part in groups.items()}
-        context = context_of(robot, named, arrays[0], arrays[1], arrays[2], sampled)
+        t, q, v, phase = arrays[:4]
+        context = context_of(robot, named, t, q, v, sampled, lambda: phase)
         own = with_parameters(component, {k: lasting(x) for k, x in named["parameters"].items()})
         found = checked(f"outputs of component {name!r}", outputs, own.outputs(context))
         more: list[Array] = [a.numbers() for a in actions.listed("act", own.act(context))]

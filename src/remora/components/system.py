@@ -27,6 +27,14 @@ from remora.components.context import context_of
 from remora.components.feedthrough import dependence
 from remora.components.layout import ComponentLayout, component_layout, delay_in_ticks
 from remora.components.returned_values import checked
+from remora.components.run_signals import (
+    PHASE,
+    EventSignals,
+    PhaseSignals,
+    event_places,
+    phase_place,
+    run_signals,
+)
 from remora.components.wiring import evaluation_order, sources
 from remora.errors import Fault, ModelError, RemoraError, ShapeError, SingularMatrix, UnknownName
 from remora.identity.digest import digest
@@ -92,6 +100,7 @@ class System:
             `rm.simulate` only.
         reads_robot: names of the components that read the state of the robot; those that cannot be
             traced are assumed to.
+        reads_phase: names of the components that read `at.phase` or `at.phase_time`.
     """
 
     robot: Robot
@@ -104,6 +113,7 @@ class System:
     events: tuple[SystemEvent, ...]
     untraceable: Mapping[str, RemoraError]
     reads_robot: frozenset[str]
+    reads_phase: frozenset[str]
     _connect: Mapping[str, Any]
 
     def __init__(
@@ -118,7 +128,9 @@ class System:
             robot: the robot.
             components: the components; their names must differ. A dictionary names them.
             connect: sources of inputs, `{"wheel.torque": "attitude.command"}`, or numbers. An input
-                that is not listed takes the only output of the same name, or its default.
+                that is not listed takes the only output of the same name, or its default. Sources
+                are also the run's `"phase.index"`, `"phase.time"`, `"events.NAME"` (1 once the
+                event has occurred) and `"events.NAME_time"`, see `run_signals`.
 
         Raises:
             ModelError: lists all faults at once.
@@ -126,14 +138,15 @@ class System:
         check_robot("System", robot)
         faults: list[Fault] = []
         named = _named(components, faults)
-        interfaces = {name: _interface(robot, name, c, faults) for name, c in named.items()}
         self._set("robot", robot)
-        self._set("components", MappingProxyType(named))
         if connect is not None and not isinstance(connect, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
             faults.append(Fault("connect", f"must be a dictionary, not {type(connect).__name__}"))
             connect = None
         connect = {} if connect is None else connect
-        connections = sources(interfaces, connect, faults)
+        named |= run_signals(named, connect)
+        interfaces = {name: _interface(robot, name, c, faults) for name, c in named.items()}
+        of_run = [n for n, c in named.items() if isinstance(c, (PhaseSignals, EventSignals))]
+        connections = sources(interfaces, connect, faults, of_run)
         self._set("connections", MappingProxyType(connections))
         self._stop_at(faults)
         given = {k: x if isinstance(x, str) else np.array(x, float) for k, x in connect.items()}
@@ -141,6 +154,14 @@ class System:
         examples = {name: _example(robot, name, c, interfaces[name], faults)
                     for name, c in named.items()}  # fmt: skip
         self._stop_at(faults)
+        reading = frozenset(name for name, example in examples.items() if example.reads_phase)
+        self._set("reads_phase", reading)
+        if reading and not any(isinstance(c, PhaseSignals) for c in named.values()):
+            name = PHASE if PHASE not in named else f"{PHASE}_of_run"
+            named[name] = PhaseSignals()
+            interfaces[name] = _interface(robot, name, named[name], faults)
+            examples[name] = _example(robot, name, named[name], interfaces[name], faults)
+        self._set("components", MappingProxyType(named))
         direct = {name: dependence(robot, name, c, interfaces[name])
                       for name, c in named.items()}  # fmt: skip
         order, ticks = evaluation_order(
@@ -157,7 +178,7 @@ class System:
         layouts: dict[str, ComponentLayout] = {}
         x = z = noise = 0
         for name, component in named.items():
-            own = component_layout(component, interfaces[name], examples[name], x, z, noise)
+            own = component_layout(component, interfaces[name], examples[name].actions, x, z, noise)
             layouts[name] = own
             x, z, noise = own.x.stop, own.effective.stop, own.noise.stop
         self._set("layouts", MappingProxyType(layouts))
@@ -214,6 +235,16 @@ class System:
                 start[place] = np.concatenate([s.initial.reshape(-1) for s in states])
         start.flags.writeable = False
         return start
+
+    @functools.cached_property
+    def phase_place(self) -> slice | None:
+        """Place of index and start of the run's phase in z; None: no component reads them."""
+        return phase_place(self.layouts)
+
+    @functools.cached_property
+    def event_places(self) -> dict[str, int]:
+        """Places in z of the states of events that components read, see `run_signals`."""
+        return event_places(self.layouts)
 
     # Names ----------------------------------------------------------------------------------------
 
@@ -513,10 +544,22 @@ def _is_time(value: Any) -> bool:
     return math.isfinite(value) and value >= 0.0
 
 
+class _Example(NamedTuple):
+    """What a component does at one state.
+
+    Attributes:
+        actions: its actions.
+        reads_phase: whether it reads the phase.
+    """
+
+    actions: tuple[actions.Action, ...] = ()
+    reads_phase: bool = False
+
+
 def _example(
     robot: Robot, name: str, component: Component, interface: Interface, faults: list[Fault]
-) -> tuple[actions.Action, ...]:
-    """Evaluate a component once; return its actions, report what is wrong.
+) -> _Example:
+    """Evaluate a component once; return what it does, report what is wrong.
 
     At the neutral state, or, where a law is singular there (an outstretched arm), at a random one.
     """
@@ -534,15 +577,21 @@ def _example(
         "update": {k: s.shape for k, s in interface.discrete.items()} if sampled else {},
     }
 
-    def evaluated(q: Array) -> tuple[actions.Action, ...]:
-        at = context_of(robot, arrays, np.zeros(()), q, np.zeros(robot.nv), sampled)
+    reads: list[Array] = []
+
+    def phase() -> Array:
+        reads.append(np.zeros(2))
+        return reads[-1]
+
+    def evaluated(q: Array) -> _Example:
+        at = context_of(robot, arrays, np.zeros(()), q, np.zeros(robot.nv), sampled, phase)
         for method, own in shapes.items():
             if own:
                 checked(method, own, getattr(component, method)(at))
         found = tuple(actions.listed("act", component.act(at)))
         for action in found:
             actions.check("act", robot, action)
-        return found
+        return _Example(found, bool(reads))
 
     with np.errstate(all="ignore"):
         try:
@@ -554,7 +603,7 @@ def _example(
             faults.append(Fault(f"component {name!r}", str(error)))
         except Exception as error:
             faults.append(Fault(f"component {name!r}", f"raised {type(error).__name__}: {error}"))
-    return ()
+    return _Example()
 
 
 def _schedule(components: Mapping[str, Component], names: Sequence[str]) -> list[ScheduledUpdate]:

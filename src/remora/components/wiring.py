@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,12 +26,19 @@ def suggestion(name: str, known: Iterable[str]) -> str:
 
 
 def sources(
-    interfaces: Interfaces, connect: Mapping[str, Any], faults: list[Fault]
-) -> dict[str, str | Array]:
+    interfaces: Interfaces, connect: Mapping[str, Any], faults: list[Fault],
+    explicit: Collection[str] = (),
+) -> dict[str, str | Array]:  # fmt: skip
     """Return the source of every input, `"component.input"`: a signal's name, or numbers.
 
     An input that is not connected explicitly takes the only output of the same name, then its
     default. Faults are appended.
+
+    Args:
+        interfaces: the interfaces by component.
+        connect: sources that are given.
+        faults: faults are appended.
+        explicit: components whose outputs are sources only where they are given.
     """
     outputs = {f"{c}.{k}": s for c, i in interfaces.items() for k, s in i.outputs.items()}
     inputs = {f"{c}.{k}": s for c, i in interfaces.items() for k, s in i.inputs.items()}
@@ -54,7 +61,9 @@ def sources(
             continue
         component, _, name = target.partition(".")
         same = [
-            o for o in outputs if o.partition(".")[2] == name and not o.startswith(component + ".")
+            o
+            for o in outputs
+            if o.partition(".")[2] == name and o.partition(".")[0] not in (component, *explicit)
         ]
         if len(same) == 1:
             found[target] = same[0]

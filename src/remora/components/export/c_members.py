@@ -12,6 +12,7 @@ from remora.codegen.export.c_module import Member, Struct
 from remora.components.actions import Action, GeneralizedForce, JointForce
 from remora.components.component import parameters
 from remora.components.layout import ComponentLayout, packed, unpacked
+from remora.components.run_signals import EventSignals, PhaseSignals
 from remora.components.system import System
 from remora.errors import RemoraError, UnknownName
 from remora.model.robot import Robot
@@ -30,6 +31,16 @@ def traceable(who: str, system: System, names: Sequence[str] | None = None) -> N
         if name in system.untraceable:
             raise RemoraError(
                 f"component {name!r} cannot be written as C: {system.untraceable[name]}"
+            )
+        if isinstance(system.components[name], (PhaseSignals, EventSignals)):
+            raise RemoraError(
+                "phases and events of a run as signals are not part of exported C: in a loop, "
+                f"connect what reads {name!r} to numbers"
+            )
+        if name in system.reads_phase:
+            raise RemoraError(
+                f"component {name!r} reads the phase of the run, which exported C does not have: "
+                "give it an input instead"
             )
         interface = system.layouts[name].interface
         states = {**interface.continuous, **interface.discrete}

@@ -13,6 +13,7 @@ import numpy as np
 from remora.algebra.array_ops import ArrayLike
 from remora.codegen.gpu import cuda_kernel
 from remora.codegen.ir.arguments import DTYPES
+from remora.components.run_signals import check_events
 from remora.components.system import System
 from remora.dynamics.constraints.loop_kinematics import active_constraints
 from remora.dynamics.kernels.compiled import TARGETS
@@ -49,7 +50,7 @@ from remora.simulation.inputs.arguments import times as times_of
 from remora.simulation.inputs.events import Event, listed_events
 from remora.simulation.inputs.loads import LoadLike, Sum, is_mapping
 from remora.simulation.inputs.move_starts import with_started_moves
-from remora.simulation.inputs.phases import Phase, traced_motions
+from remora.simulation.inputs.phases import Phase, known_events, traced_motions
 from remora.simulation.inputs.robot_loads import LOADS, load_shape
 from remora.simulation.inputs.start_limits import warn_of_starts_beyond_limits
 from remora.simulation.integrators import tableaus
@@ -218,6 +219,7 @@ def simulate_batch(
     _refuse_impossible(robot, own, failures)
     warn_of_starts_beyond_limits(robot, to_host(own.q))
     watched = listed_events("events", events)
+    check_events(system.event_places, known_events(system, parts, watched))
     early = any(event.action != "record" for event in watched)
     parts = with_started_moves(robot, parts, lambda: to_host(own.q), start, early)
     if target == "cpu" and not own.parameters and math.prod(own.batch) and not control.adaptive:

@@ -17,6 +17,7 @@ from remora.codegen.integration.program import Program
 from remora.codegen.integration.program_cpu import ProgramKernel
 from remora.codegen.integration.program_hosted import HostedProgram
 from remora.codegen.integration.program_ptx import CudaProgram
+from remora.components.run_signals import entered
 from remora.components.system import ScheduledUpdate, System
 from remora.dynamics.kernels.cache_keys import value_key
 from remora.dynamics.kernels.kernel_memory import identity_key
@@ -501,6 +502,7 @@ def carried_states(
             array_module.asarray(initial[size:], dtype=before[name].dtype), (count, total - size)
         )
         state[name] = array_module.concatenate([before[name][:, :size], rest], axis=-1)
+    state["z"] = entered(new.phase_place, state["z"], phase.constraints.index, runs.t)
     ticks = {k: state.pop(k) for k in list(state) if k.startswith("tick ")}
     known: dict[tuple[str, str], Any] = {}
     if old is not None:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from remora.algebra.array_ops import Array
+from remora.components.run_signals import occurred
 from remora.dynamics.state_layout import layout_of
 from remora.errors import InvalidValue, SimulationError
 from remora.simulation.engine.event_location import EventLocator
@@ -422,6 +423,7 @@ class PhaseLoop:
         if system.touch(end, state.q, state.v, state.x):
             self._rate = None
         self._made(StepInterval(start, end, at), fired)
+        self._note(fired)
         resets = [k for k in seen if items[k].action == "reset"]
         if resets:
             self._reset([f for f in fired if f.watched.action == "reset"])
@@ -432,6 +434,18 @@ class PhaseLoop:
         system.center_chart(state.q)
         ends = [f for f in fired if f.watched.action in ("stop", "next")]
         return min(ends, key=lambda f: f.watched.action != "stop", default=None)
+
+    def _note(self, fired: list[LocatedEvent]) -> None:
+        """Let components know of events."""
+        system, state = self._system, self._state
+        if fired and system.components is not None:
+            names = {event.watched.name: 1.0 for event in fired}
+            z = occurred(
+                system.components.system.event_places, state.z, names, np.full(1, fired[0].t)
+            )
+            if z is not state.z:
+                state.z = system.z = z
+                self._rate = None
 
     # Steps in machine code ----------------------------------------------------------------------
 

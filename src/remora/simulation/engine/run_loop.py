@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from remora.algebra.array_ops import Array
+from remora.components.run_signals import entered
 from remora.dynamics.constraints.switch_equations import latched_numbers
 from remora.dynamics.formulations import mass_matrix
 from remora.dynamics.kernels.kernel_memory import kernel
@@ -160,6 +161,8 @@ class RunLoop:
             stop = start + phase.duration
             self._switch(index, phase, resumed is not None)
             if resumed is None:
+                if self._model.system is not None:
+                    state.z = entered(self._model.system.phase_place, state.z, index, state.t)
                 check_reach(self._model.robot, phase, state.q, state.v)
             system = self._system = phase_dynamics(self._model, phase, start, self._entered)
             self._schedule.enter(system.components)

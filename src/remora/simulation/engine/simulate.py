@@ -12,6 +12,7 @@ import numpy as np
 
 from remora.algebra.array_ops import Array, ArrayLike, is_symbolic
 from remora.codegen.ir.philox import RUN_BITS, SEED_BITS
+from remora.components.run_signals import check_events
 from remora.components.system import System
 from remora.dynamics.constraints.loop_kinematics import active_constraints
 from remora.dynamics.forces.equations_of_motion import PassiveParameters
@@ -38,7 +39,7 @@ from remora.simulation.inputs.arguments import path, seconds, stop_numbers
 from remora.simulation.inputs.arguments import times as times_of
 from remora.simulation.inputs.events import Event, listed_events
 from remora.simulation.inputs.loads import LoadLike, described
-from remora.simulation.inputs.phases import Phase, listed
+from remora.simulation.inputs.phases import Phase, known_events, listed
 from remora.simulation.inputs.start_limits import warn_of_starts_beyond_limits
 from remora.simulation.integrators.table import INTEGRATORS
 from remora.simulation.recording.quantities import signal_columns
@@ -244,6 +245,9 @@ def simulate(
             "connections": described(dict(system.connections)), "seed": seed, "run": run,
         }  # fmt: skip
     watched = None if limits == "ignore" else limits
+    if system is not None:
+        names = known_events(system, parts, events, watched is not None)
+        check_events(system.event_places, names)
     everywhere = () if phases is None else events
     landings = breaks if system is None else (*breaks, *system.breaks)
     plan = RunPlan(equations, stepping, parts, everywhere, watched, times, step_to_samples,

@@ -243,6 +243,11 @@ def joint_limits(robot: Robot, action: Action) -> JointLimits:
     return JointLimits(*_limits_of(robot, Table.changes), action)
 
 
+def limit_names(robot: Robot) -> list[str]:
+    """Return the names of the events at the limits of a robot's joints."""
+    return list(dict.fromkeys(_limits_of(robot, Table.changes)[2]))
+
+
 class EventMonitor:
     """All conditions of a phase, as one function with several values.
 

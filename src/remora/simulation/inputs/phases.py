@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 
 from remora.algebra.array_ops import Array
+from remora.components.system import System
 from remora.errors import RemoraError
 from remora.model.arguments import by_name, flag, is_several, names, word
 from remora.model.joints import kind
 from remora.model.robot import Joint, Robot
 from remora.simulation.inputs.arguments import constraint_names, seconds
-from remora.simulation.inputs.events import Event, listed_events
+from remora.simulation.inputs.events import Event, limit_names, listed_events
 from remora.simulation.inputs.loads import LoadLike, described
 from remora.simulation.inputs.moves import Move
 from remora.simulation.inputs.profiles import Motion
@@ -212,6 +213,22 @@ def _holdable(robot: Robot, name: str) -> Joint:
     if kind(joint).nv == 0:
         raise RemoraError(f"joint {name!r} is fixed: there is nothing to hold")
     return joint
+
+
+def known_events(
+    system: System, phases: Sequence[Phase], events: Sequence[Event] = (), limits: bool = False
+) -> list[str]:
+    """Return the names of all events that a run may have.
+
+    Args:
+        system: the robot with its components.
+        phases: the phases.
+        events: events that are watched in all phases.
+        limits: whether joint limits are watched.
+    """
+    found = [str(event) for event in system.events]
+    found += [event.name for part in (events, *(p.events for p in phases)) for event in part]
+    return [*found, *(limit_names(system.robot) if limits else ())]
 
 
 def listed(phases: Any) -> tuple[Phase, ...]:

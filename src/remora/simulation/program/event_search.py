@@ -11,7 +11,7 @@ Limits of joints are events, too, and so are elastic stops at them: contact begi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -38,11 +38,13 @@ from remora.algebra.selections import (
     smallest,
 )
 from remora.codegen.integration.statements import Block, Cell, For, If, Record, Run, Statement
+from remora.components.run_signals import event_key, occurred
 from remora.dynamics.forces.stops import stop_overlaps, stop_rates
 from remora.dynamics.momentum import kinetic_energy, potential_energy
 from remora.model.joints import kind
 from remora.model.robot import Robot
 from remora.model.state import integrate, normalize
+from remora.simulation.program.event_conditions import event_names
 from remora.simulation.program.run_blocks import RunBlocks, one, plus_one, unchanged, wide_run
 
 #: Status of a run.
@@ -540,6 +542,7 @@ class EventSearch:
                     wide_run(earliest, ("t", "phase start", "fired", FIRST), (FIRST,)),
                 ]),
             ]  # fmt: skip
+        inner += self._note(reported)
         resets = self._resets
         for i in resets:
             inner.append(If(f"fired {i}", self._reset(i)))
@@ -562,6 +565,25 @@ class EventSearch:
             wide_run(_none, ("fired",), ("fired", *flags)),
         ]
         return [*found, If("any", inner)]
+
+    def _note(self, reported: Callable[[Array, Array], Array]) -> list[Statement]:
+        """Return the statement that lets components know of events; none if they read none."""
+        system = self._equations.system
+        places, all_names = system.event_places, event_names(system)
+        if self._limits is not None:
+            all_names = [*all_names, *self._limits.names]
+        names: dict[str, list[int]] = {}
+        for i, name in enumerate(all_names):
+            if event_key(name) in places:
+                names.setdefault(name, []).append(i)
+        if not names:
+            return []
+
+        def note(t: Array, begin: Array, z: Array, fired: Array) -> Array:
+            now = {n: largest([fired[i : i + 1] for i in own]) for n, own in names.items()}
+            return occurred(places, z, now, reported(t, begin))
+
+        return [wide_run(note, ("t", "phase start", "z", "fired"), ("z",))]
 
     def _reset(self, i: int) -> list[Statement]:
         """Return the statements of a reset; a run in which it is not valid ends."""

@@ -23,6 +23,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from remora.algebra import pose
 from remora.algebra.array_ops import Array
+from remora.components.run_signals import check_events
 from remora.components.system import System
 from remora.dynamics.constraints.close_loops import close_loops
 from remora.errors import Fault, InvalidValue, ModelError, RemoraError, UnknownName
@@ -32,7 +33,7 @@ from remora.model.robot import Robot
 from remora.model.settings_fields import Text, degrees_of_a_slide
 from remora.model.state import neutral, random_state
 from remora.simulation.engine.simulate import model_of, simulate
-from remora.simulation.inputs.phases import Phase
+from remora.simulation.inputs.phases import Phase, known_events
 from remora.simulation.recording.recording import Recording
 from remora.simulation.scenario import scenario_errors as faults
 from remora.simulation.scenario.file_schema import (
@@ -187,12 +188,18 @@ def load_scenario(
         system = None if acting is None else system_of(robot, *acting, refuse, code)
     if robot is None or told is None or check.faults:
         raise _refused(source, check.faults)
+    sound = tuple(phase for phase in made if phase is not None)
+    try:
+        if system is not None:
+            names = known_events(system, sound, limits=told.limits != "ignore")
+            check_events(system.event_places, names)
+    except UnknownName as error:
+        refuse(("connections",), str(error))
     q, v = _start(robot, told.start, told.seed, refuse)
     options = _options(robot, told, refuse)
     if check.faults:
         raise _refused(source, check.faults)
     name = told.name or file.stem
-    sound = tuple(phase for phase in made if phase is not None)
     return Scenario(name, told.description, file, robot, q, v, sound, options, system)
 
 

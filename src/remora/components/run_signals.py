@@ -1,0 +1,158 @@
+"""What components see of a run: its phase, and the events that have occurred.
+
+Both are components, `phase` and `events`, whose discrete states the run sets: at the start of a
+phase, and at an event. So they are part of z, and whatever carries z (single runs, batches,
+checkpoints) carries them. A `System` adds them where an input is connected to one of their outputs,
+or a component reads `at.phase` or `at.phase_time`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from remora.algebra.array_ops import Array, asarray, concatenate, less, select
+from remora.components.component import Component, Interface
+from remora.components.layout import ComponentLayout
+from remora.components.signals import Signal, State
+from remora.errors import UnknownName
+
+if TYPE_CHECKING:
+    from remora.components.context import Context
+    from remora.model.robot import Robot
+
+#: Names of the components.
+PHASE, EVENTS = "phase", "events"
+#: Ends of the names of outputs that are times.
+TIME = "_time"
+
+
+class PhaseSignals(Component):
+    """The phase of a run: its index, from 0, and the time since its start."""
+
+    def interface(self, robot: Robot) -> Interface:
+        """Return the outputs, and the states that the run sets."""
+        return Interface(
+            outputs={"index": Signal(), "time": Signal((), "s")},
+            discrete={"number": State(0.0), "start": State(0.0, "s")},
+        )
+
+    def outputs(self, at: Context) -> dict[str, Array]:
+        """Return index and time."""
+        return {"index": at.memory["number"], "time": at.t - at.memory["start"]}
+
+
+class EventSignals(Component):
+    """Events of a run: for each 1 once it has occurred, otherwise 0, and when it first did.
+
+    Attributes:
+        keys: the events, by `event_key` of their names.
+    """
+
+    keys: tuple[str, ...]
+
+    def interface(self, robot: Robot) -> Interface:
+        """Return the outputs, and the states that the run sets."""
+        outputs: dict[str, Signal] = {}
+        states: dict[str, State] = {}
+        for key in self.keys:
+            outputs |= {key: Signal(), f"{key}{TIME}": Signal((), "s")}
+            states |= {f"{key}-seen": State(0.0), f"{key}-when": State(0.0, "s")}
+        return Interface(outputs=outputs, discrete=states)
+
+    def outputs(self, at: Context) -> dict[str, Array]:
+        """Return whether and when each event has occurred; the time is 0 before."""
+        found: dict[str, Array] = {}
+        for key in self.keys:
+            found |= {key: at.memory[f"{key}-seen"], f"{key}{TIME}": at.memory[f"{key}-when"]}
+        return found
+
+
+def event_key(name: str) -> str:
+    """Return the name of an event as that of a signal: other characters than A-z, 0-9, - are _."""
+    key = re.sub(r"[^A-Za-z0-9_\-]", "_", name)
+    return key if re.match(r"[A-Za-z_]", key) else f"_{key}"
+
+
+def run_signals(known: Iterable[str], connect: Mapping[str, Any]) -> dict[str, Component]:
+    """Return the components of this file that connections name as sources.
+
+    Args:
+        known: names of the other components: a source of the same name is theirs.
+        connect: sources of inputs.
+    """
+    taken = {*known}
+    sources = [x.partition(".") for x in connect.values() if isinstance(x, str)]
+    outputs = {name: [key for own, _, key in sources if own == name] for name in (PHASE, EVENTS)}
+    found: dict[str, Component] = {}
+    if outputs[PHASE] and PHASE not in taken:
+        found[PHASE] = PhaseSignals()
+    if outputs[EVENTS] and EVENTS not in taken:
+        keys = dict.fromkeys(key.removesuffix(TIME) for key in outputs[EVENTS])
+        found[EVENTS] = EventSignals(tuple(keys))
+    return found
+
+
+def phase_place(layouts: Mapping[str, ComponentLayout]) -> slice | None:
+    """Return where index and start of the phase are in z; None: nobody reads them."""
+    places = (x.discrete for x in layouts.values() if isinstance(x.component, PhaseSignals))
+    return next(places, None)
+
+
+def event_places(layouts: Mapping[str, ComponentLayout]) -> dict[str, int]:
+    """Return where in z the states of events that components read begin, by `event_key`."""
+    for layout in layouts.values():
+        if isinstance(layout.component, EventSignals):
+            keys = layout.component.keys
+            return {key: layout.discrete.start + 2 * k for k, key in enumerate(keys)}
+    return {}
+
+
+def entered(place: slice | None, z: Any, phase: int, t: Any) -> Any:
+    """Return z at the start of a phase.
+
+    Args:
+        place: see `phase_place`.
+        z: discrete states, `(..., nz)`, an array of NumPy or CuPy.
+        phase: index of the phase.
+        t: time, s, `(..., 1)` or a number.
+    """
+    if place is None:
+        return z
+    changed = z.copy()
+    changed[..., place.start] = phase
+    changed[..., place.start + 1 : place.stop] = t
+    return changed
+
+
+def occurred(places: Mapping[str, int], z: Array, fired: Mapping[str, Any], t: Array) -> Array:
+    """Return z after events, on numbers or symbols.
+
+    Args:
+        places: see `event_places`.
+        z: discrete states, `(nz,)`.
+        fired: 1 for an event that occurs now, otherwise 0, `(1,)`, by the names of events.
+        t: time, `(1,)`, s.
+    """
+    for name, now in fired.items():
+        k = places.get(event_key(name))
+        if k is not None:
+            seen, when = z[k : k + 1], z[k + 1 : k + 2]
+            first = less(0.5, asarray(now) * (1.0 - seen))
+            own = select(first, 1.0, seen), select(first, t, when)
+            z = concatenate([z[:k], *own, z[k + 2 :]])
+    return z
+
+
+def check_events(places: Mapping[str, int], names: Iterable[str]) -> None:
+    """Raise if components read an event that does not exist.
+
+    Args:
+        places: see `event_places`.
+        names: names of the events of a run.
+    """
+    known = {event_key(name): name for name in names}
+    for key in places:
+        if key not in known:
+            raise UnknownName("event as a signal: events", key, known)
