@@ -1,0 +1,139 @@
+"""What is drawn looks as it did: generated spacecraft, surfaces, sky, diagrams, pages."""
+
+import json
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import looks
+import remora as rm
+from remora.algebra import pose
+from remora.viewer.figures.interconnection_figure import interconnection_figure
+from remora.viewer.figures.map_figures import bar_figure, interval_figure, map_figure
+from remora.viewer.figures.wheel_figure import wheel_figure
+from remora.viewer.scene import sky
+from remora.viewer.scene.generated_shapes import generated
+from remora.viewer.scene.materials import FINISHES, finish_of, is_cell_blue
+from remora.viewer.scene.primitives import Primitive
+from remora.viewer.scene.surfaces import surface
+
+pytest.importorskip("matplotlib")
+
+
+def everything(mass=1.0):
+    """Return a spacecraft with every role, oblique mounts, and limits of a slider."""
+    made = rm.Builder("everything")
+    inertia = (3.0 * mass, 5.0 * mass, 6.5 * mass)
+    made.body("bus", mass=60.0 * mass, inertia=inertia, com=(0.02, -0.03, 0.05))
+
+    def add(name, parent, kind="revolute", at=(0, 0, 0), rpy=(0, 0, 0), **more):
+        size = more.pop("inertia", (0.02 * mass, 0.03 * mass, 0.04 * mass))
+        com = more.pop("com", (0.0, 0.0, 0.0))
+        made.body(name, mass=4.0 * mass, inertia=size, com=com)
+        made.joint(f"to_{name}", kind, parent, name, xyz=at, rpy=rpy, **more)
+
+    add("upper_arm", "bus", at=(0.5, 0.1, 0.3), rpy=(0.3, 0.2, -0.4), axis=(0, 0, 1))
+    add("rail", "upper_arm", "prismatic", (0.1, 0.5, 0.2), axis=(0, 1, 0), lower=-0.1, upper=0.4)
+    add("ball", "rail", "spherical", (0.3, 0.0, 0.4))
+    add("gripper", "ball", at=(0.2, 0.1, 0.1), axis=(1, 0, 0), com=(0.1, 0.05, 0.02))
+    add("solar_panel_1", "bus", at=(0.0, 0.6, 0.1), axis=(0, 1, 0), com=(0.1, 0.9, 0.0),
+        inertia=(2.0 * mass, 0.4 * mass, 2.4 * mass))  # fmt: skip
+    add("solar_panel_2", "bus", at=(0.0, -0.6, 0.1), axis=(0, 1, 0), com=(0.0, -0.5, 0.0),
+        inertia=(0.5 * mass, 0.5 * mass, 1.0 * mass))  # fmt: skip
+    add("reaction_wheel", "bus", "revolute", (0.1, 0.1, 0.0), axis=(0.6, 0.0, 0.8),
+        inertia=(0.03 * mass, 0.03 * mass, 0.05 * mass))  # fmt: skip
+    add("antenna", "bus", at=(-0.3, 0.0, 0.9), axis=(1, 0, 0), com=(0.05, 0.0, 0.2))
+    add("thruster", "bus", "fixed", (-0.4, 0.0, -0.3), com=(-0.1, 0.0, -0.1))
+    made.frame("tip", "gripper", xyz=(0.2, 0.1, 0.05))
+    return made.build()
+
+
+def spacecraft():
+    named = ("servicer_wheels", "vt18_two_arm", "spart17_planar", "wheeled_bus")
+    robots = {name: rm.load(name) for name in (*named, "defunct_satellite", "vt18_satellite")}
+    robots["fixed"] = rm.load("servicer", base="fixed")
+    robots["merged panels"] = (
+        rm.Builder("merged")
+        .body("bus", mass=100.0, inertia=(20.0, 18.0, 11.0))
+        .body("arm", mass=4.0, com=(0.0, 0.0, 0.4))
+        .joint("turret", "revolute", "bus", "arm", xyz=(0.3, 0.1, 0.8), axis=(0, 1, 0))
+        .frame("panel_left", "bus", xyz=(0.1, 0.9, 0.0))
+        .frame("panel_right", "bus", xyz=(0.0, -0.9, 0.2))
+        .frame("panel_top", "bus", xyz=(0.0, 0.1, 1.4))
+        .build()
+    )
+    robots |= {"everything": everything(), "heavy": everything(50.0)}
+    return robots
+
+
+def shapes():
+    for name, robot in spacecraft().items():
+        drawn = generated(robot, range(len(robot.bodies)))
+        yield f"shapes of {name}", [shape for own in drawn.values() for shape in own]
+
+
+SIZES = {
+    "box": (0.3, 0.4, 0.5), "cylinder": (0.2, 0.7), "cone": (0.2, 0.1, 0.6), "sphere": (0.4,),
+    "capsule": (0.2, 0.5), "ellipsoid": (0.2, 0.3, 0.5), "cells": (0.8, 0.5, 0.02, 5, 3),
+}  # fmt: skip
+
+
+def surfaces():
+    x = pose.from_xyz_rpy(np.array([0.1, -0.2, 0.3]), np.array([0.4, 0.5, -0.6]))
+    yield (
+        "surfaces",
+        [
+            tuple(surface(Primitive(0, kind, size, x, FINISHES["steel"])))
+            for kind, size in SIZES.items()
+        ],
+    )
+    colors = [None, (0.9, 0.7, 0.2, 1.0), (0.5, 0.5, 0.5, 0.4), (0.05, 0.1, 0.4, 1.0)]
+    colors += [(0.1, 0.1, 0.3, 1.0), (0.2, 0.15, 0.35, 1.0), (0.8, 0.79, 0.3, 1.0)]
+    yield "finishes", [(finish_of(color), is_cell_blue(color)) for color in colors]
+    for part in (sky._dome(), sky._stars(), sky._earth(), sky._air()):
+        uv = np.zeros(0) if part.uv is None else part.uv
+        colors = np.zeros(0) if part.colors is None else part.colors
+        yield f"sky of {len(part.surface.points)}", [*part.surface, uv, colors]
+
+
+def figures():
+    parents = (-1, 0, 0, 1, 1, 2, 4)
+    names = ("bus", "arm", "left", "wrist", "elbow", "tool", "tip")
+    graph = SimpleNamespace(
+        names=names, parents=parents, black_boxes={"left", "tip"}, labels=tuple("1234567")
+    )
+    yield "interconnections", looks.artists(interconnection_figure(graph, "seven"))
+    single = SimpleNamespace(names=("a",), parents=(-1,), black_boxes=(), labels=("a",))
+    yield "one system", looks.artists(interconnection_figure(single))
+    x, y = np.linspace(-1.0, 2.0, 5), np.linspace(0.0, 3.0, 4)
+    values = np.sin(x[:, None]) + y
+    yield "map", looks.artists(map_figure({"a": x, "b": y}, values, "w", ["rad", "m"], "of both"))
+    yield "bars", looks.artists(bar_figure(["a", "b"], np.array([1.0, -2.0]), "N", "two"))
+    half = np.array([0.5, 0.1, 0.2])
+    yield (
+        "intervals",
+        looks.artists(interval_figure(["a", "b", "c"], np.array([2.0, 0.01, -4.0]), half)),
+    )
+    axes = np.array([[1.0, 0.0, 0.0], [0.0, 0.8, 0.6], [0.0, -0.6, 0.8], [0.6, 0.8, 0.0]])
+    t = np.linspace(0.0, 4.0, 9)
+    demand = np.stack([np.sin(t), 0.5 * np.cos(t), 0.1 * t], axis=-1)
+    for timed in (False, True):
+        drawn = wheel_figure(axes, np.array([1.0, 2.0, 0.5, 0.7]), t, demand, timed)
+        yield f"wheels {timed}", looks.artists(drawn)
+
+
+SUBJECTS = (shapes, surfaces, figures)
+
+
+@pytest.mark.parametrize("subject", SUBJECTS)
+def test_it_looks_as_it_did(subject):
+    changed = [looks.differs(name, drawn) for name, drawn in subject()]
+    assert not any(changed), [text for text in changed if text]
+
+
+if __name__ == "__main__":
+    found = {name: looks.fingerprint(x) for subject in SUBJECTS for name, x in subject()}
+    looks.STORED.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    sys.exit(0)
