@@ -1,16 +1,18 @@
 """Fingerprints of what is drawn: three sums of all its numbers, each number with its own weight.
 
 Looks have no other truth than that somebody found them good, so they are compared with those that
-were stored. After a change that is meant, look at the pages, then
+were stored. After a change that is meant, or with another viser, look at the pages, then
 
-    PYTHONPATH=tests python tests/viewer/test_looks.py
+    REMORA_LOOKS=write pytest -n 0 tests/viewer/test_looks.py
 
 writes looks.json anew.
 """
 
 import dataclasses
 import json
+import os
 import re
+import struct
 import zlib
 from pathlib import Path
 
@@ -19,32 +21,26 @@ import numpy as np
 STORED = Path(__file__).parent / "viewer" / "looks.json"
 NUMBER = re.compile(r"(?<![\w#.])-?\d+\.?\d*(?:e[-+]?\d+)?(?![\w.])")
 
+IDENTITY = re.compile("[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+
 
 def numbers(thing):
-    """Yield all numbers of a value: those of texts, too, and one for the words around them."""
-    if isinstance(thing, (str, bytes)):
-        text = thing if isinstance(thing, str) else ""
-        yield from map(float, NUMBER.findall(text))
-        words = NUMBER.sub("#", text).encode() if text else thing
-        yield zlib.crc32(words if isinstance(words, bytes) else words.encode()) / 2**32
-    elif thing is None or isinstance(thing, (bool, int, float, np.number, np.bool_)):
-        yield 0.123 if thing is None else float(thing)
-    elif isinstance(thing, np.ndarray):
-        yield from map(float, thing.shape)
-        yield from thing.astype(float).ravel()
-    elif dataclasses.is_dataclass(thing):
-        for field in dataclasses.fields(thing):
-            yield from numbers(getattr(thing, field.name))
-    elif isinstance(thing, dict):
-        for name, value in thing.items():
-            yield from numbers(name)
-            yield from numbers(value)
-    elif isinstance(thing, (list, tuple, set, frozenset)):
-        yield float(len(thing))
-        for part in thing:
-            yield from numbers(part)
-    else:
-        raise TypeError(f"{thing!r} has no numbers")
+    """Return all numbers of a value: those of texts, too, and one for the words around them."""
+    if isinstance(thing, str):
+        words = zlib.crc32(NUMBER.sub("#", thing).encode()) / 2**32
+        return [*map(float, NUMBER.findall(thing)), words]
+    if thing is None or isinstance(thing, (bool, int, float, np.number, np.bool_)):
+        return [0.123 if thing is None else float(thing)]
+    if isinstance(thing, np.ndarray):
+        return [*map(float, thing.shape), *thing.astype(float).ravel().tolist()]
+    if dataclasses.is_dataclass(thing):
+        thing = [getattr(thing, field.name) for field in dataclasses.fields(thing)]
+    if isinstance(thing, dict):
+        thing = [*thing.items()]
+    made = [float(len(thing))]
+    for part in thing:
+        made += numbers(part)
+    return made
 
 
 def artists(figure):
@@ -70,16 +66,56 @@ def artists(figure):
     return made
 
 
+def messages(server):
+    """Return what a browser gets that opens a page now: all nodes and controls."""
+    sent = server._websock_server._broadcast_buffer.message_from_id
+    return [(type(message).__name__, _plain(vars(message))) for message in list(sent.values())]
+
+
+def _plain(thing):
+    """Return the fields of a message without what differs from session to session."""
+    if isinstance(thing, dict):
+        left_out = ("uuid", "container_uuid", "run_id", "_cached_redundancy_key", "hdri_data")
+        return {name: _plain(value) for name, value in thing.items() if name not in left_out}
+    if isinstance(thing, (list, tuple)):
+        return [_plain(value) for value in thing]
+    if isinstance(thing, bytes):
+        return glb(thing) if thing[:4] == b"glTF" else len(thing)
+    if isinstance(thing, str):
+        return IDENTITY.sub("", thing)
+    return _plain(vars(thing)) if hasattr(thing, "__dict__") else thing
+
+
+def glb(data):
+    """Return meshes, materials and numbers of a GLB, without its pictures."""
+    size = struct.unpack_from("<I", data, 12)[0]
+    told, body = json.loads(data[20 : 20 + size]), data[28 + size :]
+    made = [told["meshes"], told.get("materials", []), told["nodes"]]
+    for row in told["accessors"]:
+        kind = {5126: "f4", 5125: "u4", 5123: "u2", 5121: "u1"}[row["componentType"]]
+        width = {"SCALAR": 1, "VEC2": 2, "VEC3": 3, "VEC4": 4}[row["type"]]
+        start = told["bufferViews"][row["bufferView"]].get("byteOffset", 0)
+        values = np.frombuffer(body, f"<{kind}", row["count"] * width, start)
+        made.append(
+            (row["type"], row["count"], values.sum(dtype=float), values.min(), values.max())
+        )
+    return made
+
+
 def fingerprint(thing):
     """Return the number of numbers, their sizes, and three weighted sums."""
-    x = np.nan_to_num(np.fromiter(numbers(thing), float), nan=0.5, posinf=3.0, neginf=-3.0)
+    x = np.nan_to_num(np.array(numbers(thing)), nan=0.5, posinf=3.0, neginf=-3.0)
     weights = np.random.default_rng(len(x)).uniform(0.5, 1.5, (3, len(x)))
     return {"count": len(x), "size": float(np.abs(x).sum()), "sums": (weights @ x).tolist()}
 
 
 def differs(name, thing, tolerance=1e-9):
     """Return how something that is drawn differs from what is stored; nothing if it does not."""
-    now, then = fingerprint(thing), json.loads(STORED.read_text(encoding="utf-8"))[name]
+    now, stored = fingerprint(thing), json.loads(STORED.read_text(encoding="utf-8"))
+    if os.environ.get("REMORA_LOOKS") == "write":
+        STORED.write_text(json.dumps({**stored, name: now}, indent=1) + "\n", encoding="utf-8")
+        return ""
+    then = stored[name]
     if now["count"] != then["count"]:
         return f"{name}: {now['count']} numbers instead of {then['count']}"
     change = np.abs(np.subtract(now["sums"], then["sums"])).max()

@@ -1,7 +1,5 @@
 """What is drawn looks as it did: generated spacecraft, surfaces, sky, diagrams, pages."""
 
-import json
-import sys
 from types import SimpleNamespace
 
 import numpy as np
@@ -133,7 +131,42 @@ def test_it_looks_as_it_did(subject):
     assert not any(changed), [text for text in changed if text]
 
 
-if __name__ == "__main__":
-    found = {name: looks.fingerprint(x) for subject in SUBJECTS for name, x in subject()}
-    looks.STORED.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-    sys.exit(0)
+@pytest.fixture(scope="module")
+def stopped():
+    """Return three runs in a batch, of which the last is stopped early."""
+    robot = rm.load("vt18_satellite")
+    v = np.zeros((3, robot.nv))
+    v[:, 6] = 0.1, 0.2, 0.4
+    far = rm.Event(lambda t, q, v: q[8] - 0.3, name="far")
+    return rm.simulate_batch(robot, rm.neutral(robot), v, 1.0, events=[far], step=0.1, sample=0.25)
+
+
+#: Motions are those of an integrator, and numbers are rounded before they are sent.
+ROUGH = 1e-7
+#: Computed in a thread of their own; see test_analysis_overlays.
+LATER = ("ellipsoid", "workspace", "coupling")
+
+
+def test_the_page_of_a_run_looks_as_it_did(run):
+    with rm.view(run, port=0, open=False, scene="studio") as page:
+        changed = [looks.differs("page of a run", looks.messages(page.server), ROUGH)]
+        page.show(*(name for name in page.toggles if name not in LATER))
+        page.time = 2.025
+        changed.append(looks.differs("all of a run", looks.messages(page.server), ROUGH))
+    assert not any(changed), changed
+
+
+def test_the_page_of_a_robot_looks_as_it_did():
+    with rm.view("servicer", port=0, open=False, dark=True) as page:
+        page.base = "held"
+        page.show(*(name for name in page.toggles if name not in LATER))
+        page.move(elbow_pitch=0.7, shoulder_roll=-0.3)
+        changed = looks.differs("page of a robot", looks.messages(page.server), ROUGH)
+    assert not changed
+
+
+def test_the_page_of_a_batch_looks_as_it_did(stopped):
+    with stopped.view(2, 0, 1, port=0, open=False) as page:
+        page.time = 0.6
+        changed = looks.differs("page of a batch", looks.messages(page.server), ROUGH)
+    assert not changed
