@@ -75,7 +75,14 @@ def messages(server):
 def _plain(thing):
     """Return the fields of a message without what differs from session to session."""
     if isinstance(thing, dict):
-        left_out = ("uuid", "container_uuid", "run_id", "_cached_redundancy_key", "hdri_data")
+        left_out = (
+            "uuid",
+            "container_uuid",
+            "order",
+            "run_id",
+            "_cached_redundancy_key",
+            "hdri_data",
+        )
         return {name: _plain(value) for name, value in thing.items() if name not in left_out}
     if isinstance(thing, (list, tuple)):
         return [_plain(value) for value in thing]
