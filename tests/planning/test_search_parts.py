@@ -38,7 +38,7 @@ def test_damped_steps_solve_their_normal_equations(rows, rng):
 
 def test_steps_end_at_limits_and_the_others_compensate(rng):
     J = np.array([[1.0, 0.5, 0.2], [0.0, 1.0, -0.4]])
-    lower, upper = np.array([-0.5, -0.2, -np.inf]), np.array([1.5, 9.0, np.inf])
+    lower, upper = np.array([-0.5, -0.2, -1e6]), np.array([1.5, 9.0, 1e6])
     q, e = np.array([1.4, 0.1, 0.0]), np.array([0.8, -1.0])
     usable, mu = np.ones(3), np.array([1e-6])
     found = damped_step.bounded_solution(ROBOT, q, lower, upper, J, e, usable, mu)
