@@ -1,0 +1,140 @@
+"""Parts of the pages at single states: read-outs, arrows, speeds, plots, handles."""
+
+import re
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import remora as rm
+from remora.algebra import pose
+from remora.viewer.page import batch_page, drag_target, plots, robot_page, run_page
+from remora.viewer.page.timed_page import SPEEDS, _fitting_speed
+from remora.viewer.scene import overlays
+from remora.viewer.view import viewable
+
+
+def test_a_readout_is_in_metres_and_degrees():
+    rpy = np.radians([10.0, -20.0, 30.0])
+    text = robot_page._readout(pose.from_xyz_rpy(np.array([1.0, -2.0, 0.5]), rpy))
+    numbers = [float(x) for x in re.findall(r"-?\d+\.\d+", text)]
+    assert numbers == pytest.approx([1.0, -2.0, 0.5, 10.0, -20.0, 30.0])
+
+
+@pytest.mark.parametrize(("span", "least"), [(0.0, 0.0), (29.0, 29 / 30), (100.0, 3.3), (1e9, 1e9)])
+def test_a_run_is_played_in_half_a_minute(span, least):
+    speed = float(_fitting_speed(span).rstrip("×"))
+    known = [float(s.rstrip("×")) for s in SPEEDS]
+    assert speed in known[3:]
+    enough = [s for s in known[3:] if s >= span / 30.0]
+    assert speed == (enough[0] if enough else known[-1])
+
+
+def test_scales_and_numbers_of_plots():
+    plot = plots.Plot("m", ["a", "b"], np.arange(3.0), np.array([[1.0, -5.0], [np.nan, 2], [3, 0]]))
+    assert plots.scale_of(plot) == 5.0
+    assert plots.scale_of(replace_values(plot, np.full((3, 2), np.nan))) == 0.0
+    assert [plots._number(x) for x in (1234.5, -0.5, 1e-5, 123456.0, np.inf, -0.0)] == [
+        "1234", "−0.5", "1e−05", "1.23e+05", "-", "0",
+    ]  # fmt: skip
+    for low, high, about in ((0.0, 1.0, 5), (-3.2, 7.9, 4), (1e-6, 5e-6, 6)):
+        found = plots.ticks(low, high, about)
+        steps = np.diff(found)
+        assert np.allclose(steps, steps[0])
+        digits = steps[0] / 10.0 ** np.floor(np.log10(steps[0] * (1 + 1e-9)))
+        assert min(abs(digits - m) for m in (1.0, 2.0, 5.0)) < 1e-6
+        assert low - 1e-9 <= found[0] < low + steps[0]
+        assert high - steps[0] < found[-1] <= high + 1e-9
+        assert (high - low) / about <= steps[0] * 1.001 < 2.6 * (high - low) / about
+
+
+def replace_values(plot, values):
+    return (
+        plot._replace(values=values) if hasattr(plot, "_replace") else replace(plot, values=values)
+    )
+
+
+class Shown:
+    """Keeps the arrows that are added to a scene."""
+
+    def __init__(self):
+        self.scene, self.labels = self, []
+
+    def add_arrows(self, name, points, colors, **options):
+        self.points, self.colors = np.asarray(points), np.asarray(colors)
+        return SimpleNamespace(points=self.points, colors=self.colors, visible=True, **options)
+
+    def add_label(self, name, text, **options):
+        self.labels.append(SimpleNamespace(text=text, visible=True, position=None))
+        return self.labels[-1]
+
+
+def test_arrows_are_scaled_by_the_largest_and_small_ones_left_out():
+    server = Shown()
+    arrows = overlays.Arrows(
+        server, "loads", ((255, 0, 0), (0, 0, 255)), 0.5, ("F", "M"), ("N", "N m")
+    )
+    arrows.visible = arrows.labels = True
+    at = np.array([[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [2.0, 0.0, 0.0]])
+    first = np.array([[0.0, 3.0, 0.0], [0.0, 0.0, 0.05], [0.0, -1.0, 0.0]])
+    second = np.array([[0.0, 0.0, 2.0], [0.0, 0.0, 0.0], [0.0, 0.0, 0.0]])
+    arrows.show(at, first, second, (4.0, 2.0))
+    assert np.allclose(server.points, [
+        [[0, 0, 0], [0, 0.375, 0]], [[2, 0, 0], [2, -0.125, 0]], [[0, 0, 0], [0, 0, 0.5]],
+    ])  # fmt: skip
+    told = {label.text: label.position for label in server.labels if label.visible}
+    assert np.allclose(told["F 3.000 N"], [0.0, 1.06 * 0.375, 0.0])
+    assert np.allclose(told["M 2.000 N m"], [0.0, 0.0, 1.06 * 0.5])
+
+
+def test_phases_and_switches_are_told_at_their_times(run):
+    two = replace(run, phase_starts=(0.0, 2.5), settings={"phases": [{"name": "one"}, {}]})
+    assert [run_page._phase(two, t) for t in (0.0, 2.4, 2.5, 4.0)] == [
+        "phase 1 of 2: one", "phase 1 of 2: one", "phase 2 of 2", "phase 2 of 2",
+    ]  # fmt: skip
+    assert run_page._phase(replace(two, settings={"phases": [{}]}), 1.0) == ""
+    named = replace(two, settings={"phases": [{"name": "one"}]})
+    assert run_page._phase(named, 1.0) == "phase 1 of 1: one"
+    many = replace(run, switches=tuple(SimpleNamespace(t=0.5 * k) for k in range(40)))
+    lines = run_page._switched(many).split("  \n")
+    assert lines[1].startswith("**0.5 s**")
+    assert lines[-1] == f"and {40 - (len(lines) - 1)} more"
+
+
+def test_how_much_runs_differ_while_all_of_them_last(rng):
+    values = rng.normal(size=(4, 6))
+    shown = [SimpleNamespace(index=k, rows=rows) for k, rows in ((3, 6), (1, 4))]
+    page = SimpleNamespace(_columns={"q": (values, "rad")}, _by_name={"q, °": "q"}, runs=shown)
+    spread = batch_page.BatchPage._spread(page, "q, °")
+    assert spread == np.abs(values[3, :4] - values[1, :4]).max()
+    page.batch = SimpleNamespace(t=np.arange(6.0))
+    plot = batch_page.BatchPage._plot(page, "q, °")
+    assert np.allclose(plot.values, np.degrees(values[[3, 1]]).T)
+    assert plot.names == ["run 3", "run 1"]
+
+
+@pytest.mark.parametrize("floating", [True, False])
+@pytest.mark.parametrize("turn", [True, False])
+def test_a_dragged_tool_turns_or_not_and_wheels_stay(floating, turn, monkeypatch):
+    asked = []
+    monkeypatch.setattr(
+        drag_target, "inverse_kinematics", lambda *args, **named: asked.append((args, named))
+    )
+    robot = rm.load("servicer_wheels")
+    q, aim = rm.neutral(robot), pose.from_xyz_rpy(np.array([1.0, 2.0, 3.0]), np.array([0.1, 0, 0]))
+    drag_target.reached(robot, q, "tool", aim, floating, turn)
+    ((given, targets, start, base), named) = asked[0]
+    assert (given, start is q, base) == (robot, True, "floating" if floating else "fixed")
+    assert np.allclose(targets["tool"], aim if turn else [1.0, 2.0, 3.0])
+    assert sorted(named["locked"]) == ["wheel_x", "wheel_y", "wheel_z"]
+
+
+def test_what_can_be_viewed(tmp_path):
+    assert viewable("servicer").name == "servicer"
+    with pytest.raises(rm.RemoraError, match="is not the folder of a run"):
+        viewable("nothing")
+    with pytest.raises(rm.RemoraError):
+        viewable(tmp_path / "none.urdf")
+    with pytest.raises(rm.InvalidValue, match="can be viewed, not 3"):
+        viewable(3)
