@@ -8,6 +8,7 @@ from arms import arm, wheeled
 from laws_on_small_robots import acting, state, values
 from remora.algebra import pose, quaternion
 from remora.control.laws import resolved_rate
+from remora.control.motion.joint_signals import joint_forces, joint_signal
 from remora.control.references import time_laws
 
 ARM = arm(2)
@@ -324,3 +325,45 @@ def test_the_shortest_times_are_at_a_limit(rate, acceleration):
             assert fastest == pytest.approx(rate, rel=1e-6)
         if name == "minimum_jerk":
             assert ramp == 0.25 * duration
+
+
+def test_laws_of_the_base_act_unless_they_are_outputs_only():
+    q, v = rm.random_state(ARM, 5)
+    push = {"acceleration": np.array([0.3, -0.2])}
+    goal = {"base_pose": turned(TURN, (1, 2, 3)), "base_twist": np.zeros(6)}
+    H, c = rm.mass_matrix(ARM, q), rm.bias_force(ARM, q, v)
+    expected = H[:6, 6:] @ push["acceleration"] + c[:6]
+    for law, given in ((rm.BaseReactionCompensation, push), (rm.BasePoseTracking, goal)):
+        gains = () if law is rm.BaseReactionCompensation else (2.0, 3.0)
+        (force,) = np.atleast_1d(acting(law(*gains), ARM, q, v, given))
+        name = "force" if law is rm.BaseReactionCompensation else "wrench"
+        whole = values(law(*gains), ARM, q, v, given)[name]
+        assert force.joint == ARM.joints[0].name
+        assert np.array_equal(force.value, whole)
+        torque = values(law(*gains, torque_only=True), ARM, q, v, given)[name]
+        assert np.array_equal(torque, [*whole[:3], 0.0, 0.0, 0.0])
+        assert acting(law(*gains, acts=False), ARM, q, v, given) is None
+        if law is rm.BaseReactionCompensation:
+            assert np.allclose(whole, expected, atol=1e-12)
+
+
+def test_signals_of_joints_have_a_unit_only_if_all_have_it():
+    robot = (
+        rm.Builder("mixed").body("bus", mass=5.0, inertia=(1.0, 1.0, 1.0))
+        .body("a", mass=1.0).body("b", mass=1.0).body("c", mass=1.0)
+        .joint("slide", "prismatic", "bus", "a", axis=(0, 0, 1))
+        .joint("one", "revolute", "a", "b", axis=(0, 0, 1))
+        .joint("two", "revolute", "b", "c", axis=(0, 0, 1)).build()
+    )  # fmt: skip
+    assert joint_signal(robot, ("one", "two"), "speed_unit").unit == "rad/s"
+    assert joint_signal(robot, ("slide",), "force_unit").unit == "N"
+    assert joint_signal(robot, ("slide", "one"), "force_unit").unit == ""
+    forces = joint_forces(robot, ("two", "slide"), np.array([1.0, 2.0]))
+    assert [(f.joint, f.value.tolist()) for f in forces] == [("two", [1.0]), ("slide", [2.0])]
+
+
+@pytest.mark.parametrize("level", [2.0, -2.0])
+def test_a_norm_is_never_below_a_negative_level(level):
+    watch = rm.Threshold(level, size=2)
+    at = state(watch, ARM, rm.neutral(ARM), np.zeros(ARM.nv), {"signal": np.array([0.6, 0.8])})
+    assert watch.crossings(at)["crossed"] == pytest.approx(1.0 - level * abs(level))

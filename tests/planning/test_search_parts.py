@@ -4,9 +4,18 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from scipy.linalg import expm
 
 import remora as rm
-from remora.planning import damped_step, path_search, quadratic_program, reach_path, solve, starts
+from remora.planning import (
+    damped_step,
+    floating_path,
+    path_search,
+    quadratic_program,
+    reach_path,
+    solve,
+    starts,
+)
 from remora.planning.joint_ranges import JointRanges, joint_ranges
 from remora.planning.result import InverseKinematicsResult, TargetError
 
@@ -161,3 +170,38 @@ def test_reasons_are_told_in_their_order():
     assert "singular, ratio 1.0e-05" in reason(flat, ratio=1e-5)
     slight = [[1e-6, 0.0], [1e3, 0.0]]  # a slope relative to both sizes
     assert "other starts may" in reason(slight, e=(1e3, 0.0))
+
+
+def test_steps_of_a_floating_path_are_of_sixth_order():
+    """X' = X V(t) with V a cubic, one step against many; the screw is that of a matrix."""
+    rng = np.random.default_rng(8)
+    terms = 0.5 * rng.normal(size=(4, 6))
+
+    def rate(t):
+        return sum(c * t**k for k, c in enumerate(terms))
+
+    def hat(x):
+        (a, b, c), p = x[:3], x[3:]
+        return np.block([[np.array([[0, -c, b], [c, 0, -a], [-b, a, 0]]), p[:, None]],
+                         [np.zeros((1, 4))]])  # fmt: skip
+
+    def step(start, h):
+        at = start + h * (0.5 + np.sqrt(0.15) * np.array([-1.0, 0.0, 1.0]))
+        return expm(hat(floating_path._magnus(h, *(rate(t) for t in at))))
+
+    def many(h, n):
+        made = np.eye(4)
+        for k in range(n):
+            made = made @ step(k * h / n, h / n)
+        return made
+
+    exact = {h: many(h, 16) for h in (0.8, 0.4)}
+    other = []  # by midpoints, extrapolated
+    for n in (50, 100):
+        made = np.eye(4)
+        for k in range(n):
+            made = made @ expm(hat(rate((k + 0.5) * 0.8 / n)) * 0.8 / n)
+        other.append(made)
+    assert np.allclose(exact[0.8], (4.0 * other[1] - other[0]) / 3.0, atol=1e-8)
+    errors = [np.abs(step(0.0, h) - exact[h]).max() for h in (0.8, 0.4)]
+    assert errors[0] / errors[1] > 90.0  # 2⁷ of one step
