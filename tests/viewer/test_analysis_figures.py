@@ -13,6 +13,7 @@ from remora.analysis.cells import Grid
 from remora.analysis.conditioning import NEAR, SINGULAR
 from remora.viewer.figures import workspace_figures as figures
 from remora.viewer.figures.conditioning_figure import conditioning_figure
+from remora.viewer.figures.map_figures import interval_figure
 from remora.viewer.figures.percentile_bands import batch_columns, plot_batch
 from remora.viewer.figures.sensitivity_figure import sensitivity_figure
 from remora.viewer.report import animation_html, tool_story
@@ -249,3 +250,12 @@ def test_the_page_of_an_analysis_has_its_notices_and_files():
     none = page_text(AnalysisPage("title", "sub", [], [], []))
     assert "Data beside" not in none
     assert re.search(r"</table>\s*</section>", none)
+
+
+def test_intervals_are_relative_and_an_estimate_of_zero_has_none():
+    ax = interval_figure(
+        ["a", "b", "c"], np.array([2.0, 0.0, -4.0]), np.array([0.5, 0.1, 0.2])
+    ).axes[0]
+    widths = [patch.get_width() for patch in ax.patches]
+    assert widths == pytest.approx([25.0, np.nan, 5.0], nan_ok=True)
+    assert [text.get_text() for text in ax.get_yticklabels()] == ["a", "b", "c"]
