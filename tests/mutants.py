@@ -123,7 +123,7 @@ FAULTS = [
     Fault("cli/robot_tables.py", 'f"{joint.mimic.ratio:g} x', 'f"{1 / joint.mimic.ratio:g} x',
           "cli/test_cli.py"),
     Fault("cli/run.py", "end = made.phase_starts[k + 1] if", "end = made.phase_starts[k] if",
-          "cli/test_run.py"),
+          "cli/test_told_numbers.py"),
     Fault("cli/wheel_analysis.py", "duration = JERK_PEAKS[0] * fastest", "duration = fastest",
           "cli/test_analysis_pages.py"),
     Fault("cli/wheel_analysis.py", "np.array(r.lower) + 0.5 * halves[r.name]", "np.array(r.lower)",

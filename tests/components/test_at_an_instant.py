@@ -367,3 +367,23 @@ def test_a_norm_is_never_below_a_negative_level(level):
     watch = rm.Threshold(level, size=2)
     at = state(watch, ARM, rm.neutral(ARM), np.zeros(ARM.nv), {"signal": np.array([0.6, 0.8])})
     assert watch.crossings(at)["crossed"] == pytest.approx(1.0 - level * abs(level))
+
+
+def test_computed_torques_damp_only_what_does_not_move_the_frame():
+    robot = arm(3, "planar", spread=False)
+    q, v = rm.random_state(robot, 6)
+    given = {"pose": rm.frame_pose(robot, q, "tool"), "twist": np.zeros(6)}
+
+    def torque(damping):
+        law = rm.OperationalComputedTorque(
+            "tool", 4.0, 4.0, rows=("vx", "vy"), base="fixed", joint_damping=damping
+        )
+        return values(law, robot, q, v, given)["torque"]
+
+    own = slice(robot.nv - 3, robot.nv)
+    R = pose.to_rotation_matrix(given["pose"])
+    J = (R @ rm.jacobian(robot, q, "tool")[3:, own])[:2]
+    still = (np.eye(3) - np.linalg.pinv(J) @ J) @ v[own]
+    assert np.linalg.norm(still) > 0.05
+    push = np.linalg.solve(rm.mass_matrix(robot, q)[own, own], torque(2.0) - torque(0.0))
+    assert np.allclose(push, -2.0 * still, atol=1e-9)

@@ -16,6 +16,7 @@ from remora.planning import (
     starts,
 )
 from remora.planning.joint_ranges import JointRanges, joint_ranges
+from remora.planning.problem import FAR, PROGRESS, Problem
 from remora.planning.result import InverseKinematicsResult, TargetError
 
 
@@ -211,3 +212,13 @@ def test_steps_of_a_floating_path_are_of_sixth_order():
     assert np.allclose(exact[0.8], (4.0 * other[1] - other[0]) / 3.0, atol=1e-8)
     errors = [np.abs(step(0.0, h) - exact[h]).max() for h in (0.8, 0.4)]
     assert errors[0] / errors[1] > 90.0  # 2⁷ of one step
+
+
+def test_progress_is_a_part_of_what_is_within_reach():
+    J = np.array([[3.0, 0.0, 1.0], [0.0, 4.0, 2.0]])
+    reach = Problem.reach(None, J)
+    assert reach == pytest.approx(np.sqrt(FAR * 30.0))
+    for before, part in ((0.25 * reach**2, 1.0), (16.0 * reach**2, 0.25)):
+        level = (1.0 - PROGRESS * part) * before
+        assert Problem.progress(None, 0.999 * level, before, reach)
+        assert not Problem.progress(None, level + 0.01 * (before - level), before, reach)

@@ -53,6 +53,10 @@ def test_captions_are_within_margins_and_grow_with_the_picture(dark, high):
     assert right == pytest.approx(wide - margin, abs=3)
     assert bottom == pytest.approx(high - margin, abs=2)
     assert left > wide - margin - 2.5 * size
+    shown = captioned(frame, "HH", "", dark).reshape(-1, 3)
+    inks = {True: (240, 243, 248), False: (30, 34, 40)}
+    assert high < 200 or (shown == inks[dark]).all(axis=1).any()  # small letters are blurred
+    assert not (shown == inks[not dark]).all(axis=1).any()
     both = ink("HH", "HH")
     assert both[2:] == (pytest.approx(margin, abs=3), pytest.approx(wide - margin, abs=3))
     assert captioned(frame, "a", "", dark) is not frame

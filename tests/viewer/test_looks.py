@@ -11,8 +11,8 @@ from remora.algebra import pose
 from remora.viewer.figures.interconnection_figure import interconnection_figure
 from remora.viewer.figures.map_figures import bar_figure, interval_figure, map_figure
 from remora.viewer.figures.wheel_figure import wheel_figure
-from remora.viewer.scene import sky
-from remora.viewer.scene.generated_shapes import generated
+from remora.viewer.scene import raster, sky
+from remora.viewer.scene.generated_shapes import boom_radius, generated
 from remora.viewer.scene.materials import FINISHES, finish_of, is_cell_blue
 from remora.viewer.scene.primitives import Primitive
 from remora.viewer.scene.surfaces import surface
@@ -120,6 +120,40 @@ def figures():
     for timed in (False, True):
         drawn = wheel_figure(axes, np.array([1.0, 2.0, 0.5, 0.7]), t, demand, timed)
         yield f"wheels {timed}", looks.artists(drawn)
+
+
+def test_booms_are_as_thick_as_their_mass_over_the_longest_way():
+    made = rm.Builder("fork").body("bus", mass=50.0, inertia=(5.0, 5.0, 5.0)).body("arm", mass=3.0)
+    made.body("near", mass=1.0).body("far", mass=1.0)
+    made.joint("turn", "revolute", "bus", "arm", axis=(0, 0, 1), xyz=(1, 0, 0))
+    made.joint("a", "revolute", "arm", "near", axis=(0, 0, 1), xyz=(0.5, 0, 0))
+    made.joint("b", "revolute", "arm", "far", axis=(0, 0, 1), xyz=(0, 1.2, 0))
+    robot = made.build()
+    for reach, radius in ((2.0, np.sqrt(3.0 / (np.pi * 500.0 * 1.2))), (9.0, 0.014 * 9.0)):
+        assert boom_radius(robot, 1, reach) == pytest.approx(max(radius, 0.014 * reach))
+    assert boom_radius(robot, 1, 0.5) == pytest.approx(0.034 * 0.5)
+    assert boom_radius(robot, 1, 20.0) == pytest.approx(0.014 * 20.0)
+
+
+def test_triangles_are_lit_on_the_side_that_is_seen():
+    corners = np.array([[[0.0, 0, 0], [1, 0, 0], [0, 1, 0]]])
+    sun = sky.unit(sky.SUN)
+    one = np.ones((1, 3))
+
+    def color(normal, position, shine=0.0):
+        camera = SimpleNamespace(position=np.asarray(position, float))
+        made = SimpleNamespace(corners=corners, normals=np.array([normal], float), colors=0.4 * one,
+                               shine=np.array([shine]))  # fmt: skip
+        return raster.shaded(made, camera)[0]
+
+    towards = 5.0 * sun + corners[0].mean(axis=0)
+    lit = 0.4 * (raster._AMBIENT + raster._SUNLIGHT)
+    for normal in (sun, -sun):  # both sides are seen
+        assert np.allclose(color(normal, towards), np.clip(lit, 0.0, 1.0), atol=1e-12)
+    assert np.allclose(color(sun, towards, 0.3), np.clip(lit + 0.3, 0.0, 1.0), atol=1e-12)
+    behind = color(sun, -towards)
+    earth = max(-sun @ sky.unit(sky.NADIR), 0.0) * np.asarray(raster._EARTHSHINE)
+    assert np.allclose(behind, 0.4 * (raster._AMBIENT + earth), atol=1e-12)
 
 
 SUBJECTS = (shapes, surfaces, figures)

@@ -13,6 +13,7 @@ import pytest
 import remora as rm
 from remora.simulation.recording.constraint_switch import ConstraintSwitch
 from remora.viewer import component_table, controller_words, load_words, run_tables
+from remora.viewer.figures.figures import marks
 from remora.viewer.figures.flat_panels import is_flat
 from remora.viewer.figures.panels import Line, Panel
 from remora.viewer.page import timeline
@@ -315,3 +316,15 @@ def test_notices_tell_how_a_run_ended_and_what_came_near(run):
     assert conditioning_rows.conditioning_warnings(said)[-1] == "and 3 more of the same kind"
     few = SimpleNamespace(warnings=lambda: ["w"] * 8)
     assert conditioning_rows.conditioning_warnings(few) == ["w"] * 8
+
+
+def test_marks_of_figures_are_phases_and_events_in_time_order(run):
+    def event(t, name):
+        return SimpleNamespace(t=t, name=name, action="record")
+
+    two = replace(run, phase_starts=(0.0, 2.5), settings={"phases": [{"name": "one"}, {}]},
+                  events=(event(3.0, "late"), event(1.0, "early")))  # fmt: skip
+    assert [tuple(mark)[:2] for mark in marks(two)] == [
+        (0.0, "one"), (1.0, "early"), (2.5, "phase 2"), (3.0, "late"),
+    ]  # fmt: skip
+    assert marks(replace(run, phase_starts=(0.0,), settings={}, events=())) == []
