@@ -40,6 +40,10 @@ def test_errors_change_masses_by_parts_and_places_by_lengths():
     placed = {joint.name for joint in robot.joints if joint.parent >= 0}
     assert {e.part for e in every if e.kind == "length"} == placed | {"tool"}
     sizes = {e.part: e.deviation for e in every if e.kind == "mass"}
+    light = robot.replace_body(robot.bodies[2].name, mass=0.3)
+    light = light.replace_body(robot.bodies[0].name, mass=0.0)
+    named = {e.part for e in robot_errors(light, {"mass": 0.1}, frame)}
+    assert named == {body.name for body in robot.bodies[1:]}
     assert sizes[link.name] == 0.3
     assert {x for name, x in sizes.items() if name != link.name} == {0.2}
 

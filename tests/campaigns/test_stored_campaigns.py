@@ -225,6 +225,17 @@ def test_figures_of_the_report(stored):
         assert places == pytest.approx([np.percentile(x, 50), np.percentile(x, 95), *inside])
     assert [len(ax.lines) for ax in drawn.axes] == [3, 3, 2]  # none beyond the runs
 
+    class Same:
+        """Every run has the same number."""
+
+        def __getitem__(self, name):
+            return np.full(RUNS, 0.25)
+
+    for ax, name in zip(figures.distributions(Same(), study).axes, study.outputs, strict=False):
+        middle = float(study.outputs[name].quantity.shown(np.array(0.25)))
+        edges = [patch.get_x() for patch in ax.patches]
+        assert edges == pytest.approx(np.linspace(middle - 0.5, middle + 0.5, 61)[:-1])
+
     elbow, way = figures.bands(stored, study).axes
     assert (elbow.get_title("left"), way.get_title("left")) == ("elbow, deg", "way, m")
     assert way.get_xlabel() == "time, s"

@@ -14,6 +14,7 @@ from remora.planning import (
     reach_path,
     solve,
     starts,
+    task_limits,
 )
 from remora.planning.joint_ranges import JointRanges, joint_ranges
 from remora.planning.problem import FAR, PROGRESS, Problem
@@ -222,3 +223,12 @@ def test_progress_is_a_part_of_what_is_within_reach():
         level = (1.0 - PROGRESS * part) * before
         assert Problem.progress(None, 0.999 * level, before, reach)
         assert not Problem.progress(None, level + 0.01 * (before - level), before, reach)
+
+
+def test_labels_are_those_of_the_joints_of_each_speed():
+    robot = rm.random_robot(3, bodies=6, kinds=("spherical", "revolute", "universal"))
+    labels = task_limits._labels(robot)
+    assert labels[:6] == [""] * 6
+    assert labels[6:] == [
+        joint.name for joint in robot.joints[1:] for _ in range(robot.nv)[joint.v]
+    ]

@@ -12,7 +12,13 @@ import pytest
 
 import remora as rm
 from remora.simulation.recording.constraint_switch import ConstraintSwitch
-from remora.viewer import component_table, controller_words, load_words, run_tables
+from remora.viewer import (
+    command_words,
+    component_table,
+    controller_words,
+    load_words,
+    run_tables,
+)
 from remora.viewer.figures.figures import marks
 from remora.viewer.figures.flat_panels import is_flat
 from remora.viewer.figures.panels import Line, Panel
@@ -328,3 +334,27 @@ def test_marks_of_figures_are_phases_and_events_in_time_order(run):
         (0.0, "one"), (1.0, "early"), (2.5, "phase 2"), (3.0, "late"),
     ]  # fmt: skip
     assert marks(replace(run, phase_starts=(0.0,), settings={}, events=())) == []
+
+
+@pytest.mark.parametrize(("lost", "text"), [(0.5, "500 mJ"), (1.5, "1.5 J"), (0.0, "0 mJ")])
+def test_energies_are_in_joules_from_one_on(run, lost, text):
+    impulses = {"grapple": np.array([3.0, 4.0, 0.0, 9.0, 0.0, 0.0])}
+    caught = ConstraintSwitch(1, 1, activated=("grapple",), energy_loss=lost, impulses=impulses)
+    told = run_tables.capture_tiles(replace(run, switches=(caught,)))
+    assert told == [
+        ("5 N s", "impulse of the capture, grapple"), (text, "kinetic energy lost in captures"),
+    ]  # fmt: skip
+    assert run_tables.capture_tiles(replace(run, switches=())) == []
+
+
+def test_phases_end_where_the_next_one_begins_and_names_are_counted(run):
+    two = replace(run, phase_starts=(0.0, 2.5), settings={"phases": [{"name": "one"}, {}, {}]})
+    spans = [(phase.name, phase.start, phase.end) for phase in command_words.commanded(two)]
+    assert [span[1:] for span in spans[:2]] == [(0.0, 2.5), (2.5, 4.0)]
+    assert spans[2][1] is None
+    names = [f"arm/j{k}" for k in range(command_words.MOST_NAMES + 3)]
+    of, text = command_words._listed(names)
+    assert of == " of arm"
+    assert text == ", ".join(f"j{k}" for k in range(command_words.MOST_NAMES)) + " and 3 more"
+    assert command_words._listed(["arm/a", "leg/b"], ["1°", "2°"]) == ("", "arm/a 1°, leg/b 2°")
+    assert command_words._listed(["arm/a"]) == ("", "arm/a")
