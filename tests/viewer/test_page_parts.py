@@ -9,6 +9,7 @@ import pytest
 
 import remora as rm
 from remora.algebra import pose
+from remora.viewer.load_words import fixed
 from remora.viewer.page import batch_page, drag_target, plots, robot_page, run_page
 from remora.viewer.page.timed_page import SPEEDS, _fitting_speed
 from remora.viewer.scene import overlays
@@ -138,3 +139,42 @@ def test_what_can_be_viewed(tmp_path):
         viewable(tmp_path / "none.urdf")
     with pytest.raises(rm.InvalidValue, match="can be viewed, not 3"):
         viewable(3)
+
+
+@pytest.mark.parametrize("count", [2, 14])
+def test_lines_and_values_of_a_plot_are_where_they_belong(count):
+    t = np.linspace(2.0, 6.0, 9)
+    values = np.stack([(k + 1) * np.sin(t + k) for k in range(count)], axis=-1)
+    plot = plots.Plot("m", [f"line {k}" for k in range(count)], t, values)
+    shown = values[:, :12]
+    low, high = shown.min(), shown.max()
+    low, high = low - 0.06 * (high - low), high + 0.06 * (high - low)
+    drawn = re.findall(r'<polyline points="(.*?)"', plots.svg(plot))
+    assert len(drawn) == min(count, 12)
+    for k, way in enumerate(drawn):
+        points = np.array([[float(x) for x in pair.split(",")] for pair in way.split()])
+        assert np.allclose(points[:, 0], 250.0 * (t - 2.0), atol=0.051)
+        assert np.allclose(points[:, 1], 1000.0 * (high - values[:, k]) / (high - low), atol=0.051)
+    text = plots.cursor(plot, 3.0, 4)
+    assert "*0.25000)" in text
+    told = re.findall(r"<b [^>]*>(.*?)</b>", text)
+    largest = np.abs(values).max()
+    assert told == [fixed(x, largest) for x in values[4, :12]]
+    assert ("and 2 more" in text) == (count > 12)
+    flat = plots.svg(plots.Plot("m", ["a"], t, np.full((9, 1), 4.0)))
+    heights = {pair.split(",")[1] for pair in re.search('points="(.*?)"', flat)[1].split()}
+    assert heights == {"500.0"}
+
+
+def test_long_lines_keep_their_ends_and_extremes(rng):
+    t, y = np.arange(5000.0), rng.normal(size=5000)
+    few, kept = plots.decimated(t, y, 100)
+    assert len(few) <= 103
+    assert (few[0], few[-1], kept.min(), kept.max()) == (0.0, 4999.0, y.min(), y.max())
+    assert np.array_equal(y[few.astype(int)], kept)
+    edges = np.linspace(0, 5000, 51).astype(int)
+    for a, b in zip(edges[:-1], edges[1:], strict=True):
+        own = kept[(few >= a) & (few < b)]
+        assert (own.min(), own.max()) == (y[a:b].min(), y[a:b].max())
+    assert plots.decimated(t[:100], y[:100], 100)[0] is not few
+    assert len(plots.decimated(t[:100], y[:100], 100)[0]) == 100
