@@ -15,8 +15,9 @@ from scipy import stats
 
 import remora as rm
 from in_process import remora
+from remora.campaigns import campaign as campaign_module
 from remora.campaigns import campaign_report, figures
-from remora.campaigns.blocks import REASONS, Block
+from remora.campaigns.blocks import REASONS, Block, block_size
 from remora.campaigns.storage import CampaignFolder
 from remora.cli.campaign import _summary
 
@@ -317,3 +318,33 @@ def test_the_command_line_tells_the_rates(stored, tmp_path):
         (("reach_payload",), "name the folder"),
     ):  # fmt: skip
         assert message in remora("campaign", *words).stderr
+
+
+def test_a_worker_keeps_its_study_until_it_gets_another(monkeypatch):
+    asked, unpacked = [], []
+    monkeypatch.setattr(campaign_module, "_STUDIES", {})
+    monkeypatch.setattr(
+        campaign_module, "run_block", lambda *given, **more: asked.append((*given, more))
+    )
+    monkeypatch.setattr(
+        campaign_module.pickle, "loads", lambda packed: unpacked.append(packed) or packed.decode()
+    )
+    for packed, start in ((b"a", 0), (b"a", 8), (b"b", 16)):
+        campaign_module.compute(packed, start, start + 8, "cpu")
+    more = {"threads": 1, "target": "cpu"}
+    assert asked == [("a", 0, 8, more), ("a", 8, 16, more), ("b", 16, 24, more)]
+    assert unpacked == [b"a", b"b"]
+    assert campaign_module.as_it_is(b"a") == b"a"
+
+
+@pytest.mark.parametrize("workers", [1, 4])
+def test_blocks_fit_into_memory_and_every_worker_gets_several(stored, workers):
+    study = stored.study()
+    robot, samples = study.system.robot, len(study.options["sample"])
+    each = 8 * 4 * samples * (robot.nq + robot.nv)
+    for runs in (50, 3_000, 100_000, 10_000_000):
+        size = block_size(replace(study, runs=runs), None, workers)
+        share = runs if workers == 1 else max(512, runs // (5 * workers))
+        room = max(64, min(16_384, (320 << 20) // each, share))
+        assert size == min(runs, 2 ** int(np.log2(room)))
+    assert block_size(study, 7, workers) == 7

@@ -1,5 +1,6 @@
 """Parts of the pages at single states: read-outs, arrows, speeds, plots, handles."""
 
+import itertools
 import re
 from dataclasses import replace
 from types import SimpleNamespace
@@ -173,7 +174,7 @@ def test_long_lines_keep_their_ends_and_extremes(rng):
     assert (few[0], few[-1], kept.min(), kept.max()) == (0.0, 4999.0, y.min(), y.max())
     assert np.array_equal(y[few.astype(int)], kept)
     edges = np.linspace(0, 5000, 51).astype(int)
-    for a, b in zip(edges[:-1], edges[1:], strict=True):
+    for a, b in itertools.pairwise(edges):
         own = kept[(few >= a) & (few < b)]
         assert (own.min(), own.max()) == (y[a:b].min(), y[a:b].max())
     assert plots.decimated(t[:100], y[:100], 100)[0] is not few
