@@ -358,3 +358,20 @@ def test_phases_end_where_the_next_one_begins_and_names_are_counted(run):
     assert text == ", ".join(f"j{k}" for k in range(command_words.MOST_NAMES)) + " and 3 more"
     assert command_words._listed(["arm/a", "leg/b"], ["1°", "2°"]) == ("", "arm/a 1°, leg/b 2°")
     assert command_words._listed(["arm/a"]) == ("", "arm/a")
+
+
+def test_the_table_of_conditioning_is_cut():
+    n = 40
+    found = SimpleNamespace(
+        condition=np.array([2.0, 5.0]), smallest=np.array([0.5, 0.1]), t=np.array([0.0, 1.5]),
+        frame="tool", joints=[f"j{k}" for k in range(n)], limit_share=np.full((2, n), 0.25),
+        limit_distance=np.stack([np.full(n, 0.3), np.full(n, 0.2)]),
+        distance_text=lambda x, k: f"{x:g} of {k}",
+    )  # fmt: skip
+    rows = conditioning_rows.conditioning_table(found).rows
+    assert len(rows) == 30
+    assert rows[0] == ("condition number of the Jacobian of tool", "5", "1.5")
+    assert rows[1] == ("its smallest singular value", "0.1 m/s per rad/s", "1.5")
+    assert rows[2] == (
+        "j0: distance to the nearer limit", "0.2 of 0, 25.0 % of the range", "1.5",
+    )  # fmt: skip
