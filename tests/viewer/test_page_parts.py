@@ -10,6 +10,7 @@ import pytest
 
 import remora as rm
 from remora.algebra import pose
+from remora.model.joints import kind
 from remora.viewer.load_words import fixed
 from remora.viewer.page import batch_page, drag_target, plots, robot_page, run_page
 from remora.viewer.page.timed_page import SPEEDS, _fitting_speed
@@ -179,3 +180,71 @@ def test_long_lines_keep_their_ends_and_extremes(rng):
         assert (own.min(), own.max()) == (y[a:b].min(), y[a:b].max())
     assert plots.decimated(t[:100], y[:100], 100)[0] is not few
     assert len(plots.decimated(t[:100], y[:100], 100)[0]) == 100
+
+
+def test_plots_are_the_samples_of_their_joints_in_their_units(rng):
+    """On a robot with wheels, a slider, a joint of two freedoms and a follower."""
+    robot = (
+        rm.Builder("all").body("bus", mass=20.0, inertia=(2.0, 3.0, 4.0))
+        .body("wheel", mass=1.0, inertia=(0.1, 0.1, 0.2)).body("a", mass=1.0).body("b", mass=1.0)
+        .body("c", mass=1.0).body("d", mass=1.0)
+        .joint("spin", "revolute", "bus", "wheel", axis=(0, 0, 1))
+        .joint("cyl", "cylindrical", "bus", "a", axis=(0, 0, 1), xyz=(1, 0, 0))
+        .joint("uni", "universal", "a", "b", axis=(1, 0, 0), axis2=(0, 1, 0), xyz=(1, 0, 0))
+        .joint("turn", "revolute", "b", "c", axis=(0, 0, 1), xyz=(1, 0, 0))
+        .joint("follow", "revolute", "c", "d", axis=(0, 0, 1), mimic=("turn", -0.5, 0.1))
+        .frame("tool", "d", xyz=(1, 0, 0)).build()
+    )  # fmt: skip
+    t, n = np.linspace(0.0, 1.0, 4), 4
+    start = rm.random_state(robot, 2)[0]
+    q = np.stack([rm.integrate(robot, start, 0.2 * s * np.ones(robot.nv)) for s in t])
+    v, tau, h = (rng.normal(size=(n, k)) for k in (robot.nv, robot.nv, 6))
+
+    class Told(SimpleNamespace):
+        def quantity(self, name):
+            return {"tau": tau, "v": v}[name]
+
+        def frame_pose(self, name):
+            return rm.frame_pose(robot, q, name)
+
+        def __len__(self):
+            return n
+
+    run = Told(robot=robot, t=t, q=q, v=v, tau=tau, momentum=h, energy=rng.normal(size=n),
+               signal_columns={}, signals={})  # fmt: skip
+    place = {name: robot.joints[name].v.start for name in ("spin", "cyl", "uni", "turn")}
+    at = {name: robot.joints[name].q.start for name in ("cyl", "uni", "turn")}
+    angular = [kind(robot.joints["cyl"]).freedoms[k].angular for k in range(2)]
+    turning, sliding = angular.index(True), angular.index(False)
+    turns = [place["cyl"] + turning, place["uni"], place["uni"] + 1, place["turn"]]
+    slides = [place["cyl"] + sliding]
+    angles = np.degrees(q[:, [at["cyl"] + turning, at["uni"], at["uni"] + 1, at["turn"]]])
+    x = rm.frame_pose(robot, q, "bus")
+    R = pose.to_rotation_matrix(x)
+    since = R[0].T @ R
+    size = np.arccos(np.clip(0.5 * (np.trace(since, axis1=1, axis2=2) - 1.0), -1.0, 1.0))
+    axis = since[:, [2, 0, 1], [1, 2, 0]] - since[:, [1, 2, 0], [2, 0, 1]]
+    expected = {
+        "joint angles, °": angles,
+        "base attitude, °": np.degrees(axis / (2.0 * np.sinc(size / np.pi))[:, None]),
+        "joint torques, N m": tau[:, turns], "joint speeds, °/s": np.degrees(v[:, turns]),
+        "wheel speeds, rpm": v[:, [place["spin"]]] * 30.0 / np.pi,
+        "wheel torques, N m": tau[:, [place["spin"]]],
+        "joint travels, m": q[:, [at["cyl"] + sliding]], "joint forces, N": tau[:, slides],
+        "base position, m": pose.translation(x),
+        "linear momentum, N s": np.stack([np.linalg.norm(h[:, :3] - h[0, :3], axis=1),
+                                          np.linalg.norm(h[:, :3], axis=1)], axis=-1),
+        "angular momentum, N m s": np.stack([np.linalg.norm(h[:, 3:] - h[0, 3:], axis=1),
+                                             np.linalg.norm(h[:, 3:], axis=1)], axis=-1),
+        "energy, J": run.energy[:, None],
+    }  # fmt: skip
+    assert plots.offered(run) == list(plots.PLOTS) == list(expected)
+    for name, values in expected.items():
+        found = plots.plot_of(run, name)
+        assert np.allclose(found.values, values, atol=1e-7), name
+        assert name.endswith(found.unit)
+        assert len(found.names) == values.shape[1]
+    still = rm.load("spart17_planar")
+    run.robot = still
+    missing = ("joint travels, m", "joint forces, N", "wheel speeds, rpm", "wheel torques, N m")
+    assert not set(missing) & set(plots.offered(run))
