@@ -1,11 +1,14 @@
 """Parts of the analyses: errors of robots, subspaces, integrals over samples, moved frames."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 import remora as rm
 from remora.algebra import pose
-from remora.analysis import arm, coupling, subspaces
+from remora.analysis import arm, coupling, straight_path, subspaces
+from remora.analysis.floating_workspace import FloatingWorkspace
 from remora.analysis.robot_errors import deviated, robot_errors
 
 
@@ -81,3 +84,24 @@ def test_frames_that_no_joint_moves_are_told_with_those_that_are():
     assert arm.check_base(rm.load("servicer", base="fixed"), "fixed") == "fixed"
     with pytest.raises(rm.RemoraError):
         arm.check_base(rm.load("servicer", base="fixed"), "floating")
+
+
+def test_directions_are_even_and_volumes_those_of_balls_and_shells():
+    lines = straight_path.sphere_directions(2000)
+    assert np.allclose(np.linalg.norm(lines, axis=1), 1.0)
+    assert np.abs(lines.mean(axis=0)).max() < 1e-3
+    assert np.allclose(lines.T @ lines / 2000, np.eye(3) / 3.0, atol=2e-3)
+    near = np.sort(np.arccos(np.clip(lines @ lines[1000], -1, 1)))[1]
+    assert near > 0.8 * np.sqrt(4.0 * np.pi / 2000)  # no two of them are close
+    flat = straight_path._directions(8, "xz")
+    assert np.allclose(flat[1], [np.sqrt(0.5), 0.0, np.sqrt(0.5)])
+    assert np.allclose(straight_path._directions([[0.0, 3.0, 4.0]], None), [[0.0, 0.6, 0.8]])
+    shells = np.array([[0.5, 1.0], [1.5, 2.0]])
+    ball = SimpleNamespace(plane=None)
+    volume = FloatingWorkspace.volume(ball, shells)
+    assert volume == pytest.approx(4 / 3 * np.pi * (1 - 0.125 + 8 - 3.375))
+    ball.plane = "xy"
+    assert FloatingWorkspace.volume(ball, shells) == pytest.approx(np.pi * (0.75 + 1.75))
+    reach = SimpleNamespace(plane=None, reach=np.array([1.0, 2.0]))
+    volume = straight_path.StraightPathWorkspace.volume.fget(reach)
+    assert volume == pytest.approx(4 / 3 * np.pi * 4.5)

@@ -11,10 +11,11 @@ import pytest
 import remora as rm
 from remora.algebra import pose
 from remora.model.joints import kind
+from remora.viewer.figures import panels
 from remora.viewer.load_words import fixed
 from remora.viewer.page import batch_page, drag_target, plots, robot_page, run_page
 from remora.viewer.page.timed_page import SPEEDS, _fitting_speed
-from remora.viewer.scene import overlays
+from remora.viewer.scene import constraint_marks, overlays, scene
 from remora.viewer.view import viewable
 
 
@@ -248,3 +249,55 @@ def test_plots_are_the_samples_of_their_joints_in_their_units(rng):
     run.robot = still
     missing = ("joint travels, m", "joint forces, N", "wheel speeds, rpm", "wheel torques, N m")
     assert not set(missing) & set(plots.offered(run))
+
+
+def test_other_trees_are_seen_side_by_side_unless_above(rng):
+    robot = rm.load_scenario("capture").robot
+    base = [i for i, joint in enumerate(robot.joints) if joint.parent < 0]
+    x = np.tile(pose.from_translation(np.zeros(3)), (3, len(robot.bodies), 1))
+    for k in range(3):
+        x[k, base[0]] = pose.from_translation(np.array([1.0, 2.0, 3.0 + k]))
+        x[k, base[1]] = pose.from_translation(np.array([4.0 + k, 7.0, 0.0]))
+    way = np.array([4.0, 5.0])
+    assert np.allclose(scene.toward_others(robot, x), way / np.linalg.norm(way))
+    x[:, base[1]] = pose.from_translation(np.array([1.1, 2.1, 30.0]))
+    assert scene.toward_others(robot, x) is None
+    assert scene.toward_others(rm.load("servicer"), x) is None
+
+
+def test_marks_of_constraints_are_shown_while_they_act():
+    robot = rm.load_scenario("capture").robot
+    constraint = robot.constraints[0]
+    x = rm.poses(robot, rm.random_state(robot, 1)[0])
+    turn, at = constraint_marks.marked_at(constraint, x)
+    for label in (None, SimpleNamespace(visible=None)):
+        for t, on in ((0.9, False), (1.0, True), (1.9, True), (2.0, False), (None, True)):
+            node = SimpleNamespace(visible=None, position=None, wxyz=None)
+            constraint_marks.ConstraintMark(constraint, node, 1.0, 2.0, label).show(t, x, 0.25)
+            assert node.visible is (None if t is None else on)
+            assert (node.position is not None) == on
+            if on:
+                assert np.allclose(node.position, 0.25 * np.round(at / 0.25))
+                assert np.allclose(node.wxyz, 0.25 * np.round(turn / 0.25))
+            if label is not None:
+                assert label.visible is node.visible or t is None
+
+
+def test_signals_of_components_are_grouped_by_unit(run, rng):
+    column = lambda size, unit: SimpleNamespace(  # noqa: E731
+        size=size, unit=unit, components=lambda robot: [(f"e{k}", unit) for k in range(size[0])]
+    )
+    columns = {"pd.a": column((), "N"), "gyro.rate": column((3,), "rad/s"), "pd.b": column((), "N"),
+               "pd.c": column((), "m"), "two.x": column((2,), "m")}  # fmt: skip
+    signals = {name: rng.normal(size=(4, *own.size)) for name, own in columns.items()}
+    told = type("Told", (SimpleNamespace,), {"__len__": lambda self: 4})(
+        signal_columns=columns, signals=signals, robot=run.robot
+    )
+    columns["pd.c"].components = lambda robot: [("", "m")]
+    found = panels._signals(told, None)
+    assert [(p.title, p.unit, [line.label for line in p.lines]) for p in found] == [
+        ("signals of pd", "N", ["a", "b"]), ("gyro.rate", "rad/s", ["x", "y", "z"]),
+        ("pd.c", "m", ["pd.c"]), ("two.x", "m", ["e0", "e1"]),
+    ]  # fmt: skip
+    assert np.array_equal(found[0].lines[1].values, signals["pd.b"])
+    assert np.array_equal(found[1].lines[2].values, signals["gyro.rate"][:, 2])
