@@ -52,14 +52,14 @@ def test_an_admittance_moves_the_reference_in_inertial_axes():
 def test_a_pid_takes_back_what_its_limit_cuts_off():
     law = rm.JointPID(20.0, 12.0, 3.0, limit=3.0, sample_time=0.1)
     q, v = rm.neutral(ARM), np.zeros(ARM.nv)
-    v[6:] = 0.2, -0.1
-    goal, past = np.array([0.5, -0.04]), np.array([0.02, 0.01])
-    at = state(law, ARM, q, v, {"position": goal}, memory={"integral": past})
-    demand = 20.0 * goal + 12.0 * past - 3.0 * v[6:]
+    v[6:], q[8:] = (0.2, -0.1), (0.3, -0.4)
+    off, past = np.array([0.5, -0.04]), np.array([0.02, 0.01])
+    at = state(law, ARM, q, v, {"position": q[8:] + off}, memory={"integral": past})
+    demand = 20.0 * off + 12.0 * past - 3.0 * v[6:]
     torque = np.clip(demand, -3.0, 3.0)
     assert demand[0] > 3.0 > abs(demand[1])
     assert np.allclose(law.outputs(at)["torque"], torque, atol=1e-14)
-    expected = past + 0.1 * (goal + (torque - demand) / 20.0)
+    expected = past + 0.1 * (off + (torque - demand) / 20.0)
     assert np.allclose(law.update(at)["integral"], expected, atol=1e-15)
 
 

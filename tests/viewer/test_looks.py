@@ -42,6 +42,8 @@ def everything(mass=1.0):
         inertia=(2.0 * mass, 0.4 * mass, 2.4 * mass))  # fmt: skip
     add("solar_panel_2", "bus", at=(0.0, -0.6, 0.1), axis=(0, 1, 0), com=(0.0, -0.5, 0.0),
         inertia=(0.5 * mass, 0.5 * mass, 1.0 * mass))  # fmt: skip
+    add("solar_panel_3", "bus", at=(0.6, 0.0, 0.1), axis=(1, 0, 0), com=(2.5, 0.0, 0.1),
+        inertia=(0.2 * mass, 5.0 * mass, 5.2 * mass))  # fmt: skip
     add("reaction_wheel", "bus", "revolute", (0.1, 0.1, 0.0), axis=(0.6, 0.0, 0.8),
         inertia=(0.03 * mass, 0.03 * mass, 0.05 * mass))  # fmt: skip
     add("antenna", "bus", at=(-0.3, 0.0, 0.9), axis=(1, 0, 0), com=(0.05, 0.0, 0.2))

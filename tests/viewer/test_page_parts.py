@@ -15,7 +15,8 @@ from remora.viewer.figures import panels
 from remora.viewer.load_words import fixed
 from remora.viewer.page import batch_page, drag_target, plots, robot_page, run_page
 from remora.viewer.page.timed_page import SPEEDS, _fitting_speed
-from remora.viewer.scene import constraint_marks, overlays, scene
+from remora.viewer.report import drawing
+from remora.viewer.scene import analysis_shapes, constraint_marks, overlays, scene
 from remora.viewer.view import viewable
 
 
@@ -301,3 +302,30 @@ def test_signals_of_components_are_grouped_by_unit(run, rng):
     ]  # fmt: skip
     assert np.array_equal(found[0].lines[1].values, signals["pd.b"])
     assert np.array_equal(found[1].lines[2].values, signals["gyro.rate"][:, 2])
+
+
+def test_colours_are_between_their_bounds_and_boundaries_have_a_neighbour_outside():
+    colors = np.array([[0, 0, 0], [100, 50, 0], [200, 250, 40]])
+    values = np.array([3.0, 4.0, 5.0, 4.5, np.nan, -9.0])
+    found = analysis_shapes.ramp(values, 3.0, 5.0, colors)
+    assert found.tolist() == [
+        [0, 0, 0], [100, 50, 0], [200, 250, 40], [150, 150, 20], [0, 0, 0], [0, 0, 0],
+    ]  # fmt: skip
+    mask = np.zeros((5, 5, 6), dtype=bool)
+    mask[1:4, 1:5, 0:5] = True
+    edge = analysis_shapes.boundary(mask)
+    inner = np.zeros_like(mask)
+    inner[2:3, 2:4, 1:4] = True
+    assert np.array_equal(edge, mask & ~inner)
+
+
+def test_a_drawing_is_cleaned_and_keeps_its_size():
+    svg = (
+        '<?xml?><svg a="1" viewBox="0 0 10 20" b="2"><metadata>x</metadata><g id="used"/>'
+        '<g id="free"/><path d="M 1.25 2.04 L 3.0 4" style="stroke: #123456"/>'
+        '<use href="#used"/></svg>'
+    )
+    assert drawing._cleaned(svg, "two") == (
+        '<svg role="img" aria-label="two" viewBox="0 0 10 20"><g id="used"/><g/>'
+        '<path d="M 1.2 2 L 3 4" style="stroke: #123456"/><use href="#used"/></svg>'
+    )
