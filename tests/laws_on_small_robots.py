@@ -123,13 +123,13 @@ def acting(component, robot, q, v, inputs=None, t=0.0):
     return component.act(state(component, robot, q, v, inputs, t))
 
 
-def state(component, robot, q, v, inputs=None, t=0.0, memory=None, noise=None):
+def state(component, robot, q, v, inputs=None, t=0.0, memory=None, noise=None, lags=None):
     """Return the context of a component at a state; what is not given is as at the start."""
     interface = component.interface(robot)
     given = {key: np.asarray(x, dtype=float) for key, x in (inputs or {}).items()}
     assert set(given) <= set(interface.inputs)
     arrays = {
-        "continuous": {k: s.initial for k, s in interface.continuous.items()},
+        "continuous": {k: s.initial for k, s in interface.continuous.items()} | (lags or {}),
         "discrete": {k: s.initial for k, s in interface.discrete.items()} | (memory or {}),
         "inputs": {k: given.get(k, s.default) for k, s in interface.inputs.items()},
         "noise": noise or {},

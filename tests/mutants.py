@@ -4,13 +4,16 @@
     python tests/mutants.py viewer wheels     those whose file or fault has one of these words
     python tests/mutants.py --quick           without the long tests, as `make test`
     python tests/mutants.py --list            print the list
+    python tests/mutants.py --random 40 --seed 7 viewer cli      faults drawn in these packages
 
 Each fault is an exact replacement in one file: a sign, a factor of two, a dropped term, a wrong
 frame, an inverted condition. It is made in a copy of the source, so that the checkout stays as it
 is whatever happens, and the tests named with it are run until one fails, the long ones last. The
 faults that no test noticed are listed at the end, and so are those whose text is not in the source
 any more: mend the list. The named tests must pass without a fault. A new capability adds its own
-faults.
+faults. Those drawn at random (`drawn_faults.py`) are tried with all tests of their package, files
+that name the module first; some of them change nothing that can be seen: judge those not noticed
+one by one.
 """
 
 from __future__ import annotations
@@ -25,6 +28,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
+from drawn_faults import Change, changed, drawn
+
 ROOT = Path(__file__).resolve().parents[1]
 LONG = "long test: "
 
@@ -38,17 +43,20 @@ class Fault(NamedTuple):
         new: what stands there instead.
         tests: files below tests that should notice, separated by blanks; few, so that a trial
             takes seconds.
+        change: of a fault drawn at random: where it is; `old` and `new` are its line.
     """
 
     file: str
     old: str
     new: str
     tests: str
+    change: Change | None = None
 
     @property
     def title(self) -> str:
         """One line about the fault."""
-        return f"{self.file}: {' '.join(self.old.split())}  ->  {' '.join(self.new.split())}"
+        where = f"{self.file}:{self.change.line}" if self.change else self.file
+        return f"{where}: {' '.join(self.old.split())}  ->  {' '.join(self.new.split())}"
 
 
 FAULTS = [
@@ -62,13 +70,13 @@ FAULTS = [
           "(share[:, k] < limit) & ~beyond[:, k]", "analysis/test_conditioning.py"),
     Fault("analysis/payload.py", "np.eye(A.shape[1]) - hat", "np.eye(A.shape[1])",
           "analysis/test_payload.py"),
-    Fault("campaigns/campaign_report.py", "np.abs(x - np.nanmedian(x))", "np.abs(x)",
-          "campaigns/test_campaign.py"),
+    Fault("campaigns/campaign_report.py", "np.abs(x[known] - np.median(x[known]))",
+          "np.abs(x[known])", "campaigns/test_stored_campaigns.py"),
     Fault("campaigns/campaign_report.py", "np.percentile(x, [5, 50, 95])",
-          "np.percentile(x, [1, 50, 99])", "campaigns/test_campaign.py"),
+          "np.percentile(x, [1, 50, 99])", "campaigns/test_stored_campaigns.py"),
     Fault("campaigns/dispersions.py", "@ factor.T", "@ factor", "campaigns/test_dispersions.py"),
     Fault("campaigns/figures.py", "np.cumsum(held)[count - 1]", "np.cumsum(held)[count - 2]",
-          "campaigns/test_campaign.py"),
+          "campaigns/test_stored_campaigns.py"),
     Fault("campaigns/outputs.py", "np.degrees(x) if self.shown_unit", "x if self.shown_unit",
           "campaigns/test_outputs.py"),
     Fault("campaigns/outputs.py",
@@ -87,7 +95,7 @@ FAULTS = [
     Fault("campaigns/outputs.py", "parts = 0.5 * (x[:, 1:] + x[:, :-1])", "parts = x[:, 1:]",
           "campaigns/test_outputs.py"),
     Fault("campaigns/result.py", "key=strength, reverse=True", "key=strength",
-          "campaigns/test_campaign.py"),
+          "campaigns/test_stored_campaigns.py"),
     Fault("campaigns/statistics.py", "(between - noise) / whole", "between / whole",
           "campaigns/test_dispersions.py"),
     Fault("campaigns/statistics.py", "z * z / (4.0 * n * n)", "z * z / (2.0 * n * n)",
@@ -115,7 +123,7 @@ FAULTS = [
     Fault("cli/robot_tables.py", 'f"{joint.mimic.ratio:g} x', 'f"{1 / joint.mimic.ratio:g} x',
           "cli/test_cli.py"),
     Fault("cli/run.py", "end = made.phase_starts[k + 1] if", "end = made.phase_starts[k] if",
-          "cli/test_run.py"),
+          "cli/test_told_numbers.py"),
     Fault("cli/wheel_analysis.py", "duration = JERK_PEAKS[0] * fastest", "duration = fastest",
           "cli/test_analysis_pages.py"),
     Fault("cli/wheel_analysis.py", "np.array(r.lower) + 0.5 * halves[r.name]", "np.array(r.lower)",
@@ -288,6 +296,32 @@ FAULTS = [
     Fault("viewer/run_tables.py", "worst = max(drift.relative, kept.linear_momentum.relative)",
           "worst = min(drift.relative, kept.linear_momentum.relative)",
           "viewer/test_report_story.py"),
+    Fault("actuators/thruster_set.py", "force=wrench[..., 3:], torque=wrench[..., :3]",
+          "force=wrench[..., :3], torque=wrench[..., 3:]", "components/test_at_an_instant.py"),
+    Fault("analysis/orientations.py", "/ (0.5 * math.pi) + 0.5", "/ math.pi + 0.5",
+          "analysis/test_cells.py"),
+    Fault("analysis/sampling.py", "high[k] = low[k] + 2.0 * math.pi", "high[k] = low[k] + math.pi",
+          "analysis/test_cells.py"),
+    Fault("campaigns/campaign_report.py", "runs.size - FAILED} more", "runs.size} more",
+          "campaigns/test_stored_campaigns.py"),
+    Fault("cli/capture_demo.py", "run.frame_pose(x)[k - 1]", "run.frame_pose(x)[k]",
+          "cli/test_told_numbers.py"),
+    Fault("cli/run.py", "relative {drift.relative:.1e}", "relative {drift.absolute:.1e}",
+          "cli/test_told_numbers.py"),
+    Fault("control/references/circle_reference.py", "/ sqrt(dot(n, n))", "/ dot(n, n)",
+          "components/test_at_an_instant.py"),
+    Fault("planning/floating_path.py", "once = -screw.cross(first, second)",
+          "once = screw.cross(first, second)", "planning/test_search_parts.py"),
+    Fault("planning/damped_step.py", "usable = usable * (1.0 - beyond)", "usable = usable",
+          "planning/test_search_parts.py"),
+    Fault("viewer/figures/sensitivity_figure.py", "drawn * found.deviations", "drawn",
+          "viewer/test_analysis_figures.py"),
+    Fault("viewer/film/camera_paths.py", "c * x - d * y, d * x", "c * x + d * y, d * x",
+          "viewer/test_film.py"),
+    Fault("viewer/report/still_times.py", "size, start = max(gaps)", "size, start = min(gaps)",
+          "viewer/test_told_numbers.py"),
+    Fault("viewer/scene/bus_shapes.py", "half = 0.5 * np.array(size)", "half = np.array(size)",
+          "viewer/test_looks.py"),
     Fault("world/bushing.py", "about_a = torque + vector.cross(position, force)",
           "about_a = torque", "components/test_at_an_instant.py"),
     Fault("world/capture_conditions.py", "np.sin(0.5 * asarray(angle)", "np.sin(asarray(angle)",
@@ -313,14 +347,33 @@ def noticed(fault: Fault, folder: Path, quick: bool) -> str | None:
     shutil.copytree(ROOT / "src", source, ignore=shutil.ignore_patterns("__pycache__"))
     file = source / "remora" / fault.file
     text = file.read_text(encoding="utf-8") if file.is_file() else ""
-    if text.count(fault.old) != 1:
+    if fault.change is not None:
+        file.write_bytes(changed(file.read_bytes(), fault.change))
+    elif text.count(fault.old) == 1:
+        file.write_text(text.replace(fault.old, fault.new), encoding="utf-8")
+    else:
         return None
-    file.write_text(text.replace(fault.old, fault.new), encoding="utf-8")
     short = _failed(fault, source, "not slow")
     if short or quick:
         return short
     long = _failed(fault, source, "slow")
     return f"{LONG}{long}" if long else ""
+
+
+def random_faults(count: int, seed: int, packages: list[str]) -> list[Fault]:
+    """Return faults drawn in packages, with the tests of their package."""
+    source, made = ROOT / "src" / "remora", list[Fault]()
+    for file, change in drawn(count, seed, [source / name for name in packages]):
+        before = file.read_bytes()
+        old, new = (x.splitlines()[change.line - 1].decode() for x in
+                    (before, changed(before, change)))  # fmt: skip
+        package = file.relative_to(source).parts[0]
+        tests = sorted((ROOT / "tests" / package).rglob("test_*.py"), key=lambda test: (
+            file.stem not in test.read_text(encoding="utf-8"), test))  # fmt: skip
+        also = ["components"] if package in ("control", "actuators", "sensors", "world") else []
+        names = [str(test.relative_to(ROOT / "tests")) for test in tests] + also
+        made.append(Fault(str(file.relative_to(source)), old, new, " ".join(names), change))
+    return made
 
 
 def _failed(fault: Fault, source: Path, which: str) -> str:
@@ -343,12 +396,16 @@ def _failed(fault: Fault, source: Path, which: str) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("words", nargs="*", help="faults whose title has one of these")
+    parser.add_argument("words", nargs="*", help="faults whose title has one of these; packages")
+    parser.add_argument("--random", type=int, metavar="N", help="faults drawn at random instead")
+    parser.add_argument("--seed", type=int, default=1, help="of the drawing")
     parser.add_argument("--quick", action="store_true", help="without the long tests")
     parser.add_argument("--jobs", type=int, default=2, help="faults tried at a time")
     parser.add_argument("--list", action="store_true", help="print the faults")
     asked = parser.parse_args()
     chosen = [f for f in FAULTS if not asked.words or any(w in f.title for w in asked.words)]
+    if asked.random:
+        chosen = random_faults(asked.random, asked.seed, asked.words or ["."])
     if asked.list:
         print("\n".join(fault.title for fault in chosen))
         return 0

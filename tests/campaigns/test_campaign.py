@@ -13,14 +13,11 @@ import time
 import numpy as np
 import pandas
 import pytest
-from scipy import stats
 
 import needs
 import remora as rm
 from remora.campaigns import campaign as module
-from remora.campaigns import campaign_report, figures
 from remora.campaigns.blocks import run_block
-from remora.campaigns.figures import short_name
 from remora.campaigns.storage import CampaignFolder
 
 SCENARIO = """
@@ -212,55 +209,6 @@ def test_impossible_runs_are_kept_with_their_reason(folder, tmp_path):
     assert "impossible" in page
     assert page.count("<path") > 100  # the drawings
     assert "http" not in page.replace("http-equiv", "")
-
-
-def test_the_numbers_of_a_report_are_those_of_the_runs(made, tmp_path, monkeypatch):
-    """Read its tables back: percentiles, worst cases, Wilson's interval, what drives what."""
-    monkeypatch.setattr(campaign_report, "drawing", lambda figure: "<svg></svg>")  # is slow
-    page = rm.campaign_report(made, tmp_path / "report.html").read_text(encoding="utf-8")
-    for text in ("a small study", "Wilson"):
-        assert text in page
-    page = page.replace("\N{MINUS SIGN}", "-")
-    cells = [re.findall(r"<td[^>]*>(.*?)</td>", row) for row in re.findall("<tr>(.*?)</tr>", page)]
-    outputs = {row[0]: row[1:] for row in cells if len(row) == 8}
-    worst, influence = list[list[str]](), list[list[str]]()
-    for name in made.outputs:
-        turn = 180 / np.pi if name == "angle" else 1.0
-        x = turn * made[name]
-        ordered = np.sort(x)
-        spread = np.interp([0.05 * 39, 0.5 * 39, 0.95 * 39], np.arange(40), ordered)
-        unit, *percentiles, extremes, runs, driver = outputs[name]
-        assert unit == {"angle": "deg", "speed": "rad/s", "rate": "rad/s", "tip": "m"}[name]
-        assert percentiles == [f"{p:.4g}" for p in spread]
-        assert (extremes, runs) == (f"{ordered[0]:.4g} to {ordered[-1]:.4g}", "40")
-        for run in np.argsort(-np.abs(x - spread[1]))[:3]:
-            replay = f"<code>remora campaign replay a {run}</code>"
-            worst.append([name, str(run), f"{x[run]:.4g} {unit}", replay])
-        told = made.drivers(name)
-        assert driver == short_name(max(told, key=lambda d: max(np.abs(told[d]))))
-        influence += [[name, short_name(d), *(f"{x:.2f}" for x in told[d])]
-                      for d in told if max(np.abs(told[d])) >= 0.1]  # fmt: skip
-    rows = [row for row in cells if len(row) == 4]
-    assert [row for row in rows if "replay" in row[3]] == worst
-    assert [row for row in rows if row[0] in outputs and "replay" not in row[3]] == influence
-    held = made["speed"] < 0.0122
-    p, n, z = held.mean(), 40, 1.959963984540054  # ends: (p - x)² = z² x (1 - x)/n
-    ends = np.sort(np.roots([1 + z * z / n, -2 * p - z * z / n, p * p]))
-    interval = f"{100 * ends[0]:.4g} to {100 * ends[1]:.4g}"
-    assert ["slow", "speed &lt; 0.0122 rad/s", f"{100 * p:.4g}", interval] in rows
-
-
-def test_what_drives_what_and_how_the_rate_converges(made):
-    for name in made.outputs:
-        told = made.drivers(name)
-        rank = {d: stats.spearmanr(made[d], made[name]).statistic for d in made.dispersions}
-        assert {d: told[d][0] for d in told} == pytest.approx(rank, abs=1e-12)
-        sizes = [max(np.abs(told[d])) for d in told]
-        assert sizes == sorted(sizes, reverse=True)
-    (curve,) = figures.convergence(made).axes[0].lines
-    count, rate = curve.get_data()
-    held = made["speed"] < 0.0122
-    assert rate == pytest.approx([100 * held[:k].mean() for k in count.astype(int)])
 
 
 TABLES = {

@@ -1,10 +1,16 @@
 """Numbers on the pages of `remora analyze` against computations of their own, without pictures."""
 
+import io
+from dataclasses import replace
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 import remora as rm
 from remora.algebra import pose
+from remora.cli import path_analyses, wheel_analysis
+from remora.cli.console import trimmed_output
 from remora.cli.robot_analyses import ANALYSES
 
 pytest.importorskip("matplotlib")
@@ -136,3 +142,103 @@ def test_the_joint_that_disturbs_most_turns_the_base_fastest(tmp_path):
     assert tiles["disturbs most"] == robot.joints[1 + int(np.argmax(turned))].name
     assert tiles["largest"] == f"{data['factor'].max():.3f}"
     assert tiles["smallest coupling factor"] == f"{data['factor'].min():.3f}"
+
+
+class Samples:
+    """Samples of a run of a robot, with the number of each in its first speed."""
+
+    def __init__(self, robot, count):
+        self.robot, self.t = robot, 0.1 * np.arange(count)
+        self.q = np.tile(rm.neutral(robot), (count, 1))
+        self.v = np.zeros((count, robot.nv))
+        self.v[:, 0] = self.q[:, 4] = np.arange(count)
+
+    def __len__(self):
+        return len(self.t)
+
+
+@pytest.mark.parametrize("count", [5, 1201])
+def test_paths_are_thinned_samples_of_a_run_or_half_the_ranges(count, monkeypatch):
+    robot = rm.load("servicer")
+    run = Samples(robot, count)
+    for module in (path_analyses, wheel_analysis):
+        monkeypatch.setattr(module, "open_run", lambda folder: run)
+    expected = np.arange(5) if count == 5 else np.linspace(0, 1200, 400).astype(int)
+    q, t, told = path_analyses._path(robot, "tool", "RUN")
+    assert (q[:, 4].tolist(), t.tolist(), told) == (
+        expected.tolist(), (0.1 * expected).tolist(), "run RUN",
+    )  # fmt: skip
+    q, v, t, told = wheel_analysis._motion(robot, "tool", "RUN")
+    assert q[:, 4].tolist() == v[:, 0].tolist() == expected.tolist()
+    assert t.tolist() == (0.1 * expected).tolist()
+    other = rm.load("vt18_satellite")
+    for path in (path_analyses._path, wheel_analysis._motion):
+        with pytest.raises(rm.RemoraError, match="was made with other joints"):
+            path(other, other.bodies[-1].name, "RUN")
+    q, t, _ = path_analyses._path(robot, "tool", None)
+    assert t is None
+    joint = robot.joints["elbow_pitch"]
+    low, high = float(joint.limits.lower[0]), float(joint.limits.upper[0])
+    ends = low + np.array([0.25, 0.75]) * (high - low)
+    assert q[[0, -1], joint.q.start] == pytest.approx(ends)
+
+
+def test_the_page_of_a_payload_tells_mass_centre_and_intervals(monkeypatch, tmp_path):
+    robot = rm.load("servicer")
+    run = Samples(robot, 7)
+    parameters = np.arange(1.0, 11.0)
+    half = 0.01 * np.arange(1.0, 11.0)
+    found = SimpleNamespace(
+        parameters=parameters, intervals=np.stack([parameters - half, parameters + half], axis=-1),
+        mass=12.25, com=np.array([0.0101, -0.2, 0.3004]), samples=1234, residual=0.0123,
+        confidence=0.95, consistent=False, covariance=np.eye(10),
+    )  # fmt: skip
+    monkeypatch.setattr(path_analyses, "open_run", lambda folder: run)
+    monkeypatch.setattr(path_analyses, "identify_payload", lambda *args, **more: found)
+    tiles, page, data = page_of("payload", robot, "tool", tmp_path, run="RUN")
+    assert tiles == {
+        "mass, ± 0.01 kg": "12.25 kg",
+        "centre of mass, mm": "10, -200, 300", "samples": "1,234", "relative residual": "0.012",
+    }  # fmt: skip
+    rows = dict(page.settings)
+    assert rows["mass, kg"] == "1 ± 0.01"
+    assert rows["Izz, kg m²"] == "10 ± 0.1"
+    assert page.figures[0][2].startswith("95 % intervals")
+    assert "belong to no body" in page.notices[0]
+    assert np.array_equal(data["parameters"], parameters)
+    with pytest.raises(rm.InvalidValue, match="needs a recorded manoeuvre"):
+        page_of("payload", robot, "tool", tmp_path)
+    with pytest.raises(rm.RemoraError, match="was made with other joints"):
+        page_of("payload", rm.load("vt18_satellite"), "body_1", tmp_path, run="RUN")
+
+
+def test_errors_of_the_command_line_are_numbers():
+    assert path_analyses._errors(["mass=0.01", "arm.com=2e-3"]) == {"mass": 0.01, "arm.com": 0.002}
+    assert path_analyses._errors(None) == {}
+    with pytest.raises(rm.InvalidValue, match="must be NAME=VALUE"):
+        path_analyses._errors(["mass"])
+
+
+def test_wheels_are_the_free_ones_on_the_base_and_need_a_limit():
+    robot = rm.load("servicer_wheels")
+    names = wheel_analysis.wheel_joints(robot, "tool")
+    assert names == ["wheel_x", "wheel_y", "wheel_z"]
+    free = robot.replace_joint("wheel_y", limits=replace(robot.joints["wheel_y"].limits,
+                                                         velocity=[np.inf]))  # fmt: skip
+    with pytest.raises(rm.InvalidValue, match=r"^wheel_y has no limit"):
+        wheel_analysis._capacity(free, names, None)
+    assert wheel_analysis._capacity(free, names, 2.5).tolist() == [2.5] * 3
+    for bad in (0.0, -1.0, np.nan):
+        with pytest.raises(rm.InvalidValue, match="must be positive"):
+            wheel_analysis._capacity(robot, names, bad)
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_blanks_at_the_ends_of_lines_are_left_out_unless_on_a_terminal(terminal, monkeypatch):
+    stream = io.StringIO()
+    stream.isatty = lambda: terminal
+    monkeypatch.setattr("sys.stdout", stream)
+    with trimmed_output():
+        print("a  \nb \t", end="")
+        print(" c ")
+    assert stream.getvalue() == ("a  \nb \t c \n" if terminal else "a\nb \t c\n")

@@ -7,6 +7,9 @@ import remora as rm
 from arms import arm, wheeled
 from laws_on_small_robots import acting, state, values
 from remora.algebra import pose, quaternion
+from remora.control.laws import resolved_rate
+from remora.control.motion.joint_signals import joint_forces, joint_signal
+from remora.control.references import time_laws
 
 ARM = arm(2)
 WHEELED = wheeled(3)
@@ -49,14 +52,14 @@ def test_an_admittance_moves_the_reference_in_inertial_axes():
 def test_a_pid_takes_back_what_its_limit_cuts_off():
     law = rm.JointPID(20.0, 12.0, 3.0, limit=3.0, sample_time=0.1)
     q, v = rm.neutral(ARM), np.zeros(ARM.nv)
-    v[6:] = 0.2, -0.1
-    goal, past = np.array([0.5, -0.04]), np.array([0.02, 0.01])
-    at = state(law, ARM, q, v, {"position": goal}, memory={"integral": past})
-    demand = 20.0 * goal + 12.0 * past - 3.0 * v[6:]
+    v[6:], q[8:] = (0.2, -0.1), (0.3, -0.4)
+    off, past = np.array([0.5, -0.04]), np.array([0.02, 0.01])
+    at = state(law, ARM, q, v, {"position": q[8:] + off}, memory={"integral": past})
+    demand = 20.0 * off + 12.0 * past - 3.0 * v[6:]
     torque = np.clip(demand, -3.0, 3.0)
     assert demand[0] > 3.0 > abs(demand[1])
     assert np.allclose(law.outputs(at)["torque"], torque, atol=1e-14)
-    expected = past + 0.1 * (goal + (torque - demand) / 20.0)
+    expected = past + 0.1 * (off + (torque - demand) / 20.0)
     assert np.allclose(law.update(at)["integral"], expected, atol=1e-15)
 
 
@@ -192,3 +195,195 @@ def test_a_bushing_acts_on_both_frames_at_one_point():
     twist = -9.0 * np.array([0.1, 0.2, 0.3]) - 2.0 * turn @ [0.2, 0.1, 0.4]
     assert np.allclose(force, rotation(TURN) @ pull, atol=1e-12)
     assert np.allclose(torque, rotation(TURN) @ twist, atol=1e-12)
+
+
+def thrusters(arms):
+    """Return a bus with a pair of thrusters along each axis, off its centre, in oblique frames."""
+    made = rm.Builder("pushed").body("bus", mass=20.0, inertia=(2.0, 3.0, 4.0))
+    names = []
+    for k, (axis, at) in enumerate((a, p) for a in np.eye(3) for p in arms):
+        for sign in (1.0, -1.0):
+            x = sign * axis
+            y = np.roll(axis, 1)
+            R = np.column_stack([x, y, np.cross(x, y)])
+            x = pose.from_rotation_matrix(R, np.asarray(at))
+            names.append(f"t{k}{sign:+.0f}")
+            made.frame(names[-1], "bus", placement=x)
+    return made.build(), tuple(names)
+
+
+@pytest.mark.parametrize("size", [0.2, 5.0])
+def test_thrusters_exert_what_is_demanded_or_a_part_of_it(size):
+    robot, names = thrusters([(0.5, 0.4, 0.1), (-0.3, 0.2, 0.6), (0.2, -0.7, -0.5)])
+    law = rm.ThrusterSet(names, 1.0)
+    torque, force = size * np.array([0.3, -0.2, 0.1]), size * np.array([0.5, 0.4, -0.6])
+    given = {"torque": torque, "force": force}
+    q, v = rm.neutral(robot), np.zeros(robot.nv)
+    out = values(law, robot, q, v, given)
+    u = out["thrust"]
+    assert np.all(u >= 0.0)
+    assert u.max() <= 1.0 + 1e-12
+    exerted = np.zeros(6)
+    for name, push in zip(names, u, strict=True):
+        x = robot.frame(name).placement
+        f = push * pose.to_rotation_matrix(x)[:, 0]
+        exerted += [*np.cross(pose.translation(x), f), *f]
+    wrench = acting(law, robot, q, v, given)
+    assert wrench.frame == "bus"
+    assert np.allclose([*wrench.torque, *wrench.force], exerted, atol=1e-12)
+    assert np.allclose(out["exerted"], exerted[:3], atol=1e-12)
+    demand = np.concatenate([torque, force])
+    scale = exerted @ demand / (demand @ demand)
+    assert np.allclose(exerted, scale * demand, atol=1e-9)
+    if size < 1.0:
+        assert scale == pytest.approx(1.0, rel=1e-9)
+    else:
+        assert scale < 0.9
+        assert u.max() == pytest.approx(1.0)
+
+
+def test_a_desaturation_pushes_the_base_unless_something_else_does():
+    h = np.array([1.0, -2.0, 0.5])
+    q, v = rm.neutral(WHEELED), np.zeros(WHEELED.nv)
+    law = rm.WheelDesaturation(0.5, 0.6, 0.2, 0.1, sample_time=0.2)
+    wrench = acting(law, WHEELED, q, v, {"momentum": h})
+    assert wrench.frame == WHEELED.bodies[0].name
+    assert np.allclose(wrench.torque, [-0.5, 0.6, -0.25], atol=1e-15)
+    other = rm.WheelDesaturation(0.5, 0.6, 0.2, 0.1, torque_output=True, sample_time=0.2)
+    assert acting(other, WHEELED, q, v, {"momentum": h}) is None
+
+
+@pytest.mark.parametrize("limit", [None, 1.5])
+def test_an_actuator_lags_behind_its_limited_command(limit):
+    lag = rm.FirstOrderActuator(tuple(ARM.joints.names[1:]), "", 0.25, limit)
+    command, now = np.array([2.0, -3.0]), np.array([0.5, 0.7])
+    at = state(lag, ARM, rm.neutral(ARM), np.zeros(ARM.nv), {"command": command},
+               lags={"lagged": now})  # fmt: skip
+    wanted = command if limit is None else np.clip(command, -limit, limit)
+    assert np.allclose(lag.derivative(at)["lagged"], (wanted - now) / 0.25, atol=1e-12)
+    pushes = {force.joint: force.value for force in lag.act(at)}
+    assert pushes == {name: [x] for name, x in zip(ARM.joints.names[1:], now, strict=True)}
+    assert np.array_equal(lag.outputs(at)["torque"], now)
+
+
+@pytest.mark.parametrize("t", [0.3, 1.1, 1.9])
+def test_a_circle_is_about_the_part_of_its_normal_across_the_radius(t):
+    center, start = np.array([0.2, 0.1, -0.3]), np.array([1.2, 0.6, 0.1])
+    normal = np.array([0.4, 0.5, 3.0])
+    turn = quaternion.from_rpy(np.array([0.3, 0.2, -0.5]))
+    law = rm.CircleReference(start, center, normal, 2.0, orientation=turn, turns=-0.75, start=0.2)
+    q, v = rm.neutral(ARM), np.zeros(ARM.nv)
+    arm_ = start - center
+    n = normal - arm_ * (normal @ arm_) / (arm_ @ arm_)
+    n = n / np.linalg.norm(n)
+
+    def place(t):
+        s = np.clip((t - 0.2) / 2.0, 0.0, 1.0)
+        angle = -0.75 * 2.0 * np.pi * s**3 * (10.0 - 15.0 * s + 6.0 * s * s)
+        return center + rotation(angle * n) @ arm_
+
+    found = values(law, ARM, q, v, t=t)
+    assert np.allclose(pose.translation(found["pose"]), place(t), atol=1e-12)
+    h = 1e-4
+    R = pose.to_rotation_matrix(found["pose"])
+    speed = R @ found["twist"][3:]
+    assert np.allclose(speed, (place(t + h) - place(t - h)) / (2 * h), atol=1e-6)
+    push = R @ found["twist_rate"][3:]
+    assert np.allclose(push, (place(t + h) - 2 * place(t) + place(t - h)) / h**2, atol=1e-5)
+    assert np.array_equal(found["twist"][:3], np.zeros(3))
+    assert law.interface(ARM).breaks == pytest.approx((0.2, 0.7, 1.7, 2.2))
+    with pytest.raises(rm.InvalidValue, match="must not point along its radius"):
+        rm.CircleReference(start, center, 2.0 * arm_, 2.0)
+    rm.CircleReference(start, center, start, 2.0)
+
+
+def test_rates_draw_joints_to_the_middles_of_their_ranges():
+    robot = (
+        rm.Builder("ranges").body("bus", mass=5.0, inertia=(1.0, 1.0, 1.0))
+        .body("a", mass=1.0).body("b", mass=1.0)
+        .joint("one", "revolute", "bus", "a", axis=(0, 0, 1), lower=-0.5, upper=1.5)
+        .joint("two", "revolute", "a", "b", axis=(0, 0, 1), lower=-0.5)
+        .build()
+    )  # fmt: skip
+    middles, held = resolved_rate._middles(robot, ("one", "two"))
+    assert (middles.tolist(), held.tolist()) == ([0.5, 0.0], [1.0, 0.0])
+
+
+@pytest.mark.parametrize(("rate", "acceleration"), [(0.5, 9.0), (2.0, 1.0), (0.5, np.inf)])
+def test_the_shortest_times_are_at_a_limit(rate, acceleration):
+    for name in ("minimum_jerk", "trapezoidal"):
+        duration, ramp = time_laws.shortest_time(name, rate, acceleration)
+        t = np.linspace(0.0, duration, 20_001)
+        travel = time_laws.time_law(name)(t, duration, ramp)
+        fastest, hardest = np.abs(travel.rate).max(), np.abs(travel[2]).max()
+        assert travel.s[-1] == pytest.approx(1.0, abs=1e-9)
+        assert fastest <= rate * (1 + 1e-9)
+        assert hardest <= acceleration * (1 + 1e-6)
+        if np.isfinite(acceleration):
+            assert max(fastest / rate, hardest / acceleration) == pytest.approx(1.0, rel=1e-6)
+        else:
+            assert fastest == pytest.approx(rate, rel=1e-6)
+        if name == "minimum_jerk":
+            assert ramp == 0.25 * duration
+
+
+def test_laws_of_the_base_act_unless_they_are_outputs_only():
+    q, v = rm.random_state(ARM, 5)
+    push = {"acceleration": np.array([0.3, -0.2])}
+    goal = {"base_pose": turned(TURN, (1, 2, 3)), "base_twist": np.zeros(6)}
+    H, c = rm.mass_matrix(ARM, q), rm.bias_force(ARM, q, v)
+    expected = H[:6, 6:] @ push["acceleration"] + c[:6]
+    for law, given in ((rm.BaseReactionCompensation, push), (rm.BasePoseTracking, goal)):
+        gains = () if law is rm.BaseReactionCompensation else (2.0, 3.0)
+        (force,) = np.atleast_1d(acting(law(*gains), ARM, q, v, given))
+        name = "force" if law is rm.BaseReactionCompensation else "wrench"
+        whole = values(law(*gains), ARM, q, v, given)[name]
+        assert force.joint == ARM.joints[0].name
+        assert np.array_equal(force.value, whole)
+        torque = values(law(*gains, torque_only=True), ARM, q, v, given)[name]
+        assert np.array_equal(torque, [*whole[:3], 0.0, 0.0, 0.0])
+        assert acting(law(*gains, acts=False), ARM, q, v, given) is None
+        if law is rm.BaseReactionCompensation:
+            assert np.allclose(whole, expected, atol=1e-12)
+
+
+def test_signals_of_joints_have_a_unit_only_if_all_have_it():
+    robot = (
+        rm.Builder("mixed").body("bus", mass=5.0, inertia=(1.0, 1.0, 1.0))
+        .body("a", mass=1.0).body("b", mass=1.0).body("c", mass=1.0)
+        .joint("slide", "prismatic", "bus", "a", axis=(0, 0, 1))
+        .joint("one", "revolute", "a", "b", axis=(0, 0, 1))
+        .joint("two", "revolute", "b", "c", axis=(0, 0, 1)).build()
+    )  # fmt: skip
+    assert joint_signal(robot, ("one", "two"), "speed_unit").unit == "rad/s"
+    assert joint_signal(robot, ("slide",), "force_unit").unit == "N"
+    assert joint_signal(robot, ("slide", "one"), "force_unit").unit == ""
+    forces = joint_forces(robot, ("two", "slide"), np.array([1.0, 2.0]))
+    assert [(f.joint, f.value.tolist()) for f in forces] == [("two", [1.0]), ("slide", [2.0])]
+
+
+@pytest.mark.parametrize("level", [2.0, -2.0])
+def test_a_norm_is_never_below_a_negative_level(level):
+    watch = rm.Threshold(level, size=2)
+    at = state(watch, ARM, rm.neutral(ARM), np.zeros(ARM.nv), {"signal": np.array([0.6, 0.8])})
+    assert watch.crossings(at)["crossed"] == pytest.approx(1.0 - level * abs(level))
+
+
+def test_computed_torques_damp_only_what_does_not_move_the_frame():
+    robot = arm(3, "planar", spread=False)
+    q, v = rm.random_state(robot, 6)
+    given = {"pose": rm.frame_pose(robot, q, "tool"), "twist": np.zeros(6)}
+
+    def torque(damping):
+        law = rm.OperationalComputedTorque(
+            "tool", 4.0, 4.0, rows=("vx", "vy"), base="fixed", joint_damping=damping
+        )
+        return values(law, robot, q, v, given)["torque"]
+
+    own = slice(robot.nv - 3, robot.nv)
+    R = pose.to_rotation_matrix(given["pose"])
+    J = (R @ rm.jacobian(robot, q, "tool")[3:, own])[:2]
+    still = (np.eye(3) - np.linalg.pinv(J) @ J) @ v[own]
+    assert np.linalg.norm(still) > 0.05
+    push = np.linalg.solve(rm.mass_matrix(robot, q)[own, own], torque(2.0) - torque(0.0))
+    assert np.allclose(push, -2.0 * still, atol=1e-9)

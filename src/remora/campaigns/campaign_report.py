@@ -182,11 +182,13 @@ def _worst(campaign: Campaign, study: Study) -> str:
     rows: list[list[str]] = []
     for name, own in study.outputs.items():
         x = campaign[name]
-        order = np.argsort(-np.where(np.isfinite(x), np.abs(x - np.nanmedian(x)), -1.0))
-        for run in order[:WORST]:
-            if np.isfinite(x[run]):
-                value = f"{_number(float(own.quantity.shown(x[run])))} {own.quantity.shown_unit}"
-                rows.append([escape(name), f"{run}", escape(value), _command(campaign, int(run))])
+        known = np.flatnonzero(np.isfinite(x))
+        if not known.size:
+            continue
+        far = np.abs(x[known] - np.median(x[known]))
+        for run in known[np.argsort(-far)[:WORST]]:
+            value = f"{_number(float(own.quantity.shown(x[run])))} {own.quantity.shown_unit}"
+            rows.append([escape(name), f"{run}", escape(value), _command(campaign, int(run))])
     note = '<p class="small muted">The runs farthest from the median of each output.</p>'
     return note + _table(["output", "#run", "#value", "replay"], rows)
 

@@ -55,9 +55,9 @@ def bar_figure(names: list[str], values: Array, label: str, title: str) -> Any:
 
 
 def interval_figure(names: list[str], values: Array, half: Array) -> Any:
-    """Return a figure of intervals relative to their values, on a logarithmic axis."""
+    """Return a figure of intervals relative to their values, logarithmic; zero has none."""
     figure, ax = new_axes((5.2, 0.9 + 0.24 * len(names)))
-    size = np.maximum(np.abs(values), 1e-300)
+    size = np.where(values == 0.0, np.nan, np.abs(values))
     with library("matplotlib").rc_context(STYLE):
         ax.barh(range(len(names)), 100.0 * half / size, color=COLOURS[0], height=0.62)
         ax.set_yticks(range(len(names)), names)
