@@ -151,7 +151,7 @@ FAULTS = [
     Fault("simulation/batch/batch.py", "*(Break(t) for t in (*breaks, *system.breaks))",
           "*(Break(t, phase.own_clock) for t in (*breaks, *system.breaks))",
           "simulation/test_batch_scenarios.py"),
-    Fault("simulation/batch/free_program.py", "phase if b.of_phase else 0.0 * t",
+    Fault("simulation/program/run_program.py", "phase if b.of_phase else 0.0 * t",
           "0.0 * t if b.of_phase else phase", "simulation/test_batch_scenarios.py"),
     Fault("simulation/engine/phase_loop.py", "system.z = z\n                self._rate = None",
           "system.z = z", "simulation/test_run_signals.py"),

@@ -405,7 +405,8 @@ class BatchRuns:
         short = None
         if equations.unloaded and phase.plain:
             short = identity_key(
-                equations.robot, how, settings.control.tableau, settings.dtype, settings.target, nudge,
+                equations.robot, how, settings.control.tableau, settings.dtype, settings.target,
+                nudge,
                 settings.signals, own_breaks, phase.from_phase, equations.parameters,
                 equations.formulation, equations.passive, equations.own_clock, equations.started,
             )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Program of a batch in which each run has its own steps: adaptive step sizes and events.
+"""The program of a run, alone or in a batch: updates, steps, events, records.
 
 for each sample time:
 while the run has not reached it:
@@ -228,7 +228,8 @@ class _RunProgram:
             *given, "goal", "target", "end", "length", "accept", "active", "use", "segment start",
             "segment steps", "segment step", "low bracket", "high bracket", "side", "final",
             "search", "cut", "reached", "recent", "recent time", "tries", "any", "logged",
-            "event row", "row number", "was reset", "sampled", "sample at", "theta", "moving", "looking", "rough",
+            "event row", "row number", "was reset", "sampled", "sample at",
+            "theta", "moving", "looking", "rough",
             "use node",
         )  # fmt: skip
         known = {s.name for s in cells}
