@@ -35,10 +35,10 @@ from remora.codegen.llvm import thread_team
 from remora.codegen.llvm.host import host
 from remora.simulation.batch.batch_loads import BatchLoads
 from remora.simulation.batch.lockstep_program import lockstep_program
-from remora.simulation.batch.run_blocks import RunBlocks
-from remora.simulation.batch.run_equations import Forces, RunEquations
 from remora.simulation.engine.simulate import model_of
 from remora.simulation.integrators import tableaus
+from remora.simulation.program.run_blocks import RunBlocks
+from remora.simulation.program.run_equations import Forces, RunEquations
 
 #: a_s, b_{s-1}, c_s of the classical method of fourth order, in its form with little memory.
 RK4 = [[0.0, 0.0, 0.0], [0.5, 1 / 6, 0.5], [0.5, 1 / 3, 0.5], [1.0, 1 / 3, 1.0]]

@@ -8,6 +8,7 @@ import subprocess
 import sys
 
 import pytest
+from remora.simulation.compiled.advance_program import advance_program
 
 import remora as rm
 from remora.codegen.kernel import entry_key
@@ -17,7 +18,6 @@ from remora.identity.digest import code_key
 from remora.identity.sources import CODEGEN, EQUATIONS, ROOT, Sources
 from remora.planning.task_equations import task_terms
 from remora.simulation.batch import batch_phases
-from remora.simulation.compiled.advance_program import advance_program
 
 FILES = sorted(p.relative_to(ROOT).as_posix() for p in ROOT.rglob("*.py"))
 #: Packages that no kernel depends on.

@@ -10,9 +10,9 @@ from remora.codegen.integration.program_ptx import CudaProgram
 from remora.components.system import System
 from remora.dynamics.forces.equations_of_motion import PassiveParameters
 from remora.simulation.batch.lockstep_program import lockstep_program, timetable
-from remora.simulation.batch.run_blocks import RunBlocks
-from remora.simulation.batch.run_equations import Forces, RunEquations
 from remora.simulation.integrators import tableaus
+from remora.simulation.program.run_blocks import RunBlocks
+from remora.simulation.program.run_equations import Forces, RunEquations
 
 WHERE = rm.algebra.pose.from_translation
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import remora as rm
-from remora.simulation.batch import batch_phases, event_search, free_program
+from remora.simulation.batch import batch_phases
+from remora.simulation.program import event_search
 
 ROBOT = rm.load("vt18_satellite")
 Q, V = rm.random_state(ROBOT, 0, (2,))
@@ -84,8 +85,7 @@ def test_more_nodes_of_the_event_search_are_not_more_code(keys, monkeypatch):
     """Conditions and their slopes are compiled once, not once per node."""
     sizes, times, frame = [], [], ROBOT.bodies[-1].name
     for count in (5, 9):
-        for module in (event_search, free_program):
-            monkeypatch.setattr(module, "NODES", tuple(np.linspace(0.0, 1.0, count)))
+        monkeypatch.setattr(event_search, "NODES", tuple(np.linspace(0.0, 1.0, count)))
         batch_phases._kept.clear()
         batch_phases._recent.clear()
         event = rm.Event(lambda t, q, v: rm.frame_pose(ROBOT, q, frame)[7] - 0.3, "there")

@@ -7,10 +7,10 @@ import remora as rm
 from ptx_machine import launched
 from remora.components.system import System
 from remora.dynamics.forces.equations_of_motion import PassiveParameters
-from remora.simulation.batch.free_program import StepControl, free_program
-from remora.simulation.batch.run_blocks import RunBlocks
-from remora.simulation.batch.run_equations import Forces, RunEquations
 from remora.simulation.integrators import tableaus
+from remora.simulation.program.run_blocks import RunBlocks
+from remora.simulation.program.run_equations import Forces, RunEquations
+from remora.simulation.program.run_program import StepControl, free_program
 from sliders import bounced, slider
 
 

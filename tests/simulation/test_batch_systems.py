@@ -5,8 +5,8 @@ import pytest
 
 import remora as rm
 from remora.algebra.array_ops import less, select
-from remora.simulation.batch.event_search import _extrema
 from remora.simulation.inputs.loads import Sum
+from remora.simulation.program.event_search import _extrema
 
 SERVICER = rm.load("servicer")
 Q, V = rm.random_state(SERVICER, 1)

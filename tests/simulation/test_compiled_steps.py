@@ -4,10 +4,10 @@ import itertools
 
 import numpy as np
 import pytest
-
-import remora as rm
 from remora.simulation.compiled import compiled_steps as steps
 from remora.simulation.compiled.compiled_steps import CompiledSteps
+
+import remora as rm
 from remora.simulation.engine import progress as showing
 from remora.simulation.engine import simulate as simulating
 from remora.simulation.engine.run_loop import RunPlan

@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
+from remora.simulation.compiled.compiled_steps import CompiledSteps
 
 import remora as rm
 from flat_captures import close, dispersed, flat
 from remora.algebra import pose
 from remora.codegen.llvm import host
-from remora.simulation.compiled.compiled_steps import CompiledSteps
 from remora.simulation.engine import simulate as simulating
 from remora.simulation.engine.run_loop import RunPlan
 from remora.simulation.storage import recorder

@@ -43,7 +43,7 @@ from remora.codegen.kernel import (
 )
 from remora.codegen.llvm import chunk_call, host, lowering, thread_team
 from remora.codegen.llvm.lowering import SCALARS, constant
-from remora.errors import RemoraError, ShapeError, UnknownName
+from remora.errors import ShapeError, UnknownName
 
 #: Bytes of the number that ends a call early, at the end of its scratch memory.
 STOP = 8
@@ -396,8 +396,12 @@ class ProgramKernel(CompiledProgram):
         return results[0] if len(results) == 1 else tuple(results)
 
     def single_run(
-        self, arguments: Sequence[Array], outputs: Sequence[Array], capacity: int = 0
-    ) -> Callable[[], None]:
+        self,
+        arguments: Sequence[Array],
+        outputs: Sequence[Array],
+        capacity: int | Mapping[str, int] = 0,
+        tables: Sequence[Array] = (),
+    ) -> Callable[..., None]:
         """Return a function that performs one run on fixed arrays, with little overhead.
 
         Each call reads the arguments and writes the outputs, in place; records that the program
@@ -406,13 +410,14 @@ class ProgramKernel(CompiledProgram):
         Args:
             arguments: in the order of `inputs`, contiguous arrays of the kernel's dtypes.
             outputs: in the order of `outputs`; records have `capacity` rows.
-            capacity: rows of the records.
+            capacity: rows of the records, of each buffer by name or of all.
+            tables: in the order of `interface.tables`, contiguous arrays of one length. The
+                function takes the number of entries that are used; 0 by default.
         """
         own, rows = self.interface, self.interface.capacities(capacity)
-        if own.tables:
-            raise RemoraError(f"{self.name}: a single run on fixed arrays has no tables")
+        entries = entries_of(tables)
         wanted = [s.shape for s in own.inputs]
-        wanted += [(*own.axis(o, 0, rows), *o.shape) for o in own.outputs]
+        wanted += [(*own.axis(o, entries, rows), *o.shape) for o in own.outputs]
         dtypes = [name for names in own.dtypes(self.dtype) for name in names]
         arrays = [*arguments, *outputs]
         for array, shape, dtype in zip(arrays, wanted, dtypes, strict=True):
@@ -423,12 +428,12 @@ class ProgramKernel(CompiledProgram):
                 )
         room, scratch = scratch_for(1, self._scratch)
         self._stops(room, scratch, 1)[:] = 0
-        call = [x for array in arrays for x in (address(array), 0)]
-        call += [1, 0, *rows.values(), scratch[0]]
-        function, kept = self._function, (self._loaded, arrays, room)
+        first = [*(x for array in arrays for x in (address(array), 0)), 1]
+        last = [*(address(table) for table in tables), *rows.values(), scratch[0]]
+        function, kept = self._function, (self._loaded, arrays, tuple(tables), room)
 
-        def run() -> None:
-            function(*call)
+        def run(entries: int = 0) -> None:
+            function(*first, entries, *last)
 
         run.kept = kept  # pyright: ignore[reportFunctionMemberAccess]
         return run

@@ -21,7 +21,6 @@ from remora.errors import InvalidValue, RemoraError, UnknownName
 from remora.model.arguments import by_name, number, whole
 from remora.model.robot import Robot
 from remora.model.takes_robot import check_robot
-from remora.simulation.batch.batch_events import conditions
 from remora.simulation.batch.batch_faults import note_faults, note_lockstep_faults
 from remora.simulation.batch.batch_inputs import BatchInputs, batch_inputs, whole_numbers
 from remora.simulation.batch.batch_loads import BatchLoads, is_per_run
@@ -33,17 +32,10 @@ from remora.simulation.batch.batch_phases import (
     carried_states,
 )
 from remora.simulation.batch.batch_switching import PhaseConstraints
-from remora.simulation.batch.event_search import INTERRUPTED, NEXT, RUNNING
-from remora.simulation.batch.free_program import StepControl
 from remora.simulation.batch.host_arrays import to_host
 from remora.simulation.batch.lockstep_program import CLOSE
 from remora.simulation.batch.phase_starts import start_phase
 from remora.simulation.batch.result import Batch
-from remora.simulation.batch.run_equations import (
-    Forces,
-    RunEquations,
-    input_name,
-)
 from remora.simulation.batch.single_run import RunArguments
 from remora.simulation.engine.constraint_switching import phase_robots
 from remora.simulation.engine.interrupts import interruptible
@@ -61,6 +53,14 @@ from remora.simulation.inputs.phases import Phase, traced_motions
 from remora.simulation.inputs.robot_loads import LOADS, load_shape
 from remora.simulation.inputs.start_limits import warn_of_starts_beyond_limits
 from remora.simulation.integrators import tableaus
+from remora.simulation.program.event_conditions import conditions
+from remora.simulation.program.event_search import INTERRUPTED, NEXT, RUNNING
+from remora.simulation.program.run_equations import (
+    Forces,
+    RunEquations,
+    input_name,
+)
+from remora.simulation.program.run_program import StepControl
 
 FAILURES = ("raise", "keep")
 #: Integrators of batches, by name.

@@ -11,10 +11,10 @@ from remora.components.evaluation import Instant
 from remora.errors import RemoraError
 from remora.model.state import integrate
 from remora.simulation.batch.batch_phases import BatchRuns
-from remora.simulation.batch.event_search import BAD_EVENT, NOT_FINITE, TOO_SHORT
 from remora.simulation.batch.host_arrays import to_host
 from remora.simulation.batch.lockstep_program import RepeatedRun
-from remora.simulation.batch.run_equations import RunEquations
+from remora.simulation.program.event_search import BAD_EVENT, NOT_FINITE, TOO_SHORT
+from remora.simulation.program.run_equations import RunEquations
 from remora.simulation.systems.component_faults import (
     name_in_memory,
     name_of_largest,

@@ -16,10 +16,10 @@ from remora.components.context import Context
 from remora.errors import RemoraError
 from remora.model.numbers import finite
 from remora.model.robot import Robot
-from remora.simulation.batch.run_equations import Law
 from remora.simulation.inputs.loads import Load, Sum, is_mapping
 from remora.simulation.inputs.profiles import Profile, Pulse
 from remora.simulation.inputs.robot_loads import load_of, load_shape
+from remora.simulation.program.run_equations import Law
 
 
 class SampledLoad(Component):

@@ -24,14 +24,6 @@ from remora.errors import RemoraError
 from remora.identity.digest import NoIdentity
 from remora.model.robot import Robot
 from remora.simulation.batch.batch_switching import PhaseConstraints
-from remora.simulation.batch.event_search import FIRST, INTERRUPTED, NEVER, RUNNING
-from remora.simulation.batch.free_program import (
-    AT_END,
-    CONTROLLED,
-    RATE,
-    StepControl,
-    free_program,
-)
 from remora.simulation.batch.host_arrays import to_host
 from remora.simulation.batch.lockstep_program import (
     STEPS,
@@ -41,10 +33,18 @@ from remora.simulation.batch.lockstep_program import (
     timetable,
 )
 from remora.simulation.batch.result import BatchSwitch
-from remora.simulation.batch.run_blocks import RunBlocks
-from remora.simulation.batch.run_equations import RunEquations
 from remora.simulation.engine.interrupts import stopping
 from remora.simulation.inputs.loads import SAME_SAMPLE
+from remora.simulation.integrators.tableaus import Tableau
+from remora.simulation.program.event_search import FIRST, INTERRUPTED, NEVER, RUNNING
+from remora.simulation.program.run_blocks import RunBlocks
+from remora.simulation.program.run_equations import RunEquations
+from remora.simulation.program.run_program import (
+    AT_END,
+    Recorded,
+    StepControl,
+    run_program,
+)
 
 #: Runs per thread between two updates of the progress bar.
 BLOCK = 256
@@ -207,19 +207,21 @@ class BatchRuns:
         given = {
             "t": self.t, "start": np.full(1, settings.start), "until": until, "phase start": begins,
             "status": self.status, "h": xp.full((self._runs, 1), settings.control.step),
+            "fresh": xp.ones((self._runs, 1)), "entering": np.ones(1), "known": np.zeros(1),
+            **{name: np.full(1, x) for name, x in settings.control.numbers.items()},
         }  # fmt: skip
-        given |= {name: xp.zeros((self._runs, 1)) for name in ("refused", "tried", "events")}
-        given["fresh"] = xp.ones((self._runs, 1))
-        count = len(phase.equations.system.events)
-        given |= {FIRST: xp.full((self._runs, count), NEVER)} if count else {}
-        size = 2 * phase.equations.robot.nv + phase.equations.system.nx
-        self.state[RATE] = xp.zeros((self._runs, size), settings.dtype)
+        names = {o.name for o in kernel.interface.outputs}
+        for cell in kernel.interface.inputs:  # the rest of the state begins with zeros
+            if f"final {cell.name}" in names and cell.name not in (*given, *self.state):
+                dtype = float if cell.wide else settings.dtype
+                given[cell.name] = xp.zeros((self._runs, *cell.shape), dtype)
         one = kernel.interface.buffers or settings.target == "cuda" or self._runs < FEWEST
         budgets = (math.inf,) if one or not settings.control.adaptive else BUDGETS
         logged: list[Any] = []
         active = None
         for budget in budgets:
             logged = self._round(kernel, given, active, budget, advance)
+            given["entering"] = np.zeros(1)
             going = (given["status"] == float(RUNNING)) & (given["t"] < until)
             active = xp.flatnonzero(going[:, 0])
             left = ((until - given["t"]) / given["h"])[active, 0]
@@ -265,8 +267,8 @@ class BatchRuns:
         tables = {"sample time": settings.times[columns]}
         capacity = dict.fromkeys(kernel.interface.buffers, settings.max_events)
         now = {**given, "budget": np.full(1, budget)}
-        ended = ("t", "status", "events", *CONTROLLED, *([FIRST] if FIRST in given else []))
-        ends = {n: given[n].copy() for n in ended}
+        finals = {o.name[6:] for o in kernel.interface.outputs if o.name.startswith("final ")}
+        ends = {name: x.copy() for name, x in given.items() if name in finals}
         going_on = self.status[:, 0] == float(RUNNING)  # the others ended in a phase before
         for part, found in self._in_blocks(
             kernel, now, {"tables": tables, "capacity": capacity}, active
@@ -397,13 +399,13 @@ class BatchRuns:
             _refuse_large(equations)
         own_breaks = phase.breaks if how == "free" else ()
         made = functools.partial(
-            _program, how, equations, settings.control, settings.dtype, nudge, settings.signals,
-            own_breaks, phase.from_phase,
+            _program, how, equations, settings.control.tableau, settings.dtype, nudge,
+            settings.signals, own_breaks, phase.from_phase,
         )  # fmt: skip
         short = None
         if equations.unloaded and phase.plain:
             short = identity_key(
-                equations.robot, how, settings.control, settings.dtype, settings.target, nudge,
+                equations.robot, how, settings.control.tableau, settings.dtype, settings.target, nudge,
                 settings.signals, own_breaks, phase.from_phase, equations.parameters,
                 equations.formulation, equations.passive, equations.own_clock, equations.started,
             )  # fmt: skip
@@ -425,13 +427,13 @@ class BatchRuns:
 
 
 def _program(
-    how: str, equations: RunEquations, control: StepControl, dtype: str, nudge: float,
+    how: str, equations: RunEquations, tableau: Tableau, dtype: str, nudge: float,
     signals: Sequence[str], breaks: Sequence[float], from_phase: Collection[str],
 ) -> Program:  # fmt: skip
-    blocks = RunBlocks(equations, control.tableau, dtype, nudge)
+    blocks = RunBlocks(equations, tableau, dtype, nudge)
     if how == "lockstep":
         return lockstep_program(blocks, signals)
-    return free_program(blocks, control, signals, breaks, from_phase)
+    return run_program(blocks, Recorded(tuple(signals)), breaks, from_phase)
 
 
 def _refuse_large(equations: RunEquations) -> None:

@@ -28,7 +28,6 @@ from remora.dynamics.kernels.kernel_memory import kernel
 from remora.dynamics.kernels.parameters import parameter
 from remora.errors import RemoraError
 from remora.model.robot import Robot
-from remora.simulation.batch.event_search import BLOCKED, VIOLATED
 from remora.simulation.batch.result import BatchSwitch
 from remora.simulation.engine.constraint_switching import (
     CLOSED,
@@ -39,6 +38,7 @@ from remora.simulation.engine.constraint_switching import (
     velocities,
 )
 from remora.simulation.inputs.phases import Phase
+from remora.simulation.program.event_search import BLOCKED, VIOLATED
 
 
 @dataclass(frozen=True, eq=False)

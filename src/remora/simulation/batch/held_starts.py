@@ -8,8 +8,8 @@ import numpy as np
 
 from remora.algebra.array_ops import Array
 from remora.model.joints import kind
-from remora.simulation.batch.run_equations import RunEquations
 from remora.simulation.inputs.profiles import Motion
+from remora.simulation.program.run_equations import RunEquations
 
 #: Largest difference of position and speed, relative to max(1, value).
 MISMATCH = {"float64": 1e-9, "float32": 1e-4}

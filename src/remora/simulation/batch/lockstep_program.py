@@ -34,7 +34,7 @@ from remora.codegen.integration.statements import (
 from remora.codegen.ir.graph import Signature
 from remora.components.system import ScheduledUpdate, System
 from remora.simulation.batch.host_arrays import to_host
-from remora.simulation.batch.run_blocks import (
+from remora.simulation.program.run_blocks import (
     RunBlocks,
     numbers_of_noise,
     plus_one,

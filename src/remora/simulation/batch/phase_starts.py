@@ -10,10 +10,10 @@ from remora.algebra.array_ops import Array
 from remora.model.state import neutral
 from remora.simulation.batch.batch_phases import BatchPhase, BatchRuns
 from remora.simulation.batch.batch_switching import latched_poses, switched_runs
-from remora.simulation.batch.event_search import BAD_HOLD, NEXT, NOT_ENTERED, RUNNING
 from remora.simulation.batch.held_starts import contradictions, placed
 from remora.simulation.batch.host_arrays import to_host
-from remora.simulation.batch.run_equations import parameter_name
+from remora.simulation.program.event_search import BAD_HOLD, NEXT, NOT_ENTERED, RUNNING
+from remora.simulation.program.run_equations import parameter_name
 
 
 def start_phase(phase: BatchPhase, runs: BatchRuns, dtype: str, array_module: Any) -> None:

@@ -140,14 +140,14 @@ class PhaseDynamics:
             else None
         )  # fmt: skip
         # if no load depends on the state, the configuration need not leave the machine code
-        self._blind = self.straight
+        self._blind = self.traceable and not self.held
         self._watch_for_nan = False
 
     @property
-    def straight(self) -> bool:
-        """Whether the rates are one function without loops, held joints and calls of Python."""
+    def traceable(self) -> bool:
+        """Whether the rates are one function without tree loops and calls of Python."""
         beside = self.components is not None and self._traced is None
-        return not (self.held or self._large or self._sees_state or beside)
+        return not (_is_large(self.model) or self._sees_state or beside)
 
     def _compiled(
         self,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import bisect
 import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -12,16 +11,9 @@ import numpy as np
 from remora.algebra.array_ops import Array
 from remora.dynamics.state_layout import layout_of
 from remora.errors import InvalidValue, SimulationError
-from remora.simulation.compiled.advance_equations import LINKS
-from remora.simulation.compiled.compiled_steps import (
-    Advance,
-    CompiledSteps,
-    NextStep,
-    SegmentNumbers,
-)
-from remora.simulation.compiled.step_block import StepBlock
 from remora.simulation.engine.event_location import EventLocator
 from remora.simulation.engine.phase_dynamics import PhaseDynamics
+from remora.simulation.engine.phase_program import Advance, PhaseProgram, pieces_of
 from remora.simulation.engine.rounding import rounding_of
 from remora.simulation.engine.update_schedule import UpdateSchedule
 from remora.simulation.inputs.events import EventMonitor, MonitoredCondition
@@ -31,10 +23,13 @@ from remora.simulation.integrators.step_control import CLOSE, GROW, SAFETY, SHRI
 from remora.simulation.integrators.step_result import StepResult, norm
 from remora.simulation.integrators.table import Integrator
 from remora.simulation.phase.run_state import RunState
+from remora.simulation.program.event_search import NEXT, RUNNING, STOPPED
 from remora.simulation.recording.checkpoint import PhaseCheckpoint
 
 #: The cause of a failed step is looked for until so much later, s.
 AHEAD = 1e-6
+#: No records of the program.
+NOTHING = Advance(np.zeros((0, 0)), np.zeros((0, 0)), np.zeros(0), [], RUNNING)
 #: Events so soon after the start of a phase, besides rounding, are reported at its start, s.
 AT_START = 1e-16
 
@@ -100,12 +95,12 @@ class PhaseLoop:
         stepping: StepperSettings,
         watch: EventMonitor,
         made: Callable[[StepInterval, list[LocatedEvent]], None],
-        advanced: Callable[[StepBlock], None],
+        advanced: Callable[[Advance], Array],
         reset: Callable[[list[LocatedEvent]], None],
         start: float,
         schedule: UpdateSchedule,
-        times: Array | None = None,
-        compiled: CompiledSteps | None = None,
+        program: PhaseProgram | None = None,
+        first_row: bool = False,
     ) -> None:
         """Initialize.
 
@@ -115,16 +110,17 @@ class PhaseLoop:
             stepping: settings of the step size control.
             watch: event conditions.
             made: called after each step, with the step and the events at its end.
-            advanced: called after steps without events that were made in machine code.
+            advanced: called with what the program has recorded; returns the sample times that
+                follow.
             reset: called with the events that reset the state, which it changes.
             start: start time of the phase, s.
             schedule: updates of sampled components.
-            times: sample times; None: every step.
-            compiled: the steps in machine code, if the phase can be compiled.
+            program: the phase in machine code, if it can be compiled.
+            first_row: whether the program records the state at the start.
         """
         self._system, self._state, self._stepping = system, state, stepping
         self._made, self._reset, self._start = made, reset, start
-        self._advanced, self._times, self._compiled = advanced, times, compiled
+        self._advanced, self._program, self._first_row = advanced, program, first_row
         self._schedule = schedule
         state.finish = system.finish if system.constrained else None
         self._events = EventLocator(system, state, watch, self._attempt, self._blame)
@@ -132,26 +128,22 @@ class PhaseLoop:
         self._rate: Array | None = None
         self._asked = [1] * len(system.controllers)  # sampled once, at the start
         self._bounds = (start, start)  # of the segment
-        self._following: list[tuple[float, float]] = []  # segments after it
         self._tried = 0
         self._reach = ErrorScale(system.robot)
         self._layout = layout_of(system.robot, state.x.size)
         self._any_error = np.full(self._layout.size, np.inf)
 
     @property
-    def looked(self) -> Array:
-        """The conditions at their last evaluation."""
-        return self._events.looked
-
-    @property
-    def lasting(self) -> int:
-        """Number of conditions, the first, that are watched in all phases."""
-        return self._events.watch.lasting
+    def lasting(self) -> list[float]:
+        """The conditions that are watched in all phases, at their last evaluation."""
+        if self._program is not None:
+            return self._program.looked.tolist()
+        return self._events.looked[: self._events.watch.lasting].tolist()
 
     @property
     def settled(self) -> bool:
         """Whether no condition crossed zero so recently that a checkpoint must store it."""
-        return self._events.settled
+        return self._program is not None or self._events.settled
 
     def just_sampled(self) -> list[HeldValue]:
         """Return the controllers whose last sample is recent enough to count as current."""
@@ -167,15 +159,17 @@ class PhaseLoop:
         """Return the part of a checkpoint that makes the next step reproducible."""
         orders = [c.value for c in self._system.controllers]
         asked = list(self._asked)
+        program = self._program
         return PhaseCheckpoint(
             self._h,
             self._rate,
-            self._events.looked,
+            self._events.looked if program is None else np.zeros(0),
             asked,
             orders,
             self._bounds,
             self._tried,
             dict(self._events.last),
+            None if program is None else program.cells,
         )
 
     def run(
@@ -196,20 +190,29 @@ class PhaseLoop:
         system, state, start, asked = self._system, self._state, self._start, self._asked
         breaks = sorted({t for t in (*system.breaks, *landings) if start < t < stop})
         system.z = state.z
+        program = self._program
         if resumed is None:
-            self._events.start(before)
+            if program is None:
+                self._events.start(before)
+            else:
+                program.begin(state, self._schedule.counts, before, system.q)
         else:
             asked[:], self._h, self._tried = resumed.asked, resumed.h, resumed.tried
-            self._events.restore(resumed.looked, resumed.last)
             # also if it is at its end: loads there are sampled as inside the segment
             self._bounds = resumed.segment
             system.given.enter(*resumed.segment)
-            system.touch(state.t, state.q, state.v, state.x)
+            if program is not None and resumed.program is not None:
+                program.restore(resumed.program)
+            else:
+                self._program = None
+                self._events.restore(resumed.looked, resumed.last)
+                system.touch(state.t, state.q, state.v, state.x)
             if state.t < resumed.segment[1]:
                 ended = self._segment(*resumed.segment, resumed.rate)
                 if ended is not None:
                     return ended
-        system.touch(state.t, state.q, state.v, state.x)
+        if self._program is None:
+            system.touch(state.t, state.q, state.v, state.x)
         while state.t < stop:
             now = state.t + CLOSE * np.spacing(abs(state.t))
             while breaks and breaks[0] <= now:
@@ -220,13 +223,14 @@ class PhaseLoop:
                     system.given.sample(controller, state.t, state.q, state.v)
                     asked[k] += 1
                 due.append(start + asked[k] * controller.sample_time)
-            if self._schedule.perform(state):
-                system.z = state.z
-                system.touch(state.t, state.q, state.v, state.x)
-            target = min(*due, self._schedule.next_time())
+            if self._program is None:
+                if self._schedule.perform(state):
+                    system.z = state.z
+                    system.touch(state.t, state.q, state.v, state.x)
+                due.append(self._schedule.next_time())
+            target = min(due)
             if stop - target <= CLOSE * np.spacing(abs(stop)):
                 target = stop
-            self._segments_after(target, stop, breaks)
             ended = self._segment(state.t, target)
             if ended is not None:
                 return ended
@@ -243,7 +247,8 @@ class PhaseLoop:
         if state.t == start:
             self._system.motions.check_joined(start, state.q, state.v)
         self._rate = rate
-        self._enter_compiled()
+        if self._program is not None:
+            return self._in_machine_code(self._program, stop)
         if integrator.error_order:
             return self._adaptive(stop, state.t == start)
         return self._fixed(start, stop)
@@ -256,13 +261,6 @@ class PhaseLoop:
             if state.t >= end:
                 i += 1
                 continue
-            if self._can_advance():
-                done = self._advance(stop, NextStep(0.0, False, 0, self._rate, i))
-                i, (start, stop) = done.next.number, self._bounds
-                count = self._count(start, stop)
-                if not done.trouble:
-                    continue
-                end = stop if i == count else start + (stop - start) * (i / count)
             self._refuse_unstable(end - state.t)
             attempt = self._attempt(end - state.t)
             if not (attempt.error <= 1.0 and np.all(np.isfinite(attempt.change))):
@@ -298,18 +296,7 @@ class PhaseLoop:
         while state.t < stop:
             left = stop - state.t
             if self._h is None:  # at the start of the phase, and after a reset
-                if self._compiled is not None and self._can_advance():
-                    self._compiled.begin(self._dense(stop))  # compiled meanwhile
                 self._h, first = self._stepping.step or self._first_step(left), True
-            if self._can_advance():
-                tries = self._stepping.max_steps - self._tried
-                done = self._advance(stop, NextStep(self._h, refused, tries, self._rate))
-                self._h, refused = done.next.h, done.next.refused
-                self._tried = self._stepping.max_steps - done.next.tries
-                stop = self._bounds[1]
-                if not done.trouble:
-                    continue
-                left = stop - state.t
             wanted = min(self._h, self._stepping.max_step)
             last = left <= wanted * (1.0 + 1e-9)
             h = left if last else min(wanted, 0.5 * left)
@@ -448,18 +435,64 @@ class PhaseLoop:
 
     # Steps in machine code ----------------------------------------------------------------------
 
-    def _enter_compiled(self) -> None:
-        """Prepare the compiled steps for the segment, and for those that follow it."""
-        if self._compiled is None:
-            return
-        stepping, given = self._stepping, self._system.given
-        self._compiled.enter([
-            SegmentNumbers(
-                stop, *given.inner(start, stop), given.offset, stepping.rtol, stepping.atol,
-                stepping.max_step, start, float(self._count(start, stop)),
-            )
-            for start, stop in (self._bounds, *self._following)
-        ])  # fmt: skip
+    def _in_machine_code(self, program: PhaseProgram, stop: float) -> LocatedEvent | None:
+        """Advance to `stop` by calls of the program.
+
+        What it cannot do, a step that fails, is left to the steps of Python, which explain why:
+        they begin at the state before that call.
+        """
+        system, state, given = self._system, self._state, self._system.given
+        loads = given.smooth
+        assert loads is not None
+        low, high = given.bounds
+        clocks = low - given.offset, high - given.offset
+        (coefficients,) = loads.enter([clocks])
+        program.enter(
+            stop, given.bounds, self._start, given.offset, coefficients, pieces_of(system, *clocks)
+        )
+        times = self._advanced(NOTHING)
+        while state.t < stop:
+            if not (program.current and loads.is_current):
+                return self._in_python(stop)
+            before = program.cells
+            done = program.advance(_within(times, stop), self._first_row)
+            if done.status not in (RUNNING, STOPPED, NEXT):
+                program.restore(before)
+                return self._in_python(stop)
+            self._first_row = False
+            program.give(state, self._schedule.counts)
+            system.z = state.z
+            self._h, self._tried = program.h, program.tried
+            times = self._advanced(done)
+            if done.status != RUNNING:
+                program.proceed()
+                return self._ended_by(program, done)
+        return None
+
+    def _ended_by(self, program: PhaseProgram, done: Advance) -> LocatedEvent | None:
+        """Return the event that ended the phase: one that stops the run comes first."""
+        t, fired, q, v = done.events[-1]
+        ends = [program.items[k] for k in fired if program.items[k].action in ("stop", "next")]
+        watched = min(ends, key=lambda w: w.action != "stop")
+        return LocatedEvent(t, watched, q, v)
+
+    def _in_python(self, stop: float) -> LocatedEvent | None:
+        """Leave the rest of the phase to Python."""
+        state, system = self._state, self._system
+        self._program = None
+        system.center_chart(state.q, state.rest)
+        if state.t == self._start:
+            self._events.start(())
+        else:  # what held at the start has been recorded
+            self._events.restore(self._events.values(state.t, state.q, state.v, state.x), {})
+        if self._schedule.perform(state):
+            system.z = state.z
+        system.touch(state.t, state.q, state.v, state.x)
+        if self._first_row:
+            self._advanced(NOTHING._replace(start=True))
+            self._first_row = False
+        stop = min(stop, self._schedule.next_time())
+        return self._segment(state.t, stop)
 
     def _count(self, start: float, stop: float) -> int:
         """Return the number of fixed steps in a segment."""
@@ -467,56 +500,6 @@ class PhaseLoop:
         if self._stepping.integrator.error_order or length is None:
             return 1
         return max(1, math.ceil((stop - start) / length - 1e-6))
-
-    def _segments_after(self, start: float, stop: float, breaks: Sequence[float]) -> None:
-        """Note the segments that follow without a call of Python in between."""
-        self._following = []
-        python = self._system.controllers or not math.isinf(self._schedule.next_time())
-        if self._compiled is None or python or self._times is not None:
-            return
-        for t in (*breaks, stop):
-            if t <= start + CLOSE * np.spacing(abs(start)) or len(self._following) == LINKS:
-                continue
-            end = stop if stop - t <= CLOSE * np.spacing(abs(stop)) else t
-            self._following.append((start, end))
-            start = end
-
-    def _can_advance(self) -> bool:
-        """Return whether the next steps may be made in machine code."""
-        if self._compiled is None:
-            return False
-        touched = self._system.stops.count and np.any(self._system.stops.contact)
-        return not touched and self._events.settled and self._compiled.current
-
-    def _advance(self, stop: float, step: NextStep) -> Advance:
-        """Make steps in machine code, up to the end of the segment at most."""
-        system, state = self._system, self._state
-        assert self._compiled is not None
-        done = self._compiled.advance(state, step, self._dense(stop))
-        self._rate = done.after.rate
-        if done.link:
-            self._bounds = self._following[done.link - 1]
-            self._following = self._following[done.link :]
-            system.given.enter(*self._bounds)
-            if state.t < self._bounds[1]:
-                self._enter_compiled()
-        if done.block is not None:
-            system.center_chart(state.q, state.rest)
-            end, before = done.block.t[-1], done.block.t[-2]
-            self._events.passed(float(end), float(end - before), [])
-            if self._stepping.integrator.error_order:  # as they are after the last step
-                self._h = done.after.h
-                self._tried = self._stepping.max_steps - done.after.tries
-            self._advanced(done.block)
-        return done
-
-    def _dense(self, stop: float) -> bool:
-        """Return whether there are samples within the rest of the segment."""
-        t, times = self._state.t, self._times
-        if times is None:
-            return False
-        k = bisect.bisect_right(times, t + CLOSE * np.spacing(abs(t)))
-        return k < times.size and bool(times[k] < stop - CLOSE * np.spacing(abs(stop)))
 
     # Step size control --------------------------------------------------------------------------
 
@@ -546,3 +529,9 @@ class PhaseLoop:
         order = self._stepping.integrator.order
         better = (0.01 / most) ** (1.0 / (order + 1)) if most > 1e-15 else 100.0 * h
         return min(100.0 * h, better, longest)
+
+
+def _within(times: Array, stop: float) -> Array:
+    """Return the sample times in the rest of a segment, `(m,)`; those at its end are its end."""
+    count = int(np.searchsorted(times, stop + CLOSE * np.spacing(abs(stop)), side="right"))
+    return np.minimum(times[:count], stop)

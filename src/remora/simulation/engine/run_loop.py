@@ -15,8 +15,6 @@ from remora.dynamics.formulations import mass_matrix
 from remora.dynamics.kernels.kernel_memory import kernel
 from remora.errors import RemoraError, SimulationError
 from remora.model.joints import kind
-from remora.simulation.compiled.step_block import StepBlock
-from remora.simulation.engine.compiled_phase import compiled_steps, loads_at, loads_of_steps
 from remora.simulation.engine.constraint_switching import captured, separated
 from remora.simulation.engine.phase_dynamics import PhaseDynamics, RunSettings
 from remora.simulation.engine.phase_loop import (
@@ -25,6 +23,7 @@ from remora.simulation.engine.phase_loop import (
     StepInterval,
     StepperSettings,
 )
+from remora.simulation.engine.phase_program import Advance, PhaseProgram, phase_program
 from remora.simulation.engine.progress import ProgressReporter
 from remora.simulation.engine.reduced_phase_dynamics import phase_dynamics
 from remora.simulation.engine.resets import Resets
@@ -35,11 +34,14 @@ from remora.simulation.inputs.phases import Phase, check_reach
 from remora.simulation.integrators.step_control import CLOSE
 from remora.simulation.phase.latched_numbers import latched_in_phase
 from remora.simulation.phase.run_state import RunState
+from remora.simulation.program.run_program import Recorded, StepControl
 from remora.simulation.recording.checkpoint import Checkpoint
 from remora.simulation.recording.constraint_switch import ConstraintSwitch, robot_in_phase
 from remora.simulation.recording.recording import Recording
 from remora.simulation.storage.recorder import Recorder
 
+#: Initial step size of adaptive methods, s.
+FIRST_STEP = 1e-3
 #: Maximum distance of a joint from the start of its prescribed motion, rad or m, rad/s or m/s.
 MISMATCH = 1e-9
 
@@ -87,6 +89,7 @@ class RunLoop:
         self._state = RunState(robot, start, q, v, *states)
         self._schedule = UpdateSchedule(system, start, plan.seed, plan.run)
         self._resets = Resets()
+        self._start = start
         end = start + sum(p.duration for p in plan.phases)
         self._next = 0  # index of the next sample time
         self._phase = 0
@@ -161,26 +164,52 @@ class RunLoop:
             system = self._system = phase_dynamics(self._model, phase, start, self._entered)
             self._schedule.enter(system.components)
             watch = self._watched(phase, system)
+            program = self._program(index, phase, system, watch)
+            first_row = False
             if resumed is None:
-                self._enter(index, phase, stop, watch)
+                first_row = self._enter(index, phase, stop, watch, program)
             else:
                 for hold, order in zip(system.controllers, resumed.inside.orders, strict=True):
                     hold.value = order
-            tableau = plan.stepping.integrator.tableau if plan.compiled else None
             drive = PhaseLoop(
-                system, state, plan.stepping, watch, self._made, self._advanced,
-                self._reset, start, self._schedule, plan.times,
-                compiled_steps(system, tableau, watch),
+                system, state, plan.stepping, watch, self._made, self._advanced, self._reset,
+                start, self._schedule, program, first_row,
             )  # fmt: skip
             self._drive = drive
             inside = None if resumed is None else resumed.inside
-            ended = drive.run(stop, self._landings(start, stop), inside, before)
-            before = drive.looked[: drive.lasting].tolist()
+            ended = drive.run(stop, self._landings(start, stop, program), inside, before)
+            before = drive.lasting
             if ended is not None and ended.watched.action == "stop":
                 self._record_end()
                 return f"stopped by {ended.watched.name!r} at t = {ended.t:.9g} s"
         self._record_end()
         return ""
+
+    def _program(
+        self, index: int, phase: Phase, system: PhaseDynamics, watch: EventMonitor
+    ) -> PhaseProgram | None:
+        """Return the phase in machine code, or None."""
+        plan, own = self._plan, self._plan.stepping
+        tableau = own.integrator.tableau if plan.compiled else None
+        control = None
+        if tableau is not None:
+            step = FIRST_STEP if own.step is None else own.step
+            control = StepControl(
+                tableau, step, own.rtol, own.atol, own.max_step, own.max_steps
+            )  # fmt: skip
+        steps = plan.times is None
+        recorded = Recorded(
+            single=True, steps=steps, dense=not (steps or plan.step_to_samples)
+        )  # fmt: skip
+        everywhere = [e.on(plan.model.robot) for e in plan.events]
+        made = phase_program(system, phase, watch, everywhere, control, recorded, index == 0)
+        if made is not None:
+            numbers = dict(zip(system.latched.names, system.latched.values, strict=True))
+            made.fix(numbers, self._start, plan.seed, plan.run)
+            made.hold(self._entered)
+        self._made_by = made
+        self._end_row: Array | None = None
+        return made
 
     def _watched(self, phase: Phase, system: PhaseDynamics) -> EventMonitor:
         """Return the conditions of a phase."""
@@ -254,8 +283,14 @@ class RunLoop:
 
     # Start of a phase ---------------------------------------------------------------------------
 
-    def _enter(self, index: int, phase: Phase, stop: float, watch: EventMonitor) -> None:
-        """Start a phase at the current state; record a sample if it is first or a speed jumped."""
+    def _enter(
+        self, index: int, phase: Phase, stop: float, watch: EventMonitor,
+        program: PhaseProgram | None,
+    ) -> bool:  # fmt: skip
+        """Start a phase at the current state; record a sample if it is first or a speed jumped.
+
+        Returns whether the program is to record that sample.
+        """
         state, system = self._state, self._system
         system.z = state.z
         system.given.enter(state.t, stop)
@@ -269,13 +304,16 @@ class RunLoop:
             else:  # the event that ended the last phase coincides with a sample
                 controller.value = last.value
         if index == 0:
+            self._note_passed_limits(watch)
+            self._next = 0 if self._plan.times is None else 1
+        if program is not None:
+            return index == 0 or jumped
+        if index == 0:
             self._schedule.perform(state)
             system.z = state.z
         if index == 0 or jumped:
             self._record(state.t, state.q, state.v, state.work, state.x)
-        if index == 0:
-            self._note_passed_limits(watch)
-            self._next = 0 if self._plan.times is None else 1
+        return False
 
     def _note_passed_limits(self, watch: EventMonitor) -> None:
         """Record limits violated at the start; raise if they would end the run."""
@@ -331,9 +369,9 @@ class RunLoop:
 
     # Samples ------------------------------------------------------------------------------------
 
-    def _landings(self, start: float, stop: float) -> list[float]:
+    def _landings(self, start: float, stop: float, program: PhaseProgram | None) -> list[float]:
         times = list(self._plan.breaks)
-        if self._plan.step_to_samples and self._plan.times is not None:
+        if self._plan.step_to_samples and self._plan.times is not None and program is None:
             times += self._plan.times.tolist()
         return [t for t in times if start < t < stop]
 
@@ -355,28 +393,48 @@ class RunLoop:
             self._recorder.mark = self._marked()
         self._watcher.look(self._state.t, self._state.q, self._state.v)
 
-    def _advanced(self, block: StepBlock) -> None:
-        """Record the samples within steps that were made in machine code."""
-        times = self._plan.times
-        if times is None:
-            samples = block.ends()
-        else:
-            until = block.count_until_end(times)
-            samples = block.at(times[self._next : until])
-            q, v = self._system.projected(*map(np.ascontiguousarray, (samples.q, samples.v)))
-            samples = samples._replace(q=q, v=v)
-            self._next = max(self._next, until)
-        if samples.t.size:
-            own = times is None
-            loads = loads_of_steps(self._system, block) if own else loads_at(self._system, samples)
-            self._last = float(samples.t[-1])
-            self._recorder.extend(
-                samples.t, samples.q, samples.v, loads.tau, loads.passive, loads.wrenches,
-                samples.work, self._phase, loads.signals,
-            )  # fmt: skip
-        if self._recorder.saves and self._drive.settled:
-            self._recorder.mark = self._marked()
-        self._watcher.look(self._state.t, self._state.q, self._state.v)
+    def _advanced(self, done: Advance) -> Array:
+        """Record what the program has made; return the sample times that follow."""
+        times, program = self._plan.times, self._made_by
+        if done.start:
+            state = self._state
+            self._record(state.t, state.q, state.v, state.work, state.x)
+        if done.end.size and program is not None:
+            for t, fired, q, v in done.events:
+                for k in sorted(fired, key=program.place_of):
+                    item = program.items[k]
+                    self._recorder.event(t, item.name, q, v, item.action)
+            rows = done.rows
+            if len(done.samples):
+                rows = np.concatenate([rows, done.samples]) if len(rows) else done.samples
+                rows = rows[np.argsort(rows[:, 0], kind="stable")]
+                self._next += len(done.samples)
+            self._end_row = done.end
+            self._extend(program, rows)
+            if self._recorder.saves and not done.events:
+                self._recorder.mark = self._marked()
+            self._watcher.look(self._state.t, self._state.q, self._state.v)
+        return np.zeros(0) if times is None else times[self._next :]
+
+    def _extend(self, program: PhaseProgram, rows: Array) -> None:
+        """Record rows of the program."""
+        if not len(rows):
+            return
+        columns = {
+            name: rows[:, place].reshape(-1, *program.shapes[name])
+            for name, place in program.places.items()
+        }
+        signals = columns.get("signals", np.zeros((len(rows), 0)))
+        t, components = columns["t"][:, 0], self._system.components
+        if components is not None and not np.all(np.isfinite(signals)):
+            x, z = self._state.x, self._state.z
+            many = np.broadcast_to(x, (len(t), x.size))
+            components.refuse_nan_in(signals, t, columns["q"], columns["v"], many, z)
+        self._last = float(t[-1])
+        self._recorder.extend(
+            t, columns["q"], columns["v"], columns["tau"], columns["passive"],
+            columns.get("wrenches"), columns["work"], self._phase, signals,
+        )  # fmt: skip
 
     def _reset(self, fired: list[LocatedEvent]) -> None:
         """Change the state as components want it at events; record it before and after."""
@@ -406,8 +464,12 @@ class RunLoop:
 
     def _record_end(self) -> None:
         """Record the end of the run as its last sample."""
-        state = self._state
-        if self._last < state.t:
+        state, program = self._state, self._made_by
+        if self._last >= state.t:
+            return
+        if program is not None and self._end_row is not None and self._end_row[0] == state.t:
+            self._extend(program, self._end_row[None])
+        else:
             self._record(state.t, state.q, state.v, state.work, state.x)
 
 

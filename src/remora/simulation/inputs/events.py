@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from remora.algebra.array_ops import Array
+from remora.algebra.array_ops import Array, concatenate
 from remora.components.system import SystemEvent
 from remora.errors import InvalidValue, RemoraError, SimulationError, UnknownName
 from remora.identity.table import Table
@@ -23,6 +23,8 @@ Action = Literal["record", "next", "stop", "reset"]
 ACTIONS = ("record", "next", "stop")
 #: (t, q, v, x) -> the event functions of components, `(ne,)`.
 Crossings = Callable[[float, Array, Array, Array], Array]
+#: A joint rests at a limit, or moves at one, within so many units in the last place.
+ROUNDING = 8.0
 #: Conditions are cut off here, infinite ones too: interpolants of them must not overflow.
 LARGEST = 1e150
 
@@ -202,6 +204,45 @@ def _limits_of(robot: Robot, changes: int) -> tuple[_Limits, _Limits, tuple[str,
     return _Limits.of(ranges), _Limits.of(speeds), (*names, *fast, *fast)  # both ways
 
 
+class JointLimits(NamedTuple):
+    """The limits of a robot's joints as event functions: the distances to them.
+
+    Attributes:
+        ranges: limits of the coordinates.
+        speeds: limits of the speeds, in both directions.
+        names: of all event functions: of the ranges, of the speeds, of the speeds the other way.
+        action: what a violation does.
+    """
+
+    ranges: _Limits
+    speeds: _Limits
+    names: tuple[str, ...]
+    action: Action
+
+    def values(self, q: Array, v: Array) -> Array:
+        """Return the distances to all limits, `(m,)`, on numbers or symbols."""
+        near, fast = self.ranges, self.speeds
+        room = near.sign * (near.bound - (near.ratio * q[near.place] + near.offset))
+        speed = fast.ratio * v[fast.speed]
+        return concatenate([room, fast.bound - speed, fast.bound + speed])
+
+    @property
+    def rounding(self) -> Array:
+        """The sizes below which a violation is rounding, `(m,)`: a joint that rests at a limit."""
+        near, fast = self.ranges, self.speeds
+        size = np.concatenate([near.bound - near.offset, fast.bound, fast.bound])
+        return ROUNDING * float(np.finfo(float).eps) * np.maximum(np.abs(size), 1.0)
+
+    def identity_parts(self) -> tuple[Any, ...]:
+        """Return its identity by value."""
+        return tuple(x.tolist() for x in (*self.ranges, *self.speeds)), self.names, self.action
+
+
+def joint_limits(robot: Robot, action: Action) -> JointLimits:
+    """Return the limits of a robot's joints."""
+    return JointLimits(*_limits_of(robot, Table.changes), action)
+
+
 class EventMonitor:
     """All conditions of a phase, as one function with several values.
 
@@ -213,6 +254,7 @@ class EventMonitor:
         items: name and action of each condition.
         events: number of conditions that belong to events.
         lasting: number of conditions, the first, that are watched in all phases.
+        limits: action when a joint violates a limit; None: limits are not watched.
     """
 
     def __init__(
@@ -234,7 +276,7 @@ class EventMonitor:
             components: events of the components.
             crossings: their functions; needed if there are any.
         """
-        self._everywhere, self._events = tuple(everywhere), tuple(events)
+        self._everywhere, self._events, self.limits = tuple(everywhere), tuple(events), limits
         self._crossings = crossings if components else None
         self.lasting = len(everywhere) + len(components)
         self.events = self.lasting + len(events)
@@ -286,10 +328,7 @@ class EventMonitor:
 
     def limit_values(self, q: Array, v: Array) -> Array:
         """Return the distances to all limits: of the range, and of the speed in both directions."""
-        near, fast = self._ranges, self._fastest
-        room = near.sign * (near.bound - (near.ratio * q[near.place] + near.offset))
-        speed = fast.ratio * v[fast.speed]
-        return np.concatenate([room, fast.bound - speed, fast.bound + speed])
+        return JointLimits(self._ranges, self._fastest, (), "record").values(q, v)
 
     def _asked(
         self, events: Sequence[Event], first: int, t: float, q: Array, v: Array

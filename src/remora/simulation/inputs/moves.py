@@ -10,7 +10,7 @@ import numpy as np
 
 from remora.algebra import hermite
 from remora.algebra.array_ops import Array, ArrayLike, asarray, cos, is_array, less, select, sin
-from remora.simulation.inputs.profiles import Motion, Profile
+from remora.simulation.inputs.profiles import Motion, Profile, polynomial
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,7 +122,16 @@ def through(times: ArrayLike, values: ArrayLike) -> Motion:
         place, speed = first + hermite.value(*curve), hermite.rate(*curve) / length
         return place, speed, inside * hermite.second_rate(*curve) / length**2
 
+    def pieces(low: float, high: float) -> Array:
+        if high <= t[0] or low >= t[-1]:
+            return polynomial([x[-1] if low >= t[-1] else x[0]], low, low, 1.0)
+        row = table[min(int(np.searchsorted(t, 0.5 * (low + high))), len(table)) - 1]
+        first, step, a, b = (row[2 + k * m : 2 + (k + 1) * m] for k in range(4))
+        cubic = [first, a, 3.0 * step - 2.0 * a - b, a + b - 2.0 * step]
+        return polynomial(cubic, low, row[0], row[1])
+
     motion = Motion(spline, t.tolist())
+    motion.pieces = pieces
     motion.given = {"times": t.tolist(), "values": x.tolist()}
     return motion
 

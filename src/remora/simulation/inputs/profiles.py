@@ -23,6 +23,11 @@ from remora.model.arguments import number
 from remora.simulation.inputs.arguments import times
 
 KINDS = ("linear", "hold", "cubic")
+#: Largest degree of the polynomials of a motion.
+DEGREE = 5
+#: Start and end of an interval, s -> coefficients `(DEGREE + 1, n)` of q there, in the time since
+#: its start.
+Pieces = Callable[[float, float], Array]
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,7 +206,10 @@ class Motion:
     Attributes:
         given: the user's function.
         breaks: times at which the acceleration is not smooth, s.
+        pieces: the polynomials between two breaks; None: it is not made of polynomials.
     """
+
+    pieces: Pieces | None = None
 
     def __init__(self, function: Callable[[Any], Any], breaks: Sequence[float] = ()) -> None:
         """Store the function; differentiate it if it returns q alone.
@@ -243,8 +251,16 @@ class Motion:
             rate = 60.0 * s * (1.0 - s) * (1.0 - 2.0 * s) / length**2
             return first + place * way, speed * way, rate * way
 
+        def pieces(low: float, high: float) -> Array:
+            if high <= start or low >= stop:
+                return polynomial([first + way if low >= stop else first], low, low, 1.0)
+            s3 = np.multiply.outer([0.0, 0.0, 0.0, 10.0, -15.0, 6.0], way)
+            s3[0] = first
+            return polynomial(s3, low, start, length)
+
         motion = cls(quintic, (start, stop))
         motion.given = {"from": first.tolist(), "to": (first + way).tolist()}
+        motion.pieces = pieces
         return motion
 
     def identity_parts(self) -> tuple[Any, ...]:
@@ -264,6 +280,29 @@ class Motion:
         """Return q, v and v̇ at a time, each `(n,)`."""
         q, v, a = self._at(t)
         return _vector(q), _vector(v), _vector(a)
+
+
+def polynomial(c: ArrayLike, low: float, start: float, length: float) -> Array:
+    """Return the coefficients of Σ cₖ sᵏ, s = (t - start) / length, in powers of t - low.
+
+    Args:
+        c: `(m, n)`, m at most DEGREE + 1.
+        low: s.
+        start: s.
+        length: s.
+
+    Returns:
+        `(DEGREE + 1, n)`.
+    """
+    own = np.asarray(c, dtype=float)
+    found = np.zeros((DEGREE + 1, own.shape[1]))
+    s0 = (low - start) / length
+    for row in own[::-1]:  # Horner's scheme on polynomials in t - low
+        shifted = np.zeros_like(found)
+        shifted[1:] = found[:-1] / length
+        found = found * s0 + shifted
+        found[0] += row
+    return found
 
 
 def _place(name: str, x: ArrayLike) -> Array:

@@ -22,6 +22,7 @@ class HeldMotions:
 
     Attributes:
         names: names of the joints that are prescribed or locked.
+        prescribed: names of those that are prescribed.
         breaks: times at which a motion is not smooth, on the clock of the phase, s.
     """
 
@@ -42,7 +43,7 @@ class HeldMotions:
             for name, motion in held_joints(robot, phase, q).items()
         }
         self.names = tuple(self._held)
-        self._prescribed = tuple(phase.prescribed)
+        self.prescribed = tuple(phase.prescribed)
         self.breaks = [t for own in self._held.values() for t in own.motion.breaks]
 
     def motion(self, name: str, t: float) -> tuple[Array, Array, Array]:
@@ -56,6 +57,16 @@ class HeldMotions:
             why = f"the motion of joint {name!r} raised {type(error).__name__}: {error}"
             raise SimulationError(why, t) from error
 
+    def has_pieces(self, name: str) -> bool:
+        """Return whether the motion of a joint is made of polynomials."""
+        return self._held[name].motion.pieces is not None
+
+    def pieces(self, name: str, low: float, high: float) -> Array:
+        """Return the polynomials of a joint's motion between two times of its clock."""
+        pieces = self._held[name].motion.pieces
+        assert pieces is not None
+        return pieces(low, high)
+
     def set(self, t: float, q: Array, v: Array) -> None:
         """Set held joints to their motion at t, in place."""
         for name, own in self._held.items():
@@ -63,12 +74,12 @@ class HeldMotions:
 
     def check_step(self, start: float, stop: float) -> None:
         """Raise if a motion is inconsistent or jumps in a step, see `prescribed_motion_check`."""
-        for name in self._prescribed:
+        for name in self.prescribed:
             check_step(self._held[name], functools.partial(self.motion, name), start, stop)
 
     def check_joined(self, t: float, q: Array, v: Array) -> None:
         """Raise if a motion jumps between a state and its continuation."""
-        for name in self._prescribed:
+        for name in self.prescribed:
             own, after = self._held[name], self.motion(name, t)
             check_joined(own, t, (q[own.joint.q], v[own.joint.v], after[2]), after)
 
@@ -86,7 +97,7 @@ class HeldMotions:
             margin: time -> how far before and after it discontinuous motions are evaluated, s.
         """
         inner = [t for t in breaks if start < t < stop]
-        for name in self._prescribed:
+        for name in self.prescribed:
             own, at = self._held[name], functools.partial(self.motion, name)
             for t in inner:
                 check_joined(own, t, at(t - margin(t)), at(t + margin(t)))

@@ -22,6 +22,7 @@ class PhaseCheckpoint(NamedTuple):
         segment: interval without discontinuities, s.
         tried: attempted steps of an adaptive method in this phase.
         last: for each condition, time and noise interval of its last zero crossing.
+        program: state of the program of the phase; None: its steps are made in Python.
     """
 
     h: float | None
@@ -32,6 +33,7 @@ class PhaseCheckpoint(NamedTuple):
     segment: tuple[float, float]
     tried: int
     last: dict[int, tuple[float, float]]
+    program: Array | None = None
 
 
 class Checkpoint(NamedTuple):
@@ -102,6 +104,7 @@ def from_plain(data: Mapping[str, Any]) -> Checkpoint:
         segment=(float(start), float(stop)),
         tried=int(inner["tried"]),
         last={int(k): (float(t), float(x)) for k, (t, x) in inner["last"].items()},
+        program=None if inner["program"] is None else array(inner["program"]),
     )
     rest, rest_v, rest_work, rest_x = data["carried"]
     return Checkpoint(

@@ -4,9 +4,9 @@ An event is located by repeated steps from the same state. Of two lengths, after
 event has not occurred and after the longer it has; they are brought together by the Illinois method
 until they differ by a few units in the last place of the time. The step of the longer length is
 then accepted, so that the state at the event has the accuracy of any other step. Zero crossings
-that the ends of a step do not show are found from cubics between five points of it.
+that the ends of a step do not show are found from cubics between nine points of it.
 
-Stops at joint limits are events, too: contact begins or ends.
+Limits of joints are events, too, and so are elastic stops at them: contact begins or ends.
 """
 
 from __future__ import annotations
@@ -37,12 +37,13 @@ from remora.algebra.selections import (
     smaller,
     smallest,
 )
-from remora.codegen.integration.statements import Block, For, If, Record, Run, Statement
+from remora.codegen.integration.statements import Block, Cell, For, If, Record, Run, Statement
 from remora.dynamics.forces.stops import stop_overlaps, stop_rates
+from remora.dynamics.momentum import kinetic_energy, potential_energy
 from remora.model.joints import kind
 from remora.model.robot import Robot
 from remora.model.state import integrate, normalize
-from remora.simulation.batch.run_blocks import RunBlocks, one, plus_one, wide_run
+from remora.simulation.program.run_blocks import RunBlocks, one, plus_one, unchanged, wide_run
 
 #: Status of a run.
 RUNNING, STOPPED, NEXT, NOT_FINITE, TOO_SHORT, CHATTERING, BAD_EVENT, BAD_RESET, BAD_HOLD = range(9)
@@ -60,7 +61,7 @@ AT_START = 1e-16
 #: An event is located to this many units in the last place of the time.
 LOCATED = 4.0
 #: Nodes of a step, as fractions of it, between which event functions are taken to be cubics.
-NODES = (0.0, 0.25, 0.5, 0.75, 1.0)
+NODES = tuple(i / 8.0 for i in range(9))
 #: Fraction of a step that is tried to find the event of a function that jumped at its start.
 SHORT = 2.0**-10
 #: Events of a run within `CHATTER_TIME` seconds after which it ends as chattering.
@@ -75,7 +76,8 @@ class EventSearch:
     """Statements that find and handle the events of a run.
 
     Attributes:
-        functions: number of event functions: those of components, then those of stops.
+        functions: number of event functions: those of components, of limits, of stops.
+        logged: number of them that are recorded: all but those of stops.
     """
 
     def __init__(self, blocks: RunBlocks, first: str, last: str) -> None:
@@ -84,13 +86,28 @@ class EventSearch:
         self._blocks, self._equations = blocks, blocks.equations
         self._robot, self._events = blocks.equations.robot, blocks.equations.system.events
         self._names, self._stops = blocks.equations.data_names, blocks.equations.stops
-        self.functions = len(self._events) + self._stops
+        limits = blocks.equations.limits
+        self._limits = limits if limits is not None and limits.names else None
+        self.logged = len(self._events) + (len(self._limits.names) if self._limits else 0)
+        self.functions = self.logged + self._stops
+
+    def cells(self) -> list[Cell]:
+        """Return the cells of the search; those of `kept` are part of the state of a run."""
+        count = self.functions
+        flags = [Cell(f"fired {i}", (1,), wide=True) for i in range(count)]
+        vectors = ("g end", "g low", "g high", "fired", "g node", "slope node", "hidden", "jumped")
+        return [*flags, *(Cell(name, (count,), wide=True) for name in vectors if count)]
+
+    def kept(self) -> list[Cell]:
+        """Return the part of the state of a run that belongs to events."""
+        found = [Cell(FIRST, (self.logged,), wide=True)] if self.logged else []
+        return [*found, *([Cell("g", (self.functions,), wide=True)] if self.functions else [])]
 
     # Events ---------------------------------------------------------------------------------------
 
     def no_events(self) -> list[Statement]:
         """Return the statement that notes that no event has occurred yet."""
-        count = len(self._events)
+        count = self.logged
         return [wide_run(lambda: np.full(count, NEVER), (), (FIRST,))] if count else []
 
     def look(self, t: str, suffix: str, to: str) -> list[Statement]:
@@ -115,22 +132,27 @@ class EventSearch:
         """Return the evaluation of the event functions at the start of a phase.
 
         The function of an event that also occurs at the start gets the other sign where it is
-        beyond zero, as after a jump: the first step finds the event.
+        beyond zero, as after a jump: the first step finds the event. `known` event functions, the
+        first, have their values of the end of the last phase in `g`.
         """
         started = self._equations.started
         signs = np.zeros(self.functions)
         for i, event in enumerate(self._events):
             if event.crossing.at_start and event.component in started:
                 signs[i] = -event.crossing.direction
-        seen = self.look("t", "", "g")
-        if not np.any(signs):
-            return seen
+        if not self.functions:
+            return []
+        order = np.arange(float(self.functions))
 
-        def raised(g: Array) -> Array:
+        def raised(before: Array, g: Array, known: Array) -> Array:
+            # the first are those of the last phase: they may have jumped through zero since
+            jumped = flag(less(order, known)) * self._crossed(before, g)
             beyond = flag(negated(less(0.0, signs * g))) * np.abs(signs)
-            return select(less(0.5, beyond), signs * larger(absolute(g), 1e-300), g)
+            g1 = select(less(0.5, beyond), signs * larger(absolute(g), 1e-300), g)
+            return select(less(0.5, jumped), before, g1)
 
-        return [*seen, wide_run(raised, ("g",), ("g",))]
+        seen = self.look("t", "", "g end")
+        return [*seen, wide_run(raised, ("g", "g end", "known"), ("g",))]
 
     @property
     def _touched(self) -> tuple[str, ...]:
@@ -144,11 +166,14 @@ class EventSearch:
         """Return the event functions; those of stops fall below zero where contact changes."""
         own = dict(zip(self._touched, rest, strict=False))
         data, begin = rest[len(own) :], own.get("phase start")
-        found = self._equations.instant(t, q, v, x, z, data, begin).crossings()
-        if not self._stops:
-            return found
-        room = (2.0 * own["contact"] - 1.0) * stop_overlaps(self._robot, q)
-        return concatenate([found, room]) if self._events else room
+        parts: list[Array] = []
+        if self._events:
+            parts.append(self._equations.instant(t, q, v, x, z, data, begin).crossings())
+        if self._limits is not None:
+            parts.append(self._limits.values(q, v) + self._limits.rounding)
+        if self._stops:
+            parts.append((2.0 * own["contact"] - 1.0) * stop_overlaps(self._robot, q))
+        return concatenate(parts)
 
     def first_contact(self) -> list[Statement]:
         """Return which stops are in contact at the start."""
@@ -188,35 +213,86 @@ class EventSearch:
 
         return [*self.look("t", "", "g end"), wide_run(settled, ("g", "g end", "fired"), ("g",))]
 
-    def inside(self) -> list[Statement]:
-        """Return event functions and their slopes at the nodes of a step, by Hermite interpolation.
+    def near(self) -> list[Statement]:
+        """Return the check whether an event may occur in the step: sets `looking`.
 
-        Slopes are derivatives with respect to the fraction of the step.
+        Limits that are so far away that no joint can come to them within the step cost nothing
+        more: four times the way at the larger of the rates at both ends. Other functions are always
+        looked at.
         """
-        nv, robot = self._robot.nv, self._robot
+        limits, nv = self._limits, self._robot.nv
+        if limits is None or self._events or self._stops:
+            return [wide_run(one, (), ("looking",))]
+        near, fast = limits.ranges, limits.speeds
+        places = np.concatenate([near.speed, nv + fast.speed, nv + fast.speed])
+        factors = 4.0 * np.abs(np.concatenate([near.ratio, fast.ratio, fast.ratio]))
+
+        def looking(g: Array, length: Array, high: Array, first: Array, last: Array) -> Array:
+            way = length * factors * larger(absolute(first[places]), absolute(last[places]))
+            close = flag(negated(less(way, absolute(g))))
+            return larger(largest(each(close)), flag(less(0.0, high)))
+
+        reads = ("g", "length", "high bracket", *self._ends)
+        return [wide_run(looking, reads, ("looking",))]
+
+    def inside(self) -> list[Statement]:
+        """Return the search for zero crossings that the ends of a step do not show.
+
+        Between nodes, event functions are taken to be cubics; their extrema are the points where
+        they may have changed sign. The state between the ends is a Hermite interpolant. `hidden` is
+        the fraction of the step after which such a crossing shows, 2 if there is none.
+        """
+        nv, robot, count = self._robot.nv, self._robot, self.functions
+        nodes = np.array(NODES)
+        widths = np.diff(nodes, prepend=nodes[0])
+        ends = np.zeros((len(nodes), 2))
+        ends[0, 0] = ends[-1, 1] = 1.0
 
         def inside(
-            node: Array, values: Array, slopes: Array, t: Array, length: Array, q: Array, v: Array,
-            x: Array, z: Array, change: Array, first: Array, last: Array, *rest: Array,
-        ) -> tuple[Array, Array]:  # fmt: skip
+            row: Array, g: Array, g_end: Array, before: Array, slope_before: Array, hidden: Array,
+            jumped: Array, t: Array, length: Array, q: Array, v: Array, x: Array, z: Array,
+            change: Array, rate: Array, last_rate: Array, *rest: Array,
+        ) -> tuple[Array, ...]:  # fmt: skip
+            node, width, first, last = (row[i : i + 1] for i in range(4))
             symbol = casadi.SX.sym("theta")
             theta = asarray(symbol).reshape((1,))
-            y = hermite.value(theta, change, length * first, length * last)
-            there = integrate(robot, q, y[:nv]), v + y[nv : 2 * nv], x + y[2 * nv :]
-            g = casadi.vertcat(*self._values(t + theta * length, *there, z, rest).tolist())
-            slope = casadi.jacobian(g, symbol)
+            y = hermite.value(theta, change, length * rate, length * last_rate)
+            nx = x.shape[0]
+            there = integrate(robot, q, y[:nv]), v + y[nv : 2 * nv], x + y[2 * nv : 2 * nv + nx]
+            expression = casadi.vertcat(*self._values(t + theta * length, *there, z, rest).tolist())
 
-            def appended(rows: Array, expression: Any) -> Array:
-                there = casadi.densify(casadi.substitute(expression, symbol, node.item()))
-                return concatenate([rows[1:], asarray(there).reshape((1, -1))], trailing=2)
+            def at_node(found: Any) -> Array:
+                placed = casadi.densify(casadi.substitute(found, symbol, node.item()))
+                return asarray(placed).reshape((count,))
 
-            return appended(values, g), appended(slopes, slope)
+            here, slope = at_node(expression), at_node(casadi.jacobian(expression, symbol))
+            # a slope may not exist, as that of a norm at zero
+            slope = select(less(absolute(slope), 1e300), slope, 0.0)
+            here = select(less(0.5, last), g_end, here)
+            # a function that has just jumped through zero may return before the end of the step
+            is_first = less(0.5, first)
+            jumped = select(is_first, self._crossed(g, here), jumped)
+            begin = select(less(0.5, jumped), here, g)
+            (low, f_low), (high, f_high) = _extrema(
+                before, width * slope_before, here, width * slope
+            )
+            start = node - width
+            seen = [(start + 0.0 * before, before), (start + width * low, f_low),
+                    (start + width * high, f_high), (node + 0.0 * before, here)]  # fmt: skip
+            found = np.full(count, 2.0)
+            for (place, f), (after, f_after) in zip(seen[-2::-1], seen[:0:-1], strict=True):
+                there_ = select(less(1e-12, place), place, after)
+                found = select(less(0.5, self._crossed(f, f_after)), there_, found)
+            found = select(less(hidden, 1.5), hidden, found)
+            hidden = select(is_first, 2.0, found)
+            return select(is_first, begin, here), slope, hidden, jumped
 
-        found = ("g inside", "slopes")
+        made = ("g node", "slope node", "hidden", "jumped")
         state = ("t", "length", "q", "v", "x", "z", "change", *self._ends)
-        reads = ("node", *found, *state, *self._touched, *self._names)
+        reads = ("node", "g", "g end", *made, *state, *self._touched, *self._names)
+        rows = np.concatenate([nodes[:, None], widths[:, None], ends], axis=1)
         # a loop: the functions and their slopes are long, and compiled once
-        return [For(np.reshape(NODES, (-1, 1)), [wide_run(inside, reads, found)], "node")]
+        return [For(rows, [wide_run(inside, reads, made)], "node")]
 
     def bracket(self) -> list[Statement]:
         """Return the location of events; sets `accept` to whether the step is final."""
@@ -225,15 +301,15 @@ class EventSearch:
 
         def locate(
             accept: Array, t: Array, length: Array, low: Array, high: Array, side: Array,
-            final: Array, search_count: Array, g: Array, g_end: Array, g_inside: Array,
-            slopes: Array, g_low: Array,
-            g_high: Array,
+            final: Array, search_count: Array, g: Array, g_end: Array, hidden: Array,
+            jumped: Array, g_low: Array, g_high: Array,
         ) -> tuple[Array, ...]:  # fmt: skip
             close = LOCATED * _EPS * (absolute(t) + length) + finest * length
             hit = crossed(g, g_end)
             any_hit, inside = largest(each(hit)), less(0.0, high)
             # crossings within the step that its ends do not show: a shorter step makes them visible
-            part = self._hidden(g, g_inside, slopes, g_end)
+            hidden = select(less(0.5, jumped), SHORT, hidden)
+            part = smallest(each(select(less(0.5, hit), 2.0, hidden)))
             bulge = flag(less(part, 1.0)) * flag(less(64.0 * close, length))
             bulge = select(inside, 0.0, bulge)
             any_hit = any_hit * (1.0 - bulge)
@@ -278,7 +354,7 @@ class EventSearch:
                 new_g_low, new_g_high, fired, *each(fired),
             )  # fmt: skip
 
-        kept = ("low", "high", "side", "final", "search")
+        kept = ("low bracket", "high bracket", "side", "final", "search")
         flags = [f"fired {i}" for i in range(self.functions)]
         reads = (
             "accept",
@@ -287,8 +363,8 @@ class EventSearch:
             *kept,
             "g",
             "g end",
-            "g inside",
-            "slopes",
+            "hidden",
+            "jumped",
             "g low",
             "g high",
         )
@@ -314,7 +390,7 @@ class EventSearch:
         """Return 1 for each event function that crossed zero, 0 otherwise.
 
         A function of a component that is zero at first crosses when it reaches zero again; one of a
-        stop, when it becomes negative.
+        limit or a stop, when it becomes negative.
         """
         count = len(self._events)
         directions = np.array([float(e.crossing.direction) for e in self._events])
@@ -324,57 +400,21 @@ class EventSearch:
             up = flag(less(b, 0.0)) * flag(negated(less(a, 0.0))) * (directions >= 0.0)
             down = flag(less(0.0, b)) * flag(negated(less(0.0, a))) * (directions <= 0.0)
             parts.append(up + down)
-        if self._stops:
+        if self.functions > count:
             b, a = before[count:], after[count:]
             parts.append(flag(negated(less(b, 0.0))) * flag(less(a, 0.0)))
         return concatenate(parts)
-
-    def _hidden(self, g: Array, values: Array, slopes: Array, g_end: Array) -> Array:
-        """Return the fraction of the step after which a crossing shows that the ends do not show.
-
-        Between nodes, event functions are taken to be cubics; their extrema are the points where
-        they may have changed sign.
-
-        Args:
-            g: event functions at the start, `(ne,)`.
-            values: at the nodes, `(n, ne)`.
-            slopes: at the nodes.
-            g_end: at the end of the step.
-
-        Returns:
-            `(1,)`; 2 if there is none.
-        """
-        # a function that has just jumped through zero may return before the end of the step
-        jumped, shown = self._crossed(g, values[0]), self._crossed(g, g_end)
-        g = select(less(0.5, jumped), values[0], g)
-        # a slope may not exist, as that of a norm at zero
-        slopes = select(less(absolute(slopes), 1e300), slopes, 0.0)
-        seen, places = [g], [np.zeros(self.functions)]
-        for i in range(len(NODES) - 1):
-            width = NODES[i + 1] - NODES[i]
-            f0, f1 = (g if i == 0 else values[i]), values[i + 1]
-            if i == len(NODES) - 2:
-                f1 = g_end
-            for x, value in _extrema(f0, width * slopes[i], f1, width * slopes[i + 1]):
-                seen.append(value)
-                places.append(NODES[i] + width * x)
-            seen.append(f1)
-            places.append(np.full(self.functions, NODES[i + 1]))
-        found = np.full(self.functions, 2.0)
-        for i in reversed(range(len(seen) - 1)):
-            there = select(less(1e-12, places[i]), places[i], places[i + 1])
-            found = select(less(0.5, self._crossed(seen[i], seen[i + 1])), there, found)
-        found = select(less(0.5, jumped), SHORT, found)
-        found = select(less(0.5, shown), 2.0, found)
-        return smallest(each(found))
 
     def fire(self) -> list[Statement]:
         """Return the statements for events that occurred at the end of the step."""
         if not self.functions:
             return []
-        count = len(self._events)
-        stops = np.array([e.crossing.action == "stop" for e in self._events], dtype=float)
-        nexts = np.array([e.crossing.action == "next" for e in self._events], dtype=float)
+        count = self.logged
+        actions = [e.crossing.action for e in self._events]
+        if self._limits is not None:
+            actions += [self._limits.action] * len(self._limits.names)
+        stops, nexts = (np.array([a == x for a in actions], float) for x in ("stop", "next"))
+        more = self._blocks.bounded  # single runs also store the state
 
         def status(
             fired: Array, t: Array, old: Array, recent: Array, since: Array
@@ -396,22 +436,25 @@ class EventSearch:
             close = AT_START + 2.0 * LOCATED * _EPS * absolute(begin)
             return select(less(t - begin, close), begin, t)
 
-        def log(t: Array, begin: Array, fired: Array) -> tuple[Array, Array]:
-            return reported(t, begin), fired[:count]
+        def log(t: Array, begin: Array, fired: Array, *state: Array) -> tuple[Array, ...]:
+            return reported(t, begin), fired[:count], *state
 
         def earliest(t: Array, begin: Array, fired: Array, first: Array) -> Array:
             return smaller(first, select(less(0.5, fired[:count]), reported(t, begin), NEVER))
 
         found: list[Statement] = [wide_run(_any, ("fired",), ("any",))]
         inner: list[Statement] = []
-        if self._events:
+        if count:
             reads = ("fired", "t", "status", "recent", "recent time")
+            state = ("q", "v") if more else ()
+            stored = ("event t", "event fired", *(f"event {name}" for name in state))
             inner += [
                 wide_run(status, reads, ("logged", "status", "recent", "recent time")),
                 If("logged", [
-                    Record(Block(log, ("t", "phase start", "fired"), ("event t", "event fired"),
-                                 wide=True), "events", "events"),
+                    Record(Block(log, ("t", "phase start", "fired", *state), stored, wide=True),
+                           "event row", "events"),
                     wide_run(plus_one, ("events",), ("events",)),
+                    wide_run(plus_one, ("event row",), ("event row",)),
                     wide_run(earliest, ("t", "phase start", "fired", FIRST), (FIRST,)),
                 ]),
             ]  # fmt: skip
@@ -420,6 +463,10 @@ class EventSearch:
             inner.append(If(f"fired {i}", self._reset(i)))
         if resets:
             inner += self._blocks.place_held("t")
+            if self._blocks.bounded:
+                writes = ("was reset",)
+                own = [f"fired {i}" for i in resets]
+                inner.append(wide_run(lambda *flags: largest(flags), own, writes))
         if self._stops:
 
             def flip(contact: Array, fired: Array) -> Array:
@@ -448,16 +495,35 @@ class EventSearch:
             after = q1 if q1 is q else normalize(robot, q1)
             return after, v1, x1, z1, 0.0 * q, 0.0 * v, 0.0 * x, fault
 
+        def gained(
+            q: Array, v: Array, q0: Array, v0: Array, work: Array, *data: Array
+        ) -> tuple[Array, Array]:
+            # the change of energy counts as work of external forces
+            own = self._equations.changed(data).robot
+            gain = _energy(own, q, v) - _energy(own, q0, v0)
+            return work + gain * np.array([0.0, 1.0, 0.0]), 0.0 * work
+
         def ended(fault: Array, status: Array) -> Array:
             wrong = flag(negated(less(fault, UNIT[self._blocks.dtype])))
             return select(less(0.5, wrong * flag(less(status, 2.5))), float(BAD_RESET), status)
 
         state = ("q", "v", "x", "z")
         writes = (*state, "rest q", "rest v", "rest x", "reset fault")
+        before = ("q end", "v end")
+        keep: list[Statement] = [Run(Block(unchanged, ("q", "v"), before))]
+        reads = ("q", "v", *before, "work", *self._names)
+        count = [Run(Block(gained, reads, ("work", "rest work")))]
+        works = bool(self._blocks.works)
         return [
+            *(keep if works else []),
             Run(Block(reset, ("t", *state, *self._names), writes)),
+            *(count if works else []),
             wide_run(ended, ("reset fault", "status"), ("status",)),
         ]
+
+
+def _energy(robot: Robot, q: Array, v: Array) -> Array:
+    return (kinetic_energy(robot, q, v) + potential_energy(robot, q)).reshape((1,))
 
 
 def _defect(robot: Robot, q: Array) -> Array:

@@ -17,16 +17,24 @@ from remora.components.evaluation import Instant
 from remora.components.system import System
 from remora.dynamics.constraints.loop_kinematics import active_constraints
 from remora.dynamics.constraints.step_projection import step_projection
-from remora.dynamics.forces.equations_of_motion import PassiveParameters, actuation
+from remora.dynamics.forces.equations_of_motion import (
+    PassiveParameters,
+    actuation,
+    passive_loads,
+    state_derivative,
+)
 from remora.dynamics.forces.stops import stop_overlaps
 from remora.dynamics.formulations import forward_dynamics
 from remora.dynamics.kernels.kernel_memory import kernel
 from remora.dynamics.kernels.parameters import parameter
 from remora.dynamics.kernels.size_policy import fits_straight_line
+from remora.dynamics.state_layout import WORKS
 from remora.model.joints import kind
 from remora.model.robot import Robot
 from remora.model.state import increment, log_rate
+from remora.simulation.inputs.events import JointLimits
 from remora.simulation.inputs.profiles import Motion
+from remora.simulation.systems.system_equations import limited
 
 #: Name of the forward dynamics of large robots among the functions that programs call.
 FORWARD_DYNAMICS = "forward dynamics"
@@ -66,9 +74,14 @@ class RunEquations:
         formulation: forward-dynamics formulation.
         passive: passive joint forces.
         held: motions of the joints that are prescribed, by name; None for a locked joint.
+        pieces: those of the held joints whose motions are polynomials in time that are passed to
+            each call; their motions in `held` are None.
         own_clock: whether loads and motions, unlike components, receive the time since the start of
             the phase.
         started: components whose events may occur at the start of the phase.
+        effort: limits of the drives' forces, `nv` numbers; None: no limits.
+        limits: limits of the joints that are watched as events; None: none.
+        works: whether the work of drives, wrenches and passive forces is integrated.
     """
 
     system: System
@@ -79,6 +92,10 @@ class RunEquations:
     held: Mapping[str, Motion | None]
     own_clock: bool = False
     started: frozenset[str] = frozenset()
+    effort: tuple[float, ...] | None = None
+    limits: JointLimits | None = None
+    works: bool = False
+    pieces: tuple[str, ...] = ()
 
     @property
     def robot(self) -> Robot:
@@ -184,7 +201,8 @@ class RunEquations:
                 tau = own if tau is None else tau + own
             else:
                 wrenches = own if wrenches is None else wrenches + own
-        return np.zeros(self.robot.nv) if tau is None else tau, wrenches, now.derivative()
+        tau = np.zeros(self.robot.nv) if tau is None else limited(tau, self.effort)
+        return tau, wrenches, now.derivative()
 
     @property
     def pushed(self) -> bool:
@@ -226,13 +244,50 @@ class RunEquations:
         self, q: Array, u: Array, v: Array, tau: Array, wrenches: Array | None,
         accelerations: Array | None, contact: Array | None, data: Sequence[Array],
     ) -> tuple[Array, Array]:  # fmt: skip
-        """Return the rates of u and v."""
+        """Return the rates of [u, v] `(2 nv,)` and of the works `(3,)`, empty without these."""
         robot = self.changed(data).robot
-        vdot, _ = actuation(
-            robot, q, v, tau, wrenches, vdot=accelerations, held=tuple(self.held),
-            formulation=self.formulation, passive=self.passive, contact=contact,
-        )  # fmt: skip
-        return log_rate(self.robot, u, v), vdot
+        given = {
+            "vdot": accelerations, "held": tuple(self.held), "formulation": self.formulation,
+            "passive": self.passive, "contact": contact,
+        }  # fmt: skip
+        if not self.works:
+            vdot, _ = actuation(robot, q, v, tau, wrenches, **given)
+            return concatenate([log_rate(self.robot, u, v), vdot]), np.zeros(0)
+        found = state_derivative(robot, q, u, v, tau, wrenches, **given)
+        return found[:-WORKS], found[-WORKS:]
+
+    @property
+    def load_shapes(self) -> dict[str, tuple[int, ...]]:
+        """Names and shapes of the loads of a record."""
+        nv = self.robot.nv
+        shapes: dict[str, tuple[int, ...]] = {"tau": (nv,), "passive": (nv,)}
+        return shapes | ({"wrenches": (len(self.robot.bodies), 6)} if self.pushed else {})
+
+    def recorded_loads(
+        self, t: Array, clock: Array, q: Array, v: Array, x: Array, z: Array,
+        accelerations: Array | None, data: Sequence[Array],
+    ) -> list[Array]:  # fmt: skip
+        """Return the loads of a record, see `load_shapes`; stops are in contact as q says.
+
+        Args:
+            t: time, `(1,)`, s.
+            clock: time that loads receive, `(1,)`, s.
+            q: configuration, `(nq,)`.
+            v: velocity, `(nv,)`.
+            x: continuous states, `(nx,)`.
+            z: discrete states, `(nz,)`.
+            accelerations: of held joints, `(nv,)`; None: no joint is held.
+            data: see `data`.
+        """
+        robot = self.changed(data).robot
+        tau, wrenches, _ = self.loads(t, clock, q, v, x, z, data)
+        passive = passive_loads(robot, q, v, self.passive)
+        if accelerations is not None:
+            _, tau = actuation(
+                robot, q, v, tau, wrenches, vdot=accelerations, held=tuple(self.held),
+                formulation=self.formulation, passive=self.passive,
+            )  # fmt: skip
+        return [tau, passive, *([] if wrenches is None else [wrenches.reshape((-1,))])]
 
     # Constraints --------------------------------------------------------------------------------
 
@@ -261,19 +316,23 @@ class RunEquations:
 
     # Held joints --------------------------------------------------------------------------------
 
-    def motions(self, t: Array, anchor: Array) -> tuple[Array, Array, Array]:
+    def motions(self, t: Array, anchor: Array, *moved: Array) -> tuple[Array, Array, Array]:
         """Return coordinates `(nq,)`, speeds and accelerations `(nv,)` with those of held joints.
 
         Args:
             t: time, s.
             anchor: configuration in which joints are locked, `(nq,)`.
+            *moved: with `pieces`, the coefficients of the polynomials, `(DEGREE + 1, nv)`, and the
+                time from which they count, `(1,)`, s.
         """
         parts = list[tuple[Array, Array, Array]]()
         for joint in self.robot.joints:
             if joint.mimic is not None or joint.v.stop == joint.v.start:
                 continue
             motion = self.held.get(joint.name)
-            if motion is None:
+            if joint.name in self.pieces:
+                parts.append(piece(t - moved[1], moved[0][:, joint.v]))
+            elif motion is None:
                 still = np.zeros(joint.v.stop - joint.v.start)
                 parts.append((anchor[joint.q], still, still))
             else:
@@ -302,6 +361,19 @@ class RunEquations:
             else:
                 parts.append((u[joint.v], v[joint.v]))
         return concatenate([p[0] for p in parts]), concatenate([p[1] for p in parts])
+
+
+def piece(s: Array, coefficients: Array) -> tuple[Array, Array, Array]:
+    """Return Σ cₖ sᵏ and its first two derivatives, each `(n,)`.
+
+    Args:
+        s: `(1,)`.
+        coefficients: `(degree + 1, n)`, from the constant term on.
+    """
+    q, v, a = (0.0 * coefficients[0] for _ in range(3))
+    for row in coefficients[::-1]:
+        q, v, a = q * s + row, v * s + q, a * s + 2.0 * v
+    return q, v, a
 
 
 def input_name(name: str) -> str:

@@ -1,7 +1,8 @@
 """Blocks of the programs of batches: stages of a Runge-Kutta step, updates, samples.
 
 A run carries q, v and x with the compensation terms of their Kahan sums, and the discrete states z.
-A step works in the chart about q: the state is y = [u, v, x], q(t) = integrate(q, u).
+A step works in the chart about q: the state is y = [u, v, x, work], q(t) = integrate(q, u), with
+the work of drives, wrenches and passive forces where it is asked for.
 """
 
 from __future__ import annotations
@@ -12,15 +13,17 @@ from typing import Any
 import numpy as np
 
 from remora.algebra.array_ops import Array, absolute, concatenate, total_and_rest
+from remora.algebra.selections import larger, smaller
 from remora.codegen.integration.statements import Block, Cell, Host, Run, Statement
 from remora.codegen.ir.graph import Signature
 from remora.components.evaluation import Instant
 from remora.components.noise import standard_normals
 from remora.components.system import ScheduledUpdate
 from remora.dynamics.forces.equations_of_motion import passive_loads
+from remora.dynamics.state_layout import WORKS
 from remora.model.state import increment, integrate, log_rate
-from remora.simulation.batch.run_equations import FORWARD_DYNAMICS, RunEquations, reads
 from remora.simulation.integrators.tableaus import Tableau
+from remora.simulation.program.run_equations import FORWARD_DYNAMICS, RunEquations, reads
 from remora.simulation.systems.tick_noise import noise_streams
 
 
@@ -32,14 +35,24 @@ class RunBlocks:
         tableau: the Runge-Kutta method.
         dtype: precision of the kernel.
         nudge: offset from the ends of a step at which loads are evaluated, relative to time.
+        bounded: whether loads are evaluated between the times `low` and `high` of the call.
     """
 
-    def __init__(self, equations: RunEquations, tableau: Tableau, dtype: str, nudge: float) -> None:
+    def __init__(
+        self,
+        equations: RunEquations,
+        tableau: Tableau,
+        dtype: str,
+        nudge: float,
+        bounded: bool = False,
+    ) -> None:
         """Find out which blocks depend on time: these are computed in double precision."""
         self.equations, self.tableau, self.dtype, self.nudge = equations, tableau, dtype, nudge
+        self.bounded = bounded
         robot, system = equations.robot, equations.system
         self._nq, self._nv, self._nx, self._nz = robot.nq, robot.nv, system.nx, system.nz
-        self._ny = 2 * self._nv + self._nx
+        self.works = WORKS if equations.works else 0
+        self._ny = 2 * self._nv + self._nx + self.works
         self._pushed = equations.pushed
         self._loaded = ["load tau", *(["load wrenches"] if self._pushed else []), "load x"]
         #: Loads that Python computes.
@@ -50,6 +63,7 @@ class RunBlocks:
         #: Whether loads are a block of their own, in double precision.
         self.apart = (dtype == "float32" and loads_read_time) or equations.large
         self._held = ["held q", "held v", "held a"] if equations.held else []
+        self._pieces = ("pieces", "piece start") if equations.pieces else ()
         #: Whether a stage needs its time.
         self.timed = loads_read_time or bool(equations.held or self._called)
 
@@ -60,10 +74,15 @@ class RunBlocks:
         return [Signature(name, (n,)) for name, n in sizes.items()]
 
     @property
+    def summed(self) -> list[Signature]:
+        """Names and shapes of what a step adds to: q, v, x, and the works if there are any."""
+        works = [Signature("work", (self.works,))] if self.works else []
+        return [*self.state[:3], *works]
+
+    @property
     def rests(self) -> list[Signature]:
         """Compensation terms of the Kahan sums."""
-        sizes = {"rest q": self._nq, "rest v": self._nv, "rest x": self._nx}
-        return [Signature(name, (n,)) for name, n in sizes.items()]
+        return [Signature(f"rest {s.name}", s.shape) for s in self.summed]
 
     @property
     def cells(self) -> list[Signature]:
@@ -75,8 +94,6 @@ class RunBlocks:
             Signature("qs", (self._nq,)), Signature("us", (nv,)), Signature("vs", (nv,)),
             Signature("xs", (nx,)),
         ]  # fmt: skip
-        if self.equations.stops:
-            found.append(Signature("contact", (self.equations.stops,)))
         if self.apart:
             shapes = {"load tau": (nv,), "load wrenches": (len(self.equations.robot.bodies), 6)}
             found += [Signature(n, shapes.get(n, (nx,))) for n in self._loaded]
@@ -140,8 +157,22 @@ class RunBlocks:
             now = t + row[place : place + 1] * h + inward
             return now, now - start[0] if start else now
 
+        def bounded(t: Array, h: Array, row: Array, *rest: Array) -> tuple[Array, Array]:
+            now = t + row[place : place + 1] * h
+            return self._inside(now, rest[0], rest[1], rest[2:])
+
         writes = ("stage t", "stage clock")
+        if self.bounded:
+            reads_ = (t, h, row, "low", "high", *starts)
+            return Run(Block(bounded, reads_, writes, wide=True))
         return Run(Block(stage_time, (t, h, row, *starts), writes, wide=True))
+
+    def _inside(
+        self, t: Array, low: Array, high: Array, start: Sequence[Array]
+    ) -> tuple[Array, Array]:
+        """Return a time within bounds, and on the clock of the loads."""
+        now = smaller(larger(t, low), high)
+        return now, now - start[0] if start else now
 
     def held_stage(self) -> list[Statement]:
         """Return the statements that put held joints at their places in qs, us and vs."""
@@ -152,7 +183,8 @@ class RunBlocks:
             u, v = self.equations.with_held(q, us, vs, (held_q, held_v))
             return integrate(self.equations.robot, q, u), u, v
 
-        moved = Block(self.equations.motions, ("stage clock", "anchor"), self._held, wide=True)
+        given = ("stage clock", "anchor", *self._pieces)
+        moved = Block(self.equations.motions, given, self._held, wide=True)
         reads = ("q", "us", "vs", "held q", "held v")
         return [Run(moved), Run(Block(place, reads, ("qs", "us", "vs")))]
 
@@ -176,8 +208,10 @@ class RunBlocks:
             contact = rest[0] if touched else None
             acceleration = rest[len(touched)] if held else None
             data = rest[len(touched) + len(held) :]
-            parts = self.equations.rates(qs, us, vs, tau, wrenches, acceleration, contact, data)
-            return concatenate([*parts, dx])
+            motion, works = self.equations.rates(
+                qs, us, vs, tau, wrenches, acceleration, contact, data
+            )
+            return concatenate([motion, dx, works])
 
         def evaluate(
             t: Array, clock: Array, us: Array, qs: Array, vs: Array, xs: Array, z: Array,
@@ -229,7 +263,7 @@ class RunBlocks:
         return tuple(part for part in found if part is not None)
 
     def _parts(self, y: Array) -> tuple[Array, Array, Array]:
-        """Return the parts of y = [u, v, x]."""
+        """Return the parts of y = [u, v, x], without works."""
         return y[: self._nv], y[self._nv : 2 * self._nv], y[2 * self._nv :]
 
     def finish(self, h: str, t: str) -> list[Statement]:
@@ -296,10 +330,11 @@ class RunBlocks:
 
         starts = ("phase start",) if self.equations.own_clock else ()
 
-        def motions(t: Array, anchor: Array, *start: Array) -> tuple[Array, ...]:
-            return self.equations.motions(t - start[0] if start else t, anchor)
+        def motions(t: Array, anchor: Array, *rest: Array) -> tuple[Array, ...]:
+            clock = t - rest[0] if starts else t
+            return self.equations.motions(clock, anchor, *rest[len(starts) :])
 
-        moved = Block(motions, (t, "anchor", *starts), self._held, wide=True)
+        moved = Block(motions, (t, "anchor", *starts, *self._pieces), self._held, wide=True)
         names = [f"{name}{suffix}" for name in ("q", "v", "rest q", "rest v")]
         return [Run(moved), Run(Block(place, (*names, "held q", "held v"), names))]
 
@@ -361,6 +396,52 @@ class RunBlocks:
         wide = bool(signals) and self.dtype == "float32" and reads(sample, arguments, t)
         made = [f"{prefix}{name}" for name in ("sample q", "sample v", *signals)]
         return Block(sample, names, made, wide=wide)
+
+    def record(self, t: str, suffix: str = "") -> tuple[list[Statement], Block]:
+        """Return the statements and the block of a record of a single run, see `record_shapes`.
+
+        Args:
+            t: name of the wide time.
+            suffix: of the names of the state.
+        """
+        equations = self.equations
+        starts = ("phase start",) if equations.own_clock else ()
+        state = [f"{name}{suffix}" for name in ("q", "v", "x", "work")]
+        held = self._held[2:]
+
+        def record(
+            t: Array, low: Array, high: Array, q: Array, v: Array, x: Array, work: Array, z: Array,
+            *rest: Array,
+        ) -> Array:  # fmt: skip
+            begin, acceleration = rest[: len(starts)], rest[len(starts) :][: len(held)]
+            data = rest[len(starts) + len(held) :]
+            now, clock = self._inside(t, low, high, begin)
+            drives = acceleration[0] if held else None
+            loads = equations.recorded_loads(now, clock, q, v, x, z, drives, data)
+            values = equations.instant(now, q, v, x, z, data).recorded()
+            signals = [values[name].reshape((-1,)) for name in equations.system.signals]
+            return concatenate([t, q, v, work, *loads, *signals])
+
+        before: list[Statement] = []
+        if held:
+
+            def motions(t: Array, low: Array, high: Array, anchor: Array, *rest: Array):
+                start, moved = rest[: len(starts)], rest[len(starts) :]
+                return equations.motions(self._inside(t, low, high, start)[1], anchor, *moved)
+
+            reads_ = (t, "low", "high", "anchor", *starts, *self._pieces)
+            before = [Run(Block(motions, reads_, self._held, wide=True))]
+        names = (t, "low", "high", *state, f"z{suffix}", *starts, *held, *equations.data_names)
+        return before, Block(record, names, ("record",))
+
+    @property
+    def record_shapes(self) -> dict[str, tuple[int, ...]]:
+        """Names and shapes of the parts of a record: time, state, works, loads and signals."""
+        system = self.equations.system
+        shapes: dict[str, tuple[int, ...]] = {"t": (1,), "q": (self._nq,), "v": (self._nv,)}
+        shapes |= {"work": (WORKS,), **self.equations.load_shapes}
+        sizes = [int(np.prod(shape)) for shape, _ in system.signals.values()]
+        return shapes | ({"signals": (sum(sizes),)} if sizes else {})
 
 
 def numbers_of_noise(place: slice) -> int:

@@ -1,1 +1,0 @@
-"""Steps of single runs in machine code."""
