@@ -443,16 +443,15 @@ class PhaseLoop:
         """
         system, state, given = self._system, self._state, self._system.given
         loads = given.smooth
-        assert loads is not None
         low, high = given.bounds
         clocks = low - given.offset, high - given.offset
-        (coefficients,) = loads.enter([clocks])
+        coefficients = None if loads is None else loads.enter([clocks])[0]
         program.enter(
             stop, given.bounds, self._start, given.offset, coefficients, pieces_of(system, *clocks)
         )
         times = self._advanced(NOTHING)
         while state.t < stop:
-            if not (program.current and loads.is_current):
+            if not (program.current and (loads is None or loads.is_current)):
                 return self._in_python(stop)
             before = program.cells
             done = program.advance(_within(times, stop), self._first_row)
