@@ -43,7 +43,7 @@ from remora.codegen.kernel import (
 )
 from remora.codegen.llvm import chunk_call, host, lowering, thread_team
 from remora.codegen.llvm.lowering import SCALARS, constant
-from remora.errors import ShapeError, UnknownName
+from remora.errors import UnknownName
 
 #: Bytes of the number that ends a call early, at the end of its scratch memory.
 STOP = 8

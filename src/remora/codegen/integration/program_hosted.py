@@ -178,7 +178,12 @@ class HostedProgram(CompiledProgram):
         capacity: int | Mapping[str, int] = 0,
         tables: Sequence[Array] = (),
     ) -> Callable[..., None]:
-        """Return a function that performs one run on fixed arrays, see `ProgramKernel`."""
+        """Return a function that performs one run on fixed arrays, see `ProgramKernel`.
+
+        An error in a Python function ends the loop that called it. What follows the outermost loop
+        is executed before the error is raised, so that final values are those of the last cells.
+        Samples of entries that were not reached are NaN.
+        """
         own, rows = self.interface, self.interface.capacities(capacity)
         arrays = [*arguments, *outputs]
         own.check_arrays(self.name, self.dtype, arrays, entries_of(tables), rows)
@@ -191,15 +196,24 @@ class HostedProgram(CompiledProgram):
             for s, x in zip(own.inputs, arguments, strict=True) if s.name in machine.cells
         ]  # fmt: skip
         steps, runs, kept = call.built(self._code.steps, machine), memory.all, arrays
+        last = max((i for i, s in enumerate(self._code.steps) if s[0] != "part"), default=-1)
+        each = [x for x, o in zip(outputs, own.outputs, strict=True) if o.per == "entry"]
 
         def run(entries: int = 0) -> None:
+            for x in each:
+                x[:entries] = np.nan
             memory.clear()
             memory.set_words(places, [entries, *shared])
             call.entries = entries
             for cell, x in copied:
                 cell[...] = x
-            for step in steps:
-                step(runs)
+            try:
+                for step in steps:
+                    step(runs)
+            except BaseException:
+                for step in steps[last + 1 :]:
+                    step(runs)
+                raise
 
         run.kept = kept  # pyright: ignore[reportFunctionMemberAccess]
         return run

@@ -455,7 +455,7 @@ class PhaseLoop:
                 return self._in_python(stop)
             before = program.cells
             done = program.advance(_within(times, stop), self._first_row)
-            if done.status not in (RUNNING, STOPPED, NEXT):
+            if done.status not in (RUNNING, STOPPED, NEXT) and done.error is None:
                 program.restore(before)
                 return self._in_python(stop)
             self._first_row = False
@@ -463,6 +463,8 @@ class PhaseLoop:
             system.z = state.z
             self._h, self._tried = program.h, program.tried
             times = self._advanced(done)
+            if done.error is not None:
+                raise done.error
             if done.status != RUNNING:
                 program.proceed()
                 return self._ended_by(program, done)

@@ -71,6 +71,7 @@ class Advance(NamedTuple):
         events: time, event functions that fired (by index), q and v of each event.
         status: of the run, see `event_search`.
         start: whether the state at the start of the phase is to be recorded elsewhere.
+        error: what a function raised that the program called; the state is that before its step.
     """
 
     rows: Array
@@ -79,6 +80,7 @@ class Advance(NamedTuple):
     events: list[tuple[float, list[int], Array, Array]]
     status: int
     start: bool = False
+    error: BaseException | None = None
 
 
 class PhaseProgram:
@@ -292,8 +294,11 @@ class PhaseProgram:
             own["pending"][:] = float(first_row)
         else:
             self._table[: len(table)] = table
-        begun = time.perf_counter()
-        self._run(len(table))
+        begun, error = time.perf_counter(), None
+        try:
+            self._run(len(table))
+        except BaseException as raised:  # by a function that is called
+            error = raised
         took = time.perf_counter() - begun
         if took > LONGEST_CALL:
             self._tries = max(1, self._tries // 2)
@@ -301,7 +306,7 @@ class PhaseProgram:
             self._tries = min(2 * self._tries, MOST_TRIES)
         self._state[:] = self._end
         own["entering"][:] = 0.0
-        return self._result(table, first_row, min(rows, len(times)))
+        return self._result(table, first_row, min(rows, len(times)))._replace(error=error)
 
     def _bind(self, rows: int, entries: int) -> None:
         """Make room for the records of a call."""
@@ -332,7 +337,7 @@ class PhaseProgram:
             reached = int(np.count_nonzero(out["late"][: len(table), 0] >= 0.0))
             skipped = int(first_row)
             samples, end = own[skipped : min(reached, skipped + asked)], own[-1]
-            if first_row:
+            if first_row and reached:
                 rows = np.concatenate([own[:1], rows])
         events = list[tuple[float, list[int], Array, Array]]()
         for k in range(int(out["final event row"][0])):
