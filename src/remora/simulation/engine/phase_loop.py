@@ -452,13 +452,14 @@ class PhaseLoop:
         times = self._advanced(NOTHING)
         while state.t < stop:
             if not (program.current and (loads is None or loads.is_current)):
-                return self._in_python(stop)
+                return self._in_python(program, stop)
             before = program.cells
             done = program.advance(_within(times, stop), self._first_row)
             if done.status not in (RUNNING, STOPPED, NEXT) and done.error is None:
                 program.restore(before)
-                return self._in_python(stop)
+                return self._in_python(program, stop)
             self._first_row = False
+            program.accept()
             program.give(state, self._schedule.counts)
             system.z = state.z
             self._h, self._tried = program.h, program.tried
@@ -477,15 +478,15 @@ class PhaseLoop:
         watched = min(ends, key=lambda w: w.action != "stop")
         return LocatedEvent(t, watched, q, v)
 
-    def _in_python(self, stop: float) -> LocatedEvent | None:
+    def _in_python(self, program: PhaseProgram, stop: float) -> LocatedEvent | None:
         """Leave the rest of the phase to Python."""
         state, system = self._state, self._system
         self._program = None
         system.center_chart(state.q, state.rest)
-        if state.t == self._start:
+        if program.begun:
+            self._events.restore(program.conditions(), {})
+        else:
             self._events.start(())
-        else:  # what held at the start has been recorded
-            self._events.restore(self._events.values(state.t, state.q, state.v, state.x), {})
         if self._schedule.perform(state):
             system.z = state.z
         system.touch(state.t, state.q, state.v, state.x)

@@ -155,6 +155,11 @@ class PhaseProgram:
         return self._order[k]
 
     @property
+    def begun(self) -> bool:
+        """Whether a call has been made in the phase."""
+        return not self._inputs["entering"][0] > 0.5
+
+    @property
     def h(self) -> float:
         """The next step size, s."""
         return float(self._inputs["h"][0])
@@ -168,6 +173,20 @@ class PhaseProgram:
     def looked(self) -> Array:
         """The event functions that are watched in all phases, in the order of the conditions."""
         return self._inputs["g"][self._lasting] if self._lasting.size else np.zeros(0)
+
+    def conditions(self) -> Array:
+        """Return the event functions in the order of the conditions of the phase.
+
+        One that a reset left at zero is on the side from which its event came.
+        """
+        if not self._order:
+            return np.zeros(0)
+        g, found = self._inputs["g"], np.zeros(len(self._order))
+        if "rebound" in self._inputs:
+            way = self._inputs["rebound"]
+            g = np.where(way != 0.0, -1e-300 * way, g)
+        found[self._order] = g[: len(self._order)]
+        return found
 
     # State ----------------------------------------------------------------------------------------
 
@@ -305,7 +324,6 @@ class PhaseProgram:
         elif took < 0.3 * LONGEST_CALL:
             self._tries = min(2 * self._tries, MOST_TRIES)
         self._state[:] = self._end
-        own["entering"][:] = 0.0
         return self._result(table, first_row, min(rows, len(times)))._replace(error=error)
 
     def _bind(self, rows: int, entries: int) -> None:
@@ -327,6 +345,10 @@ class PhaseProgram:
             [self._outputs[o.name] for o in interface.outputs], capacity,
             [self._table] if interface.tables else [],
         )  # fmt: skip
+
+    def accept(self) -> None:
+        """Note that the last call was good."""
+        self._inputs["entering"][:] = 0.0
 
     def _result(self, table: Array, first_row: bool, asked: int) -> Advance:
         out, count = self._outputs, int(self._outputs["final row number"][0])
@@ -397,6 +419,8 @@ def phase_program(
     """
     if control is None or not system.programmable:
         return None
+    if system.stops.count and not control.adaptive:
+        return None  # steps that the stops make unstable are refused
     loads, latched, model = system.given.smooth, system.latched, system.model
     prescribed = tuple(name for name in system.held if name in phase.prescribed)
     if not all(_has_pieces(system, name) for name in prescribed):
@@ -441,7 +465,10 @@ def phase_program(
             values = vars(control.tableau), vars(recorded), captured_by_loads
             plain = tuple(x for x in settings if x is not control.tableau and x is not recorded)
             entry = value_key(run_program, latched.robot, parts, told, values, plain)
-        own = _CompiledPhase(equations, control.tableau, recorded, entry)
+        try:
+            own = _CompiledPhase(equations, control.tableau, recorded, entry)
+        except RemoraError:  # what cannot be traced is called, and then explained
+            return None
         known = _kept.keep(key, (own, latched.robot))
     count = len(model.system.events) if model.system is not None else 0
     wide = len(everywhere)
@@ -472,7 +499,7 @@ def _with_conditions(
         added = conditions(acting.robot, everywhere, events)
         names = {**acting.components, **{c.name: c for c in added}}
         made = System(acting.robot, names, dict(acting.connections))
-    except RemoraError:
+    except Exception:  # whatever a user's function raises: the run loop calls and explains it
         return None
     return None if made.untraceable else made
 

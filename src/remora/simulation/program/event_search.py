@@ -59,9 +59,12 @@ UNIT = {"float64": 1e-9, "float32": 1e-5}
 #: Events so soon after the start of a phase, besides rounding, are reported at its start, s.
 AT_START = 1e-16
 #: An event is located to this many units in the last place of the time.
-LOCATED = 4.0
-#: Nodes of a step, as fractions of it, between which event functions are taken to be cubics.
-NODES = tuple(i / 8.0 for i in range(9))
+LOCATED = 1.0
+#: Nodes of a step, as fractions of it, between which event functions are taken to be cubics, and
+#: nodes for functions that are not: those whose value at a node is further from the cubic between
+#: its neighbours than this part of its size.
+NODES, FINE_NODES = (tuple(i / n for i in range(n + 1)) for n in (8, 64))
+ROUGH = 0.02
 #: Fraction of a step that is tried to find the event of a function that jumped at its start.
 SHORT = 2.0**-10
 #: Events of a run within `CHATTER_TIME` seconds after which it ends as chattering.
@@ -80,9 +83,9 @@ class EventSearch:
         logged: number of them that are recorded: all but those of stops.
     """
 
-    def __init__(self, blocks: RunBlocks, first: str, last: str) -> None:
-        """Store the blocks of a run, and the names of the rates at the ends of a step."""
-        self._ends = first, last
+    def __init__(self, blocks: RunBlocks, rates: Sequence[str]) -> None:
+        """Store the blocks of a run, and the names of the rates in the stages of a step."""
+        self._rates, self._ends = rates, (rates[0], rates[-1])
         self._blocks, self._equations = blocks, blocks.equations
         self._robot, self._events = blocks.equations.robot, blocks.equations.system.events
         self._names, self._stops = blocks.equations.data_names, blocks.equations.stops
@@ -91,17 +94,27 @@ class EventSearch:
         self.logged = len(self._events) + (len(self._limits.names) if self._limits else 0)
         self.functions = self.logged + self._stops
 
+    @property
+    def _resets(self) -> list[int]:
+        """Indices of the events that reset the state."""
+        return [i for i, e in enumerate(self._events) if e.crossing.action == "reset"]
+
     def cells(self) -> list[Cell]:
         """Return the cells of the search; those of `kept` are part of the state of a run."""
         count = self.functions
         flags = [Cell(f"fired {i}", (1,), wide=True) for i in range(count)]
-        vectors = ("g end", "g low", "g high", "fired", "g node", "slope node", "hidden", "jumped")
+        vectors = (
+            "g end", "g low", "g high", "fired", "g node", "slope node", "g older", "slope older",
+            "hidden", "later", "changes",
+        )  # fmt: skip
         return [*flags, *(Cell(name, (count,), wide=True) for name in vectors if count)]
 
     def kept(self) -> list[Cell]:
         """Return the part of the state of a run that belongs to events."""
         found = [Cell(FIRST, (self.logged,), wide=True)] if self.logged else []
-        return [*found, *([Cell("g", (self.functions,), wide=True)] if self.functions else [])]
+        vectors = ["g", "jumped"] if self.functions else []
+        vectors += ["rebound"] if self._resets else []
+        return [*found, *(Cell(name, (self.functions,), wide=True) for name in vectors)]
 
     # Events ---------------------------------------------------------------------------------------
 
@@ -144,15 +157,15 @@ class EventSearch:
             return []
         order = np.arange(float(self.functions))
 
-        def raised(before: Array, g: Array, known: Array) -> Array:
+        def raised(before: Array, g: Array, known: Array) -> tuple[Array, Array]:
             # the first are those of the last phase: they may have jumped through zero since
             jumped = flag(less(order, known)) * self._crossed(before, g)
             beyond = flag(negated(less(0.0, signs * g))) * np.abs(signs)
             g1 = select(less(0.5, beyond), signs * larger(absolute(g), 1e-300), g)
-            return select(less(0.5, jumped), before, g1)
+            return select(less(0.5, jumped), before, g1), larger(jumped, beyond)
 
         seen = self.look("t", "", "g end")
-        return [*seen, wide_run(raised, ("g", "g end", "known"), ("g",))]
+        return [*seen, wide_run(raised, ("g", "g end", "known"), ("g", "jumped"))]
 
     @property
     def _touched(self) -> tuple[str, ...]:
@@ -207,17 +220,44 @@ class EventSearch:
         not.
         """
 
-        def settled(g: Array, now: Array, fired: Array) -> Array:
+        def settled(
+            g: Array, now: Array, fired: Array, before: Array, *rest: Array
+        ) -> tuple[Array, ...]:
             jumped = self._crossed(g, now) * (1.0 - fired)
-            return select(less(0.5, jumped), g, now)
+            after = select(less(0.5, jumped), g, now)
+            if not rest:  # an event that changes nothing leaves its function beyond zero
+                return select(less(0.5, fired), g, after), jumped
+            # see `inside`; before the event, the function was on the side of g low
+            own = np.zeros(self.functions)
+            own[self._resets] = 1.0
+            same = flag(negated(less(0.0, absolute(now - g)))) * fired * own * (1.0 - before)
+            way = select(less(0.0, rest[1]), -1.0, 1.0)
+            reset = largest([fired[i : i + 1] for i in self._resets])
+            after = select(less(0.5, fired * (1.0 - reset)), g, after)
+            return after, jumped, select(less(0.5, same), way, rest[0])
 
-        return [*self.look("t", "", "g end"), wide_run(settled, ("g", "g end", "fired"), ("g",))]
+        more = ("rebound", "g low") if self._resets else ()
+        reads = ("g", "g end", "fired", "jumped", *more)
+        writes = ("g", "jumped", *more[:1])
+        return [*self.look("t", "", "g end"), wide_run(settled, reads, writes)]
+
+    def commit(self) -> list[Statement]:
+        """Return the statements that take the event functions at the end of a step over."""
+        if not self.functions:
+            return []
+
+        def taken(g_end: Array, fired: Array, jumped: Array) -> tuple[Array, Array]:
+            return g_end, jumped * largest(each(fired))  # what fired may have jumped
+
+        rebound = [wide_run(lambda x: 0.0 * x, ("rebound",), ("rebound",))] if self._resets else []
+        reads = ("g end", "fired", "jumped")
+        return [wide_run(taken, reads, ("g", "jumped")), *rebound]
 
     def near(self) -> list[Statement]:
         """Return the check whether an event may occur in the step: sets `looking`.
 
         Limits that are so far away that no joint can come to them within the step cost nothing
-        more: four times the way at the larger of the rates at both ends. Other functions are always
+        more: four times the way at the largest rate in the stages. Other functions are always
         looked at.
         """
         limits, nv = self._limits, self._robot.nv
@@ -227,12 +267,15 @@ class EventSearch:
         places = np.concatenate([near.speed, nv + fast.speed, nv + fast.speed])
         factors = 4.0 * np.abs(np.concatenate([near.ratio, fast.ratio, fast.ratio]))
 
-        def looking(g: Array, length: Array, high: Array, first: Array, last: Array) -> Array:
-            way = length * factors * larger(absolute(first[places]), absolute(last[places]))
+        def looking(g: Array, length: Array, high: Array, *rates: Array) -> Array:
+            fastest = absolute(rates[0][places])
+            for rate in rates[1:]:
+                fastest = larger(fastest, absolute(rate[places]))
+            way = length * factors * fastest
             close = flag(negated(less(way, absolute(g))))
             return larger(largest(each(close)), flag(less(0.0, high)))
 
-        reads = ("g", "length", "high bracket", *self._ends)
+        reads = ("g", "length", "high bracket", *self._rates)
         return [wide_run(looking, reads, ("looking",))]
 
     def inside(self) -> list[Statement]:
@@ -240,26 +283,28 @@ class EventSearch:
 
         Between nodes, event functions are taken to be cubics; their extrema are the points where
         they may have changed sign. The state between the ends is a Hermite interpolant. `hidden` is
-        the fraction of the step after which such a crossing shows, 2 if there is none.
+        the fraction of the step after which the first crossing shows, 2 if there is none, `later`
+        whether it is not at the start, `changes` the number of changes of sign.
         """
         nv, robot, count = self._robot.nv, self._robot, self.functions
-        nodes = np.array(NODES)
-        widths = np.diff(nodes, prepend=nodes[0])
-        ends = np.zeros((len(nodes), 2))
-        ends[0, 0] = ends[-1, 1] = 1.0
+        resets = bool(self._resets)
 
         def inside(
-            row: Array, g: Array, g_end: Array, before: Array, slope_before: Array, hidden: Array,
-            jumped: Array, t: Array, length: Array, q: Array, v: Array, x: Array, z: Array,
-            change: Array, rate: Array, last_rate: Array, *rest: Array,
+            row: Array, g: Array, g_end: Array, before: Array, slope_before: Array, older: Array,
+            slope_older: Array, hidden: Array, later: Array, changes: Array, rough: Array,
+            jumped: Array,
+            t: Array, length: Array, q: Array, v: Array, x: Array, z: Array, change: Array,
+            rate: Array, last_rate: Array, *rest: Array,
         ) -> tuple[Array, ...]:  # fmt: skip
-            node, width, first, last = (row[i : i + 1] for i in range(4))
+            node, width, first, last, third, _ = (row[i : i + 1] for i in range(6))
             symbol = casadi.SX.sym("theta")
             theta = asarray(symbol).reshape((1,))
             y = hermite.value(theta, change, length * rate, length * last_rate)
             nx = x.shape[0]
             there = integrate(robot, q, y[:nv]), v + y[nv : 2 * nv], x + y[2 * nv : 2 * nv + nx]
-            expression = casadi.vertcat(*self._values(t + theta * length, *there, z, rest).tolist())
+            others = rest[1:] if resets else rest
+            values = self._values(t + theta * length, *there, z, others)
+            expression = casadi.vertcat(*values.tolist())
 
             def at_node(found: Any) -> Array:
                 placed = casadi.densify(casadi.substitute(found, symbol, node.item()))
@@ -269,30 +314,58 @@ class EventSearch:
             # a slope may not exist, as that of a norm at zero
             slope = select(less(absolute(slope), 1e300), slope, 0.0)
             here = select(less(0.5, last), g_end, here)
-            # a function that has just jumped through zero may return before the end of the step
             is_first = less(0.5, first)
-            jumped = select(is_first, self._crossed(g, here), jumped)
+            returned: list[Array] = []
+            if resets:
+                # where a reset left the function of its event at zero, its slope says whether it
+                # goes on, and has crossed zero, or turns back or stays, and has not
+                way = rest[0]
+                side = select(less(0.0, slope * way), way, -way) * 1e-300
+                known = select(less(0.5, absolute(way)), side, g)
+                g = select(is_first, known, g)
+                returned = [g]
+            # a function that has just jumped through zero may return before the end of the step
             begin = select(less(0.5, jumped), here, g)
-            (low, f_low), (high, f_high) = _extrema(
-                before, width * slope_before, here, width * slope
-            )
+            extrema = _extrema(before, width * slope_before, here, width * slope)
+            (low, f_low), (high, f_high) = extrema
             start = node - width
             seen = [(start + 0.0 * before, before), (start + width * low, f_low),
                     (start + width * high, f_high), (node + 0.0 * before, here)]  # fmt: skip
-            found = np.full(count, 2.0)
+            found, apart, new = np.full(count, 2.0), np.zeros(count), np.zeros(count)
             for (place, f), (after, f_after) in zip(seen[-2::-1], seen[:0:-1], strict=True):
                 there_ = select(less(1e-12, place), place, after)
-                found = select(less(0.5, self._crossed(f, f_after)), there_, found)
-            found = select(less(hidden, 1.5), hidden, found)
-            hidden = select(is_first, 2.0, found)
-            return select(is_first, begin, here), slope, hidden, jumped
+                crossed = less(0.5, self._crossed(f, f_after))
+                found = select(crossed, there_, found)
+                apart = select(crossed, flag(less(1e-12, place)), apart)
+                new = new + flag(less(f * f_after, 0.0))
+            known = less(hidden, 1.5)
+            found, apart = select(known, hidden, found), select(known, later, apart)
+            hidden, later = select(is_first, 2.0, found), select(is_first, 0.0, apart)
+            changes = select(is_first, 0.0, changes + new)
+            middle = 0.5 * (older + here) + 0.25 * width * (slope_older - slope)
+            size = absolute(older) + absolute(before) + absolute(here)
+            off = flag(less(ROUGH * size, absolute(before - middle))) * third
+            rough = larger(select(is_first, rough * row[5:6], rough), largest(each(off)))
+            now = select(is_first, begin, here)
+            return now, slope, before, slope_before, hidden, later, changes, rough, *returned
 
-        made = ("g node", "slope node", "hidden", "jumped")
-        state = ("t", "length", "q", "v", "x", "z", "change", *self._ends)
-        reads = ("node", "g", "g end", *made, *state, *self._touched, *self._names)
-        rows = np.concatenate([nodes[:, None], widths[:, None], ends], axis=1)
+        made = ("g node", "slope node", "g older", "slope older", "hidden", "later", "changes",
+                "rough")  # fmt: skip
+        more = ("rebound",) if resets else ()
+        state = ("jumped", "t", "length", "q", "v", "x", "z", "change", *self._ends)
+        reads = ("node", "g", "g end", *made, *state, *more, *self._touched, *self._names)
+        writes = (*made, *(("g",) if resets else ()))
+        rows = np.concatenate([_node_rows(NODES, 0.0), _node_rows(FINE_NODES, 1.0)])
+
+        def used(row: Array, rough: Array) -> Array:
+            return select(less(0.5, row[5:6]), rough, 1.0)
+
         # a loop: the functions and their slopes are long, and compiled once
-        return [For(rows, [wide_run(inside, reads, made)], "node")]
+        search = [
+            wide_run(used, ("node", "rough"), ("use node",)),
+            If("use node", [wide_run(inside, reads, writes)]),
+        ]
+        return [For(rows, search, "node")]
 
     def bracket(self) -> list[Statement]:
         """Return the location of events; sets `accept` to whether the step is final."""
@@ -302,14 +375,18 @@ class EventSearch:
         def locate(
             accept: Array, t: Array, length: Array, low: Array, high: Array, side: Array,
             final: Array, search_count: Array, g: Array, g_end: Array, hidden: Array,
-            jumped: Array, g_low: Array, g_high: Array,
+            jumped: Array, changes: Array, g_low: Array, g_high: Array, *rest: Array,
         ) -> tuple[Array, ...]:  # fmt: skip
             close = LOCATED * _EPS * (absolute(t) + length) + finest * length
             hit = crossed(g, g_end)
             any_hit, inside = largest(each(hit)), less(0.0, high)
             # crossings within the step that its ends do not show: a shorter step makes them visible
             hidden = select(less(0.5, jumped), SHORT, hidden)
-            part = smallest(each(select(less(0.5, hit), 2.0, hidden)))
+            shown = hit * flag(less(changes, 1.5))  # the only one
+            if rest:  # a function that is zero at the start first leaves it
+                rebound, later = rest
+                shown = shown * (1.0 - later * absolute(rebound))
+            part = smallest(each(select(less(0.5, shown), 2.0, hidden)))
             bulge = flag(less(part, 1.0)) * flag(less(64.0 * close, length))
             bulge = select(inside, 0.0, bulge)
             any_hit = any_hit * (1.0 - bulge)
@@ -365,9 +442,11 @@ class EventSearch:
             "g end",
             "hidden",
             "jumped",
+            "changes",
             "g low",
             "g high",
         )
+        reads = (*reads, *(("rebound", "later") if self._resets else ()))
         writes = ("accept", "length", *kept, "cut", "g low", "g high", "fired", *flags)
         return [wide_run(locate, reads, writes)]
 
@@ -458,7 +537,7 @@ class EventSearch:
                     wide_run(earliest, ("t", "phase start", "fired", FIRST), (FIRST,)),
                 ]),
             ]  # fmt: skip
-        resets = [i for i, e in enumerate(self._events) if e.crossing.action == "reset"]
+        resets = self._resets
         for i in resets:
             inner.append(If(f"fired {i}", self._reset(i)))
         if resets:
@@ -522,8 +601,23 @@ class EventSearch:
         ]
 
 
+def _node_rows(nodes: Sequence[float], fine: float) -> Array:
+    """Return per node: place, distance from the last, whether it is first, last, or has two before.
+
+    Args:
+        nodes: places as fractions of a step.
+        fine: 1 for nodes that are used only where functions are rough.
+    """
+    place = np.array(nodes)
+    rows = np.zeros((len(nodes), 6))
+    rows[:, 0], rows[:, 1], rows[:, 5] = place, np.diff(place, prepend=place[0]), fine
+    rows[0, 2] = rows[-1, 3] = 1.0
+    rows[2:, 4] = 1.0 - fine
+    return rows
+
+
 def _energy(robot: Robot, q: Array, v: Array) -> Array:
-    return (kinetic_energy(robot, q, v) + potential_energy(robot, q)).reshape((1,))
+    return asarray(kinetic_energy(robot, q, v) + potential_energy(robot, q)).reshape((1,))
 
 
 def _defect(robot: Robot, q: Array) -> Array:

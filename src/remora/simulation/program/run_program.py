@@ -173,7 +173,7 @@ class _RunProgram:
         #: additional stages of dense output.
         width = self._stages_count + 1 + self._extra
         self._rates = [RATE, *(f"k{i}" for i in range(1, width))]
-        self._search = EventSearch(blocks, RATE, self._rates[self._stages_count])
+        self._search = EventSearch(blocks, self._rates[: self._stages_count + 1])
         self._ny = 2 * self._robot.nv + self._system.nx + blocks.works
         self._dense = (3 + len(tableau.dense_d), self._ny)
         self._streams = blocks.streams()
@@ -227,7 +227,8 @@ class _RunProgram:
             *given, "goal", "target", "end", "length", "accept", "active", "use", "segment start",
             "segment steps", "segment step", "low bracket", "high bracket", "side", "final",
             "search", "cut", "reached", "recent", "recent time", "tries", "any", "logged",
-            "event row", "row number", "was reset", "sampled", "sample at", "theta", "moving", "looking",
+            "event row", "row number", "was reset", "sampled", "sample at", "theta", "moving", "looking", "rough",
+            "use node",
         )  # fmt: skip
         known = {s.name for s in cells}
         cells += [Cell(name, (1,), wide=True) for name in numbers if name not in known]
@@ -690,15 +691,16 @@ class _RunProgram:
             wide_run(time, reads, ("t", "segment step", "fresh")),
             *self._blocks.place_held("t"),
         ]
-        if self._search.functions:
-            found.append(wide_run(unchanged, ("g end",), ("g",)))
+        found += self._search.commit()
         resets = any(e.crossing.action == "reset" for e in self._events)
         if self._recorded.steps:
             found.append(wide_run(one, (), ("pending",)))
         if self._recorded.single and resets:
             own = [f"fired {i}" for i, e in enumerate(self._events)
                    if e.crossing.action == "reset"]  # fmt: skip
-            before = [*self._record("t"), wide_run(_zero, (), ("pending",))]
+            before = self._record("t")
+            if self._recorded.steps:
+                before.append(wide_run(_zero, (), ("pending",)))
             found += [wide_run(lambda *x: largest(x), own, ("was reset",)),
                       If("was reset", before)]  # fmt: skip
         return found
