@@ -79,9 +79,11 @@ class PhaseLoads:
         """The loads as functions that a program calls, by what they return, see `Forces`."""
 
         def torque(clock: Array, q: Array, v: Array) -> Array:
+            q.flags.writeable = v.flags.writeable = False
             return self.torque(clock.item(), q, v)
 
         def wrenches(clock: Array, q: Array, v: Array) -> Array:
+            q.flags.writeable = v.flags.writeable = False
             return self.wrenches(clock.item(), q, v)
 
         found = {} if self._torque.given is None else {"torque": torque}
