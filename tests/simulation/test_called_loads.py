@@ -44,7 +44,9 @@ def test_a_function_that_is_called_is_one_that_is_traced(options):
     batch = rm.simulate_batch(SERVICER, Q, V, 1.0, torque=damped, **same)
     assert np.abs(batch.v[-1] - run.v[-1]).max() < 1e-11
     assert np.abs(batch.q[-1] - run.q[-1]).max() < 1e-11
-    np.testing.assert_allclose(run.tau, [opaque(0.0, q, v) for q, v in zip(run.q, run.v)])
+    np.testing.assert_allclose(
+        run.tau, [opaque(0.0, q, v) for q, v in zip(run.q, run.v, strict=True)]
+    )
 
 
 @pytest.mark.usefixtures("no_steps_in_python")
@@ -56,7 +58,7 @@ def test_work_of_called_loads_is_the_change_of_energy():
     assert np.abs(change).max() > 1e-4
     np.testing.assert_allclose(run.work.sum(axis=-1), change, atol=1e-9)
     np.testing.assert_allclose(
-        run.wrenches, [pushing(*x) for x in zip(run.t, run.q, run.v)], atol=1e-15
+        run.wrenches, [pushing(*x) for x in zip(run.t, run.q, run.v, strict=True)], atol=1e-15
     )
 
 
