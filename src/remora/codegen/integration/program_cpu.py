@@ -43,7 +43,7 @@ from remora.codegen.kernel import (
 )
 from remora.codegen.llvm import chunk_call, host, lowering, thread_team
 from remora.codegen.llvm.lowering import SCALARS, constant
-from remora.errors import ShapeError, UnknownName
+from remora.errors import UnknownName
 
 #: Bytes of the number that ends a call early, at the end of its scratch memory.
 STOP = 8
@@ -418,18 +418,9 @@ class ProgramKernel(CompiledProgram):
             tables: in the order of `interface.tables`, contiguous arrays of one length. The
                 function takes the number of entries that are used; 0 by default.
         """
-        own, rows = self.interface, self.interface.capacities(capacity)
-        entries = entries_of(tables)
-        wanted = [s.shape for s in own.inputs]
-        wanted += [(*own.axis(o, entries, rows), *o.shape) for o in own.outputs]
-        dtypes = [name for names in own.dtypes(self.dtype) for name in names]
+        rows = self.interface.capacities(capacity)
         arrays = [*arguments, *outputs]
-        for array, shape, dtype in zip(arrays, wanted, dtypes, strict=True):
-            if array.shape != shape or array.dtype != dtype or not array.flags.c_contiguous:
-                raise ShapeError(
-                    f"{self.name}: a contiguous array {shape} of {dtype} is needed, not "
-                    f"{array.shape} of {array.dtype}"
-                )
+        self.interface.check_arrays(self.name, self.dtype, arrays, entries_of(tables), rows)
         room, scratch = scratch_for(1, self._scratch)
         self._stops(room, scratch, 1)[:] = 0
         first = [*(x for array in arrays for x in (address(array), 0)), 1]

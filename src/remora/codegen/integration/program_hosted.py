@@ -154,15 +154,69 @@ class HostedProgram(CompiledProgram):
             for r, axis, o in zip(results, axes, own.outputs, strict=True)
         ]
         memory.set_words(each, [entries_of(entries), *map(address, entries), *rows.values()])
-        named_tables = dict(zip(own.tables, entries, strict=True))
-        functions = _checked(self.name, self._code.steps, self.functions)
-        call = _Call(functions, named_tables, stop or StopRequest())
+        call = self._call(entries, stop or StopRequest())
         if count == 1 or not _batched(self._code.steps):
             for run in range(count):
-                call.perform(self._code.steps, _OneRun(memory, run), memory.all[run : run + 1])
+                for step in call.built(self._code.steps, _OneRun(memory, run)):
+                    step(memory.all[run : run + 1])
         elif count:
-            call.perform(self._code.steps, _ManyRuns(memory), memory.all)
+            for step in call.built(self._code.steps, _ManyRuns(memory)):
+                step(memory.all)
         return results[0] if len(results) == 1 else tuple(results)
+
+    def _call(self, tables: Sequence[Array], stop: StopRequest) -> _Call:
+        for called in _called(self._code.steps):
+            if called not in self.functions:
+                raise UnknownName(f"Python function of {self.name}", called, self.functions)
+        named = dict(zip(self.interface.tables, tables, strict=True))
+        return _Call(self.functions, named, stop)
+
+    def single_run(
+        self,
+        arguments: Sequence[Array],
+        outputs: Sequence[Array],
+        capacity: int | Mapping[str, int] = 0,
+        tables: Sequence[Array] = (),
+    ) -> Callable[..., None]:
+        """Return a function that performs one run on fixed arrays, see `ProgramKernel`.
+
+        An error in a Python function ends the loop that called it. What follows the outermost loop
+        is executed before the error is raised, so that final values are those of the last cells.
+        Samples of entries that were not reached are NaN.
+        """
+        own, rows = self.interface, self.interface.capacities(capacity)
+        arrays = [*arguments, *outputs]
+        own.check_arrays(self.name, self.dtype, arrays, entries_of(tables), rows)
+        memory = _Memory(self._code, 1, self._loaded)
+        places = [(address(x), 0) for x in outputs]
+        shared = [*map(address, tables), *rows.values()]
+        machine, call = _OneRun(memory, 0), self._call(tables, StopRequest())
+        copied = [
+            (machine.cells[s.name], x)
+            for s, x in zip(own.inputs, arguments, strict=True) if s.name in machine.cells
+        ]  # fmt: skip
+        steps, runs, kept = call.built(self._code.steps, machine), memory.all, arrays
+        last = max((i for i, s in enumerate(self._code.steps) if s[0] != "part"), default=-1)
+        each = [x for x, o in zip(outputs, own.outputs, strict=True) if o.per == "entry"]
+
+        def run(entries: int = 0) -> None:
+            for x in each:
+                x[:entries] = np.nan
+            memory.clear()
+            memory.set_words(places, [entries, *shared])
+            call.entries = entries
+            for cell, x in copied:
+                cell[...] = x
+            try:
+                for step in steps:
+                    step(runs)
+            except BaseException:
+                for step in steps[last + 1 :]:
+                    step(runs)
+                raise
+
+        run.kept = kept  # pyright: ignore[reportFunctionMemberAccess]
+        return run
 
     def __repr__(self) -> str:
         """Return the signature."""
@@ -185,16 +239,6 @@ def _called(steps: Sequence[Any]) -> dict[str, bool]:
 
 def _batched(steps: Sequence[Any]) -> bool:
     return any(_called(steps).values())
-
-
-def _checked(
-    name: str, steps: Sequence[Any], functions: Mapping[str, HostFunction]
-) -> Mapping[str, HostFunction]:
-    """Return the functions of a call, or raise if one is missing."""
-    for called in _called(steps):
-        if called not in functions:
-            raise UnknownName(f"Python function of {name}", called, functions)
-    return functions
 
 
 class _Memory:
@@ -220,6 +264,10 @@ class _Memory:
     def _view(self, start: int, shape: tuple[int, ...], dtype: str) -> Array:
         size = math.prod(shape) * np.dtype(dtype).itemsize
         return self.rows[:, start : start + size].view(dtype).reshape(len(self.rows), *shape)
+
+    def clear(self) -> None:
+        """Set all cells to zero."""
+        self.rows[:, : self.code.words] = 0
 
     def set_words(self, outputs: Sequence[tuple[int, int]], shared: Sequence[int]) -> None:
         """Set the words behind the cells.
@@ -356,19 +404,20 @@ class _ManyRuns:
 
 
 class _Call:
-    """Builds the steps of a call from their description; see `HostedCode.steps`."""
+    """Builds the steps of a call from their description; see `HostedCode.steps`.
+
+    Attributes:
+        entries: number M of entries of the tables.
+    """
 
     def __init__(
         self, functions: Mapping[str, HostFunction], tables: Mapping[str, Array], stop: StopRequest
     ) -> None:
         self._functions, self._tables, self._stop, self._entry = functions, tables, stop, 0
+        self.entries = entries_of(list(tables.values()))
 
-    def perform(self, steps: Sequence[Any], on: _OneRun | _ManyRuns, runs: Array) -> None:
-        """Perform all steps in some runs."""
-        for step in self._built(steps, on):
-            step(runs)
-
-    def _built(self, steps: Sequence[Any], on: _OneRun | _ManyRuns) -> list[Step]:
+    def built(self, steps: Sequence[Any], on: _OneRun | _ManyRuns) -> list[Step]:
+        """Return the steps, each a function of the indices of the runs that take part."""
         return [self._step(kind, rest, on) for kind, *rest in steps]
 
     def _step(self, kind: str, rest: Sequence[Any], on: _OneRun | _ManyRuns) -> Step:
@@ -380,7 +429,7 @@ class _Call:
                 name, reads, writes, batched = rest
                 return on.host(name, self._functions[name], reads, writes, batched)
             case "if" | "while":
-                positive, body = on.positive(rest[0]), self._built(rest[1], on)
+                positive, body = on.positive(rest[0]), self.built(rest[1], on)
 
                 def once(runs: Array) -> None:
                     chosen = positive(runs)
@@ -401,7 +450,7 @@ class _Call:
 
     def _counted(self, kind: str, rest: Sequence[Any], on: _OneRun | _ManyRuns) -> Step:
         """Return a loop over rows, entries or a counter."""
-        stop, body = self._stop, self._built(rest[-1], on)
+        stop, body = self._stop, self.built(rest[-1], on)
         if kind == "for":
             rows = np.array(rest[1])
             provided = on.provided(rest[0], rows.shape[1])
@@ -428,7 +477,7 @@ class _Call:
         places = [(on.provided(name, 1), x) for name, x in self._tables.items()]
 
         def each_entry(runs: Array) -> None:
-            for m in range(entries_of(list(self._tables.values()))):
+            for m in range(self.entries):
                 if stop.made:
                     return
                 self._entry = m

@@ -95,6 +95,28 @@ class ProgramInterface(NamedTuple):
                 raise InvalidValue(f"table {name} must hold whole numbers from 0 on, not {bad[0]}")
         return found
 
+    def check_arrays(
+        self, name: str, dtype: str, arrays: Sequence[Array], entries: int, rows: Mapping[str, int]
+    ) -> None:
+        """Raise unless arrays are what a single run reads and writes in place.
+
+        Args:
+            name: name of the kernel.
+            dtype: its precision.
+            arrays: those of the inputs, then those of the outputs.
+            entries: length M of the tables.
+            rows: number of rows of each buffer.
+        """
+        wanted = [s.shape for s in self.inputs]
+        wanted += [(*self.axis(o, entries, rows), *o.shape) for o in self.outputs]
+        dtypes = [own for names in self.dtypes(dtype) for own in names]
+        for array, shape, own in zip(arrays, wanted, dtypes, strict=True):
+            if array.shape != shape or array.dtype != own or not array.flags.c_contiguous:
+                raise ShapeError(
+                    f"{name}: a contiguous array {shape} of {own} is needed, not "
+                    f"{array.shape} of {array.dtype}"
+                )
+
     def capacities(self, given: int | Mapping[str, int]) -> dict[str, int]:
         """Return the number of rows of each buffer, from one for all or those by name; or raise."""
         if isinstance(given, Mapping):

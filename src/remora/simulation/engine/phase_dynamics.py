@@ -146,8 +146,13 @@ class PhaseDynamics:
     @property
     def traceable(self) -> bool:
         """Whether the rates are one function without tree loops and calls of Python."""
+        return self.programmable and not self._sees_state
+
+    @property
+    def programmable(self) -> bool:
+        """Whether Python computes loads at most, and the rates have no tree loops."""
         beside = self.components is not None and self._traced is None
-        return not (_is_large(self.model) or self._sees_state or beside)
+        return not (_is_large(self.model) or beside)
 
     def _compiled(
         self,

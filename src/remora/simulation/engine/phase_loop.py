@@ -457,20 +457,19 @@ class PhaseLoop:
         """
         system, state, given = self._system, self._state, self._system.given
         loads = given.smooth
-        assert loads is not None
         low, high = given.bounds
         clocks = low - given.offset, high - given.offset
-        (coefficients,) = loads.enter([clocks])
+        coefficients = None if loads is None else loads.enter([clocks])[0]
         program.enter(
             stop, given.bounds, self._start, given.offset, coefficients, pieces_of(system, *clocks)
         )
         times = self._advanced(NOTHING)
         while state.t < stop:
-            if not (program.current and loads.is_current):
+            if not (program.current and (loads is None or loads.is_current)):
                 return self._in_python(program, stop)
             before = program.cells
             done = program.advance(_within(times, stop), self._first_row)
-            if done.status not in (RUNNING, STOPPED, NEXT):
+            if done.status not in (RUNNING, STOPPED, NEXT) and done.error is None:
                 program.restore(before)
                 return self._in_python(program, stop)
             self._first_row = False
@@ -479,6 +478,8 @@ class PhaseLoop:
             system.z = state.z
             self._h, self._tried = program.h, program.tried
             times = self._advanced(done)
+            if done.error is not None:
+                raise done.error
             if done.status != RUNNING:
                 program.proceed()
                 return self._ended_by(program, done)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +17,7 @@ import numpy as np
 from remora.algebra.array_ops import Array
 from remora.codegen.integration.program import Program
 from remora.codegen.integration.program_cpu import ProgramKernel
+from remora.codegen.integration.program_hosted import HostedProgram
 from remora.codegen.ir.graph import Signature
 from remora.components.system import System
 from remora.dynamics.kernels.cache_keys import tables_digest, value_key
@@ -70,6 +71,7 @@ class Advance(NamedTuple):
         events: time, event functions that fired (by index), q and v of each event.
         status: of the run, see `event_search`.
         start: whether the state at the start of the phase is to be recorded elsewhere.
+        error: what a function raised that the program called; the state is that before its step.
     """
 
     rows: Array
@@ -78,6 +80,7 @@ class Advance(NamedTuple):
     events: list[tuple[float, list[int], Array, Array]]
     status: int
     start: bool = False
+    error: BaseException | None = None
 
 
 class PhaseProgram:
@@ -96,6 +99,7 @@ class PhaseProgram:
         watch: EventMonitor,
         order: Sequence[int],
         captured: Sequence[CapturedNumbers],
+        called: Mapping[str, Callable[..., Any]],
     ) -> None:
         """Allocate the arguments.
 
@@ -105,11 +109,14 @@ class PhaseProgram:
             watch: all conditions of the phase.
             order: their indices there, in the order of the program.
             captured: numbers that conditions capture from outside.
+            called: the loads that Python computes.
         """
         self.items, self._recorded = [watch.items[k] for k in order], own.recorded
         self._order = list(order)
         self._lasting = np.argsort(order[: watch.lasting])
         self._kernel, self.shapes = own.kernel, own.shapes
+        if isinstance(self._kernel, HostedProgram):
+            self._kernel = self._kernel.bound(called)
         self.places, start = dict[str, slice](), 0
         for name, shape in own.shapes.items():
             stop = start + int(np.prod(shape))
@@ -260,7 +267,7 @@ class PhaseProgram:
 
     def enter(
         self, until: float, bounds: tuple[float, float], phase_start: float, offset: float,
-        loads: tuple[Array, Array], pieces: Array | None,
+        loads: tuple[Array, Array] | None, pieces: Array | None,
     ) -> None:  # fmt: skip
         """Enter a segment.
 
@@ -269,13 +276,14 @@ class PhaseProgram:
             bounds: times between which loads are evaluated, s.
             phase_start: s.
             offset: start of the clock of the loads, s.
-            loads: coefficients of drive forces and wrenches, see `SmoothLoads.coefficients`.
+            loads: coefficients of drive forces and wrenches, see `SmoothLoads.coefficients`; None:
+                Python computes them.
             pieces: coefficients of the motions of held joints, `(DEGREE + 1, nv)`.
         """
         own, (low, high) = self._inputs, bounds
         own["until"][:], own["low"][:], own["high"][:] = until, low, high
         own["phase start"][:] = phase_start
-        for name, value in zip(("torque", "wrenches"), loads, strict=True):
+        for name, value in zip(("torque", "wrenches"), loads or (), strict=False):
             if input_name(name) in own:
                 own[input_name(name)][:] = value.reshape(own[input_name(name)].shape)
         if input_name("since") in own:
@@ -305,15 +313,18 @@ class PhaseProgram:
             own["pending"][:] = float(first_row)
         else:
             self._table[: len(table)] = table
-        begun = time.perf_counter()
-        self._run(len(table))
+        begun, error = time.perf_counter(), None
+        try:
+            self._run(len(table))
+        except BaseException as raised:  # by a function that is called
+            error = raised
         took = time.perf_counter() - begun
         if took > LONGEST_CALL:
             self._tries = max(1, self._tries // 2)
         elif took < 0.3 * LONGEST_CALL:
             self._tries = min(2 * self._tries, MOST_TRIES)
         self._state[:] = self._end
-        return self._result(table, first_row, min(rows, len(times)))
+        return self._result(table, first_row, min(rows, len(times)))._replace(error=error)
 
     def _bind(self, rows: int, entries: int) -> None:
         """Make room for the records of a call."""
@@ -348,7 +359,7 @@ class PhaseProgram:
             reached = int(np.count_nonzero(out["late"][: len(table), 0] >= 0.0))
             skipped = int(first_row)
             samples, end = own[skipped : min(reached, skipped + asked)], own[-1]
-            if first_row:
+            if first_row and reached:
                 rows = np.concatenate([own[:1], rows])
         events = list[tuple[float, list[int], Array, Array]]()
         for k in range(int(out["final event row"][0])):
@@ -375,7 +386,10 @@ class _CompiledPhase:
         self.recorded = recorded
         made = functools.partial(_program, equations, tableau, recorded)
         source: Any = made if key is not None else made()
-        self.kernel = ProgramKernel(source, "run", key=key, lanes=1)
+        self.kernel = (
+            HostedProgram(source, "run", key=key) if equations.forces.called
+            else ProgramKernel(source, "run", key=key, lanes=1)
+        )  # fmt: skip
         self.shapes = RunBlocks(equations, tableau, "float64", 0.0, bounded=True).record_shapes
 
 
@@ -405,7 +419,7 @@ def phase_program(
         first: whether it is the first phase.
         finest: times closer than this are the same, s.
     """
-    if control is None or not system.traceable:
+    if control is None or not system.programmable:
         return None
     model = system.model
     if system.stops.count and not control.adaptive:
@@ -414,8 +428,9 @@ def phase_program(
         return None  # time does not resolve it: it is refused
     loads, latched = system.given.smooth, system.latched
     prescribed = tuple(name for name in system.held if name in phase.prescribed)
-    if loads is None or not all(_has_pieces(system, name) for name in prescribed):
+    if not all(_has_pieces(system, name) for name in prescribed):
         return None
+    called = system.given.called if loads is None else {}
     events = *everywhere, *phase.events
     captured = [CapturedNumbers(e.condition) for e in events if not _of_robot(e)]
     if not all(_of_robot(e) or is_pure(e.condition) for e in events):
@@ -425,16 +440,18 @@ def phase_program(
     effort = None if system.effort is None else tuple(system.effort.tolist())
     parts = None if model.system is None else model.system.kernel_parts()
     settings = (
-        model.formulation, model.passive, effort, loads.degree, loads.placed, phase.torque is None,
-        loads.pushes, control.tableau, recorded, latched.names, system.held, prescribed,
-        phase.own_clock, None if limits is None else limits.action, first,
+        model.formulation, model.passive, effort, phase.torque is None, tuple(called),
+        None if loads is None else (loads.degree, loads.placed, loads.pushes), control.tableau,
+        recorded, latched.names, system.held, prescribed, phase.own_clock,
+        None if limits is None else limits.action, first,
     )  # fmt: skip
+    captured_by_loads = () if loads is None else loads.captured
     told = [(e.condition, e.direction, e.action, e.at_start) for e in events]
     tables = tables_digest()
     code = code_key(parts, told) if parts or told else ""
     key = None
     if tables is not None and code is not None:
-        key = (tables, code, loads.captured, id(latched.robot), len(everywhere), *settings)
+        key = (tables, code, captured_by_loads, id(latched.robot), len(everywhere), *settings)
     known = _kept.get(key)
     if known is None:
         made = _with_conditions(acting, everywhere, phase.events)
@@ -444,13 +461,13 @@ def phase_program(
             n for n in made.components if n not in acting.components
         )  # fmt: skip
         equations = RunEquations(
-            made, _forces(loads, phase), latched.names, model.formulation, model.passive,
+            made, _forces(loads, phase, called), latched.names, model.formulation, model.passive,
             dict.fromkeys(system.held), phase.own_clock, started, effort, limits, works=True,
             pieces=prescribed,
         )  # fmt: skip
         entry = None
         if key is not None:
-            values = vars(control.tableau), vars(recorded), loads.placed, loads.captured
+            values = vars(control.tableau), vars(recorded), captured_by_loads
             plain = tuple(x for x in settings if x is not control.tableau and x is not recorded)
             entry = value_key(run_program, latched.robot, parts, told, values, plain)
         try:
@@ -461,7 +478,7 @@ def phase_program(
     count = len(model.system.events) if model.system is not None else 0
     wide = len(everywhere)
     order = [*range(wide, wide + count), *range(wide), *range(wide + count, len(watch.items))]
-    return PhaseProgram(known[0], control, watch, order, captured)
+    return PhaseProgram(known[0], control, watch, order, captured, called)
 
 
 #: Compiled programs by their settings, with the robot whose identity is in the key.
@@ -492,8 +509,19 @@ def _with_conditions(
     return None if made.untraceable else made
 
 
-def _forces(loads: SmoothLoads, phase: Phase) -> Forces:
-    """Return the loads as polynomials whose coefficients are arguments, and traced functions."""
+def _forces(
+    loads: SmoothLoads | None, phase: Phase, called: Mapping[str, Callable[..., Any]]
+) -> Forces:
+    """Return the loads as polynomials whose coefficients are arguments, and traced functions.
+
+    Args:
+        loads: the loads between two breaks; None: Python computes them.
+        phase: the phase.
+        called: the functions of loads that Python computes.
+    """
+    if loads is None:
+        names: dict[str, Any] = dict.fromkeys(called)
+        return Forces(None, None, called=names)
     rows = loads.degree + 1
 
     def value(what: str, own: Any) -> Law:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -52,17 +52,42 @@ class PhaseLoads:
         seen = self.clock(t)
         if self.sees_state:
             q, v = frozen_view(q), frozen_view(v)
+        return self.torque(seen, q, v), self.wrenches(seen, q, v) if self.pushes else None
+
+    def torque(self, seen: float, q: Array, v: Array) -> Array:
+        """Return drive forces `(nv,)` at a time of the clock, s."""
         try:
             if not self._entered:
                 self._enter_loads()
-            tau = self._torque(seen, q, v)
-            if not self.pushes:
-                return tau, None
-            wrenches = self._wrenches(seen, q, v).copy()
-            wrenches[0] += self._base(seen, q, v)
+            return self._torque(seen, q, v)
         except RemoraError as error:
-            raise SimulationError(str(error), t) from error
-        return tau, wrenches
+            raise SimulationError(str(error), seen + self.offset) from error
+
+    def wrenches(self, seen: float, q: Array, v: Array) -> Array:
+        """Return external wrenches `(nb, 6)` at a time of the clock, s."""
+        try:
+            if not self._entered:
+                self._enter_loads()
+            found = self._wrenches(seen, q, v).copy()
+            found[0] += self._base(seen, q, v)
+        except RemoraError as error:
+            raise SimulationError(str(error), seen + self.offset) from error
+        return found
+
+    @property
+    def called(self) -> dict[str, Callable[[Array, Array, Array], Array]]:
+        """The loads as functions that a program calls, by what they return, see `Forces`."""
+
+        def torque(clock: Array, q: Array, v: Array) -> Array:
+            q.flags.writeable = v.flags.writeable = False
+            return self.torque(clock.item(), q, v)
+
+        def wrenches(clock: Array, q: Array, v: Array) -> Array:
+            q.flags.writeable = v.flags.writeable = False
+            return self.wrenches(clock.item(), q, v)
+
+        found = {} if self._torque.given is None else {"torque": torque}
+        return found | ({"wrenches": wrenches} if self.pushes else {})
 
     @functools.cached_property
     def smooth(self) -> SmoothLoads | None:

@@ -196,10 +196,7 @@ class RunBlocks:
         held = self._held[2:]
         touched = ("contact",) if self.equations.stops else ()
         called = [s.name for s in self._called]
-        asked: list[Statement] = [
-            Host(name, ("stage clock", "qs", "vs"), (cell,))
-            for name, cell in zip(self.equations.forces.called, called, strict=True)
-        ]
+        asked = self._asked("stage clock", "qs", "vs")
 
         def rates(
             qs: Array, us: Array, vs: Array, tau: Array, wrenches: Array | None, dx: Array,
@@ -238,6 +235,11 @@ class RunBlocks:
             evaluate_loaded, ("qs", "us", "vs", *self._loaded, *touched, *held, *names), ("k",)
         )
         return [*asked, Run(loads), Run(then)]
+
+    def _asked(self, clock: str, q: str, v: str) -> list[Statement]:
+        """Return the statements in which Python computes loads at a state."""
+        names = zip(self.equations.forces.called, self._called, strict=True)
+        return [Host(name, (clock, q, v), (cell.name,)) for name, cell in names]
 
     def _by_tree_loops(self) -> list[Statement]:
         """Return the rates of a large robot: its forward dynamics is one call for all runs."""
@@ -416,11 +418,12 @@ class RunBlocks:
             t: Array, low: Array, high: Array, q: Array, v: Array, x: Array, work: Array, z: Array,
             *rest: Array,
         ) -> Array:  # fmt: skip
+            called, rest = rest[: len(self._called)], rest[len(self._called) :]
             begin, acceleration = rest[: len(starts)], rest[len(starts) :][: len(held)]
             data = rest[len(starts) + len(held) :]
             now, clock = self._inside(t, low, high, begin)
             drives = acceleration[0] if held else None
-            loads = equations.recorded_loads(now, clock, q, v, x, z, drives, data)
+            loads = equations.recorded_loads(now, clock, q, v, x, z, drives, data, called)
             values = equations.instant(now, q, v, x, z, data).recorded()
             signals = [values[name].reshape((-1,)) for name in equations.system.signals]
             return concatenate([t, q, v, work, *loads, *signals])
@@ -434,7 +437,18 @@ class RunBlocks:
 
             reads_ = (t, "low", "high", "anchor", *starts, *self._pieces)
             before = [Run(Block(motions, reads_, self._held, wide=True))]
-        names = (t, "low", "high", *state, f"z{suffix}", *starts, *held, *equations.data_names)
+        if self._called:
+
+            def seen(t: Array, low: Array, high: Array, *start: Array) -> Array:
+                return self._inside(t, low, high, start)[1]
+
+            reads_ = (t, "low", "high", *starts)
+            before.append(Run(Block(seen, reads_, ("stage clock",), wide=True)))
+            before += self._asked("stage clock", state[0], state[1])
+        called = [s.name for s in self._called]
+        names = (
+            t, "low", "high", *state, f"z{suffix}", *called, *starts, *held, *equations.data_names
+        )  # fmt: skip
         return before, Block(record, names, ("record",))
 
     @property

@@ -278,7 +278,7 @@ class RunEquations:
 
     def recorded_loads(
         self, t: Array, clock: Array, q: Array, v: Array, x: Array, z: Array,
-        accelerations: Array | None, data: Sequence[Array],
+        accelerations: Array | None, data: Sequence[Array], called: Sequence[Array] = (),
     ) -> list[Array]:  # fmt: skip
         """Return the loads of a record, see `load_shapes`; stops are in contact as q says.
 
@@ -291,9 +291,10 @@ class RunEquations:
             z: discrete states, `(nz,)`.
             accelerations: of held joints, `(nv,)`; None: no joint is held.
             data: see `data`.
+            called: see `loads`.
         """
         robot = self.changed(data).robot
-        tau, wrenches, _ = self.loads(t, clock, q, v, x, z, data)
+        tau, wrenches, _ = self.loads(t, clock, q, v, x, z, data, called)
         passive = passive_loads(robot, q, v, self.passive)
         if accelerations is not None:
             _, tau = actuation(

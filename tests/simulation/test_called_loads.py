@@ -1,0 +1,94 @@
+"""Single runs whose loads are Python functions: the program of a run calls them."""
+
+import numpy as np
+import pytest
+
+import remora as rm
+from remora.simulation.engine import phase_loop, phase_program
+
+SERVICER = rm.load("servicer")
+Q, V = rm.random_state(SERVICER, 1)
+V = 0.1 * V
+GAINS = np.r_[np.zeros(6), np.full(SERVICER.nv - 6, 0.3)]
+
+
+def opaque(t, q, v):
+    """Dampers, in a way that cannot be traced."""
+    return -GAINS * v if float(v @ v) >= 0.0 else 0.0 * v
+
+
+def damped(t, q, v):
+    return -GAINS * v
+
+
+def pushing(t, q, v):
+    wrenches = np.zeros((len(SERVICER.bodies), 6))
+    wrenches[0, 3] = 0.1 * np.sin(3.0 * float(t)) * float(v[0])
+    return wrenches
+
+
+@pytest.fixture
+def no_steps_in_python(monkeypatch):
+    def refuse(*_):
+        raise AssertionError("a step was made in Python")
+
+    monkeypatch.setattr(phase_loop.PhaseLoop, "_attempt", refuse)
+
+
+@pytest.mark.usefixtures("no_steps_in_python")
+@pytest.mark.parametrize("options", [{}, {"sample": 0.1}, {"integrator": "rk4", "step": 0.01}])
+def test_a_function_that_is_called_is_one_that_is_traced(options):
+    """The batch compiles the same law."""
+    run = rm.simulate(SERVICER, Q, V, 1.0, torque=opaque, limits="ignore", **options)
+    same = {"integrator": "dop853", "sample": 0.1} | options
+    batch = rm.simulate_batch(SERVICER, Q, V, 1.0, torque=damped, **same)
+    assert np.abs(batch.v[-1] - run.v[-1]).max() < 1e-11
+    assert np.abs(batch.q[-1] - run.q[-1]).max() < 1e-11
+    np.testing.assert_allclose(
+        run.tau, [opaque(0.0, q, v) for q, v in zip(run.q, run.v, strict=True)]
+    )
+
+
+@pytest.mark.usefixtures("no_steps_in_python")
+def test_work_of_called_loads_is_the_change_of_energy():
+    wrenches = {"wrenches": pushing, "torque": {SERVICER.joints[-1].name: lambda t, q, v: [0.01]}}
+    run = rm.simulate(SERVICER, Q, V, 2.0, limits="ignore", sample=0.5, **wrenches)
+    energy = rm.kinetic_energy(SERVICER, run.q, run.v)
+    change = energy - energy[0]
+    assert np.abs(change).max() > 1e-4
+    np.testing.assert_allclose(run.work.sum(axis=-1), change, atol=1e-9)
+    np.testing.assert_allclose(
+        run.wrenches, [pushing(*x) for x in zip(run.t, run.q, run.v, strict=True)], atol=1e-15
+    )
+
+
+@pytest.mark.usefixtures("no_steps_in_python")
+def test_one_compiled_program_serves_all_functions(monkeypatch):
+    """Another function is no reason to compile."""
+    rm.simulate(SERVICER, Q, V, 0.1, torque=opaque)
+    made, compiled = [], phase_program._CompiledPhase
+
+    def counted(*given):
+        made.append(given)
+        return compiled(*given)
+
+    monkeypatch.setattr(phase_program, "_CompiledPhase", counted)
+    for k in range(3):
+        run = rm.simulate(SERVICER, Q, V, 0.1, torque=lambda t, q, v, k=k: k * GAINS * float(t))
+        np.testing.assert_allclose(run.tau[-1], k * GAINS * 0.1)
+    assert not made
+
+
+@pytest.mark.usefixtures("no_steps_in_python")
+def test_the_clock_of_a_phase():
+    seen = []
+
+    def late(t, q, v):
+        seen.append(t)
+        return np.zeros(SERVICER.nv)
+
+    phases = [rm.Phase(0.5), rm.Phase(0.5, torque=late, own_clock=True)]
+    rm.simulate(SERVICER, Q, V, phases=phases, limits="ignore")
+    assert min(seen) >= 0.0
+    assert max(seen) <= 0.5
+    assert all(isinstance(t, float) for t in seen)
