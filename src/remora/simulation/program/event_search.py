@@ -67,6 +67,11 @@ LOCATED = 1.0
 #: its neighbours than this part of its size.
 NODES, FINE_NODES = (tuple(i / n for i in range(n + 1)) for n in (8, 64))
 ROUGH = 0.02
+#: What is known of crossings within a step, see `EventSearch.inside`, and cells of its loop.
+HIDDEN = ("hidden", "later", "changes")
+NODE_CELLS = (
+    "g node", "slope node", "g older", "slope older", "hidden node", "later node", "changes node",
+)  # fmt: skip
 #: Fraction of a step that is tried to find the event of a function that jumped at its start.
 SHORT = 2.0**-10
 #: Events of a run within `CHATTER_TIME` seconds after which it ends as chattering.
@@ -105,11 +110,14 @@ class EventSearch:
         """Return the cells of the search; those of `kept` are part of the state of a run."""
         count = self.functions
         flags = [Cell(f"fired {i}", (1,), wide=True) for i in range(count)]
-        vectors = (
-            "g end", "g low", "g high", "fired", "g node", "slope node", "g older", "slope older",
-            "hidden", "later", "changes",
-        )  # fmt: skip
-        return [*flags, *(Cell(name, (count,), wide=True) for name in vectors if count)]
+        vectors = ("g end", "g low", "g high", "fired", *HIDDEN)
+        found = [*flags, *(Cell(name, (count,), wide=True) for name in vectors if count)]
+        return [*found, *(Cell(name, (len(self._curved),), wide=True) for name in NODE_CELLS)]
+
+    @property
+    def _curved(self) -> list[int]:
+        """Indices of the event functions that are not limits."""
+        return [*range(len(self._events)), *range(self.logged, self.functions)]
 
     def kept(self) -> list[Cell]:
         """Return the part of the state of a run that belongs to events."""
@@ -176,15 +184,19 @@ class EventSearch:
         return (*begin, *(("contact",) if self._stops else ()))
 
     def _values(
-        self, t: Array, q: Array, v: Array, x: Array, z: Array, rest: Sequence[Array]
-    ) -> Array:
-        """Return the event functions; those of stops fall below zero where contact changes."""
+        self, t: Array, q: Array, v: Array, x: Array, z: Array, rest: Sequence[Array],
+        limits: bool = True,
+    ) -> Array:  # fmt: skip
+        """Return the event functions; those of stops fall below zero where contact changes.
+
+        Without `limits` those of limits are left out.
+        """
         own = dict(zip(self._touched, rest, strict=False))
         data, begin = rest[len(own) :], own.get("phase start")
         parts: list[Array] = []
         if self._events:
             parts.append(self._equations.instant(t, q, v, x, z, data, begin).crossings())
-        if self._limits is not None:
+        if self._limits is not None and limits:
             parts.append(self._limits.values(q, v) + self._limits.rounding)
         if self._stops:
             parts.append((2.0 * own["contact"] - 1.0) * stop_overlaps(self._robot, q))
@@ -290,16 +302,18 @@ class EventSearch:
         the fraction of the step after which the first crossing shows, 2 if there is none, `later`
         whether it is not at the start, `changes` the number of changes of sign.
         """
-        nv, robot, count = self._robot.nv, self._robot, self.functions
-        resets = bool(self._resets)
+        nv, robot, own = self._robot.nv, self._robot, self._curved
+        resets, count = bool(self._resets), len(own)
+        if not count:
+            return self._inside_limits()
 
         def inside(
             row: Array, g: Array, g_end: Array, before: Array, slope_before: Array, older: Array,
             slope_older: Array, hidden: Array, later: Array, changes: Array, rough: Array,
-            jumped: Array,
-            t: Array, length: Array, q: Array, v: Array, x: Array, z: Array, change: Array,
-            rate: Array, last_rate: Array, *rest: Array,
+            jumped: Array, t: Array, length: Array, q: Array, v: Array, x: Array, z: Array,
+            change: Array, rate: Array, last_rate: Array, *rest: Array,
         ) -> tuple[Array, ...]:  # fmt: skip
+            others_g, g, g_end, jumped = g, g[own], g_end[own], jumped[own]
             node, width, first, last, third, _ = (row[i : i + 1] for i in range(6))
             symbol = casadi.SX.sym("theta")
             theta = asarray(symbol).reshape((1,))
@@ -307,7 +321,7 @@ class EventSearch:
             nx = x.shape[0]
             there = integrate(robot, q, y[:nv]), v + y[nv : 2 * nv], x + y[2 * nv : 2 * nv + nx]
             others = rest[1:] if resets else rest
-            values = self._values(t + theta * length, *there, z, others)
+            values = self._values(t + theta * length, *there, z, others, limits=False)
             expression = casadi.vertcat(*values.tolist())
 
             def at_node(found: Any) -> Array:
@@ -323,26 +337,18 @@ class EventSearch:
             if resets:
                 # where a reset left the function of its event at zero, its slope says whether it
                 # goes on, and has crossed zero, or turns back or stays, and has not
-                way = rest[0]
+                way = rest[0][own]
                 goes_on = flag(less(0.0, slope * way)) * flag(less(absolute(way), 1.5))
                 side = select(less(0.5, goes_on), way, -way) * 1e-300
                 known = select(less(0.5, absolute(way)), side, g)
                 g = select(is_first, known, g)
-                returned = [g]
+                events = len(self._events)
+                returned = [concatenate([g[:events], others_g[events:]])]
             # a function that has just jumped through zero may return before the end of the step
             begin = select(less(0.5, jumped), here, g)
-            extrema = _extrema(before, width * slope_before, here, width * slope)
-            (low, f_low), (high, f_high) = extrema
-            start = node - width
-            seen = [(start + 0.0 * before, before), (start + width * low, f_low),
-                    (start + width * high, f_high), (node + 0.0 * before, here)]  # fmt: skip
-            found, apart, new = np.full(count, 2.0), np.zeros(count), np.zeros(count)
-            for (place, f), (after, f_after) in zip(seen[-2::-1], seen[:0:-1], strict=True):
-                there_ = select(less(1e-12, place), place, after)
-                crossed = less(0.5, self._crossed(f, f_after))
-                found = select(crossed, there_, found)
-                apart = select(crossed, flag(less(1e-12, place)), apart)
-                new = new + flag(less(f * f_after, 0.0))
+            found, apart, new = self._first_crossing(
+                before, width * slope_before, here, width * slope, node - width, width
+            )
             known = less(hidden, 1.5)
             found, apart = select(known, hidden, found), select(known, later, apart)
             hidden, later = select(is_first, 2.0, found), select(is_first, 0.0, apart)
@@ -354,8 +360,7 @@ class EventSearch:
             now = select(is_first, begin, here)
             return now, slope, before, slope_before, hidden, later, changes, rough, *returned
 
-        made = ("g node", "slope node", "g older", "slope older", "hidden", "later", "changes",
-                "rough")  # fmt: skip
+        made = (*NODE_CELLS, "rough")
         more = ("rebound",) if resets else ()
         state = ("jumped", "t", "length", "q", "v", "x", "z", "change", *self._ends)
         reads = ("node", "g", "g end", *made, *state, *more, *self._touched, *self._names)
@@ -370,7 +375,71 @@ class EventSearch:
             wide_run(used, ("node", "rough"), ("use node",)),
             If("use node", [wide_run(inside, reads, writes)]),
         ]
-        return [For(rows, search, "node")]
+        return [For(rows, search, "node"), *self._inside_limits()]
+
+    def _inside_limits(self) -> list[Statement]:
+        """Return the same for limits: with the state, these are one cubic over the step.
+
+        Gathers what was found of all event functions.
+        """
+        limits, events = self._limits, len(self._events)
+        nodes = NODE_CELLS[-len(HIDDEN) :]
+        if limits is None:
+            return [wide_run(unchanged, nodes, HIDDEN)]
+        near, fast = limits.ranges, limits.speeds
+        places = np.concatenate([near.speed, self._robot.nv + np.tile(fast.speed, 2)])
+        factors = np.concatenate([-near.sign * near.ratio, -fast.ratio, fast.ratio])
+        own = slice(events, self.logged)
+
+        def hidden(
+            g: Array, g_end: Array, jumped: Array, length: Array, q: Array, v: Array, rate: Array,
+            last_rate: Array, *others: Array,
+        ) -> tuple[Array, ...]:  # fmt: skip
+            now = limits.values(q, v) + limits.rounding
+            begin = select(less(0.5, jumped[own]), now, g[own])
+            slopes = (length * factors * k[places] for k in (rate, last_rate))
+            found = self._first_crossing(
+                begin, next(slopes), g_end[own], next(slopes), np.zeros(1), np.ones(1), events=0
+            )
+            if not others:
+                return found
+            return tuple(
+                concatenate([a[:events], b, a[events:]]) for a, b in zip(others, found, strict=True)
+            )
+
+        reads = ("g", "g end", "jumped", "length", "q", "v", *self._ends)
+        return [wide_run(hidden, (*reads, *(nodes if self._curved else ())), HIDDEN)]
+
+    def _first_crossing(
+        self, f0: Array, s0: Array, f1: Array, s1: Array, start: Array, width: Array,
+        events: int | None = None,
+    ) -> tuple[Array, Array, Array]:  # fmt: skip
+        """Return where cubics first cross zero in an interval, see `inside`.
+
+        Args:
+            f0: values at its start, `(n,)`.
+            s0: slopes there, times its width.
+            f1: values at its end.
+            s1: slopes there, times its width.
+            start: its start, as a fraction of the step, `(1,)`.
+            width: its width, `(1,)`.
+            events: how many of the functions are those of components; None: all there are.
+
+        Returns:
+            The fraction of the step after which the crossing shows, or 2; 1 if it is not at the
+            start of the step; the number of changes of sign.
+        """
+        (low, f_low), (high, f_high) = _extrema(f0, s0, f1, s1)
+        here = 0.0 * f0
+        seen = [(start + here, f0), (start + width * low, f_low), (start + width * high, f_high),
+                (start + width + here, f1)]  # fmt: skip
+        found, apart, changes = here + 2.0, here, here
+        for (place, f), (after, f_after) in zip(seen[-2::-1], seen[:0:-1], strict=True):
+            crossed = less(0.5, self._crossed(f, f_after, events))
+            found = select(crossed, select(less(1e-12, place), place, after), found)
+            apart = select(crossed, flag(less(1e-12, place)), apart)
+            changes = changes + flag(less(f * f_after, 0.0))
+        return found, apart, changes
 
     def bracket(self) -> list[Statement]:
         """Return the location of events; sets `accept` to whether the step is final."""
@@ -470,13 +539,18 @@ class EventSearch:
         reads = ("accept", "t", "length", "end", "tries", "status")
         return [wide_run(progress, reads, ("tries", "status"))]
 
-    def _crossed(self, before: Array, after: Array) -> Array:
+    def _crossed(self, before: Array, after: Array, events: int | None = None) -> Array:
         """Return 1 for each event function that crossed zero, 0 otherwise.
 
         A function of a component that is zero at first crosses when it reaches zero again; one of a
         limit or a stop, when it becomes negative.
+
+        Args:
+            before: values, those of components first.
+            after: values later.
+            events: how many are those of components; None: all there are.
         """
-        count = len(self._events)
+        count = len(self._events) if events is None else events
         directions = np.array([float(e.crossing.direction) for e in self._events])
         parts: list[Array] = []
         if count:
@@ -484,7 +558,7 @@ class EventSearch:
             up = flag(less(b, 0.0)) * flag(negated(less(a, 0.0))) * (directions >= 0.0)
             down = flag(less(0.0, b)) * flag(negated(less(0.0, a))) * (directions <= 0.0)
             parts.append(up + down)
-        if self.functions > count:
+        if before.shape[0] > count:
             b, a = before[count:], after[count:]
             parts.append(flag(negated(less(b, 0.0))) * flag(less(a, 0.0)))
         return concatenate(parts)
