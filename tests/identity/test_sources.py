@@ -8,7 +8,6 @@ import subprocess
 import sys
 
 import pytest
-from remora.simulation.compiled.advance_program import advance_program
 
 import remora as rm
 from remora.codegen.kernel import entry_key
@@ -18,6 +17,7 @@ from remora.identity.digest import code_key
 from remora.identity.sources import CODEGEN, EQUATIONS, ROOT, Sources
 from remora.planning.task_equations import task_terms
 from remora.simulation.batch import batch_phases
+from remora.simulation.engine import phase_program
 
 FILES = sorted(p.relative_to(ROOT).as_posix() for p in ROOT.rglob("*.py"))
 #: Packages that no kernel depends on.
@@ -98,8 +98,8 @@ def keys_of_kernels():
         "function": (lambda: kernel_key(rm.mass_matrix, robot, [], {}), []),
         "task": (lambda: kernel_key(task_terms, robot, [], {}), ["planning.task_equations"]),
         "single run": (
-            lambda: value_key(advance_program, robot, b"components"),
-            ["simulation.compiled.advance_program"],
+            lambda: value_key(phase_program._program, robot, b"components"),
+            ["simulation.engine.phase_program"],
         ),
         "batch": (lambda: value_key(phase, robot), ["simulation.batch.batch_phases"]),
         "component": (lambda: code_key(law), ["control.attitude_pd"]),
@@ -187,8 +187,8 @@ SOME = {
     "dynamics/recursive/__init__.py": "all but graph", "model/joints.py": "all but graph",
     "planning/task_equations.py": "task, single run, batch",
     "control/attitude_pd.py": "component", "control/joint_pd.py": "",
-    "simulation/program/run_program.py": "batch",
-    "simulation/compiled/advance_equations.py": "single run, batch",
+    "simulation/program/run_program.py": "single run, batch",
+    "simulation/engine/phase_program.py": "single run, batch",
     "components/context.py": "single run, batch, component, component of a user",
 }  # fmt: skip
 

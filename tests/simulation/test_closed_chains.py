@@ -106,16 +106,17 @@ def test_variational_steps_of_a_latched_pair_are_those_of_a_welded_one():
     assert kept.constraint < 1e-13
 
 
-def test_steps_in_machine_code_are_those_of_the_run_loop(monkeypatch):
+def test_runs_in_machine_code_are_those_of_the_run_loop(monkeypatch):
     robot, q, v = linkage()
     torque = np.r_[np.zeros(6), 0.3, -0.2, 0.1, 0.4]
-    options = {"torque": torque, "rtol": 1e-9, "sample": 0.3}
+    options = {"torque": torque, "rtol": 1e-12, "sample": 0.3}
     fast = rm.simulate(robot, q, v, 3.0, **options)
     plain = lambda *a, **k: RunPlan(*a, **k, compiled=False)  # noqa: E731
     monkeypatch.setattr(simulating, "RunPlan", plain)
     slow = rm.simulate(robot, q, v, 3.0, **options)
-    assert np.abs(fast.q - slow.q).max() < 1e-11
-    assert np.abs(fast.v - slow.v).max() < 1e-11
+    # each chooses its own steps
+    assert np.abs(fast.q - slow.q).max() < 1e-10
+    assert np.abs(fast.v - slow.v).max() < 1e-10
 
 
 def test_a_prescribed_joint_moves_the_loop_and_its_torque_does_the_work():

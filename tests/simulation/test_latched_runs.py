@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
-from remora.simulation.compiled.compiled_steps import CompiledSteps
 
 import remora as rm
 from flat_captures import close, dispersed, flat
 from remora.algebra import pose
 from remora.codegen.llvm import host
 from remora.simulation.engine import simulate as simulating
+from remora.simulation.engine.phase_program import PhaseProgram
 from remora.simulation.engine.run_loop import RunPlan
 from remora.simulation.storage import recorder
 
@@ -51,7 +51,7 @@ def made(monkeypatch):
 @pytest.fixture
 def advanced(monkeypatch):
     """Return a list whose length is the number of calls that made compiled steps."""
-    return calls_of(CompiledSteps, "advance", monkeypatch)
+    return calls_of(PhaseProgram, "advance", monkeypatch)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -334,7 +334,7 @@ KILLED = """
 def test_killed_at_any_file_it_writes(method, tmp_path):
     """Each time one process, killed within a write, then another, and a third that ends."""
     tests = str(Path(__file__).parents[1])
-    head = f"TESTS, OUT, FIRST, STRIDE, CASE = {tests!r}, {str(tmp_path)!r}, 0, 71, {method!r}\n"
+    head = f"TESTS, OUT, FIRST, STRIDE, CASE = {tests!r}, {str(tmp_path)!r}, 0, 53, {method!r}\n"
     command = [sys.executable, "-c", head + textwrap.dedent(KILLED)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=240)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -469,7 +469,7 @@ def phase_program(
         if key is not None:
             values = vars(control.tableau), vars(recorded), captured_by_loads
             plain = tuple(x for x in settings if x is not control.tableau and x is not recorded)
-            entry = value_key(run_program, latched.robot, parts, told, values, plain)
+            entry = value_key(_program, latched.robot, parts, told, values, plain)
         try:
             own = _CompiledPhase(equations, control.tableau, recorded, entry)
         except RemoraError:  # what cannot be traced is called, and then explained

@@ -376,6 +376,9 @@ class _RunProgram:
     def _aim_at(self, time: str) -> list[Statement]:
         def aim(time: Array, until: Array, *now: Array) -> tuple[Array, Array]:
             goal = smaller(time, until)
+            if self._recorded.dense:  # a sample at the end of a step, up to rounding, is that end
+                early = time - CLOSE * _EPS * absolute(time)
+                goal = select(less(time, until), early, until)
             return goal, *self._goes_on(goal, *now)
 
         reads = (time,) if time == "until" else (time, "until")
