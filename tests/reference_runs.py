@@ -292,7 +292,8 @@ CASES = {
     "example_first_run": Case(example("10_first_run.py"), LOCATED),
     "example_pendulum": Case(example("13_dm93_double_pendulum.py"), LOCATED),
     "example_capture": Case(example("16_capture.py"), LOCATED),
-    "example_circle": Case(example("24_circle_with_a_floating_base.py"), ROUNDING),
+    # rounding, amplified by the gain of the servo
+    "example_circle": Case(example("24_circle_with_a_floating_base.py"), LOCATED),
     "example_berthing": Case(example("44_berthing.py"), FAST),
     "small_rk4": Case(small("rk4", step=0.01), LOCATED),
     "small_dopri5": Case(small("dopri5", rtol=1e-10, atol=1e-12), LOCATED),

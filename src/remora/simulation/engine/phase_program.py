@@ -36,6 +36,7 @@ from remora.simulation.inputs.events import (
 from remora.simulation.inputs.phases import Phase
 from remora.simulation.inputs.profiles import DEGREE
 from remora.simulation.inputs.pure_functions import CapturedNumbers, is_pure
+from remora.simulation.integrators.step_control import CLOSE
 from remora.simulation.integrators.tableaus import Tableau
 from remora.simulation.phase.phase_loads import SmoothLoads
 from remora.simulation.phase.run_state import RunState
@@ -356,7 +357,8 @@ class PhaseProgram:
         samples, end = np.zeros((0, self._width)), rows[-1] if count else np.zeros(self._width)
         if not self._recorded.steps:
             own = out["sample"][: len(table)].copy()
-            reached = int(np.count_nonzero(out["late"][: len(table), 0] >= 0.0))
+            close = CLOSE * np.spacing(np.abs(table))
+            reached = int(np.count_nonzero(out["late"][: len(table), 0] >= -close))
             skipped = int(first_row)
             samples, end = own[skipped : min(reached, skipped + asked)], own[-1]
             if first_row and reached:
