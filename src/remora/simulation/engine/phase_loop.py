@@ -142,6 +142,11 @@ class PhaseLoop:
         return self._events.looked[: self._events.watch.lasting].tolist()
 
     @property
+    def in_machine_code(self) -> bool:
+        """Whether the program has made the steps so far."""
+        return self._program is not None
+
+    @property
     def settled(self) -> bool:
         """Whether no condition crossed zero so recently that a checkpoint must store it."""
         return self._program is not None or self._events.settled
@@ -204,6 +209,7 @@ class PhaseLoop:
             system.given.enter(*resumed.segment)
             if program is not None and resumed.program is not None:
                 program.restore(resumed.program)
+                self._enter_program(program, resumed.segment[1])
             else:
                 self._program = None
                 self._events.restore(resumed.looked, resumed.last)
@@ -455,21 +461,16 @@ class PhaseLoop:
         What it cannot do, a step that fails, is left to the steps of Python, which explain why:
         they begin at the state before that call.
         """
-        system, state, given = self._system, self._state, self._system.given
-        loads = given.smooth
-        low, high = given.bounds
-        clocks = low - given.offset, high - given.offset
-        coefficients = None if loads is None else loads.enter([clocks])[0]
-        program.enter(
-            stop, given.bounds, self._start, given.offset, coefficients, pieces_of(system, *clocks)
-        )
+        system, state, loads = self._system, self._state, self._system.given.smooth
+        self._enter_program(program, stop)
         times = self._advanced(NOTHING)
         while state.t < stop:
             if not (program.current and (loads is None or loads.is_current)):
                 return self._in_python(program, stop)
             before = program.cells
             done = program.advance(_within(times, stop), self._first_row)
-            if done.status not in (RUNNING, STOPPED, NEXT) and done.error is None:
+            bad = done.status not in (RUNNING, STOPPED, NEXT) or not done.finite
+            if bad and done.error is None:
                 program.restore(before)
                 return self._in_python(program, stop)
             self._first_row = False
@@ -478,12 +479,25 @@ class PhaseLoop:
             system.z = state.z
             self._h, self._tried = program.h, program.tried
             times = self._advanced(done)
+            while (passed := _within(times, state.t)).size:  # more than one call records
+                times = self._advanced(program.record(passed))
             if done.error is not None:
                 raise done.error
             if done.status != RUNNING:
                 program.proceed()
                 return self._ended_by(program, done)
         return None
+
+    def _enter_program(self, program: PhaseProgram, stop: float) -> None:
+        """Let the program enter the segment that ends at `stop`."""
+        system, given = self._system, self._system.given
+        low, high = given.bounds
+        clocks = low - given.offset, high - given.offset
+        loads = given.smooth
+        coefficients = None if loads is None else loads.enter([clocks])[0]
+        program.enter(
+            stop, given.bounds, self._start, given.offset, coefficients, pieces_of(system, *clocks)
+        )
 
     def _ended_by(self, program: PhaseProgram, done: Advance) -> LocatedEvent | None:
         """Return the event that ended the phase: one that stops the run comes first."""

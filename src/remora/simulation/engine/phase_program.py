@@ -83,6 +83,11 @@ class Advance(NamedTuple):
     start: bool = False
     error: BaseException | None = None
 
+    @property
+    def finite(self) -> bool:
+        """Whether all numbers are."""
+        return all(bool(np.isfinite(x).all()) for x in (self.rows, self.samples, self.end))
+
 
 class PhaseProgram:
     """The program of a phase, with the state of its run.
@@ -227,7 +232,7 @@ class PhaseProgram:
         """
         own = self._inputs
         for name, x in numbers.items():
-            own[parameter_name(name)][:] = x
+            own[parameter_name(name)][...] = x
         own["start"][:] = start
         if "seed" in own:
             own["seed"][:] = float(seed & 0xFFFFFFFF), float(seed >> 32)
@@ -326,6 +331,23 @@ class PhaseProgram:
             self._tries = min(2 * self._tries, MOST_TRIES)
         self._state[:] = self._end
         return self._result(table, first_row, min(rows, len(times)))._replace(error=error)
+
+    def record(self, times: Array) -> Advance:
+        """Record samples that are not after the state, without a step."""
+        return self._standing(times, False)
+
+    def row(self) -> Array:
+        """Return the record of the state."""
+        return self._standing(np.zeros(0), True).rows[0]
+
+    def _standing(self, times: Array, first_row: bool) -> Advance:
+        """Make a call without a step."""
+        own, tries = self._inputs, self._tries
+        until = own["until"].copy()
+        own["until"][:] = own["t"]
+        done = self.advance(times, first_row)
+        own["until"][:], self._tries = until, tries
+        return done
 
     def _bind(self, rows: int, entries: int) -> None:
         """Make room for the records of a call."""
@@ -459,9 +481,9 @@ def phase_program(
         made = _with_conditions(acting, everywhere, phase.events)
         if made is None:
             return None
-        started = frozenset(made.components) if first else frozenset(
-            n for n in made.components if n not in acting.components
-        )  # fmt: skip
+        new = [n for n in made.components if n not in acting.components]
+        # those of the whole run are first watched in the first phase
+        started = frozenset(made.components if first else new[len(everywhere) :])
         equations = RunEquations(
             made, _forces(loads, phase, called), latched.names, model.formulation, model.passive,
             dict.fromkeys(system.held), phase.own_clock, started, effort, limits, works=True,

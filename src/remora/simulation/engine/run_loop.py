@@ -214,7 +214,6 @@ class RunLoop:
             made.fix(numbers, self._start, plan.seed, plan.run)
             made.hold(self._entered)
         self._made_by = made
-        self._end_row: Array | None = None
         return made
 
     def _watched(self, phase: Phase, system: PhaseDynamics) -> EventMonitor:
@@ -415,7 +414,6 @@ class RunLoop:
                 rows = np.concatenate([rows, done.samples]) if len(rows) else done.samples
                 rows = rows[np.argsort(rows[:, 0], kind="stable")]
                 self._next += len(done.samples)
-            self._end_row = done.end
             self._extend(program, rows)
             if self._recorder.saves and not done.events:
                 self._recorder.mark = self._marked()
@@ -431,11 +429,7 @@ class RunLoop:
             for name, place in program.places.items()
         }
         signals = columns.get("signals", np.zeros((len(rows), 0)))
-        t, components = columns["t"][:, 0], self._system.components
-        if components is not None and not np.all(np.isfinite(signals)):
-            x, z = self._state.x, self._state.z
-            many = np.broadcast_to(x, (len(t), x.size))
-            components.refuse_nan_in(signals, t, columns["q"], columns["v"], many, z)
+        t = columns["t"][:, 0]
         self._last = float(t[-1])
         self._recorder.extend(
             t, columns["q"], columns["v"], columns["tau"], columns["passive"],
@@ -473,8 +467,8 @@ class RunLoop:
         state, program = self._state, self._made_by
         if self._last >= state.t:
             return
-        if program is not None and self._end_row is not None and self._end_row[0] == state.t:
-            self._extend(program, self._end_row[None])
+        if program is not None and self._drive.in_machine_code:
+            self._extend(program, program.row()[None])
         else:
             self._record(state.t, state.q, state.v, state.work, state.x)
 
