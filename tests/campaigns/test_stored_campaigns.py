@@ -249,6 +249,10 @@ def test_figures_of_the_report(stored):
             expected = np.nanpercentile(values, [low, high], axis=0)
             assert (corners.min(), corners.max()) == pytest.approx((expected.min(), expected.max()))
 
+    sizes = [tuple(drawn.get_size_inches()) for drawn in
+             (drawn, figures.bands(stored, study), figures.drivers(stored))]  # fmt: skip
+    assert np.allclose(sizes, [(7.2, 1.9), (7.2, 3.8), (7.2, 1.4 + 0.3 * 5)])
+
     ax = figures.drivers(stored).axes[0]
     table = np.asarray(ax.images[0].get_array())
     rows = ("angle", "speed", "tip", "never", "success")

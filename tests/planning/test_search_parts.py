@@ -7,6 +7,7 @@ import pytest
 
 import remora as rm
 from remora.planning import (
+    configuration_search,
     damped_step,
     floating_path,
     path_search,
@@ -232,3 +233,25 @@ def test_labels_are_those_of_the_joints_of_each_speed():
     assert labels[6:] == [
         joint.name for joint in robot.joints[1:] for _ in range(robot.nv)[joint.v]
     ]
+
+
+def test_a_walk_ends_at_the_tolerance_or_returns_the_best():
+    weights = np.array([2.0, 1.0])
+    problem = SimpleNamespace(
+        tolerance=0.1, groups=np.eye(2), weights=weights,
+        cost=lambda errors: float(np.sum((weights * errors) ** 2)),
+    )  # fmt: skip
+    way = [[0.5, 0.5], [0.3, 1.2], [0.2, 0.1], [0.09, 0.05], [0.0, 0.0]]
+
+    def walk(most, first=(9.0, 9.0)):
+        step = iter(way)
+        found = configuration_search._walk(
+            problem, lambda q, damping, kind: (q + 1.0, np.array(next(step)), damping), np.zeros(1),
+            np.full((1, 1), -1.0), np.array([first]), most,
+        )  # fmt: skip
+        return float(found[0][0, 0]), found[1][0].tolist(), found[2]
+
+    assert walk(5) == (4.0, [0.09, 0.05], 4)
+    assert walk(2) == (1.0, [0.5, 0.5], 2)  # 1.25, and then 1.8
+    assert walk(2, (0.1, 0.2)) == (-1.0, [0.1, 0.2], 2)
+    assert walk(0) == (-1.0, [9.0, 9.0], 0)
