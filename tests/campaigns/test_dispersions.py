@@ -11,7 +11,7 @@ from scipy import stats
 from scipy.stats import qmc
 
 import remora as rm
-from remora.campaigns import permutation
+from remora.campaigns import permutation, statistics
 from remora.campaigns.dispersions import (
     Dispersion,
     Dispersions,
@@ -271,3 +271,11 @@ def test_permutations_are_those_of_whole_numbers(size):
 
     found = permuted(np.arange(size), size, np.array(keys, dtype=np.uint64))
     assert found.tolist() == [place(k) for k in range(size)]
+
+
+def test_ranks_of_ties_are_their_means(rng):
+    for _ in range(5):
+        x, y = rng.integers(0, 6, 40).astype(float), rng.integers(0, 4, 40) ** 2.0
+        expected = stats.spearmanr(x, y).statistic
+        assert statistics.rank_correlation(x, y) == pytest.approx(expected, abs=1e-12)
+        assert np.array_equal(statistics._ranks(x), stats.rankdata(x))

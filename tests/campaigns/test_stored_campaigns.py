@@ -312,8 +312,8 @@ def test_the_command_line_tells_the_rates(stored, tmp_path):
     for name in rm.bundled_studies():
         study = rm.load_study(name)
         assert listed[name][1:3] == [study.scenario.name, f"{study.runs:,}"]
-    wrong = remora("campaign", "replay", stored.folder.path, "-1")
-    assert wrong.returncode == 2
+    wrong = remora("campaign", "replay", stored.folder.path, RUNS, columns=300)
+    assert (wrong.returncode, "from 0 to 49, not 50" in wrong.stderr) == (2, True)
     done = remora("campaign", "report", stored.folder.path, "--out", tmp_path)
     assert "exists already" in done.stderr
     for words, message in (

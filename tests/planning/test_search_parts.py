@@ -1,5 +1,6 @@
 """Parts of the searches against plain NumPy: steps at limits, starts, reasons, least squares."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -255,3 +256,26 @@ def test_a_walk_ends_at_the_tolerance_or_returns_the_best():
     assert walk(2) == (1.0, [0.5, 0.5], 2)  # 1.25, and then 1.8
     assert walk(2, (0.1, 0.2)) == (-1.0, [0.1, 0.2], 2)
     assert walk(0) == (-1.0, [9.0, 9.0], 0)
+
+
+def test_bounds_of_speeds_are_named_by_what_binds():
+    joints = ("turn", "slide", "spin")
+    limits = {"turn": 5.0, "slide": 0.1, "spin": np.inf}
+    robot = ROBOT
+    for name in joints:
+        own = replace(robot.joints[name].limits, velocity=np.array([limits[name]]))
+        robot = robot.replace_joint(name, limits=own)
+    ranges = joint_ranges(robot, (), "fixed")
+    given = rm.TaskLimits(acceleration={"turn": 2.0, "spin": 3.0})
+    q, v, dt = np.array([1.45, 0.3, 0.0]), np.array([0.1, 0.05, 1.0]), 0.1
+    found = task_limits.speed_bounds(robot, q, v, given, ranges, dt)
+    assert found.lower == pytest.approx([-0.1, -0.1, 0.7])
+    assert found.upper[1:] == pytest.approx([0.1, 1.3])
+    assert 0.0 < found.upper[0] <= 0.3
+    assert found.names[0][0] == "acceleration of turn"
+    assert found.names[1] == ("velocity of slide", "velocity of slide")
+    assert found.names[2] == ("acceleration of spin", "acceleration of spin")
+    free = rm.TaskLimits(acceleration={"turn": 50.0})
+    near = task_limits.speed_bounds(robot, np.array([1.4999, 0.3, 0.0]), v, free, ranges, dt)
+    assert near.names[0][1] == "position of turn"
+    assert near.upper[0] < 0.2
