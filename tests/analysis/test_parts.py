@@ -61,6 +61,9 @@ def test_subspaces_have_a_length_only_where_they_mix():
     assert subspaces.unit(np.eye(6)[3:]) == "m/s"
     with pytest.raises(rm.InvalidValue, match="linearly dependent"):
         subspaces.selection(np.ones((2, 6)), 1.0)
+    for length in (0.0, -1.0, np.inf, np.nan):
+        with pytest.raises(rm.InvalidValue, match="must be a positive number of metres"):
+            subspaces.selection("planar", length)
 
 
 def test_integrals_over_samples_are_exact_for_parabolas():

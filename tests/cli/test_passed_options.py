@@ -4,7 +4,7 @@ import pytest
 
 import in_process
 import remora as rm
-from remora.cli import bench, robot_kernels
+from remora.cli import bench, robot_analyses, robot_kernels
 from remora.cli.demo import _has_browser
 from remora.viewer import view as view_module
 
@@ -171,3 +171,12 @@ def test_settings_of_a_benchmark_reach_it(asked):
     (_, *given), _ = asked(bench, "benchmark", "bench", "servicer", "--gpu", "--batch", 3)
     assert given[:2] == [3, 0]
     assert given[3:] == [True, True]
+
+
+def test_samples_of_an_analysis_are_a_million_unless_they_are_given(asked, tmp_path):
+    words = ("analyze", "servicer", "workspace", "--out", tmp_path / "new")
+    (robot, what, frame, options), _ = asked(robot_analyses, "write_analysis", *words)
+    assert (robot.name, what, frame) == ("servicer", "workspace", None)
+    assert (options["samples"], options["samples_given"]) == (1_000_000, False)
+    (*_, options), _ = asked(robot_analyses, "write_analysis", *words, "--samples", 500)
+    assert (options["samples"], options["samples_given"]) == (500, True)
