@@ -306,8 +306,6 @@ FAULTS = [
           "campaigns/test_stored_campaigns.py"),
     Fault("cli/capture_demo.py", "run.frame_pose(x)[k - 1]", "run.frame_pose(x)[k]",
           "cli/test_told_numbers.py"),
-    Fault("cli/run.py", "relative {drift.relative:.1e}", "relative {drift.absolute:.1e}",
-          "cli/test_told_numbers.py"),
     Fault("control/references/circle_reference.py", "/ sqrt(dot(n, n))", "/ dot(n, n)",
           "components/test_at_an_instant.py"),
     Fault("planning/floating_path.py", "once = -screw.cross(first, second)",

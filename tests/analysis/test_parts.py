@@ -7,7 +7,7 @@ import pytest
 
 import remora as rm
 from remora.algebra import pose
-from remora.analysis import arm, coupling, straight_path, subspaces
+from remora.analysis import arm, coupling, pseudo_inertia, straight_path, subspaces
 from remora.analysis.floating_workspace import FloatingWorkspace
 from remora.analysis.robot_errors import deviated, robot_errors
 
@@ -61,6 +61,9 @@ def test_subspaces_have_a_length_only_where_they_mix():
     assert subspaces.unit(np.eye(6)[3:]) == "m/s"
     with pytest.raises(rm.InvalidValue, match="linearly dependent"):
         subspaces.selection(np.ones((2, 6)), 1.0)
+    for length in (0.0, -1.0, np.inf, np.nan):
+        with pytest.raises(rm.InvalidValue, match="must be a positive number of metres"):
+            subspaces.selection("planar", length)
 
 
 def test_integrals_over_samples_are_exact_for_parabolas():
@@ -105,3 +108,18 @@ def test_directions_are_even_and_volumes_those_of_balls_and_shells():
     reach = SimpleNamespace(plane=None, reach=np.array([1.0, 2.0]))
     volume = straight_path.StraightPathWorkspace.volume.fget(reach)
     assert volume == pytest.approx(4 / 3 * np.pi * 4.5)
+
+
+def test_bodies_of_points_lines_and_plates_are_consistent_and_no_others():
+    def parameters(points, masses):
+        J = sum(m * np.outer([*p, 1.0], [*p, 1.0]) for p, m in zip(points, masses, strict=True))
+        return pseudo_inertia.parameters_of(J)
+
+    corners = np.array([[1.0, 0, 0], [0, 1, 0], [0, 0, 1], [-1, -1, 0.5]])
+    for count in (1, 2, 3, 4):
+        x = parameters(corners[:count], [2.0] * count)
+        assert pseudo_inertia.is_consistent(x, 1e-12)
+        assert x[0] == pytest.approx(2.0 * count)
+    assert not pseudo_inertia.is_consistent(parameters(corners, [3.0, 3.0, 3.0, -1.0]), 1e-12)
+    assert not pseudo_inertia.is_consistent(-parameters(corners, [1.0] * 4), 1e-12)
+    assert not pseudo_inertia.is_consistent(np.zeros(10))

@@ -1,5 +1,6 @@
 """Dispersions: distributions, samplings and correlations."""
 
+import math
 import tracemalloc
 
 import numpy as np
@@ -10,6 +11,7 @@ from scipy import stats
 from scipy.stats import qmc
 
 import remora as rm
+from remora.campaigns import permutation, statistics
 from remora.campaigns.dispersions import (
     Dispersion,
     Dispersions,
@@ -243,3 +245,37 @@ def test_far_points_of_a_sobol_sequence_and_its_end():
     assert np.all((last >= 0.0) & (last < 1.0))
     with pytest.raises(rm.RemoraError, match="Sobol sequence has"):
         sobol_points(2**30 - 2, 2**30 + 1, 2, 1)
+
+
+@pytest.mark.parametrize("size", [1, 2, 4, 5, 16, 17, 64, 100, 256])
+def test_permutations_are_those_of_whole_numbers(size):
+    """A Feistel network with halves of ⌈b/2⌉ bits, b those of size - 1; seeds keep numbers."""
+    keys = [int(k) for k in np.random.default_rng(size).integers(0, 2**63, ROUNDS)]
+    bits = max(1, math.ceil(math.ceil(math.log2(size)) / 2)) if size > 1 else 1
+    mask, all_ = 2**bits - 1, 2**64 - 1
+
+    def mixed(x, key):
+        z = (((x + 1) * int(permutation._SECOND)) & all_) ^ key
+        z = ((z ^ z >> 30) * int(permutation._FIRST)) & all_
+        z = ((z ^ z >> 27) * int(permutation._SECOND)) & all_
+        return z ^ z >> 31
+
+    def place(x):
+        while True:
+            left, right = x >> bits, x & mask
+            for key in keys:
+                left, right = right, left ^ (mixed(right, key) & mask)
+            x = left << bits | right
+            if x < size:
+                return x
+
+    found = permuted(np.arange(size), size, np.array(keys, dtype=np.uint64))
+    assert found.tolist() == [place(k) for k in range(size)]
+
+
+def test_ranks_of_ties_are_their_means(rng):
+    for _ in range(5):
+        x, y = rng.integers(0, 6, 40).astype(float), rng.integers(0, 4, 40) ** 2.0
+        expected = stats.spearmanr(x, y).statistic
+        assert statistics.rank_correlation(x, y) == pytest.approx(expected, abs=1e-12)
+        assert np.array_equal(statistics._ranks(x), stats.rankdata(x))

@@ -121,7 +121,7 @@ def test_numbers_of_a_capture_are_those_of_the_first_one():
         impulses={"grip": pull},
         energy_loss=np.array([9.0, 0.7, np.nan]),
     )
-    batch = SimpleNamespace(q=np.zeros((3, 1, 1)), switches=(one, two))  # fmt: skip
+    batch = SimpleNamespace(q=np.zeros((3, 4, 1)), switches=(one, two))  # fmt: skip
     for what, numbers in (
         ("time", [1.0, 5.0]),
         ("impulse", [5.0, 1.0]),

@@ -249,6 +249,10 @@ def test_figures_of_the_report(stored):
             expected = np.nanpercentile(values, [low, high], axis=0)
             assert (corners.min(), corners.max()) == pytest.approx((expected.min(), expected.max()))
 
+    sizes = [tuple(drawn.get_size_inches()) for drawn in
+             (drawn, figures.bands(stored, study), figures.drivers(stored))]  # fmt: skip
+    assert np.allclose(sizes, [(7.2, 1.9), (7.2, 3.8), (7.2, 1.4 + 0.3 * 5)])
+
     ax = figures.drivers(stored).axes[0]
     table = np.asarray(ax.images[0].get_array())
     rows = ("angle", "speed", "tip", "never", "success")
@@ -308,8 +312,8 @@ def test_the_command_line_tells_the_rates(stored, tmp_path):
     for name in rm.bundled_studies():
         study = rm.load_study(name)
         assert listed[name][1:3] == [study.scenario.name, f"{study.runs:,}"]
-    wrong = remora("campaign", "replay", stored.folder.path, "-1")
-    assert wrong.returncode == 2
+    wrong = remora("campaign", "replay", stored.folder.path, RUNS, columns=300)
+    assert (wrong.returncode, "from 0 to 49, not 50" in wrong.stderr) == (2, True)
     done = remora("campaign", "report", stored.folder.path, "--out", tmp_path)
     assert "exists already" in done.stderr
     for words, message in (

@@ -99,6 +99,9 @@ def test_conditioning_is_that_of_the_jacobian_of_the_plane(tmp_path):
     assert tiles["smallest singular value"] == f"{values[:, 1].min():.4g}"
     assert values[50, 1] == 0.0  # stretched, halfway
     assert tiles["largest condition number"] == "inf"
+    nearest = tiles["nearest singularity, estimated"]
+    assert nearest == f"{data['joint_distance'].min():.3g} rad"
+    assert np.ptp(data["joint_distance"]) > 0.1
     assert tiles["of a range from the nearest limit"] == "25.0 %"
 
 

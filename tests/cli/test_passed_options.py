@@ -4,7 +4,7 @@ import pytest
 
 import in_process
 import remora as rm
-from remora.cli import robot_kernels
+from remora.cli import bench, robot_analyses, robot_kernels
 from remora.cli.demo import _has_browser
 from remora.viewer import view as view_module
 
@@ -147,3 +147,36 @@ def test_a_browser_is_opened_only_on_a_screen(monkeypatch):
     assert _has_browser()
     monkeypatch.setattr("sys.stdout", type("File", (), {"isatty": lambda self: False})())
     assert not _has_browser()
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("--batch", 1), "at least 2 states"), (("--threads", -1), "--threads must be 0 or more"),
+        (("--seconds", 0), "--seconds more than 0"), (("--seconds", "inf"), "more than 0"),
+        (("--gpu", "--threads", 2), "leave them out with --gpu"),
+        (("--gpu", "--no-growth"), "leave them out with --gpu"),
+    ],
+)  # fmt: skip
+def test_settings_of_a_benchmark_are_checked(words, told):
+    assert told in " ".join(
+        in_process.remora("bench", "servicer", *words, columns=300).stderr.split()
+    )
+
+
+def test_settings_of_a_benchmark_reach_it(asked):
+    words = ("--batch", 2, "--threads", 0, "--seconds", 0.5, "--no-growth")
+    (robot, *given), _ = asked(bench, "benchmark", "bench", "servicer", *words)
+    assert (robot.name, given) == ("servicer", [2, 0, 0.5, False, False])
+    (_, *given), _ = asked(bench, "benchmark", "bench", "servicer", "--gpu", "--batch", 3)
+    assert given[:2] == [3, 0]
+    assert given[3:] == [True, True]
+
+
+def test_samples_of_an_analysis_are_a_million_unless_they_are_given(asked, tmp_path):
+    words = ("analyze", "servicer", "workspace", "--out", tmp_path / "new")
+    (robot, what, frame, options), _ = asked(robot_analyses, "write_analysis", *words)
+    assert (robot.name, what, frame) == ("servicer", "workspace", None)
+    assert (options["samples"], options["samples_given"]) == (1_000_000, False)
+    (*_, options), _ = asked(robot_analyses, "write_analysis", *words, "--samples", 500)
+    assert (options["samples"], options["samples_given"]) == (500, True)

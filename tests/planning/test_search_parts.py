@@ -1,5 +1,6 @@
 """Parts of the searches against plain NumPy: steps at limits, starts, reasons, least squares."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 
 import remora as rm
 from remora.planning import (
+    configuration_search,
     damped_step,
     floating_path,
     path_search,
@@ -232,3 +234,48 @@ def test_labels_are_those_of_the_joints_of_each_speed():
     assert labels[6:] == [
         joint.name for joint in robot.joints[1:] for _ in range(robot.nv)[joint.v]
     ]
+
+
+def test_a_walk_ends_at_the_tolerance_or_returns_the_best():
+    weights = np.array([2.0, 1.0])
+    problem = SimpleNamespace(
+        tolerance=0.1, groups=np.eye(2), weights=weights,
+        cost=lambda errors: float(np.sum((weights * errors) ** 2)),
+    )  # fmt: skip
+    way = [[0.5, 0.5], [0.3, 1.2], [0.2, 0.1], [0.09, 0.05], [0.0, 0.0]]
+
+    def walk(most, first=(9.0, 9.0)):
+        step = iter(way)
+        found = configuration_search._walk(
+            problem, lambda q, damping, kind: (q + 1.0, np.array(next(step)), damping), np.zeros(1),
+            np.full((1, 1), -1.0), np.array([first]), most,
+        )  # fmt: skip
+        return float(found[0][0, 0]), found[1][0].tolist(), found[2]
+
+    assert walk(5) == (4.0, [0.09, 0.05], 4)
+    assert walk(2) == (1.0, [0.5, 0.5], 2)  # 1.25, and then 1.8
+    assert walk(2, (0.1, 0.2)) == (-1.0, [0.1, 0.2], 2)
+    assert walk(0) == (-1.0, [9.0, 9.0], 0)
+
+
+def test_bounds_of_speeds_are_named_by_what_binds():
+    joints = ("turn", "slide", "spin")
+    limits = {"turn": 5.0, "slide": 0.1, "spin": np.inf}
+    robot = ROBOT
+    for name in joints:
+        own = replace(robot.joints[name].limits, velocity=np.array([limits[name]]))
+        robot = robot.replace_joint(name, limits=own)
+    ranges = joint_ranges(robot, (), "fixed")
+    given = rm.TaskLimits(acceleration={"turn": 2.0, "spin": 3.0})
+    q, v, dt = np.array([1.45, 0.3, 0.0]), np.array([0.1, 0.05, 1.0]), 0.1
+    found = task_limits.speed_bounds(robot, q, v, given, ranges, dt)
+    assert found.lower == pytest.approx([-0.1, -0.1, 0.7])
+    assert found.upper[1:] == pytest.approx([0.1, 1.3])
+    assert 0.0 < found.upper[0] <= 0.3
+    assert found.names[0][0] == "acceleration of turn"
+    assert found.names[1] == ("velocity of slide", "velocity of slide")
+    assert found.names[2] == ("acceleration of spin", "acceleration of spin")
+    free = rm.TaskLimits(acceleration={"turn": 50.0})
+    near = task_limits.speed_bounds(robot, np.array([1.4999, 0.3, 0.0]), v, free, ranges, dt)
+    assert near.names[0][1] == "position of turn"
+    assert near.upper[0] < 0.2

@@ -16,7 +16,13 @@ from remora.viewer.load_words import fixed
 from remora.viewer.page import batch_page, drag_target, plots, robot_page, run_page
 from remora.viewer.page.timed_page import SPEEDS, _fitting_speed
 from remora.viewer.report import drawing
-from remora.viewer.scene import analysis_shapes, constraint_marks, overlays, scene
+from remora.viewer.scene import (
+    analysis_shapes,
+    constraint_marks,
+    link_roles,
+    overlays,
+    scene,
+)
 from remora.viewer.view import viewable
 
 
@@ -329,3 +335,33 @@ def test_a_drawing_is_cleaned_and_keeps_its_size():
         '<svg role="img" aria-label="two" viewBox="0 0 10 20"><g id="used"/><g/>'
         '<path d="M 1.2 2 L 3 4" style="stroke: #123456"/><use href="#used"/></svg>'
     )
+
+
+def test_the_coupling_of_a_joint_is_the_largest_of_its_own_speeds(monkeypatch, rng):
+    robot = rm.random_robot(3, bodies=5, kinds=("spherical", "revolute", "universal"))
+    B = rng.normal(size=(6, robot.nv - 6))
+    monkeypatch.setattr(analysis_shapes, "evaluated", lambda fast, name, q: B[None])
+    found = analysis_shapes.joint_coupling(SimpleNamespace(robot=robot), rm.neutral(robot))
+    sizes = np.r_[np.zeros(6), np.linalg.norm(B[:3], axis=0)]
+    own = {joint.name: sizes[joint.v].max() for joint in robot.joints[1:]}
+    assert found == pytest.approx(own)
+
+
+def role(inertia, com=(0.0, 0.0, 0.0), axis=(0, 0, 1), frame=False):
+    made = rm.Builder("one").body("bus", mass=50.0, inertia=(5, 5, 5))
+    made.body("x", mass=12.0, inertia=inertia, com=com)
+    made.joint("to_x", "revolute", "bus", "x", axis=axis, xyz=(1, 0, 0))
+    if frame:
+        made.frame("tip", "x", xyz=(0, 0, 1))
+    return link_roles.role_of(made.build(), 1)
+
+
+def test_roles_without_names_follow_from_inertia_and_axis():
+    disc, ball, plate = (0.5, 0.5, 1.0), (0.4, 0.4, 0.4), (1.0, 4.0, 5.0)
+    assert role(disc) == role(ball) == link_roles.WHEEL
+    assert role(disc, axis=(1, 0, 0)) == link_roles.PANEL  # turns in its own plane
+    assert role(plate, com=(1.0, 0.0, 0.0), axis=(0, 1, 0)) == link_roles.PANEL
+    assert role(disc, com=(0.0, 0.0, 0.3)) == link_roles.WHEEL  # along its axis
+    assert role(disc, com=(0.3, 0.0, 0.0)) == link_roles.PANEL
+    assert role(ball, com=(0.5, 0.0, 0.0)) == link_roles.BOOM
+    assert role(disc, frame=True) != link_roles.WHEEL

@@ -54,6 +54,19 @@ def test_what_is_behind_the_camera_or_seen_edge_on_is_not_drawn():
     assert np.all(depth_image(np.zeros((0, 3, 3)), AHEAD, SIZE).face < 0)
 
 
+def test_a_picture_is_that_of_the_origin_wherever_the_camera_is():
+    """What is nearer than a part of the distance to the point looked at is left out."""
+    far = np.array([300.0, -200.0, 100.0])
+    moved = AHEAD._replace(position=AHEAD.position + far, look_at=AHEAD.look_at + far)
+    for near in (0.0, 3.0, 4.5):
+        here, there = (
+            depth_image(square(near) + by, camera, SIZE)
+            for by, camera in ((0.0, AHEAD), (far, moved))
+        )
+        assert np.array_equal(here.face, there.face)
+    assert np.any(there.face >= 0)
+
+
 @pytest.mark.parametrize("along", [None, np.array([0.6, -0.8])])
 def test_a_camera_sees_all_points_and_little_else(along):
     cloud = np.random.default_rng(3).normal(size=(50, 3)) * [3.0, 1.0, 0.4] + [10, -4, 2]

@@ -305,6 +305,9 @@ def test_what_is_constant_relative_to_its_scale_is_flat():
     assert is_flat(Panel("p", "m", (Line("a", 1e-6 - 1e-16 * x),), scale=1.0))
     assert not is_flat(Panel("p", "m", (Line("a", 1e-6 * x),), scale=1.0))
     assert is_flat(Panel("p", "m", (Line("a", -5.0 + 1e-13 * x),)))
+    assert is_flat(Panel("p", "m", (Line("a", 1e6 + 1e-5 * x),)))  # 2e-11 of its size
+    assert is_flat(Panel("p", "m", (Line("a", -1e6 + 1e-5 * x),)))
+    assert not is_flat(Panel("p", "m", (Line("a", 1e-6 + 1e-11 * x),), scale=0.0))
 
 
 def test_notices_tell_how_a_run_ended_and_what_came_near(run):
