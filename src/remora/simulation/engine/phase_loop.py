@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -96,7 +97,8 @@ class PhaseLoop:
         stepping: StepperSettings,
         watch: EventMonitor,
         made: Callable[[StepInterval, list[LocatedEvent]], None],
-        advanced: Callable[[Advance], Array],
+        advanced: Callable[[Advance], None],
+        times: Callable[[], Array],
         reset: Callable[[list[LocatedEvent]], None],
         start: float,
         schedule: UpdateSchedule,
@@ -111,8 +113,8 @@ class PhaseLoop:
             stepping: settings of the step size control.
             watch: event conditions.
             made: called after each step, with the step and the events at its end.
-            advanced: called with what the program has recorded; returns the sample times that
-                follow.
+            advanced: called with what the program has recorded.
+            times: returns the sample times that follow, `(n,)`, s.
             reset: called with the events that reset the state, which it changes.
             start: start time of the phase, s.
             schedule: updates of sampled components.
@@ -122,6 +124,7 @@ class PhaseLoop:
         self._system, self._state, self._stepping = system, state, stepping
         self._made, self._reset, self._start = made, reset, start
         self._advanced, self._program, self._first_row = advanced, program, first_row
+        self._times = times
         self._schedule = schedule
         state.finish = system.finish if system.constrained else None
         self._events = EventLocator(system, state, watch, self._attempt, self._blame)
@@ -463,7 +466,7 @@ class PhaseLoop:
         """
         system, state, loads = self._system, self._state, self._system.given.smooth
         self._enter_program(program, stop)
-        times = self._advanced(NOTHING)
+        times = self._times()
         while state.t < stop:
             if not (program.current and (loads is None or loads.is_current)):
                 return self._in_python(program, stop)
@@ -478,9 +481,11 @@ class PhaseLoop:
             program.give(state, self._schedule.counts)
             system.z = state.z
             self._h, self._tried = program.h, program.tried
-            times = self._advanced(done)
+            self._advanced(done)
+            times = self._times()
             while (passed := _within(times, state.t)).size:  # more than one call records
-                times = self._advanced(program.record(passed))
+                self._advanced(program.record(passed))
+                times = self._times()
             if done.error is not None:
                 raise done.error
             if done.status != RUNNING:
@@ -563,5 +568,7 @@ class PhaseLoop:
 
 def _within(times: Array, stop: float) -> Array:
     """Return the sample times in the rest of a segment, `(m,)`; those at its end are its end."""
-    count = int(np.searchsorted(times, stop + CLOSE * np.spacing(abs(stop)), side="right"))
+    if not times.size:
+        return times
+    count = bisect.bisect_right(times, stop + CLOSE * math.ulp(abs(stop)))
     return np.minimum(times[:count], stop)

@@ -8,6 +8,7 @@ the same bits. Between calls, Python samples controllers and enters the next seg
 from __future__ import annotations
 
 import functools
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -86,7 +87,8 @@ class Advance(NamedTuple):
     @property
     def finite(self) -> bool:
         """Whether all numbers are."""
-        return all(bool(np.isfinite(x).all()) for x in (self.rows, self.samples, self.end))
+        parts = (x for x in (self.rows, self.samples, self.end) if x.size)
+        return all(math.isfinite(float(x.sum())) or bool(np.isfinite(x).all()) for x in parts)
 
 
 class PhaseProgram:

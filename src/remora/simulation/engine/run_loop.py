@@ -41,6 +41,9 @@ from remora.simulation.recording.constraint_switch import ConstraintSwitch, robo
 from remora.simulation.recording.recording import Recording
 from remora.simulation.storage.recorder import Recorder
 
+#: Calls of the program whose rows are recorded together.
+MOST_PARTS = 64
+_NOTHING = np.zeros(0)
 #: Initial step size of adaptive methods, s.
 FIRST_STEP = 1e-3
 #: Maximum distance of a joint from the start of its prescribed motion, rad or m, rad/s or m/s.
@@ -91,6 +94,7 @@ class RunLoop:
         self._schedule = UpdateSchedule(system, start, plan.seed, plan.run)
         self._resets = Resets()
         self._start = start
+        self._rows: list[Array] = []  # of the program, not recorded yet
         end = self._end = start + sum(p.duration for p in plan.phases)
         self._next = 0  # index of the next sample time
         self._phase = 0
@@ -175,12 +179,15 @@ class RunLoop:
                 for hold, order in zip(system.controllers, resumed.inside.orders, strict=True):
                     hold.value = order
             drive = PhaseLoop(
-                system, state, plan.stepping, watch, self._made, self._advanced, self._reset,
-                start, self._schedule, program, first_row,
+                system, state, plan.stepping, watch, self._made, self._advanced, self._following,
+                self._reset, start, self._schedule, program, first_row,
             )  # fmt: skip
             self._drive = drive
             inside = None if resumed is None else resumed.inside
-            ended = drive.run(stop, self._landings(start, stop, program), inside, before)
+            try:
+                ended = drive.run(stop, self._landings(start, stop, program), inside, before)
+            finally:
+                self._flush()
             before = drive.lasting
             if ended is not None and ended.watched.action == "stop":
                 self._record_end()
@@ -398,27 +405,42 @@ class RunLoop:
             self._recorder.mark = self._marked()
         self._watcher.look(self._state.t, self._state.q, self._state.v)
 
-    def _advanced(self, done: Advance) -> Array:
-        """Record what the program has made; return the sample times that follow."""
-        times, program = self._plan.times, self._made_by
+    def _following(self) -> Array:
+        """Return the sample times that follow."""
+        times = self._plan.times
+        return _NOTHING if times is None else times[self._next :]
+
+    def _advanced(self, done: Advance) -> None:
+        """Record what the program has made."""
+        program = self._made_by
         if done.start:
             state = self._state
             self._record(state.t, state.q, state.v, state.work, state.x)
-        if done.end.size and program is not None:
-            for t, fired, q, v in done.events:
-                for k in sorted(fired, key=program.place_of):
-                    item = program.items[k]
-                    self._recorder.event(t, item.name, q, v, item.action)
-            rows = done.rows
-            if len(done.samples):
-                rows = np.concatenate([rows, done.samples]) if len(rows) else done.samples
-                rows = rows[np.argsort(rows[:, 0], kind="stable")]
-                self._next += len(done.samples)
-            self._extend(program, rows)
-            if self._recorder.saves and not done.events:
-                self._recorder.mark = self._marked()
-            self._watcher.look(self._state.t, self._state.q, self._state.v)
-        return np.zeros(0) if times is None else times[self._next :]
+        if program is None or not done.end.size:
+            return
+        for t, fired, q, v in done.events:
+            for k in sorted(fired, key=program.place_of):
+                item = program.items[k]
+                self._recorder.event(t, item.name, q, v, item.action)
+        rows = done.rows
+        if len(done.samples):
+            rows = np.concatenate([rows, done.samples]) if len(rows) else done.samples
+            rows = rows[np.argsort(rows[:, 0], kind="stable")]
+            self._next += len(done.samples)
+        if len(rows):
+            self._rows.append(rows)
+            self._last = float(rows[-1, 0])
+        if self._recorder.saves or len(self._rows) >= MOST_PARTS:
+            self._flush()
+        if self._recorder.saves and not done.events:
+            self._recorder.mark = self._marked()
+        self._watcher.look(self._state.t, self._state.q, self._state.v)
+
+    def _flush(self) -> None:
+        """Record the rows of the last calls of the program."""
+        if self._rows and self._made_by is not None:
+            rows, self._rows = np.concatenate(self._rows), []
+            self._extend(self._made_by, rows)
 
     def _extend(self, program: PhaseProgram, rows: Array) -> None:
         """Record rows of the program."""
@@ -430,7 +452,6 @@ class RunLoop:
         }
         signals = columns.get("signals", np.zeros((len(rows), 0)))
         t = columns["t"][:, 0]
-        self._last = float(t[-1])
         self._recorder.extend(
             t, columns["q"], columns["v"], columns["tau"], columns["passive"],
             columns.get("wrenches"), columns["work"], self._phase, signals,
@@ -457,6 +478,7 @@ class RunLoop:
         )  # fmt: skip
 
     def _record(self, t: float, q: Array, v: Array, work: Array, x: Array) -> None:
+        self._flush()
         tau, lost, wrenches = self._system.loads_seen(t, q, v, x)
         signals = self._system.signals(t, q, v, x)
         self._last = t
@@ -468,7 +490,9 @@ class RunLoop:
         if self._last >= state.t:
             return
         if program is not None and self._drive.in_machine_code:
-            self._extend(program, program.row()[None])
+            self._rows.append(program.row()[None])
+            self._last = state.t
+            self._flush()
         else:
             self._record(state.t, state.q, state.v, state.work, state.x)
 

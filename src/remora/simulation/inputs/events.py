@@ -281,7 +281,8 @@ class EventMonitor:
             components: events of the components.
             crossings: their functions; needed if there are any.
         """
-        self._everywhere, self._events, self.limits = tuple(everywhere), tuple(events), limits
+        self._everywhere, self._events = tuple(everywhere), tuple(events)
+        self.limits: Action | None = limits
         self._crossings = crossings if components else None
         self.lasting = len(everywhere) + len(components)
         self.events = self.lasting + len(events)

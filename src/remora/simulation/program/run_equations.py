@@ -259,14 +259,13 @@ class RunEquations:
     ) -> tuple[Array, Array]:  # fmt: skip
         """Return the rates of [u, v] `(2 nv,)` and of the works `(3,)`, empty without these."""
         robot = self.changed(data).robot
-        given = {
-            "vdot": accelerations, "held": tuple(self.held), "formulation": self.formulation,
-            "passive": self.passive, "contact": contact,
-        }  # fmt: skip
+        given = (
+            wrenches, accelerations, tuple(self.held), self.formulation, self.passive, contact
+        )  # fmt: skip
         if not self.works:
-            vdot, _ = actuation(robot, q, v, tau, wrenches, **given)
+            vdot, _ = actuation(robot, q, v, tau, *given)
             return concatenate([log_rate(self.robot, u, v), vdot]), np.zeros(0)
-        found = state_derivative(robot, q, u, v, tau, wrenches, **given)
+        found = state_derivative(robot, q, u, v, tau, *given)
         return found[:-WORKS], found[-WORKS:]
 
     @property

@@ -374,15 +374,17 @@ class _RunProgram:
         return found
 
     def _aim_at(self, time: str) -> list[Statement]:
-        def aim(time: Array, until: Array, *now: Array) -> tuple[Array, Array]:
+        def aim(until: Array, time: Array, *now: Array) -> tuple[Array, ...]:
             goal = smaller(time, until)
             if self._recorded.dense:  # a sample at the end of a step, up to rounding, is that end
                 early = time - CLOSE * _EPS * absolute(time)
                 goal = select(less(time, until), early, until)
             return goal, *self._goes_on(goal, *now)
 
-        reads = (time,) if time == "until" else (time, "until")
-        own = (lambda until, *now: aim(until, until, *now)) if time == "until" else aim
+        def go(until: Array, *now: Array) -> tuple[Array, ...]:
+            return aim(until, until, *now)
+
+        own, reads = (go, ("until",)) if time == "until" else (aim, ("until", time))
         return [wide_run(own, (*reads, *self._progress), ("goal", *self._moving))]
 
     def _go_on(self) -> list[Statement]:
@@ -524,8 +526,11 @@ class _RunProgram:
 
             reads = ("length", *(rates[k] for k in used))
             to = ("change", "moved") if i == count else ("moved",)
-            own = (lambda *x: (change(*x),) * 2) if i == count else change
-            return Run(Block(own, reads, to))
+
+            def last(length: Array, *K: Array) -> tuple[Array, Array]:
+                return change(length, *K), change(length, *K)
+
+            return Run(Block(last if i == count else change, reads, to))
 
         nx = self._system.nx
 
