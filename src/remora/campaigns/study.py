@@ -358,10 +358,6 @@ def _options(
     if integrator not in INTEGRATORS:
         refuse(("scenario",), f"its integrator {integrator!r} is not for batches, which take "
                + ", ".join(INTEGRATORS))  # fmt: skip
-    if own["saturate"]:
-        refuse(("scenario",), "saturate is not available in batches: take an actuator with a limit")
-    if own["limits"] == "stop":
-        refuse(("scenario",), "limits: stop is not available in batches: take events or stops")
     step = told.step if told.step is not None else own["step"]
     if integrator == "rk4" and step is None:
         refuse(("step",), "rk4 needs a step")
@@ -377,7 +373,9 @@ def _options(
         "step": step,
         "max_step": own["max_step"],
         "sample": np.array(sorted(times)),
+        "limits": "stop" if own["limits"] == "stop" else "ignore",
         "stops": own["stops"],
+        "saturate": own["saturate"],
         "slip_speed": own["slip_speed"],
         "formulation": own["formulation"],
         "dtype": told.dtype,

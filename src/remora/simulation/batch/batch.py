@@ -6,7 +6,7 @@ import math
 import warnings
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from remora.dynamics.constraints.loop_kinematics import active_constraints
 from remora.dynamics.kernels.compiled import TARGETS
 from remora.dynamics.kernels.size_policy import LARGEST_STRAIGHT_LINE, fits_straight_line
 from remora.errors import InvalidValue, RemoraError, UnknownName
-from remora.model.arguments import by_name, number, whole
+from remora.model.arguments import by_name, flag, number, whole
 from remora.model.robot import Robot
 from remora.model.takes_robot import check_robot
 from remora.simulation.batch.batch_faults import note_faults, note_lockstep_faults
@@ -40,14 +40,14 @@ from remora.simulation.batch.result import Batch
 from remora.simulation.batch.single_run import RunArguments
 from remora.simulation.engine.constraint_switching import phase_robots
 from remora.simulation.engine.interrupts import interruptible
-from remora.simulation.engine.phase_dynamics import RunSettings
+from remora.simulation.engine.phase_dynamics import RunSettings, effort_limits
 from remora.simulation.engine.progress import batch_bar
 from remora.simulation.engine.rounding import check_rounding
-from remora.simulation.engine.simulate import model_of, sample_times
+from remora.simulation.engine.simulate import LIMITS, model_of, sample_times
 from remora.simulation.engine.stiffness import warn_of_unstable_steps
 from remora.simulation.inputs.arguments import seconds
 from remora.simulation.inputs.arguments import times as times_of
-from remora.simulation.inputs.events import Event, listed_events
+from remora.simulation.inputs.events import Action, Event, joint_limits, listed_events
 from remora.simulation.inputs.loads import LoadLike, Sum, is_mapping
 from remora.simulation.inputs.move_starts import with_started_moves
 from remora.simulation.inputs.phases import Phase, known_events, traced_motions
@@ -102,7 +102,9 @@ def simulate_batch(
     signals: Sequence[str] | None = None,
     sample: float | ArrayLike | None = None,
     breaks: Sequence[float] = (),
+    limits: Literal["record", "stop", "ignore"] = "ignore",
     stops: float | tuple[float, float] | None = None,
+    saturate: bool = False,
     slip_speed: float = 1e-3,
     formulation: str | None = None,
     start: float = 0.0,
@@ -156,7 +158,10 @@ def simulate_batch(
         signals: names of the signals and states of components to record; None: all.
         sample: seconds between samples, or the times of all samples `(n,)`; None: start and end.
         breaks: times at which loads are not smooth: steps end there, s.
+        limits: if a joint violates its position or speed limits, `record` an event, `stop` the
+            run, or `ignore` it. Runs that watch limits have steps of their own.
         stops: elastic stops at the joint limits, see `simulate`.
+        saturate: whether drives are limited to the joints' effort limits.
         slip_speed: regularization speed of dry friction, see `friction_forces`.
         formulation: forward-dynamics formulation, see `simulate`.
         start: initial time, s.
@@ -186,7 +191,7 @@ def simulate_batch(
     _refuse_untraceable(system)
     for name, value, known in (
         ("target", target, TARGETS), ("failures", failures, FAILURES), ("dtype", dtype, DTYPES),
-        ("integrator of a batch", integrator, INTEGRATORS),
+        ("integrator of a batch", integrator, INTEGRATORS), ("treatment of limits", limits, LIMITS),
     ):  # fmt: skip
         if not isinstance(value, str) or value not in known:  # pyright: ignore[reportUnnecessaryIsInstance]
             raise UnknownName(name, value, known)
@@ -206,7 +211,8 @@ def simulate_batch(
     robots = phase_robots(robot, parts)
     _refuse_constraints(robots, dtype)
     duration = sum(p.duration for p in parts)
-    model = model_of(robot, formulation, slip_speed, stops, saturate=False)
+    model = model_of(robot, formulation, slip_speed, stops, flag("saturate", saturate))
+    watching = None if limits == "ignore" else limits
     per_run = {
         what: (getattr(parts[0], what), load_shape(robot, what))
         for what in LOADS
@@ -248,7 +254,9 @@ def simulate_batch(
         constraints = phase_constraints(system, k, part, (before, robots[k]), own, latched)
         now = system.acting_on(robots[k])
         plan.append(
-            batch_phase(now, part, own, model, breaks, tuple(per_run), watched, constraints)
+            batch_phase(
+                now, part, own, model, breaks, tuple(per_run), watched, constraints, watching
+            )
         )
     if any(p.equations.stops for p in plan) and not control.adaptive:
         control = _in_contact(control, dtype)
@@ -274,6 +282,7 @@ def simulate_batch(
         {
             "integrator": integrator, "step": step, "rtol": rtol, "atol": atol,
             "max_step": max_step, "stops": stops, "slip_speed": slip_speed,
+            "limits": limits, "saturate": saturate,
             "formulation": formulation, "start": start, "seed": seed, "sample": times,
         },
         obstacle,
@@ -420,6 +429,7 @@ def phase_constraints(
 def batch_phase(
     system: System, phase: Phase, own: BatchInputs, model: RunSettings, breaks: Sequence[float],
     per_run: Sequence[str], events: Sequence[Event], constraints: PhaseConstraints,
+    limits: Action | None = None,
 ) -> BatchPhase:  # fmt: skip
     """Return a phase with its loads as functions and components."""
     loads = BatchLoads(system.robot, per_run)
@@ -456,6 +466,8 @@ def batch_phase(
         whole_system, forces, parameters, model.formulation, model.passive, held,
         phase.own_clock,
         from_phase if constraints.index else frozenset(whole_system.components),
+        tuple(effort_limits(robot).tolist()) if model.saturate else None,
+        None if limits is None else joint_limits(robot, limits),
     )  # fmt: skip
     of_phase = (b for part in (loads.breaks, *motions) for b in part)
     all_breaks = (
@@ -504,7 +516,8 @@ def _run(
     state = {name: xp.asarray(x, dtype=dtype) for name, x in state.items()}
     runs = BatchRuns(settings, count, state, data, xp)
     free = settings.control.adaptive or any(
-        p.equations.system.events or p.constraints.phase.after_event for p in plan
+        p.equations.system.events or p.equations.limits or p.constraints.phase.after_event
+        for p in plan
     )
     status, begin, before = "complete", settings.start, None
     begins = xp.full((count, 1), settings.start)

@@ -17,7 +17,6 @@ from remora.simulation.batch.batch_inputs import BatchInputs
 from remora.simulation.batch.batch_phases import BatchRuns, BatchSettings
 from remora.simulation.batch.host_arrays import to_host
 from remora.simulation.batch.result import OUTCOMES, Batch, BatchEvents, FinalStates
-from remora.simulation.program.event_conditions import event_names
 from remora.simulation.program.event_search import (
     INTERRUPTED,
     NEXT,
@@ -87,13 +86,13 @@ def finished_batch(
 def _events(runs: BatchRuns, shaped: Any, most: int) -> BatchEvents | None:
     parts = [
         (
-            system,
+            names,
             to_host(shaped(counts[..., 0])),
             to_host(shaped(times[..., 0])),
             to_host(shaped(fired)),
             to_host(shaped(first)),
         )
-        for system, counts, times, fired, first in runs.events
+        for names, counts, times, fired, first in runs.events
     ]
     return _collected(parts, most, stacklevel=4)
 
@@ -167,26 +166,25 @@ def _culprit(batch: Batch, place: tuple[int, ...]) -> str:
 
 
 def _collected(
-    parts: Sequence[tuple[System, Array, Array, Array, Array]], most: int, stacklevel: int
+    parts: Sequence[tuple[list[str], Array, Array, Array, Array]], most: int, stacklevel: int
 ) -> BatchEvents | None:
     """Return the events of all phases.
 
     Args:
-        parts: of each phase: its system, the number of events of each run `(...)`, their times
-            `(..., capacity)`, which occurred `(..., capacity, events)`, and when each event first
-            did `(..., events)`, NaN if it did not.
+        parts: of each phase: the names of its events, the number of events of each run `(...)`,
+            their times `(..., capacity)`, which occurred `(..., capacity, events)`, and when each
+            event first did `(..., events)`, NaN if it did not.
         most: number of events that were stored for each run and phase.
         stacklevel: of the warning about events that were not stored.
     """
     if not parts:
         return None
-    names = list(dict.fromkeys(name for system, *_ in parts for name in event_names(system)))
+    names = list(dict.fromkeys(name for own, *_ in parts for name in own))
     times = np.concatenate([part[2] for part in parts], axis=-1)
     flags: list[Array] = []
     earliest: list[Array] = []
-    for system, _, _, fired, first in parts:
-        own = event_names(system)
-        places = [[k for k, n in enumerate(own) if n == name] for name in names]
+    for of_phase, _, _, fired, first in parts:
+        places = [[k for k, n in enumerate(of_phase) if n == name] for name in names]
         columns = [np.max(fired[..., own], axis=-1, initial=0.0) for own in places]
         flags.append(np.stack(columns, axis=-1))
         known = np.where(np.isnan(first), np.inf, first)

@@ -37,7 +37,13 @@ from remora.simulation.batch.result import BatchSwitch
 from remora.simulation.engine.interrupts import stopping
 from remora.simulation.inputs.loads import SAME_SAMPLE
 from remora.simulation.integrators.tableaus import Tableau
-from remora.simulation.program.event_search import FIRST, INTERRUPTED, NEVER, RUNNING
+from remora.simulation.program.event_search import (
+    FIRST,
+    INTERRUPTED,
+    NEVER,
+    RUNNING,
+    all_event_names,
+)
 from remora.simulation.program.run_blocks import RunBlocks
 from remora.simulation.program.run_equations import Break, RunEquations
 from remora.simulation.program.run_program import (
@@ -121,7 +127,7 @@ class BatchRuns:
         status: outcome of each run so far.
         samples: recorded arrays by name, `(runs, n, *shape)`.
         ends: the same at the end of each run, by name, `(runs, *shape)`.
-        events: system, counts, times, flags and first times of the events of each phase.
+        events: names, counts, times, flags and first times of the events of each phase.
         switches: constraints that were switched.
         faults: why constraints could not act, by the index of the run.
         interrupted: whether Ctrl-C has ended a phase.
@@ -140,7 +146,7 @@ class BatchRuns:
         self.status = array_module.zeros((runs, 1))
         self.samples: dict[str, Any] = {}
         self.ends: dict[str, Any] = {}
-        self.events: list[tuple[System, Any, Any, Any, Any]] = []
+        self.events: list[tuple[list[str], Any, Any, Any, Any]] = []
         self.switches: list[BatchSwitch] = []
         self.faults: dict[int, str] = {}
         self.interrupted = False
@@ -237,7 +243,8 @@ class BatchRuns:
                 logged.append([xp.full((left, *x.shape[1:]), math.nan) for x in logged[0]])
             times, fired = (xp.concatenate([x[i] for x in logged]) for i in range(2))
             first = xp.where(given[FIRST] < NEVER, given[FIRST], math.nan)
-            self.events.append((phase.equations.system, given["events"], times, fired, first))
+            names = all_event_names(phase.equations)
+            self.events.append((names, given["events"], times, fired, first))
 
     def _round(
         self, kernel: Any, given: dict[str, Any], active: Any, budget: float,

@@ -69,8 +69,8 @@ def run_alone(
     made = made.with_parameters(changed) if changed else made
     return simulate(
         made, of.q[number], of.v[number], phases=of.phases, run=int(of.run[number]),
-        note=f"run {number} of a batch", limits="ignore", step_to_samples=True, progress=False,
-        **of.options,
+        note=f"run {number} of a batch", step_to_samples=True, progress=False,
+        **{"limits": "ignore", **of.options},
     )  # fmt: skip
 
 

@@ -128,7 +128,7 @@ class PhaseDynamics:
         parts = (self.given.breaks, self.motions.breaks)
         self.breaks = sorted({self.given.offset + t for part in parts for t in part})
         self.controllers: list[HeldValue] = self.given.controllers
-        self.effort = _effort_limits(robot) if model.saturate else None
+        self.effort = effort_limits(robot) if model.saturate else None
         self.stops = StopContacts(self.latched.robot, model.passive.stiffness, q)
         self._frozen = {"contact": (self.stops.count,)} if self.stops.count else {}
         self._fast = CompiledRobot(self.latched.robot)
@@ -517,7 +517,8 @@ def _is_large(model: RunSettings) -> bool:
     return usual and uses_loops(model.robot, RECURSIONS["forward_dynamics"].straight)
 
 
-def _effort_limits(robot: Robot) -> Array:
+def effort_limits(robot: Robot) -> Array:
+    """Return the limits of the drives' forces, `(nv,)`; infinite where there are none."""
     limits = np.full(robot.nv, np.inf)
     for joint in robot.joints:
         if joint.mimic is None:

@@ -46,6 +46,7 @@ from remora.model.robot import Robot
 from remora.model.state import integrate, normalize
 from remora.simulation.program.event_conditions import event_names
 from remora.simulation.program.run_blocks import RunBlocks, one, plus_one, unchanged, wide_run
+from remora.simulation.program.run_equations import RunEquations
 
 #: Status of a run.
 RUNNING, STOPPED, NEXT, NOT_FINITE, TOO_SHORT, CHATTERING, BAD_EVENT, BAD_RESET, BAD_HOLD = range(9)
@@ -643,9 +644,7 @@ class EventSearch:
     def _note(self, reported: Callable[[Array, Array], Array]) -> list[Statement]:
         """Return the statement that lets components know of events; none if they read none."""
         system = self._equations.system
-        places, all_names = system.event_places, event_names(system)
-        if self._limits is not None:
-            all_names = [*all_names, *self._limits.names]
+        places, all_names = system.event_places, all_event_names(self._equations)
         names: dict[str, list[int]] = {}
         for i, name in enumerate(all_names):
             if event_key(name) in places:
@@ -717,6 +716,12 @@ def _node_rows(nodes: Sequence[float], fine: float) -> Array:
 
 def _energy(robot: Robot, q: Array, v: Array) -> Array:
     return asarray(kinetic_energy(robot, q, v) + potential_energy(robot, q)).reshape((1,))
+
+
+def all_event_names(equations: RunEquations) -> list[str]:
+    """Return the names of all events that are recorded: of components, conditions, limits."""
+    limits = () if equations.limits is None else equations.limits.names
+    return [*event_names(equations.system), *limits]
 
 
 def _defect(robot: Robot, q: Array) -> Array:

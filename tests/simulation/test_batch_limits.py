@@ -1,0 +1,52 @@
+"""Limits of joints and of drives in batches: those of single runs."""
+
+import numpy as np
+import pytest
+
+import remora as rm
+from sliders import slider
+
+ROBOT = slider(upper=1.0, lower=-2.0, velocity=0.8, effort=0.5)
+V = np.array([[0.3], [-0.4], [0.1]])
+
+
+@pytest.mark.parametrize("options", [{"integrator": "dop853"}, {"step": 0.1}])
+def test_limits_are_recorded_as_in_single_runs(options):
+    batch = rm.simulate_batch(
+        ROBOT, np.zeros((3, 1)), V, 5.0, torque={"slide": 0.1}, limits="record", **options
+    )
+    names = np.array(batch.events.names)
+    for k in range(3):
+        alone = batch[k]
+        found = [
+            (str(names[j]), t)
+            for t, fired in zip(batch.events.times[k], batch.events.fired[k], strict=True)
+            for j in np.flatnonzero(fired > 0.5)
+        ]
+        assert [e.name for e in alone.events] == [name for name, _ in found]
+        assert [e.t for e in alone.events] == [t for _, t in found]
+        assert np.array_equal(alone.q[-1], batch.q[k, -1])
+    assert {"slide upper limit", "slide speed limit", "slide lower limit"} <= set(names)
+    assert batch.events.first.shape == (3, len(names))
+
+
+def test_a_limit_stops_a_run_where_it_is():
+    batch = rm.simulate_batch(ROBOT, np.zeros((3, 1)), V, 5.0, step=0.1, limits="stop")
+    assert batch.outcome.tolist() == ["stopped", "complete", "complete"]
+    assert batch.end[0] == pytest.approx(1.0 / 0.3, rel=1e-14)
+    assert batch.final.q[0, 0] == pytest.approx(1.0, rel=1e-14)
+
+
+def test_limits_are_ignored_if_nothing_is_said():
+    assert rm.simulate_batch(ROBOT, np.zeros((3, 1)), V, 5.0, step=0.1).events is None
+    with pytest.raises(rm.UnknownName, match="treatment of limits named 'warn'"):
+        rm.simulate_batch(ROBOT, np.zeros((3, 1)), V, 5.0, step=0.1, limits="warn")
+
+
+def test_drives_saturate():
+    options = {"torque": {"slide": 3.0}, "step": 0.1}
+    batch = rm.simulate_batch(ROBOT, np.zeros((3, 1)), V, 2.0, saturate=True, **options)
+    mass = rm.mass_matrix(ROBOT, [0.0])[0, 0]
+    assert batch.v[:, -1] == pytest.approx(V + 2.0 * 0.5 / mass, rel=1e-13)
+    free = rm.simulate_batch(ROBOT, np.zeros((3, 1)), V, 2.0, **options)
+    assert free.v[:, -1] == pytest.approx(V + 2.0 * 3.0 / mass, rel=1e-13)
