@@ -257,6 +257,21 @@ def test_a_limit_within_one_long_step_is_seen():
     assert ended.q[-1, 0] == pytest.approx(0.5, abs=1e-12)
 
 
+@pytest.mark.parametrize("over", [1e-3, 1e-5, 1e-7])
+@pytest.mark.parametrize("integrator", ["dop853", "dopri5"])
+def test_every_short_excursion_beyond_a_limit_is_seen(integrator, over):
+    """An oscillation whose peaks are just beyond a limit, in steps of a third of its period."""
+    robot = slider(upper=1.0 - over)
+    mass = rm.mass_matrix(robot, [0.0])[0, 0]
+    spring = rm.JointPD(robot, {"slide": 0.0}, mass, 0.0, None)
+    run = rm.simulate(
+        rm.System(robot, [spring]), [0.0], [1.0], 40.0, integrator=integrator, rtol=1e-10
+    )
+    peaks = 0.5 * np.pi + 2.0 * np.pi * np.arange(7)
+    assert [e.name for e in run.events] == ["slide upper limit"] * 7
+    assert [e.t for e in run.events] == pytest.approx(peaks - np.sqrt(2.0 * over), abs=2e-6)
+
+
 def test_a_limit_that_is_touched_at_the_start_and_then_passed():
     run = rm.simulate(slider(upper=0.0), [0.0], [0.1], 1.0, limits="stop")
     assert run.t[-1] < 1e-9

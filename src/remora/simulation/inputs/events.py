@@ -226,6 +226,23 @@ class JointLimits(NamedTuple):
         speed = fast.ratio * v[fast.speed]
         return concatenate([room, fast.bound - speed, fast.bound + speed])
 
+    def along(self, q: Array, v: Array, y: Array, rate: Array) -> list[Array]:
+        """Return the distances, less rounding, and their rates within a step, each `(m,)`.
+
+        Args:
+            q: configuration at the start of the step, `(nq,)`.
+            v: velocity there, `(nv,)`.
+            y: changes of coordinates and speeds since, `(2 nv, ...)`.
+            rate: their rates.
+        """
+        near, fast, nv = self.ranges, self.speeds, v.shape[0]
+        moved, gained = y[near.speed], y[nv + fast.speed]
+        room = near.sign * (near.bound - (near.ratio * (q[near.place] + moved) + near.offset))
+        speed = fast.ratio * (v[fast.speed] + gained)
+        gain = fast.ratio * rate[nv + fast.speed]
+        values = concatenate([room, fast.bound - speed, fast.bound + speed]) + self.rounding
+        return [values, concatenate([-near.sign * near.ratio * rate[near.speed], -gain, gain])]
+
     @property
     def rounding(self) -> Array:
         """The sizes below which a violation is rounding, `(m,)`: a joint that rests at a limit."""

@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 
-from remora.algebra import hermite
 from remora.algebra.array_ops import (
     Array,
     absolute,
@@ -68,11 +67,8 @@ LOCATED = 1.0
 #: its neighbours than this part of its size.
 NODES, FINE_NODES = (tuple(i / n for i in range(n + 1)) for n in (8, 64))
 ROUGH = 0.02
-#: What is known of crossings within a step, see `EventSearch.inside`, and cells of its loop.
-HIDDEN = ("hidden", "later", "changes")
-NODE_CELLS = (
-    "g node", "slope node", "g older", "slope older", "hidden node", "later node", "changes node",
-)  # fmt: skip
+#: Cells of the loop over nodes, see `EventSearch.inside`.
+NODE_CELLS = ("g node", "slope node", "g older", "slope older", "hidden", "later", "changes")
 #: Fraction of a step that is tried to find the event of a function that jumped at its start.
 SHORT = 2.0**-10
 #: Events of a run within `CHATTER_TIME` seconds after which it ends as chattering.
@@ -111,14 +107,8 @@ class EventSearch:
         """Return the cells of the search; those of `kept` are part of the state of a run."""
         count = self.functions
         flags = [Cell(f"fired {i}", (1,), wide=True) for i in range(count)]
-        vectors = ("g end", "g low", "g high", "fired", *HIDDEN)
-        found = [*flags, *(Cell(name, (count,), wide=True) for name in vectors if count)]
-        return [*found, *(Cell(name, (len(self._curved),), wide=True) for name in NODE_CELLS)]
-
-    @property
-    def _curved(self) -> list[int]:
-        """Indices of the event functions that are not limits."""
-        return [*range(len(self._events)), *range(self.logged, self.functions)]
+        vectors = ("g end", "g low", "g high", "fired", *NODE_CELLS)
+        return [*flags, *(Cell(name, (count,), wide=True) for name in vectors if count)]
 
     def kept(self) -> list[Cell]:
         """Return the part of the state of a run that belongs to events."""
@@ -279,7 +269,8 @@ class EventSearch:
         """
         limits, nv = self._limits, self._robot.nv
         if limits is None or self._events or self._stops:
-            return [wide_run(one, (), ("looking",))]
+            always = float(self.functions > 0)
+            return [wide_run(lambda: np.full(1, always), (), ("looking",))]
         near, fast = limits.ranges, limits.speeds
         places = np.concatenate([near.speed, nv + fast.speed, nv + fast.speed])
         factors = 4.0 * np.abs(np.concatenate([near.ratio, fast.ratio, fast.ratio]))
@@ -299,37 +290,51 @@ class EventSearch:
         """Return the search for zero crossings that the ends of a step do not show.
 
         Between nodes, event functions are taken to be cubics; their extrema are the points where
-        they may have changed sign. The state between the ends is a Hermite interpolant. `hidden` is
-        the fraction of the step after which the first crossing shows, 2 if there is none, `later`
-        whether it is not at the start, `changes` the number of changes of sign.
+        they may have changed sign. The state between the ends is the dense output of the method,
+        with the coefficients `dense trial`. `hidden` is the fraction of the step after which the
+        first crossing shows, 2 if there is none, `later` whether it is not at the start, `changes`
+        the number of changes of sign.
         """
-        nv, robot, own = self._robot.nv, self._robot, self._curved
-        resets, count = bool(self._resets), len(own)
-        if not count:
-            return self._inside_limits()
+        nv, robot, count = self._robot.nv, self._robot, self.functions
+        resets, limits = bool(self._resets), self._limits
 
         def inside(
             row: Array, g: Array, g_end: Array, before: Array, slope_before: Array, older: Array,
             slope_older: Array, hidden: Array, later: Array, changes: Array, rough: Array,
             jumped: Array, t: Array, length: Array, q: Array, v: Array, x: Array, z: Array,
-            change: Array, rate: Array, last_rate: Array, *rest: Array,
+            dense: Array, *rest: Array,
         ) -> tuple[Array, ...]:  # fmt: skip
-            others_g, g, g_end, jumped = g, g[own], g_end[own], jumped[own]
             node, width, first, last, third, _ = (row[i : i + 1] for i in range(6))
-            symbol = casadi.SX.sym("theta")
-            theta = asarray(symbol).reshape((1,))
-            y = hermite.value(theta, change, length * rate, length * last_rate)
-            nx = x.shape[0]
-            there = integrate(robot, q, y[:nv]), v + y[nv : 2 * nv], x + y[2 * nv : 2 * nv + nx]
+            y, rate = dense_output(dense, node)
             others = rest[1:] if resets else rest
-            values = self._values(t + theta * length, *there, z, others, limits=False)
-            expression = casadi.vertcat(*values.tolist())
+            near: list[Array] = []
+            if limits is not None:
+                near = limits.along(q, v, y, rate)
+            curved, bent = np.zeros(0), np.zeros(0)
+            if not near or count > near[0].shape[0]:
+                symbol = casadi.SX.sym("ahead")
+                ahead = asarray(symbol).reshape((1,))
+                nx, there = x.shape[0], y + ahead * rate
+                state = (
+                    integrate(robot, q, there[:nv]), v + there[nv : 2 * nv],
+                    x + there[2 * nv : 2 * nv + nx],
+                )  # fmt: skip
+                now = t + (node + ahead) * length
+                values = self._values(now, *state, z, others, limits=False)
+                expression = casadi.vertcat(*values.tolist())
 
-            def at_node(found: Any) -> Array:
-                placed = casadi.densify(casadi.substitute(found, symbol, node.item()))
-                return asarray(placed).reshape((count,))
+                def at_node(found: Any) -> Array:
+                    placed = casadi.densify(casadi.substitute(found, symbol, 0.0))
+                    return asarray(placed).reshape((-1,))
 
-            here, slope = at_node(expression), at_node(casadi.jacobian(expression, symbol))
+                curved, bent = at_node(expression), at_node(casadi.jacobian(expression, symbol))
+            here, slope = curved, bent
+            if near:
+                events = len(self._events)
+                here, slope = (
+                    concatenate([a[:events], b, a[events:]])
+                    for a, b in zip((curved, bent), near, strict=True)
+                )
             # a slope may not exist, as that of a norm at zero
             slope = select(less(absolute(slope), 1e300), slope, 0.0)
             here = select(less(0.5, last), g_end, here)
@@ -338,13 +343,12 @@ class EventSearch:
             if resets:
                 # where a reset left the function of its event at zero, its slope says whether it
                 # goes on, and has crossed zero, or turns back or stays, and has not
-                way = rest[0][own]
+                way = rest[0]
                 goes_on = flag(less(0.0, slope * way)) * flag(less(absolute(way), 1.5))
                 side = select(less(0.5, goes_on), way, -way) * 1e-300
                 known = select(less(0.5, absolute(way)), side, g)
                 g = select(is_first, known, g)
-                events = len(self._events)
-                returned = [concatenate([g[:events], others_g[events:]])]
+                returned = [g]
             # a function that has just jumped through zero may return before the end of the step
             begin = select(less(0.5, jumped), here, g)
             found, apart, new = self._first_crossing(
@@ -363,7 +367,7 @@ class EventSearch:
 
         made = (*NODE_CELLS, "rough")
         more = ("rebound",) if resets else ()
-        state = ("jumped", "t", "length", "q", "v", "x", "z", "change", *self._ends)
+        state = ("jumped", "t", "length", "q", "v", "x", "z", "dense trial")
         reads = ("node", "g", "g end", *made, *state, *more, *self._touched, *self._names)
         writes = (*made, *(("g",) if resets else ()))
         rows = np.concatenate([_node_rows(NODES, 0.0), _node_rows(FINE_NODES, 1.0)])
@@ -376,44 +380,10 @@ class EventSearch:
             wide_run(used, ("node", "rough"), ("use node",)),
             If("use node", [wide_run(inside, reads, writes)]),
         ]
-        return [For(rows, search, "node"), *self._inside_limits()]
-
-    def _inside_limits(self) -> list[Statement]:
-        """Return the same for limits: with the state, these are one cubic over the step.
-
-        Gathers what was found of all event functions.
-        """
-        limits, events = self._limits, len(self._events)
-        nodes = NODE_CELLS[-len(HIDDEN) :]
-        if limits is None:
-            return [wide_run(unchanged, nodes, HIDDEN)]
-        near, fast = limits.ranges, limits.speeds
-        places = np.concatenate([near.speed, self._robot.nv + np.tile(fast.speed, 2)])
-        factors = np.concatenate([-near.sign * near.ratio, -fast.ratio, fast.ratio])
-        own = slice(events, self.logged)
-
-        def hidden(
-            g: Array, g_end: Array, jumped: Array, length: Array, q: Array, v: Array, rate: Array,
-            last_rate: Array, *others: Array,
-        ) -> tuple[Array, ...]:  # fmt: skip
-            now = limits.values(q, v) + limits.rounding
-            begin = select(less(0.5, jumped[own]), now, g[own])
-            slopes = (length * factors * k[places] for k in (rate, last_rate))
-            found = self._first_crossing(
-                begin, next(slopes), g_end[own], next(slopes), np.zeros(1), np.ones(1), events=0
-            )
-            if not others:
-                return found
-            return tuple(
-                concatenate([a[:events], b, a[events:]]) for a, b in zip(others, found, strict=True)
-            )
-
-        reads = ("g", "g end", "jumped", "length", "q", "v", *self._ends)
-        return [wide_run(hidden, (*reads, *(nodes if self._curved else ())), HIDDEN)]
+        return [For(rows, search, "node")]
 
     def _first_crossing(
-        self, f0: Array, s0: Array, f1: Array, s1: Array, start: Array, width: Array,
-        events: int | None = None,
+        self, f0: Array, s0: Array, f1: Array, s1: Array, start: Array, width: Array
     ) -> tuple[Array, Array, Array]:  # fmt: skip
         """Return where cubics first cross zero in an interval, see `inside`.
 
@@ -424,7 +394,6 @@ class EventSearch:
             s1: slopes there, times its width.
             start: its start, as a fraction of the step, `(1,)`.
             width: its width, `(1,)`.
-            events: how many of the functions are those of components; None: all there are.
 
         Returns:
             The fraction of the step after which the crossing shows, or 2; 1 if it is not at the
@@ -436,7 +405,7 @@ class EventSearch:
                 (start + width + here, f1)]  # fmt: skip
         found, apart, changes = here + 2.0, here, here
         for (place, f), (after, f_after) in zip(seen[-2::-1], seen[:0:-1], strict=True):
-            crossed = less(0.5, self._crossed(f, f_after, events))
+            crossed = less(0.5, self._crossed(f, f_after))
             found = select(crossed, select(less(1e-12, place), place, after), found)
             apart = select(crossed, flag(less(1e-12, place)), apart)
             changes = changes + flag(less(f * f_after, 0.0))
@@ -540,18 +509,13 @@ class EventSearch:
         reads = ("accept", "t", "length", "end", "tries", "status")
         return [wide_run(progress, reads, ("tries", "status"))]
 
-    def _crossed(self, before: Array, after: Array, events: int | None = None) -> Array:
+    def _crossed(self, before: Array, after: Array) -> Array:
         """Return 1 for each event function that crossed zero, 0 otherwise.
 
         A function of a component that is zero at first crosses when it reaches zero again; one of a
         limit or a stop, when it becomes negative.
-
-        Args:
-            before: values, those of components first.
-            after: values later.
-            events: how many are those of components; None: all there are.
         """
-        count = len(self._events) if events is None else events
+        count = len(self._events)
         directions = np.array([float(e.crossing.direction) for e in self._events])
         parts: list[Array] = []
         if count:
@@ -559,7 +523,7 @@ class EventSearch:
             up = flag(less(b, 0.0)) * flag(negated(less(a, 0.0))) * (directions >= 0.0)
             down = flag(less(0.0, b)) * flag(negated(less(0.0, a))) * (directions <= 0.0)
             parts.append(up + down)
-        if before.shape[0] > count:
+        if self.functions > count:
             b, a = before[count:], after[count:]
             parts.append(flag(negated(less(b, 0.0))) * flag(less(a, 0.0)))
         return concatenate(parts)
@@ -697,6 +661,23 @@ class EventSearch:
             *(count if works else []),
             wide_run(ended, ("reset fault", "status"), ("status",)),
         ]
+
+
+def dense_output(coefficients: Array, theta: Array) -> tuple[Array, Array]:
+    """Return y(t + θh) - y(t) and its derivative by θ, each `(ny,)`, see `tableaus`.
+
+    Args:
+        coefficients: F₁, F₂, ..., `(r, ny)`.
+        theta: `(1,)`.
+    """
+    y, rate = 0.0 * coefficients[0], 0.0 * coefficients[0]
+    for i in reversed(range(len(coefficients))):
+        inner = coefficients[i] + y
+        if i % 2 == 0:
+            y, rate = inner * theta, rate * theta + inner
+        else:
+            y, rate = inner * (1.0 - theta), rate * (1.0 - theta) - inner
+    return y, rate
 
 
 def _node_rows(nodes: Sequence[float], fine: float) -> Array:

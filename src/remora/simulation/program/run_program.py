@@ -53,6 +53,7 @@ from remora.simulation.program.event_search import (
     NOT_FINITE,
     TOO_SHORT,
     EventSearch,
+    dense_output,
 )
 from remora.simulation.program.run_blocks import (
     RunBlocks,
@@ -169,7 +170,10 @@ class _RunProgram:
         tableau = self._tableau = blocks.tableau
         self._adaptive = len(tableau.errors) > 0
         self._stages_count = len(tableau.b)
-        self._extra = len(tableau.dense_c) if recorded.dense else 0
+        watched = blocks.equations.system.events or blocks.equations.limits
+        #: Whether the state within steps is known, for samples and events there.
+        self._within = recorded.dense or bool(watched) or blocks.equations.stops > 0
+        self._extra = len(tableau.dense_c) if self._within else 0
         #: Cells of the rates of y in the stages, that at the end of the step, and those of the
         #: additional stages of dense output.
         width = self._stages_count + 1 + self._extra
@@ -219,6 +223,8 @@ class _RunProgram:
         cells += [Signature(name, (self._ny,)) for name in (*self._rates[1:], "moved")]
         cells += [Cell(f"at {i}", (1,), wide=True) for i in range(len(self._rates))]
         cells += [Signature("error", (1,)), Signature("reset fault", (1,))]
+        if self._within:
+            cells.append(Signature("dense trial", self._dense))
         if recorded.dense:
             own = (*blocks.summed, blocks.state[3])
             cells += [Signature(f"{s.name} sample", s.shape) for s in own]
@@ -303,9 +309,7 @@ class _RunProgram:
 
         def state(theta: Array, inner: Array, dense: Array, *rest: Array) -> tuple[Array, ...]:
             now, before = rest[: len(names)], rest[len(names) :]
-            change = 0.0 * dense[0]
-            for i in reversed(range(self._dense[0])):
-                change = (dense[i] + change) * (theta if i % 2 == 0 else 1.0 - theta)
+            change, _ = dense_output(dense, theta)
             q, *others, z = before
             moved, start = [integrate(robot, q, change[:nv])], nv
             for own in others:
@@ -509,14 +513,17 @@ class _RunProgram:
         inward = blocks.nudge * np.where(c == 0.0, 1.0, np.where(c == 1.0, -1.0, 0.0))
         rows = np.concatenate([c[:, None], inward[:, None], np.eye(width)], axis=1)
 
-        def begin(fresh: Array, row: Array, *more: Array) -> tuple[Array, ...]:
+        def begin(fresh: Array, row: Array) -> tuple[Array, ...]:
             chosen = [row[2 + i : 3 + i] for i in range(width)]
-            use = select(less(0.5, chosen[0]), fresh, 1.0)
-            if more:  # dense output, if a sample lies within the step
+            return (select(less(0.5, chosen[0]), fresh, 1.0), *chosen)
+
+        def dense_stage(use: Array, row: Array, looking: Array, *more: Array) -> Array:
+            needed = looking  # also if a sample lies within the step
+            if more:
                 t, length, goal = more
-                inner = flag(less(goal, t + length))
-                use = select(less(0.5, sum(chosen[count + 1 :])), inner, use)
-            return (use, *chosen)
+                needed = larger(needed, flag(less(goal, t + length)))
+            return select(less(0.5, sum(row[3 + count + i : 4 + count + i]
+                                        for i in range(self._extra))), needed, use)  # fmt: skip
 
         def change_of(i: int) -> Run:
             used = np.flatnonzero(weights[i])
@@ -538,11 +545,17 @@ class _RunProgram:
             us, vs, xs = dy[:nv], v + dy[nv : 2 * nv], x + dy[2 * nv : 2 * nv + nx]
             return integrate(robot, q, us), us, vs, xs
 
-        more = ("t", "length", "goal") if self._extra else ()
+        more = ("t", "length", "goal") if self._recorded.dense else ()
+        reads_dense = ("use", "row", "looking", *more)
+        additional: list[Statement] = []
+        if self._extra:
+            additional = [If(f"at {count + 1}", self._search.near()),
+                          wide_run(dense_stage, reads_dense, ("use",))]  # fmt: skip
         flags = [f"at {i}" for i in range(width)]
         stage: list[Statement] = [
             *([blocks.stage_times("t", "length", "row", 0)] if blocks.timed else []),
-            wide_run(begin, ("fresh", "row", *more), ("use", *flags)),
+            wide_run(begin, ("fresh", "row"), ("use", *flags)),
+            *additional,
             *(If(flag, [change_of(i)]) for i, flag in enumerate(flags)),
             Run(Block(place, ("q", "v", "x", "moved"), ("qs", "us", "vs", "xs"))),
             *blocks.held_stage(),
@@ -653,8 +666,11 @@ class _RunProgram:
         found.append(wide_run(ends, reads, ("tried", "status")))
         inner = self._satisfied()
         if count:
-            inner += [*self._search.near(), *self._search.look_at_end()]
-            inner.append(If("accept", [If("looking", self._search.inside())]))
+            inner += [] if self._extra else self._search.near()
+            inner += [*self._search.look_at_end()]
+            inner.append(
+                If("accept", [If("looking", [self._coefficients(), *self._search.inside()])])
+            )
         if inner:
             found.append(If("accept", inner))
         if count:
@@ -718,7 +734,18 @@ class _RunProgram:
         """Return the statements that keep what samples within the step need."""
         if not self._recorded.dense:
             return []
-        tableau, stages, names = self._tableau, self._stages_count, self._summed
+        names = [*self._summed, "z"]
+        before = [f"{name} before" for name in names]
+        return [
+            self._coefficients(),
+            Run(Block(unchanged, ("dense trial",), ("dense",))),
+            Run(Block(unchanged, names, before)),
+            wide_run(unchanged, ("t", "length"), ("t before", "length before")),
+        ]
+
+    def _coefficients(self) -> Run:
+        """Return the statement that computes the dense output of the step, see `tableaus`."""
+        tableau, stages = self._tableau, self._stages_count
 
         def coefficients(change: Array, length: Array, *K: Array) -> Array:
             bend = length * K[0] - change
@@ -726,13 +753,7 @@ class _RunProgram:
             parts += [length * _weighted(row, K) for row in tableau.dense_d]
             return concatenate([part[None] for part in parts], trailing=2)
 
-        names = [*names, "z"]
-        before = [f"{name} before" for name in names]
-        return [
-            Run(Block(coefficients, ("change", "length", *self._rates), ("dense",))),
-            Run(Block(unchanged, names, before)),
-            wide_run(unchanged, ("t", "length"), ("t before", "length before")),
-        ]
+        return Run(Block(coefficients, ("change", "length", *self._rates), ("dense trial",)))
 
     def _final(self) -> list[Statement]:
         """Return the statements that return the state of the run."""
