@@ -125,7 +125,8 @@ def simulate(
             would keep its steps too short.
         rtol: relative error tolerance of a step, for each coordinate and speed.
         atol: absolute error tolerance of a step.
-        step: fixed step size; for adaptive methods the initial one, s.
+        step: fixed step size; for adaptive methods the initial one (by default 1 ms, automatic for
+            `radau`), s.
         max_step: maximum step size, s.
         max_steps: maximum number of steps of an adaptive method in a phase, beyond which the run
             fails: this ends runs that a controller destabilizes.
