@@ -3,10 +3,10 @@
     python benchmarks/run_engine.py [--src CHECKOUT ...] [--rounds N]
 
 The bundled servicer, 60 s: with and without watched limits, with a controller at 50 Hz as a
-component and as a Python function, with a Python function of the state as a load; the reduced model;
-VT18's study; a batch of one. Several checkouts are measured in turns, each in a process of its own,
-and their best times are printed side by side. Compilation is not measured: every run is made once
-before.
+component and as a Python function, with a Python function of the state as a load; the reduced
+model; VT18's robot; a batch of one. Several checkouts are measured in turns, each in a process of
+its own, and their best times are printed side by side. Compilation is not measured: every run is
+made once before.
 """
 
 from __future__ import annotations
