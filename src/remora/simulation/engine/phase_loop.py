@@ -496,9 +496,7 @@ class PhaseLoop:
     def _enter_program(self, program: PhaseProgram, stop: float) -> None:
         """Let the program enter the segment that ends at `stop`."""
         system, given = self._system, self._system.given
-        low, high = given.bounds
-        clocks = low - given.offset, high - given.offset
-        loads = given.smooth
+        clocks, loads = given.clocks, given.smooth
         coefficients = None if loads is None else loads.enter([clocks])[0]
         program.enter(
             stop, given.bounds, self._start, given.offset, coefficients, pieces_of(system, *clocks)

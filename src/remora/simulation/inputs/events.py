@@ -387,20 +387,6 @@ class EventMonitor:
         fast = slack <= 4.0 * h * np.abs(speeds.ratio) * fastest[v.size + speeds.speed]
         return not (np.any(near) or np.any(fast))
 
-    @property
-    def ranges(self) -> tuple[tuple[int, int, float, float], ...]:
-        """Of each position limit: indices of q and v, and a, b, zero at the limit: a·q + b."""
-        own = self._ranges
-        rows = own.place, own.speed, -own.ratio, own.bound - own.offset
-        return tuple(zip(*(part.tolist() for part in rows), strict=True))
-
-    @property
-    def speeds(self) -> tuple[tuple[int, float, float], ...]:
-        """Of each speed limit: index of v, factor of v, and the limit."""
-        own = self._fastest
-        rows = own.speed, own.ratio, own.bound
-        return tuple(zip(*(part.tolist() for part in rows), strict=True))
-
     def passed(self, q: Array, v: Array) -> list[tuple[str, Action]]:
         """Return the limits that a state violates, and their action."""
         limits = zip(self.items[self.events :], self.limit_values(q, v).tolist(), strict=True)

@@ -175,11 +175,6 @@ class SmoothLoads:
         return all(self._captured[k]() == self.captured[k] for k in self._acting)
 
     @property
-    def is_traced(self) -> bool:
-        """Whether a traced function acts in the segments of the last call of `enter`."""
-        return bool(self._acting)
-
-    @property
     def torque_shape(self) -> tuple[int, ...]:
         """Shape of the drive forces."""
         return self._torque.shape

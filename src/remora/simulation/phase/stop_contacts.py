@@ -47,13 +47,6 @@ class StopContacts:
         places, speeds = np.argmax(np.abs(by_q), axis=0), np.argmax(np.abs(by_v), axis=0)
         return places, speeds, by_v[speeds, np.arange(self.count)], offset
 
-    @property
-    def bounds(self) -> tuple[tuple[int, int, float, float], ...]:
-        """Of each stop, the index of its coordinate, of its speed, the factor, and δ at q = 0."""
-        if not self.count:
-            return ()
-        return tuple(zip(*(part.tolist() for part in self._map), strict=True))
-
     def overlaps(self, q: Array) -> Array:
         """Return the penetration of each stop, `(..., count)`; positive beyond the limit."""
         places, _, factor, offset = self._map
