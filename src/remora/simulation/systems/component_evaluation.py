@@ -89,6 +89,49 @@ class ComponentEvaluator:
             self.refuse_nan(t, q, v, x, z)
         return values
 
+    def crossings(self, t: float, q: Array, v: Array, x: Array, z: Array) -> Array:
+        """Return the event functions, `(ne,)`."""
+        values: Array = self._evaluated(crossing_values, t, q, v, x, z)
+        if np.any(np.isnan(values)):
+            event = self.system.events[int(np.flatnonzero(np.isnan(values))[0])]
+            self.refuse_nan(t, q, v, x, z)
+            raise SimulationError(
+                f"the function of event {event.name!r} of component {event.component!r} is NaN", t
+            )
+        return values
+
+    def updated(
+        self,
+        update: ScheduledUpdate,
+        t: float,
+        q: Array,
+        v: Array,
+        x: Array,
+        z: Array,
+        noise: Array,
+    ) -> Array:
+        """Return z after a scheduled update, `(nz,)`."""
+        if update.kind == "release":
+            return self._on_floats(lambda now: now.released(update.names), t, q, v, x, z)
+        if self.compiled:
+            after: Array = self._kernel_of_tick(update.names)(
+                q, v, x, z, np.asarray(t, dtype=float), noise
+            )
+        else:
+            after = self._on_floats(lambda now: now.ticked(update.names, noise), t, q, v, x, z)
+        if not np.all(np.isfinite(after)):
+            if self.compiled:  # in NumPy a component says why, such as that a matrix is singular
+                self._on_floats(lambda now: now.ticked(update.names, noise), t, q, v, x, z)
+            self.refuse_nan(t, q, v, x, z)
+            raise SimulationError(name_in_memory(self.system, after), t)
+        return after
+
+    def reset(
+        self, component: str, event: str, t: float, q: Array, v: Array, x: Array, z: Array
+    ) -> tuple[Array, Array, Array, Array]:
+        """Return q, v, x and z after an event of a component, not checked."""
+        return self._on_floats(lambda now: now.reset(component, event), t, q, v, x, z)
+
     def refuse_nan(self, t: float, q: Array, v: Array, x: Array, z: Array) -> None:
         """Raise if a component returns NaN or infinity at a state; the message names it."""
         found = self._on_floats(name_of_nan, t, q, v, x, z)
