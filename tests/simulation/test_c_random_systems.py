@@ -10,8 +10,9 @@ from c_structs import CModule
 from remora.simulation.export.c_loop import save_loop_c
 
 STEP = 0.02
-#: Seeds of `fuzz.random_case` that have, together, all of its parts.
-SEEDS = (1, 3, 13, 16)
+#: Seeds of `fuzz.random_case` without parts that C does not have: sampled loads of several phases,
+#: components that read phases or events.
+SEEDS = (6, 9, 17, 20)
 
 
 def end_in_c(case, folder):

@@ -331,6 +331,9 @@ class ProgramKernel(CompiledProgram):
             code = LaneCode(plan, dtype, self.lanes)
             self._scratch = code.size
             self._image: bytes | host.Compilation = host.Compilation(code.module(), self._host)
+            if not isinstance(self._source, Program):
+                self.interface = ProgramInterface.of(self.program)
+                del self.program  # large, and built again if somebody asks
         else:
             size, self._scratch = (int.from_bytes(stored[k : k + 8], "little") for k in (0, 8))
             self.interface = ProgramInterface.from_json(stored[16 : 16 + size].decode())

@@ -67,10 +67,11 @@ def run_alone(
             robot = parameter(robot, name)[1](robot, asarray(value))
     made = system.with_robot(robot)
     made = made.with_parameters(changed) if changed else made
+    options: dict[str, Any] = {"limits": "ignore", **of.options}
     return simulate(
         made, of.q[number], of.v[number], phases=of.phases, run=int(of.run[number]),
         note=f"run {number} of a batch", step_to_samples=True, progress=False,
-        **{"limits": "ignore", **of.options},
+        **options,
     )  # fmt: skip
 
 

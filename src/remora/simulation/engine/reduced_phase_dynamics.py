@@ -73,7 +73,7 @@ class ReducedPhaseDynamics(PhaseDynamics):
         self._momentum = np.array(model.momentum)
 
     @property
-    def traceable(self) -> bool:
+    def programmable(self) -> bool:
         """Whether steps can be compiled: base velocities are set after each, by the run loop."""
         return False
 

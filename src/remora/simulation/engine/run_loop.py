@@ -220,6 +220,8 @@ class RunLoop:
             numbers = dict(zip(system.latched.names, system.latched.values, strict=True))
             made.fix(numbers, self._start, plan.seed, plan.run)
             made.hold(self._entered)
+            if self._recorder.saves:
+                made.begin_slowly()
         self._made_by = made
         return made
 
