@@ -131,27 +131,18 @@ class PhaseProgram:
             self.places[name], start = slice(start, stop), stop
         self._width = start
         self._captured = [(numbers, numbers()) for numbers in captured]
-        interface = own.kernel.interface
-        finals = [o for o in interface.outputs if o.name.startswith("final ")]
-        sizes = {o.name[6:]: int(np.prod(o.shape)) for o in finals}
-        kept = [s for s in interface.inputs if s.name in sizes]
-        total = sum(sizes[s.name] for s in kept)
-        self._state, self._end = np.zeros(total), np.zeros(total)
-        self._inputs, self._outputs = dict[str, Array](), dict[str, Array]()
-        start = 0
-        for cell in kept:
-            stop = start + sizes[cell.name]
-            self._inputs[cell.name] = self._state[start:stop].reshape(cell.shape)
-            self._outputs[f"final {cell.name}"] = self._end[start:stop].reshape(cell.shape)
-            start = stop
-        for cell in interface.inputs:
-            self._inputs.setdefault(cell.name, np.zeros(cell.shape))
-        for output in finals:
-            self._outputs.setdefault(output.name, np.zeros(output.shape))
+        self._spare = None if isinstance(own.kernel, HostedProgram) else own.spare
+        self._memory = self._spare.pop() if self._spare else _Memory(self._kernel)
+        self._inputs, self._outputs = self._memory.inputs, self._memory.outputs
+        self._state, self._end = self._memory.state, self._memory.end
         for name, x in control.numbers.items():
             self._inputs[name][:] = x
-        self._tries, self._capacity, self._entries = FIRST_TRIES, 0, 0
-        self._step = control.step
+        self._tries, self._step = FIRST_TRIES, control.step
+
+    def release(self) -> None:
+        """Leave the arguments to the next run of the same program; this one is over."""
+        if self._spare is not None:
+            self._spare.append(self._memory)
 
     def begin_slowly(self) -> None:
         """Return from the first calls early: a run that is saved has its first samples soon."""
@@ -318,16 +309,17 @@ class PhaseProgram:
             ends = [*([own["t"][0]] if first_row else []), *times[:rows]]
             # beyond the samples of this call, the run goes on if there are no others
             table = np.array([*ends, *([own["until"][0]] if len(times) <= rows else [])])
-        self._bind(rows + 4, len(table))
+        memory = self._memory
+        memory.bind(rows + 4, len(table))
         own["budget"][:] = own["tried"] + float(self._tries)
         own["room"][:], own["event room"][:] = float(rows), float(MOST_EVENTS - 1)
         if steps:
             own["pending"][:] = float(first_row)
         else:
-            self._table[: len(table)] = table
+            memory.table[: len(table)] = table
         begun, error = time.perf_counter(), None
         try:
-            self._run(len(table))
+            memory.run(len(table))
         except BaseException as raised:  # by a function that is called
             error = raised
         took = time.perf_counter() - begun
@@ -354,26 +346,6 @@ class PhaseProgram:
         done = self.advance(times, first_row)
         own["until"][:], self._tries = until, tries
         return done
-
-    def _bind(self, rows: int, entries: int) -> None:
-        """Make room for the records of a call."""
-        if rows <= self._capacity and entries <= self._entries:
-            return
-        self._capacity = max(rows, self._capacity)
-        self._entries = max(2 * entries, self._entries, 64) if entries else self._entries
-        capacity = {"records": self._capacity, "events": MOST_EVENTS}
-        interface = self._kernel.interface
-        capacity = {name: capacity[name] for name in interface.buffers}
-        for output in interface.outputs:
-            if output.per != "run":
-                axis = interface.axis(output, self._entries, capacity)
-                self._outputs[output.name] = np.zeros((*axis, *output.shape))
-        self._table = np.zeros(self._entries)
-        self._run = self._kernel.single_run(
-            [self._inputs[s.name] for s in interface.inputs],
-            [self._outputs[o.name] for o in interface.outputs], capacity,
-            [self._table] if interface.tables else [],
-        )  # fmt: skip
 
     def accept(self) -> None:
         """Note that the last call was good."""
@@ -404,6 +376,58 @@ class PhaseProgram:
             self._inputs["status"][:] = float(RUNNING)
 
 
+class _Memory:
+    """The arguments and results of a program, at fixed places.
+
+    Attributes:
+        state: the state of the run, all its cells in a row; `end`: after a call.
+        inputs: arguments by name; those of the state are views of it.
+        outputs: results by name.
+        table: sample times.
+        run: makes a call, with so many sample times.
+    """
+
+    def __init__(self, kernel: ProgramKernel | HostedProgram) -> None:
+        self._kernel, interface = kernel, kernel.interface
+        finals = [o for o in interface.outputs if o.name.startswith("final ")]
+        sizes = {o.name[6:]: int(np.prod(o.shape)) for o in finals}
+        kept = [s for s in interface.inputs if s.name in sizes]
+        total = sum(sizes[s.name] for s in kept)
+        self.state, self.end = np.zeros(total), np.zeros(total)
+        self.inputs, self.outputs = dict[str, Array](), dict[str, Array]()
+        start = 0
+        for cell in kept:
+            stop = start + sizes[cell.name]
+            self.inputs[cell.name] = self.state[start:stop].reshape(cell.shape)
+            self.outputs[f"final {cell.name}"] = self.end[start:stop].reshape(cell.shape)
+            start = stop
+        for cell in interface.inputs:
+            self.inputs.setdefault(cell.name, np.zeros(cell.shape))
+        for output in finals:
+            self.outputs.setdefault(output.name, np.zeros(output.shape))
+        self._capacity, self._entries, self.table = 0, 0, np.zeros(0)
+
+    def bind(self, rows: int, entries: int) -> None:
+        """Make room for the records of a call."""
+        if rows <= self._capacity and entries <= self._entries:
+            return
+        self._capacity = max(rows, self._capacity)
+        self._entries = max(2 * entries, self._entries, 64) if entries else self._entries
+        interface = self._kernel.interface
+        sizes = {"records": self._capacity, "events": MOST_EVENTS}
+        capacity = {name: sizes[name] for name in interface.buffers}
+        for output in interface.outputs:
+            if output.per != "run":
+                axis = interface.axis(output, self._entries, capacity)
+                self.outputs[output.name] = np.zeros((*axis, *output.shape))
+        self.table = np.zeros(self._entries)
+        self.run = self._kernel.single_run(
+            [self.inputs[s.name] for s in interface.inputs],
+            [self.outputs[o.name] for o in interface.outputs], capacity,
+            [self.table] if interface.tables else [],
+        )  # fmt: skip
+
+
 # What is compiled -------------------------------------------------------------------------------
 
 
@@ -414,6 +438,7 @@ class _CompiledPhase:
         self, equations: RunEquations, tableau: Tableau, recorded: Recorded, key: str | None
     ) -> None:
         self.recorded = recorded
+        self.spare: list[_Memory] = []
         made = functools.partial(_program, equations, tableau, recorded)
         source: Any = made if key is not None else made()
         self.kernel = (

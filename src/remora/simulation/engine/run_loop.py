@@ -95,6 +95,7 @@ class RunLoop:
         self._resets = Resets()
         self._start = start
         self._rows: list[Array] = []  # of the program, not recorded yet
+        self._made_by: PhaseProgram | None = None
         end = self._end = start + sum(p.duration for p in plan.phases)
         self._next = 0  # index of the next sample time
         self._phase = 0
@@ -122,6 +123,7 @@ class RunLoop:
             raise
         finally:
             self._watcher.close()
+            self._release()
         try:
             recorder.finish(status, message)
         except RemoraError as error:
@@ -199,6 +201,7 @@ class RunLoop:
         self, index: int, phase: Phase, system: PhaseDynamics, watch: EventMonitor
     ) -> PhaseProgram | None:
         """Return the phase in machine code, or None."""
+        self._release()
         plan, own = self._plan, self._plan.stepping
         tableau = own.integrator.tableau if plan.compiled else None
         control = None
@@ -437,6 +440,12 @@ class RunLoop:
         if self._recorder.saves and not done.events:
             self._recorder.mark = self._marked()
         self._watcher.look(self._state.t, self._state.q, self._state.v)
+
+    def _release(self) -> None:
+        """End the use of the last program."""
+        if self._made_by is not None:
+            self._made_by.release()
+            self._made_by = None
 
     def _flush(self) -> None:
         """Record the rows of the last calls of the program."""
