@@ -213,6 +213,7 @@ class PhaseLoop:
             if program is not None and resumed.program is not None:
                 program.restore(resumed.program)
                 self._enter_program(program, resumed.segment[1])
+                self._record_passed(program)
             else:
                 self._program = None
                 self._events.restore(resumed.looked, resumed.last)
@@ -482,16 +483,19 @@ class PhaseLoop:
             system.z = state.z
             self._h, self._tried = program.h, program.tried
             self._advanced(done)
+            self._record_passed(program)
             times = self._times()
-            while (passed := _within(times, state.t)).size:  # more than one call records
-                self._advanced(program.record(passed))
-                times = self._times()
             if done.error is not None:
                 raise done.error
             if done.status != RUNNING:
                 program.proceed()
                 return self._ended_by(program, done)
         return None
+
+    def _record_passed(self, program: PhaseProgram) -> None:
+        """Record the samples up to the state: they may be more than one call records."""
+        while (passed := _within(self._times(), self._state.t)).size:
+            self._advanced(program.record(passed))
 
     def _enter_program(self, program: PhaseProgram, stop: float) -> None:
         """Let the program enter the segment that ends at `stop`."""
