@@ -30,6 +30,19 @@ def test_limits_are_recorded_as_in_single_runs(options):
     assert batch.events.first.shape == (3, len(names))
 
 
+def test_a_robot_without_loads_finds_the_program_with_its_limits():
+    """Programs of robots alone are found by the robot's identity, and by what is watched."""
+    options = {"integrator": "dop853"}
+    plain = rm.simulate_batch(ROBOT, np.zeros((3, 1)), V, 5.0, **options)
+    watched = rm.simulate_batch(ROBOT, np.zeros((3, 1)), V, 5.0, limits="record", **options)
+    stopped = rm.simulate_batch(ROBOT, np.zeros((3, 1)), V, 5.0, limits="stop", **options)
+    assert plain.events is None
+    assert watched.events.counts.tolist() == [1, 0, 0]
+    assert stopped.outcome.tolist() == ["stopped", "complete", "complete"]
+    again = rm.simulate_batch(ROBOT, np.zeros((3, 1)), V, 5.0, **options)
+    assert again.events is None
+
+
 def test_a_limit_stops_a_run_where_it_is():
     batch = rm.simulate_batch(ROBOT, np.zeros((3, 1)), V, 5.0, step=0.1, limits="stop")
     assert batch.outcome.tolist() == ["stopped", "complete", "complete"]
