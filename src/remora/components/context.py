@@ -92,8 +92,6 @@ class Context:
         inputs: its input signals, by name.
         noise: standard normal numbers of this tick, by name, `(..., n)`; in `outputs`, `act` and
             `update` of sampled components.
-        phase: index of the phase of the run, from 0, `(...)`.
-        phase_time: time since its start, s, `(...)`.
     """
 
     def __init__(
