@@ -440,6 +440,18 @@ def test_a_default_by_keyword_that_changed_is_compiled_again():
     assert end() == pytest.approx(1.5, abs=1e-12)
 
 
+@pytest.mark.parametrize("options", [{}, {"sample": 0.5}, {"integrator": "rk4", "step": 0.25}])
+def test_the_start_is_recorded_if_the_first_phase_has_no_duration(options):
+    system = rm.System(slider(), [HeldBrake(sample_time=0.3)])
+    phases = [rm.Phase(0.0), rm.Phase(1.0), rm.Phase(0.0), rm.Phase(0.5)]
+    run = rm.simulate(system, [0.0], [1.0], phases=phases, **options)
+    whole = rm.simulate(system, [0.0], [1.0], 1.5, breaks=[1.0], **options)
+    assert (run.t[0], run.v[0, 0], run.tau[0, 0]) == (0.0, 1.0, -1.0)
+    assert np.abs(run.q[-1] - whole.q[-1]).max() < 1e-10
+    if "sample" in options:
+        assert run.t.tolist() == [0.0, 0.5, 1.0, 1.5]
+
+
 class HeldBrake(rm.Component):
     """A brake whose force is held between its ticks."""
 

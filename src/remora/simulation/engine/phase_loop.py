@@ -224,6 +224,12 @@ class PhaseLoop:
                     return ended
         if self._program is None:
             system.touch(state.t, state.q, state.v, state.x)
+        elif self._first_row and not state.t < stop:  # a phase without duration
+            system.given.enter(start, stop)
+            self._enter_program(self._program, stop)
+            self._advanced(self._program.start())
+            self._first_row = False
+            self._program.give(state, self._schedule.counts)
         while state.t < stop:
             now = state.t + CLOSE * np.spacing(abs(state.t))
             while breaks and breaks[0] <= now:

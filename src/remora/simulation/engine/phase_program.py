@@ -334,6 +334,12 @@ class PhaseProgram:
         """Record samples that are not after the state, without a step."""
         return self._standing(times, False)
 
+    def start(self) -> Advance:
+        """Enter a phase without duration, and record its state."""
+        done = self._standing(np.zeros(0), True)
+        self.accept()
+        return done
+
     def row(self) -> Array:
         """Return the record of the state."""
         return self._standing(np.zeros(0), True).rows[0]
