@@ -169,7 +169,8 @@ def replay(study: Study, run: int, sample: float | None = None) -> Recording:
     system, q, v = targets.single(study.system, inputs)
     options = {k: x for k, x in study.scenario.options.items() if k not in ("seed", "run")}
     options |= {"step": study.options["step"], "integrator": study.options["integrator"]}
-    options |= {"limits": study.options["limits"], "sample": study.options["sample"]}
+    options |= {"limits": study.options.get("limits", "ignore")}
+    options["sample"] = study.options["sample"]
     options["step_to_samples"] = True
     if sample is not None:
         options |= {"sample": sample, "step_to_samples": False}

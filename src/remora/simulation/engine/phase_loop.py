@@ -213,7 +213,7 @@ class PhaseLoop:
             if program is not None and resumed.program is not None:
                 program.restore(resumed.program)
                 self._enter_program(program, resumed.segment[1])
-                self._record_passed(program)
+                self._record_passed(program, resumed.segment[1])
             else:
                 self._program = None
                 self._events.restore(resumed.looked, resumed.last)
@@ -489,7 +489,7 @@ class PhaseLoop:
             system.z = state.z
             self._h, self._tried = program.h, program.tried
             self._advanced(done)
-            self._record_passed(program)
+            self._record_passed(program, stop)
             times = self._times()
             if done.error is not None:
                 raise done.error
@@ -498,10 +498,20 @@ class PhaseLoop:
                 return self._ended_by(program, done)
         return None
 
-    def _record_passed(self, program: PhaseProgram) -> None:
-        """Record the samples up to the state: they may be more than one call records."""
-        while (passed := _within(self._times(), self._state.t)).size:
-            self._advanced(program.record(passed))
+    def _record_passed(self, program: PhaseProgram, stop: float) -> None:
+        """Record the samples up to the state: they may be more than one call records.
+
+        Those at the end of the segment are passed when it is reached, as in the program.
+        """
+        t = self._state.t
+        while True:
+            times = self._times()
+            count = len(_within(times, t))
+            if t < stop:
+                count = min(count, bisect.bisect_left(times, stop))
+            if not count:
+                return
+            self._advanced(program.record(np.minimum(times[:count], t)))
 
     def _enter_program(self, program: PhaseProgram, stop: float) -> None:
         """Let the program enter the segment that ends at `stop`."""

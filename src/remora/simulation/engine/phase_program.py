@@ -363,7 +363,8 @@ class PhaseProgram:
         samples, end = np.zeros((0, self._width)), rows[-1] if count else np.zeros(self._width)
         if not self._recorded.steps:
             own = out["sample"][: len(table)].copy()
-            close = CLOSE * np.spacing(np.abs(table))
+            inner = table < self._inputs["until"][0]  # as in the program: the end is exact
+            close = np.where(inner, CLOSE * np.spacing(np.abs(table)), 0.0)
             reached = int(np.count_nonzero(out["late"][: len(table), 0] >= -close))
             skipped = int(first_row)
             samples, end = own[skipped : min(reached, skipped + asked)], own[-1]
