@@ -1,12 +1,13 @@
 """The program of a run, alone or in a batch: updates, steps, events, records.
 
-for each sample time:
-while the run has not reached it:
-scheduled updates that are due
-choose the step; stages; candidate state at its end; error; event functions there
-accept the step, or try again with another length
-if an event occurred: record it, reset states, or end the run
-record the sample
+    on entering a phase: contact of stops, updates that are due, event functions
+    for each sample time:
+        while the run has not reached it:
+            scheduled updates that are due
+            choose the step; stages; candidate state at its end; error; event functions there
+            accept the step, or try again with another length
+            if an event occurred: record it, reset states, or end the run
+        record the sample
 """
 
 from __future__ import annotations
