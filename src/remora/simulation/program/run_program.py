@@ -1,6 +1,8 @@
 """The program of a run, alone or in a batch: updates, steps, events, records.
 
-    on entering a phase: contact of stops, updates that are due, event functions
+A run does the following in a phase, in any number of calls:
+
+    on entering: contact of stops, updates that are due, event functions
     for each sample time:
         while the run has not reached it:
             scheduled updates that are due
