@@ -49,11 +49,12 @@ def artists(figure):
     for ax in figure.axes:
         made.append((ax.get_xlim(), ax.get_ylim(), ax.get_title("left"), ax.get_title()))
         made.append((ax.get_xlabel(), ax.get_ylabel(), ax.get_xscale(), ax.get_yscale()))
-        made += [(x.get_text(), x.get_position(), x.get_fontsize(), x.get_ha()) for x in ax.texts]
+        made += [(x.get_text(), x.get_position(), x.get_fontsize(), x.get_ha(), x.get_color())
+                 for x in ax.texts]  # fmt: skip
         made += [(np.asarray(x.arrow_patch.get_path().vertices), x.xy)
                  for x in ax.texts if getattr(x, "arrow_patch", None)]  # fmt: skip
-        made += [(np.array(x.get_xydata(), float), x.get_linewidth(), x.get_label())
-                 for x in ax.lines]  # fmt: skip
+        made += [(np.array(x.get_xydata(), float), x.get_linewidth(), x.get_label(), x.get_color(),
+                  x.get_linestyle(), x.get_marker()) for x in ax.lines]  # fmt: skip
         for x in ax.collections:
             made += [path.vertices for path in x.get_paths()] + [x.get_facecolor()]
         for x in ax.patches:
@@ -63,6 +64,9 @@ def artists(figure):
                  for x in ax.images]  # fmt: skip
         labels = ax.get_legend().get_texts() if ax.get_legend() else []
         made.append([x.get_text() for x in labels])
+        made += [(axis.get_ticklocs(), axis.get_major_formatter().format_ticks(axis.get_ticklocs()))
+                 for axis in (ax.xaxis, ax.yaxis)
+                 if type(axis.get_major_locator()).__name__ == "FixedLocator"]  # fmt: skip
     return made
 
 
@@ -97,21 +101,28 @@ def glb(data):
     """Return meshes, materials and numbers of a GLB, without its pictures."""
     size = struct.unpack_from("<I", data, 12)[0]
     told, body = json.loads(data[20 : 20 + size]), data[28 + size :]
-    made = [told["meshes"], told.get("materials", []), told["nodes"]]
-    for row in told["accessors"]:
+    names = ("meshes", "nodes", "scenes", "materials", "textures", "samplers", "extensionsUsed")
+    made = [told.get(name, []) for name in names]
+    made += [view.get("target") for view in told.get("bufferViews", [])]
+    made += [picture["mimeType"] for picture in told.get("images", [])]
+    for row in told.get("accessors", []):
         kind = {5126: "f4", 5125: "u4", 5123: "u2", 5121: "u1"}[row["componentType"]]
         width = {"SCALAR": 1, "VEC2": 2, "VEC3": 3, "VEC4": 4}[row["type"]]
         start = told["bufferViews"][row["bufferView"]].get("byteOffset", 0)
         values = np.frombuffer(body, f"<{kind}", row["count"] * width, start)
         made.append(
-            (row["type"], row["count"], values.sum(dtype=float), values.min(), values.max())
-        )
+            (row["type"], row["count"], values.sum(dtype=float), values.min(), values.max(),
+             row.get("min"), row.get("max"), row.get("normalized"))
+        )  # fmt: skip
     return made
 
 
 def fingerprint(thing):
-    """Return the number of numbers, their sizes, and three weighted sums."""
-    x = np.nan_to_num(np.array(numbers(thing)), nan=0.5, posinf=3.0, neginf=-3.0)
+    """Return the number of numbers, their sizes, and three weighted sums.
+
+    Of each number its arsinh is taken: a large one, such as a colour, does not hide a small one.
+    """
+    x = np.arcsinh(np.nan_to_num(np.array(numbers(thing)), nan=0.5, posinf=3.0, neginf=-3.0))
     weights = np.random.default_rng(len(x)).uniform(0.5, 1.5, (3, len(x)))
     return {"count": len(x), "size": float(np.abs(x).sum()), "sums": (weights @ x).tolist()}
 

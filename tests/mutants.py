@@ -32,6 +32,15 @@ from drawn_faults import Change, changed, drawn
 
 ROOT = Path(__file__).resolve().parents[1]
 LONG = "long test: "
+#: Tests outside a package's folder that are about it, too.
+ALSO = {
+    **dict.fromkeys(("control", "actuators", "sensors", "world"), "components"),
+    **dict.fromkeys(("analysis", "planning"), "test_any_scalar.py"),
+    "components": "simulation/test_systems.py simulation/test_scenario_components.py "
+    "simulation/test_run_signals.py simulation/test_what_components_read.py",
+    "model": "simulation/test_scenario.py dynamics/test_kinematics.py cli/test_cli.py "
+    "viewer/test_report.py",
+}
 
 
 class Fault(NamedTuple):
@@ -352,6 +361,75 @@ FAULTS = [
           "components/test_at_an_instant.py"),
     Fault("world/wall.py", "select(less(push, 0.0), 0.0, push)", "push",
           "components/test_at_an_instant.py"),
+    Fault("control/laws/frame_pose_tracking.py",
+          "a = a + least_squares.projected(map_.matrix, inverse, rest)", "a = a",
+          "components/test_at_an_instant.py"),
+    Fault("control/laws/coordinated_tracking.py",
+          "a = a + least_squares.projected(J_c, inverse, rest)",
+          "a = a - least_squares.projected(J_c, inverse, rest)",
+          "components/test_at_an_instant.py"),
+    Fault("control/references/segments.py", "end - duration + ramp, end - ramp, end",
+          "end - duration, end - ramp, end", "control/test_references.py"),
+    Fault("analysis/manipulability.py", "    if is_symbolic(sigma):\n        return 1.0 / sigma",
+          "    if is_symbolic(sigma):\n        return 1.0 * sigma", "test_any_scalar.py"),
+    Fault("cli/run.py", "--allow-code\" if allow_code", "--allow-code\" if not allow_code",
+          "cli/test_told_numbers.py"),
+    Fault("cli/robot_tables.py", "if kind(joint).nv != 1:", "if kind(joint).nv != 2:",
+          "cli/test_cli.py"),
+    Fault("viewer/figures/interconnection_figure.py", "_FILLS[i % len(_FILLS)]",
+          "_FILLS[i // len(_FILLS)]", "viewer/test_analysis_figures.py"),
+    Fault("viewer/report/report_sections.py", "run.robot.frames[:50]", "run.robot.frames[:100]",
+          "viewer/test_told_numbers.py"),
+    Fault("viewer/page/plots.py", "wide = len(fixed(-size, size))", "wide = len(fixed(size, size))",
+          "viewer/test_page_parts.py"),
+    Fault("viewer/page/timed_page.py", '{"|◀": -size, "◀": -1,', '{"|◀": size, "◀": 1,',
+          "viewer/test_pages.py"),
+    Fault("viewer/page/analysis_folder.py", "0.024 * self._radius", "0.048 * self._radius",
+          "viewer/test_analysis_overlays.py"),
+    Fault("viewer/report/stills.py", "b.triangles.corners) + pose", "b.triangles.corners) - pose",
+          "viewer/test_stills.py"),
+    Fault("planning/path_search.py", "problem.reach(full)) else slow + 1",
+          "problem.reach(full)) else slow - 1", "planning/test_search_parts.py"),
+    Fault("planning/configuration_search.py", "    if n == 1:", "    if n != 1:",
+          "planning/test_search_parts.py"),
+    Fault("planning/problem.py", "self.weights.size > 0", "self.weights.size > 1",
+          "planning/test_search_parts.py"),
+    Fault("planning/tasks.py", "np.max(np.abs(point)) > FARTHEST", "np.max(point) > FARTHEST",
+          "planning/test_bad_arguments.py"),
+    Fault("analysis/floating_workspace.py", "np.diff(values) > width", "np.diff(values) <= width",
+          "analysis/test_floating_workspaces.py"),
+    Fault("campaigns/campaign.py", "sum(stop - start for start, stop in",
+          "sum(stop for start, stop in", "campaigns/test_campaign.py"),
+    Fault("campaigns/storage.py", "(-(-shape[0] // block) * block", "(-(-shape[0]) * block",
+          "campaigns/test_stored_campaigns.py"),
+    Fault("components/diagram/wires.py", "10.0 + CHARACTER * len(net.label) if", "10.0 if",
+          "components/test_diagram.py"),
+    Fault("components/wiring.py", "return done, loop[::-1]", "return done, loop[::-2]",
+          "components/test_component_refusals.py"),
+    Fault("control/laws/joint_rate_servo.py", "-1.0 * self.limit", "1.0 * self.limit",
+          "components/test_at_an_instant.py"),
+    Fault("model/formats/sdf/sdf_links.py", "count, None), 1.0][:4]", "count, None), 1.0]",
+          "model/test_sdf.py"),
+    Fault("model/formats/sdf/sdf_links.py", "if min(size) < 0.0:", "if max(size) < 0.0:",
+          "model/test_sdf.py"),
+    Fault("model/formats/yaml/yaml_map.py", "{own.value[:60]!r}", "{own.value!r}",
+          "model/test_yaml.py"),
+    Fault("planning/path_search.py", "min(REFUSED * damping, LARGEST", "min(REFUSED, LARGEST",
+          "planning/test_search_parts.py"),
+    Fault("planning/problem.py", "reach / np.sqrt(np.maximum(before, 1e-300))", "reach",
+          "planning/test_search_parts.py"),
+    Fault("planning/problem.py", "        if not self.compiled:\n", "        if self.compiled:\n",
+          "planning/test_search_parts.py"),
+    Fault("planning/tasks.py", "return array / length", "return array * length",
+          "planning/test_task_equations.py"),
+    Fault("viewer/report/report.py", '"" if near is None else parts', '"" if near else parts',
+          "viewer/test_report.py"),
+    Fault("viewer/scene/backdrops.py", "enabled=not chosen.stars", "enabled=chosen.stars",
+          "viewer/test_looks.py"),
+    Fault("viewer/scene/gltf.py", "        if normalized:", "        if not normalized:",
+          "viewer/test_looks.py"),
+    Fault("viewer/view.py", "    if open:\n        page", "    if not open:\n        page",
+          "viewer/test_batch_pages.py"),
 ]  # fmt: skip
 
 
@@ -384,8 +462,8 @@ def random_faults(count: int, seed: int, packages: list[str]) -> list[Fault]:
         package = file.relative_to(source).parts[0]
         tests = sorted((ROOT / "tests" / package).rglob("test_*.py"), key=lambda test: (
             file.stem not in test.read_text(encoding="utf-8"), test))  # fmt: skip
-        also = ["components"] if package in ("control", "actuators", "sensors", "world") else []
-        names = [str(test.relative_to(ROOT / "tests")) for test in tests] + also
+        names = [str(test.relative_to(ROOT / "tests")) for test in tests]
+        names += ALSO.get(package, "").split()
         made.append(Fault(str(file.relative_to(source)), old, new, " ".join(names), change))
     return made
 
@@ -402,6 +480,8 @@ def _failed(fault: Fault, source: Path, which: str) -> str:
     )
     if done.returncode in (0, 5):  # 5: none of them is asked for
         return ""
+    if done.stderr.startswith("ImportError while loading conftest") and str(source) in done.stderr:
+        return "no test can be loaded"
     failed = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
     if done.returncode != 1 or not failed:
         raise RuntimeError(f"{fault.title}\nno test ran:\n{done.stdout}{done.stderr}")

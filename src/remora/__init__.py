@@ -253,6 +253,7 @@ if TYPE_CHECKING:  # carried out one by one, when a name is first used
     from remora.simulation.batch.result import Batch
     from remora.simulation.engine.progress import Status
     from remora.simulation.engine.simulate import simulate
+    from remora.simulation.engine.simulation import Simulation
     from remora.simulation.export.c_loop import save_loop_c
     from remora.simulation.hardware_loop import HardwareRun, simulate_assembly
     from remora.simulation.inputs.capture import capture_events
@@ -394,6 +395,7 @@ __all__ = [
     "ShapeError",
     "Signal",
     "SignalSource",
+    "Simulation",
     "SimulationError",
     "SimulationWarning",
     "SingularMatrix",

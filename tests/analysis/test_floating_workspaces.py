@@ -7,6 +7,7 @@ from scipy.integrate import solve_ivp
 import remora as rm
 from numeric import assert_close, configuration_rate
 from remora.algebra import pose
+from remora.analysis import floating_workspace
 
 FREE = {"joint_1": (-10.0, 10.0), "joint_2": (-10.0, 10.0)}
 
@@ -139,6 +140,12 @@ def test_shells_are_those_of_a_dense_grid(ranges):
     assert np.abs(np.linalg.det(J)).max() < 1e-12
     total = found.volume(found.path_dependent) + found.volume(found.path_independent)
     assert_close(total, found.volume(found.reachable), 1e-9)
+
+
+def test_distances_without_a_gap_are_one_shell():
+    rho = np.concatenate([np.linspace(1.0, 1.5, 40), np.linspace(0.2, 0.4, 20), [1.9]])
+    found = floating_workspace._clusters(rho, np.array([[0.0, 2.0]]))
+    assert np.allclose(found, [[0.2, 0.4], [1.0, 1.5], [1.9, 1.9]], atol=1e-15)
 
 
 def test_the_farthest_point_is_that_of_the_stretched_virtual_manipulator():

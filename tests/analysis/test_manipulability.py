@@ -162,17 +162,23 @@ def test_joints_that_are_not_named_are_locked():
     assert_close(dynamic.semi_axes[0], np.linalg.norm(J) / inertia)
 
 
-@pytest.mark.parametrize("measure", ["volume", "condition", "smallest", "largest"])
-def test_a_map_is_the_measure_of_every_point(measure):
+@pytest.mark.parametrize(
+    ("measure", "kind"),
+    [
+        ("volume", "kinematic"), ("condition", "dynamic"), ("smallest", "dynamic"),
+        ("largest", "kinematic"),
+    ],
+)  # fmt: skip
+def test_a_map_is_the_measure_of_every_point(measure, kind):
     robot = rm.load("spart17_planar")
     one, two = np.linspace(-1.0, 1.0, 5), np.linspace(0.2, 2.0, 4)
     found = rm.manipulability_map(
-        robot, "tool", {"joint_2": two, "joint_1": one}, measure, "floating", subspace="xy"
+        robot, "tool", {"joint_2": two, "joint_1": one}, measure, "floating", kind, subspace="xy"
     )
     assert found.shape == (4, 5)
     q = np.tile(rm.neutral(robot), (4, 5, 1))
     q[..., 9], q[..., 8] = two[:, None], one
-    ellipsoids = rm.manipulability(robot, q, "tool", "floating", subspace="xy")
+    ellipsoids = rm.manipulability(robot, q, "tool", "floating", kind, subspace="xy")
     expected = {"largest": ellipsoids.semi_axes[..., 0]}.get(measure)
     assert_close(found, getattr(ellipsoids, measure) if expected is None else expected, 1e-12)
 

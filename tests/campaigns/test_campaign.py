@@ -9,6 +9,7 @@ import subprocess
 import sys
 import textwrap
 import time
+from contextlib import nullcontext
 
 import numpy as np
 import pandas
@@ -143,6 +144,19 @@ def test_resume_computes_what_is_missing(made, study, tmp_path, monkeypatch):
     assert same(made, again)
     rm.campaign(study, out, resume=True, **FAST)
     assert computed == [16, 32]
+
+
+def test_a_bar_begins_with_the_runs_that_are_there(made, study, tmp_path, monkeypatch):
+    rm.campaign(study, tmp_path / "c", block=16, **FAST)
+    (tmp_path / "c" / "blocks" / "000002.json").unlink()
+    shown = []
+    monkeypatch.setattr(
+        module, "campaign_bar",
+        lambda runs, before, _: (shown.append((runs, before)),
+                                 nullcontext(lambda *done: shown.append(done)))[1],
+    )  # fmt: skip
+    assert same(made, rm.campaign(study, tmp_path / "c", resume=True, **FAST))
+    assert shown == [(40, 32), (8, 0)]
 
 
 def test_damaged_blocks_are_computed_again(made, study, tmp_path):

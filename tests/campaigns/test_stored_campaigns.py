@@ -10,6 +10,7 @@ from dataclasses import replace
 import numpy as np
 import pandas
 import pytest
+import zarr
 from rich.console import Console
 from scipy import stats
 
@@ -107,6 +108,9 @@ def test_the_numbers_that_are_read_are_those_that_were_written(stored):
     assert np.array_equal(stored["elbow"][:DONE], bands["elbow"], equal_nan=True)
     assert stored["elbow"].shape == (RUNS, 5)
     assert (len(stored), stored.runs, stored.processors) == (40, 50, {"cpu": 20, "a GPU": 20})
+    for name in ("angle", "bands/elbow"):  # whole blocks, as other programs read them
+        array = zarr.open_group(stored.folder.path / "results.zarr", mode="r")[name]
+        assert array.shape[0] == 3 * BLOCK
     held = made["success"]
     assert repr(stored) == (
         f"Campaign 'study': 40 of 50 runs, success {100 * held.mean():.4g} % ({interval(held)} %), "

@@ -46,6 +46,20 @@ def test_info_json_holds_every_number():
             assert there[end] == [float(x) if np.isfinite(x) else None for x in own]
 
 
+def test_info_tells_ranges_of_joints_with_one_freedom(tmp_path):
+    made = rm.Builder("r").body("a", mass=1).body("b", mass=1).body("c", mass=1).body("d", mass=1)
+    made.joint("turn", "revolute", "a", "b", lower=-0.5, upper=1.0)
+    made.joint("slide", "prismatic", "b", "c", lower=-0.25, upper=0.25)
+    made.joint("cross", "universal", "c", "d", axis=(1, 0, 0), axis2=(0, 1, 0))
+    save_robot(made.build(), tmp_path / "robot.yaml")
+    lines = in_process.remora("info", tmp_path / "robot.yaml").stdout.splitlines()
+    rows = {name: next(x for x in lines if f" {name} " in x).split() for name in
+            ("turn", "slide", "cross")}  # fmt: skip
+    assert rows["turn"][-5:] == ["8", "6", f"{np.degrees(-0.5):.1f}", "to", "57.3°"]
+    assert rows["slide"][-4:] == ["9", "7", "±0.25", "m"]
+    assert rows["cross"][-3:] == ["universal", "10:12", "8:10"]
+
+
 def test_info_json_holds_the_drive_and_what_is_followed(tmp_path):
     builder = rm.Builder("r").body("a", mass=1).body("b", mass=1).body("c", mass=1)
     drive = {"damping": 0.1, "friction": 0.2, "rotor_inertia": 0.3}

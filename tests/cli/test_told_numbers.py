@@ -111,6 +111,20 @@ def test_what_broke_conservation_and_how_a_run_ended_are_told():
     assert lines[1] == "0.1000 s  e1 (record)"
 
 
+@pytest.mark.parametrize("saved", [True, False])
+@pytest.mark.parametrize("code", [True, False])
+def test_an_interrupted_run_tells_how_it_goes_on(monkeypatch, tmp_path, saved, code):
+    run = SimpleNamespace(status="interrupted")
+    scenario = SimpleNamespace(run=lambda *_, **__: run)
+    monkeypatch.setattr(rm, "load_scenario", lambda *_: scenario)
+    monkeypatch.setattr("remora.cli.run._report", lambda *_: None)
+    words = ["--out", "there"] * saved + ["--allow-code"] * code
+    done = remora("run", "a.yaml", *words, folder=tmp_path)
+    again = "remora run a.yaml --out there --resume" + " --allow-code" * code
+    assert done.stdout == (f"interrupted; to resume: {again}\n" if saved else "")
+    assert done.returncode == 130
+
+
 class Motion(SimpleNamespace):
     """A motion of the servicer and its target, with frames by the reference equations."""
 

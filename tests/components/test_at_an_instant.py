@@ -63,6 +63,18 @@ def test_a_pid_takes_back_what_its_limit_cuts_off():
     assert np.allclose(law.update(at)["integral"], expected, atol=1e-15)
 
 
+def test_a_servo_of_rates_cuts_torques_off_at_its_limit_both_ways():
+    q, v = rm.neutral(ARM), np.zeros(ARM.nv)
+    q[8:], inputs = (0.3, -0.4), {"rate": np.array([0.9, -0.05])}
+    demand = values(rm.JointRateServo(gain=5.0), ARM, q, v, inputs)["torque"]
+    limit = 0.5 * np.abs(demand).sum()  # between the two
+    for sign in (1.0, -1.0):
+        own = {"rate": sign * inputs["rate"]}
+        torque = values(rm.JointRateServo(gain=5.0, limit=limit), ARM, q, v, own)["torque"]
+        assert np.allclose(torque, sign * np.clip(demand, -limit, limit), atol=1e-12)
+    assert np.abs(demand).min() < limit < np.abs(demand).max()
+
+
 @pytest.mark.parametrize(
     ("size", "was", "on"), [(0.5, 0, 0), (0.5, 1, 1), (0.05, 1, 0), (0.9, 0, 1), (0.9, 1, 1)]
 )
@@ -155,6 +167,31 @@ def test_an_impedance_damps_only_what_does_not_move_the_frame():
     inverse = np.linalg.solve(H, A.T) @ np.linalg.inv(A @ np.linalg.solve(H, A.T))
     still = v - inverse @ (A @ v)
     assert np.linalg.norm(still) > 0.1
+    assert np.allclose(damped - none, -2.0 * H @ still, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("law", "base"),
+    [
+        (rm.OperationalComputedTorque, "fixed"), (rm.FramePoseTracking, "fixed"),
+        (rm.CoordinatedTracking, "free"),
+    ],
+)  # fmt: skip
+def test_tracking_laws_damp_only_what_does_not_move_the_frame(law, base):
+    """Torques of `joint_damping`: -k H N v with N = 1 - J⁺J of the joints."""
+    robot = rm.load("servicer", base=base)
+    free = robot.nv - 7
+    q, v = rm.neutral(robot), np.zeros(robot.nv)
+    q[-7:], v[free:] = np.radians([10.0, 40, -20, -60, 30, 50, 15]), np.linspace(-0.3, 0.4, 7)
+    more = {"base": "fixed"} if base == "fixed" else {}
+    gains = (4.0, 3.0) if base == "fixed" else (4.0, 3.0, 2.0, 1.0)
+    inputs = {"pose": rm.frame_pose(robot, q, "tool")}
+    laws = [law("tool", *gains, joint_damping=k, **more) for k in (0.0, 2.0)]
+    none, damped = (values(own, robot, q, v, inputs)["torque"] for own in laws)
+    J = rm.jacobian(robot, q, "tool")[:, free:]
+    still = v[free:] - np.linalg.pinv(J) @ (J @ v[free:])
+    assert np.linalg.norm(still) > 0.1
+    H = rm.mass_matrix(robot, q)[free:, free:]
     assert np.allclose(damped - none, -2.0 * H @ still, atol=1e-9)
 
 

@@ -1,5 +1,8 @@
 """Mistakes in components are refused with the name of the component, without a traceback."""
 
+import itertools
+import re
+
 import numpy as np
 import pytest
 
@@ -37,6 +40,27 @@ def test_interfaces(how, text):
     with pytest.raises(rm.ModelError, match="component 'made'") as error:
         rm.System(slider(), [Made(how=how, sample_time=0.1)])
     assert text in str(error.value)
+
+
+class Link(rm.Component):
+    """An output that is its input."""
+
+    def interface(self, robot):
+        return rm.Interface(inputs={"u": rm.Signal()}, outputs={"y": rm.Signal()})
+
+    def outputs(self, at):
+        return {"y": 2.0 * at.inputs["u"]}
+
+
+def test_all_signals_of_an_algebraic_loop_are_named_from_source_to_reader():
+    parts = [Link(name=name) for name in "abcd"]
+    wires = {"b.u": "a.y", "c.u": "b.y", "a.u": "c.y", "d.u": "a.y"}
+    with pytest.raises(rm.ModelError) as error:
+        rm.System(slider(), parts, wires)
+    told = re.search(r"(\w\.y(?: -> \w\.y)+);", str(error.value))[1].split(" -> ")
+    assert len(told) == 4
+    assert told[0] == told[-1]
+    assert all(wires[f"{after[0]}.u"] == before for before, after in itertools.pairwise(told))
 
 
 class Gain(rm.Component):

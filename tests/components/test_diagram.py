@@ -8,6 +8,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
+import looks
 import remora as rm
 from remora.components.diagram.columns import columns
 from remora.components.diagram.shapes import Rectangle, TextShape, Wire
@@ -138,6 +139,11 @@ def test_as_many_arrows_as_connections_actions_and_readers():
     assert by_style == {"signal": connected, "action": 3}
     assert sum(w.style == "state" for w in wires) == len(system.reads_robot) == 3
     assert system.reads_robot == {"attitude", "gyro", "tether"}
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_a_diagram_looks_as_it_did(name):
+    assert not looks.differs(f"diagram: {name}", SYSTEMS[name]().diagram().drawing)
 
 
 def test_sources_stand_left_of_their_readers_and_a_cycle_is_cut_at_the_delay():

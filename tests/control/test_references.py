@@ -1,5 +1,7 @@
 """References: they pass their way-points, their rates are derivatives, limits are reached."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -63,6 +65,21 @@ def test_joints_pass_their_way_points_within_their_limits(law):
     assert np.all(push <= np.array([0.1, 1.0]) * (1 + 1e-9))
     assert max(speed[0] / 0.2, push[0] / 0.1) > 0.99
     assert np.abs(at(path, 0.3)["position"] - points[0]).max() == 0.0
+
+
+@pytest.mark.parametrize("law", TIME_LAWS)
+def test_breaks_are_where_acceleration_or_jerk_jumps(law):
+    """Between two breaks, accelerations are one polynomial: the cubic through four fits a fifth."""
+    points = np.array([[0.0, 1.0], [0.4, 0.2], [-1.0, 0.3]])
+    path = rm.JointReference(points, law=law, max_speed=0.2, max_acceleration=0.25, start=1.0)
+    breaks = path.interface(ROBOT).breaks
+    ends = 1.0 + np.concatenate([[0.0], np.cumsum(path.durations)])
+    assert all(min(abs(end - x) for x in breaks) < 1e-12 for end in ends)
+    part = np.array([0.02, 0.25, 0.5, 0.75, 0.98])
+    for a, b in itertools.pairwise(breaks):
+        found = at(path, a + part * (b - a))["acceleration"]
+        cubic = [np.polyval(np.polyfit(part[:4], x[:4], 3), part[4]) for x in found.T]
+        assert np.allclose(cubic, found[4], atol=1e-9)
 
 
 def checked_rates(reference, times):

@@ -1,5 +1,6 @@
 """Random robots: the kinds asked for, and refusals."""
 
+import numpy as np
 import pytest
 
 import remora as rm
@@ -25,3 +26,9 @@ def test_the_kinds_are_drawn_from():
 def test_refusals(options, reason):
     with pytest.raises(rm.RemoraError, match=reason):
         rm.random_robot(0, **options)
+
+
+def test_gravity_is_about_that_of_the_earth():
+    drawn = [rm.random_robot(k, bodies=1, gravity=True).gravity for k in range(80)]
+    assert 8.0 < np.linalg.norm(drawn, axis=1).mean() < 12.0
+    assert not np.any(rm.random_robot(0, bodies=1).gravity)

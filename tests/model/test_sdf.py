@@ -260,10 +260,12 @@ def test_looks_never_refuse_a_robot(tmp_path):
         visual("<box><size>1 2 3</size></box>", "<pose>1 0 0 0 0 0</pose><material><diffuse>1 0 0"
                "</diffuse></material>"),
         visual("<mesh><uri>a.stl</uri><scale>2 2 2</scale></mesh>"),
-        visual("<ellipsoid><radii>1 2 3</radii></ellipsoid>"),
+        visual("<ellipsoid><radii>1 2 3</radii></ellipsoid>", "<material><diffuse>0.1 0.2 7 0.5"
+               "</diffuse></material>"),
         visual("<sphere><radius>nan</radius></sphere>"),
         visual("<mesh><uri>../../etc/passwd</uri></mesh>"),
         visual("<box/>"),
+        visual("<box><size>1 -2 3</size></box>"),
         visual("<plane/>"),
         visual("<torus/>"),
         "<visual/>",
@@ -272,9 +274,11 @@ def test_looks_never_refuse_a_robot(tmp_path):
     shown = robot.bodies["a"].geometry
     assert [shape.kind for shape in shown] == ["box", "mesh", "ellipsoid"]
     assert shown[0].color == (1.0, 0.0, 0.0, 1.0)
+    assert shown[2].color == (0.1, 0.2, 1.0, 0.5)
     assert shown[1].mesh == str((tmp_path / "a.stl").resolve())
-    assert len(robot.warnings) == 5
-    assert any("leads out" in w for w in robot.warnings)
+    assert len(robot.warnings) == 6
+    for said in ("leads out", "negative size"):
+        assert any(said in w for w in robot.warnings)
 
 
 # Refusals ------------------------------------------------------------------------------------

@@ -528,6 +528,33 @@ def test_all_faults_come_in_one_report(tmp_path):
     assert set(lines) == {3, 6, 7, 8}
 
 
+LONG = "x" * 200
+#: Text, where it is told, and the lengths of what is told of it.
+CUT = {
+    "name": (f"{HEAD}  - {{name: {LONG}, mass: -1}}\n", "element", {60}),
+    "unknown key": (f"{GOOD}{LONG}: 1\n", "reason", {60}),
+    "twice": (f"{GOOD}{LONG}: 1\n{LONG}: 2\n", "element", {60}),
+    "tag": (f"remora: 1\nname: !{LONG} 5\n", "reason", {59}),
+    "value": (f"{HEAD}  - {{name: bus, mass: {LONG}}}\n", "reason", {56}),
+    "joint": (
+        f"{GOOD}  - {{name: arm, mass: 1, joint: {{name: {LONG}, kind: prismatic, parent: bus, "
+        "upper: 3 deg}}\n", "reason", {60},
+    ),
+    "kind": (shape(f"kind: {LONG}, mesh: a.stl"), "reason", {60, 76}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CUT)
+def test_long_texts_of_a_file_are_cut_where_they_are_told(tmp_path, case):
+    text, where, lengths = CUT[case]
+    path = tmp_path / "robot.yaml"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(ModelError) as caught:
+        read_yaml(path).build()
+    told = "\n".join(getattr(fault, where) for fault in caught.value.faults)
+    assert set(map(len, re.findall("x{20,}", told))) == lengths
+
+
 @pytest.mark.parametrize(
     ("data", "reason"),
     [

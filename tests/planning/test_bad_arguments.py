@@ -47,6 +47,12 @@ TASKS = {
 }
 
 
+@pytest.mark.parametrize("place", [(2e9, 0.0, 0.0), (0.0, -2e9, 0.0)])
+def test_goals_beyond_all_distances_are_refused(place):
+    with pytest.raises(rm.InvalidValue, match="m away"):
+        rm.inverse_kinematics(HELD, {"tool": place}, BENT, "fixed")
+
+
 def solved(robot, targets, q0=None, base="fixed", **options):
     return rm.inverse_kinematics(
         robot,

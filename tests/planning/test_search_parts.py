@@ -18,8 +18,11 @@ from remora.planning import (
     starts,
     task_limits,
 )
+from remora.planning import (
+    problem as problem_module,
+)
 from remora.planning.joint_ranges import JointRanges, joint_ranges
-from remora.planning.problem import FAR, PROGRESS, Problem
+from remora.planning.problem import FAR, FIRST_DAMPING, PATIENCE, PROGRESS, Problem
 from remora.planning.result import InverseKinematicsResult, TargetError
 
 
@@ -223,8 +226,93 @@ def test_progress_is_a_part_of_what_is_within_reach():
     assert reach == pytest.approx(np.sqrt(FAR * 30.0))
     for before, part in ((0.25 * reach**2, 1.0), (16.0 * reach**2, 0.25)):
         level = (1.0 - PROGRESS * part) * before
-        assert Problem.progress(None, 0.999 * level, before, reach)
+        assert Problem.progress(None, level - 0.01 * (before - level), before, reach)
         assert not Problem.progress(None, level + 0.01 * (before - level), before, reach)
+
+
+def test_a_path_is_given_up_after_steps_in_a_row_without_progress(monkeypatch):
+    robot = rm.load("vt18_satellite")
+    for told in ([True] * 8, [False] * (PATIENCE - 1) + [True] * 3, []):
+        answers = iter(told)
+        monkeypatch.setattr(Problem, "progress", lambda *_, told=answers: next(told, False))
+        found = rm.inverse_kinematics(
+            robot, {"end_effector": [50.0, 0.0, 0.0]}, base="floating", starts=1, compiled=False,
+            max_iterations=60,
+        )  # fmt: skip
+        assert (found.success, found.iterations) == (False, len(told) + PATIENCE)
+
+
+@pytest.mark.parametrize("base", ["fixed", "floating"])
+def test_nothing_is_compiled_unless_it_is_asked_for(monkeypatch, base):
+    made = []
+    for module in (problem_module, floating_path):
+        own = module.kernel
+        monkeypatch.setattr(module, "kernel", lambda *given, own=own, **more: (
+            made.append(given[0].__name__), own(*given, **more))[1])  # fmt: skip
+    robot = rm.load("vt18_satellite")
+    for compiled in (False, True):
+        rm.inverse_kinematics(
+            robot, {"end_effector": [1.0, 0.4, 0.2]}, base=base, starts=1, compiled=compiled,
+            max_iterations=3,
+        )  # fmt: skip
+        assert bool(made) == compiled
+    used = {"fixed": {"damped_step", "task_terms"}, "floating": {"task_terms"}}[base]
+    assert used <= set(made)
+
+
+def test_a_seed_is_that_of_a_generator():
+    robot, goal = rm.load("vt18_satellite"), {"end_effector": [1.0, 0.4, 0.2]}
+    rng, found = np.random.default_rng(3), []
+    for seed in (3, rng, rng):
+        found.append(rm.inverse_kinematics(
+            robot, goal, base="fixed", starts=4, seed=seed, compiled=False, max_iterations=2,
+        ).q)  # fmt: skip
+    assert np.array_equal(found[0], found[1])
+    assert rng.bit_generator.state != np.random.default_rng(3).bit_generator.state
+
+
+def test_a_refused_path_is_tried_with_ever_more_damping(monkeypatch):
+    solved, used = path_search.bounded_solution, []
+
+    def solution(*given):
+        used.append(float(given[-1]))
+        return solved(*given)
+
+    monkeypatch.setattr(path_search, "bounded_solution", solution)
+    monkeypatch.setattr(path_search, "near_cost", lambda *_: 1.0)
+    monkeypatch.setattr(Problem, "progress", lambda *_: True)
+    own = Problem.cost
+    monkeypatch.setattr(Problem, "cost", lambda *given: own(*given) + 1e9)
+    rm.inverse_kinematics(
+        rm.load("vt18_satellite"), {"end_effector": [50.0, 0.0, 0.0]}, base="floating", starts=1,
+        compiled=False, max_iterations=20,
+    )  # fmt: skip
+    raised = FIRST_DAMPING * damped_step.REFUSED ** np.arange(20.0)
+    assert np.allclose(used, np.minimum(raised, damped_step.LARGEST_DAMPING), rtol=1e-12)
+
+
+def test_all_starts_descend_until_one_of_them_is_there():
+    problem = SimpleNamespace(
+        tolerance=0.1, groups=np.eye(1), weights=np.ones(1), max_iterations=9,
+        terms=lambda q: (q, None), progress=lambda now, before, reach: now < before,
+    )  # fmt: skip
+
+    def step(q, damping, kind):
+        return q - 0.5 * (q < 1.8), q - 0.5 * (q < 1.8), damping  # a start beyond stays there
+
+    for begin, end in (([[2.0], [1.5]], [[2.0], [0.0]]), ([[1.0]], [[0.0]])):
+        q, errors, taken = configuration_search._descend(problem, step, np.array(begin), 1.0)
+        assert np.array_equal(q, end)
+        assert np.array_equal(errors, end)
+        assert taken == len(begin) * round(2 * begin[-1][0])
+
+
+def test_a_single_coordinate_is_brought_to_its_goal():
+    made = rm.Builder("one").body("bus", mass=5.0, inertia=(1.0, 1.0, 1.0)).body("a", mass=1.0)
+    made.joint("turn", "revolute", "bus", "a", axis=(0, 0, 1)).joint("base", "fixed", None, "bus")
+    found = rm.inverse_kinematics(made.build(), [rm.PostureTask([0.3])], base="fixed")
+    assert found.success
+    assert found.q == pytest.approx([0.3], abs=1e-6)
 
 
 def test_labels_are_those_of_the_joints_of_each_speed():

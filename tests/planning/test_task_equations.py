@@ -37,6 +37,14 @@ def tasks(robot, q):
 TASKS = [task.bind(ROBOT) for task in tasks(ROBOT, rm.random_state(ROBOT, 5)[0])]
 
 
+def test_directions_may_have_any_length():
+    found, same = (rm.DirectionTask("body_3", np.multiply(k, (3, 0, 4)), np.multiply(k, (0, 5, 12)))
+                   .bind(ROBOT) for k in (0.1, 2.0))  # fmt: skip
+    for task in (found, same):
+        assert task.spec.axis == pytest.approx((0.6, 0.0, 0.8))
+        assert task.goal == pytest.approx(np.array([0.0, 5.0, 12.0]) / 13.0)
+
+
 def test_every_kind_is_tested():
     assert {task.spec.kind for task in TASKS} == set(TASK_EQUATIONS)
 

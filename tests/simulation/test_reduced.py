@@ -169,3 +169,31 @@ def test_a_reduced_run_is_resumed_to_the_same_bits(tmp_path, monkeypatch):
         rm.simulate(
             ROBOT, q, v, 5.0, torque=stopping, sample=0.1, out=tmp_path / "run", resume=True
         )
+
+
+def test_events_and_samples_within_steps_see_the_speed_of_the_base():
+    q, v = start()
+    begin = v[0]
+    event = rm.Event(lambda t, q, v: v[0] - begin - 2e-4, "turning", action="record")
+    given = {"torque": forces(6), "events": [event], "sample": 0.05}
+    given |= {"rtol": 1e-12, "atol": 1e-13, "limits": "ignore"}
+    runs = [rm.simulate(ROBOT, q, v, 20.0, model=model, **given) for model in ("full", "reduced")]
+    times = [[event.t for event in run.events] for run in runs]
+    assert times[0]
+    assert_close(np.array(times[1]), np.array(times[0]), rtol=1e-9)
+    # dense output has the speeds of the joints; those of the base follow from momentum
+    size = np.abs(runs[1].momentum).max()
+    assert np.abs(runs[1].momentum - runs[1].momentum[0]).max() < 1e-13 * max(1.0, size)
+
+
+def test_the_reduced_model_runs_in_the_program(monkeypatch):
+    """No step is made in Python, with a load that Python computes or without."""
+    from remora.simulation.engine.phase_loop import PhaseLoop
+
+    def refuse(*_):
+        raise AssertionError("a step in Python")
+
+    monkeypatch.setattr(PhaseLoop, "_attempt", refuse)
+    q, v = start()
+    for torque in (None, forces(6), lambda t, q, v: np.array([0.0] * 6 + [0.1] * 7)):
+        rm.simulate(ROBOT, q, v, 1.0, torque=torque, model="reduced")

@@ -13,6 +13,7 @@ from remora.analysis.cells import Grid
 from remora.analysis.conditioning import NEAR, SINGULAR
 from remora.viewer.figures import workspace_figures as figures
 from remora.viewer.figures.conditioning_figure import conditioning_figure
+from remora.viewer.figures.interconnection_figure import interconnection_figure
 from remora.viewer.figures.map_figures import interval_figure
 from remora.viewer.figures.percentile_bands import batch_columns, plot_batch
 from remora.viewer.figures.sensitivity_figure import sensitivity_figure
@@ -78,6 +79,17 @@ def test_a_conditioning_is_drawn_with_what_is_near(joints):
         assert [line.get_label() for line in drawn] == ["one", "two"]
         assert np.ptp(axes[2].patches[0].get_extents().height) == 0.0
         assert axes[2].patches[0].get_height() == pytest.approx(100.0 * NEAR)
+
+
+def test_systems_have_a_colour_of_their_own_until_colours_run_out():
+    names = tuple(f"s{k}" for k in range(11))
+    graph = SimpleNamespace(names=names, parents=(-1, *range(10)), black_boxes=(), labels=names)
+    ax = interconnection_figure(graph).axes[0]
+    discs = [p for p in ax.patches if type(p).__name__ == "Circle" and p.get_facecolor()[3] > 0.0]
+    colors = [disc.get_facecolor() for disc in discs]
+    assert len(discs) == 11
+    assert len(set(colors[:8])) == 8
+    assert colors[8:] == colors[:3]
 
 
 def test_cells_of_a_plane_are_drawn_where_they_are():

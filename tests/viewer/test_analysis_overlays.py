@@ -106,6 +106,7 @@ def test_overlays_follow_the_sliders(page, robot):
         assert label.text == f"{per_joint[name]:.3f}"
         at = pose.translation(page.poses(page.q)[robot.joint_index(name)])
         assert np.allclose(ball.position, at)
+        assert ball.radius == pytest.approx(0.024 * page._analysis._radius)
     page.base = "held"
     page.redraw()
     wait_until_prepared(page)

@@ -68,6 +68,16 @@ def test_the_runs_shown_without_a_choice(batch):
         assert "BatchPage of 'vt18_satellite'" in repr(page)
 
 
+@pytest.mark.parametrize("wanted", [True, False])
+def test_a_page_is_opened_in_the_browser_unless_it_is_not_wanted(batch, wanted, monkeypatch):
+    opened = []
+    monkeypatch.setattr("webbrowser.open", opened.append)
+    for thing in (batch, "spart17_planar"):
+        with rm.view(thing, port=0, open=wanted) as page:
+            assert opened == [page.url] * wanted
+        opened.clear()
+
+
 def test_a_batch_on_disk(batch, tmp_path):
     with rm.view(batch.save(tmp_path / "b"), port=0, open=False) as page:
         page.time = 1.0

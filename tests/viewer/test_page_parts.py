@@ -170,6 +170,10 @@ def test_lines_and_values_of_a_plot_are_where_they_belong(count):
     told = re.findall(r"<b [^>]*>(.*?)</b>", text)
     largest = np.abs(values).max()
     assert told == [fixed(x, largest) for x in values[4, :12]]
+    # as wide as the widest number, which is negative
+    widths = set(re.findall(r"min-width:(\d+)ch", text))
+    assert widths == {str(len(fixed(-largest, largest)))}
+    assert f"minmax(min(100%,{26 + 5 * len(plot.names[:12][-1]) + 7 * int(*widths)}px)" in text
     assert ("and 2 more" in text) == (count > 12)
     flat = plots.svg(plots.Plot("m", ["a"], t, np.full((9, 1), 4.0)))
     heights = {pair.split(",")[1] for pair in re.search('points="(.*?)"', flat)[1].split()}

@@ -5,6 +5,7 @@ import socket
 import subprocess
 import sys
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -52,6 +53,30 @@ def test_time_and_samples(page, run):
     page.time = 0.5 * (run.t[4] + run.t[5])
     middle, _ = run.at(page.time)
     assert np.abs(rm.difference(run.robot, page.q, middle)).max() < 1e-3
+
+
+def test_buttons_step_by_samples_or_to_the_ends(page, run):
+    last = len(run) - 1
+    press(page, "sample", "▶")
+    press(page, "sample", "▶")
+    assert page.index == 2
+    press(page, "sample", "◀")
+    assert page.index == 1
+    page.step(last // 2)
+    press(page, "sample", "▶|")
+    assert page.index == last
+    page.step(-1)
+    press(page, "sample", "|◀")
+    assert page.index == 0
+
+
+def press(page, name, value):
+    """Do what a click on a button of a browser does."""
+    for handle in page.server.gui._gui_input_handle_from_uuid.values():
+        if getattr(handle._impl.props, "label", None) == name:
+            handle._impl.value = value
+            for function in handle._impl.update_cb:
+                function(SimpleNamespace(target=handle, client_id=1, client=None))
 
 
 def test_playing_moves_the_robot_and_ends(page, run):

@@ -208,6 +208,17 @@ def test_one_sample_a_fixed_base_and_a_title(no_pictures):
     assert page.row("linear momentum")[3].startswith("not conserved: the base is held")
 
 
+def test_what_came_near_has_a_section_where_there_is_an_arm(text, no_pictures):
+    assert '<section id="near">' in text
+    assert "condition number of the Jacobian of tool" in text
+    bus = rm.Builder("bus").body("bus", mass=5.0, inertia=(1, 1, 1)).joint("b", "free", None, "bus")
+    alone = bus.build()
+    run = rm.simulate(alone, rm.neutral(alone), np.zeros(6), 0.1, sample=0.1)
+    page = reports.html(run, animation=False)
+    assert 'id="near"' not in page
+    assert "Singularities" not in page
+
+
 def test_settings_that_are_damaged_do_no_harm(run, no_pictures):
     odd = {
         "phases": [7, {"torque": {"pulse": [1]}, "locked": "x"}, {"torque": [[1], [2, 3]]}],

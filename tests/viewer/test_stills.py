@@ -8,6 +8,7 @@ import pytest
 from PIL import Image
 
 import remora as rm
+from remora.algebra import pose
 from remora.simulation.recording.recorded_event import RecordedEvent
 from remora.viewer.report import stills as module
 from remora.viewer.report.still_times import COUNT, still_times
@@ -97,6 +98,22 @@ def test_stills_show_the_robot_as_it_moves(run):
     assert np.sum(np.abs(pictures[0] - pictures[-1]).max(axis=2) > 40) > 200
     golden = (pictures[0][..., 0] > 1.4 * pictures[0][..., 2]) & (pictures[0][..., 0] > 90)
     assert golden.sum() > 50  # the foil of the bus
+
+
+def test_triangles_are_where_their_bodies_are():
+    corners, normals = square(1.0), np.array([[0.0, -1.0, 0.0]] * 2)
+    x = np.stack([
+        pose.from_xyz_rpy(np.array([1.0, 2.0, 3.0]), np.array([0.0, 0.0, 0.5 * np.pi])),
+        pose.from_translation(np.array([-4.0, 0.0, 0.5])),
+    ])  # fmt: skip
+    own = module.Triangles(corners, normals, np.full((2, 3), 0.5), np.full(2, 0.1))
+    placed = module._placed([module._Shape(1, own), module._Shape(0, own)], x)
+    quarter = np.array([[0.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
+    there = np.concatenate(
+        [corners + pose.translation(x[1]), corners @ quarter.T + [1.0, 2.0, 3.0]]
+    )
+    assert np.allclose(placed.corners, there, atol=1e-12)
+    assert np.allclose(placed.normals, np.concatenate([normals, normals @ quarter.T]), atol=1e-12)
 
 
 def test_moments_are_ends_phases_and_events(run):

@@ -115,6 +115,15 @@ def test_components_are_told_with_timing_inputs_and_signals(run):
     )  # fmt: skip
 
 
+def test_the_first_fifty_frames_of_a_robot_are_named():
+    made = rm.Builder("many").body("bus", mass=1.0, inertia=(1, 1, 1))
+    for k in range(52):
+        made.frame(f"f{k}", "bus")
+    text = sections.robot(SimpleNamespace(robot=made.build()))
+    named = re.search("Frames: (.*?)</p>", text)[1].split(", ")
+    assert named == [f"f{k}" for k in range(50)]
+
+
 def test_goals_gains_and_speeds_have_the_units_of_their_joints():
     robot = (
         rm.Builder("mixed")

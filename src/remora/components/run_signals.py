@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from remora.model.robot import Robot
 
 #: Names of the components.
-PHASE, EVENTS = "phase", "events"
+PHASE, EVENTS, INPUTS = "phase", "events", "inputs"
 #: Ends of the names of outputs that are times.
 TIME = "_time"
 
@@ -67,6 +67,42 @@ class EventSignals(Component):
         for key in self.keys:
             found |= {key: at.memory[f"{key}-seen"], f"{key}{TIME}": at.memory[f"{key}-when"]}
         return found
+
+
+class InputSignals(Component):
+    """Inputs of other components that are set from outside during a run, see `rm.Simulation`.
+
+    Attributes:
+        values: first value of each input `"component.input"`, with its unit.
+    """
+
+    values: tuple[tuple[str, Any, str], ...]
+
+    def interface(self, robot: Robot) -> Interface:
+        """Return the outputs, and the states that the run sets."""
+        return Interface(
+            outputs={event_key(n): Signal(x.shape, unit) for n, x, unit in self.values},
+            discrete={f"{event_key(n)}-set": State(x, unit) for n, x, unit in self.values},
+        )
+
+    def outputs(self, at: Context) -> dict[str, Array]:
+        """Return the values."""
+        names = [event_key(name) for name, _, _ in self.values]
+        return {name: at.memory[f"{name}-set"] for name in names}
+
+
+def input_places(
+    layouts: Mapping[str, ComponentLayout],
+) -> dict[str, tuple[slice, tuple[int, ...]]]:
+    """Return where in z the inputs are that are set from outside, and their shapes, by name."""
+    found: dict[str, tuple[slice, tuple[int, ...]]] = {}
+    for layout in layouts.values():
+        if isinstance(layout.component, InputSignals):
+            start = layout.discrete.start
+            for name, value, _ in layout.component.values:
+                found[name] = slice(start, start + value.size), value.shape
+                start += value.size
+    return found
 
 
 def event_key(name: str) -> str:

@@ -144,6 +144,11 @@ class PhaseDynamics:
         self._watch_for_nan = False
 
     @property
+    def nx(self) -> int:
+        """Number of continuous states of the components."""
+        return self._layout.extra_size
+
+    @property
     def traceable(self) -> bool:
         """Whether the rates are one function without tree loops and calls of Python."""
         return self.programmable and not self._sees_state

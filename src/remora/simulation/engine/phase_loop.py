@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import bisect
 import math
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -87,6 +88,24 @@ class StepInterval(NamedTuple):
     at: Callable[[float], tuple[Array, Array, Array, Array]]
 
 
+@dataclass
+class Pause:
+    """Where a run pauses: after the step that contains a time.
+
+    Attributes:
+        t: the time, s.
+        marked: called at the start of each segment, for a run that can be taken back there; None:
+            the run never pauses.
+    """
+
+    t: float = math.inf
+    marked: Callable[[], None] | None = None
+
+
+#: Steps of a run: it yields where it pauses, and returns the event that ended the phase, if any.
+Steps: TypeAlias = Generator[None, None, LocatedEvent | None]
+
+
 class PhaseLoop:
     """One phase of a run, from its start to its end or to an event that ends it."""
 
@@ -102,6 +121,7 @@ class PhaseLoop:
         reset: Callable[[list[LocatedEvent]], None],
         start: float,
         schedule: UpdateSchedule,
+        pause: Pause,
         program: PhaseProgram | None = None,
         first_row: bool = False,
     ) -> None:
@@ -118,6 +138,7 @@ class PhaseLoop:
             reset: called with the events that reset the state, which it changes.
             start: start time of the phase, s.
             schedule: updates of sampled components.
+            pause: where the run pauses.
             program: the phase in machine code, if it can be compiled.
             first_row: whether the program records the state at the start.
         """
@@ -125,7 +146,9 @@ class PhaseLoop:
         self._made, self._reset, self._start = made, reset, start
         self._advanced, self._program, self._first_row = advanced, program, first_row
         self._times = times
-        self._schedule = schedule
+        self._schedule, self._pause = schedule, pause
+        #: The event that has ended the phase.
+        self.ended: LocatedEvent | None = None
         state.finish = system.finish if system.constrained else None
         self._events = EventLocator(system, state, watch, self._attempt, self._blame)
         self._h: float | None = None
@@ -179,7 +202,26 @@ class PhaseLoop:
             self._tried,
             dict(self._events.last),
             None if program is None else program.cells,
+            self.ended,
         )
+
+    def jumped(self) -> None:
+        """Take over discrete states that were changed between two segments."""
+        self._system.z, self._rate = self._state.z, None
+        if self._program is not None:
+            self._program.take(self._state, self._schedule.counts)
+
+    def _paused(self) -> Generator[None]:
+        """Pause until the run is to go beyond its state."""
+        while self._state.t >= self._pause.t:
+            yield
+
+    def _left(self) -> Steps:
+        """Leave the phase, after an event that has ended it."""
+        yield from self._paused()
+        if self._program is not None:
+            self._program.proceed()
+        return self.ended
 
     def run(
         self,
@@ -187,7 +229,7 @@ class PhaseLoop:
         landings: Sequence[float],
         resumed: PhaseCheckpoint | None = None,
         before: Sequence[float] = (),
-    ) -> LocatedEvent | None:
+    ) -> Steps:
         """Advance to the time `stop`; return the event that ended the phase earlier, if any.
 
         Args:
@@ -218,10 +260,14 @@ class PhaseLoop:
                 self._program = None
                 self._events.restore(resumed.looked, resumed.last)
                 system.touch(state.t, state.q, state.v, state.x)
+            if resumed.ended is not None:
+                self.ended = resumed.ended
+                return (yield from self._left())
             if state.t < resumed.segment[1]:
-                ended = self._segment(*resumed.segment, resumed.rate)
+                ended = yield from self._segment(*resumed.segment, resumed.rate)
                 if ended is not None:
                     return ended
+            yield from self._paused()
         if self._program is None:
             system.touch(state.t, state.q, state.v, state.x)
         elif self._first_row and not state.t < stop:  # a phase without duration
@@ -248,14 +294,14 @@ class PhaseLoop:
             target = min(due)
             if stop - target <= CLOSE * np.spacing(abs(stop)):
                 target = stop
-            ended = self._segment(state.t, target)
+            ended = yield from self._segment(state.t, target)
             if ended is not None:
                 return ended
         return None
 
     # Steps --------------------------------------------------------------------------------------
 
-    def _segment(self, start: float, stop: float, rate: Array | None = None) -> LocatedEvent | None:
+    def _segment(self, start: float, stop: float, rate: Array | None = None) -> Steps:
         """Advance to `stop` through an interval without discontinuities."""
         state, integrator = self._state, self._stepping.integrator
         self._system.center_chart(state.q)
@@ -265,12 +311,19 @@ class PhaseLoop:
             self._system.motions.check_joined(start, state.q, state.v)
         self._rate = rate
         if self._program is not None:
-            return self._in_machine_code(self._program, stop)
+            return (yield from self._in_machine_code(self._program, stop))
+        self._mark(start)
+        yield from self._paused()
         if integrator.error_order:
-            return self._adaptive(stop, state.t == start)
-        return self._fixed(start, stop)
+            return (yield from self._adaptive(stop, state.t == start))
+        return (yield from self._fixed(start, stop))
 
-    def _fixed(self, start: float, stop: float) -> LocatedEvent | None:
+    def _mark(self, start: float) -> None:
+        """Mark the start of a segment."""
+        if self._pause.marked is not None and self._state.t == start:
+            self._pause.marked()
+
+    def _fixed(self, start: float, stop: float) -> Steps:
         """Advance to `stop` by steps of one length."""
         state, count, i = self._state, self._count(start, stop), 1
         while state.t < stop:
@@ -288,9 +341,10 @@ class PhaseLoop:
                     f"{self._largest()}",
                     state.t,
                 )
-            ended = self._accept(attempt, end)
-            if ended is not None:
-                return ended
+            self.ended = self._accept(attempt, end)
+            if self.ended is not None:
+                return (yield from self._left())
+            yield from self._paused()
         return None
 
     def _refuse_unstable(self, h: float) -> None:
@@ -307,7 +361,7 @@ class PhaseLoop:
                 state.t,
             )
 
-    def _adaptive(self, stop: float, first: bool) -> LocatedEvent | None:
+    def _adaptive(self, stop: float, first: bool) -> Steps:
         state, power = self._state, -1.0 / (self._stepping.integrator.error_order + 1)
         refused = False
         while state.t < stop:
@@ -343,9 +397,10 @@ class PhaseLoop:
             grown = h * min(1.0 if refused else GROW, max(SHRINK, factor))
             first = refused = False
             self._h = max(self._h, grown) if h < wanted else grown
-            ended = self._accept(attempt, stop if last else state.t + h)
-            if ended is not None:
-                return ended
+            self.ended = self._accept(attempt, stop if last else state.t + h)
+            if self.ended is not None:
+                return (yield from self._left())
+            yield from self._paused()
         return None
 
     def _slowed(self, h: float) -> str:
@@ -465,7 +520,7 @@ class PhaseLoop:
 
     # Steps in machine code ----------------------------------------------------------------------
 
-    def _in_machine_code(self, program: PhaseProgram, stop: float) -> LocatedEvent | None:
+    def _in_machine_code(self, program: PhaseProgram, stop: float) -> Steps:
         """Advance to `stop` by calls of the program.
 
         What it cannot do, a step that fails, is left to the steps of Python, which explain why:
@@ -473,16 +528,22 @@ class PhaseLoop:
         """
         system, state, loads = self._system, self._state, self._system.given.smooth
         self._enter_program(program, stop)
+        pause = self._pause
+        if program.begun:
+            self._mark(self._bounds[0])
+            yield from self._paused()
         times = self._times()
         while state.t < stop:
             if not (program.current and (loads is None or loads.is_current)):
-                return self._in_python(program, stop)
+                return (yield from self._in_python(program, stop))
             before = program.cells
-            done = program.advance(_within(times, stop), self._first_row)
+            entering = pause.marked is not None and not program.begun
+            until = state.t if entering else pause.t
+            done = program.advance(_within(times, stop), self._first_row, until)
             bad = done.status not in (RUNNING, STOPPED, NEXT) or not done.finite
             if bad and done.error is None:
                 program.restore(before)
-                return self._in_python(program, stop)
+                return (yield from self._in_python(program, stop))
             self._first_row = False
             program.accept()
             program.give(state, self._schedule.counts)
@@ -494,8 +555,11 @@ class PhaseLoop:
             if done.error is not None:
                 raise done.error
             if done.status != RUNNING:
-                program.proceed()
-                return self._ended_by(program, done)
+                self.ended = self._ended_by(program, done)
+                return (yield from self._left())
+            if entering:
+                self._mark(self._bounds[0])
+            yield from self._paused()
         return None
 
     def _record_passed(self, program: PhaseProgram, stop: float) -> None:
@@ -529,7 +593,7 @@ class PhaseLoop:
         watched = min(ends, key=lambda w: w.action != "stop")
         return LocatedEvent(t, watched, q, v)
 
-    def _in_python(self, program: PhaseProgram, stop: float) -> LocatedEvent | None:
+    def _in_python(self, program: PhaseProgram, stop: float) -> Steps:
         """Leave the rest of the phase to Python."""
         state, system = self._state, self._system
         self._program = None
@@ -545,7 +609,7 @@ class PhaseLoop:
             self._advanced(NOTHING._replace(start=True))
             self._first_row = False
         stop = min(stop, self._schedule.next_time())
-        return self._segment(state.t, stop)
+        return (yield from self._segment(state.t, stop))
 
     def _count(self, start: float, stop: float) -> int:
         """Return the number of fixed steps in a segment."""

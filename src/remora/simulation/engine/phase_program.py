@@ -7,6 +7,7 @@ the same bits. Between calls, Python samples controllers and enters the next seg
 
 from __future__ import annotations
 
+import bisect
 import functools
 import math
 import time
@@ -27,6 +28,7 @@ from remora.identity.digest import code_key
 from remora.identity.recent import Recent
 from remora.model.joints import in_coordinates
 from remora.model.robot import Robot
+from remora.simulation.engine.hosted_step import HostedStep
 from remora.simulation.engine.phase_dynamics import PhaseDynamics
 from remora.simulation.inputs.events import (
     Event,
@@ -38,6 +40,7 @@ from remora.simulation.inputs.phases import Phase
 from remora.simulation.inputs.profiles import DEGREE
 from remora.simulation.inputs.pure_functions import CapturedNumbers, is_pure
 from remora.simulation.integrators.step_control import CLOSE
+from remora.simulation.integrators.table import Integrator
 from remora.simulation.integrators.tableaus import Tableau
 from remora.simulation.phase.phase_loads import SmoothLoads
 from remora.simulation.phase.run_state import RunState
@@ -51,7 +54,7 @@ from remora.simulation.program.run_equations import (
     input_name,
     parameter_name,
 )
-from remora.simulation.program.run_program import Recorded, StepControl, run_program
+from remora.simulation.program.run_program import STEP, Recorded, StepControl, run_program
 
 #: A call makes fewer steps if the last one took longer than this, s: Ctrl-C waits for its end.
 LONGEST_CALL = 0.03
@@ -117,7 +120,7 @@ class PhaseProgram:
             watch: all conditions of the phase.
             order: their indices there, in the order of the program.
             captured: numbers that conditions capture from outside.
-            called: the loads that Python computes.
+            called: the functions that Python computes: loads, and steps of implicit methods.
         """
         self.items, self._recorded = [watch.items[k] for k in order], own.recorded
         self._order = list(order)
@@ -218,7 +221,10 @@ class PhaseProgram:
         if "anchor" in self._inputs:
             self._inputs["anchor"][:] = anchor
 
-    def fix(self, numbers: Mapping[str, Array], start: float, seed: int, run: int) -> None:
+    def fix(
+        self, numbers: Mapping[str, Array], start: float, seed: int, run: int,
+        momentum: Sequence[float] | None,
+    ) -> None:  # fmt: skip
         """Set what does not change in a run.
 
         Args:
@@ -226,11 +232,14 @@ class PhaseProgram:
             start: start of the run, s.
             seed: of the noise.
             run: index of the run in its study.
+            momentum: of the reduced model, `(6,)`; None: the full model.
         """
         own = self._inputs
         for name, x in numbers.items():
             own[parameter_name(name)][...] = x
         own["start"][:] = start
+        if momentum is not None:
+            own["momentum"][:] = momentum
         if "seed" in own:
             own["seed"][:] = float(seed & 0xFFFFFFFF), float(seed >> 32)
             own["run"][:] = float(run)
@@ -294,17 +303,22 @@ class PhaseProgram:
         if pieces is not None:
             own["pieces"][:], own["piece start"][:] = pieces, low - offset
 
-    def advance(self, times: Array, first_row: bool) -> Advance:
+    def advance(self, times: Array, first_row: bool, pause: float = math.inf) -> Advance:
         """Make steps, up to the end of the segment at most.
 
         Args:
             times: sample times within the rest of the segment, `(m,)`, s; unused for steps.
             first_row: whether the state at the start is recorded, too.
+            pause: no step is made that begins then or later, s.
         """
         own = self._inputs
         rows = min(self._tries, MOST_ROWS)
         steps = self._recorded.steps
-        table = np.zeros(0)
+        if self._recorded.shown:
+            own["pause"][:] = min(pause, 1e300)
+            if len(times) > 1 and pause < times[-1]:  # and the next one: steps may end there
+                times = times[: bisect.bisect_right(times, pause) + 1]
+        table = times if steps and self._recorded.shown else np.zeros(0)
         if not steps:
             ends = [*([own["t"][0]] if first_row else []), *times[:rows]]
             # beyond the samples of this call, the run goes on if there are no others
@@ -315,8 +329,7 @@ class PhaseProgram:
         own["room"][:], own["event room"][:] = float(rows), float(MOST_EVENTS - 1)
         if steps:
             own["pending"][:] = float(first_row)
-        else:
-            memory.table[: len(table)] = table
+        memory.table[: len(table)] = table
         begun, error = time.perf_counter(), None
         try:
             memory.run(len(table))
@@ -325,14 +338,24 @@ class PhaseProgram:
         took = time.perf_counter() - begun
         if took > LONGEST_CALL:
             self._tries = max(1, self._tries // 2)
-        elif took < 0.3 * LONGEST_CALL:
+        elif took < 0.3 * LONGEST_CALL and not math.isfinite(pause):
             self._tries = min(2 * self._tries, MOST_TRIES)
         self._state[:] = self._end
-        return self._result(table, first_row, min(rows, len(times)))._replace(error=error)
+        found = self._result(table, first_row and not steps, min(rows, len(times)))
+        return found if error is None else found._replace(error=error)
 
     def record(self, times: Array) -> Advance:
         """Record samples that are not after the state, without a step."""
         return self._standing(times, False)
+
+    def state_at(self, t: float) -> Array:
+        """Return the record at a time within the last step, or at its end."""
+        return self._standing(np.array([t]), False).samples[0]
+
+    @property
+    def running(self) -> bool:
+        """Whether no event has ended the phase."""
+        return int(self._inputs["status"][0]) == RUNNING
 
     def start(self) -> Advance:
         """Enter a phase without duration, and record its state."""
@@ -361,7 +384,7 @@ class PhaseProgram:
         out, count = self._outputs, int(self._outputs["final row number"][0])
         rows = out["record"][:count].copy() if "record" in out else np.zeros((0, self._width))
         samples, end = np.zeros((0, self._width)), rows[-1] if count else np.zeros(self._width)
-        if not self._recorded.steps:
+        if len(table):
             own = out["sample"][: len(table)].copy()
             inner = table < self._inputs["until"][0]  # as in the program: the end is exact
             close = np.where(inner, CLOSE * np.spacing(np.abs(table)), 0.0)
@@ -449,7 +472,7 @@ class _CompiledPhase:
         made = functools.partial(_program, equations, tableau, recorded)
         source: Any = made if key is not None else made()
         self.kernel = (
-            HostedProgram(source, "run", key=key) if equations.forces.called
+            HostedProgram(source, "run", key=key) if equations.forces.called or tableau.hosted
             else ProgramKernel(source, "run", key=key, lanes=1)
         )  # fmt: skip
         self.shapes = RunBlocks(equations, tableau, "float64", 0.0, bounded=True).record_shapes
@@ -464,6 +487,7 @@ def phase_program(
     phase: Phase,
     watch: EventMonitor,
     everywhere: Sequence[Event],
+    integrator: Integrator,
     control: StepControl | None,
     recorded: Recorded,
     first: bool,
@@ -476,7 +500,8 @@ def phase_program(
         phase: the phase.
         watch: all its event conditions.
         everywhere: events of the whole run.
-        control: how steps are chosen; None: not an explicit method.
+        integrator: the method.
+        control: how steps are chosen; None: in Python.
         recorded: what is recorded.
         first: whether it is the first phase.
         finest: times closer than this are the same, s.
@@ -484,7 +509,7 @@ def phase_program(
     if control is None or not system.programmable:
         return None
     model = system.model
-    if system.stops.count and not control.adaptive:
+    if system.stops.count and math.isfinite(integrator.stable):
         return None  # steps that the stops make unstable are refused
     if model.system is not None and any(u.sample_time <= finest for u in model.system.schedule):
         return None  # time does not resolve it: it is refused
@@ -505,7 +530,7 @@ def phase_program(
         model.formulation, model.passive, effort, phase.torque is None, tuple(called),
         None if loads is None else (loads.degree, loads.placed, loads.pushes), control.tableau,
         recorded, latched.names, system.held, prescribed, phase.own_clock,
-        None if limits is None else limits.action, first,
+        None if limits is None else limits.action, first, model.momentum is not None,
     )  # fmt: skip
     captured_by_loads = () if loads is None else loads.captured
     told = [(e.condition, e.direction, e.action, e.at_start) for e in events]
@@ -525,7 +550,7 @@ def phase_program(
         equations = RunEquations(
             made, _forces(loads, phase, called), latched.names, model.formulation, model.passive,
             dict.fromkeys(system.held), phase.own_clock, started, effort, limits, works=True,
-            pieces=prescribed,
+            pieces=prescribed, reduced=model.momentum is not None,
         )  # fmt: skip
         entry = None
         if key is not None:
@@ -540,7 +565,10 @@ def phase_program(
     count = len(model.system.events) if model.system is not None else 0
     wide = len(everywhere)
     order = [*range(wide, wide + count), *range(wide), *range(wide + count, len(watch.items))]
-    return PhaseProgram(known[0], control, watch, order, captured, called)
+    functions: dict[str, Callable[..., Any]] = dict(called)
+    if control.tableau.hosted:
+        functions[STEP] = HostedStep(system, integrator)
+    return PhaseProgram(known[0], control, watch, order, captured, functions)
 
 
 #: Compiled programs by their settings, with the robot whose identity is in the key.

@@ -72,11 +72,6 @@ class ReducedPhaseDynamics(PhaseDynamics):
         super().__init__(model, phase, start, q)
         self._momentum = np.array(model.momentum)
 
-    @property
-    def programmable(self) -> bool:
-        """Whether steps can be compiled: base velocities are set after each, by the run loop."""
-        return False
-
     def set_held(self, t: float, q: Array, v: Array) -> None:
         """Set the base velocity from momentum, in place."""
         v[:6] = self._base_velocity(q, v[6:], self._momentum)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import warnings
+from collections.abc import Generator
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -20,6 +22,7 @@ from remora.simulation.engine.constraint_switching import captured, separated
 from remora.simulation.engine.phase_dynamics import PhaseDynamics, RunSettings
 from remora.simulation.engine.phase_loop import (
     LocatedEvent,
+    Pause,
     PhaseLoop,
     StepInterval,
     StepperSettings,
@@ -65,6 +68,7 @@ class RunPlan(NamedTuple):
         seed: seed of the components' noise.
         run: index of the run in its study.
         compiled: whether steps are made in machine code where possible.
+        paused: whether the run can pause at any time, see `RunLoop.advance`.
     """
 
     model: RunSettings
@@ -78,6 +82,25 @@ class RunPlan(NamedTuple):
     seed: int = 0
     run: int = 0
     compiled: bool = True
+    paused: bool = False
+
+
+class PausedRun(NamedTuple):
+    """A state that a run in memory can be taken back to.
+
+    Attributes:
+        mark: the state; None: the start of the run.
+        segment: state at the start of the segment without discontinuities that it is in.
+        first: initial q, v, x and z.
+        phases: the phases.
+        step: the last step, if Python has made it, with the discrete states within it.
+    """
+
+    mark: Checkpoint | None
+    segment: Checkpoint | None
+    first: tuple[Array, ...]
+    phases: tuple[Phase, ...]
+    step: tuple[StepInterval, Array] | None = None
 
 
 class RunLoop:
@@ -88,12 +111,17 @@ class RunLoop:
     ) -> None:
         """Initialize; a run with a checkpoint continues from it. Progress: `ProgressReporter`."""
         self._plan, self._recorder, self._model = plan, recorder, plan.model
+        self._start = start
         robot, system = plan.model.robot, plan.model.system
         states = () if system is None else (system.initial_x, system.initial_z)
-        self._state = RunState(robot, start, q, v, *states)
+        self._first = q.copy(), v.copy(), *states
+        self._state = self._initial()
+        self._pause = Pause(marked=self._mark_segment if plan.paused else None)
+        self._segment: Checkpoint | None = None
+        self._step: tuple[StepInterval, Array] | None = None
+        self._stop = start
         self._schedule = UpdateSchedule(system, start, plan.seed, plan.run)
         self._resets = Resets()
-        self._start = start
         self._rows: list[Array] = []  # of the program, not recorded yet
         self._made_by: PhaseProgram | None = None
         end = self._end = start + sum(p.duration for p in plan.phases)
@@ -105,32 +133,65 @@ class RunLoop:
             self._state.restore(mark)
             self._schedule.restore(mark.updates)
             self._next, self._last = mark.next, recorder.last
+        self._run, self._begun = self._phases(mark), False
         self._watcher = ProgressReporter(robot, start, end, q, v, progress, self._state.t)
+
+    def _initial(self) -> RunState:
+        """Return the state at the start of the run."""
+        return RunState(self._plan.model.robot, self._start, *self._first)
 
     def go(self) -> Recording:
         """Run and return the recording; it is stored however the run ends."""
-        recorder, state = self._recorder, self._state
-        status = "complete"
         try:
-            message = self._phases()
-            self._watcher.look(state.t, state.q, state.v, last=True)
+            self.advance()
         except KeyboardInterrupt:
-            status, message = "interrupted", f"interrupted at t = {state.t:.9g} s"
+            message = f"interrupted at t = {self._state.t:.9g} s"
+            self._finish("interrupted", message)
+            warnings.warn(f"{message}: what was computed is kept", RuntimeWarning, stacklevel=4)
+        finally:
+            self._watcher.close()
+            self._release()
+        return self._recorder.recording()
+
+    def advance(self, until: float = math.inf) -> None:
+        """Make steps until the state is not before a time; it is that of the end of a step.
+
+        A run that has reached its end is finished, and stored however it ends. Any sequence of
+        calls makes the same steps.
+
+        Args:
+            until: s.
+        """
+        state, self._pause.t = self._state, until
+        if self.ended or (self._begun and state.t >= until and not self._finishes(until)):
+            return
+        self._begun = True
+        try:
+            next(self._run)
+            if self._finishes(until):
+                self._pause.t = math.inf
+                next(self._run)
+        except StopIteration as end:
+            self._watcher.look(state.t, state.q, state.v, last=True)
+            self._finish("complete", end.value)
+        except KeyboardInterrupt:
+            raise
         except RemoraError as error:
             raise self._failed(error) from error
         except BaseException as error:
             self._failed(RemoraError(f"{type(error).__name__}: {error}"))
             raise
-        finally:
-            self._watcher.close()
-            self._release()
+
+    def _finish(self, status: str, message: str) -> None:
         try:
-            recorder.finish(status, message)
+            self._recorder.finish(status, message)
         except RemoraError as error:
             raise self._failed(error) from error
-        if status == "interrupted":
-            warnings.warn(f"{message}: what was computed is kept", RuntimeWarning, stacklevel=4)
-        return recorder.recording()
+
+    @property
+    def ended(self) -> bool:
+        """Whether the run has ended, for whatever reason."""
+        return self._recorder.status != "running"
 
     def _failed(self, why: RemoraError) -> SimulationError:
         """Record the cause, on disk too unless writing failed, and return the error."""
@@ -142,12 +203,126 @@ class RunLoop:
         error.recording = self._recorder.recording()
         return error
 
-    def _phases(self) -> str:
+    def _finishes(self, until: float) -> bool:
+        """Return whether the step that a run has made last reaches its end by a time, s."""
+        ended, last = self._drive.ended, self._phase + 1 == len(self._plan.phases)
+        stopped = ended is not None and (last or ended.watched.action == "stop")
+        return self._state.t <= until and (stopped or (last and self._state.t >= self._stop))
+
+    # A run that pauses ----------------------------------------------------------------------------
+
+    def _mark_segment(self) -> None:
+        """Store the state at the start of a segment, to which the run can be taken back."""
+        self._segment = self._marked()
+
+    def mark(self) -> PausedRun:
+        """Return the state of a paused run; if it has ended, that at the start of its segment."""
+        if not self._begun or self.ended:
+            return PausedRun(self._segment, self._segment, self._first, self._plan.phases)
+        now = self._marked()
+        return PausedRun(now, self._segment, self._first, self._plan.phases, self._step)
+
+    def rewind(self, to: PausedRun | None = None) -> None:
+        """Take the run back to a state of `mark`; samples and events after it are removed.
+
+        Args:
+            to: the state; None: start of the segment, the last one that a run can be taken back to.
+        """
+        if to is None:
+            to = PausedRun(self._segment, self._segment, self._first, self._plan.phases)
+        recorder, mark = self._recorder, to.mark
+        self._run.close()
+        self._rows.clear()
+        recorder.cut(mark)
+        self._segment, self._first, self._step = to.segment, to.first, to.step
+        self._plan = self._plan._replace(phases=to.phases)
+        self._begun, self._phase, self._next, self._last = False, 0, 0, recorder.last
+        self._model = self._plan.model
+        self._state = self._initial()
+        self._schedule.restore([0] * len(self._schedule.counts))
+        if mark is not None:
+            self._state.restore(mark)
+            self._schedule.restore(mark.updates)
+            self._next = mark.next
+        self._run = self._phases(mark)
+
+    def land(self, t: float) -> None:
+        """End a segment at a time that a paused run has reached: no step crosses it.
+
+        The steps since the last discontinuity are made again, as if that were one, too. At the
+        start of the run, it is taken back there.
+        """
+        if t == self._start:
+            self._segment = None
+            self.rewind()
+            return
+        self.advance(t)
+        while not (self.ended or (self._state.t == t and self._drive.inside().segment[1] == t)):
+            mark = self._segment
+            assert mark is not None
+            inside = mark.inside._replace(segment=(mark.inside.segment[0], t))
+            self._segment = mark._replace(inside=inside)
+            self.rewind()
+            self.advance(t)
+
+    def change(self, z: Array | None = None) -> None:
+        """Note that loads have changed, and discrete states: `land` has reached the state."""
+        if z is not None:
+            self._state.z = z
+            self._first = (*self._first[:3], z) if not self._begun else self._first
+        if self._begun:
+            self._drive.jumped()
+            self._segment = self._marked()
+
+    def replan(self, phases: tuple[Phase, ...], load: str) -> None:
+        """Let phases with another load follow from the state that `land` has reached."""
+        self._plan = self._plan._replace(phases=phases)
+        if self._begun:
+            mark, given = self._marked(), self._system.given
+            gone = given.controllers_of(load)
+            kept = [k for k, c in enumerate(given.controllers) if c not in gone]
+            asked, orders = ([x[k] for k in kept] for x in (mark.inside.asked, mark.inside.orders))
+            self._segment = mark._replace(inside=mark.inside._replace(asked=asked, orders=orders))
+            self.rewind()
+
+    @property
+    def state(self) -> RunState:
+        """The state at the end of the last step."""
+        return self._state
+
+    def at(self, t: float) -> tuple[Array, Array, Array]:
+        """Return q, v and all signals at a time within the last step, or at its end."""
+        state = self._state
+        if self.ended:
+            row = self._recorder.recording().columns
+            names = self._recorder.signals
+            signals = [np.ravel(row[name][-1]) for name in names]
+            return row["q"][-1], row["v"][-1], np.concatenate([_NOTHING, *signals])
+        program = self._made_by
+        if program is not None and self._drive.in_machine_code:
+            row = program.state_at(t)
+            signals = program.places.get("signals", slice(0, 0))
+            return row[program.places["q"]], row[program.places["v"]], row[signals]
+        system, q, v, x = self._system, state.q, state.v, state.x
+        if self._step is None or t >= state.t:
+            return q.copy(), v.copy(), system.signals(t, q, v, x)
+        step, z = self._step
+        now, system.z = system.z, z
+        q, v, _, x = step.at(t)
+        signals = system.signals(t, q, v, x)
+        system.z = now
+        system.center_chart(state.q, state.rest)
+        return q, v, signals
+
+    # Phases ---------------------------------------------------------------------------------------
+
+    def _phases(self, mark: Checkpoint | None) -> Generator[None, None, str]:
         """Execute all phases; return the reason for an early end, if any."""
-        state, plan, mark = self._state, self._plan, self._recorder.mark
+        state, plan = self._state, self._plan
         before: list[float] = []  # the conditions of the events of the whole run
         ended = None
-        for index, phase in enumerate(plan.phases):
+        for index in range(len(plan.phases)):
+            phase = self._plan.phases[index]
             if mark is not None and index < mark.phase:
                 continue
             resumed = mark if mark is not None and index == mark.phase else None
@@ -164,7 +339,8 @@ class RunLoop:
             else:
                 self._entered = resumed.entered
             start = self._recorder.phase_starts[index]
-            stop = start + phase.duration
+            stop = self._stop = start + phase.duration
+            self._step = None if resumed is None else self._step
             self._switch(index, phase, resumed is not None)
             if resumed is None:
                 if self._model.system is not None:
@@ -182,14 +358,15 @@ class RunLoop:
                     hold.value = order
             drive = PhaseLoop(
                 system, state, plan.stepping, watch, self._made, self._advanced, self._following,
-                self._reset, start, self._schedule, program, first_row,
+                self._reset, start, self._schedule, self._pause, program, first_row,
             )  # fmt: skip
             self._drive = drive
             inside = None if resumed is None else resumed.inside
             try:
-                ended = drive.run(stop, self._landings(start, stop, program), inside, before)
+                landings = self._landings(start, stop, program)
+                ended = yield from drive.run(stop, landings, inside, before)
             finally:
-                self._flush()
+                self.flush()
             before = drive.lasting
             if ended is not None and ended.watched.action == "stop":
                 self._record_end()
@@ -212,16 +389,16 @@ class RunLoop:
             )  # fmt: skip
         steps = plan.times is None
         recorded = Recorded(
-            single=True, steps=steps, dense=not (steps or plan.step_to_samples)
+            single=True, steps=steps, dense=not (steps or plan.step_to_samples), shown=plan.paused
         )  # fmt: skip
         everywhere = [e.on(plan.model.robot) for e in plan.events]
         finest = 2.0 * CLOSE * float(np.spacing(max(abs(self._start), abs(self._end))))
         made = phase_program(
-            system, phase, watch, everywhere, control, recorded, index == 0, finest
+            system, phase, watch, everywhere, own.integrator, control, recorded, index == 0, finest
         )  # fmt: skip
         if made is not None:
             numbers = dict(zip(system.latched.names, system.latched.values, strict=True))
-            made.fix(numbers, self._start, plan.seed, plan.run)
+            made.fix(numbers, self._start, plan.seed, plan.run, plan.model.momentum)
             made.hold(self._entered)
             if self._recorder.saves:
                 made.begin_slowly()
@@ -394,6 +571,7 @@ class RunLoop:
 
     def _made(self, step: StepInterval, fired: list[LocatedEvent]) -> None:
         """Record the samples within a step and the events at its end."""
+        self._step = step, self._system.z
         for event in fired:
             self._recorder.event(
                 event.t, event.watched.name, event.q, event.v, event.watched.action
@@ -436,7 +614,7 @@ class RunLoop:
             self._rows.append(rows)
             self._last = float(rows[-1, 0])
         if self._recorder.saves or len(self._rows) >= MOST_PARTS:
-            self._flush()
+            self.flush()
         if self._recorder.saves and not done.events:
             self._recorder.mark = self._marked()
         self._watcher.look(self._state.t, self._state.q, self._state.v)
@@ -447,7 +625,7 @@ class RunLoop:
             self._made_by.release()
             self._made_by = None
 
-    def _flush(self) -> None:
+    def flush(self) -> None:
         """Record the rows of the last calls of the program."""
         if self._rows and self._made_by is not None:
             rows, self._rows = np.concatenate(self._rows), []
@@ -481,6 +659,7 @@ class RunLoop:
         self._record(state.t, state.q, state.v, state.work, state.x)
 
     def _marked(self) -> Checkpoint:
+        self.flush()
         state, recorder = self._state, self._recorder
         return Checkpoint(
             len(recorder), len(recorder.events), self._next, self._phase, self._entered,
@@ -489,7 +668,7 @@ class RunLoop:
         )  # fmt: skip
 
     def _record(self, t: float, q: Array, v: Array, work: Array, x: Array) -> None:
-        self._flush()
+        self.flush()
         tau, lost, wrenches = self._system.loads_seen(t, q, v, x)
         signals = self._system.signals(t, q, v, x)
         self._last = t
@@ -503,7 +682,7 @@ class RunLoop:
         if program is not None and self._drive.in_machine_code:
             self._rows.append(program.row()[None])
             self._last = state.t
-            self._flush()
+            self.flush()
         else:
             self._record(state.t, state.q, state.v, state.work, state.x)
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -46,7 +46,7 @@ from remora.simulation.recording.quantities import signal_columns
 from remora.simulation.recording.recording import Recording
 from remora.simulation.storage.fingerprint import Acting, acting, acting_rows, fingerprint
 from remora.simulation.storage.recorder import Recorder
-from remora.simulation.storage.resume import stopped_run
+from remora.simulation.storage.resume import StoppedRun, stopped_run
 
 #: Tightest useful tolerance.
 SMALLEST = 1e-15
@@ -125,8 +125,7 @@ def simulate(
             would keep its steps too short.
         rtol: relative error tolerance of a step, for each coordinate and speed.
         atol: absolute error tolerance of a step.
-        step: fixed step size; for adaptive methods the initial one (by default 1 ms, automatic for
-            `radau`), s.
+        step: fixed step size; for adaptive methods the initial one (by default 1 ms), s.
         max_step: maximum step size, s.
         max_steps: maximum number of steps of an adaptive method in a phase, beyond which the run
             fails: this ends runs that a controller destabilizes.
@@ -167,6 +166,94 @@ def simulate(
     Raises:
         SimulationError: if the run cannot continue; it holds the `time` and the `recording`.
     """
+    made = prepare_run(
+        robot, q, v, duration, torque=torque, base_wrench=base_wrench, wrenches=wrenches,
+        prescribed=prescribed, locked=locked, events=events, phases=phases,
+        integrator=integrator, rtol=rtol, atol=atol, step=step, max_step=max_step,
+        max_steps=max_steps, sample=sample, step_to_samples=step_to_samples, breaks=breaks,
+        limits=limits, stops=stops, saturate=saturate, slip_speed=slip_speed,
+        formulation=formulation, model=model, start=start, note=note, seed=seed, run=run,
+    )  # fmt: skip
+    resume, out = flag("resume", resume), path("out", out)
+    left, settings = None, made.settings
+    if resume:
+        if out is None:
+            raise RemoraError("to resume a run, name the directory it is in: out='...'")
+        left = stopped_run(out, made.plan.model.robot, settings, made.acts(), assume_unchanged)
+        if left is not None:
+            settings["note"] = left.run.settings["note"]
+        if left is not None and left.run.status == "complete":
+            return left.run
+    elif assume_unchanged:
+        raise RemoraError("assume_unchanged needs resume=True")
+    with uninterrupted():
+        recorder = made.recorder(out, left)
+    with interruptible():
+        return RunLoop(made.plan, recorder, made.start, made.q, made.v, progress).go()
+
+
+class PreparedRun(NamedTuple):
+    """A run whose arguments are checked.
+
+    Attributes:
+        plan: its settings for the run loop.
+        settings: its settings as they are stored.
+        start: s.
+        q: initial configuration, `(nq,)`.
+        v: initial velocity, `(nv,)`.
+        acts: returns the present fingerprints of the loads.
+    """
+
+    plan: RunPlan
+    settings: dict[str, Any]
+    start: float
+    q: Array
+    v: Array
+    acts: Callable[[], Acting]
+
+    def recorder(self, out: str | Path | None = None, left: StoppedRun | None = None) -> Recorder:
+        """Return a recorder in memory, or also on disk; see `Recorder`."""
+        robot, system = self.plan.model.robot, self.plan.model.system
+        return Recorder(
+            robot, self.settings, out, left=left, acts=None if out is None else self.acts,
+            signals={} if system is None else signal_columns(system.signals),
+        )  # fmt: skip
+
+
+def prepare_run(
+    robot: Robot | System,
+    q: ArrayLike,
+    v: ArrayLike,
+    duration: float | None = None,
+    *,
+    torque: LoadLike = None,
+    base_wrench: LoadLike = None,
+    wrenches: LoadLike = None,
+    prescribed: Mapping[str, Any] | None = None,
+    locked: str | Sequence[str] = (),
+    events: Sequence[Event] = (),
+    phases: Sequence[Phase] | None = None,
+    integrator: str | None = None,
+    rtol: float = 1e-10,
+    atol: float = 1e-12,
+    step: float | None = None,
+    max_step: float = math.inf,
+    max_steps: int = 1_000_000,
+    sample: float | ArrayLike | None = None,
+    step_to_samples: bool = False,
+    breaks: Sequence[float] = (),
+    limits: Literal["record", "stop", "ignore"] = "record",
+    stops: float | tuple[float, float] | None = None,
+    saturate: bool = False,
+    slip_speed: float = 1e-3,
+    formulation: str | None = None,
+    model: Literal["full", "reduced"] = "full",
+    start: float = 0.0,
+    note: str = "",
+    seed: int = 0,
+    run: int = 0,
+) -> PreparedRun:
+    """Check the arguments of `simulate` and return the run that they describe."""
     system = None
     if isinstance(robot, System):
         system, robot = robot if robot.components else None, robot.robot
@@ -180,9 +267,8 @@ def simulate(
         raise RemoraError("duration is missing: rm.simulate(robot, q, v, duration=10.0)")
     events = listed_events("events", events)
     start, breaks = number("start", start, "0.0, in s"), times_of("breaks", breaks)
-    saturate, resume = flag("saturate", saturate), flag("resume", resume)
+    saturate = flag("saturate", saturate)
     step_to_samples, note = flag("step_to_samples", step_to_samples), word("note", note)
-    out = path("out", out)
     given = Phase(
         duration=0.0 if duration is None else seconds("duration", duration),
         torque=torque,
@@ -212,14 +298,14 @@ def simulate(
     equations = with_model(equations, model, integrator, parts, q, v)
     stepping = _stepping(integrator, rtol, atol, step, max_step, max_steps)
     if integrator in ("dop853", "dopri5") and not constrained:
-        check_rounding(robot, q, v, rtol, atol, end - start, max_steps)
+        check_rounding(robot, q, v, rtol, atol, end - start, max_steps, 3)
     if stepping.step is not None and math.isfinite(stepping.integrator.stable):
         longest = min(stepping.step, end - start)
-        warn_of_unstable_steps(robot, q, longest, _always_held(robot, parts), stacklevel=2)
+        warn_of_unstable_steps(robot, q, longest, _always_held(robot, parts), stacklevel=3)
     if not isinstance(limits, str) or limits not in LIMITS:  # pyright: ignore[reportUnnecessaryIsInstance]
         raise UnknownName("treatment of limits", limits, LIMITS)
     if limits == "record":  # `stop` refuses such a start
-        warn_of_starts_beyond_limits(robot, q)
+        warn_of_starts_beyond_limits(robot, q, 3)
     times = sample_times(sample, start, end)
     settings = {
         "q": q.tolist(), "v": v.tolist(), "start": start, "duration": end - start,
@@ -260,24 +346,7 @@ def simulate(
             given["system"] = fingerprint("system", system.identity_parts()[1:])
         return given | acting_rows(robot, equations.formulation)
 
-    left = None
-    if resume:
-        if out is None:
-            raise RemoraError("to resume a run, name the directory it is in: out='...'")
-        left = stopped_run(out, robot, settings, acts(), assume_unchanged)
-        if left is not None:
-            settings["note"] = left.run.settings["note"]
-        if left is not None and left.run.status == "complete":
-            return left.run
-    elif assume_unchanged:
-        raise RemoraError("assume_unchanged needs resume=True")
-    with uninterrupted():
-        recorder = Recorder(
-            robot, settings, out, left=left, acts=None if out is None else acts,
-            signals={} if system is None else signal_columns(system.signals),
-        )  # fmt: skip
-    with interruptible():
-        return RunLoop(plan, recorder, start, q, v, progress).go()
+    return PreparedRun(plan, settings, start, q, v, acts)
 
 
 def _checked_state(robot: Robot, q: ArrayLike, v: ArrayLike) -> tuple[Array, Array]:
@@ -340,7 +409,7 @@ def _usual_integrator(
         f"robot {robot.name!r} is stiff: {found.described()}, for which an explicit method would "
         f"need some {steps:.0e} steps; integrator='radau' is used",
         SimulationWarning,
-        stacklevel=3,
+        stacklevel=4,
     )
     return "radau"
 

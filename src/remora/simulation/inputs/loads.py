@@ -63,6 +63,20 @@ class Sum:
         self.parts = parts
 
 
+class InputValue:
+    """A load that is set from outside during a run, constant in between (zero-order hold).
+
+    Attributes:
+        value: its present value.
+    """
+
+    told = "set during the run"
+
+    def __init__(self, value: Array) -> None:
+        """Store the first value."""
+        self.value = value
+
+
 #: A load over time: numbers, a function (t, q, v), a profile, a controller.
 LoadValue: TypeAlias = (
     ArrayLike | Callable[[float, Array, Array], Any] | Profile | Pulse | Controller | Sum
@@ -136,7 +150,7 @@ class Load:
             return None if self._live else self._still
         if isinstance(given, (Profile, Pulse)):
             known = given.constant(low, high)
-            return None if known is None else self._numbers(known).reshape(self.shape)
+            return None if known is None else self.numbers(known).reshape(self.shape)
         return None if callable(given) else self._value(low, np.zeros(0), np.zeros(0))
 
     # Construction -----------------------------------------------------------------------------
@@ -174,6 +188,8 @@ class Load:
         if isinstance(given, (Profile, Pulse)):
             self.breaks = given.breaks
             return lambda t, q, v: self.checked(given, t)
+        if isinstance(given, InputValue):
+            return lambda t, q, v: given.value
         if isinstance(given, Component):
             _check_component(self.what, given)
         if callable(given) and hasattr(given, "sample_time") and not _is_continuous(given):
@@ -183,7 +199,7 @@ class Load:
         if callable(given):
             self.function = True
             return lambda t, q, v: self.checked(given, t, q, v)
-        fixed = self._numbers(given)
+        fixed = self.numbers(given)
         fixed.flags.writeable = False
         return lambda t, q, v: fixed
 
@@ -196,9 +212,9 @@ class Load:
         except Exception as error:
             kind = type(error).__name__
             raise RemoraError(f"the function of {self.what} raised {kind}: {error}") from error
-        return self._numbers(value)
+        return self.numbers(value)
 
-    def _numbers(self, value: Any) -> Array:
+    def numbers(self, value: Any) -> Array:
         """Return a value as an array of the right shape with finite numbers, or raise."""
         try:
             array = np.array(value, dtype=float)

@@ -33,21 +33,25 @@ class Integrator:
             steps are of the length that the user gives.
         stable: fixed steps make an undamped oscillation grow whose frequency times the step is
             more than this.
-        tableau: coefficients of an explicit Runge-Kutta method; None: it is another one.
+        tableau: how the program of a run makes its steps.
     """
 
     step: Step
     order: int
     error_order: int
+    tableau: tableaus.Tableau
     stable: float = math.inf
-    tableau: tableaus.Tableau | None = None
 
 
 def _explicit(tableau: tableaus.Tableau) -> Integrator:
     step = functools.partial(explicit.attempt, tableau)
     # of RK4, the one without an error estimate; the others shorten such steps by themselves
     stable = math.inf if tableau.error_order else 2.0 * math.sqrt(2.0)
-    return Integrator(step, tableau.order, tableau.error_order, stable, tableau)
+    return Integrator(step, tableau.order, tableau.error_order, tableau, stable)
+
+
+def _hosted(step: Step, order: int, error_order: int) -> Integrator:
+    return Integrator(step, order, error_order, tableaus.hosted(order, error_order))
 
 
 #: Every integrator, by name.
@@ -55,6 +59,6 @@ INTEGRATORS: Table[str, Integrator] = Table({
     "dop853": _explicit(tableaus.DOP853),
     "dopri5": _explicit(tableaus.DOPRI5),
     "rk4": _explicit(tableaus.RK4),
-    "radau": Integrator(radau.attempt, 5, 3),
-    "variational": Integrator(variational_step.attempt, 2, 0),
+    "radau": _hosted(radau.attempt, radau.ORDER, radau.ERROR_ORDER),
+    "variational": _hosted(variational_step.attempt, variational_step.ORDER, 0),
 })  # fmt: skip

@@ -21,6 +21,8 @@ import numpy as np
 from remora.algebra.array_ops import Array
 
 Sparse = Mapping[int, float]
+#: Degree of the dense output of steps that Python makes.
+DEGREE = 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +40,7 @@ class Tableau:
         dense_a: additional stages for dense output, `(e, s + 1 + e)`.
         dense_c: `(e,)`.
         dense_d: the rows d, `(r, s + 1 + e)`.
+        hosted: whether it has no stages: Python makes its steps, see `hosted`.
     """
 
     order: int
@@ -49,6 +52,7 @@ class Tableau:
     dense_a: Array
     dense_c: Array
     dense_d: Array
+    hosted: bool = False
 
     @functools.cached_property
     def later_stages(self) -> list[tuple[float, Array]]:
@@ -87,6 +91,20 @@ def _tableau(
         more.sum(axis=1),
         _matrix(dense_d, s + 1 + extra),
     )
+
+
+def hosted(order: int, error_order: int) -> Tableau:
+    """Return a method that is not an explicit Runge-Kutta method: Python makes its steps.
+
+    The dense output of a step is a polynomial of degree `DEGREE`.
+
+    Args:
+        order: order of the solution.
+        error_order: of the error estimate; 0: steps have a fixed length.
+    """
+    none, empty = np.zeros((0, 0)), np.zeros(0)
+    errors, rows = np.zeros((1 if error_order else 0, 1)), np.zeros((DEGREE - 3, 0))
+    return Tableau(order, none, empty, empty, errors, error_order, none, empty, rows, True)
 
 
 # fmt: off

@@ -74,6 +74,10 @@ class PhaseLoads:
             raise SimulationError(str(error), seen + self.offset) from error
         return found
 
+    def controllers_of(self, what: str) -> list[HeldValue]:
+        """Return the sampled controllers of one of the loads, see `robot_loads`."""
+        return [c for load in self._loads if load.what == what for c in load.controllers]
+
     @property
     def called(self) -> dict[str, Callable[[Array, Array, Array], Array]]:
         """The loads as functions that a program calls, by what they return, see `Forces`."""

@@ -172,7 +172,8 @@ class EventSearch:
     def _touched(self) -> tuple[str, ...]:
         """Names of what event functions read besides state and data."""
         begin = ("phase start",) if self._equations.own_clock else ()
-        return (*begin, *(("contact",) if self._stops else ()))
+        moved = ("momentum",) if self._equations.reduced else ()
+        return (*begin, *moved, *(("contact",) if self._stops else ()))
 
     def _values(
         self, t: Array, q: Array, v: Array, x: Array, z: Array, rest: Sequence[Array],
@@ -184,6 +185,8 @@ class EventSearch:
         """
         own = dict(zip(self._touched, rest, strict=False))
         data, begin = rest[len(own) :], own.get("phase start")
+        if self._equations.reduced:  # within a step, the base's speeds are those of its start
+            v = self._equations.with_momentum(q, v, own["momentum"])
         parts: list[Array] = []
         if self._events:
             parts.append(self._equations.instant(t, q, v, x, z, data, begin).crossings())

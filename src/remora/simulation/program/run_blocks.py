@@ -64,6 +64,8 @@ class RunBlocks:
         self.apart = (dtype == "float32" and loads_read_time) or equations.large
         self._held = ["held q", "held v", "held a"] if equations.held else []
         self._pieces = ("pieces", "piece start") if equations.pieces else ()
+        #: Whether speeds at the ends of steps are set, not integrated.
+        self.placed = bool(equations.held) or equations.reduced
         #: Whether a stage needs its time.
         self.timed = loads_read_time or bool(equations.held or self._called)
 
@@ -175,7 +177,12 @@ class RunBlocks:
         return now, now - start[0] if start else now
 
     def held_stage(self) -> list[Statement]:
-        """Return the statements that put held joints at their places in qs, us and vs."""
+        """Return the statements that put held joints at their places in qs, us and vs.
+
+        In the reduced model they set the base's part of vs.
+        """
+        if self.equations.reduced:
+            return [Run(Block(self.equations.with_momentum, ("qs", "vs", "momentum"), ("vs",)))]
         if not self._held:
             return []
 
@@ -307,10 +314,20 @@ class RunBlocks:
     def place_held(self, t: str, suffix: str = "") -> list[Statement]:
         """Return the statements that set held joints to their motion at a wide time.
 
+        In the reduced model they set the base's speeds.
+
         Args:
             t: name of the time.
             suffix: of the names of the state.
         """
+        if self.equations.reduced:
+
+            def completed(q: Array, v: Array, rest: Array, momentum: Array) -> tuple[Array, Array]:
+                v = self.equations.with_momentum(q, v, momentum)
+                return v, concatenate([np.zeros(6), rest[6:]])
+
+            ends = [f"{name}{suffix}" for name in ("q", "v", "rest v")]
+            return [Run(Block(completed, (*ends, "momentum"), ends[1:]))]
         if not self._held:
             return []
         robot, held = self.equations.robot, self.equations.held

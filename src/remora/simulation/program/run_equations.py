@@ -8,7 +8,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from remora.algebra.array_ops import Array, concatenate, lasting, total_and_rest
+from remora.algebra.array_ops import (
+    Array,
+    absolute,
+    concatenate,
+    lasting,
+    less,
+    select,
+    total_and_rest,
+)
 from remora.codegen.ir.graph import Graph, Signature
 from remora.codegen.ir.trace import trace
 from remora.codegen.llvm.lowering import used_inputs
@@ -28,6 +36,7 @@ from remora.dynamics.formulations import forward_dynamics
 from remora.dynamics.kernels.kernel_memory import kernel
 from remora.dynamics.kernels.parameters import parameter
 from remora.dynamics.kernels.size_policy import fits_straight_line
+from remora.dynamics.lagrangian.reduced import base_velocity
 from remora.dynamics.state_layout import WORKS
 from remora.model.joints import kind
 from remora.model.robot import Robot
@@ -86,6 +95,8 @@ class RunEquations:
         formulation: forward-dynamics formulation.
         passive: passive joint forces.
         held: motions of the joints that are prescribed, by name; None for a locked joint.
+        reduced: whether the speeds of the free base are no states but follow from the momentum of
+            the run [FPG11, eqs. 18, 19].
         pieces: those of the held joints whose motions are polynomials in time that are passed to
             each call; their motions in `held` are None.
         own_clock: whether loads and motions, unlike components, receive the time since the start of
@@ -108,6 +119,7 @@ class RunEquations:
     limits: JointLimits | None = None
     works: bool = False
     pieces: tuple[str, ...] = ()
+    reduced: bool = False
 
     @property
     def robot(self) -> Robot:
@@ -257,7 +269,11 @@ class RunEquations:
         self, q: Array, u: Array, v: Array, tau: Array, wrenches: Array | None,
         accelerations: Array | None, contact: Array | None, data: Sequence[Array],
     ) -> tuple[Array, Array]:  # fmt: skip
-        """Return the rates of [u, v] `(2 nv,)` and of the works `(3,)`, empty without these."""
+        """Return the rates of [u, v] `(2 nv,)` and of the works `(3,)`, empty without these.
+
+        In the reduced model v is that of `with_momentum`, and the rates of its base part are zero:
+        the joints' accelerations of the full model at this v are those of [FPG11, eq. 18].
+        """
         robot = self.changed(data).robot
         given = (
             wrenches, accelerations, tuple(self.held), self.formulation, self.passive, contact
@@ -266,7 +282,17 @@ class RunEquations:
             vdot, _ = actuation(robot, q, v, tau, *given)
             return concatenate([log_rate(self.robot, u, v), vdot]), np.zeros(0)
         found = state_derivative(robot, q, u, v, tau, *given)
-        return found[:-WORKS], found[-WORKS:]
+        motion, works = found[:-WORKS], found[-WORKS:]
+        if not self.reduced:
+            return motion, works
+        nv = robot.nv
+        # forces on the base would change the momentum: such a run ends
+        driven = select(less(0.0, np.sum(absolute(tau[:6]), keepdims=True)), 1e308, 0.0)
+        return concatenate([motion[:nv], np.zeros(6), motion[nv + 6 :] + driven]), works
+
+    def with_momentum(self, q: Array, v: Array, momentum: Array) -> Array:
+        """Return v `(nv,)` with the base's twist that the momentum demands [FPG11, eq. 19]."""
+        return concatenate([base_velocity(self.robot, q, v[6:], momentum), v[6:]])
 
     @property
     def load_shapes(self) -> dict[str, tuple[int, ...]]:

@@ -37,6 +37,7 @@ from remora.codegen.integration.statements import (
     Cell,
     For,
     ForEach,
+    Host,
     If,
     Random,
     Record,
@@ -75,6 +76,8 @@ _NEVER = 1e300
 CONTROLLED = ("h", "refused", "tried", "fresh")
 #: Rate of y at the start of the step, unless `fresh` says that it is not known.
 RATE = "rate"
+#: Name of the function that makes the steps of a method without stages.
+STEP = "step"
 #: Put in front of the names of what is recorded at the end of a run.
 AT_END = "end "
 
@@ -123,12 +126,20 @@ class Recorded:
             vector, see `RunBlocks.record`.
         steps: whether the end of every step is recorded; otherwise samples are.
         dense: whether samples lie within steps; otherwise steps end at samples.
+        shown: whether a run pauses after the step that contains the time `pause`, and the state
+            within that step can be asked for, as samples that are not after the state.
     """
 
     signals: tuple[str, ...] = ()
     single: bool = False
     steps: bool = False
     dense: bool = False
+    shown: bool = False
+
+    @property
+    def keeps_step(self) -> bool:
+        """Whether the dense output of the last step is kept."""
+        return self.dense or self.shown
 
 
 def run_program(
@@ -175,7 +186,8 @@ class _RunProgram:
         self._stages_count = len(tableau.b)
         watched = blocks.equations.system.events or blocks.equations.limits
         #: Whether the state within steps is known, for samples and events there.
-        self._within = recorded.dense or bool(watched) or blocks.equations.stops > 0
+        self._within = recorded.keeps_step or bool(watched) or blocks.equations.stops > 0
+        self._within = self._within or tableau.hosted
         self._extra = len(tableau.dense_c) if self._within else 0
         #: Cells of the rates of y in the stages, that at the end of the step, and those of the
         #: additional stages of dense output.
@@ -195,7 +207,7 @@ class _RunProgram:
         plain.append(Signature(RATE, (self._ny,)))
         if self._equations.stops:
             plain.append(Signature("contact", (self._equations.stops,)))
-        if self._recorded.dense:  # the last step, for samples within it
+        if self._recorded.keeps_step:  # for samples within it
             own = (*blocks.summed, blocks.state[3])
             plain += [Signature(f"{s.name} before", s.shape) for s in own]
             plain.append(Signature("dense", self._dense))
@@ -204,7 +216,7 @@ class _RunProgram:
             wide += ["target", "end", "segment start", "segment steps", "segment step"]
         if self._search.functions:
             wide += ["recent", "recent time", "tries"]
-        if self._recorded.dense:
+        if self._recorded.keeps_step:
             wide += ["t before", "length before"]
         wide += [f"tick {i}" for i in range(len(self._updates))]
         found = [Cell(s.name, s.shape) for s in plain]
@@ -219,6 +231,7 @@ class _RunProgram:
         given += ["low", "high"] if blocks.bounded else []
         given += ["room", "event room"] if recorded.single else []
         given += ["pending"] if recorded.steps else []
+        given += ["pause"] if recorded.shown else []
         inputs: list[Signature] = [*kept, *equations.data]
         inputs += [Cell(name, (1,), wide=True) for name in given]
         cells: list[Signature] = [*kept, *blocks.cells, *self._search.cells()]
@@ -228,7 +241,7 @@ class _RunProgram:
         cells += [Signature("error", (1,)), Signature("reset fault", (1,))]
         if self._within:
             cells.append(Signature("dense trial", self._dense))
-        if recorded.dense:
+        if recorded.keeps_step:
             own = (*blocks.summed, blocks.state[3])
             cells += [Signature(f"{s.name} sample", s.shape) for s in own]
             cells += [Signature(f"rest {n} sample", (size,))
@@ -246,6 +259,8 @@ class _RunProgram:
         cells += [Cell(f"is due {i}", (1,), wide=True) for i in range(len(self._updates))]
         if equations.held:
             inputs.append(Signature("anchor", (self._robot.nq,)))
+        if equations.reduced:
+            inputs.append(Signature("momentum", (6,)))
         if equations.pieces:
             inputs += [Cell("pieces", (DEGREE + 1, self._robot.nv), wide=True),
                        Cell("piece start", (1,), wide=True)]  # fmt: skip
@@ -263,7 +278,7 @@ class _RunProgram:
                 *self._due(first=True), *self._search.first_look(),
             ]),
         ]  # fmt: skip
-        tables = [] if recorded.steps else ["sample time"]
+        tables = [] if recorded.steps and not recorded.shown else ["sample time"]
         step: list[Statement] = [
             *self._due(), *self._choose(), *self._stages(), *self._decide(),
             If("accept", self._commit()), *self._search.fire(), *self._after_reset(),
@@ -272,6 +287,7 @@ class _RunProgram:
             row = If("pending", [*self._record("t"), wide_run(_zero, (), ("pending",))])
             step = [row, If("moving", step)]
             body += [*self._aim_at("until"), While("active", [*step, *self._go_on()])]
+            body += [ForEach(self._sample())] if recorded.shown else []
         else:
             steps = While("active", [*step, *self._go_on()])
             body.append(ForEach([*self._aim_at("sample time"), steps, *self._sample()]))
@@ -297,7 +313,7 @@ class _RunProgram:
         late = Sample(Block(np.subtract, ("t", "sample time"), ("late",), wide=True))
         if not self._recorded.single:
             return [Sample(self._blocks.sample("t", self._recorded.signals)), late]
-        if not self._recorded.dense:
+        if not self._recorded.keeps_step:
             before, block = self._blocks.record("t")
             return [*before, Sample(replace(block, writes=("sample",))), late]
         robot, nv, names = self._robot, self._robot.nv, [*self._summed, "z"]
@@ -407,7 +423,8 @@ class _RunProgram:
         """What decides whether a run makes another step in this call."""
         rooms = ("row number", "room", "event row", "event room") if self._recorded.single else ()
         pending = ("pending",) if self._recorded.steps else ()
-        return ("t", "status", "tried", "budget", "high bracket", "cut", *rooms, *pending)
+        pause = ("pause",) if self._recorded.shown else ()
+        return ("t", "status", "tried", "budget", "high bracket", "cut", *rooms, *pending, *pause)
 
     def _goes_on(
         self, goal: Array, t: Array, status: Array, tried: Array, budget: Array, high: Array,
@@ -420,6 +437,8 @@ class _RunProgram:
             room = room * flag(less(used, most))
         # an event is located within one call
         room = larger(room, flag(less(0.0, high + cut)))
+        if self._recorded.shown:
+            goal = smaller(goal, rest[-1])
         moving = flag(less(t, goal)) * flag(less(status, 0.5)) * room
         return (larger(moving, rest[4]), moving) if self._recorded.steps else (moving,)
 
@@ -506,6 +525,8 @@ class _RunProgram:
 
     def _stages(self) -> list[Statement]:
         """Return the stages, the candidate state at the end of the step, and its error."""
+        if self._tableau.hosted:
+            return self._hosted()
         tableau, blocks, robot = self._tableau, self._blocks, self._robot
         count, nv, rates = self._stages_count, robot.nv, self._rates
         width = len(rates)
@@ -521,10 +542,9 @@ class _RunProgram:
             return (select(less(0.5, chosen[0]), fresh, 1.0), *chosen)
 
         def dense_stage(use: Array, row: Array, looking: Array, *more: Array) -> Array:
-            needed = looking  # also if a sample lies within the step
-            if more:
-                t, length, goal = more
-                needed = larger(needed, flag(less(goal, t + length)))
+            needed = looking  # also if a sample or the pause lies within the step
+            for time in more[2:]:
+                needed = larger(needed, flag(less(time, more[0] + more[1])))
             return select(less(0.5, sum(row[3 + count + i : 4 + count + i]
                                         for i in range(self._extra))), needed, use)  # fmt: skip
 
@@ -548,8 +568,9 @@ class _RunProgram:
             us, vs, xs = dy[:nv], v + dy[nv : 2 * nv], x + dy[2 * nv : 2 * nv + nx]
             return integrate(robot, q, us), us, vs, xs
 
-        more = ("t", "length", "goal") if self._recorded.dense else ()
-        reads_dense = ("use", "row", "looking", *more)
+        asked = [*(["goal"] if self._recorded.dense else []),
+                 *(["pause"] if self._recorded.shown else [])]  # fmt: skip
+        reads_dense = ("use", "row", "looking", *(("t", "length", *asked) if asked else ()))
         additional: list[Statement] = []
         if self._extra:
             additional = [If(f"at {count + 1}", self._search.near()),
@@ -570,6 +591,42 @@ class _RunProgram:
             ]),
         ]  # fmt: skip
 
+        found: list[Statement] = [
+            For(rows, stage),
+            wide_run(_zero, (), ("fresh",)),
+            self._candidate(),
+        ]
+        if self._adaptive:
+            reads = (
+                "q", "v", "x", "length", "rtol", "atol", *self._rates[: self._stages_count + 1]
+            )  # fmt: skip
+            found.append(Run(Block(self._error, reads, ("error",))))
+        else:
+            found.append(Run(Block(_finite_sum, ("q end", "v end", "x end"), ("error",))))
+        return found
+
+    def _hosted(self) -> list[Statement]:
+        """Return the step of a method that Python makes, see `HostedStep`."""
+        touched = ("contact",) if self._equations.stops else ()
+        tolerances = ("rtol", "atol") if self._adaptive else ()
+        state = ("q", "v", "x", "z", "work", "rest q")
+        reads = ("t", "length", "fresh", "refused", *state, *touched, *tolerances)
+        writes = ("change", "error", "dense trial", RATE)
+
+        def checked(error: Array, *ends: Array) -> Array:
+            return error + _finite_sum(*ends)
+
+        found: list[Statement] = [
+            Host(STEP, reads, writes), wide_run(_zero, (), ("fresh",)), self._candidate()
+        ]  # fmt: skip
+        if not self._adaptive:
+            ends = ("q end", "v end", "x end")
+            found.append(Run(Block(checked, ("error", *ends), ("error",))))
+        return found
+
+    def _candidate(self) -> Run:
+        """Return the state at the end of the step, by compensated (Kahan) sums."""
+        robot, nv = self._robot, self._robot.nv
         names, rests = self._summed, [f"rest {name}" for name in self._summed]
 
         def candidate(change: Array, *state: Array) -> tuple[Array, ...]:
@@ -586,19 +643,7 @@ class _RunProgram:
             return (*(total for total, _ in ends), *(rest for _, rest in ends))
 
         ends_of = [f"{name} end" for name in (*names, *rests)]
-        found: list[Statement] = [
-            For(rows, stage),
-            wide_run(_zero, (), ("fresh",)),
-            Run(Block(candidate, ("change", *names, *rests), ends_of)),
-        ]
-        if self._adaptive:
-            reads = (
-                "q", "v", "x", "length", "rtol", "atol", *self._rates[: self._stages_count + 1]
-            )  # fmt: skip
-            found.append(Run(Block(self._error, reads, ("error",))))
-        else:
-            found.append(Run(Block(_finite_sum, ("q end", "v end", "x end"), ("error",))))
-        return found
+        return Run(Block(candidate, ("change", *names, *rests), ends_of))
 
     def _error(
         self, q: Array, v: Array, x: Array, h: Array, rtol: Array, atol: Array, *K: Array
@@ -672,7 +717,7 @@ class _RunProgram:
             inner += [] if self._extra else self._search.near()
             inner += [*self._search.look_at_end()]
             inner.append(
-                If("accept", [If("looking", [self._coefficients(), *self._search.inside()])])
+                If("accept", [If("looking", [*self._coefficients(), *self._search.inside()])])
             )
         if inner:
             found.append(If("accept", inner))
@@ -683,9 +728,10 @@ class _RunProgram:
     def _satisfied(self) -> list[Statement]:
         """Return the statements that put the end of a step onto the constraints.
 
-        Events are looked at there: a step that is shortened to an event ends there, too.
+        In the reduced model they set the base's speeds there. Events are looked at there: a step
+        that is shortened to an event ends there, too.
         """
-        if not self._equations.constrained:
+        if not (self._equations.constrained or self._equations.reduced):
             return []
         reached = wide_run(np.add, ("t", "length"), ("reached",))
         placed = self._blocks.place_held("reached", " end")
@@ -697,7 +743,7 @@ class _RunProgram:
         ends = [f"{name} end" for name in names]
         nv, last = self._robot.nv, self._rates[self._stages_count]
         # the rate at the end of the last stage is not that of the state: it was changed
-        changed = bool(self._equations.held) or self._equations.constrained
+        changed = self._blocks.placed or self._equations.constrained
 
         def time(
             t: Array, end: Array, length: Array, step: Array, target: Array
@@ -735,20 +781,22 @@ class _RunProgram:
 
     def _keep_dense(self) -> list[Statement]:
         """Return the statements that keep what samples within the step need."""
-        if not self._recorded.dense:
+        if not self._recorded.keeps_step:
             return []
         names = [*self._summed, "z"]
         before = [f"{name} before" for name in names]
         return [
-            self._coefficients(),
+            *self._coefficients(),
             Run(Block(unchanged, ("dense trial",), ("dense",))),
             Run(Block(unchanged, names, before)),
             wide_run(unchanged, ("t", "length"), ("t before", "length before")),
         ]
 
-    def _coefficients(self) -> Run:
+    def _coefficients(self) -> list[Statement]:
         """Return the statement that computes the dense output of the step, see `tableaus`."""
         tableau, stages = self._tableau, self._stages_count
+        if tableau.hosted:
+            return []
 
         def coefficients(change: Array, length: Array, *K: Array) -> Array:
             bend = length * K[0] - change
@@ -756,7 +804,7 @@ class _RunProgram:
             parts += [length * _weighted(row, K) for row in tableau.dense_d]
             return concatenate([part[None] for part in parts], trailing=2)
 
-        return Run(Block(coefficients, ("change", "length", *self._rates), ("dense trial",)))
+        return [Run(Block(coefficients, ("change", "length", *self._rates), ("dense trial",)))]
 
     def _final(self) -> list[Statement]:
         """Return the statements that return the state of the run."""

@@ -23,6 +23,7 @@ class PhaseCheckpoint(NamedTuple):
         tried: attempted steps of an adaptive method in this phase.
         last: for each condition, time and noise interval of its last zero crossing.
         program: state of the program of the phase; None: its steps are made in Python.
+        ended: the event that has ended the phase, in a run that pauses there; never on disk.
     """
 
     h: float | None
@@ -34,6 +35,7 @@ class PhaseCheckpoint(NamedTuple):
     tried: int
     last: dict[int, tuple[float, float]]
     program: Array | None = None
+    ended: Any = None
 
 
 class Checkpoint(NamedTuple):

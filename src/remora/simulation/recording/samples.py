@@ -66,7 +66,7 @@ class SampleBuffer:
         self.switches: list[ConstraintSwitch] = []
         self.mark: Checkpoint | None = None
         self._data: dict[str, Array] = {}
-        self._n = self._capacity = 0
+        self._n = self._capacity = self._returned = 0
 
     def __len__(self) -> int:
         """Return the number of samples so far."""
@@ -86,6 +86,28 @@ class SampleBuffer:
         self._grow(run.wrenches is not None)
         for name, rows in self._data.items():
             rows[: self._n] = run.columns[name][: self._n]
+
+    def take_back(self, run: Recording) -> None:
+        """Return to what a recording of this run holds."""
+        self._n, self._returned = len(run), 0
+        self.phase_starts, self.events = list(run.phase_starts), list(run.events)
+        self.switches = list(run.switches)
+        self._capacity = 0
+        self._data = {}
+        self._grow(run.wrenches is not None, self._n)
+        for name, rows in self._data.items():
+            rows[: self._n] = run.columns[name]
+
+    def cut(self, mark: Checkpoint | None) -> None:
+        """Take the run back to a checkpoint, or to its start; recordings keep what they hold."""
+        self.status, self.message = "running", ""
+        self._n = 0 if mark is None else mark.samples
+        phase = -1 if mark is None else mark.phase
+        self.phase_starts = self.phase_starts[: phase + 1]
+        self.events = self.events[: 0 if mark is None else mark.events]
+        self.switches = [s for s in self.switches if s.phase <= phase]
+        if self._n < self._returned:
+            self._data, self._returned = {k: x.copy() for k, x in self._data.items()}, 0
 
     def append(
         self,
@@ -167,6 +189,7 @@ class SampleBuffer:
 
     def recording(self) -> Recording:
         """Return the run so far; later samples are not in it."""
+        self._returned = max(self._returned, self._n)
         columns = {name: rows[: self._n] for name, rows in self._data.items()}
         columns = columns or self._unwritten(False, 0)
         for rows in columns.values():
