@@ -32,13 +32,11 @@ from remora.simulation.batch.batch_phases import (
     BatchSettings,
     carried_states,
 )
-from remora.simulation.batch.batch_switching import PhaseConstraints
 from remora.simulation.batch.host_arrays import to_host
 from remora.simulation.batch.lockstep_program import CLOSE
 from remora.simulation.batch.phase_starts import start_phase
 from remora.simulation.batch.result import Batch
 from remora.simulation.batch.single_run import RunArguments
-from remora.simulation.engine.constraint_switching import phase_robots
 from remora.simulation.engine.interrupts import interruptible
 from remora.simulation.engine.phase_dynamics import RunSettings, effort_limits
 from remora.simulation.engine.progress import batch_bar
@@ -56,6 +54,7 @@ from remora.simulation.inputs.start_limits import warn_of_starts_beyond_limits
 from remora.simulation.integrators import tableaus
 from remora.simulation.program.event_conditions import conditions
 from remora.simulation.program.event_search import INTERRUPTED, NEXT, RUNNING
+from remora.simulation.program.phase_entry import PhaseEntry, phase_robots
 from remora.simulation.program.run_equations import (
     Break,
     Forces,
@@ -250,13 +249,11 @@ def simulate_batch(
     plan: list[BatchPhase] = []
     for k, part in enumerate(parts):
         before = robots[k - 1] if k else robot
-        latched = {x for p in plan for x in p.constraints.latches.values()}
-        constraints = phase_constraints(system, k, part, (before, robots[k]), own, latched)
+        latched = {x for p in plan for x in p.entry.latches.values()}
+        entry = phase_entry(system, k, part, (before, robots[k]), own, latched)
         now = system.acting_on(robots[k])
         plan.append(
-            batch_phase(
-                now, part, own, model, breaks, tuple(per_run), watched, constraints, watching
-            )
+            batch_phase(now, part, own, model, breaks, tuple(per_run), watched, entry, watching)
         )
     if any(p.equations.stops for p in plan) and not control.adaptive:
         control = _in_contact(control, dtype)
@@ -366,9 +363,6 @@ def _phases(
         raise RemoraError("with phases, prescribed and locked joints are given in these")
     if not phases:
         raise RemoraError("phases are empty")
-    for phase in phases:
-        if phase.impulse:
-            raise RemoraError("impulse=True of a phase is for rm.simulate")
     return tuple(phases)
 
 
@@ -405,11 +399,11 @@ def _signals(system: System, names: Sequence[str] | None) -> tuple[str, ...]:
     return tuple(names)
 
 
-def phase_constraints(
+def phase_entry(
     system: System, index: int, phase: Phase, robots: tuple[Robot, Robot], own: BatchInputs,
     latched: Collection[str],
-) -> PhaseConstraints:  # fmt: skip
-    """Return the constraints of a phase.
+) -> PhaseEntry:  # fmt: skip
+    """Return what happens at the start of a phase.
 
     Args:
         system: the system.
@@ -421,14 +415,12 @@ def phase_constraints(
     """
     known = [name for name in own.parameters if name not in system.parameters]
     parameters = tuple(dict.fromkeys((*known, *sorted(latched))))
-    return PhaseConstraints(
-        index, phase, *robots, parameters, tuple(traced_motions(system.robot, phase))
-    )
+    return PhaseEntry(index, phase, *robots, parameters, tuple(traced_motions(system.robot, phase)))
 
 
 def batch_phase(
     system: System, phase: Phase, own: BatchInputs, model: RunSettings, breaks: Sequence[float],
-    per_run: Sequence[str], events: Sequence[Event], constraints: PhaseConstraints,
+    per_run: Sequence[str], events: Sequence[Event], entry: PhaseEntry,
     limits: Action | None = None,
 ) -> BatchPhase:  # fmt: skip
     """Return a phase with its loads as functions and components."""
@@ -437,7 +429,7 @@ def batch_phase(
     for what, load in zip(LOADS, given, strict=True):
         loads.add(what, load)
     robot, whole_system = system.robot, system
-    if constraints.index:  # those of the whole batch are not first watched here
+    if entry.index:  # those of the whole batch are not first watched here
         events = [replace(event, at_start=False) for event in events]
     added = [*loads.components, *conditions(robot, events, phase.events)]
     if added:
@@ -460,12 +452,12 @@ def batch_phase(
                 )
     motions = [m.breaks for m in held.values() if m is not None]
     forces = Forces(loads.torque, loads.wrenches, own.inputs)
-    latched = (*constraints.parameters, *constraints.latches.values())
+    latched = (*entry.parameters, *entry.latches.values())
     parameters = tuple(dict.fromkeys((*own.parameters, *latched)))
     equations = RunEquations(
         whole_system, forces, parameters, model.formulation, model.passive, held,
         phase.own_clock,
-        from_phase if constraints.index else frozenset(whole_system.components),
+        from_phase if entry.index else frozenset(whole_system.components),
         tuple(effort_limits(robot).tolist()) if model.saturate else None,
         None if limits is None else joint_limits(robot, limits),
     )  # fmt: skip
@@ -477,7 +469,7 @@ def batch_phase(
     plain = not whole_system.components and not held and all(
         x is None or not (callable(x) or isinstance(x, Mapping)) for x in given
     )  # fmt: skip
-    return BatchPhase(equations, phase.duration, all_breaks, from_phase, plain, constraints)
+    return BatchPhase(equations, phase.duration, all_breaks, from_phase, plain, entry)
 
 
 def _run(
@@ -516,8 +508,7 @@ def _run(
     state = {name: xp.asarray(x, dtype=dtype) for name, x in state.items()}
     runs = BatchRuns(settings, count, state, data, xp)
     free = settings.control.adaptive or any(
-        p.equations.system.events or p.equations.limits or p.constraints.phase.after_event
-        for p in plan
+        p.equations.system.events or p.equations.limits or p.entry.phase.after_event for p in plan
     )
     status, begin, before = "complete", settings.start, None
     begins = xp.full((count, 1), settings.start)

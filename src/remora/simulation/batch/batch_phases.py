@@ -24,7 +24,6 @@ from remora.dynamics.kernels.kernel_memory import identity_key
 from remora.errors import RemoraError
 from remora.identity.digest import NoIdentity
 from remora.model.robot import Robot
-from remora.simulation.batch.batch_switching import PhaseConstraints
 from remora.simulation.batch.host_arrays import to_host
 from remora.simulation.batch.lockstep_program import (
     STEPS,
@@ -44,6 +43,7 @@ from remora.simulation.program.event_search import (
     RUNNING,
     all_event_names,
 )
+from remora.simulation.program.phase_entry import PhaseEntry
 from remora.simulation.program.run_blocks import RunBlocks
 from remora.simulation.program.run_equations import Break, RunEquations
 from remora.simulation.program.run_program import (
@@ -76,7 +76,7 @@ class BatchPhase:
         breaks: times at which loads are not smooth.
         from_phase: components whose ticks are counted from the start of the phase.
         plain: whether no function or component of the user is compiled in.
-        constraints: what is switched at its start.
+        entry: what happens at its start.
     """
 
     equations: RunEquations
@@ -84,7 +84,7 @@ class BatchPhase:
     breaks: tuple[Break, ...]
     from_phase: frozenset[str]
     plain: bool
-    constraints: PhaseConstraints
+    entry: PhaseEntry
 
     def counted_from_phase(self, update: ScheduledUpdate) -> bool:
         """Return whether the ticks of an update are counted from the start of the phase."""
@@ -511,7 +511,7 @@ def carried_states(
             array_module.asarray(initial[size:], dtype=before[name].dtype), (count, total - size)
         )
         state[name] = array_module.concatenate([before[name][:, :size], rest], axis=-1)
-    state["z"] = entered(new.phase_place, state["z"], phase.constraints.index, runs.t)
+    state["z"] = entered(new.phase_place, state["z"], phase.entry.index, runs.t)
     ticks = {k: state.pop(k) for k in list(state) if k.startswith("tick ")}
     known: dict[tuple[str, str], Any] = {}
     if old is not None:
