@@ -17,6 +17,7 @@ from remora.components.run_signals import check_events
 from remora.components.system import System
 from remora.dynamics.constraints.loop_kinematics import active_constraints
 from remora.dynamics.kernels.compiled import TARGETS
+from remora.dynamics.kernels.parameters import parameter
 from remora.dynamics.kernels.size_policy import LARGEST_STRAIGHT_LINE, fits_straight_line
 from remora.errors import InvalidValue, RemoraError, UnknownName
 from remora.model.arguments import by_name, flag, number, whole
@@ -40,6 +41,7 @@ from remora.simulation.batch.single_run import RunArguments
 from remora.simulation.engine.interrupts import interruptible
 from remora.simulation.engine.phase_dynamics import RunSettings, effort_limits
 from remora.simulation.engine.progress import batch_bar
+from remora.simulation.engine.reduced_phase_dynamics import with_model
 from remora.simulation.engine.rounding import check_rounding
 from remora.simulation.engine.simulate import LIMITS, model_of, sample_times
 from remora.simulation.engine.stiffness import warn_of_unstable_steps
@@ -54,7 +56,7 @@ from remora.simulation.inputs.start_limits import warn_of_starts_beyond_limits
 from remora.simulation.integrators import tableaus
 from remora.simulation.program.event_conditions import conditions
 from remora.simulation.program.event_search import INTERRUPTED, NEXT, RUNNING
-from remora.simulation.program.phase_entry import PhaseEntry, phase_robots
+from remora.simulation.program.phase_entry import PhaseEntry, of_runs, phase_robots
 from remora.simulation.program.run_equations import (
     Break,
     Forces,
@@ -106,6 +108,7 @@ def simulate_batch(
     saturate: bool = False,
     slip_speed: float = 1e-3,
     formulation: str | None = None,
+    model: Literal["full", "reduced"] = "full",
     start: float = 0.0,
     runs: int | None = None,
     seed: int = 0,
@@ -163,6 +166,8 @@ def simulate_batch(
         saturate: whether drives are limited to the joints' effort limits.
         slip_speed: regularization speed of dry friction, see `friction_forces`.
         formulation: forward-dynamics formulation, see `simulate`.
+        model: `full`, or `reduced` for a free-floating robot, see `simulate`; each run has its own
+            momentum.
         start: initial time, s.
         runs: number of runs, where no array has a batch shape.
         seed: of the noise of components.
@@ -210,7 +215,7 @@ def simulate_batch(
     robots = phase_robots(robot, parts)
     _refuse_constraints(robots, dtype)
     duration = sum(p.duration for p in parts)
-    model = model_of(robot, formulation, slip_speed, stops, flag("saturate", saturate))
+    equations = model_of(robot, formulation, slip_speed, stops, flag("saturate", saturate))
     watching = None if limits == "ignore" else limits
     per_run = {
         what: (getattr(parts[0], what), load_shape(robot, what))
@@ -222,6 +227,7 @@ def simulate_batch(
         by_name("initial", initial), runs, None if target == "cuda" else dtype,
     )  # fmt: skip
     _refuse_impossible(robot, own, failures)
+    equations = _with_momentum(equations, model, integrator, parts, system, own)
     warn_of_starts_beyond_limits(robot, to_host(own.q))
     watched = listed_events("events", events)
     check_events(system.event_places, known_events(system, parts, watched))
@@ -253,7 +259,7 @@ def simulate_batch(
         entry = phase_entry(system, k, part, (before, robots[k]), own, latched)
         now = system.acting_on(robots[k])
         plan.append(
-            batch_phase(now, part, own, model, breaks, tuple(per_run), watched, entry, watching)
+            batch_phase(now, part, own, equations, breaks, tuple(per_run), watched, entry, watching)
         )
     if any(p.equations.stops for p in plan) and not control.adaptive:
         control = _in_contact(control, dtype)
@@ -261,7 +267,7 @@ def simulate_batch(
     known = _signals(system, signals)
     settings = BatchSettings(control, known, times, start, dtype, target, threads, max_events)
     with interruptible():
-        made = _run(system, plan, parts, own, settings, seed, run, failures, progress)
+        made = _run(system, plan, equations.momentum, own, settings, seed, run, failures, progress)
     if target == "cuda":
         return made
     obstacle = next(
@@ -280,7 +286,8 @@ def simulate_batch(
             "integrator": integrator, "step": step, "rtol": rtol, "atol": atol,
             "max_step": max_step, "stops": stops, "slip_speed": slip_speed,
             "limits": limits, "saturate": saturate,
-            "formulation": formulation, "start": start, "seed": seed, "sample": times,
+            "formulation": formulation, "model": model, "start": start, "seed": seed,
+            "sample": times,
         },
         obstacle,
     )  # fmt: skip
@@ -364,6 +371,25 @@ def _phases(
     if not phases:
         raise RemoraError("phases are empty")
     return tuple(phases)
+
+
+def _with_momentum(
+    model: RunSettings, name: str, integrator: str, phases: tuple[Phase, ...], system: System,
+    own: BatchInputs,
+) -> RunSettings:  # fmt: skip
+    """Return the model by name; the reduced one with the momentum of each run, `(runs, 6)`."""
+    if name == "full":
+        return model
+    robots = phase_robots(system.robot, phases)
+    constrained = next((c.name for r in robots for c in active_constraints(r)), None)
+    if constrained is not None:
+        raise RemoraError(f"model={name!r} has no constraints ({constrained!r}): use model='full'")
+    numbers = {n: _rows(np, to_host(x), own.batch, len(parameter(system.robot, n)[0].shape))
+               for n, x in own.parameters.items() if n not in system.parameters}  # fmt: skip
+    acting = system if system.components else None
+    of_model = model._replace(system=acting, robot=of_runs(model.robot, numbers))
+    q, v = (np.asarray(_rows(np, to_host(x), own.batch, 1), float) for x in (own.q, own.v))
+    return model._replace(momentum=with_model(of_model, name, integrator, phases, q, v).momentum)
 
 
 def _refuse_unresolved(plan: Sequence[BatchPhase], start: float, end: float) -> None:
@@ -460,6 +486,7 @@ def batch_phase(
         from_phase if entry.index else frozenset(whole_system.components),
         tuple(effort_limits(robot).tolist()) if model.saturate else None,
         None if limits is None else joint_limits(robot, limits),
+        reduced=model.momentum is not None,
     )  # fmt: skip
     of_phase = (b for part in (loads.breaks, *motions) for b in part)
     all_breaks = (
@@ -473,7 +500,7 @@ def batch_phase(
 
 
 def _run(
-    system: System, plan: Sequence[BatchPhase], parts: Sequence[Phase], own: BatchInputs,
+    system: System, plan: Sequence[BatchPhase], momentum: Any, own: BatchInputs,
     settings: BatchSettings, seed: int, run: ArrayLike | None, failures: str, progress: Any,
 ) -> Batch:  # fmt: skip
     """Perform all phases and return the batch."""
@@ -498,6 +525,8 @@ def _run(
         "seed": np.array([float(seed & 0xFFFFFFFF), float(seed >> 32)]),
         "run": whole_numbers("run", index, 32, own.batch).reshape(count, 1),
     }
+    if momentum is not None:
+        data["momentum"] = xp.asarray(np.reshape(momentum, (count, 6)))
     state = {
         name: _rows(xp, x, own.batch, 1)
         for name, x in (("q", own.q), ("v", own.v), ("x", own.x), ("z", own.z))
@@ -508,7 +537,11 @@ def _run(
     state = {name: xp.asarray(x, dtype=dtype) for name, x in state.items()}
     runs = BatchRuns(settings, count, state, data, xp)
     free = settings.control.adaptive or any(
-        p.equations.system.events or p.equations.limits or p.entry.phase.after_event for p in plan
+        p.equations.system.events
+        or p.equations.limits
+        or p.entry.phase.after_event
+        or p.equations.reduced
+        for p in plan
     )
     status, begin, before = "complete", settings.start, None
     begins = xp.full((count, 1), settings.start)

@@ -8,6 +8,8 @@ import numpy as np
 
 from remora.algebra.array_ops import Array
 from remora.dynamics.constraints.switch_equations import latched_field
+from remora.dynamics.kernels.kernel_memory import kernel
+from remora.dynamics.lagrangian.reduced import base_velocity
 from remora.simulation.batch.batch_phases import BatchPhase, BatchRuns
 from remora.simulation.batch.host_arrays import to_host
 from remora.simulation.batch.result import BatchSwitch
@@ -31,6 +33,8 @@ def start_phase(phase: BatchPhase, runs: BatchRuns, dtype: str, array_module: An
         codes = to_host(runs.status)[:, 0]
         runs.fail(np.flatnonzero(codes == float(RUNNING)), NOT_ENTERED)
     state["anchor"] = state["q"]
+    if phase.equations.reduced:
+        _set_base(phase, runs, array_module)
     if not (own.held or own.acts):
         return
     t, q, v = (to_host(x) for x in (runs.t[:, 0], state["q"], state["v"]))
@@ -54,6 +58,17 @@ def start_phase(phase: BatchPhase, runs: BatchRuns, dtype: str, array_module: An
     _place(after, runs, rows, array_module)
     if own.phase.switches:
         runs.switches.append(_switch(own, after, t, rows, latched))
+
+
+def _set_base(phase: BatchPhase, runs: BatchRuns, array_module: Any) -> None:
+    """Set the speeds of the base from the momentum of each run: those of the reduced model."""
+    state, names = runs.state, phase.entry.parameters
+    q, v = to_host(state["q"]), np.array(to_host(state["v"]))
+    given = [to_host(runs.data[n]) for n in ("momentum", *map(parameter_name, names))]
+    arguments = ("q", "joint_speeds", "momentum")
+    twist = kernel(base_velocity, phase.equations.robot, arguments, None, names)
+    v[:, :6] = twist(*(np.array(x, float) for x in (q, v[:, 6:], *given)))
+    state["v"] = array_module.asarray(v)
 
 
 def _place(after: EnteredRuns, runs: BatchRuns, rows: Array, array_module: Any) -> None:

@@ -338,10 +338,7 @@ class PhaseEntry:
             q: configurations, `(runs, nq)`.
             values: `parameters` by name, `(runs, ...)`.
         """
-        robot = self.robot
-        for name, value in values.items():
-            whole = "." not in name  # of all bodies or joints, whose axis comes first
-            robot = parameter(robot, name)[1](robot, np.moveaxis(value, 1, 0) if whole else value)
+        robot = of_runs(self.robot, values)
         return {to: latched_value(robot, q, name) for name, to in self.latches.items()}
 
     def enter(
@@ -537,6 +534,14 @@ def _execute(body: Sequence[Statement], cells: dict[str, Array]) -> None:
             returned: Any = s.block.function(*[cells[n] for n in s.block.reads])
             values = host_values("entry of a phase", returned, s.block.writes)
             cells |= {n: np.asarray(x) for n, x in zip(s.block.writes, values, strict=True)}
+
+
+def of_runs(robot: Robot, values: Mapping[str, Array]) -> Robot:
+    """Return a robot with numbers that differ by run, by name, `(runs, ...)`."""
+    for name, value in values.items():
+        whole = "." not in name  # of all bodies or joints, whose axis comes first
+        robot = parameter(robot, name)[1](robot, np.moveaxis(value, 1, 0) if whole else value)
+    return robot
 
 
 def _sizes(robot: Robot) -> tuple[int, int]:
