@@ -37,6 +37,7 @@ from remora.simulation.batch.host_arrays import to_host
 from remora.simulation.batch.lockstep_program import CLOSE
 from remora.simulation.batch.phase_starts import start_phase
 from remora.simulation.batch.result import Batch
+from remora.simulation.batch.runs_in_turn import runs_in_turn
 from remora.simulation.batch.single_run import RunArguments
 from remora.simulation.engine.interrupts import interruptible
 from remora.simulation.engine.phase_dynamics import RunSettings, effort_limits
@@ -53,6 +54,7 @@ from remora.simulation.inputs.move_starts import with_started_moves
 from remora.simulation.inputs.phases import Phase, known_events, traced_motions
 from remora.simulation.inputs.robot_loads import LOADS, load_shape
 from remora.simulation.inputs.start_limits import warn_of_starts_beyond_limits
+from remora.simulation.integrators import table as integrators
 from remora.simulation.integrators import tableaus
 from remora.simulation.program.event_conditions import conditions
 from remora.simulation.program.event_search import INTERRUPTED, NEXT, RUNNING
@@ -66,8 +68,10 @@ from remora.simulation.program.run_equations import (
 from remora.simulation.program.run_program import StepControl
 
 FAILURES = ("raise", "keep")
+#: Target of batches whose runs are made one after the other, with what cannot be compiled.
+PYTHON = "python"
 #: Integrators of batches, by name.
-INTEGRATORS = {"rk4": tableaus.RK4, "dopri5": tableaus.DOPRI5, "dop853": tableaus.DOP853}
+INTEGRATORS = {name: row.tableau for name, row in integrators.INTEGRATORS.items()}
 #: Invalid robot parameters that an error message lists.
 MOST_FAULTS = 5
 #: Maximum number of steps of a run.
@@ -136,7 +140,8 @@ def simulate_batch(
         duration: s; not with `phases`.
         step: maximum step size of `rk4`, s: steps are shortened to end at every sample, tick and
             break. For adaptive integrators the initial step size; 1 ms by default.
-        integrator: `rk4` with fixed steps; `dopri5` or `dop853`: each run controls its own steps.
+        integrator: `rk4` with fixed steps; `dopri5` or `dop853`: each run controls its own steps;
+            `radau` or `variational`, see `simulate`.
         rtol: relative error tolerance of adaptive steps.
         atol: absolute error tolerance of adaptive steps.
         max_step: maximum size of adaptive steps, s.
@@ -176,7 +181,9 @@ def simulate_batch(
             occurred is known in any case.
         dtype: `float64` or `float32`, for states and equations; times, and what your functions
             compute from them, are `float64` in both.
-        target: "cpu", or "cuda" for arrays in GPU memory.
+        target: "cpu", or "cuda" for arrays in GPU memory; "python" makes the runs one after the
+            other as `simulate` does, also with functions, components and conditions that cannot be
+            compiled. Steps of `radau` and `variational` are always made so.
         threads: CPU threads; 0: one per core.
         failures: for a run that does not stay finite: `raise` a SimulationError that holds the
             batch, or `keep` it with `ok` False. For a run with physically impossible robot
@@ -192,13 +199,18 @@ def simulate_batch(
         check_robot("simulate_batch", system, q, v)
         system = System(system)
     robot = system.robot
-    _refuse_untraceable(system)
     for name, value, known in (
-        ("target", target, TARGETS), ("failures", failures, FAILURES), ("dtype", dtype, DTYPES),
+        ("target", target, (*TARGETS, PYTHON)), ("failures", failures, FAILURES),
+        ("dtype", dtype, DTYPES),
         ("integrator of a batch", integrator, INTEGRATORS), ("treatment of limits", limits, LIMITS),
     ):  # fmt: skip
         if not isinstance(value, str) or value not in known:  # pyright: ignore[reportUnnecessaryIsInstance]
             raise UnknownName(name, value, known)
+    in_turn = target == PYTHON or INTEGRATORS[integrator].hosted
+    if in_turn:
+        _refuse_in_turn(integrator, target, dtype, inputs, initial)
+    else:
+        _refuse_untraceable(system)
     control = _control(integrator, step, rtol, atol, max_step, max_steps)
     start, breaks = number("start", start, "0.0, in s"), times_of("breaks", breaks)
     if not math.isfinite(start):
@@ -206,14 +218,18 @@ def simulate_batch(
     threads, max_events = whole("threads", threads), whole("max_events", max_events)
     if threads < 0 or max_events < 0:
         raise InvalidValue("threads and max_events must not be negative")
-    if not fits_straight_line(robot) and (target == "cuda" or dtype != "float64" or stops):
+    if not (fits_straight_line(robot) or in_turn) and (
+        target == "cuda" or dtype != "float64" or stops
+    ):
         raise RemoraError(
             f"{robot.name!r} has {len(robot.bodies)} bodies; batches of robots with more than "
-            f"{LARGEST_STRAIGHT_LINE} run in float64 on the CPU, without stops: use rm.simulate"
+            f"{LARGEST_STRAIGHT_LINE} run in float64 on the CPU, without stops; others need "
+            "target='python'"
         )
     parts = _phases(duration, phases, torque, base_wrench, wrenches, prescribed, locked)
     robots = phase_robots(robot, parts)
-    _refuse_constraints(robots, dtype)
+    if not in_turn:
+        _refuse_constraints(robots, dtype)
     duration = sum(p.duration for p in parts)
     equations = model_of(robot, formulation, slip_speed, stops, flag("saturate", saturate))
     watching = None if limits == "ignore" else limits
@@ -227,10 +243,46 @@ def simulate_batch(
         by_name("initial", initial), runs, None if target == "cuda" else dtype,
     )  # fmt: skip
     _refuse_impossible(robot, own, failures)
-    equations = _with_momentum(equations, model, integrator, parts, system, own)
     warn_of_starts_beyond_limits(robot, to_host(own.q))
     watched = listed_events("events", events)
     check_events(system.event_places, known_events(system, parts, watched))
+    end = start + duration
+    given_times = None if sample is None else sample_times(sample, start, end)
+    times = np.array([start]) if given_times is None else given_times
+    if times[-1] < end:
+        times = np.append(times, end)
+    known = _signals(system, signals)
+    count = math.prod(own.batch)
+    arguments = None
+    if target != "cuda":
+        arguments = RunArguments(
+            _rows(np, own.q, own.batch, 1), _rows(np, own.v, own.batch, 1),
+            np.arange(count) if run is None
+            else np.broadcast_to(np.asarray(run), own.batch).ravel(),
+            parts,
+            {
+                "integrator": integrator, "step": step, "rtol": rtol, "atol": atol,
+                "max_step": max_step, "max_steps": max_steps, "stops": stops,
+                "slip_speed": slip_speed, "limits": limits, "saturate": saturate,
+                "formulation": formulation, "model": model, "start": start, "seed": seed,
+                "sample": times, "events": watched, "breaks": breaks,
+            },
+            next((f"it has {what}" for what, used in (
+                ("inputs=", bool(inputs)), ("initial=", bool(initial)),
+                ("dtype float32", dtype != "float64")) if used), ""),
+            {what: _rows(np, own.data[what], own.batch, len(shape))
+             for what, (_, shape) in per_run.items()},
+        )  # fmt: skip
+    settings = BatchSettings(control, known, times, start, dtype, target, threads, max_events)
+    if in_turn:
+        assert arguments is not None
+        watches = known_events(system, parts, watched, watching is not None)
+        with batch_bar(count, progress) as advance, interruptible():
+            made = runs_in_turn(system, own, settings, arguments, watches, advance)
+        status = "interrupted" if made.interrupted else "complete"
+        found = finished_batch(system, own, settings, made, failures, status, True)
+        return found.with_arguments(system, arguments)
+    equations = _with_momentum(equations, model, integrator, parts, system, own)
     early = any(event.action != "record" for event in watched)
     parts = with_started_moves(robot, parts, lambda: to_host(own.q), start, early)
     if target == "cpu" and not own.parameters and math.prod(own.batch) and not control.adaptive:
@@ -243,11 +295,6 @@ def simulate_batch(
             for x, n in ((own.q, robot.nq), (own.v, robot.nv))
         )
         check_rounding(robot, one_q, one_v, rtol, atol, duration, max_steps)
-    end = start + duration
-    given_times = None if sample is None else sample_times(sample, start, end)
-    times = np.array([start]) if given_times is None else given_times
-    if times[-1] < end:
-        times = np.append(times, end)
     if duration / control.step > MOST_STEPS and not control.adaptive:
         raise InvalidValue(
             f"{duration:g} s in steps of {control.step:g} s are more than {MOST_STEPS:g}"
@@ -264,34 +311,10 @@ def simulate_batch(
     if any(p.equations.stops for p in plan) and not control.adaptive:
         control = _in_contact(control, dtype)
     _refuse_unresolved(plan, start, end)
-    known = _signals(system, signals)
-    settings = BatchSettings(control, known, times, start, dtype, target, threads, max_events)
+    settings = replace(settings, control=control)
     with interruptible():
         made = _run(system, plan, equations.momentum, own, settings, seed, run, failures, progress)
-    if target == "cuda":
-        return made
-    obstacle = next(
-        (f"it has {what}" for what, used in (
-            ("inputs=", bool(inputs)), ("initial=", bool(initial)), ("dtype float32",
-             dtype != "float64"), ("loads that differ from run to run", bool(per_run)),
-            ("events=", bool(watched)), ("breaks=", bool(breaks))) if used),
-        "",
-    )  # fmt: skip
-    count = math.prod(own.batch)
-    arguments = RunArguments(
-        _rows(np, own.q, own.batch, 1), _rows(np, own.v, own.batch, 1),
-        np.arange(count) if run is None else np.broadcast_to(np.asarray(run), own.batch).ravel(),
-        tuple(parts),
-        {
-            "integrator": integrator, "step": step, "rtol": rtol, "atol": atol,
-            "max_step": max_step, "stops": stops, "slip_speed": slip_speed,
-            "limits": limits, "saturate": saturate,
-            "formulation": formulation, "model": model, "start": start, "seed": seed,
-            "sample": times,
-        },
-        obstacle,
-    )  # fmt: skip
-    return made.with_arguments(system, arguments)
+    return made if arguments is None else made.with_arguments(system, arguments)
 
 
 def _refuse_constraints(robots: Sequence[Robot], dtype: str) -> None:
@@ -307,14 +330,29 @@ def _refuse_constraints(robots: Sequence[Robot], dtype: str) -> None:
     if not fits_straight_line(robot):
         raise RemoraError(
             f"constraint {name!r} acts, and {robot.name!r} has {len(robot.bodies)} bodies: batches "
-            f"of robots with more than {LARGEST_STRAIGHT_LINE} have no constraints; use rm.simulate"
+            f"of robots with more than {LARGEST_STRAIGHT_LINE} have no constraints; use "
+            "target='python'"
         )
+
+
+def _refuse_in_turn(integrator: str, target: str, dtype: str, inputs: Any, initial: Any) -> None:
+    """Raise if a batch whose runs Python makes asks for what only compiled runs have."""
+    what = f"integrator={integrator!r}" if INTEGRATORS[integrator].hosted else "target='python'"
+    for wanted, given in (
+        ("target='cuda'", target == "cuda"), (f"dtype={dtype!r}", dtype != "float64"),
+        ("inputs=", bool(inputs)), ("initial=", bool(initial)),
+    ):  # fmt: skip
+        if given:
+            raise RemoraError(
+                f"runs with {what} are made by Python, one after the other: without {wanted}"
+            )
 
 
 def _refuse_untraceable(system: System) -> None:
     for name, error in system.untraceable.items():
         raise RemoraError(
-            f"component {name!r} cannot be compiled, so it runs in rm.simulate only: {error}"
+            f"component {name!r} cannot be compiled, so it runs in rm.simulate, and in batches "
+            f"with target='python' only: {error}"
         )
 
 

@@ -230,7 +230,7 @@ class BatchRuns:
             given["entering"] = np.zeros(1)
             going = (given["status"] == float(RUNNING)) & (given["t"] < until)
             active = xp.flatnonzero(going[:, 0])
-            left = ((until - given["t"]) / given["h"])[active, 0]
+            left = (until - given["t"])[active, 0] / given["h"][active, 0]
             active = active[xp.argsort(left)]  # neighbours on the lanes take about as many steps
             if self.interrupted:
                 going = (given["status"] == float(RUNNING)) & (given["t"] < until)
@@ -453,7 +453,7 @@ def _refuse_large(equations: RunEquations) -> None:
         raise RemoraError(
             f"{robot.name!r} has {len(robot.bodies)} bodies: in a batch of so large a robot, "
             "parameters cannot differ, joints cannot be held, and the formulation is "
-            "'articulated'; use rm.simulate"
+            "'articulated'; use target='python'"
         )
 
 
