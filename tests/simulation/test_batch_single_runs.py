@@ -44,10 +44,12 @@ def test_places_of_runs():
 
 
 def test_what_exists_in_batches_only_is_refused():
-    q = rm.neutral(ROBOT)
-    torque = np.zeros((4, ROBOT.nv))
-    batch = rm.simulate_batch(ROBOT, q, np.zeros(ROBOT.nv), 0.1, step=0.1, torque=torque)
-    with pytest.raises(rm.RemoraError, match="loads that differ"):
+    def torque(t, q, v, push):
+        return push * np.ones(ROBOT.nv)
+
+    options = {"torque": torque, "inputs": {"push": np.ones(4)}, "step": 0.1}
+    batch = rm.simulate_batch(ROBOT, rm.neutral(ROBOT), np.zeros(ROBOT.nv), 0.1, **options)
+    with pytest.raises(rm.RemoraError, match="it has inputs="):
         batch[0]
 
 
