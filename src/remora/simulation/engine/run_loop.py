@@ -291,8 +291,13 @@ class RunLoop:
         return self._state
 
     def at(self, t: float) -> tuple[Array, Array, Array]:
-        """Return q, v and all signals at a time within the last step, or at its end."""
+        """Return q, v and all signals at a time within the last step, or at its end.
+
+        A run that has failed at its start has no signals.
+        """
         state = self._state
+        if self.ended and not len(self._recorder):
+            return state.q.copy(), state.v.copy(), _NOTHING
         if self.ended:
             row = self._recorder.recording().columns
             names = self._recorder.signals
