@@ -154,6 +154,8 @@ class EventSearch:
         for i, event in enumerate(self._events):
             if event.crossing.at_start and event.component in started:
                 signs[i] = -event.crossing.direction
+        if self._limits is not None and self._limits.at_start:
+            signs[len(self._events) : self.logged] = 1.0
         if not self.functions:
             return []
         order = np.arange(float(self.functions))
