@@ -523,7 +523,7 @@ def batch_phase(
         phase.own_clock,
         from_phase if entry.index else frozenset(whole_system.components),
         tuple(effort_limits(robot).tolist()) if model.saturate else None,
-        None if limits is None else joint_limits(robot, limits),
+        None if limits is None else joint_limits(robot, limits, entry.index == 0),
         reduced=model.momentum is not None,
     )  # fmt: skip
     of_phase = (b for part in (loads.breaks, *motions) for b in part)
