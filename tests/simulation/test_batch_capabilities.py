@@ -67,10 +67,12 @@ CLOCK = rm.ZeroOrderHold(law, 0.1)
 #: place.
 CASES = {
     "impulse": {"phases": HALVES},
-    "impulse, fixed steps": {"phases": HALVES, "integrator": "rk4", "step": 0.02, "alike": 1e-15},
+    "impulse, fixed steps": {"phases": HALVES, "integrator": "rk4", "step": 0.02,
+                             "alike": 1e-15},
     "reduced": {"duration": 1.0, "model": "reduced"},
     "reduced, fixed steps": {"duration": 1.0, "model": "reduced", "integrator": "rk4",
-                             "step": 0.02, "alike": 1e-15, "torque": {"j0": rm.Pulse(0.1, 0.3, 0.5)}},
+                             "step": 0.02, "torque": {"j0": rm.Pulse(0.1, 0.3, 0.5)},
+                             "alike": 1e-15},
     "radau": {"duration": 1.0, "integrator": "radau", "torque": {"j0": 0.1}},
     "radau and a system": {"system": rm.System(ARM, [Odd()]), "duration": 0.5,
                            "integrator": "radau"},

@@ -273,6 +273,17 @@ def test_phases_by_time_with_held_joints(tmp_path):
              own=[("lag_x", "lag.x")])  # fmt: skip
 
 
+@needs.compiler
+def test_an_impulse_stops_a_joint(tmp_path):
+    """In C as in a batch; momentum is kept."""
+    phases = [rm.Phase(0.5), rm.Phase(0.5, locked="j1", impulse=True)]
+    c, _ = compared(rm.System(ARM), Q, V, tmp_path, 20, phases=phases)
+    q, v = c.get("state", "q"), c.get("state", "v")
+    assert v[7] == 0.0
+    assert abs(V[7]) > 0.1
+    assert np.abs(rm.momentum(ARM, q, v) - rm.momentum(ARM, Q, V)).max() < 1e-8  # of RK4 steps
+
+
 def status_of(system, starts, folder, **options):
     """Return the status after the first step from each start; a run that fails does not move."""
     save_loop_c(system, folder, STEP, "run", **options)
