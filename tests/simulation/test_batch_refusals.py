@@ -243,7 +243,7 @@ def test_a_joint_that_moves_cannot_be_locked(options):
     assert batch.ok.tolist() == [True, False]
     assert batch.outcome.tolist() == ["complete", "contradiction"]
     motion = {"slide": rm.Motion.between(0.0, 1.0, 0.3, 0.5)}
-    with pytest.raises(rm.SimulationError, match="joint 'slide' is 0.3 rad or m from where"):
+    with pytest.raises(rm.SimulationError, match=r"joint 'slide' is 0\.3 rad or m from where"):
         rm.simulate_batch(slider(), [0.0], [0.0], 1.0, prescribed=motion, runs=1, **options)
     rm.simulate_batch(slider(), [0.3], [0.0], 1.0, prescribed=motion, runs=1, **options)
 
