@@ -86,7 +86,8 @@ class HostedParts:
         found: dict[str, Callable[..., Any]] = {
             STEP: self._step, DENSE: self._coefficients, EVENTS: self._events,
             AT_NODES[0]: self._at_nodes(NODES),
-            AT_FINE_NODES[0]: self._at_nodes(FINE_NODES), MOTIONS: self._motions, RECORD: self._record,
+            AT_FINE_NODES[0]: self._at_nodes(FINE_NODES),
+            MOTIONS: self._motions, RECORD: self._record,
             CHECK_MOTIONS: self._check_motions, CHECK_STABLE: self._check_stable,
         }  # fmt: skip
         if components is not None:
@@ -257,9 +258,7 @@ class HostedParts:
         layouts = components.system.layouts
         drawn = [name for name in update.names if layouts[name].interface.noise]
 
-        def updated(
-            t: Array, q: Array, v: Array, x: Array, z: Array, *numbers: Array
-        ) -> Array:
+        def updated(t: Array, q: Array, v: Array, x: Array, z: Array, *numbers: Array) -> Array:
             noise, size = np.zeros(components.system.noise_size), self._system.z.size
             if update.kind == "tick":
                 for name, own in zip(drawn, numbers, strict=True):

@@ -538,21 +538,24 @@ def phase_program(plan: PhasePlan, state: RunState, called: bool = False) -> Pha
         called: whether Python computes loads and conditions in any case: they may change.
     """
     system = plan.system
-    hosted: set[HostedPart] = set()
+    hosted: frozenset[HostedPart] = frozenset()
     if called or not all(_of_robot(e) or is_pure(e.condition) for e in _events(plan)):
-        hosted.add("events")
+        hosted |= {"events"}
     if not all(_has_pieces(system, n) for n in system.held if n in plan.phase.prescribed):
-        hosted.add("motions")
+        hosted |= {"motions"}
     if system.stops.count and math.isfinite(plan.integrator.stable):
-        hosted.add("stability")
-    if not system.programmable:
-        return _made(plan, state, hosted | {"system", "events"}, called)
-    made = _made(plan, state, hosted, called)
-    if made is None and "events" not in hosted:  # a condition cannot be traced
-        made = _made(plan, state, hosted | {"events"}, called)
-    if made is None:  # nor can a component with the numbers of the run
-        made = _made(plan, state, hosted | {"system", "events"}, called)
-    return made
+        hosted |= {"stability"}
+    more: tuple[frozenset[HostedPart], ...] = frozenset(), frozenset({"events"})
+    for part in more if system.programmable else ():
+        try:
+            return _made(plan, state, hosted | part, called)
+        except _NotTraceable:
+            continue
+    return _made(plan, state, hosted | {"system", "events"}, called)
+
+
+class _NotTraceable(Exception):
+    """A condition or a component cannot be traced: it is called, and then explained."""
 
 
 def _events(plan: PhasePlan) -> tuple[Event, ...]:
@@ -561,9 +564,13 @@ def _events(plan: PhasePlan) -> tuple[Event, ...]:
 
 
 def _made(
-    plan: PhasePlan, state: RunState, hosted: set[HostedPart], called: bool
-) -> PhaseProgram | None:
-    """Return the program in which Python computes some parts; None if another is not traceable."""
+    plan: PhasePlan, state: RunState, hosted: frozenset[HostedPart], called: bool
+) -> PhaseProgram:
+    """Return the program in which Python computes some parts.
+
+    Raises:
+        _NotTraceable: if it would have to compute others, too.
+    """
     system, phase, watch, recorded = plan.system, plan.phase, plan.watch, plan.recorded
     model, latched, everywhere = system.model, system.latched, plan.everywhere
     tableau = plan.control.tableau
@@ -602,8 +609,6 @@ def _made(
     if known is None:
         wide = len(everywhere)
         made = _with_conditions(acting, events[:wide], events[wide:], "system" in hosted)
-        if made is None:
-            return None
         new = [n for n in made.components if n not in acting.components]
         # those of the whole run are first watched in the first phase
         started = frozenset(made.components if plan.first else new[wide:])
@@ -611,7 +616,7 @@ def _made(
             made, _forces(loads, phase, functions), latched.names, model.formulation,
             model.passive, dict.fromkeys(system.held), phase.own_clock, started, effort, limits,
             works=True, pieces=prescribed, reduced=model.momentum is not None,
-            hosted=frozenset(hosted),
+            hosted=hosted,
         )  # fmt: skip
         entry = None
         if key is not None:
@@ -620,10 +625,10 @@ def _made(
             entry = value_key(_program, latched.robot, parts, told, values, plain)
         try:
             own = _CompiledPhase(equations, tableau, recorded, entry)
-        except RemoraError:  # what cannot be traced is called, and then explained
+        except RemoraError as error:
             if "system" in hosted:
                 raise
-            return None
+            raise _NotTraceable from error
         known = _kept.keep(key, (own, latched.robot))
     count = len(model.system.events) if model.system is not None else 0
     wide = len(everywhere)
@@ -684,8 +689,8 @@ def _has_pieces(system: PhaseDynamics, name: str) -> bool:
 
 def _with_conditions(
     acting: System, everywhere: Sequence[Event], events: Sequence[Event], hosted: bool
-) -> System | None:
-    """Return a system with events as components; None if one of them cannot be traced.
+) -> System:
+    """Return a system with events as components, or raise if one of them cannot be traced.
 
     Args:
         acting: the system.
@@ -699,11 +704,13 @@ def _with_conditions(
         added = conditions(acting.robot, everywhere, events)
         names = {**acting.components, **{c.name: c for c in added}}
         made = System(acting.robot, names, dict(acting.connections))
-    except Exception:  # whatever a user's function raises: it is called, and then explained
+    except Exception as error:  # whatever a user's function raises
         if hosted:
             raise
-        return None
-    return None if made.untraceable and not hosted else made
+        raise _NotTraceable from error
+    if made.untraceable and not hosted:
+        raise _NotTraceable
+    return made
 
 
 def _forces(

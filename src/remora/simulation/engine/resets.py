@@ -47,10 +47,8 @@ def state_after_reset(
         if not np.all(np.isfinite(values)):
             raise SimulationError(f"{who} returns {what} that is not finite: {values}", t)
     q1, v1, x1, z1 = after
-    if np.array_equal(q1, q):
-        q1 = q.copy()  # not normalized again: the same bits
-    else:
-        q1 = _with_unit_quaternions(system.robot, q1, who, t)
+    same = np.array_equal(q1, q)  # not normalized again: the same bits
+    q1 = q.copy() if same else _with_unit_quaternions(system.robot, q1, who, t)
     v1 = v1.copy()
     system.set_held(t, q1, v1)
     plain = system.latched.robot  # energies do not depend on constraints

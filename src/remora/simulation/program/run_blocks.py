@@ -24,7 +24,7 @@ from remora.dynamics.state_layout import WORKS
 from remora.model.state import increment, integrate, log_rate
 from remora.simulation.integrators.tableaus import Tableau
 from remora.simulation.program.run_equations import FORWARD_DYNAMICS, RunEquations, reads
-from remora.simulation.systems.tick_noise import noise_streams
+from remora.simulation.systems.noise_streams import noise_streams
 
 #: Names of functions of Python that single runs call, see `HostedPart`; updates have a number.
 MOTIONS, RECORD, UPDATE = "motions", "hosted record", "update"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -52,7 +52,7 @@ Law = Callable[..., Array]
 #: What Python computes in single runs: `system`: steps, updates, resets and records, where
 #: components cannot be traced or the robot is large; `events`: the functions of events; `motions`:
 #: the motions of held joints; `stability`: whether a fixed step on the stops is stable.
-HostedPart: TypeAlias = Literal["system", "events", "motions", "stability"]
+HostedPart: TypeAlias = str
 
 
 class Break(NamedTuple):
