@@ -311,8 +311,6 @@ def test_refusals(tmp_path):
         save_loop_c(system, tmp_path, 0.01, phases=[])
     with pytest.raises(RemoraError, match="no noise of exported C named 'random'"):
         save_loop_c(system, tmp_path, 0.01, noise="random")
-    with pytest.raises(RemoraError, match="impulse=True"):
-        save_loop_c(system, tmp_path, 0.01, phases=[rm.Phase(1.0, impulse=True)])
     law = rm.JointPD(ARM, {"j0": 0.1}, 2.0, 4.0, 0.02)
     phases = [rm.Phase(1.0), rm.Phase(1.0, torque=law)]
     with pytest.raises(RemoraError, match="phase 2 has a sampled load"):

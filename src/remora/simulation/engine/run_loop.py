@@ -14,12 +14,8 @@ import numpy as np
 
 from remora.algebra.array_ops import Array
 from remora.components.run_signals import entered
-from remora.dynamics.constraints.switch_equations import latched_numbers
-from remora.dynamics.formulations import mass_matrix
-from remora.dynamics.kernels.kernel_memory import kernel
+from remora.dynamics.constraints.switch_equations import latched_field
 from remora.errors import RemoraError, SimulationError
-from remora.model.joints import kind
-from remora.simulation.engine.constraint_switching import captured, separated
 from remora.simulation.engine.phase_dynamics import PhaseDynamics, RunSettings
 from remora.simulation.engine.phase_loop import Pause, PhaseLoop
 from remora.simulation.engine.phase_program import (
@@ -37,6 +33,7 @@ from remora.simulation.inputs.phases import Phase, check_reach
 from remora.simulation.integrators.step_control import CLOSE
 from remora.simulation.phase.latched_numbers import latched_in_phase
 from remora.simulation.phase.run_state import RunState
+from remora.simulation.program.phase_entry import PhaseEntry
 from remora.simulation.program.run_program import Recorded, StepControl
 from remora.simulation.recording.checkpoint import Checkpoint
 from remora.simulation.recording.constraint_switch import ConstraintSwitch, robot_in_phase
@@ -48,8 +45,6 @@ MOST_PARTS = 64
 _NOTHING = np.zeros(0)
 #: Initial step size of adaptive methods, s.
 FIRST_STEP = 1e-3
-#: Maximum distance of a joint from the start of its prescribed motion, rad or m, rad/s or m/s.
-MISMATCH = 1e-9
 
 
 class RunPlan(NamedTuple):
@@ -417,63 +412,65 @@ class RunLoop:
 
         return EventMonitor(robot, *events, plan.limits, components.system.events, crossings)
 
-    # Constraints ----------------------------------------------------------------------------------
+    # Start of a phase ---------------------------------------------------------------------------
 
     def _switch(self, index: int, phase: Phase, resumed: bool) -> None:
         """Take over the constraints that act in a phase; the state is changed in `_enter`."""
-        model, recorder = self._plan.model, self._recorder
-        self._before = robot_in_phase(model.robot, recorder.switches, index - 1)
+        model, switches, state = self._plan.model, self._recorder.switches, self._state
+        before = latched_in_phase(model.robot, switches, index - 1, True)
         if not resumed and phase.switches:
-            robot = self._before.with_active(on=phase.activate, off=phase.release)
-            names = phase.activate if phase.latch else ()
-            latched = {name: latched_numbers(robot, name, self._state.q) for name in names}
-            recorder.switches.append(
-                ConstraintSwitch(
-                    self._state.t,
-                    index,
-                    tuple(phase.activate),
-                    tuple(phase.release),
-                    latched=latched,
-                )
-            )
-        latched = latched_in_phase(model.robot, recorder.switches, index, model.system is not None)
+            on, off = tuple(phase.activate), tuple(phase.release)
+            switches.append(ConstraintSwitch(state.t, index, on, off))
+        acting = latched_in_phase(model.robot, switches, index, True).robot
+        held = *phase.prescribed, *phase.locked
+        entry = PhaseEntry(index, phase, before.robot, acting, before.names, held)
+        numbers = {n: x[None] for n, x in zip(before.names, before.values, strict=True)}
+        self._entry, self._numbers, self._latched = entry, numbers, dict[str, Array]()
+        if not resumed and entry.latches:
+            self._latched = entry.latched(state.q[None], numbers)
+            taken = {
+                name: {latched_field(acting, name): self._latched[to][0]}
+                for name, to in entry.latches.items()
+            }
+            switches[-1] = replace(switches[-1], latched=taken)
+        latched = latched_in_phase(model.robot, switches, index, model.system is not None)
         robot = latched.robot
         if latched.values:
-            robot = robot_in_phase(model.robot, recorder.switches, index)
+            robot = robot_in_phase(model.robot, switches, index)
         system = model.system if model.system is None else model.system.acting_on(robot)
         self._model = model._replace(robot=robot, system=system, latched=latched)
 
-    def _satisfy(self, phase: Phase, first: bool) -> bool:
-        """Let the constraints of a phase act; return whether a speed jumped.
-
-        Separation of what is released comes first, then the impulse of what is captured.
-        """
-        state, recorder = self._state, self._recorder
-        robot, held = self._model.robot, self._system.held
-        try:
-            apart = separated(self._before, phase, state.q, state.v, held)
-            done = captured(robot, phase.activate, apart.q, apart.v, held, first)
-        except RemoraError as error:
-            raise SimulationError(str(error), state.t) from error
+    def _jumped(self, phase: Phase) -> bool:
+        """Bring the state to what holds from now on, or raise; return whether a speed jumped."""
+        state, system, recorder = self._state, self._system, self._recorder
+        _check_torque(phase)
+        q, v = state.q.copy(), state.v.copy()
+        system.motions.set(state.t, q, v)
+        done = self._entry.enter(
+            state.q[None], state.v[None], (q[None], v[None]), self._numbers, self._latched
+        )
+        if done.faults:
+            raise SimulationError(done.faults[0], state.t)
+        system.look_ahead(state.t, state.t + phase.duration)
+        changed, pushed = bool(done.changed[0]), bool(done.jumped[0])
+        if changed:
+            state.q, state.v = done.q[0].copy(), done.v[0].copy()
+            state.forget()
+        system.set_held(state.t, state.q, state.v)
+        if changed:
+            system.center_chart(state.q)
+        energy, apart = float(done.energy[0]), float(done.separation_work[0])
+        state.work[0] += float(done.drive_work[0])
+        state.work[0] += apart
+        state.work[2] += energy
+        if pushed:
+            recorder.event(state.t, "impulse", state.q, state.v, "record")
         if phase.switches:
-            impulses = {**done.impulses}
-            for name, impulse in apart.impulses.items():
-                impulses[name] = impulse + impulses.get(name, 0.0 * impulse)
             recorder.switches[-1] = replace(
-                recorder.switches[-1], impulses=impulses, energy_loss=0.0 - done.energy,
-                separation_work=apart.energy,
+                recorder.switches[-1], impulses={n: x[0] for n, x in done.impulses.items()},
+                energy_loss=0.0 - energy, separation_work=apart,
             )  # fmt: skip
-        if np.array_equal(done.v, state.v) and np.array_equal(done.q, state.q):
-            return False
-        state.work[0] += apart.energy
-        state.work[2] += done.energy
-        state.q, state.v = done.q, done.v
-        state.forget()
-        self._system.set_held(state.t, state.q, state.v)
-        self._system.center_chart(state.q)
-        return phase.switches
-
-    # Start of a phase ---------------------------------------------------------------------------
+        return pushed or (changed and phase.switches)
 
     def _enter(self, index: int, phase: Phase, stop: float, watch: EventMonitor) -> bool:
         """Start a phase at the current state.
@@ -483,8 +480,7 @@ class RunLoop:
         state, system = self._state, self._system
         system.z = state.z
         system.given.enter(state.t, stop)
-        jumped = self._begin(phase, system)
-        jumped = self._satisfy(phase, index == 0) or jumped
+        jumped = self._jumped(phase)
         recent = [] if index == 0 or jumped else self._drive.just_sampled()
         for controller in system.controllers:
             last = next((c for c in recent if c.same_place(controller)), None)
@@ -502,50 +498,6 @@ class RunLoop:
         for name, action in watch.passed(self._state.q, self._state.v):
             if action == "stop":
                 raise RemoraError(f"the run begins beyond the {name}")
-
-    def _begin(self, phase: Phase, system: PhaseDynamics) -> bool:
-        """Set held joints to their motion, or raise; return whether a speed jumped."""
-        state, robot = self._state, self._plan.model.robot
-        _check_torque(phase)
-        wanted = state.v.copy()
-        for name in system.held:
-            joint = robot.joints[name]
-            q, v, _ = system.motions.motion(name, state.t)
-            off = float(np.max(np.abs(kind(joint).difference(state.q[joint.q], q))))
-            if off > MISMATCH * max(1.0, float(np.max(np.abs(q)))):
-                raise RemoraError(
-                    f"contradiction: joint {name!r} is {off:.3g} rad or m from where its "
-                    "prescribed motion begins"
-                )
-            wanted[joint.v] = v
-        system.look_ahead(state.t, state.t + phase.duration)
-        off = np.abs(wanted - state.v)
-        if np.max(off, initial=0.0) <= MISMATCH * max(1.0, float(np.max(np.abs(wanted)))):
-            system.set_held(state.t, state.q, state.v)
-            return False
-        if not phase.impulse:
-            name = next(n for n in system.held if np.max(off[robot.joints[n].v]) > MISMATCH)
-            now, then = (x[robot.joints[name].v].tolist() for x in (state.v, wanted))
-            raise RemoraError(
-                f"contradiction: joint {name!r} moves at {now}, its motion begins with {then}; "
-                "to bring it there by an impulse, set impulse=True in the phase"
-            )
-        self._impulse(system, wanted)
-        return True
-
-    def _impulse(self, system: PhaseDynamics, wanted: Array) -> None:
-        """Change the speeds of held joints instantly: H Δv = impulse in their drives only."""
-        state, robot = self._state, self._plan.model.robot
-        places = [i for n in system.held for i in range(robot.nv)[robot.joints[n].v]]
-        H: Array = kernel(mass_matrix, robot, ("q",))(state.q)
-        response = np.linalg.inv(H)[:, places]
-        impulse = np.linalg.solve(response[places], wanted[places] - state.v[places])
-        after = state.v + response @ impulse
-        state.work[0] += 0.5 * float(impulse @ (state.v + after)[places])
-        state.v = after
-        state.forget()
-        system.set_held(state.t, state.q, state.v)
-        self._recorder.event(state.t, "impulse", state.q, state.v, "record")
 
     # Samples ------------------------------------------------------------------------------------
 

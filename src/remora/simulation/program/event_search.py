@@ -219,7 +219,7 @@ class EventSearch:
         own = dict(zip(self._touched, rest, strict=False))
         data, begin = rest[len(own) :], own.get("phase start")
         if self._equations.reduced:  # within a step, the base's speeds are those of its start
-            v = self._equations.with_momentum(q, v, own["momentum"])
+            v = self._equations.with_momentum(q, v, own["momentum"], *data)
         parts: list[Array] = []
         if self._called:
             parts.append(own[CALLED])

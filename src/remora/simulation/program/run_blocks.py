@@ -193,7 +193,8 @@ class RunBlocks:
         In the reduced model they set the base's part of vs.
         """
         if self.equations.reduced:
-            return [Run(Block(self.equations.with_momentum, ("qs", "vs", "momentum"), ("vs",)))]
+            reads = ("qs", "vs", "momentum", *self.equations.data_names)
+            return [Run(Block(self.equations.with_momentum, reads, ("vs",)))]
         if not self._held:
             return []
 
@@ -340,12 +341,13 @@ class RunBlocks:
         """
         if self.equations.reduced:
 
-            def completed(q: Array, v: Array, rest: Array, momentum: Array) -> tuple[Array, Array]:
-                v = self.equations.with_momentum(q, v, momentum)
+            def completed(q: Array, v: Array, rest: Array, *given: Array) -> tuple[Array, Array]:
+                v = self.equations.with_momentum(q, v, *given)
                 return v, concatenate([np.zeros(6), rest[6:]])
 
             ends = [f"{name}{suffix}" for name in ("q", "v", "rest v")]
-            return [Run(Block(completed, (*ends, "momentum"), ends[1:]))]
+            given = ("momentum", *self.equations.data_names)
+            return [Run(Block(completed, (*ends, *given), ends[1:]))]
         if not self._held:
             return []
         robot, held = self.equations.robot, self.equations.held

@@ -284,11 +284,12 @@ class RunEquations:
         given = (
             wrenches, accelerations, tuple(self.held), self.formulation, self.passive, contact
         )  # fmt: skip
-        if not self.works:
+        if self.works:
+            found = state_derivative(robot, q, u, v, tau, *given)
+            motion, works = found[:-WORKS], found[-WORKS:]
+        else:
             vdot, _ = actuation(robot, q, v, tau, *given)
-            return concatenate([log_rate(self.robot, u, v), vdot]), np.zeros(0)
-        found = state_derivative(robot, q, u, v, tau, *given)
-        motion, works = found[:-WORKS], found[-WORKS:]
+            motion, works = concatenate([log_rate(self.robot, u, v), vdot]), np.zeros(0)
         if not self.reduced:
             return motion, works
         nv = robot.nv
@@ -296,9 +297,10 @@ class RunEquations:
         driven = select(less(0.0, np.sum(absolute(tau[:6]), keepdims=True)), 1e308, 0.0)
         return concatenate([motion[:nv], np.zeros(6), motion[nv + 6 :] + driven]), works
 
-    def with_momentum(self, q: Array, v: Array, momentum: Array) -> Array:
+    def with_momentum(self, q: Array, v: Array, momentum: Array, *data: Array) -> Array:
         """Return v `(nv,)` with the base's twist that the momentum demands [FPG11, eq. 19]."""
-        return concatenate([base_velocity(self.robot, q, v[6:], momentum), v[6:]])
+        robot = self.changed(data).robot
+        return concatenate([base_velocity(robot, q, v[6:], momentum), v[6:]])
 
     @property
     def load_shapes(self) -> dict[str, tuple[int, ...]]:
