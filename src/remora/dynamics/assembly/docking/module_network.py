@@ -293,6 +293,17 @@ class ModuleNetwork:
         self._sweep("poses")
         self._take(self._docked_bases())
 
+    def settle(self, q: Array, v: Array) -> None:
+        """Set the state; that of docked bases is not read."""
+        self.q[:], self.v[:] = q, v
+        self._resting = False
+        self.synchronize()
+
+    def settled(self, q: Array, v: Array) -> tuple[Array, Array]:
+        """Return a state with that of docked bases as their carriers say."""
+        self.settle(q, v)
+        return self.q.copy(), self.v.copy()
+
     def _docked_bases(self) -> _Bases:
         if self._bases is None:
             self._bases = self._bases_of([i for i, s in enumerate(self.order.seats) if s])
@@ -328,6 +339,10 @@ class ModuleNetwork:
     def base_pose(self, i: int) -> Array:
         """Return the pose of a root module's base body in the inertial frame, `(8,)`."""
         return dual_quaternion.mul(self._base_placements[i], self.q[self._base(i)[0]])
+
+    def placement(self, i: int) -> Array:
+        """Return the pose of a docked module's base body in the port's frame, `(8,)`."""
+        return self._array(i, "placement").copy()
 
     def port_twist(self, seat: Seat) -> Array:
         """Return the twist of a port, in its frame, `(6,)`."""
