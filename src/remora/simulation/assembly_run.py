@@ -6,6 +6,7 @@ and motions that black boxes report at the ticks of the run.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -21,7 +22,6 @@ from remora.dynamics.assembly.joined_robot import joined_robot, mounted_on
 from remora.dynamics.assembly.placed_parts import Part
 from remora.dynamics.assembly.sensor_reading import SensorReading
 from remora.dynamics.kernels.compiled import CompiledRobot
-from remora.dynamics.kernels.composed_robot import composed_robot
 from remora.errors import InvalidValue, RemoraError, UnknownName
 from remora.model.arguments import count, number, positive
 from remora.model.numbers import finite
@@ -36,7 +36,7 @@ from remora.simulation.recording.recording import Recording
 #: Forces of a run: (t, q, v) -> tau.
 Torque = Callable[[float, Array, Array], ArrayLike]
 #: Further arguments of `rm.simulate` that these runs take.
-SETTINGS = ("atol", "limits", "max_step", "max_steps", "note", "progress", "rtol", "saturate",
+SETTINGS = ("atol", "limits", "max_step", "max_steps", "note", "rtol", "saturate",
             "slip_speed", "stops")  # fmt: skip
 
 
@@ -79,14 +79,17 @@ def simulate_assembly(
         start: initial time, s.
         integrator: see `rm.simulate`.
         **settings: further arguments of `rm.simulate`: `rtol`, `atol`, `max_step`, `max_steps`,
-            `limits`, `stops`, `saturate`, `slip_speed`, `note`, `progress`.
+            `limits`, `stops`, `saturate`, `slip_speed`, `note`.
 
     Raises:
         InvalidValue: if the duration is no multiple of the period.
         SimulationError: if the run cannot continue: a black box refuses, a module is not where it
             would dock, the motion is not finite; it holds the `time` and the `recording`.
     """
-    times = _times(duration, rate, number("start", start, "0.0, in s"))
+    if not isinstance(assembly, (Assembly, ModularRobot)):  # pyright: ignore[reportUnnecessaryIsInstance]
+        what = type(assembly).__name__
+        raise RemoraError(f"rm.simulate_assembly takes an Assembly or a ModularRobot, not {what}")
+    times = _times(duration, rate, start)
     steps = count("steps", steps)
     for name in settings:
         if name not in SETTINGS:
@@ -112,6 +115,8 @@ def simulate_assembly(
                 f"subsystem {part.name!r} ({type(part.subsystem).__name__}) is not a robot: how "
                 "its coordinates follow from its speeds is not known"
             )
+    if assembly.nv == 0:
+        raise RemoraError("nothing in the assembly can move: its robots have no degree of freedom")
     carried = {assembly.parts[part.parent].name for part in assembly.parts if part.parent >= 0}
     boxes = [part for part in assembly.parts if part.black_box is not None]
     run = _with_carriers if any(box.name in carried for box in boxes) else _with_leaves
@@ -121,6 +126,9 @@ def simulate_assembly(
 def _times(duration: float, rate: float, start: float) -> Array:
     """Return the times of all ticks and of the end of a run."""
     duration, rate = positive("duration", duration), positive("rate", rate)
+    start = number("start", start, "0.0, in s")
+    if not math.isfinite(start):
+        raise InvalidValue(f"start must be a finite number of seconds, not {start}")
     ticks = round(duration * rate)
     if ticks < 1 or abs(ticks / rate - duration) > 1e-9 * duration:
         raise InvalidValue(
@@ -173,7 +181,7 @@ def _recorded(run: Recording, exchanges: Sequence[_Exchange], ticks: Ticks) -> R
         signals |= exchange.signals(run.t + SAME_TICK * ticks.period)
     for values in signals.values():
         values.flags.writeable = False
-    shapes = {name: ((6,), "") for name in signals}
+    shapes = dict.fromkeys(signals, ((6,), ""))
     return replace(
         run, columns={**run.columns, **signals},
         signal_columns={**run.signal_columns, **signal_columns(shapes)},
@@ -237,5 +245,6 @@ def _with_carriers(
         return held.forward_dynamics(q, v, tau, t=0.0)
 
     robot = joined_robot(assembly.parts, assembly.gravity, "assembly", boxes=True)
-    run = simulate(composed_robot(robot, accelerations), q, v, **ticks.arguments(sampled))
+    moving, more = ticks.composed(robot, accelerations)
+    run = simulate(moving, q, v, **ticks.arguments(sampled), **more)
     return _recorded(replace(run, robot=robot), exchanges, ticks)

@@ -14,11 +14,14 @@ import numpy as np
 
 from remora.algebra.array_ops import Array, ArrayLike
 from remora.dynamics.assembly.docking.modular_robot import ModularRobot
-from remora.dynamics.kernels.composed_robot import composed_robot
+from remora.dynamics.kernels.composed_robot import Accelerations, composed_robot
 from remora.errors import InvalidValue, RemoraError, SimulationError
+from remora.model.arguments import is_several
 from remora.model.combine import combine
+from remora.model.robot import Robot
 from remora.simulation.engine.simulation import Simulation
 from remora.simulation.inputs.loads import ZeroOrderHold, described
+from remora.simulation.integrators.table import INTEGRATORS
 from remora.simulation.module_changes import Attach, Change, Detach, Docking, Swap
 from remora.simulation.recording.recorded_event import RecordedEvent
 from remora.simulation.recording.recording import Recording
@@ -57,6 +60,25 @@ class Ticks:
             "torque": None if torque is None else ZeroOrderHold(torque, self.period),
         }  # fmt: skip
 
+    def composed(self, robot: Robot, accelerations: Accelerations) -> tuple[Robot, dict[str, Any]]:
+        """Return a robot that moves as a function says, and arguments that its runs need.
+
+        Args:
+            robot: its bodies and joints.
+            accelerations: the function.
+
+        Raises:
+            InvalidValue: for a method that needs more of its equations than accelerations.
+        """
+        name = self.settings["integrator"]
+        if INTEGRATORS[name].tableau.hosted:
+            able = [n for n, row in INTEGRATORS.items() if not row.tableau.hosted]
+            raise InvalidValue(
+                f"integrator={name!r} is not for modules that dock, or that black boxes carry: "
+                f"use {', '.join(able)}"
+            )
+        return composed_robot(robot, accelerations), {"formulation": "articulated"}
+
 
 def simulate_modules(
     robot: ModularRobot,
@@ -67,62 +89,137 @@ def simulate_modules(
     changes: Sequence[Change],
 ) -> Recording:
     """Simulate a modular robot; the arguments are those of `simulate_assembly`."""
-    changes = tuple(changes)
-    _check(changes, ticks.times)
-    docking, times = Docking(robot, q, v, changes), ticks.times
-    network, waiting = docking.network, list(changes)
-    moving = composed_robot(combine(robot.modules), network.accelerations)
+    run = _DockingRun(robot, q, v, ticks, torque, _checked(changes, ticks.times))
+    try:
+        run.go()
+    except SimulationError as error:
+        if run.parts:
+            error.recording = run.recording("failed", str(error))
+        raise
+    missing = ", ".join(repr(change.module) for change in run.waiting)
+    never = f"changes whose condition never came true: {missing}"
+    return run.recording("complete", never if missing else "")
 
-    def force(t: float, q: Array, v: Array) -> ArrayLike:
-        assert torque is not None
-        return torque(t, *network.settled(q, v))
 
-    k, last, parts = 0, len(times) - 1, list[Recording]()
-    while True:
-        while due := [c for c in waiting if _due(c, float(times[k]), network.q, network.v)]:
-            for change in due:
-                try:
-                    docking.apply(float(times[k]), len(parts), change)
-                except SimulationError:
-                    raise
-                except RemoraError as error:
-                    raise SimulationError(str(error), float(times[k])) from error
-                waiting.remove(change)
-        network.synchronize()
-        q, v = network.q.copy(), network.v.copy()
-        if k == last and parts and not docking.switched(len(parts)):
-            break
-        given = ticks.arguments(None if torque is None else force, k)
-        sim = Simulation(moving, q, v, **given)
-        if k == last:  # a change at the end of the run
-            parts.append(sim.advance(float(times[k])).recording())
-            break
-        while k < last:
-            k = k + 1 if waiting and any(callable(c.when) for c in waiting) else _next(
-                waiting, times, k
-            )  # fmt: skip
-            sim.advance(float(times[k]))
-            network.settle(sim.q, sim.v)
-            if any(_due(c, float(times[k]), network.q, network.v) for c in waiting):
-                break
-        run = sim.recording()
-        states = [network.settled(*state) for state in zip(run.q, run.v, strict=True)]
-        rows = {"q": np.array([q for q, _ in states]), "v": np.array([v for _, v in states])}
-        parts.append(replace(run, columns={**run.columns, **rows}))
-        network.settle(run.q[-1], run.v[-1])
-    return _joined(docking, parts, waiting)
+class _DockingRun:
+    """A run in progress.
+
+    Attributes:
+        waiting: changes that have not happened yet.
+        parts: recordings between changes.
+    """
+
+    def __init__(
+        self, robot: ModularRobot, q: Array, v: Array, ticks: Ticks,
+        torque: Callable[[float, Array, Array], ArrayLike] | None, changes: tuple[Change, ...],
+    ) -> None:  # fmt: skip
+        self._ticks, self.waiting = ticks, list(changes)
+        self._docking = Docking(robot, q, v, changes)
+        self._network = self._docking.network
+        self._robot, self._more = ticks.composed(
+            combine(robot.modules), self._network.accelerations
+        )
+        self._torque = torque
+        self.parts: list[Recording] = []
+        self._k = 0  # index of the tick
+
+    @property
+    def _t(self) -> float:
+        return float(self._ticks.times[self._k])
+
+    def go(self) -> None:
+        """Make the run."""
+        due, last = self._due(), len(self._ticks.times) - 1
+        while True:
+            while due:
+                self._change(due)
+                due = self._due()
+            if self._k == last and self.parts and not self._docking.switched(len(self.parts)):
+                return
+            due = self._advance(last)
+
+    def _due(self) -> list[Change]:
+        return [c for c in self.waiting if _is_due(c, self._t, self._network.q, self._network.v)]
+
+    def _change(self, due: Sequence[Change]) -> None:
+        for change in due:
+            try:
+                self._docking.apply(self._t, len(self.parts), change)
+            except RemoraError as error:
+                raise SimulationError(str(error), self._t) from error
+            self.waiting.remove(change)
+        self._network.synchronize()
+
+    def _force(self, t: float, q: Array, v: Array) -> ArrayLike:
+        assert self._torque is not None
+        return self._torque(t, *self._network.settled(q, v))
+
+    def _advance(self, last: int) -> list[Change]:
+        """Advance to the next changes or the end; return the changes that are due."""
+        due: list[Change] = []
+        network, times = self._network, self._ticks.times
+        given = self._ticks.arguments(None if self._torque is None else self._force, self._k)
+        sim = Simulation(self._robot, network.q, network.v, **given, **self._more)
+        watched = any(callable(change.when) for change in self.waiting)
+        try:
+            while self._k < last and not due:
+                self._k = self._k + 1 if watched else _next(self.waiting, times, self._k)
+                sim.advance(self._t)
+                network.settle(sim.q, sim.v)
+                due = self._due()
+        finally:
+            self._record(sim.recording())
+        return due
+
+    def _record(self, run: Recording) -> None:
+        if len(run):
+            settled = self._network.settled
+            states = [settled(*state) for state in zip(run.q, run.v, strict=True)]
+            rows = {"q": np.array([q for q, _ in states]), "v": np.array([v for _, v in states])}
+            self.parts.append(replace(run, columns={**run.columns, **rows}))
+
+    def recording(self, status: str, message: str) -> Recording:
+        """Return one recording of all parts, each of which is a phase."""
+        parts, docking = self.parts, self._docking
+        columns: dict[str, list[Array]] = {name: [] for name in parts[0].columns}
+        events, work = list[RecordedEvent](), np.zeros(3)
+        for index, part in enumerate(parts):
+            switches = [s for s in docking.switches if s.phase == index]
+            work[0] += sum(s.separation_work for s in switches)
+            work[2] -= sum(s.energy_loss for s in switches)
+            own = {"work": part.work + work, "phase": np.full_like(part.phase, index)}
+            for name, rows in columns.items():
+                rows.append(own.get(name, part.columns[name]))
+            events += part.events
+            work = columns["work"][-1][-1].copy()
+        arrays = {name: np.concatenate(rows) for name, rows in columns.items()}
+        for array in arrays.values():
+            array.flags.writeable = False
+        phases = [phase for part in parts for phase in part.settings["phases"]]
+        changes = [described(change) for change in docking.changes]
+        return replace(
+            parts[0], robot=docking.whole(), columns=arrays, events=tuple(events), status=status,
+            settings={**parts[0].settings, "phases": phases, "changes": changes}, message=message,
+            phase_starts=tuple(float(part.t[0]) for part in parts),
+            switches=tuple(s for s in docking.switches if s.phase < len(parts)),
+        )  # fmt: skip
 
 
 def _next(waiting: Sequence[Change], times: Array, k: int) -> int:
     """Return the index of the next tick with a change, or that of the end."""
     whens = [float(c.when) for c in waiting if not callable(c.when)]
-    found = int(np.searchsorted(times * (1.0 + SAME), min(whens))) if whens else len(times)
+    found = int(np.searchsorted(_latest(times), min(whens))) if whens else len(times)
     return min(max(found, k + 1), len(times) - 1)
 
 
-def _due(change: Change, t: float, q: Array, v: Array) -> bool:
+def _latest(times: Array) -> Array:
+    """Return the latest times that are the same as these."""
+    return times + SAME * np.abs(times)
+
+
+def _is_due(change: Change, t: float, q: Array, v: Array) -> bool:
     if not callable(change.when):
-        return t >= change.when - SAME * abs(change.when)
+        return bool(_latest(np.array(t)) >= change.when)
     try:
         return bool(change.when(t, q.copy(), v.copy()))
     except RemoraError:
@@ -134,8 +231,10 @@ def _due(change: Change, t: float, q: Array, v: Array) -> bool:
         ) from error
 
 
-def _check(changes: Sequence[object], times: Array) -> None:
-    for change in changes:
+def _checked(changes: Any, times: Array) -> tuple[Change, ...]:
+    """Return changes as a tuple, or raise."""
+    found: tuple[Any, ...] = tuple(changes) if is_several(changes) else (changes,)
+    for change in found:
         if not isinstance(change, (Attach, Detach, Swap)):
             raise InvalidValue(
                 f"changes must be Attach, Detach or Swap, not {type(change).__name__}"
@@ -145,35 +244,4 @@ def _check(changes: Sequence[object], times: Array) -> None:
                 f"change of {change.module!r} at t = {change.when!r} s: the run is from "
                 f"{times[0]:.9g} to {times[-1]:.9g} s"
             )
-
-
-def _joined(
-    docking: Docking, parts: Sequence[Recording], waiting: Sequence[Change]
-) -> Recording:
-    """Return one recording of all parts of a run, each of which is a phase."""
-    columns: dict[str, list[Array]] = {name: [] for name in parts[0].columns}
-    events, work = list[RecordedEvent](), np.zeros(3)
-    for index, part in enumerate(parts):
-        switches = [s for s in docking.switches if s.phase == index]
-        work[0] += sum(s.separation_work for s in switches)
-        work[2] -= sum(s.energy_loss for s in switches)
-        own = {"work": part.work + work, "phase": np.full_like(part.phase, index)}
-        for name, rows in columns.items():
-            rows.append(own.get(name, part.columns[name]))
-        events += part.events
-        work = columns["work"][-1][-1].copy()
-    arrays = {name: np.concatenate(rows) for name, rows in columns.items()}
-    for array in arrays.values():
-        array.flags.writeable = False
-    first, last = parts[0], parts[-1]
-    missing = ", ".join(repr(change.module) for change in waiting)
-    settings = {
-        **first.settings, "phases": [phase for part in parts for phase in part.settings["phases"]],
-        "changes": [described(change) for change in docking.changes],
-    }  # fmt: skip
-    return replace(
-        last, robot=docking.whole(), settings=settings, columns=arrays, events=tuple(events),
-        message=f"changes whose condition never came true: {missing}" if missing else last.message,
-        started=first.started, phase_starts=tuple(float(part.t[0]) for part in parts),
-        switches=tuple(docking.switches),
-    )  # fmt: skip
+    return found

@@ -12,6 +12,7 @@ from remora.algebra.array_ops import Array, ArrayLike
 from remora.dynamics.assembly.connection import Connection
 from remora.dynamics.assembly.docking.modular_robot import ModularRobot
 from remora.errors import InvalidValue, RemoraError
+from remora.model.arguments import number
 from remora.model.numbers import finite
 from remora.model.robot import Robot
 from remora.simulation.engine.constraint_switching import CLOSED
@@ -48,9 +49,8 @@ class Attach:
     place: bool = False
 
     def __post_init__(self) -> None:
-        """Check what contradicts itself."""
-        if self.latch and self.place:
-            raise InvalidValue(f"Attach of {self.module!r}: latch=True or place=True, not both")
+        """Check what does not depend on a robot."""
+        _check(self)
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,6 +67,10 @@ class Detach:
     when: When
     module: str
     separation: ArrayLike | None = None
+
+    def __post_init__(self) -> None:
+        """Check what does not depend on a robot."""
+        _check(self)
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,8 +97,20 @@ class Swap:
     place: bool = False
     separation: ArrayLike | None = None
 
+    def __post_init__(self) -> None:
+        """Check what does not depend on a robot."""
+        _check(self)
+
 
 Change = Attach | Detach | Swap
+
+
+def _check(change: Change) -> None:
+    what = f"{type(change).__name__} of {change.module!r}"
+    if not callable(change.when):
+        number(f"{what}: when", change.when, "2.5, in s, or a function (t, q, v) -> bool")
+    if not isinstance(change, Detach) and change.latch and change.place:
+        raise InvalidValue(f"{what}: latch=True or place=True, not both")
 
 
 class Docking:

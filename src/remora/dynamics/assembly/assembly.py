@@ -59,6 +59,10 @@ class Assembly:
         nb: number of bodies of all robots.
     """
 
+    nq: int
+    nv: int
+    nb: int
+
     def __init__(
         self,
         subsystems: Mapping[str, AnySubsystem | Assembly],

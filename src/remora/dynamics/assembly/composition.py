@@ -188,9 +188,7 @@ def readings(parts: Sequence[Part], given: Arguments) -> dict[str, SensorReading
     return {part.name: state[0] for part, state in states if part.black_box is not None}
 
 
-def _twists(
-    parts: Sequence[Part], given: Arguments
-) -> tuple[list[Any], list[Array | None]]:
+def _twists(parts: Sequence[Part], given: Arguments) -> tuple[list[Any], list[Array | None]]:
     """Return the outward half of every part's recursion, and the twist of its base."""
     states: list[Any] = []
     twists: list[Array | None] = []

@@ -12,9 +12,7 @@ from remora.errors import RemoraError
 from remora.model.robot import Body, Frame, Joint, Named, Robot
 
 
-def joined_robot(
-    parts: Sequence[Part], gravity: Array, name: str, boxes: bool = False
-) -> Robot:
+def joined_robot(parts: Sequence[Part], gravity: Array, name: str, boxes: bool = False) -> Robot:
     """Return the robots of an assembly as one robot with the same state layout.
 
     Bodies, joints and frames are named `subsystem/name`.
