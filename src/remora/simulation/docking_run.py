@@ -186,6 +186,7 @@ class _DockingRun:
         for index, part in enumerate(parts):
             switches = [s for s in docking.switches if s.phase == index]
             work[0] += sum(s.separation_work for s in switches)
+            work[1] += docking.placing.get(index, 0.0)
             work[2] -= sum(s.energy_loss for s in switches)
             own = {"work": part.work + work, "phase": np.full_like(part.phase, index)}
             for name, rows in columns.items():

@@ -11,8 +11,10 @@ from remora.algebra import dual_quaternion, pose, screw
 from remora.algebra.array_ops import Array, ArrayLike
 from remora.dynamics.assembly.connection import Connection
 from remora.dynamics.assembly.docking.modular_robot import ModularRobot
+from remora.dynamics.momentum import kinetic_energy, potential_energy
 from remora.errors import InvalidValue, RemoraError
 from remora.model.arguments import number
+from remora.model.combine import combine
 from remora.model.numbers import finite
 from remora.model.robot import Robot
 from remora.simulation.engine.constraint_switching import CLOSED
@@ -122,6 +124,7 @@ class Docking:
         changes: that may happen.
         links: the docks that are closed, by child.
         switches: what happened so far.
+        placing: by phase, energy that modules gained when they were placed, J.
     """
 
     def __init__(
@@ -132,6 +135,7 @@ class Docking:
         self.network = robot.network(q, v, _used(robot, changes))
         self.links = {dock.child: dock for dock in robot.docks}
         self.switches: list[ConstraintSwitch] = []
+        self.placing: dict[int, float] = {}
         #: Every dock that was closed, by the name of its constraint.
         self._docks = {dock.child: dock for dock in robot.docks}
         self._names = {dock.child: dock.child for dock in robot.docks}
@@ -139,6 +143,12 @@ class Docking:
     def whole(self) -> Robot:
         """Return the robot of the recording: every dock is a constraint, on if it was at first."""
         return self.robot.with_docks(self._docks, [dock.child for dock in self.robot.docks])
+
+    def _energy(self) -> float:
+        """Return the kinetic and potential energy of all modules, J."""
+        self.network.synchronize()
+        robot, q, v = combine(self.robot.modules), self.network.q, self.network.v
+        return float(kinetic_energy(robot, q, v) + potential_energy(robot, q))
 
     def switched(self, phase: int) -> bool:
         """Return whether a dock was closed or opened at the start of a phase."""
@@ -167,7 +177,9 @@ class Docking:
         network.order.check_free(i, seat, link.at)
         held = nominal
         if change.place:
+            before = self._energy()
             network.place(i, seat, nominal)
+            self.placing[phase] = self.placing.get(phase, 0.0) + self._energy() - before
         else:
             there = dual_quaternion.mul(
                 dual_quaternion.conjugate(network.port_pose(seat)), network.base_pose(i)
