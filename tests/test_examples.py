@@ -48,6 +48,7 @@ SAYS = {
         "1.04 s: on: one (latched); impulse of one 0.7851 N s", "4.00 s: off: one",
         "(RK4 with 20 ms): True", "6.00 s: {'one': False, 'two': True}",
     ],
+    "18_step_by_step.py": ["200 continuations tried", "shoulder at 60.5°", "to 1e-12: True"],
     "35_sensitivity.py": ["64 numbers with errors", "the same to 2 %: True"],
     "17_dispersed_captures.py": [
         "152 of 200 captured", "impulse 11.3 N s", "momentum kept in all runs: True",
