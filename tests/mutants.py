@@ -36,10 +36,12 @@ LONG = "long test: "
 ALSO = {
     **dict.fromkeys(("control", "actuators", "sensors", "world"), "components"),
     **dict.fromkeys(("analysis", "planning"), "test_any_scalar.py"),
+    "cli": "viewer/test_command.py",
     "components": "simulation/test_systems.py simulation/test_scenario_components.py "
-    "simulation/test_run_signals.py simulation/test_what_components_read.py",
-    "model": "simulation/test_scenario.py dynamics/test_kinematics.py cli/test_cli.py "
-    "viewer/test_report.py",
+    "simulation/test_run_signals.py simulation/test_what_components_read.py "
+    "control/test_law_settings.py world/test_wall.py",
+    "model": "simulation/test_scenario.py simulation/test_recording.py dynamics/test_kinematics.py "
+    "cli/test_cli.py viewer/test_report.py",
 }
 
 

@@ -228,6 +228,16 @@ def test_models_are_included_below_the_root(tmp_path):
     robot = load(path)
     assert robot.joints.names == ["base", "right::j"]
     np.testing.assert_allclose(pose.translation(robot.frames["right::l"].placement), [0, 0, 1])
+    (arm / "new.sdf").write_text(
+        sdf(link("l") + "<frame name='grip'><pose>0 3 0 0 0 0</pose></frame>").replace(
+            "<model ", "<model placement_frame='grip' "
+        )
+    )
+    for own, lowest in (("", [0, -3, 1]), ("<placement_frame>l</placement_frame>", [0, 0, 1])):
+        path.write_text(sdf(text.replace("<name>right", own + "<name>right")))
+        found = load(path).frames["right::l"].placement
+        np.testing.assert_allclose(pose.translation(found), lowest, atol=1e-15)
+    path.write_text(sdf(text))
     (arm / "new.sdf").write_text(sdf(link("l") + "\n<link name='l'/>"))
     with pytest.raises(ModelError, match=r"line 4, <link name=\"l\"> in new.sdf: .* used twice"):
         load(path)
