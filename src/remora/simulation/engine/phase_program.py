@@ -586,7 +586,7 @@ def _made(
     else:
         captured = [CapturedNumbers(e.condition) for e in events if not _of_robot(e)]
     acting = System(latched.robot) if model.system is None else latched.open_system(model.system)
-    limits = None if watch.limits is None else joint_limits(latched.robot, watch.limits, first)
+    limits = None if watch.limits is None else joint_limits(latched.robot, watch.limits, plan.first)
     effort = None if system.effort is None else tuple(system.effort.tolist())
     parts = None
     if model.system is not None:

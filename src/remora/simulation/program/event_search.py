@@ -309,10 +309,11 @@ class EventSearch:
         limits, nv = self._limits, self._robot.nv
         if limits is None or self._events or self._stops:
             always = float(self.functions > 0)
-            return [
-                wide_run(lambda high: select(less(0.0, high), 0.0, always), ("high bracket",),
-                         ("nodes",))
-            ]  # fmt: skip
+
+            def outside(high: Array) -> Array:
+                return select(less(0.0, high), 0.0, always)
+
+            return [wide_run(outside, ("high bracket",), ("nodes",))]
         near, fast = limits.ranges, limits.speeds
         places = np.concatenate([near.speed, nv + fast.speed, nv + fast.speed])
         slopes = np.concatenate([-near.sign * near.ratio, -fast.ratio, fast.ratio])
