@@ -54,6 +54,18 @@ def test_classes_of_directions_are_faces_of_a_cube_with_equal_angles(asked, give
     assert counts.min() > 0.3 * len(z) / given
 
 
+def test_ranges_of_joints_with_several_freedoms_are_pairs():
+    robot = (
+        rm.Builder("cross").body("bus", mass=5.0, inertia=(1.0, 1.0, 1.0)).body("a", mass=1.0)
+        .joint("cross", "universal", "bus", "a", axis=(1, 0, 0), axis2=(0, 1, 0))
+        .frame("tip", "a", xyz=(0, 0, 1)).build()
+    )  # fmt: skip
+    (found,) = sampling.joint_ranges(robot, "tip", ranges={"cross": [(-0.5, 1.0), (0.25, 2.0)]})
+    assert (found.lower, found.upper) == ((-0.5, 0.25), (1.0, 2.0))
+    with pytest.raises(rm.InvalidValue, match=r"range of joint 'cross' must be 2 x 2 numbers"):
+        sampling.joint_ranges(robot, "tip", ranges={"cross": (-0.5, 1.0)})
+
+
 def test_samples_of_a_ball_joint_are_uniform_rotations():
     robot = (
         rm.Builder("ball").body("bus", mass=5.0, inertia=(1.0, 1.0, 1.0))

@@ -6,6 +6,7 @@ import pytest
 import remora as rm
 from numeric import assert_close
 from remora.algebra import pose, screw
+from remora.analysis import payload
 from remora.analysis.payload import momentum_regressor
 from remora.analysis.pseudo_inertia import (
     is_consistent,
@@ -216,3 +217,24 @@ def test_refusals_name_what_is_wrong():
         rm.identify_payload(
             rm.load("servicer", base="fixed"), np.zeros((3, 7)), np.zeros((3, 7)), "tool"
         )
+
+
+def test_an_estimate_tells_its_numbers_and_half_widths():
+    parameters = np.arange(1.0, 11.0)
+    deviations = 0.01 * np.arange(1.0, 11.0)
+    estimate = rm.PayloadEstimate(
+        parameters, np.diag(deviations**2), 0.95, True, parameters, 0.0, 50
+    )
+    head, *rows = repr(estimate).splitlines()
+    assert head == "PayloadEstimate of 50 samples, 95% intervals"
+    for row, value, deviation in zip(rows, parameters, deviations, strict=True):
+        *_, shown, _, half = row.split()
+        assert float(shown) == value
+        assert float(half) == pytest.approx(1.95996 * deviation, rel=0.05)  # two digits are shown
+
+
+def test_what_only_occurs_together_is_not_determined(rng):
+    A = rng.normal(size=(30, 2, 10))
+    A[..., 4] = 2.0 * A[..., 1]
+    with pytest.raises(rm.InvalidValue, match="does not determine m cx, Ixx:"):
+        payload._solved(A, rng.normal(size=(30, 2)), 0)

@@ -138,6 +138,49 @@ def test_a_ball_and_a_slider_reach_a_shell():
         found.slice(z=5.0)
 
 
+def test_a_slice_holds_the_cells_of_one_plane():
+    ranges = {"slide": (0.5, 1.0)}
+    found = rm.workspace(spherical_arm(1.0), "tool", ranges=ranges, samples=20_000, cells=9)
+    for axis, name in enumerate("xyz"):
+        low, high = found.grid.extent()[axis]
+        for k in (0, 3, found.grid.shape[axis] - 1):
+            cut = found.slice(**{name: low + (k + 0.7) * found.grid.spacing})
+            assert cut.axes == tuple(a for a in "xyz" if a != name)
+            assert cut.grid.origin == tuple(np.delete(found.grid.origin, axis))
+            assert cut.grid.shape == tuple(np.delete(found.grid.shape, axis))
+            assert np.array_equal(cut.counts, np.take(found.counts, k, axis))
+            assert np.array_equal(cut.best, np.take(found.best, k, axis), equal_nan=True)
+        assert np.array_equal(found.slice(**{name: high}).mask, cut.mask)
+        with pytest.raises(rm.InvalidValue, match=f"{name} = .* m is outside the grid"):
+            found.slice(**{name: low - 0.01})
+    for wrong in ({}, {"x": 0.0, "y": 0.0}, {"w": 0.0}):
+        with pytest.raises(rm.InvalidValue, match="name one of the three axes"):
+            found.slice(**wrong)
+    with pytest.raises(rm.InvalidValue, match="name one of the three axes"):
+        cut.slice(x=0.0)
+
+
+def test_the_sphere_about_an_arm_counts_slides_followers_and_screws():
+    build = rm.Builder("slides").body("base", mass=1.0, inertia=np.eye(3))
+    for name in ("one", "two", "three"):
+        build.body(name, mass=1.0, inertia=np.eye(3))
+    robot = (
+        build.joint("rail", "prismatic", "base", "one", xyz=(0, 0, 5), lower=-0.7, upper=0.5)
+        .joint("copy", "prismatic", "one", "two", xyz=(0.3, 0, 0), mimic=("rail", -2.0, 0.1))
+        .joint("screw", "helical", "two", "three", xyz=(0, 0.2, 0), pitch=-0.05, lower=-3, upper=1)
+        .frame("tool", "three", xyz=(0, 0, 0.4))
+        .build(base="fixed")
+    )
+    ranges = sampling.joint_ranges(robot, "tool")
+    centre, radius = module._sphere(robot, "tool", ranges, rm.neutral(robot), (0, 2))
+    assert centre.tolist() == [0.0, 5.0]
+    links = 0.3 + 0.2 + 0.4
+    assert radius == pytest.approx(links + 0.7 + (2.0 * 0.7 + 0.1) + 0.05 * 3.0)
+    q = np.array([-0.2, 1.5])  # of joints that are not sampled
+    _, held = module._sphere(robot, "tool", (), q, (0, 1, 2))
+    assert held == pytest.approx(links + 0.2 + (2.0 * 0.2 + 0.1) + 0.05 * 1.5)
+
+
 def test_the_vehicle_and_other_joints_are_where_q_puts_them():
     robot = rm.load("spart17_planar")
     q = rm.integrate(robot, rm.neutral(robot), np.array([0, 0, 0.5, 1.0, 2.0, 0, 0, 0.0]))

@@ -242,9 +242,54 @@ TABLES = {
 }
 
 
-@pytest.mark.parametrize("old", TABLES)
-def test_faulty_studies(old, folder, tmp_path):
-    new, words = TABLES[old]
+GROUPS = [
+    ("{names: [gyro.noise, mass], matrix: [[1, 0], [0, 1]]}", "dispersed number named 'mass'"),
+    ("{names: [gyro.noise, gyro.noise], matrix: [[1, 0], [0, 1]]}", "'gyro.noise' is in two"),
+    ("{names: [gyro.noise, body_2.mass], matrix: [[1, 2], [2, 1]]}", "correlat"),
+    (
+        "{names: [gyro.noise, body_2.mass], matrix: [[1, 0], [0, 1]]}, "
+        "{names: [start.speeds.J1, body_2.mass], matrix: [[1, 0], [0, 1]]}",
+        "'body_2.mass' is in two groups",
+    ),
+]
+
+
+def test_numbers_of_a_study_are_correlated(folder):
+    names = "[start.speeds.J1, body_2.mass]"
+    group = f"correlate: [{{names: {names}, matrix: [[1, -0.9], [-0.9, 1]]}}]\noutputs:"
+    text = STUDY.replace("outputs:", group).replace("runs: 40", "runs: 4000")
+    (folder / "correlated.yaml").write_text(text, encoding="utf-8")
+    values, _ = rm.load_study(folder / "correlated.yaml").inputs(0, 4000)
+    drawn = pandas.DataFrame(values).corr("spearman")
+    # Spearman's correlation of a Gaussian copula, within three of its standard errors
+    own = drawn.loc["start.speeds.J1", "body_2.mass"]
+    assert own == pytest.approx(-6.0 / np.pi * np.arcsin(0.45), abs=3.0 / np.sqrt(4000))
+    assert abs(drawn.loc["gyro.noise", "body_2.mass"]) < 3.0 / np.sqrt(4000)
+    (folder / "table.csv").write_text("mass\n" + "5\n" * 4000, encoding="utf-8")
+    text = text.replace("{uniform: {low: 5, high: 15}}", "{table: {file: table.csv, column: mass}}")
+    (folder / "correlated.yaml").write_text(text, encoding="utf-8")
+    with pytest.raises(rm.ModelError, match=r"'body_2.mass' comes from a table and cannot"):
+        rm.load_study(folder / "correlated.yaml")
+
+
+def test_a_study_without_dispersions_repeats_its_scenario(folder):
+    text = re.sub(r"disperse:.*outputs:", "disperse: {}\noutputs:", STUDY, flags=re.S)
+    (folder / "same.yaml").write_text(text, encoding="utf-8")
+    same = rm.load_study(folder / "same.yaml")
+    values, inputs = same.inputs(3, 7)
+    assert values == {}
+    assert np.array_equal(inputs.q, np.tile(same.scenario.q, (4, 1)))
+    assert np.array_equal(inputs.v, np.tile(same.scenario.v, (4, 1)))
+    with pytest.raises(rm.UnknownName, match=r"bundled study named 'rigid_captur'.*rigid_capture"):
+        rm.load_study("rigid_captur")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [(old, *told) for old, told in TABLES.items()]
+    + [("outputs:", f"correlate: [{groups}]\noutputs:", words) for groups, words in GROUPS],
+)
+def test_faulty_studies(old, new, words, folder):
     (folder / "faulty.yaml").write_text(STUDY.replace(old, new, 1), encoding="utf-8")
     with pytest.raises(rm.RemoraError) as refused:
         rm.load_study(folder / "faulty.yaml")

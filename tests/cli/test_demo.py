@@ -29,6 +29,7 @@ def shown(tmp_path_factory):
     folder = tmp_path_factory.mktemp("demo")
     command = [*REMORA, "demo", "--no-open"]
     plain = {**os.environ, "COLUMNS": "80", "NO_COLOR": "1", "TERM": "dumb"}
+    begun = time.perf_counter()
     done = subprocess.run(
         command,
         cwd=folder,
@@ -38,7 +39,9 @@ def shown(tmp_path_factory):
         encoding="utf-8",
         timeout=300,
     )
+    elapsed = time.perf_counter() - begun
     assert done.returncode == 0, done.stderr
+    assert 0.0 < float(re.search(r"recorded in\s+([\d.]+) s", done.stdout)[1]) < elapsed
     return folder, done.stdout
 
 

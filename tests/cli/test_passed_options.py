@@ -1,5 +1,10 @@
 """What options become: the arguments with which commands call the library."""
 
+import contextlib
+import re
+from pathlib import Path
+from types import SimpleNamespace
+
 import pytest
 
 import in_process
@@ -7,6 +12,7 @@ import remora as rm
 from remora.cli import bench, robot_analyses, robot_kernels
 from remora.cli.demo import _has_browser
 from remora.viewer import view as view_module
+from remora.viewer.report import animation_html
 
 
 class Asked(rm.RemoraError):
@@ -83,6 +89,102 @@ def test_pages_are_opened_unless(saved, asked):
     assert "--run is for batches" in refused.stderr
     refused = in_process.remora("view", "servicer", "--html", "a.html")
     assert "servicer is a robot" in refused.stderr
+
+
+def test_runs_of_a_batch_are_shown_as_asked(monkeypatch):
+    batch, shown = object.__new__(rm.Batch), []
+    page = SimpleNamespace(wait=lambda: shown.append("waited"))
+    monkeypatch.setattr(view_module, "viewable", lambda *_: batch)
+    monkeypatch.setattr(rm.Batch, "view", lambda _, *k, **named: shown.append((k, named)) or page)
+    assert in_process.remora("view", "b", "--run", 3, "--run", 7, "--dark").returncode == 0
+    assert in_process.remora("view", "b", "--no-open", "--port", 9).returncode == 0
+    some = {"port": 8080, "open": True, "dark": True, "mesh_root": None}
+    every = {"port": 9, "open": False, "dark": False, "mesh_root": None}
+    assert shown == [((3, 7), some), "waited", ((), every), "waited"]
+    assert "b is a batch" in in_process.remora("view", "b", "--html", "a.html").stderr
+
+
+def test_a_page_is_written_over_a_file_only_if_forced(saved, asked, tmp_path):
+    words = ("view", saved, "--html", tmp_path / "new.html")
+    assert asked(animation_html, "save_html", *words)[0][1] == tmp_path / "new.html"
+    (tmp_path / "new.html").write_text("mine")
+    assert "exists already; --force" in in_process.remora(*words).stderr
+    assert asked(animation_html, "save_html", *words, "--force")[0][1] == tmp_path / "new.html"
+
+
+def test_a_campaign_has_its_settings_and_tells_how_to_resume(asked, monkeypatch, tmp_path):
+    words = ("campaign", "reach_payload", "--out", "there")
+    given, named = asked(rm, "campaign", *words)
+    assert given == ("reach_payload", Path("there"))
+    assert named == {
+        "runs": None, "resume": False, "workers": None, "scheduler": None, "target": "auto",
+        "progress": None,
+    }  # fmt: skip
+    more = ("--runs", 7, "--resume", "--workers", 0, "--target", "cpu", "--quiet")
+    _, named = asked(rm, "campaign", *words, *more, "--scheduler", "tcp://a:1")
+    assert named == {
+        "runs": 7, "resume": True, "workers": 0, "scheduler": "tcp://a:1", "target": "cpu",
+        "progress": False,
+    }  # fmt: skip
+
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(rm, "campaign", interrupted)
+    for some, told in (((), ""), (("--runs", 7), " --runs 7")):
+        done = in_process.remora(*words, *some)
+        assert done.returncode == 130
+        again = f"remora campaign reach_payload --out there{told} --resume"
+        assert done.stdout.splitlines()[-1] == again
+
+
+def test_replays_and_reports_are_beside_their_campaign_unless(asked, monkeypatch, tmp_path):
+    folders = []
+
+    class Run:
+        save = folders.append
+
+        def __str__(self):
+            return "Run 4711"
+
+    monkeypatch.setattr(rm, "open_campaign", lambda _: SimpleNamespace(replay=lambda k: Run()))
+    done = in_process.remora("campaign", "replay", "reach", 4711)
+    assert done.stdout == "Run 4711\nsaved in run_4711: remora view run_4711\n"
+    in_process.remora("campaign", "replay", "reach", 4711, "--out", "mine")
+    assert folders == [Path("run_4711"), Path("mine")]
+    told = asked(rm, "campaign_report", "campaign", "report", "reach")[0]
+    assert told[1] == Path("reach") / "report.html"
+    words = ("campaign", "report", "reach", "--out", tmp_path / "a.html")
+    assert asked(rm, "campaign_report", *words)[0][1] == tmp_path / "a.html"
+    assert "exists already" in in_process.remora(*words[:-1], tmp_path).stderr
+
+
+@pytest.mark.parametrize(
+    ("target", "triple", "kept"),
+    [("cpu", None, "ready"), ("c", None, "c"), ("object", "leon", "leon"), ("cuda", None, "ptx")],
+)
+def test_kernels_are_kept_as_their_target_says(target, triple, kept, monkeypatch, tmp_path, capsys):
+    made = []
+    kernel = SimpleNamespace(
+        name="f", rolled=True, ready=lambda: made.append("ready"),
+        save_c=lambda folder: made.append("c") or [folder / "f.c"],
+        save_object=lambda folder, triple: made.append(triple) or [folder / "f.o"],
+        save_ptx=lambda file: made.append("ptx") or file,
+    )  # fmt: skip
+    monkeypatch.setattr(robot_kernels, "compile_function",
+                        lambda *_, target, **__: made.append(target) or kernel)  # fmt: skip
+    robot = rm.load("vt18_satellite")
+    with contextlib.chdir(tmp_path):
+        robot_kernels.compile_robot(
+            robot, "forward_dynamics", target, triple, "float64", None, None
+        )
+    assert made == ["cuda" if target == "cuda" else "cpu", kept]
+    told = capsys.readouterr().out
+    if target == "cpu":
+        assert 0.0 <= float(re.search(r"ready in ([\d.]+) s", told)[1]) < 5.0
+    else:
+        end = {"c": "c", "object": "o", "cuda": "ptx"}[target]
+        assert told.splitlines()[-1] == str(tmp_path / f"f.{end}")
 
 
 def test_films_have_their_settings(saved, asked, tmp_path):

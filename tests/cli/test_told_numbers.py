@@ -90,6 +90,12 @@ def test_what_broke_conservation_and_how_a_run_ended_are_told():
     events = [SimpleNamespace(t=0.1 * k, name=f"e{k}", action="record") for k in range(40)]
     settings = {"duration": 4.0, "integrator": "rk4", "rtol": 1e-9}
 
+    class Switch(float):
+        t = property(float)
+
+        def __str__(self):
+            return "grip closed"
+
     class Made(SimpleNamespace):
         def __len__(self):
             return 7
@@ -98,7 +104,8 @@ def test_what_broke_conservation_and_how_a_run_ended_are_told():
             return kept
 
     run = Made(message="too far", status="stopped", robot=robot, duration=4.0, settings=settings,
-               phase_starts=(), t=[0.0, 4.0], switches=[], events=events)  # fmt: skip
+               phase_starts=(), t=[0.0, 4.0], switches=[Switch(1.5), Switch(2.25)],
+               events=events)  # fmt: skip
     scenario = SimpleNamespace(name="a", description="b", phases=())
     shown = rows(told(_report, scenario, run, None))
     assert shown["status"] == ["stopped: too far"]
@@ -106,6 +113,7 @@ def test_what_broke_conservation_and_how_a_run_ended_are_told():
     assert shown["momentum"] == ["not conserved: external wrenches"]
     assert shown["energy"] == ["drift 1.0e-09 J, relative 2.5e-10"]
     assert shown["constraints"] == ["violated by at most 2.0e-05 m or rad"]
+    assert shown["switched"] == ["1.5000 s  grip closed", "2.2500 s  grip closed"]
     lines = shown["events"]
     assert lines[-1] == f"... and {40 - (len(lines) - 1)} more"
     assert lines[1] == "0.1000 s  e1 (record)"

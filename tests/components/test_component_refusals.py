@@ -121,6 +121,8 @@ class Typo(rm.Component):
         (Gain, "must be a Component, not the class Gain: write Gain(...)"),
         (3, "must be a Component, not int"),
         (Gain(sample_time=-0.1), "sample_time must be a positive number of seconds, not -0.1"),
+        (Gain(sample_time=True), "sample_time must be a positive number of seconds, not True"),
+        (Gain(sample_time="0.1"), "sample_time must be a positive number of seconds, not '0.1'"),
         (
             Gain(sample_time=0.1, delay=-0.1),
             "delay must be a nonnegative number of seconds, not -0.1",

@@ -151,6 +151,8 @@ def test_sources_stand_left_of_their_readers_and_a_cycle_is_cut_at_the_delay():
     assert columns(list(sources), sources, ["wheels"], ["law"]) == [
         ["gyro"], ["filter"], ["law"], ["wheels"],
     ]  # fmt: skip
+    late = {"sun": [], "gyro": [], "filter": ["gyro"], "law": ["filter", "sun"], "log": ["sun"]}
+    assert columns(list(late), late, [], []) == [["sun", "gyro"], ["log", "filter"], ["law"]]
     loop = {"a": ["b"], "b": ["a"]}
     assert columns(["a", "b"], loop, [], []) == [["b"], ["a"]]
 

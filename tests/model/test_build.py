@@ -238,6 +238,11 @@ def test_refusals_name_the_robot_and_the_reason(case):
     assert str(caught.value).startswith("robot 'arm'")
 
 
+def test_a_root_needs_a_base():
+    with pytest.raises(ModelError, match="body 'bus': no joint carries the body 'bus' and base"):
+        arm().build(base=None)
+
+
 def test_cycle_is_refused():
     builder = rm.Builder().body("root", mass=1, inertia=CUBE)
     for a, b in (("x", "y"), ("y", "x")):

@@ -281,8 +281,11 @@ def test_a_joint_that_nothing_resists_is_named_when_loading(file, parts, name) -
     v[:6] = 1.0
     run = rm.simulate(robot, q, v, 0.1, locked=[name])
     assert run.status == "complete"
-    with pytest.raises(rm.ModelError, match=f"mass is zero on a body that moves .joint '{name}'"):
+    with pytest.raises(
+        rm.ModelError, match=f"mass is zero on a body that moves .joint '{name}'"
+    ) as e:
         rm.load(path, inertia="strict")
+    assert ("what it carries has no inertia along" in str(e.value)) == (name == "j0")
 
 
 def test_a_point_mass_on_its_axis_is_named_too() -> None:

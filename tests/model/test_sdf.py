@@ -212,6 +212,30 @@ def test_axes_of_old_versions_are_the_models(tmp_path):
         np.testing.assert_allclose(axis, expected, atol=1e-15, err_msg=version)
 
 
+def test_poses_by_quaternions_and_limits_the_wrong_way_round(tmp_path):
+    turned = "<pose rotation_format='quat_xyzw'>1 2 3 0.48 0 0.64 0.6</pose>"
+    limits = "<axis><xyz>0 0 1</xyz><limit><lower>1</lower><upper>-1</upper></limit></axis>"
+    text = link("a") + link("b", turned) + joint("j", "revolute", "a", "b", limits)
+    robot = robot_of(tmp_path, sdf(text))
+    expected = pose.from_parts(np.array([0.6, 0.48, 0.0, 0.64]), np.array([1.0, 2.0, 3.0]))
+    np.testing.assert_allclose(robot.joints["j"].placement, expected, atol=1e-15)
+    limits = robot.joints["j"].limits
+    assert (limits.lower, limits.upper) == (-np.inf, np.inf)
+    assert "lower limit is above the upper one; taken as unlimited" in robot.warnings[0]
+
+
+def test_the_only_model_of_a_world_has_no_prefix(tmp_path):
+    (tmp_path / "arm.sdf").write_text(sdf(link("l")))
+    include = "<include><uri>arm.sdf</uri><name>{}</name></include>"
+    world = "<sdf version='1.9'><world name='w'>{}</world></sdf>"
+    alone = robot_of(tmp_path, world.format(include.format("one")))
+    assert alone.bodies.names == ["l"]
+    both = include.format("one") + include.format("two")
+    both += joint("f", "fixed", "one::l", "two::l", "")
+    robot = robot_of(tmp_path, world.format(both), merge_fixed=False)
+    assert robot.bodies.names == ["one::l", "two::l"]
+
+
 def test_models_are_included_below_the_root(tmp_path):
     arm = tmp_path / "models" / "arm"
     arm.mkdir(parents=True)
@@ -228,6 +252,16 @@ def test_models_are_included_below_the_root(tmp_path):
     robot = load(path)
     assert robot.joints.names == ["base", "right::j"]
     np.testing.assert_allclose(pose.translation(robot.frames["right::l"].placement), [0, 0, 1])
+    (arm / "new.sdf").write_text(
+        sdf(link("l") + "<frame name='grip'><pose>0 3 0 0 0 0</pose></frame>").replace(
+            "<model ", "<model placement_frame='grip' "
+        )
+    )
+    for own, lowest in (("", [0, -3, 1]), ("<placement_frame>l</placement_frame>", [0, 0, 1])):
+        path.write_text(sdf(text.replace("<name>right", own + "<name>right")))
+        found = load(path).frames["right::l"].placement
+        np.testing.assert_allclose(pose.translation(found), lowest, atol=1e-15)
+    path.write_text(sdf(text))
     (arm / "new.sdf").write_text(sdf(link("l") + "\n<link name='l'/>"))
     with pytest.raises(ModelError, match=r"line 4, <link name=\"l\"> in new.sdf: .* used twice"):
         load(path)
@@ -368,6 +402,13 @@ MALFORMED = {
     ),
     "mass of shapes": (
         sdf('<link name="a"><inertial auto="true"/></link>'), 3, "auto"
+    ),
+    "two worlds": (
+        '<sdf version="1.9"><world name="a"/>\n<world name="b"/></sdf>', 2, "may hold one world"
+    ),
+    "two masses": (
+        sdf(link("a").replace("</inertial>", "\n<mass>3</mass></inertial>")), 4,
+        "is given twice; the first is on line 3"
     ),
     "merged include": (sdf('<include merge="true"><uri>x</uri></include>'), 3, "merge"),
     "mimic of nobody": (

@@ -1,5 +1,6 @@
 """Parts of the searches against plain NumPy: steps at limits, starts, reasons, least squares."""
 
+import itertools
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -24,6 +25,7 @@ from remora.planning import (
 from remora.planning.joint_ranges import JointRanges, joint_ranges
 from remora.planning.problem import FAR, FIRST_DAMPING, PATIENCE, PROGRESS, Problem
 from remora.planning.result import InverseKinematicsResult, TargetError
+from remora.planning.task_equations import TaskSpec
 
 
 def mixed():
@@ -70,6 +72,44 @@ def test_steps_end_at_limits_and_the_others_compensate(rng):
     ):  # fmt: skip
         may = damped_step.movable(ROBOT, np.array(place), lower, upper, np.array(descent, float))
         assert tuple(may) == expected
+
+
+def test_a_step_is_taken_or_refused_by_its_error_and_the_damping_follows(rng):
+    robot = (
+        rm.Builder("two links").body("bus", mass=5.0, inertia=(1.0, 1.0, 1.0))
+        .body("a", mass=1.0).body("b", mass=1.0)
+        .joint("one", "revolute", "bus", "a", axis=(0, 0, 1))
+        .joint("two", "revolute", "a", "b", xyz=(1, 0, 0), axis=(0, 0, 1))
+        .frame("tip", "b", xyz=(0.5, 0, 0)).build(base="fixed")
+    )  # fmt: skip
+    weights, specs = np.array([1.0, 2.0, 3.0]), (TaskSpec("position", robot.frames["tip"]),)
+
+    def tip(q):
+        a, b = q[0], q[0] + q[1]
+        return np.array([np.cos(a) + 0.5 * np.cos(b), np.sin(a) + 0.5 * np.sin(b), 0.0])
+
+    seen = set()
+    for damping, walk in itertools.product((1e-8, 0.5, 1e12), (0.0, 1.0)):
+        for _ in range(8):
+            q, goal = rng.uniform(-3.0, 3.0, 2), np.append(rng.uniform(-1.0, 1.0, 2), 0.0)
+            moved, errors, after = damped_step.damped_step(
+                robot, q, goal, weights, np.ones(2), np.full(2, -1e9), np.full(2, 1e9),
+                np.array([damping]), np.array([walk]), specs,
+            )  # fmt: skip
+            x, y, _ = tip(q)
+            u, w = 0.5 * np.cos(q.sum()), 0.5 * np.sin(q.sum())
+            J, e = weights[:, None] * [[-y, -w], [x, u], [0.0, 0.0]], weights * (goal - tip(q))
+            mu = damping * 0.5 * min(e @ e, np.sqrt(10.0 * np.sum(J * J) * (e @ e)))
+            step = np.linalg.solve(J.T @ J + mu * np.eye(2), J.T @ e)
+            there = q + step
+            better = np.linalg.norm(weights * (goal - tip(there))) < np.linalg.norm(e)
+            expected = there if better or walk else q
+            assert moved == pytest.approx(expected, rel=1e-6)
+            assert errors == pytest.approx(goal - tip(expected), abs=1e-6)
+            factor = 1.0 if walk else 0.2 if better else 8.0
+            assert after == pytest.approx(np.clip(factor * damping, 1e-8, 1e12))
+            seen.add((bool(better), walk))
+    assert len(seen) == 4
 
 
 def test_ways_are_clipped_where_their_ends_would_leave_the_ranges():

@@ -133,6 +133,9 @@ def test_a_pose_a_fixed_base_and_a_frame_as_target():
     run = flown(with_frame, plan, q)
     gap = rm.frame_pose(with_frame, run.q[-1], "tool") - goal
     assert np.max(np.abs(gap)) < 1e-6
+    tau = plan.t / plan.duration  # turned as far as moved, all the way
+    turned = plan.q.sum(axis=-1) - q.sum()
+    assert np.allclose(turned, tau**3 * (10 - 15 * tau + 6 * tau**2) * turned[-1], atol=1e-6)
     held = rm.plan_reach(ROBOT, Q, "tool", TARGET, locked=["joint_0"], path="joints")
     assert list(held.motions) == ["joint_1", "joint_2"]
 

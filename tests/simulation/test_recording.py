@@ -178,6 +178,9 @@ def test_every_kind_of_joint_has_names():
         assert len(row.freedoms) == row.nv
         assert len(row.coordinates) == row.nq
         assert len({freedom.name for freedom in row.freedoms}) == row.nv
+        for freedom in row.freedoms:  # speeds of bodies are wx and vx, their forces tx and fx
+            force = {"w": "t", "v": "f"}.get(freedom.name[:1], freedom.name[:1])
+            assert freedom.force_name == f"{force}{freedom.name[1:]}"
 
 
 def test_joints_by_name(satellite):

@@ -121,6 +121,7 @@ def test_boundaries_of_straight_paths_are_drawn_by_reason():
     lines = {line.get_label(): line.get_xydata() for line in ax.lines}
     assert set(lines) == {"singular", "limit of elbow", "limit of wrist", "start"}
     assert lines["start"].tolist() == [[0.1, 0.2]]
+    assert len({line.get_color() for line in ax.lines}) == 4
     for label, own in (("limit of elbow", range(4)), ("singular", range(4, 9))):
         drawn = lines[label]
         shown = {k for k in range(12) if np.isfinite(drawn[k, 0])}

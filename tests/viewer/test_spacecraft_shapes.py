@@ -49,6 +49,18 @@ def test_the_bus_is_its_inertia_box_up_to_its_mounts(inspector):
     assert points[:, 2].max() == pytest.approx(0.8, abs=0.03)  # the arm stands on it
 
 
+def test_a_bus_without_inertia_is_a_cube_about_its_centre_of_mass_up_to_its_mount():
+    robot = (
+        rm.Builder()
+        .body("bus", 8.0, com=(0.3, 0.0, 0.0))
+        .body("link", 1.0, com=(0.5, 0.0, 0.0), inertia=(0.1, 0.1, 0.1))
+        .joint("mount", "revolute", "bus", "link", xyz=(0.8, 0.1, 0.0))
+        .build(dynamics=False)
+    )
+    size, centre = bus_size(robot, 0)
+    assert (*size, *centre) == pytest.approx((1.0, 1.0, 1.0, 0.3, 0.0, 0.0))
+
+
 @pytest.mark.parametrize("seed", range(10))
 def test_no_bus_is_smaller_than_its_inertia(seed):
     robot = rm.random_robot(seed, bodies=8, base="free")

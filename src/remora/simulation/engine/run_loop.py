@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import math
 import warnings
 from collections.abc import Generator
@@ -16,18 +17,16 @@ from remora.components.run_signals import entered
 from remora.dynamics.constraints.switch_equations import latched_field
 from remora.errors import RemoraError, SimulationError
 from remora.simulation.engine.phase_dynamics import PhaseDynamics, RunSettings
-from remora.simulation.engine.phase_loop import (
-    LocatedEvent,
-    Pause,
-    PhaseLoop,
-    StepInterval,
-    StepperSettings,
+from remora.simulation.engine.phase_loop import Pause, PhaseLoop
+from remora.simulation.engine.phase_program import (
+    Advance,
+    PhasePlan,
+    PhaseProgram,
+    phase_program,
 )
-from remora.simulation.engine.phase_program import Advance, PhaseProgram, phase_program
 from remora.simulation.engine.progress import ProgressReporter
 from remora.simulation.engine.reduced_phase_dynamics import phase_dynamics
-from remora.simulation.engine.resets import Resets
-from remora.simulation.engine.update_schedule import UpdateSchedule
+from remora.simulation.engine.step_faults import StepFaults, StepperSettings
 from remora.simulation.inputs.events import Action, Event, EventMonitor
 from remora.simulation.inputs.loads import Sum, is_mapping
 from remora.simulation.inputs.phases import Phase, check_reach
@@ -62,7 +61,6 @@ class RunPlan(NamedTuple):
         breaks: times that no step crosses, s.
         seed: seed of the components' noise.
         run: index of the run in its study.
-        compiled: whether steps are made in machine code where possible.
         paused: whether the run can pause at any time, see `RunLoop.advance`.
     """
 
@@ -76,7 +74,6 @@ class RunPlan(NamedTuple):
     breaks: tuple[float, ...]
     seed: int = 0
     run: int = 0
-    compiled: bool = True
     paused: bool = False
 
 
@@ -88,14 +85,12 @@ class PausedRun(NamedTuple):
         segment: state at the start of the segment without discontinuities that it is in.
         first: initial q, v, x and z.
         phases: the phases.
-        step: the last step, if Python has made it, with the discrete states within it.
     """
 
     mark: Checkpoint | None
     segment: Checkpoint | None
     first: tuple[Array, ...]
     phases: tuple[Phase, ...]
-    step: tuple[StepInterval, Array] | None = None
 
 
 class RunLoop:
@@ -113,10 +108,9 @@ class RunLoop:
         self._state = self._initial()
         self._pause = Pause(marked=self._mark_segment if plan.paused else None)
         self._segment: Checkpoint | None = None
-        self._step: tuple[StepInterval, Array] | None = None
         self._stop = start
-        self._schedule = UpdateSchedule(system, start, plan.seed, plan.run)
-        self._resets = Resets()
+        #: Updates of each entry of the system's schedule so far.
+        self._updates = [0] * (0 if system is None else len(system.schedule))
         self._rows: list[Array] = []  # of the program, not recorded yet
         self._made_by: PhaseProgram | None = None
         end = self._end = start + sum(p.duration for p in plan.phases)
@@ -126,7 +120,7 @@ class RunLoop:
         mark = recorder.mark
         if mark is not None:
             self._state.restore(mark)
-            self._schedule.restore(mark.updates)
+            self._updates[:] = mark.updates
             self._next, self._last = mark.next, recorder.last
         self._run, self._begun = self._phases(mark), False
         self._watcher = ProgressReporter(robot, start, end, q, v, progress, self._state.t)
@@ -215,7 +209,7 @@ class RunLoop:
         if not self._begun or self.ended:
             return PausedRun(self._segment, self._segment, self._first, self._plan.phases)
         now = self._marked()
-        return PausedRun(now, self._segment, self._first, self._plan.phases, self._step)
+        return PausedRun(now, self._segment, self._first, self._plan.phases)
 
     def rewind(self, to: PausedRun | None = None) -> None:
         """Take the run back to a state of `mark`; samples and events after it are removed.
@@ -229,15 +223,15 @@ class RunLoop:
         self._run.close()
         self._rows.clear()
         recorder.cut(mark)
-        self._segment, self._first, self._step = to.segment, to.first, to.step
+        self._segment, self._first = to.segment, to.first
         self._plan = self._plan._replace(phases=to.phases)
         self._begun, self._phase, self._next, self._last = False, 0, 0, recorder.last
         self._model = self._plan.model
         self._state = self._initial()
-        self._schedule.restore([0] * len(self._schedule.counts))
+        self._updates[:] = [0] * len(self._updates)
         if mark is not None:
             self._state.restore(mark)
-            self._schedule.restore(mark.updates)
+            self._updates[:] = mark.updates
             self._next = mark.next
         self._run = self._phases(mark)
 
@@ -290,29 +284,18 @@ class RunLoop:
 
         A run that has failed at its start has no signals.
         """
-        state = self._state
         if self.ended and not len(self._recorder):
-            return state.q.copy(), state.v.copy(), _NOTHING
+            return self._state.q.copy(), self._state.v.copy(), _NOTHING
         if self.ended:
             row = self._recorder.recording().columns
             names = self._recorder.signals
             signals = [np.ravel(row[name][-1]) for name in names]
             return row["q"][-1], row["v"][-1], np.concatenate([_NOTHING, *signals])
         program = self._made_by
-        if program is not None and self._drive.in_machine_code:
-            row = program.state_at(t)
-            signals = program.places.get("signals", slice(0, 0))
-            return row[program.places["q"]], row[program.places["v"]], row[signals]
-        system, q, v, x = self._system, state.q, state.v, state.x
-        if self._step is None or t >= state.t:
-            return q.copy(), v.copy(), system.signals(t, q, v, x)
-        step, z = self._step
-        now, system.z = system.z, z
-        q, v, _, x = step.at(t)
-        signals = system.signals(t, q, v, x)
-        system.z = now
-        system.center_chart(state.q, state.rest)
-        return q, v, signals
+        assert program is not None
+        row = program.state_at(t)
+        signals = program.places.get("signals", slice(0, 0))
+        return row[program.places["q"]], row[program.places["v"]], row[signals]
 
     # Phases ---------------------------------------------------------------------------------------
 
@@ -340,30 +323,31 @@ class RunLoop:
                 self._entered = resumed.entered
             start = self._recorder.phase_starts[index]
             stop = self._stop = start + phase.duration
-            self._step = None if resumed is None else self._step
             self._switch(index, phase, resumed is not None)
             if resumed is None:
                 if self._model.system is not None:
                     state.z = entered(self._model.system.phase_place, state.z, index, state.t)
                 check_reach(self._model.robot, phase, state.q, state.v)
             system = self._system = phase_dynamics(self._model, phase, start, self._entered)
-            self._schedule.enter(system.components)
             watch = self._watched(phase, system)
-            program = self._program(index, phase, system, watch)
+            planned = self._planned(index, phase, system, watch)
+            program = self._program(planned)
             first_row = False
             if resumed is None:
-                first_row = self._enter(index, phase, stop, watch, program)
+                first_row = self._enter(index, phase, stop, watch)
             else:
                 for hold, order in zip(system.controllers, resumed.inside.orders, strict=True):
                     hold.value = order
             drive = PhaseLoop(
-                system, state, plan.stepping, watch, self._made, self._advanced, self._following,
-                self._reset, start, self._schedule, self._pause, program, first_row,
+                system, state, self._updates, program,
+                functools.partial(self._program, planned, called=True),
+                StepFaults(system, state, plan.stepping, watch), self._advanced, self._following,
+                start, self._pause, first_row,
             )  # fmt: skip
             self._drive = drive
             inside = None if resumed is None else resumed.inside
             try:
-                landings = self._landings(start, stop, program)
+                landings = [t for t in plan.breaks if start < t < stop]
                 ended = yield from drive.run(stop, landings, inside, before)
             finally:
                 self.flush()
@@ -374,34 +358,43 @@ class RunLoop:
         self._record_end()
         return ""
 
-    def _program(
+    def _planned(
         self, index: int, phase: Phase, system: PhaseDynamics, watch: EventMonitor
-    ) -> PhaseProgram | None:
-        """Return the phase in machine code, or None."""
-        self._release()
-        plan, own = self._plan, self._plan.stepping
-        tableau = own.integrator.tableau if plan.compiled else None
-        control = None
-        if tableau is not None:
-            step = FIRST_STEP if own.step is None else own.step
-            control = StepControl(
-                tableau, step, own.rtol, own.atol, own.max_step, own.max_steps
-            )  # fmt: skip
+    ) -> PhasePlan:
+        """Return what the program of a phase is made of."""
+        plan, own, model = self._plan, self._plan.stepping, self._model
+        finest = 2.0 * CLOSE * float(np.spacing(max(abs(self._start), abs(self._end))))
+        for update in () if model.system is None else model.system.schedule:
+            if update.sample_time <= finest:
+                raise SimulationError(
+                    f"the sample time of component {update.names[0]!r}, {update.sample_time:g} s, "
+                    "is too short: time does not resolve it",
+                    self._state.t,
+                )
+        step = FIRST_STEP if own.step is None else own.step
+        control = StepControl(
+            own.integrator.tableau, step, own.rtol, own.atol, own.max_step, own.max_steps
+        )
         steps = plan.times is None
         recorded = Recorded(
             single=True, steps=steps, dense=not (steps or plan.step_to_samples), shown=plan.paused
         )  # fmt: skip
         everywhere = [e.on(plan.model.robot) for e in plan.events]
-        finest = 2.0 * CLOSE * float(np.spacing(max(abs(self._start), abs(self._end))))
-        made = phase_program(
-            system, phase, watch, everywhere, own.integrator, control, recorded, index == 0, finest
-        )  # fmt: skip
-        if made is not None:
-            numbers = dict(zip(system.latched.names, system.latched.values, strict=True))
-            made.fix(numbers, self._start, plan.seed, plan.run, plan.model.momentum)
-            made.hold(self._entered)
-            if self._recorder.saves:
-                made.begin_slowly()
+        return PhasePlan(
+            system, phase, watch, everywhere, own.integrator, control, recorded, index == 0
+        )
+
+    def _program(self, planned: PhasePlan, called: bool = False) -> PhaseProgram:
+        """Return the program of a phase, see `phase_program`."""
+        self.flush()
+        self._release()
+        plan, latched = self._plan, planned.system.latched
+        made = phase_program(planned, self._state, called)
+        numbers = dict(zip(latched.names, latched.values, strict=True))
+        made.fix(numbers, self._start, plan.seed, plan.run, plan.model.momentum)
+        made.hold(self._entered)
+        if self._recorder.saves:
+            made.begin_slowly()
         self._made_by = made
         return made
 
@@ -479,13 +472,10 @@ class RunLoop:
             )  # fmt: skip
         return pushed or (changed and phase.switches)
 
-    def _enter(
-        self, index: int, phase: Phase, stop: float, watch: EventMonitor,
-        program: PhaseProgram | None,
-    ) -> bool:  # fmt: skip
-        """Start a phase at the current state; record a sample if it is first or a speed jumped.
+    def _enter(self, index: int, phase: Phase, stop: float, watch: EventMonitor) -> bool:
+        """Start a phase at the current state.
 
-        Returns whether the program is to record that sample.
+        Returns whether the program is to record a sample there: the first, or a speed jumped.
         """
         state, system = self._state, self._system
         system.z = state.z
@@ -499,52 +489,17 @@ class RunLoop:
             else:  # the event that ended the last phase coincides with a sample
                 controller.value = last.value
         if index == 0:
-            self._note_passed_limits(watch, program is None)
+            self._refuse_passed_limits(watch)
             self._next = 0 if self._plan.times is None else 1
-        if program is not None:
-            return index == 0 or jumped
-        if index == 0:
-            self._schedule.perform(state)
-            system.z = state.z
-        if index == 0 or jumped:
-            self._record(state.t, state.q, state.v, state.work, state.x)
-        return False
+        return index == 0 or jumped
 
-    def _note_passed_limits(self, watch: EventMonitor, recorded: bool) -> None:
-        """Raise if limits violated at the start would end the run; record them if asked to."""
-        state = self._state
-        for name, action in watch.passed(state.q, state.v):
+    def _refuse_passed_limits(self, watch: EventMonitor) -> None:
+        """Raise if limits violated at the start would end the run; the program records others."""
+        for name, action in watch.passed(self._state.q, self._state.v):
             if action == "stop":
                 raise RemoraError(f"the run begins beyond the {name}")
-            if recorded:
-                self._recorder.event(state.t, name, state.q, state.v, action)
 
     # Samples ------------------------------------------------------------------------------------
-
-    def _landings(self, start: float, stop: float, program: PhaseProgram | None) -> list[float]:
-        times = list(self._plan.breaks)
-        if self._plan.step_to_samples and self._plan.times is not None and program is None:
-            times += self._plan.times.tolist()
-        return [t for t in times if start < t < stop]
-
-    def _made(self, step: StepInterval, fired: list[LocatedEvent]) -> None:
-        """Record the samples within a step and the events at its end."""
-        self._step = step, self._system.z
-        for event in fired:
-            self._recorder.event(
-                event.t, event.watched.name, event.q, event.v, event.watched.action
-            )
-        if self._plan.times is None:
-            self._record(step.stop, *step.at(step.stop))
-        else:
-            times, close = self._plan.times, CLOSE * np.spacing(abs(step.stop))
-            while self._next < times.size and times[self._next] <= step.stop + close:
-                t = float(min(times[self._next], step.stop))
-                self._record(t, *step.at(t))
-                self._next += 1
-        if self._recorder.saves and not fired and self._drive.settled:
-            self._recorder.mark = self._marked()
-        self._watcher.look(self._state.t, self._state.q, self._state.v)
 
     def _following(self) -> Array:
         """Return the sample times that follow."""
@@ -554,11 +509,7 @@ class RunLoop:
     def _advanced(self, done: Advance) -> None:
         """Record what the program has made."""
         program = self._made_by
-        if done.start:
-            state = self._state
-            self._record(state.t, state.q, state.v, state.work, state.x)
-        if program is None or not done.end.size:
-            return
+        assert program is not None
         for t, fired, q, v in done.events:
             for k in sorted(fired, key=program.place_of):
                 item = program.items[k]
@@ -604,45 +555,22 @@ class RunLoop:
             columns.get("wrenches"), columns["work"], self._phase, signals,
         )  # fmt: skip
 
-    def _reset(self, fired: list[LocatedEvent]) -> None:
-        """Change the state as components want it at events; record it before and after."""
-        state, components = self._state, self._system.components
-        assert components is not None
-        if self._last < state.t:
-            self._record(state.t, state.q, state.v, state.work, state.x)
-        for event in fired:
-            own = components.system.events[event.watched.component]
-            self._resets.apply(self._system, state, own)
-            self._system.z = state.z
-        self._record(state.t, state.q, state.v, state.work, state.x)
-
     def _marked(self) -> Checkpoint:
         self.flush()
         state, recorder = self._state, self._recorder
         return Checkpoint(
             len(recorder), len(recorder.events), self._next, self._phase, self._entered,
             state.t, state.q.copy(), state.v.copy(), state.work.copy(), state.x.copy(),
-            state.z.copy(), list(self._schedule.counts), state.carried(), self._drive.inside(),
+            state.z.copy(), list(self._updates), state.carried(), self._drive.inside(),
         )  # fmt: skip
-
-    def _record(self, t: float, q: Array, v: Array, work: Array, x: Array) -> None:
-        self.flush()
-        tau, lost, wrenches = self._system.loads_seen(t, q, v, x)
-        signals = self._system.signals(t, q, v, x)
-        self._last = t
-        self._recorder.append(t, q, v, tau, lost, wrenches, work, self._phase, signals)
 
     def _record_end(self) -> None:
         """Record the end of the run as its last sample."""
-        state, program = self._state, self._made_by
-        if self._last >= state.t:
-            return
-        if program is not None and self._drive.in_machine_code:
+        program = self._made_by
+        if self._last < self._state.t and program is not None:
             self._rows.append(program.row()[None])
-            self._last = state.t
+            self._last = self._state.t
             self.flush()
-        else:
-            self._record(state.t, state.q, state.v, state.work, state.x)
 
 
 def _check_torque(phase: Phase) -> None:

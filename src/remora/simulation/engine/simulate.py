@@ -24,10 +24,10 @@ from remora.model.robot import Robot
 from remora.model.state import configuration, velocity
 from remora.simulation.engine.interrupts import interruptible, uninterrupted
 from remora.simulation.engine.phase_dynamics import RunSettings
-from remora.simulation.engine.phase_loop import StepperSettings
 from remora.simulation.engine.reduced_phase_dynamics import with_model
 from remora.simulation.engine.rounding import check_rounding
 from remora.simulation.engine.run_loop import RunLoop, RunPlan
+from remora.simulation.engine.step_faults import StepperSettings
 from remora.simulation.engine.stiffness import (
     MOST_EXPLICIT,
     STABLE,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -49,6 +49,10 @@ from remora.simulation.systems.system_equations import limited
 FORWARD_DYNAMICS = "forward dynamics"
 #: (t, q, v, others by name) -> a load, on arrays of numbers or symbols.
 Law = Callable[..., Array]
+#: What Python computes in single runs: `system`: steps, updates, resets and records, where
+#: components cannot be traced or the robot is large; `events`: the functions of events; `motions`:
+#: the motions of held joints; `stability`: whether a fixed step on the stops is stable.
+HostedPart: TypeAlias = str
 
 
 class Break(NamedTuple):
@@ -105,6 +109,7 @@ class RunEquations:
         effort: limits of the drives' forces, `nv` numbers; None: no limits.
         limits: limits of the joints that are watched as events; None: none.
         works: whether the work of drives, wrenches and passive forces is integrated.
+        hosted: what Python computes in single runs, see `HostedPart`.
     """
 
     system: System
@@ -120,6 +125,7 @@ class RunEquations:
     works: bool = False
     pieces: tuple[str, ...] = ()
     reduced: bool = False
+    hosted: frozenset[HostedPart] = frozenset()
 
     @property
     def robot(self) -> Robot:
