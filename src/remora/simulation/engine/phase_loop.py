@@ -6,7 +6,7 @@ import bisect
 import math
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, NoReturn, TypeAlias
 
 import numpy as np
 
@@ -200,7 +200,8 @@ class PhaseLoop:
     def _segment(self, start: float, stop: float) -> Steps:
         """Advance to `stop` through an interval without discontinuities, by calls of the program.
 
-        A call that fails is repeated step by step, and the step that fails is explained.
+        A call that fails is repeated step by step: what came before is recorded, and the step that
+        fails is explained. After Ctrl-C the run is as it was before the call.
         """
         state, system, pause = self._state, self._system, self._pause
         system.center_chart(state.q)
@@ -221,29 +222,28 @@ class PhaseLoop:
             entering = pause.marked is not None and not program.begun
             until = state.t if entering else pause.t
             done = program.advance(_within(times, stop), self._first_row, until, careful)
-            bad = done.status not in (RUNNING, STOPPED, NEXT)
-            if done.error is None and (bad or not done.finite) and not careful:
-                program.restore(before)
-                careful = True
-                continue
-            if bad and done.error is None:
-                self._refuse(before, done)
+            failed = done.error is not None or done.status not in (RUNNING, STOPPED, NEXT)
+            sound = bool(np.all(np.isfinite(program.z[: state.z.size])))
+            if failed or not (done.finite and sound):
+                if not (careful or isinstance(done.error, KeyboardInterrupt)):
+                    program.restore(before)
+                    careful = True
+                    continue
+                if not sound and done.error is None:
+                    self._refuse_update(program)
+                if failed:
+                    self._refuse(before, done)
             self._first_row = False
             program.accept()
-            z, counts = state.z, list(self._counts)
-            if done.error is None and not np.all(np.isfinite(program.z[: z.size])):
-                self._refuse_update(z, counts)
             program.give(state, self._counts)
             system.z = state.z
-            if done.error is None and not done.finite:
+            if not done.finite:
                 self._faults.refuse_nan(program.states(done))
             if done.events:
                 self._fired = [program.items[k] for k in done.events[-1][1]]
             self._advanced(done)
             self._record_passed(stop)
             times = self._times()
-            if done.error is not None:
-                raise done.error
             if done.status != RUNNING:
                 self.ended = self._ended_by(program, done)
                 return (yield from self._left())
@@ -264,21 +264,27 @@ class PhaseLoop:
         self._enter_program(stop)
         return self._program
 
-    def _refuse(self, before: Array, done: Advance) -> None:
-        """Raise the error of a step that failed, from the state before it."""
+    def _refuse(self, before: Array, done: Advance) -> NoReturn:
+        """Raise the error of a call that failed: the state is that before it."""
         program, system = self._program, self._system
         last = [program.items[k] for k in done.events[-1][1]] if done.events else self._fired
         failed = FailedStep(done.status, *program.last_try, last)
         program.restore(before)
+        if self._first_row and len(done.rows):  # the start of the run has been recorded
+            self._advanced(done._replace(rows=done.rows[:1], samples=done.samples[:0], events=[]))
+            self._first_row = False
+        if done.error is not None:
+            raise done.error
         if system.stops.count:
             system.stops.contact = program.contact
         self._faults.refuse(failed)
 
-    def _refuse_update(self, before: Array, counts: list[int]) -> None:
-        """Raise the error of discrete states that are not finite after updates."""
-        self._program.give(self._state, self._counts)
-        updates = [i for i, n in enumerate(self._counts) if n > counts[i]]
-        self._faults.refuse_update(before, updates)
+    def _refuse_update(self, program: PhaseProgram) -> NoReturn:
+        """Raise the error of discrete states that are not finite after updates at the state."""
+        before, size = list(self._counts), self._state.z.size
+        counts = program.counts(len(before))
+        updates = [i for i, n in enumerate(counts) if n > before[i]]
+        self._faults.refuse_update(updates, program.z[:size].copy())
 
     def _record_passed(self, stop: float) -> None:
         """Record the samples up to the state: they may be more than one call records.

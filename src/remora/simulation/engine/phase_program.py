@@ -62,8 +62,9 @@ from remora.simulation.program.run_program import TRIED, Recorded, StepControl, 
 
 #: A call makes fewer steps if the last one took longer than this, s: Ctrl-C waits for its end.
 LONGEST_CALL = 0.03
-#: Tries of the first call and of any call, and the largest number of rows that a call records.
-FIRST_TRIES, MOST_TRIES, MOST_ROWS = 128, 1_000_000, 4096
+#: Tries of the first call and of any call; the number of rows that a call can record, at least and
+#: at most.
+FIRST_TRIES, MOST_TRIES, FIRST_ROWS, MOST_ROWS = 128, 1_000_000, 128, 4096
 #: Events that a call records.
 MOST_EVENTS = 64
 #: Maximum number of kernels that are kept.
@@ -79,7 +80,7 @@ class Advance(NamedTuple):
         end: record of the state that was reached.
         events: time, event functions that fired (by index), q and v of each event.
         status: of the run, see `event_search`.
-        error: what a function raised that the program called; the state is that before its step.
+        error: what a function raised that the program called.
     """
 
     rows: Array
@@ -276,7 +277,11 @@ class PhaseProgram:
         )
         state.moved(float(own["t"][0]), own["q"].copy(), w, own["rest q"].copy(), rest)
         state.z = own["z"][: state.z.size].copy()
-        counts[:] = [int(own[f"tick {i}"][0]) for i in range(len(counts))]
+        counts[:] = self.counts(len(counts))
+
+    def counts(self, size: int) -> list[int]:
+        """Return the updates of each entry of a schedule of this size so far."""
+        return [int(self._inputs[f"tick {i}"][0]) for i in range(size)]
 
     @property
     def cells(self) -> Array:
@@ -334,7 +339,7 @@ class PhaseProgram:
             single: whether at most one step is tried.
         """
         own, tries = self._inputs, 1 if single else self._tries
-        rows = min(tries, MOST_ROWS)
+        rows = min(max(tries, FIRST_ROWS), MOST_ROWS)
         steps = self._recorded.steps
         if self._recorded.shown:
             own["pause"][:] = min(pause, 1e300)
@@ -394,8 +399,12 @@ class PhaseProgram:
         own, tries = self._inputs, self._tries
         until = own["until"].copy()
         own["until"][:] = own["t"]
-        done = self.advance(times, first_row)
-        own["until"][:], self._tries = until, tries
+        try:
+            done = self.advance(times, first_row)
+        finally:
+            own["until"][:], self._tries = until, tries
+        if done.error is not None:
+            raise done.error
         return done
 
     def accept(self) -> None:

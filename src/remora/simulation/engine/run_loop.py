@@ -33,6 +33,7 @@ from remora.simulation.inputs.phases import Phase, check_reach
 from remora.simulation.integrators.step_control import CLOSE
 from remora.simulation.phase.latched_numbers import latched_in_phase
 from remora.simulation.phase.run_state import RunState
+from remora.simulation.program.event_search import RUNNING
 from remora.simulation.program.phase_entry import PhaseEntry
 from remora.simulation.program.run_program import Recorded, StepControl
 from remora.simulation.recording.checkpoint import Checkpoint
@@ -524,7 +525,8 @@ class RunLoop:
             self._last = float(rows[-1, 0])
         if self._recorder.saves or len(self._rows) >= MOST_PARTS:
             self.flush()
-        if self._recorder.saves and not done.events:
+        whole = program.running and not done.events and done.status == RUNNING
+        if self._recorder.saves and whole and done.error is None:
             self._recorder.mark = self._marked()
         self._watcher.look(self._state.t, self._state.q, self._state.v)
 

@@ -104,20 +104,20 @@ class StepFaults:
                 now = self._system.given.inside(t)
                 components.refuse_nan(now, q, v, state.x, state.z)
 
-    def refuse_update(self, before: Array, updates: Sequence[int]) -> NoReturn:
-        """Raise the error of discrete states that are not finite.
+    def refuse_update(self, updates: Sequence[int], after: Array) -> NoReturn:
+        """Raise the error of updates at the state whose discrete states are not finite.
 
         Args:
-            before: the discrete states before the update, `(nz,)`.
-            updates: the updates that followed, as indices into the schedule.
+            updates: the updates, as indices into the schedule.
+            after: the discrete states after them, `(nz,)`.
         """
         components, state = self._system.components, self._state
         assert components is not None
-        system, z = components.system, before
+        system, z = components.system, state.z
         for i in updates:  # in NumPy a component says why, such as that a matrix is singular
             own, noise = system.schedule[i], np.zeros(system.noise_size)
             z = components.updated(own, state.t, state.q, state.v, state.x, z, noise)
-        raise SimulationError(name_in_memory(system, state.z), state.t)
+        raise SimulationError(name_in_memory(system, after), state.t)
 
     # Steps ----------------------------------------------------------------------------------------
 
