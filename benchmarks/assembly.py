@@ -4,7 +4,8 @@
 
 The robot is SA24's branched manipulator: eight modules of three joints. Then chains and trees of up
 to 10,000 modules, to show that the cost per module stays the same until memory is the limit, and
-what it costs that a module docks to a tree of up to 1,000.
+what it costs that a module docks to a tree of up to 1,000. Last, a tick of runs with black boxes
+and with docked modules.
 """
 
 import time
@@ -109,7 +110,37 @@ def cost_of_a_change():
         print(f"{count:7d}  {depth:5d}  " + "  ".join(f"{1e6 * cost:.0f}" for cost in costs))
 
 
+def answer(t, twist):
+    still = rm.PointReading(np.zeros(6), np.zeros(6), POSE.from_xyz_rpy((0, 0, 0)))
+    return rm.SensorReading(0.01 * twist, {"link3_dh": still}, time=t)
+
+
+def cost_of_a_tick():
+    print("µs per tick of rm.simulate_assembly at 100 Hz, one step of RK4; s of the first run")
+    branched, one = rm.load_assembly("sa24_branched"), unit()
+    box = rm.BlackBox(lambda t, twist: rm.SensorReading(0.01 * twist))
+    runs = {
+        "SA24, no box": branched,
+        "SA24, one box": branched.swap("8", box),
+        "SA24, two boxes": branched.swap("8", box).swap("6", box),
+        "SA24, a box that carries": branched.swap("7", rm.BlackBox(answer, ("link3_dh",))),
+    }
+    for count in (3, 24, 100):
+        names = [f"m{k}" for k in range(count)]
+        docks = [(names[k], names[(k - 1) // 2], f"p{(k - 1) % 2}") for k in range(1, count)]
+        runs[f"{count} docked modules"] = rm.ModularRobot(dict.fromkeys(names, one), docks)
+    for name, robot in runs.items():
+        q, v = robot.neutral(), np.zeros(robot.nv)
+        times = []
+        for duration in (0.02, 1.0, 3.0):
+            start = time.process_time()
+            rm.simulate_assembly(robot, q, v, duration, rate=100.0)
+            times.append(time.process_time() - start)
+        print(f"{name:25s} {(times[2] - times[1]) / 200 * 1e6:7.0f} {times[0]:7.2f}")
+
+
 if __name__ == "__main__":
     modules_against_the_whole()
     cost_per_module()
     cost_of_a_change()
+    cost_of_a_tick()

@@ -108,8 +108,9 @@ def test_refusals():
     with pytest.raises(rm.RemoraError, match="one state at a time"):
         rm.simulate_assembly(assembly, q[None], v[None], 0.5, rate=10.0)
     stale = rm.BlackBox(lambda t, twist: rm.SensorReading(np.zeros(6), time=0.0), max_age=0.05)
-    with pytest.raises(rm.RemoraError, match=r"'arm' has only stale data at t = 0.1 s"):
+    with pytest.raises(rm.SimulationError, match=r"'arm' has only stale data at t = 0.1 s") as no:
         rm.simulate_assembly(assembly.swap("arm", stale), q[:8], v[:6], 0.5, rate=10.0)
+    assert no.value.recording.signals["arm.wrench"].shape == (2, 6)  # what was exchanged before
 
 
 def moving_points(t, twist):

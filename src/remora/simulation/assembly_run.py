@@ -6,6 +6,7 @@ and motions that black boxes report at the ticks of the run.
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -14,17 +15,20 @@ from typing import Any
 import numpy as np
 
 from remora.algebra import dual_quaternion, screw
-from remora.algebra.array_ops import Array, ArrayLike
+from remora.algebra.array_ops import Array, ArrayLike, concatenate
+from remora.codegen.ir.graph import Signature
+from remora.codegen.kernel import Kernel
 from remora.dynamics.assembly.assembly import Assembly
 from remora.dynamics.assembly.black_box import BlackBox
 from remora.dynamics.assembly.docking.modular_robot import ModularRobot
 from remora.dynamics.assembly.joined_robot import joined_robot, mounted_on
 from remora.dynamics.assembly.placed_parts import Part
-from remora.dynamics.assembly.sensor_reading import SensorReading
+from remora.dynamics.assembly.sensor_reading import PointReading, SensorReading
 from remora.dynamics.kernels.compiled import CompiledRobot
-from remora.errors import InvalidValue, RemoraError, UnknownName
+from remora.errors import InvalidValue, RemoraError, SimulationError, UnknownName
 from remora.model.arguments import count, number, positive
 from remora.model.numbers import finite
+from remora.model.robot import Robot
 from remora.simulation.docking_run import Ticks, simulate_modules
 from remora.simulation.engine.simulate import simulate
 from remora.simulation.inputs.loads import ZeroOrderHold
@@ -38,6 +42,8 @@ Torque = Callable[[float, Array, Array], ArrayLike]
 #: Further arguments of `rm.simulate` that these runs take.
 SETTINGS = ("atol", "limits", "max_step", "max_steps", "note", "rtol", "saturate",
             "slip_speed", "stops")  # fmt: skip
+#: A sample is at a tick, not before it, if it is nearer than this part of the period.
+SAME_TICK = 1e-6
 
 
 def simulate_assembly(
@@ -94,7 +100,7 @@ def simulate_assembly(
     for name in settings:
         if name not in SETTINGS:
             raise UnknownName("setting of rm.simulate_assembly", name, SETTINGS)
-    if integrator not in INTEGRATORS:
+    if not isinstance(integrator, str) or integrator not in INTEGRATORS:  # pyright: ignore[reportUnnecessaryIsInstance]
         raise UnknownName("integrator", integrator, INTEGRATORS)
     fixed = INTEGRATORS[integrator].error_order == 0
     settings |= {"integrator": integrator, "step": 1.0 / (rate * steps) if fixed else None}
@@ -138,10 +144,6 @@ def _times(duration: float, rate: float, start: float) -> Array:
     return start + np.append(np.arange(ticks) / rate, duration)
 
 
-#: A sample is at a tick, not before it, if it is nearer than this part of the period.
-SAME_TICK = 1e-6
-
-
 class _Exchange:
     """What a black box was told and what it answered, tick by tick."""
 
@@ -172,6 +174,18 @@ class _Exchange:
         last = np.searchsorted(self._times, times, side="right") - 1
         found = {"twist": self._twists, "wrench": self._wrenches}
         return {f"{self.name}.{key}": np.array(rows)[last] for key, rows in found.items()}
+
+
+def _simulated(
+    robot: Robot, q: Array, v: Array, exchanges: Sequence[_Exchange], ticks: Ticks, **given: Any
+) -> Recording:  # fmt: skip
+    """Return the recording of a run, with the signals of black boxes; also that of a failed one."""
+    try:
+        return _recorded(simulate(robot, q, v, **given), exchanges, ticks)
+    except SimulationError as error:
+        if isinstance(error.recording, Recording):
+            error.recording = _recorded(error.recording, exchanges, ticks)
+        raise
 
 
 def _recorded(run: Recording, exchanges: Sequence[_Exchange], ticks: Ticks) -> Recording:
@@ -214,8 +228,7 @@ def _with_leaves(
         return found
 
     held = ZeroOrderHold(wrenches, ticks.period) if boxes else None
-    run = simulate(robot, q, v, wrenches=held, **ticks.arguments(torque))
-    return _recorded(run, exchanges, ticks)
+    return _simulated(robot, q, v, exchanges, ticks, wrenches=held, **ticks.arguments(torque))
 
 
 def _with_carriers(
@@ -223,28 +236,83 @@ def _with_carriers(
     torque: Torque | None,
 ) -> Recording:  # fmt: skip
     """Simulate an assembly in which a black box carries other parts: it gives them their motion."""
-    exchanges, asked, held = list[_Exchange](), assembly, assembly
-    last: dict[str, SensorReading] = {}
+    known, exchanges = _KnownParts(assembly, boxes), list[_Exchange]()
     for part in boxes:
-        box = part.black_box
-        assert box is not None
-        exchange = _Exchange(part.name, box)
-
-        def holds(t: ArrayLike, twist: Array | None, name: str = part.name) -> SensorReading:
-            return last[name]
-
-        exchanges.append(exchange)  # it checks ages
-        asked = asked.swap(part.name, replace(box, source=exchange.read, max_age=None))
-        held = held.swap(part.name, replace(box, source=holds, max_age=None))
+        assert part.black_box is not None
+        exchanges.append(_Exchange(part.name, part.black_box))
+    twists, vdot = known.kernel(known.base_twists), known.kernel(known.vdot)
+    report = np.zeros(known.size)
 
     def sampled(t: float, q: Array, v: Array) -> ArrayLike:
-        last.update(asked.readings(q, v, t))
+        for k, (part, exchange) in enumerate(zip(boxes, exchanges, strict=True)):
+            # the twist of its base depends on the reports of those before it
+            twist = None if part.parent < 0 else twists(q, v, report)[k].copy()
+            reading = exchange.read(t, twist)
+            motions = exchange.box.motions(part.name, reading, part.points, assembly.gravity)
+            wrench = np.zeros(6) if twist is None else exchange.wrench
+            report[known.places[k]] = np.concatenate([wrench, *(x for m in motions for x in m)])
         return np.zeros(assembly.nv) if torque is None else torque(t, q, v)
 
     def accelerations(q: Array, v: Array, tau: Array) -> Array:
-        return held.forward_dynamics(q, v, tau, t=0.0)
+        return vdot(q, v, report, tau)
 
     robot = joined_robot(assembly.parts, assembly.gravity, "assembly", boxes=True)
     moving, more = ticks.composed(robot, accelerations)
-    run = simulate(moving, q, v, **ticks.arguments(sampled), **more)
-    return _recorded(replace(run, robot=robot), exchanges, ticks)
+    run = _simulated(moving, q, v, exchanges, ticks, **ticks.arguments(sampled), **more)
+    return replace(run, robot=robot)
+
+
+class _KnownParts:
+    """The sweeps over the known parts of an assembly, given what its black boxes report.
+
+    Attributes:
+        places: of the report of each black box: wrench on it, then twist and rate of each point
+            in use, the rate with minus the acceleration of gravity.
+        size: of all reports together.
+    """
+
+    def __init__(self, assembly: Assembly, boxes: Sequence[Part]) -> None:
+        self._assembly, self._boxes = assembly, boxes
+        ends = np.cumsum([0, *(6 + 12 * len(part.points) for part in boxes)]).tolist()
+        self.places = [slice(*ends[k : k + 2]) for k in range(len(boxes))]
+        self.size = ends[-1]
+
+    def kernel(self, function: Callable[..., Array]) -> Kernel:
+        """Return `base_twists` or `vdot` in machine code."""
+        nv = self._assembly.nv
+        shapes = {"q": self._assembly.nq, "v": nv, "report": self.size, "tau": nv}
+        names = list(inspect.signature(function).parameters)
+        return Kernel(function, [Signature(n, (shapes[n],)) for n in names], "known", "float64")
+
+    def base_twists(self, q: Array, v: Array, report: Array) -> Array:
+        """Return the twist of the base of every black box, `(n, 6)`; zero for a root."""
+        told: dict[str, Array] = {}
+        self._held(report, told).readings(q, v, 0.0)
+        rows = [told.get(part.name, np.zeros(6)) for part in self._boxes]
+        return concatenate(rows).reshape((len(rows), 6))
+
+    def vdot(self, q: Array, v: Array, report: Array, tau: Array) -> Array:
+        """Return the accelerations, `(nv,)`."""
+        return self._held(report, {}).forward_dynamics(q, v, tau, t=0.0)
+
+    def _held(self, report: Array, told: dict[str, Array]) -> Assembly:
+        """Return the assembly with black boxes that report this, and note the twists they get."""
+        loop = self._assembly
+        for part, place in zip(self._boxes, self.places, strict=True):
+            wrench, *motions = (report[k : k + 6] for k in range(place.start, place.stop, 6))
+            pairs = zip(motions[::2], motions[1::2], strict=True)
+            points = {
+                name: PointReading(*pair) for name, pair in zip(part.points, pairs, strict=True)
+            }
+            reading = SensorReading(None if part.parent < 0 else wrench, points)
+
+            def source(
+                t: ArrayLike, twist: Array | None, name: str = part.name,
+                reading: SensorReading = reading,
+            ) -> SensorReading:  # fmt: skip
+                if twist is not None:
+                    told[name] = twist
+                return reading
+
+            loop = loop.swap(part.name, BlackBox(source, part.points, "actuation", True))
+        return loop
