@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import remora as rm
+from remora.components.feedthrough import dependence
 from sliders import slider
 
 
@@ -71,6 +72,30 @@ class Gain(rm.Component):
 
     def act(self, at):
         return 3.0 if self.acts else None
+
+
+class Switched(rm.Component):
+    """An output that decides on one parameter, with gains that are zero."""
+
+    mode: float = 1.0
+    first: float = 0.0
+    second: float = 0.0
+
+    def interface(self, robot):
+        return rm.Interface(
+            inputs={k: rm.Signal() for k in "uvw"}, outputs={k: rm.Signal() for k in "xy"}
+        )
+
+    def outputs(self, at):
+        third = at.inputs["w"] if self.mode > 2.0 else 0.0
+        return {"x": self.first * at.inputs["u"] + third, "y": self.second * at.inputs["v"]}
+
+
+def test_outputs_depend_on_inputs_whose_gain_is_zero_here():
+    robot, component = slider(), Switched(name="s")
+    found = dependence(robot, "s", component, component.interface(robot))
+    assert found.outputs == {"x": {"u"}, "y": {"v"}}
+    assert (found.reads_robot, found.error) == (False, None)
 
 
 def test_parameters_and_actions():
