@@ -47,6 +47,7 @@ SAYS = {
     "21_modular_robot.py": [
         "1.04 s: one docks to tug", "4.00 s: one leaves tug", "(RK4 with 20 ms): True",
     ],
+    "18_step_by_step.py": ["200 continuations tried", "shoulder at 60.5°", "to 1e-12: True"],
     "35_sensitivity.py": ["64 numbers with errors", "the same to 2 %: True"],
     "17_dispersed_captures.py": [
         "152 of 200 captured", "impulse 11.3 N s", "momentum kept in all runs: True",

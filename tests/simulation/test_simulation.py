@@ -430,3 +430,23 @@ def test_refusals():
         rm.Simulation(system, [0.0], [0.0], 1.0, inputs=["push.comand"])
     with pytest.raises(rm.RemoraError, match="System"):
         rm.Simulation(slider(), [0.0], [0.0], 1.0, inputs=["push.command"])
+
+
+def test_a_run_that_fails_at_its_start_keeps_its_state():
+    def broken(t, q, v):
+        raise ValueError("no file")
+
+    sim = rm.Simulation(PLAIN, Q, V + 0.1, 1.0, torque=broken)
+    for until in (0.5, 0.7):  # told again
+        with pytest.raises(rm.SimulationError, match=r"at t = 0 s: .*torque raised ValueError: no"):
+            sim.advance(until)
+    assert (sim.t, sim.status, sim.ended) == (0.0, "failed", True)
+    assert np.array_equal(sim.q, Q)
+    assert np.array_equal(sim.v, V + 0.1)
+    with pytest.raises(UnknownName):
+        sim.signal("gyro.rate")
+
+
+def test_an_unknown_argument_is_one_of_simulation():
+    with pytest.raises(TypeError, match=r"Simulation\(\) .* 'tolerance'"):
+        rm.Simulation(PLAIN, Q, V, 1.0, tolerance=1e-3)

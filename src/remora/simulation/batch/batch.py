@@ -467,7 +467,7 @@ def batch_phase(
         phase.own_clock,
         from_phase if constraints.index else frozenset(whole_system.components),
         tuple(effort_limits(robot).tolist()) if model.saturate else None,
-        None if limits is None else joint_limits(robot, limits),
+        None if limits is None else joint_limits(robot, limits, constraints.index == 0),
     )  # fmt: skip
     of_phase = (b for part in (loads.breaks, *motions) for b in part)
     all_breaks = (

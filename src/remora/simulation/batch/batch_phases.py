@@ -416,7 +416,8 @@ class BatchRuns:
                 nudge,
                 settings.signals, own_breaks, phase.from_phase, equations.parameters,
                 equations.formulation, equations.passive, equations.own_clock, equations.started,
-                equations.effort, None if equations.limits is None else equations.limits.action,
+                equations.effort,
+                None if equations.limits is None else equations.limits[-2:],
             )  # fmt: skip
         if short is not None and short in _recent:
             return _recent[short][0]

@@ -523,7 +523,7 @@ def phase_program(
     if not all(_of_robot(e) or is_pure(e.condition) for e in events):
         return None
     acting = System(latched.robot) if model.system is None else latched.open_system(model.system)
-    limits = None if watch.limits is None else joint_limits(latched.robot, watch.limits)
+    limits = None if watch.limits is None else joint_limits(latched.robot, watch.limits, first)
     effort = None if system.effort is None else tuple(system.effort.tolist())
     parts = None if model.system is None else model.system.kernel_parts()
     settings = (

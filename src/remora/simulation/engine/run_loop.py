@@ -291,8 +291,13 @@ class RunLoop:
         return self._state
 
     def at(self, t: float) -> tuple[Array, Array, Array]:
-        """Return q, v and all signals at a time within the last step, or at its end."""
+        """Return q, v and all signals at a time within the last step, or at its end.
+
+        A run that has failed at its start has no signals.
+        """
         state = self._state
+        if self.ended and not len(self._recorder):
+            return state.q.copy(), state.v.copy(), _NOTHING
         if self.ended:
             row = self._recorder.recording().columns
             names = self._recorder.signals
@@ -498,7 +503,7 @@ class RunLoop:
             else:  # the event that ended the last phase coincides with a sample
                 controller.value = last.value
         if index == 0:
-            self._note_passed_limits(watch)
+            self._note_passed_limits(watch, program is None)
             self._next = 0 if self._plan.times is None else 1
         if program is not None:
             return index == 0 or jumped
@@ -509,13 +514,14 @@ class RunLoop:
             self._record(state.t, state.q, state.v, state.work, state.x)
         return False
 
-    def _note_passed_limits(self, watch: EventMonitor) -> None:
-        """Record limits violated at the start; raise if they would end the run."""
+    def _note_passed_limits(self, watch: EventMonitor, recorded: bool) -> None:
+        """Raise if limits violated at the start would end the run; record them if asked to."""
         state = self._state
         for name, action in watch.passed(state.q, state.v):
             if action == "stop":
                 raise RemoraError(f"the run begins beyond the {name}")
-            self._recorder.event(state.t, name, state.q, state.v, action)
+            if recorded:
+                self._recorder.event(state.t, name, state.q, state.v, action)
 
     def _begin(self, phase: Phase, system: PhaseDynamics) -> bool:
         """Set held joints to their motion, or raise; return whether a speed jumped."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Sequence
 from dataclasses import replace
@@ -93,6 +94,9 @@ class Simulation:
                 f"rm.Simulation has no {refused[0]!r}: the run is in memory; save it with "
                 "sim.recording().save('folder')"
             )
+        unknown = settings.keys() - inspect.signature(prepare_run).parameters
+        if unknown:
+            raise TypeError(f"Simulation() got an unexpected keyword argument {min(unknown)!r}")
         names = (inputs,) if isinstance(inputs, str) else tuple(inputs)
         if names:
             if not isinstance(robot, System):
@@ -156,11 +160,13 @@ class Simulation:
         columns = self._recorder.signals
         if name not in columns:
             raise UnknownName("signal", name, tuple(columns))
-        start = 0
+        start, numbers = 0, self._now()[2]
+        if not numbers.size:
+            raise RemoraError(f"the run has failed at its start, without a sample: {self.message}")
         for own, found in columns.items():
             size = math.prod(found.size)
             if own == name:
-                return self._now()[2][start : start + size].reshape(found.size).copy()
+                return numbers[start : start + size].reshape(found.size).copy()
             start += size
         raise AssertionError
 

@@ -212,12 +212,14 @@ class JointLimits(NamedTuple):
         speeds: limits of the speeds, in both directions.
         names: of all event functions: of the ranges, of the speeds, of the speeds the other way.
         action: what a violation does.
+        at_start: whether a limit that is violated at the start of the phase counts then.
     """
 
     ranges: _Limits
     speeds: _Limits
     names: tuple[str, ...]
     action: Action
+    at_start: bool = False
 
     def values(self, q: Array, v: Array) -> Array:
         """Return the distances to all limits, `(m,)`, on numbers or symbols."""
@@ -252,12 +254,13 @@ class JointLimits(NamedTuple):
 
     def identity_parts(self) -> tuple[Any, ...]:
         """Return its identity by value."""
-        return tuple(x.tolist() for x in (*self.ranges, *self.speeds)), self.names, self.action
+        numbers = tuple(x.tolist() for x in (*self.ranges, *self.speeds))
+        return numbers, self.names, self.action, self.at_start
 
 
-def joint_limits(robot: Robot, action: Action) -> JointLimits:
-    """Return the limits of a robot's joints."""
-    return JointLimits(*_limits_of(robot, Table.changes), action)
+def joint_limits(robot: Robot, action: Action, at_start: bool) -> JointLimits:
+    """Return the limits of a robot's joints, see `JointLimits`."""
+    return JointLimits(*_limits_of(robot, Table.changes), action, at_start)
 
 
 def limit_names(robot: Robot) -> list[str]:

@@ -46,6 +46,7 @@ class PhaseLoads:
         self.controllers: list[HeldValue] = [c for load in loads for c in load.controllers]
         self.sees_state = any(load.function for load in loads)
         self._low, self._high, self._entered = -np.inf, np.inf, True
+        self._ends = -np.inf, np.inf  # of the segment
 
     def __call__(self, t: float, q: Array, v: Array) -> tuple[Array, Array | None]:
         """Return drive forces `(nv,)`, and external wrenches `(nb, 6)` if there are any."""
@@ -61,7 +62,7 @@ class PhaseLoads:
                 self._enter_loads()
             return self._torque(seen, q, v)
         except RemoraError as error:
-            raise SimulationError(str(error), seen + self.offset) from error
+            raise SimulationError(str(error), self._time(seen)) from error
 
     def wrenches(self, seen: float, q: Array, v: Array) -> Array:
         """Return external wrenches `(nb, 6)` at a time of the clock, s."""
@@ -71,8 +72,13 @@ class PhaseLoads:
             found = self._wrenches(seen, q, v).copy()
             found[0] += self._base(seen, q, v)
         except RemoraError as error:
-            raise SimulationError(str(error), seen + self.offset) from error
+            raise SimulationError(str(error), self._time(seen)) from error
         return found
+
+    def _time(self, seen: float) -> float:
+        """Return the time of the run at a time of the clock, s; at the ends, that of the ends."""
+        t = seen + self.offset
+        return self._ends[0] if t <= self._low else self._ends[1] if t >= self._high else t
 
     def controllers_of(self, what: str) -> list[HeldValue]:
         """Return the sampled controllers of one of the loads, see `robot_loads`."""
@@ -117,6 +123,7 @@ class PhaseLoads:
         At its ends, discontinuous loads take their values just inside.
         """
         self._low, self._high = self.inner(start, stop)
+        self._ends = start, stop
         self._entered = False  # the loads are prepared on first use
 
     def inner(self, start: float, stop: float) -> tuple[float, float]:

@@ -154,6 +154,8 @@ class EventSearch:
         for i, event in enumerate(self._events):
             if event.crossing.at_start and event.component in started:
                 signs[i] = -event.crossing.direction
+        if self._limits is not None and self._limits.at_start:
+            signs[len(self._events) : self.logged] = 1.0
         if not self.functions:
             return []
         order = np.arange(float(self.functions))
@@ -264,29 +266,56 @@ class EventSearch:
         return [wide_run(taken, ("g end", "fired", *kept), ("g", *kept))]
 
     def near(self) -> list[Statement]:
-        """Return the check whether an event may occur in the step: sets `looking`.
+        """Return the check whether the inside of the step is searched for events: sets `nodes`.
 
-        Limits that are so far away that no joint can come to them within the step cost nothing
-        more: four times the way at the largest rate in the stages. Other functions are always
-        looked at.
+        A distance to a limit changes at a nearly constant rate. Where it is larger, at both ends of
+        the step, than four times what the rates in the stages show of the rest, it does not come to
+        zero within, and the step costs nothing more. Other functions are always searched. Within
+        the bracket of an event nothing is: its ends show it.
         """
         limits, nv = self._limits, self._robot.nv
         if limits is None or self._events or self._stops:
             always = float(self.functions > 0)
-            return [wide_run(lambda: np.full(1, always), (), ("looking",))]
+            return [
+                wide_run(lambda high: select(less(0.0, high), 0.0, always), ("high bracket",),
+                         ("nodes",))
+            ]  # fmt: skip
         near, fast = limits.ranges, limits.speeds
         places = np.concatenate([near.speed, nv + fast.speed, nv + fast.speed])
-        factors = 4.0 * np.abs(np.concatenate([near.ratio, fast.ratio, fast.ratio]))
+        slopes = np.concatenate([-near.sign * near.ratio, -fast.ratio, fast.ratio])
+        hosted = self._blocks.tableau.hosted  # the only rate is the largest absolute one
 
-        def looking(g: Array, length: Array, high: Array, *rates: Array) -> Array:
-            fastest = absolute(rates[0][places])
-            for rate in rates[1:]:
-                fastest = larger(fastest, absolute(rate[places]))
-            way = length * factors * fastest
-            close = flag(negated(less(way, absolute(g))))
-            return larger(largest(each(close)), flag(less(0.0, high)))
+        def searched(
+            g: Array, jumped: Array, length: Array, high: Array, change: Array, *rates: Array
+        ) -> Array:
+            moved = change[places]
+            bend = 0.0 * moved
+            for rate in rates:
+                way = length * rate[places]
+                off = absolute(way) + absolute(moved) if hosted else absolute(way - moved)
+                bend = larger(bend, off)
+            least = smaller(absolute(g), absolute(g + slopes * moved))
+            apart = flag(less(4.0 * np.abs(slopes) * bend, least))
+            apart = apart * flag(less(0.0, g * (g + slopes * moved))) * flag(less(jumped, 0.5))
+            return select(less(0.0, high), 0.0, largest(each(1.0 - apart)))
 
-        reads = ("g", "length", "high bracket", *self._rates)
+        reads = ("g", "jumped", "length", "high bracket", "change", *self._rates)
+        return [wide_run(searched, reads, ("nodes",))]
+
+    def looking(self) -> list[Statement]:
+        """Return the check whether the step may hold an event: sets `looking`.
+
+        Also after a step that was cut, or is in the bracket of an event: `bracket` goes on with it.
+        """
+
+        def looking(
+            accept: Array, g: Array, g_end: Array, nodes: Array, high: Array, cut: Array
+        ) -> Array:
+            shown = accept * largest(each(self._crossed(g, g_end)))
+            going = larger(flag(less(0.0, high)), flag(less(0.0, cut)))
+            return larger(larger(nodes, shown), going)
+
+        reads = ("accept", "g", "g end", "nodes", "high bracket", "cut")
         return [wide_run(looking, reads, ("looking",))]
 
     def inside(self) -> list[Statement]:
@@ -422,8 +451,10 @@ class EventSearch:
         def locate(
             accept: Array, t: Array, length: Array, low: Array, high: Array, side: Array,
             final: Array, search_count: Array, g: Array, g_end: Array, hidden: Array,
-            jumped: Array, changes: Array, g_low: Array, g_high: Array, *rest: Array,
+            jumped: Array, changes: Array, nodes: Array, g_low: Array, g_high: Array, *rest: Array,
         ) -> tuple[Array, ...]:  # fmt: skip
+            searched = less(0.5, nodes)
+            hidden, changes = select(searched, hidden, 2.0), select(searched, changes, 0.0)
             close = LOCATED * _EPS * (absolute(t) + length) + finest * length
             hit = crossed(g, g_end)
             any_hit, inside = largest(each(hit)), less(0.0, high)
@@ -456,9 +487,10 @@ class EventSearch:
             zeros = new_g_low / select(less(0.0, absolute(slope)), slope, 1.0)
             zeros = select(less(0.5, where), zeros, 2.0)
             theta = larger(smaller(smallest(each(zeros)), 1.0), 0.0)
-            # every third time the middle, which also gets over plateaus
-            third = less(search_count - 3.0 * floor(search_count / 3.0), 1.5)
-            guess = new_low + select(third, theta, 0.5) * width
+            # from the ninth try on every third time the middle, which also gets over plateaus
+            third = search_count - 3.0 * floor(search_count / 3.0)
+            secant = less(select(less(search_count, 8.5), 0.0, third), 1.5)
+            guess = new_low + select(secant, theta, 0.5) * width
             guess = larger(smaller(guess, new_high - 0.5 * close), new_low + 0.5 * close)
             again = select(done, new_high, guess)
             # outcome
@@ -490,6 +522,7 @@ class EventSearch:
             "hidden",
             "jumped",
             "changes",
+            "nodes",
             "g low",
             "g high",
         )

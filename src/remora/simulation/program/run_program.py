@@ -251,7 +251,7 @@ class _RunProgram:
             "segment steps", "segment step", "low bracket", "high bracket", "side", "final",
             "search", "cut", "reached", "recent", "recent time", "tries", "any", "logged",
             "event row", "row number", "was reset", "sampled", "sample at",
-            "theta", "moving", "looking", "rough",
+            "theta", "moving", "nodes", "looking", "rough",
             "use node",
         )  # fmt: skip
         known = {s.name for s in cells}
@@ -541,8 +541,8 @@ class _RunProgram:
             chosen = [row[2 + i : 3 + i] for i in range(width)]
             return (select(less(0.5, chosen[0]), fresh, 1.0), *chosen)
 
-        def dense_stage(use: Array, row: Array, looking: Array, *more: Array) -> Array:
-            needed = looking  # also if a sample or the pause lies within the step
+        def dense_stage(use: Array, row: Array, nodes: Array, *more: Array) -> Array:
+            needed = nodes  # also if a sample or the pause lies within the step
             for time in more[2:]:
                 needed = larger(needed, flag(less(time, more[0] + more[1])))
             return select(less(0.5, sum(row[3 + count + i : 4 + count + i]
@@ -570,7 +570,7 @@ class _RunProgram:
 
         asked = [*(["goal"] if self._recorded.dense else []),
                  *(["pause"] if self._recorded.shown else [])]  # fmt: skip
-        reads_dense = ("use", "row", "looking", *(("t", "length", *asked) if asked else ()))
+        reads_dense = ("use", "row", "nodes", *(("t", "length", *asked) if asked else ()))
         additional: list[Statement] = []
         if self._extra:
             additional = [If(f"at {count + 1}", self._search.near()),
@@ -717,11 +717,12 @@ class _RunProgram:
             inner += [] if self._extra else self._search.near()
             inner += [*self._search.look_at_end()]
             inner.append(
-                If("accept", [If("looking", [*self._coefficients(), *self._search.inside()])])
+                If("accept", [If("nodes", [*self._coefficients(), *self._search.inside()])])
             )
         if inner:
             found.append(If("accept", inner))
         if count:
+            found += self._search.looking()
             found += [If("looking", self._search.bracket()), *self._search.progress()]
         return found
 
